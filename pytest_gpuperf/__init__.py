@@ -1,0 +1,3 @@
+"""Performance regression tests for GPU kernels."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,94 @@
+"""What the rest of the plugin asks of a GPU.
+
+``device.open_device`` returns the real one (CuPy, NVML, CUPTI).  Plugin tests hand in a simulated one
+through the ``pytest_gpuperf_device`` hook; it has to do no more than what is written here.  Nothing in
+this module imports CuPy or touches a GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Protocol
+
+from pytest_gpuperf.evidence import CacheMode, DeviceFacts, DeviceState, KernelBinary, TimerName
+
+Dim3 = tuple[int, int, int]
+
+
+class LoadedKernel(Protocol):
+    """A kernel in a module of its own in this process's context."""
+
+    def __call__(self, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int) -> None:
+        """Enqueue one launch on the current stream; does not wait."""
+
+
+class Slot(NamedTuple):
+    """A run of equal samples: what to launch, how often.  The first of them is not counted."""
+
+    run: Callable[[], None]
+    """Enqueues one sample's work on the current stream."""
+    samples: int
+    """Samples to return; one more is taken and dropped."""
+    reset: Callable[[], None] | None = None
+    """Restores in-place inputs before every sample; not timed."""
+
+
+class Timer(Protocol):
+    """Device time of short pieces of work."""
+
+    name: TimerName
+    tick_ns: float
+    """Smallest step of the clock behind it, measured."""
+    overhead_ns: float
+    """What it reads for an empty kernel beyond the kernel's own time, measured."""
+
+    def measure(self, slots: Sequence[Slot], cache: CacheMode) -> list[list[float]]:
+        """Run the slots in order and return, per slot, one time in nanoseconds per sample.
+
+        With ``cache="cold"`` the L2 is flushed before every sample; with ``"warm"`` samples follow each
+        other.  A timer that times several launches together returns the time of one.
+        Raises ``TimerError`` if a sample was lost or has no valid time.
+        """
+
+
+class Arrays(Protocol):
+    """Makes device arrays; every array has ``shape``, ``dtype``, ``strides``, ``nbytes`` and ``size``."""
+
+    def random(self, shape: Any, dtype: Any = "float32", *, seed: int, low: float | None = None,
+               high: float | None = None) -> Any: ...
+    def empty(self, shape: Any, dtype: Any = "float32") -> Any: ...
+    def zeros(self, shape: Any, dtype: Any = "float32") -> Any: ...
+    def full(self, shape: Any, value: Any, dtype: Any = "float32") -> Any: ...
+    def empty_like(self, array: Any) -> Any: ...
+    def array(self, host: Any) -> Any:
+        """Copy a host array (or nested sequence) to the device."""
+
+
+class Device(Protocol):
+    """One GPU, held by one process."""
+
+    facts: DeviceFacts
+    arrays: Arrays
+
+    def load(self, binary: KernelBinary) -> LoadedKernel:
+        """Load the cubin as a new module each time.  Raises ``LoadError`` (wrong architecture, bad cubin)."""
+
+    def timer(self, name: TimerName | None = None) -> Timer:
+        """The best timer that works here (CUPTI, graph, events), or the named one.
+
+        Raises ``TimerUnavailable`` with the reason if the named one does not work here.
+        """
+
+    def synchronize(self) -> None: ...
+
+    def state(self) -> DeviceState: ...
+
+    def lock(self) -> AbstractContextManager[None]:
+        """Exclusive use of this GPU (by UUID) among all processes of this machine; waits, with a bound."""
+
+    def peak(self, name: str) -> float:
+        """A measured ceiling: ``copy_bandwidth`` in bytes/s, ``fma_throughput`` in FLOP/s; measured once."""
+
+    def to_host(self, array: Any) -> Any:
+        """The array as NumPy."""

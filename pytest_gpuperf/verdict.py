@@ -1,0 +1,100 @@
+"""What the gate may say of a workload, and how it says it.
+
+One enum of verdicts, one record that carries a verdict with its figures and reasons.  Judges make
+judgements, reports print them, the gate turns them into a passed or failed test; an exception is never
+turned into a verdict.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Literal
+
+from pytest_gpuperf.evidence import Key, Record
+
+EvidenceKind = Literal["static", "counters", "time"]
+
+
+class Verdict(enum.Enum):
+    """DESIGN section 4.  The value is what the user reads."""
+
+    UNCHANGED = "UNCHANGED"
+    SAME = "SAME"
+    NOT_SLOWER = "NOT-SLOWER"
+    FASTER = "FASTER"
+    SLOWER = "SLOWER"
+    ENV_SHIFT = "ENV-SHIFT"
+    INCONCLUSIVE = "INCONCLUSIVE"
+    WORSE = "WORSE"
+    BETTER = "BETTER"
+    NEW = "NEW"
+    NOT_COMPARABLE = "NOT-COMPARABLE"
+    NOT_MEASURED = "NOT-MEASURED"
+
+    @property
+    def is_regression(self) -> bool:
+        """Fails the test whatever the options say."""
+        return self in (Verdict.SLOWER, Verdict.WORSE)
+
+    @property
+    def is_pass(self) -> bool:
+        """Needs no word of warning."""
+        return self in (Verdict.UNCHANGED, Verdict.SAME, Verdict.NOT_SLOWER)
+
+
+class Change(Record, frozen=True):
+    """One figure that differs between baseline and candidate: ``registers 32 -> 40``."""
+
+    what: str
+    """``registers``, ``spill stores``, ``occupancy``, ``instructions: fp64`` ..."""
+    before: float | str
+    after: float | str
+    unit: str = ""
+    direction: Literal["worse", "better", "neutral"] = "neutral"
+    note: str = ""
+    """Extra words, such as the limiter of an occupancy."""
+
+    def __str__(self) -> str:
+        unit = f" {self.unit}" if self.unit else ""
+        note = f" ({self.note})" if self.note else ""
+        return f"{self.what} {_figure(self.before)} -> {_figure(self.after)}{unit}{note}"
+
+
+def _figure(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:g}" if value != int(value) else str(int(value))
+
+
+class TimeFigures(Record, frozen=True):
+    """The numbers behind a verdict on time.  Times are nanoseconds per run, ratios candidate over baseline."""
+
+    before_ns: float | None = None
+    after_ns: float | None = None
+    ratio: float | None = None
+    interval: tuple[float, float] | None = None
+    """Confidence interval of the ratio at ``level``."""
+    level: float = 0.95
+    tolerance: float = 0.0
+    method: Literal["identity", "screen", "unpaired", "paired"] = "unpaired"
+    blocks: int = 0
+    """Paired blocks used, first process."""
+    confirm_blocks: int = 0
+    """Paired blocks used by the confirming second process."""
+    log_e: float | None = None
+    """Natural log of the e-value for 'slower' when the decision fell."""
+    log_e_needed: float | None = None
+
+
+class Judgement(Record, frozen=True):
+    """One verdict on one workload for one target, with its evidence in figures."""
+
+    key: Key
+    target: str
+    """``sm_90`` for static evidence, ``nvidia-h200`` for counters and time."""
+    kind: EvidenceKind
+    verdict: Verdict
+    reason: str = ""
+    """One sentence: why this verdict, and what to do if anything is to be done."""
+    changes: tuple[Change, ...] = ()
+    time: TimeFigures | None = None
+    notes: tuple[str, ...] = ()
+    """Health warnings and attributions that travel with the verdict."""
