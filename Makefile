@@ -1,0 +1,73 @@
+# make demo    the example suite against its committed baselines; without a GPU the static gate alone
+# make test    the test suite
+# make check   format, lint, types, import contract, tests with branch coverage: what a change must pass
+#
+# Each target sets itself up in .venv: it needs Python 3.10+ with venv, make and a package index, nothing
+# else.  A stamp file remembers what was installed, so a repeated call goes straight to its work.
+
+PY ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+MANIFESTS := pyproject.toml constraints.txt
+
+# CuPy and CUPTI are large and of no use without a GPU: taken only where the driver lists one.
+GPUS := $(shell nvidia-smi -L 2>/dev/null | grep -c '^GPU')
+ifeq ($(GPUS),0)
+MACHINE := cpu
+DEMO_EXTRAS := static
+TEST_ARGS ?= -n 2
+else
+MACHINE := gpu
+DEMO_EXTRAS := static,cuda13,cupti
+TEST_ARGS ?=
+endif
+
+TEST_EXTRAS := $(DEMO_EXTRAS),test
+CHECK_EXTRAS := $(TEST_EXTRAS),check
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+DEMO_STAMP := $(VENV)/.installed-demo-$(MACHINE)
+TEST_STAMP := $(VENV)/.installed-test-$(MACHINE)
+CHECK_STAMP := $(VENV)/.installed-check-$(MACHINE)
+
+.PHONY: demo test check format clean
+.DEFAULT_GOAL := test
+
+demo: $(DEMO_STAMP)
+	$(BIN)/python -m pytest --gpuperf example_suite
+
+test: $(TEST_STAMP)
+	$(BIN)/python -m pytest $(TEST_ARGS)
+
+check: $(CHECK_STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest $(TEST_ARGS)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
+format: $(CHECK_STAMP)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.* dist .gpuperf
+
+$(BIN)/python:
+	$(PY) -c 'import sys; sys.exit("gpuperf needs Python 3.10 or newer, $(PY) is " + sys.version.split()[0] + "; name another with make PY=...") if sys.version_info < (3, 10) else None'
+	$(PY) -m venv $(VENV)
+
+$(DEMO_STAMP): $(MANIFESTS) | $(BIN)/python
+	$(PIP_INSTALL) -e '.[$(DEMO_EXTRAS)]'
+	touch $@
+
+$(TEST_STAMP): $(MANIFESTS) | $(BIN)/python
+	$(PIP_INSTALL) -e '.[$(TEST_EXTRAS)]'
+	touch $@
+
+$(CHECK_STAMP): $(MANIFESTS) | $(BIN)/python
+	$(PIP_INSTALL) -e '.[$(CHECK_EXTRAS)]'
+	touch $@

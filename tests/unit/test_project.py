@@ -1,0 +1,108 @@
+"""The project's own files keep the promises that README and DESIGN make of them."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PIN = re.compile(r"^(?P<name>[A-Za-z0-9_.-]+)==(?P<version>[^;\s]+)(?:; (?P<marker>.+))?$")
+
+HEAVY = ("numpy", "scipy", "cupy", "cuda", "pynvml", "cupti")
+
+
+def pins() -> list[re.Match[str]]:
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    matches = [PIN.match(line) for line in lines if line and not line.startswith("#")]
+    assert all(matches), "every line of constraints.txt pins one exact version"
+    return [match for match in matches if match]
+
+
+def test_the_compiler_of_the_committed_baselines_is_pinned() -> None:
+    versions = {pin["name"]: pin["version"] for pin in pins()}
+    assert versions["nvidia-cuda-nvrtc"] == "13.0.88"
+    assert versions["nvidia-cuda-nvdisasm"] == "13.5.37"
+
+
+def test_everything_that_the_repository_installs_is_pinned() -> None:
+    pinned = {normal(pin["name"]) for pin in pins()}
+    missing = needed("pytest-gpuperf", {"static", "test", "check"}) - pinned
+    assert not missing, f"add to constraints.txt: {sorted(missing)}"
+
+
+def needed(distribution: str, extras: set[str]) -> set[str]:
+    """Names of all distributions that installing this one with these extras brings in here."""
+    found: set[str] = set()
+    waiting = [(distribution, extras)]
+    while waiting:
+        name, wanted = waiting.pop()
+        for requirement in metadata.requires(name) or []:
+            extra = re.search(r"extra == ['\"]([^'\"]+)", requirement)
+            match = re.match(r"[A-Za-z0-9_.-]+", requirement)
+            assert match
+            other = normal(match[0])
+            if (extra and extra[1] not in wanted) or other in found or not installed(other):
+                continue
+            if other != normal(distribution):
+                found.add(other)
+                waiting.append((other, set()))
+    return found
+
+
+def installed(distribution: str) -> bool:
+    try:
+        metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_entry_points_name_the_plugin_and_the_command() -> None:
+    points = {(point.group, point.name): point.value for point in metadata.distribution("pytest-gpuperf").entry_points}
+    assert points["pytest11", "gpuperf"] == "pytest_gpuperf.plugin"
+    assert points["console_scripts", "gpuperf"] == "pytest_gpuperf.cli:main"
+
+
+def test_the_package_is_typed() -> None:
+    assert (ROOT / "pytest_gpuperf" / "py.typed").is_file()
+
+
+def test_the_plugin_imports_nothing_heavy() -> None:
+    """A plain ``pytest`` run of a project that merely has the plugin installed must not pay for it."""
+    code = (
+        "import json, sys; import pytest_gpuperf.plugin; "
+        f"print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == []
+
+
+@pytest.mark.parametrize("target", ["demo", "test", "check"])
+def test_make_has_the_target(target: str) -> None:
+    assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def test_ci_runs_the_test_command_of_the_readme() -> None:
+    assert "make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert "make test" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_version_is_said_once_and_alike() -> None:
+    import pytest_gpuperf
+
+    assert metadata.version("pytest-gpuperf") == pytest_gpuperf.__version__
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "pytest_gpuperf").rglob("*.py")), ids=lambda path: path.stem)
+def test_modules_stay_small(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 300
