@@ -1,0 +1,130 @@
+"""What the documents claim about the example kernels, and how a test says whether it is so.
+
+The claims are in ``claims.json``, one a line.  A test names each claim of its family by id and states
+the bound that this suite holds it to; the outcome, with the measured figure, goes to the test's
+``user_properties`` as JSON, from which a report of all claims can be made.  Types: ``a`` ratio of times,
+``b`` counter of Nsight Compute, ``c`` static figure, ``d`` bandwidth or share of a peak, ``e`` fact.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+PROPERTY = "gpuperf_claim"
+"""Name under which an outcome is filed in ``user_properties``."""
+
+Record = Callable[[str, object], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim:
+    """One line of ``claims.json``."""
+
+    id: str
+    type: str
+    family: str
+    gpu: str
+    """The GPU or compiler that the document's own figure comes from."""
+    text: str
+
+
+@functools.cache
+def load_claims() -> dict[str, Claim]:
+    """Every claim by id."""
+    lines = json.loads(Path(__file__).with_name("claims.json").read_text(encoding="utf-8"))
+    return {line["id"]: Claim(**line) for line in lines}
+
+
+@dataclasses.dataclass(frozen=True)
+class Bounds:
+    """What the suite expects of a figure; both ends belong to it."""
+
+    low: float = -math.inf
+    high: float = math.inf
+
+    @classmethod
+    def of(
+        cls,
+        at_least: float | None,
+        at_most: float | None,
+        between: tuple[float, float] | None,
+        equals: float | None,
+        tol: float,
+    ) -> Bounds:
+        """The one bound that was given.  Raises ``TypeError`` unless there is exactly one."""
+        if sum(bound is not None for bound in (at_least, at_most, between, equals)) != 1:
+            raise TypeError("a claim takes exactly one of at_least=, at_most=, between=(low, high), equals=")
+        if at_least is not None:
+            return cls(low=at_least)
+        if at_most is not None:
+            return cls(high=at_most)
+        if between is not None:
+            return cls(*between)
+        assert equals is not None
+        return cls(equals - tol, equals + tol)
+
+    def hold(self, value: float) -> bool:
+        """False for NaN as well."""
+        return self.low <= value <= self.high
+
+    def __str__(self) -> str:
+        if self.low == self.high:
+            return f"exactly {self.low:g}"
+        if self.high == math.inf:
+            return f"at least {self.low:g}"
+        if self.low == -math.inf:
+            return f"at most {self.high:g}"
+        return f"{self.low:g} to {self.high:g}"
+
+
+class ClaimChecker:
+    """The ``claim`` fixture: ``claim("S1-01", slow.time_ns / fast.time_ns, at_least=2.5)``.
+
+    An unknown id raises ``KeyError``: a claim that is in no document cannot be checked.
+    """
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+
+    def __call__(
+        self,
+        claim_id: str,
+        value: float,
+        *,
+        at_least: float | None = None,
+        at_most: float | None = None,
+        between: tuple[float, float] | None = None,
+        equals: float | None = None,
+        tol: float = 0.0,
+    ) -> None:
+        """Assert the claim.  Raises ``AssertionError`` that quotes the claim, the figure and the bound."""
+        bounds = Bounds.of(at_least, at_most, between, equals, tol)
+        holds = bounds.hold(value)
+        claim = self._file(claim_id, "holds" if holds else "fails", value, expected=str(bounds))
+        assert holds, (
+            f"{claim.id} does not hold: measured {value:g}, expected {bounds}. The claim ({claim.gpu}): {claim.text}"
+        )
+
+    def refuted(self, claim_id: str, value: float, *, holds: bool, reason: str) -> None:
+        """Record that the document's claim is not true here.  Fails if, to everyone's surprise, it ``holds``."""
+        claim = self._file(claim_id, "holds after all" if holds else "refuted", value, reason=reason)
+        assert not holds, (
+            f"{claim.id} was refuted ({reason}), yet it holds: measured {value:g}. "
+            f"Assert it instead. The claim ({claim.gpu}): {claim.text}"
+        )
+
+    def skipped(self, claim_id: str, reason: str) -> None:
+        """Record that the claim was not looked at, and why."""
+        self._file(claim_id, "not measured", None, reason=reason)
+
+    def _file(self, claim_id: str, verdict: str, value: float | None, **more: Any) -> Claim:
+        claim = load_claims()[claim_id]
+        outcome = {"id": claim.id, "verdict": verdict, "measured": None if value is None else float(value), **more}
+        self._record(PROPERTY, json.dumps(outcome, ensure_ascii=False))
+        return claim
