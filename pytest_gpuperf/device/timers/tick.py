@@ -1,0 +1,64 @@
+"""The step of a clock, read off what it said.
+
+A timer's tick is measured, never assumed: the same GPU model ticks in 32 ns or in 1 us depending on its
+generation and on the tool that reads it.  Pure functions of samples; nothing here touches a GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+ROUNDING_NS = 0.5
+"""Two readings closer than this are one: event times pass through a 32-bit float of milliseconds."""
+JITTER_NS = 1.0
+"""CUPTI converts ticks to whole nanoseconds, so a reading may sit this far off the grid."""
+_CANDIDATES = 16
+
+
+def tick_of(samples_ns: Sequence[float]) -> float:
+    """The step of the clock that read ``samples_ns``, in nanoseconds.
+
+    The smallest positive gap between sorted unique samples, unless a coarser grid explains all of them:
+    a 32 ns clock whose readings were rounded to whole nanoseconds shows gaps of 1, 31, 32 and 33.
+    Wants 50 or more readings of intervals of varied length.  Raises ``ValueError`` if all are equal.
+    """
+    values = _distinct(np.sort(np.asarray(samples_ns, dtype=np.float64)))
+    if values.size < 2:
+        raise ValueError("a tick needs readings of at least two different lengths; all of these are equal")
+    gaps = np.unique(np.round(np.diff(values), 3))
+    smallest = float(gaps[0])
+    if smallest > 4 * JITTER_NS:
+        return _refined(values, smallest)
+    coarse = gaps[gaps > 8 * JITTER_NS][:_CANDIDATES]
+    grids = [float(step) for step in coarse if values.size > 4 and _on_grid(values, float(step))]
+    return _refined(values, max(grids)) if grids else smallest
+
+
+def step_of(samples_ns: Sequence[float], tick_ns: float) -> float:
+    """How finely these samples are resolved, in nanoseconds: at most the clock's ``tick_ns``.
+
+    A timer that averages N launches in one sample resolves to a part of its tick; the samples show it.
+    """
+    if np.unique(samples_ns).size < 2:
+        return tick_ns
+    return min(tick_ns, tick_of(samples_ns))
+
+
+def _distinct(ordered: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Drops readings that differ from their predecessor by rounding only."""
+    keep = np.concatenate(([True], np.diff(ordered) > ROUNDING_NS)) if ordered.size else np.zeros(0, dtype=bool)
+    return ordered[keep]
+
+
+def _on_grid(values: NDArray[np.float64], step: float) -> bool:
+    offsets = values - values[0]
+    return bool(np.ptp(offsets - step * np.round(offsets / step)) <= 2 * JITTER_NS)
+
+
+def _refined(values: NDArray[np.float64], step: float) -> float:
+    """The step again, averaged over all gaps: rounding of a single gap does not count."""
+    counts = np.round(np.diff(values) / step)
+    return float((values[-1] - values[0]) / counts.sum())

@@ -1,0 +1,114 @@
+"""Centre, correlation, drift, modes and outliers of a batch (statistics 3.2 and 3.9, tests 8 and 13)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import stats
+
+from pytest_gpuperf.sampling import shape
+
+times = hnp.arrays(np.float64, st.integers(1, 60), elements=st.floats(1.0, 1e9))
+
+
+def normal(count: int, seed: int, sd: float = 0.005) -> np.ndarray:
+    return 10_000 * np.exp(sd * np.random.default_rng(seed).standard_normal(count))
+
+
+@given(times)
+def test_midmean_is_the_trimmed_mean(samples: np.ndarray) -> None:
+    assert shape.midmean(samples) == stats.trim_mean(samples, 0.25)
+
+
+@given(times, st.randoms())
+def test_midmean_does_not_depend_on_order(samples: np.ndarray, shuffle: object) -> None:
+    mixed = samples.tolist()
+    shuffle.shuffle(mixed)  # type: ignore[attr-defined]
+    assert shape.midmean(np.array(mixed)) == pytest.approx(shape.midmean(samples))
+
+
+@given(st.integers(0, 1000))
+def test_midmean_is_not_moved_by_24_percent_of_wild_samples(seed: int) -> None:
+    samples = normal(100, seed)
+    wild = samples.copy()
+    wild[:24] = 1e9
+    lower, upper = np.quantile(samples, [0.25, 0.75])
+    assert abs(shape.midmean(wild) - shape.midmean(samples)) < upper - lower
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5, 0.8])
+def test_lag_one_autocorrelation_is_that_of_the_process(rho: float) -> None:
+    noise = np.random.default_rng(3).standard_normal(20_000)
+    chain = np.zeros_like(noise)
+    for index in range(1, noise.size):
+        chain[index] = rho * chain[index - 1] + noise[index]
+    assert shape.lag_one_autocorrelation(1e4 + chain) == pytest.approx(rho, abs=0.03)
+
+
+@pytest.mark.parametrize("samples", [[5.0, 6.0], [5.0, 5.0, 5.0, 5.0]])
+def test_no_correlation_is_claimed_without_evidence(samples: list[float]) -> None:
+    assert shape.lag_one_autocorrelation(np.array(samples)) == 0.0
+
+
+def test_drift_is_the_change_from_first_to_last_tenth() -> None:
+    ramp = normal(200, 1, sd=0.001) * (1 + 0.02 * np.linspace(0, 1, 200))
+    assert shape.drift(ramp) == pytest.approx(0.018, abs=0.001)
+
+
+def test_drift_false_alarm_rate_is_one_percent() -> None:
+    flagged = sum(shape.drift(normal(100, seed)) != 0 for seed in range(2000))
+    assert flagged / 2000 == pytest.approx(0.012, abs=0.01)
+
+
+@pytest.mark.parametrize("samples", [np.linspace(100, 200, 19), np.full(100, 640.0)])
+def test_drift_is_not_assessed_on_few_or_equal_samples(samples: np.ndarray) -> None:
+    assert shape.drift(samples) == 0.0
+
+
+def test_one_mode_is_never_taken_for_two_on_normal_noise() -> None:
+    assert all(shape.modes(normal(100, seed)) == 1 for seed in range(500))
+
+
+def test_a_slow_tail_is_not_a_second_mode() -> None:
+    for seed in range(500):
+        samples = normal(100, seed)
+        samples[::20] *= 1.05
+        assert shape.modes(samples) == 1
+
+
+def test_two_clear_groups_are_two_modes() -> None:
+    found = 0
+    for seed in range(300):
+        samples = normal(100, seed)
+        samples[np.random.default_rng(seed).random(100) < 0.3] *= 1.05
+        found += shape.modes(samples) == 2
+    assert found / 300 > 0.97
+
+
+def test_neighbouring_ticks_are_one_mode_and_distant_ones_two() -> None:
+    neighbours = np.array([2528.0, 2560.0] * 20)
+    assert shape.modes(neighbours, step_ns=32.0) == 1
+    assert shape.modes(neighbours, step_ns=1.0) == 2
+    assert shape.modes(np.array([2528.0, 2624.0] * 20), step_ns=32.0) == 2
+
+
+@pytest.mark.parametrize("samples", [np.array([100.0, 200.0] * 9), np.full(100, 640.0)])
+def test_modes_are_not_assessed_on_few_or_equal_samples(samples: np.ndarray) -> None:
+    assert shape.modes(samples) == 1
+
+
+def test_outliers_lie_three_interquartile_ranges_above_the_third_quartile() -> None:
+    samples = normal(100, 1)
+    assert shape.outlier_share(samples) == 0.0
+    samples[:15] *= 3
+    assert shape.outlier_share(samples) == pytest.approx(0.15)
+
+
+def test_neighbouring_ticks_are_not_outliers_but_far_ones_are() -> None:
+    samples = np.array([640.0] * 80 + [672.0] * 20)
+    assert shape.outlier_share(samples, step_ns=32.0) == 0.0
+    samples[85:] = 2000.0
+    assert shape.outlier_share(samples, step_ns=32.0) == pytest.approx(0.15)

@@ -1,0 +1,53 @@
+"""The tick of a clock is read off its readings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_gpuperf.device.timers.tick import step_of, tick_of
+
+
+def readings(step: float, *, count: int = 200, seed: int = 0) -> np.ndarray:
+    generator = np.random.default_rng(seed)
+    return step * np.round(generator.uniform(3000, 60_000, count) / step)
+
+
+@pytest.mark.parametrize("step", [1000.0, 500.0, 32.0, 1.0])
+def test_tick_of_a_regular_grid_is_its_step(step: float) -> None:
+    assert tick_of(readings(step)) == pytest.approx(step, rel=1e-3)
+
+
+@given(seed=st.integers(0, 1000))
+def test_tick_survives_rounding_to_whole_nanoseconds(seed: int) -> None:
+    jitter = np.random.default_rng(seed).integers(-1, 2, 200)
+    assert tick_of(readings(32.0, seed=seed) + jitter) == pytest.approx(32.0, abs=0.1)
+
+
+def test_tick_ignores_the_noise_of_32_bit_milliseconds() -> None:
+    times = readings(32.0)
+    as_milliseconds = (times / 1e6).astype(np.float32).astype(np.float64) * 1e6
+    assert tick_of(as_milliseconds) == pytest.approx(32.0, abs=0.1)
+
+
+def test_a_one_nanosecond_clock_is_not_taken_for_a_coarse_one() -> None:
+    assert tick_of(np.random.default_rng(1).integers(3000, 6000, 100).astype(float)) <= 3
+
+
+def test_equal_readings_tell_no_tick() -> None:
+    with pytest.raises(ValueError, match="all of these are equal"):
+        tick_of([640.0, 640.0])
+
+
+def test_samples_that_average_many_launches_resolve_below_the_tick() -> None:
+    assert step_of([2500.0 + 32 * n / 100 for n in (0, 3, 7, 8, 12)], 32.0) < 1
+
+
+def test_equal_samples_resolve_to_the_tick() -> None:
+    assert step_of([640.0, 640.0, 640.0], 32.0) == 32.0
+
+
+def test_samples_of_one_launch_resolve_to_the_tick() -> None:
+    assert step_of(readings(32.0, count=30), 32.0) == pytest.approx(32.0, abs=0.1)
