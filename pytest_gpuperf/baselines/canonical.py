@@ -1,0 +1,89 @@
+"""The one way to print an evidence file: equal content is equal bytes, and a change is a short diff.
+
+Keys are sorted; a round, a session, an opcode table and an occupancy take one line each, and so does a list of plain
+values; everything else is indented by two spaces.  Whole numbers have no fraction, others are the shortest text that
+reads back as the same double.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from pytest_gpuperf.baselines.checks import BadContentError, check
+from pytest_gpuperf.baselines.errors import UnwritableEvidenceError
+from pytest_gpuperf.baselines.files import EvidenceFile, StaticFile
+from pytest_gpuperf.evidence import Round
+
+_EXACT = 2**53
+"""Below this, a double without a fraction is printed as a whole number and reads back the same."""
+_ROUND_DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(Round)}
+
+
+class _Line:
+    """A value that is printed on one line."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def canonical_bytes(file: EvidenceFile) -> bytes:
+    """UTF-8 JSON with a trailing newline.
+
+    Raises ``UnwritableEvidenceError`` for content that ``checks`` refuses, such as a number that is not finite.
+    """
+    try:
+        check(file)
+    except BadContentError as error:
+        raise UnwritableEvidenceError(f"this evidence cannot become a baseline for {file.target}: {error}") from error
+    tree = _plain(msgspec.to_builtins(file))
+    _mark_static(tree) if isinstance(file, StaticFile) else _mark_time(tree)
+    return (_text(tree, "") + "\n").encode("utf-8")
+
+
+def _mark_static(tree: dict[str, Any]) -> None:
+    for tests in tree["toolchains"].values():
+        for workloads in tests.values():
+            for record in workloads.values():
+                record["profile"]["opcodes"] = _Line(record["profile"]["opcodes"])
+                if "occupancy" in record:
+                    record["occupancy"] = _Line(record["occupancy"])
+
+
+def _mark_time(tree: dict[str, Any]) -> None:
+    tree["sessions"] = [_Line(session) for session in tree["sessions"]]
+    for workloads in tree["tests"].values():
+        for record in workloads.values():
+            record["rounds"] = [_Line(_without_defaults(entry)) for entry in record["rounds"]]
+
+
+def _without_defaults(entry: dict[str, Any]) -> dict[str, Any]:
+    """A round without fields at their default: msgspec leaves out None and the like, but not a computed 0.0."""
+    return {name: value for name, value in entry.items() if value != _ROUND_DEFAULTS.get(name)}
+
+
+def _plain(value: Any) -> Any:
+    """Lists for tuples, and whole numbers without a fraction."""
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
+        return int(value)
+    return value
+
+
+def _text(value: Any, indent: str) -> str:
+    deeper = indent + "  "
+    if isinstance(value, dict) and value:
+        entries = [f"{deeper}{_one_line(name)}: {_text(value[name], deeper)}" for name in sorted(value)]
+        return "{\n" + ",\n".join(entries) + f"\n{indent}}}"
+    if isinstance(value, list) and any(isinstance(inner, _Line) for inner in value):
+        return "[\n" + ",\n".join(deeper + _text(inner, deeper) for inner in value) + f"\n{indent}]"
+    return _one_line(value.value if isinstance(value, _Line) else value)
+
+
+def _one_line(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False)

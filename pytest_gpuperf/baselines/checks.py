@@ -1,0 +1,130 @@
+"""What every baseline satisfies beyond its types, checked when it is read and again before it is written.
+
+Judges take logarithms of times and divide by them, reports print the names, and cubins are found by their hash: the
+limits here are what makes that safe with files from strangers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from pytest_gpuperf.baselines.errors import has_unprintable, quoted
+from pytest_gpuperf.baselines.files import EvidenceFile, StaticFile, TimeFile
+from pytest_gpuperf.baselines.layout import is_sha256
+from pytest_gpuperf.evidence import Round, Session, StaticRecord, TimeRecord
+
+MIN_TIME_NS = 1e-3
+MAX_TIME_NS = 1e15
+"""Eleven days: any longer, and ratios of times could overflow."""
+MAX_INTEGER = 2**63 - 1
+
+
+class BadContentError(ValueError):
+    """Names what is wrong and where.  Callers turn it into the error of their own direction, read or write."""
+
+
+def check(file: EvidenceFile) -> None:
+    """Raises ``BadContentError`` if the file breaks a rule of this module."""
+    check_plain(msgspec.to_builtins(file))
+    if isinstance(file, StaticFile):
+        for where, record in static_records(file):
+            _check_static(where, record)
+    else:
+        _check_sessions(file)
+        known = {session.id for session in file.sessions}
+        for where, timed in time_records(file):
+            _check_time(where, timed, known)
+
+
+def static_records(file: StaticFile) -> Iterator[tuple[str, StaticRecord]]:
+    """Every record with words that say where it is."""
+    for toolchain, tests in file.toolchains.items():
+        for test, workloads in tests.items():
+            for workload, record in workloads.items():
+                yield f"{toolchain}, {test} [{workload}]", record
+
+
+def time_records(file: TimeFile) -> Iterator[tuple[str, TimeRecord]]:
+    """Every record with words that say where it is."""
+    for test, workloads in file.tests.items():
+        for workload, record in workloads.items():
+            yield f"{test} [{workload}]", record
+
+
+def check_plain(tree: Any, where: str = "$") -> None:
+    """Raises ``BadContentError`` for text that no terminal should see and numbers that are not finite 64-bit ones."""
+    if isinstance(tree, dict):
+        for key, value in tree.items():
+            _check_text(key, where)
+            check_plain(value, f"{where}.{key}")
+    elif isinstance(tree, (list, tuple)):
+        for index, value in enumerate(tree):
+            check_plain(value, f"{where}[{index}]")
+    elif isinstance(tree, str):
+        _check_text(tree, where)
+    elif isinstance(tree, float) and not math.isfinite(tree):
+        raise BadContentError(f"{quoted(where, 200)} is {tree}, which is not a finite number")
+    elif isinstance(tree, int) and abs(tree) > MAX_INTEGER:
+        raise BadContentError(f"{quoted(where, 200)} is beyond 64 bits")
+
+
+def _check_text(text: str, where: str) -> None:
+    if has_unprintable(text):
+        raise BadContentError(f"{quoted(where, 200)} has the text '{quoted(text)}' with control characters")
+
+
+def _check_static(where: str, record: StaticRecord) -> None:
+    profile = msgspec.structs.asdict(record.profile)
+    counts = {name: value for name, value in profile.items() if isinstance(value, int)}
+    counts |= {f"opcodes.{name}": value for name, value in record.profile.opcodes.items()}
+    counts["dynamic_shared_bytes"] = record.dynamic_shared_bytes
+    for name, value in counts.items():
+        if value < 0:
+            raise _bad(where, f"{name} is {value}, below zero")
+    if record.occupancy is not None and not 0 <= record.occupancy.fraction <= 1:
+        raise _bad(where, f"occupancy.fraction is {record.occupancy.fraction}, outside 0 to 1")
+
+
+def _check_sessions(file: TimeFile) -> None:
+    ids = [session.id for session in file.sessions]
+    if len(set(ids)) != len(ids):
+        raise BadContentError("two sessions have the same id (a merge kept both: delete one, or give it its own id)")
+    for session in file.sessions:
+        _check_session(session)
+
+
+def _check_session(session: Session) -> None:
+    for name, value in (("tick_ns", session.tick_ns), ("overhead_ns", session.overhead_ns)):
+        if abs(value) > MAX_TIME_NS:
+            raise _bad(f"session {session.id}", f"{name} is {value}, out of range")
+    if session.tick_ns < 0:
+        raise _bad(f"session {session.id}", f"tick_ns is {session.tick_ns}, below zero")
+
+
+def _check_time(where: str, record: TimeRecord, sessions: set[str]) -> None:
+    if record.cubin and not is_sha256(record.cubin):
+        raise _bad(where, f"cubin is '{quoted(record.cubin)}', which is not a SHA-256")
+    if not record.rounds:
+        raise _bad(where, "there are no rounds")
+    for index, entry in enumerate(record.rounds):
+        if entry.session not in sessions:
+            raise _bad(where, f"round {index} belongs to session '{quoted(entry.session)}', which is not in the file")
+        _check_round(f"{where}, round {index}", entry)
+
+
+def _check_round(where: str, entry: Round) -> None:
+    times = (entry.midmean, entry.median, entry.minimum, entry.maximum, *entry.quantiles)
+    if not all(MIN_TIME_NS <= time <= MAX_TIME_NS for time in times):
+        raise _bad(where, f"a time is outside {MIN_TIME_NS:g} to {MAX_TIME_NS:g} ns")
+    if list(entry.quantiles) != sorted(entry.quantiles) or entry.minimum > entry.maximum:
+        raise _bad(where, "its quantiles are not in ascending order")
+    if entry.samples < 1 or entry.process < 0 or entry.modes < 1:
+        raise _bad(where, "samples, process or modes is too small")
+
+
+def _bad(where: str, problem: str) -> BadContentError:
+    return BadContentError(f"{quoted(where, 200)}: {problem}")

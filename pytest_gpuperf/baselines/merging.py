@@ -1,0 +1,97 @@
+"""The recording rules: old file and new evidence in, new file out.  Pure; no file is read or written here.
+
+Static evidence replaces what its toolchain had; other toolchains stay.  Time evidence of the same execution, timer and
+cache mode joins the earlier rounds, the last five sessions of each workload being kept; anything else replaces them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterable, Mapping
+
+import msgspec
+
+from pytest_gpuperf.baselines.errors import UnwritableEvidenceError
+from pytest_gpuperf.baselines.files import StaticFile, TimeFile
+from pytest_gpuperf.baselines.rounding import round_record, round_session
+from pytest_gpuperf.baselines.versions import SCHEMA_VERSION
+from pytest_gpuperf.evidence import Key, Session, StaticRecord, TimeRecord
+
+KEPT_SESSIONS = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class Update:
+    """What one run wants to become the baseline.  Which workloads to take is the caller's decision."""
+
+    static: Mapping[tuple[str, str, Key], StaticRecord] = dataclasses.field(default_factory=dict)
+    """By architecture (``sm_90``), toolchain (``nvrtc 13.0.88``) and workload."""
+    time: Mapping[tuple[str, Key], TimeRecord] = dataclasses.field(default_factory=dict)
+    """By GPU model (``nvidia-h200``) and workload."""
+    sessions: Collection[Session] = ()
+    """Those that the time records' rounds name, oldest first."""
+    cubins: Collection[bytes] = ()
+    """Machine code that the time records name, unless the store has it already."""
+
+
+def merge_static(old: StaticFile | None, target: str, new: Iterable[tuple[str, Key, StaticRecord]]) -> StaticFile:
+    """``new``: toolchain, key, record; all keys of one module."""
+    toolchains = {
+        toolchain: {test: dict(workloads) for test, workloads in tests.items()}
+        for toolchain, tests in (old.toolchains if old else {}).items()
+    }
+    for toolchain, key, record in new:
+        toolchains.setdefault(toolchain, {}).setdefault(key.test, {})[key.workload] = record
+    return StaticFile(target=target, toolchains=toolchains, schema=SCHEMA_VERSION)
+
+
+def merge_time(
+    old: TimeFile | None, target: str, new: Iterable[tuple[Key, TimeRecord]], sessions: Collection[Session]
+) -> TimeFile:
+    """``new``: keys of one module.
+
+    Raises ``UnwritableEvidenceError`` if a round names a session that is not in ``sessions``.
+    """
+    given = {session.id: round_session(session) for session in sessions}
+    table = _by_date([*(old.sessions if old else ()), *given.values()])
+    tests = {test: dict(workloads) for test, workloads in (old.tests if old else {}).items()}
+    for key, record in new:
+        for entry in record.rounds:
+            if entry.session not in given:
+                raise UnwritableEvidenceError(
+                    f"{key}: a round names session '{entry.session}', which the update does not have"
+                )
+        workloads = tests.setdefault(key.test, {})
+        workloads[key.workload] = _joined(workloads.get(key.workload), round_record(record, given), list(table))
+    return referenced_only(TimeFile(target=target, sessions=tuple(table.values()), tests=tests, schema=SCHEMA_VERSION))
+
+
+def referenced_only(file: TimeFile) -> TimeFile:
+    """The file without the sessions that no round names any more."""
+    named = {
+        entry.session for workloads in file.tests.values() for record in workloads.values() for entry in record.rounds
+    }
+    return msgspec.structs.replace(file, sessions=tuple(session for session in file.sessions if session.id in named))
+
+
+def _by_date(sessions: Iterable[Session]) -> dict[str, Session]:
+    """By id, oldest first; of two with one id the later given; equal dates stay in the order given."""
+    latest = {session.id: session for session in sessions}
+    return {session.id: session for session in sorted(latest.values(), key=lambda session: session.date)}
+
+
+def _joined(old: TimeRecord | None, new: TimeRecord, order: list[str]) -> TimeRecord:
+    """The new record, with the old one's rounds and counters before its own if both ran the same thing alike."""
+    rounds, counters = list(new.rounds), dict(new.counters)
+    if old is not None and _comparable(old, new):
+        again = {entry.session for entry in new.rounds}
+        rounds = [entry for entry in old.rounds if entry.session not in again] + rounds
+        counters = {**old.counters, **counters}
+    place = {session: index for index, session in enumerate(order)}
+    kept = set(sorted({entry.session for entry in rounds}, key=place.__getitem__)[-KEPT_SESSIONS:])
+    rounds = sorted((entry for entry in rounds if entry.session in kept), key=lambda entry: place[entry.session])
+    return msgspec.structs.replace(new, rounds=tuple(rounds), counters=counters)
+
+
+def _comparable(old: TimeRecord, new: TimeRecord) -> bool:
+    return new.identity.same_execution(old.identity) and (old.timer, old.cache) == (new.timer, new.cache)

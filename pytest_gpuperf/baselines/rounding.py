@@ -1,0 +1,63 @@
+"""How many digits of a time are worth a line of diff: those that the measured noise leaves meaningful.
+
+A time is rounded once, when it is recorded; what a file already holds is never rounded again, so that recording cannot
+creep through earlier rounds.
+"""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+from pytest_gpuperf.evidence import Round, Session, TimeRecord
+
+MIN_DIGITS = 4
+MAX_DIGITS = 7
+NOISE_PARTS = 20
+"""A rounding error stays below this fraction (one twentieth) of the noise, where ``MAX_DIGITS`` allows."""
+
+
+def round_record(record: TimeRecord, sessions: dict[str, Session]) -> TimeRecord:
+    """The record as it will be stored.  Each round's session must be in ``sessions``."""
+    rounds = tuple(_round(entry, sessions[entry.session].tick_ns) for entry in record.rounds)
+    counters = {name: significant(value, 9) for name, value in record.counters.items()}
+    return msgspec.structs.replace(record, rounds=rounds, counters=counters)
+
+
+def round_session(session: Session) -> Session:
+    """Tick and overhead to four digits: they are measured, and their last bits differ from run to run."""
+    return msgspec.structs.replace(
+        session, tick_ns=significant(session.tick_ns, 4), overhead_ns=significant(session.overhead_ns, 4)
+    )
+
+
+def _round(entry: Round, tick_ns: float) -> Round:
+    noise = entry.quantiles[3] - entry.quantiles[1] or tick_ns
+    quantiles = (round_time(time, noise) for time in entry.quantiles)
+    return msgspec.structs.replace(
+        entry,
+        midmean=round_time(entry.midmean, noise),
+        median=round_time(entry.median, noise),
+        minimum=round_time(entry.minimum, noise),
+        maximum=round_time(entry.maximum, noise),
+        quantiles=tuple(quantiles),
+        rho1=round(entry.rho1, 3),
+        drift=round(entry.drift, 6),
+    )
+
+
+def round_time(time_ns: float, noise_ns: float) -> float:
+    """``time_ns`` to the decimal place whose rounding error is below a twentieth of ``noise_ns``, but to at least 4 and
+    at most 7 significant digits.  Not positive or not finite times, and noise of zero, are left to the checks."""
+    if not (0 < time_ns < math.inf and 0 < noise_ns < math.inf):
+        return significant(time_ns, MAX_DIGITS)
+    # Half a unit of the place is below noise / 20 when the unit is below noise / 10.
+    place = math.ceil(math.log10(2 * noise_ns / NOISE_PARTS)) - 1
+    digits = math.floor(math.log10(time_ns)) - place + 1
+    return significant(time_ns, min(max(digits, MIN_DIGITS), MAX_DIGITS))
+
+
+def significant(value: float, digits: int) -> float:
+    """``value`` to ``digits`` significant digits; infinities and NaN pass through, for the checks to refuse by name."""
+    return float(f"{value:.{digits - 1}e}")

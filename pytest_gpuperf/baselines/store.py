@@ -1,0 +1,179 @@
+"""The baseline folder as one object: lookups for judges, ``write`` for the update."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from pathlib import Path
+
+from pytest_gpuperf.baselines import atomic, layout
+from pytest_gpuperf.baselines.atomic import WrittenFile
+from pytest_gpuperf.baselines.canonical import canonical_bytes
+from pytest_gpuperf.baselines.cubins import placed, read_cubin
+from pytest_gpuperf.baselines.errors import CubinError, UnsafePathError, UnwritableEvidenceError
+from pytest_gpuperf.baselines.files import EvidenceFile, StaticFile, TimeFile
+from pytest_gpuperf.baselines.merging import Update, merge_static, merge_time
+from pytest_gpuperf.baselines.reading import MAX_JSON_BYTES, decode, read_bounded
+from pytest_gpuperf.evidence import Key, Session, StaticRecord, TimeRecord
+
+
+@dataclasses.dataclass(frozen=True)
+class StaticLookup:
+    """What the store knows of one workload on one architecture."""
+
+    record: StaticRecord | None
+    """Of the toolchain asked for."""
+    other_toolchains: tuple[str, ...]
+    """Those that have the workload too: without a record, they tell NOT-COMPARABLE from NEW."""
+
+
+class BaselineStore:
+    """Reads lazily, each file once; writes all or nothing per file.
+
+    Every method raises a ``BaselineError`` and nothing else for whatever it finds in the folder.  A missing folder or
+    file is no error: there is no baseline.  Not thread-safe; processes exclude each other when they write.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._files: dict[tuple[str, str], EvidenceFile | None] = {}
+
+    def static(self, arch: str, key: Key, toolchain: str) -> StaticLookup:
+        """Static evidence of a workload for ``arch`` (``sm_90``) and ``toolchain`` (``nvrtc 13.0.88``)."""
+        file = self._static_file(arch, key.module)
+        records = {
+            name: tests[key.test][key.workload]
+            for name, tests in (file.toolchains if file else {}).items()
+            if key.workload in tests.get(key.test, {})
+        }
+        others = tuple(sorted(name for name in records if name != toolchain))
+        return StaticLookup(records.get(toolchain), others)
+
+    def time(self, device: str, key: Key) -> TimeRecord | None:
+        """Time evidence of a workload on a GPU model (``nvidia-h200``)."""
+        file = self._time_file(device, key.module)
+        return file.tests.get(key.test, {}).get(key.workload) if file else None
+
+    def sessions(self, device: str, module: str) -> tuple[Session, ...]:
+        """The sessions that a module's rounds name, oldest first."""
+        file = self._time_file(device, module)
+        return file.sessions if file else ()
+
+    def archs(self) -> tuple[str, ...]:
+        """Architectures with static baselines, in numeric order."""
+        return tuple(filter(layout.is_arch, layout.targets(self.root)))
+
+    def devices(self) -> tuple[str, ...]:
+        """GPU models with time baselines, by name."""
+        return tuple(filter(layout.is_device, layout.targets(self.root)))
+
+    def modules(self, target: str) -> tuple[str, ...]:
+        """Test modules that have a file for a target, sorted."""
+        return tuple(module for module, _ in layout.evidence_files(self.root, target))
+
+    def keys(self, target: str) -> tuple[Key, ...]:
+        """Every workload with a baseline for a target, sorted."""
+        found: set[Key] = set()
+        for module in self.modules(target):
+            file = self.load(target, module)
+            groups = file.toolchains.values() if isinstance(file, StaticFile) else [file.tests] if file else []
+            found.update(
+                Key(module=module, test=test, workload=workload)
+                for tests in groups
+                for test, workloads in tests.items()
+                for workload in workloads
+            )
+        return tuple(sorted(found))
+
+    def cubin(self, sha256: str) -> bytes:
+        """Machine code whose content has this hash.  Raises ``CubinError``."""
+        return read_cubin(self.root, sha256)
+
+    def load(self, target: str, module: str) -> EvidenceFile | None:
+        """The file of a target and module as it is on disk, read once per store; None if there is none."""
+        if (target, module) not in self._files:
+            path = layout.evidence_path(self.root, target, module)
+            content = read_bounded(path, MAX_JSON_BYTES)
+            self._files[target, module] = None if content is None else decode(content, path, target)
+        return self._files[target, module]
+
+    def forget(self) -> None:
+        """Reads every file anew at its next use."""
+        self._files.clear()
+
+    def write(self, update: Update) -> list[WrittenFile]:
+        """Merges the update into the folder, by the rules of ``merging``, and returns the files whose bytes changed.
+
+        Everything is read, merged and checked before the first byte is written; cubins are written before the files
+        that name them.  Raises ``UnwritableEvidenceError``, ``BaselineWriteError``, ``BaselineLockedError`` and, for
+        a present file that cannot be understood, what reading raises: such a file is never overwritten.
+        """
+        with atomic.exclusive(self.root):
+            self.forget()
+            atomic.clean_leftovers(self.root)
+            plan = self._cubin_plan(update) + self._static_plan(update) + self._time_plan(update)
+            try:
+                return atomic.write_all(plan)
+            finally:
+                self.forget()
+
+    def _cubin_plan(self, update: Update) -> list[tuple[Path, bytes]]:
+        given = {}
+        for cubin in update.cubins:
+            sha256, path = placed(self.root, cubin)
+            given[sha256] = (path, cubin)
+        for (_, key), record in update.time.items():
+            if record.cubin and record.cubin not in given:
+                try:
+                    self.cubin(record.cubin)
+                except CubinError as error:
+                    raise UnwritableEvidenceError(
+                        f"{key}: its cubin is neither in this update nor in the store"
+                    ) from error
+        return [given[sha256] for sha256 in sorted(given)]
+
+    def _static_plan(self, update: Update) -> list[tuple[Path, bytes]]:
+        groups: dict[tuple[str, str], list[tuple[str, Key, StaticRecord]]] = defaultdict(list)
+        for (arch, toolchain, key), record in update.static.items():
+            groups[arch, key.module].append((toolchain, key, record))
+        plan = []
+        for (arch, module), records in sorted(groups.items()):
+            old = self._static_file(arch, module)
+            plan += self.changed(module, old, merge_static(old, arch, records))
+        return plan
+
+    def _time_plan(self, update: Update) -> list[tuple[Path, bytes]]:
+        groups: dict[tuple[str, str], list[tuple[Key, TimeRecord]]] = defaultdict(list)
+        for (device, key), record in update.time.items():
+            groups[device, key.module].append((key, record))
+        plan = []
+        for (device, module), records in sorted(groups.items()):
+            old = self._time_file(device, module)
+            plan += self.changed(module, old, merge_time(old, device, records, update.sessions))
+        return plan
+
+    def changed(self, module: str, old: EvidenceFile | None, new: EvidenceFile) -> list[tuple[Path, bytes]]:
+        """What has to be written for ``new`` to be on disk: nothing if it says the same as ``old``, even if that is
+        formatted otherwise or of an older schema."""
+        if new == old:
+            return []
+        path = layout.evidence_path(self.root, new.target, module)
+        content = canonical_bytes(new)
+        if len(content) > MAX_JSON_BYTES:
+            raise UnwritableEvidenceError(
+                f"{path} would have {len(content)} bytes and could not be read again: the limit is {MAX_JSON_BYTES}. "
+                "Split the test module, or lower --gpuperf-rounds."
+            )
+        return [(path, content)]
+
+    def _static_file(self, arch: str, module: str) -> StaticFile | None:
+        file = self.load(arch, module)
+        if isinstance(file, TimeFile) or not layout.is_arch(arch):
+            raise UnsafePathError(f"'{arch}' is no architecture such as sm_90")
+        return file
+
+    def _time_file(self, device: str, module: str) -> TimeFile | None:
+        file = self.load(device, module)
+        if isinstance(file, StaticFile) or not layout.is_device(device):
+            raise UnsafePathError(f"'{device}' is no GPU model such as nvidia-h200")
+        return file

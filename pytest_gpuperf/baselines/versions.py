@@ -1,0 +1,39 @@
+"""The version of the baseline files' layout, its history, and how older files are read.
+
+History
+-------
+1   The first released layout.  ``kind`` (``static`` or ``time``) says what the file holds.
+0   Pre-release.  No ``kind``: a file with ``toolchains`` held static evidence, any other held times.
+
+A file of an older version is migrated in memory, one step at a time, whenever it is read; it is rewritten in the
+current version when an update changes its content.  A newer version is refused.  A new version needs a line above, one
+function in ``MIGRATIONS`` and one test with a file of the previous version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+SCHEMA_VERSION = 1
+
+Raw = dict[str, Any]
+
+
+def _from_0(raw: Raw) -> Raw:
+    return {**raw, "kind": "static" if "toolchains" in raw else "time"}
+
+
+MIGRATIONS: Mapping[int, Callable[[Raw], Raw]] = {0: _from_0}
+"""From version N to N + 1.  A step sets what changed; ``migrate`` sets the version number."""
+
+
+def migrate(raw: Raw, *, steps: Mapping[int, Callable[[Raw], Raw]] = MIGRATIONS, current: int = SCHEMA_VERSION) -> Raw:
+    """Brings a decoded file, whose ``schema`` is an int of at most ``current``, up to ``current``.
+
+    Raises ``LookupError`` if no step leads on from its version, which then never existed.
+    """
+    while raw["schema"] < current:
+        version = raw["schema"]
+        raw = {**steps[version](raw), "schema": version + 1}
+    return raw

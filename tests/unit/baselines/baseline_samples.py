@@ -1,0 +1,92 @@
+"""Evidence to build baselines from, in the shape that real recordings have."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+from pytest_gpuperf.baselines import Update
+from pytest_gpuperf.evidence import Identity, Key, Occupancy, Round, Session, StaticProfile, StaticRecord, TimeRecord
+
+H200 = "nvidia-h200"
+NVRTC = "nvrtc 13.0.88"
+CUBIN = b"\x7fELF cubin of the transpose"
+
+
+def make_key(
+    test: str = "test_transpose", workload: str = "padded", module: str = "example_suite/test_transpose.py"
+) -> Key:
+    return Key(module=module, test=test, workload=workload)
+
+
+def make_static(registers: int = 32, opcodes: dict[str, int] | None = None) -> StaticRecord:
+    profile = StaticProfile(
+        registers=registers,
+        stack_bytes=0,
+        spill_store_bytes=0,
+        spill_load_bytes=0,
+        shared_bytes=4224,
+        constant_bytes=368,
+        barriers=1,
+        code_bytes=1152,
+        instructions=61,
+        opcodes=opcodes if opcodes is not None else {"global_load": 4, "barrier": 1, "shared_store": 4},
+        code_hash="c0" * 32,
+    )
+    occupancy = Occupancy(blocks_per_sm=2, warps_per_sm=32, fraction=2 / 3, limiter="registers")
+    return StaticRecord(
+        kernel="transpose_padded", source_hash="50" * 32, profile=profile, block=(32, 32, 1), occupancy=occupancy
+    )
+
+
+def make_session(number: int = 1, **changes: object) -> Session:
+    """Session ``number`` was taken on the number-th of November."""
+    fields: dict[str, object] = {
+        "id": f"202611{number:02}T101500-9f3a",
+        "date": f"2026-11-{number:02}T10:15:00Z",
+        "gpu": "NVIDIA H200",
+        "uuid": "GPU-1",
+        "driver": "580.95.05",
+        "cuda": "13.0",
+        "toolchain": NVRTC,
+        "cupy": "14.2.0",
+        "timer": "cupti",
+        "tick_ns": 32.0,
+        "overhead_ns": 0.0,
+        "processes": 5,
+    }
+    return Session(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+def make_round(session: Session, process: int = 0, midmean: float = 51234.25, iqr: float = 140.0) -> Round:
+    return Round(
+        session=session.id,
+        process=process,
+        samples=40,
+        midmean=midmean,
+        median=midmean,
+        quantiles=(midmean - iqr, midmean - iqr / 2, midmean, midmean + iqr / 2, midmean + iqr),
+        minimum=midmean - 2 * iqr,
+        maximum=midmean + 2 * iqr,
+    )
+
+
+def make_time(session: Session, *, rounds: Iterable[Round] | None = None, **changes: object) -> TimeRecord:
+    fields: dict[str, object] = {
+        "identity": Identity(code="c0" * 32, launch="grid=(1024, 1, 1) block=(32, 32, 1) shared=0"),
+        "timer": "cupti",
+        "cache": "cold",
+        "rounds": tuple(rounds) if rounds is not None else (make_round(session, 0), make_round(session, 1)),
+        "kernel": "transpose_padded",
+        "cubin": hashlib.sha256(CUBIN).hexdigest(),
+        "block": (32, 32, 1),
+    }
+    return TimeRecord(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+def static_update(record: StaticRecord | None = None, key: Key | None = None, toolchain: str = NVRTC) -> Update:
+    return Update(static={("sm_90", toolchain, key or make_key()): record or make_static()})
+
+
+def time_update(session: Session, record: TimeRecord | None = None, key: Key | None = None) -> Update:
+    return Update(time={(H200, key or make_key()): record or make_time(session)}, sessions=[session], cubins=[CUBIN])
