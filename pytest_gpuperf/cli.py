@@ -1,0 +1,61 @@
+"""The ``gpuperf`` command: parses arguments and hands over to the room that does the work.
+
+Exit status: 0 done, 1 the answer is no (something needed is missing, pruning was refused), 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from pytest_gpuperf import __version__
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point of the console script; returns the exit status."""
+    parser = build_parser()
+    parsed = parser.parse_args(arguments)
+    if parsed.command == "doctor":
+        return _doctor(as_json=parsed.json)
+    return _prune(parsed.paths, parsed.baselines, confirmed=parsed.yes)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="gpuperf", description="Companion of the pytest-gpuperf plugin.")
+    parser.add_argument("--version", action="version", version=f"gpuperf {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    doctor = commands.add_parser("doctor", help="say what this machine can measure, what is missing and what to do")
+    doctor.add_argument("--json", action="store_true", help="print the findings as JSON")
+
+    prune = commands.add_parser("prune", help="name baselines whose tests are gone; remove them with --yes")
+    prune.add_argument("paths", nargs="*", help="test files and folders to look at (default: pytest's own)")
+    prune.add_argument("--yes", action="store_true", help="remove what is named")
+    prune.add_argument("--baselines", metavar="DIR", help="folder of the baselines (default: as configured for pytest)")
+    return parser
+
+
+def _doctor(*, as_json: bool) -> int:
+    from pytest_gpuperf.doctor import examination, findings
+    from pytest_gpuperf.doctor.machine import Machine
+
+    found = examination.examine(Machine())
+    sys.stdout.write((findings.as_json if as_json else findings.as_text)(found, __version__))
+    return 0 if findings.is_ready("static", found) else 1
+
+
+def _prune(paths: Sequence[str], baselines: str | None, *, confirmed: bool) -> int:
+    from pytest_gpuperf.baselines import BaselineError
+    from pytest_gpuperf.commands import prune
+    from pytest_gpuperf.commands.collection import CollectionError, collect
+
+    try:
+        return prune.run(collect(paths, baselines), confirmed=confirmed, write=sys.stdout.write)
+    except (BaselineError, CollectionError, prune.PruneRefusedError) as problem:
+        sys.stderr.write(f"gpuperf prune: {problem}\n")
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

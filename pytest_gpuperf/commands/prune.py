@@ -1,0 +1,77 @@
+"""``gpuperf prune``: names baselines whose tests are gone, and removes them when told to.
+
+A baseline is only called unused if its test would certainly have been met: a collection that was narrowed, or that
+failed or skipped a module, is refused, and baselines of modules outside the searched folders are left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from pytest_gpuperf.baselines import BaselineStore
+from pytest_gpuperf.baselines.prune import prune, unused
+from pytest_gpuperf.commands.collection import Collection
+
+SHOWN = 5
+"""Tests or modules that a message names before it counts the rest."""
+
+
+class PruneRefusedError(Exception):
+    """The collection does not tell which baselines are unused; the message says why and what to do."""
+
+
+def run(collection: Collection, *, confirmed: bool, write: Callable[[str], object]) -> int:
+    """Name what is unused and, if ``confirmed``, remove it.  Returns the exit status, 0.
+
+    Raises ``PruneRefusedError``, and ``BaselineError`` for a file that cannot be read, locked or removed.
+    """
+    store = BaselineStore(collection.baselines)
+    recorded = modules_with_baselines(store)
+    inside = {module for module in recorded if collection.covers(module)}
+    refuse_unless_whole(collection, inside)
+    found = unused(store, collection.tests, modules_collected=inside)
+    for entry in prune(store, found) if confirmed else found:
+        write(f"{'removed' if confirmed else 'unused '}  {entry}\n")
+    if not found:
+        write(f"Nothing to prune in {collection.baselines}.\n")
+    elif not confirmed:
+        write(f"{len(found)} unused. Nothing was removed: add --yes to remove them.\n")
+    outside = sorted(recorded - inside)
+    if outside:
+        write(f"Not looked at, because outside of {', '.join(collection.scope)}: {some(outside)}.\n")
+    return 0
+
+
+def modules_with_baselines(store: BaselineStore) -> set[str]:
+    """Test modules that any target has baselines for."""
+    return {module for target in (*store.archs(), *store.devices()) for module in store.modules(target)}
+
+
+def refuse_unless_whole(collection: Collection, recorded: Iterable[str]) -> None:
+    """Raise ``PruneRefusedError`` unless every test of the recorded modules that still exist was seen."""
+    if collection.failed:
+        raise PruneRefusedError(f"{some(collection.failed)} could not be collected. Repair that first.")
+    if collection.named_tests:
+        raise PruneRefusedError(f"{some(collection.named_tests)} picks single tests. Name files or folders only.")
+    if collection.deselected:
+        raise PruneRefusedError(
+            f"{len(collection.deselected)} tests were deselected ({some(collection.deselected)}). "
+            "Take -k, -m, --lf and --deselect out of addopts and PYTEST_ADDOPTS."
+        )
+    if collection.skipped:
+        raise PruneRefusedError(
+            f"{some(collection.skipped)} skipped itself when imported, so its tests are unknown. "
+            "Prune where it can be imported."
+        )
+    unseen = sorted(
+        module for module in recorded if module not in collection.modules and (collection.root / module).exists()
+    )
+    if unseen:
+        raise PruneRefusedError(f"{some(unseen)} exists but was not collected. Name its folder, or stop ignoring it.")
+
+
+def some(names: Iterable[str]) -> str:
+    """The first few of many names."""
+    listed = list(names)
+    rest = len(listed) - SHOWN
+    return ", ".join(listed[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")

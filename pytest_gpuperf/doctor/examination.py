@@ -1,0 +1,30 @@
+"""Runs every probe, in the order in which a reader wants to know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pytest_gpuperf.doctor import counters, gpus, packages, toolchain
+from pytest_gpuperf.doctor.findings import Finding
+from pytest_gpuperf.doctor.machine import Machine
+
+Probe = Callable[[Machine], list[Finding]]
+
+PROBES: tuple[Probe, ...] = (
+    packages.probe_python,
+    packages.probe_base_packages,
+    toolchain.probe_compiler,
+    toolchain.probe_disassembler,
+    gpus.probe_gpus,
+    packages.probe_cupy,
+    packages.probe_cupti,
+    packages.probe_xdist,
+    counters.probe_ncu,
+    counters.probe_ncu_report,
+    counters.probe_counter_permission,
+)
+
+
+def examine(machine: Machine, probes: Sequence[Probe] = PROBES) -> list[Finding]:
+    """All findings about this machine."""
+    return [finding for probe in probes for finding in probe(machine)]

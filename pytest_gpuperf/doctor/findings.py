@@ -1,0 +1,64 @@
+"""One finding of the doctor, and how a set of findings reads."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+Area = Literal["static", "time", "counters"]
+Status = Literal["ok", "missing", "warn"]
+
+AREAS: tuple[Area, ...] = ("static", "time", "counters")
+
+TITLES: dict[Area, str] = {
+    "static": "Static evidence (registers, spills, occupancy; needs no GPU)",
+    "time": "Time",
+    "counters": "Counters (Nsight Compute)",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """What one probe found."""
+
+    area: Area
+    """The kind of evidence that rests on it."""
+    name: str
+    status: Status
+    detail: str
+    """What is there, or what was looked for in vain."""
+    advice: str = ""
+    """What to do; empty if nothing has to be done."""
+    required: bool = False
+    """Without it there is no evidence of this area at all."""
+
+
+def is_ready(area: Area, findings: Iterable[Finding]) -> bool:
+    """Whether evidence of this area can be gathered here: nothing that it requires is missing."""
+    return not any(f.area == area and f.required and f.status == "missing" for f in findings)
+
+
+def as_text(findings: Sequence[Finding], version: str) -> str:
+    """One line per finding, advice under it, one closing line that says which evidence can be had."""
+    width = max(len(finding.name) for finding in findings)
+    lines = [f"pytest-gpuperf {version}"]
+    for area in AREAS:
+        lines += ["", TITLES[area]]
+        for finding in (f for f in findings if f.area == area):
+            lines.append(f"  {finding.status:<8} {finding.name:<{width}}  {finding.detail}".rstrip())
+            if finding.advice:
+                lines.append(f"  {'':<8} {'':<{width}}  -> {finding.advice}")
+    ready = ", ".join(f"{area} {'yes' if is_ready(area, findings) else 'no'}" for area in AREAS)
+    return "\n".join([*lines, "", f"Can be measured here: {ready}", ""])
+
+
+def as_json(findings: Sequence[Finding], version: str) -> str:
+    """The same for programs: ``version``, ``ready`` by area, ``findings`` in order."""
+    document = {
+        "version": version,
+        "ready": {area: is_ready(area, findings) for area in AREAS},
+        "findings": [dataclasses.asdict(finding) for finding in findings],
+    }
+    return json.dumps(document, indent=2) + "\n"

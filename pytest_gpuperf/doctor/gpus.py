@@ -1,0 +1,107 @@
+"""Probes for the driver and its GPUs, through NVML: no CUDA context is made, so this process is on none of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pytest_gpuperf.doctor.findings import Finding
+from pytest_gpuperf.doctor.machine import Machine
+
+NO_DRIVER_ADVICE = (
+    "static evidence needs none; for times run on a machine with a GPU and a driver "
+    "(in a container: start it with --gpus all)"
+)
+
+
+def probe_gpus(machine: Machine) -> list[Finding]:
+    """The driver, then each GPU with its MIG mode and the other processes that compute on it."""
+    try:
+        nvml: Any = machine.load("pynvml")
+    except ImportError:
+        return [_no_driver("pynvml cannot be imported", "pip install nvidia-ml-py")]
+    try:
+        nvml.nvmlInit()
+    except nvml.NVMLError as problem:
+        return [_no_driver(f"NVML does not start: {problem}", NO_DRIVER_ADVICE)]
+    try:
+        return _driver(nvml) + _gpus(nvml, machine)
+    except nvml.NVMLError as problem:
+        return [_no_driver(f"NVML gave up: {problem}", "run nvidia-smi; a reboot of the machine may be due")]
+    finally:
+        nvml.nvmlShutdown()
+
+
+def _no_driver(detail: str, advice: str) -> Finding:
+    return Finding("time", "driver", "missing", detail, advice, required=True)
+
+
+def _driver(nvml: Any) -> list[Finding]:
+    cuda = driver_cuda(nvml)
+    detail = f"{nvml.nvmlSystemGetDriverVersion()}, CUDA {cuda[0]}.{cuda[1]}"
+    if cuda < (12, 0):
+        return [Finding("time", "driver", "missing", detail, "too old: CUDA 12 or newer is needed", required=True)]
+    return [Finding("time", "driver", "ok", detail)]
+
+
+def driver_cuda(nvml: Any) -> tuple[int, int]:
+    """Newest CUDA version that the driver supports, as (major, minor)."""
+    number = nvml.nvmlSystemGetCudaDriverVersion_v2()
+    return number // 1000, number % 1000 // 10
+
+
+def _gpus(nvml: Any, machine: Machine) -> list[Finding]:
+    count = nvml.nvmlDeviceGetCount()
+    if count == 0:
+        return [Finding("time", "GPU", "missing", "the driver lists none", NO_DRIVER_ADVICE, required=True)]
+    findings = []
+    for index in range(count):
+        findings += _gpu(nvml, index)
+    visible = machine.environ("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        findings.append(_visible(visible))
+    return findings
+
+
+def _visible(visible: str) -> Finding:
+    name = "CUDA_VISIBLE_DEVICES"
+    if visible.strip() in ("", "-1"):
+        return Finding("time", name, "missing", f"{visible!r} hides every GPU", "unset it", required=True)
+    return Finding("time", name, "ok", visible)
+
+
+def _gpu(nvml: Any, index: int) -> list[Finding]:
+    handle = nvml.nvmlDeviceGetHandleByIndex(index)
+    major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
+    detail = f"{nvml.nvmlDeviceGetName(handle)}, sm_{major}{minor}, {nvml.nvmlDeviceGetUUID(handle)}"
+    return [
+        Finding("time", f"GPU {index}", "ok", detail),
+        _mig(nvml, handle, index),
+        _processes(nvml, handle, index),
+    ]
+
+
+def _mig(nvml: Any, handle: Any, index: int) -> Finding:
+    name = f"GPU {index} MIG"
+    try:
+        current, _ = nvml.nvmlDeviceGetMigMode(handle)
+    except nvml.NVMLError_NotSupported:
+        return Finding("time", name, "ok", "not supported by this GPU")
+    if current:
+        advice = (
+            "a slice shares memory bandwidth and power with its neighbours: times are noisier and not a whole GPU's"
+        )
+        return Finding("time", name, "warn", "on", advice)
+    return Finding("time", name, "ok", "off")
+
+
+def _processes(nvml: Any, handle: Any, index: int) -> Finding:
+    name = f"GPU {index} processes"
+    try:
+        running = nvml.nvmlDeviceGetComputeRunningProcesses(handle)
+    except nvml.NVMLError_NotSupported:
+        return Finding("time", name, "warn", "NVML does not tell", "make sure that nothing else computes on this GPU")
+    others = sorted(process.pid for process in running)
+    if others:
+        advice = "they disturb times and cannot be told from a slower kernel: end them or take another GPU"
+        return Finding("time", name, "warn", f"others compute here: pid {', '.join(map(str, others))}", advice)
+    return Finding("time", name, "ok", "no other")

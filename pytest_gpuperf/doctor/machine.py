@@ -1,0 +1,78 @@
+"""The machine as the doctor's probes see it: packages, files, programs.
+
+Probes ask only this class, so a test hands them a machine that has a driver, lacks one, or lies.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import platform
+import shutil
+import subprocess
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
+
+RUN_LIMIT_S = 30
+
+
+class ProgramError(Exception):
+    """A program could not be started, did not end in time, or ended with an error; the message says which."""
+
+
+class Machine:
+    """The real one."""
+
+    def python(self) -> str:
+        return platform.python_version()
+
+    def version(self, distribution: str) -> str | None:
+        """Version of an installed Python distribution, None if it is not installed."""
+        try:
+            return metadata.version(distribution)
+        except metadata.PackageNotFoundError:
+            return None
+
+    def load(self, module: str) -> ModuleType:
+        """Import a module.  Raises ``ImportError``, or ``OSError`` if a shared library of it is unusable."""
+        return importlib.import_module(module)
+
+    def read(self, path: str) -> str | None:
+        """Text of a file, None if it is not there or not readable."""
+        try:
+            return Path(path).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return None
+
+    def environ(self, name: str) -> str | None:
+        return os.environ.get(name)
+
+    def find(self, program: str, folders: tuple[str, ...] = ()) -> str | None:
+        """Path of a program on PATH or, newest name first, in folders given as glob patterns from the root."""
+        found = shutil.which(program)
+        if found:
+            return found
+        for folder in folders:
+            for candidate in sorted(Path("/").glob(f"{folder.lstrip('/')}/{program}"), reverse=True):
+                if os.access(candidate, os.X_OK):
+                    return str(candidate)
+        return None
+
+    def wheel_program(self, distribution: str, program: str) -> str | None:
+        """Path of a program that a wheel carries outside of PATH, None without the wheel."""
+        try:
+            files = metadata.files(distribution) or []
+        except metadata.PackageNotFoundError:
+            return None
+        return next((str(file.locate()) for file in files if file.name in (program, f"{program}.exe")), None)
+
+    def run(self, *command: str) -> str:
+        """Standard output of a program.  Raises ``ProgramError``."""
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=RUN_LIMIT_S)
+        except (OSError, subprocess.TimeoutExpired) as problem:
+            raise ProgramError(str(problem)) from problem
+        if done.returncode != 0:
+            raise ProgramError(f"exit status {done.returncode}: {(done.stderr or done.stdout).strip()[:300]}")
+        return done.stdout

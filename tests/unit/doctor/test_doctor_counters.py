@@ -1,0 +1,72 @@
+"""What the doctor says of Nsight Compute and of the right to read counters."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_gpuperf.doctor import counters
+from pytest_gpuperf.doctor.findings import is_ready
+from pytest_gpuperf.doctor.machine import ProgramError
+
+NCU_WORDS = "NVIDIA (R) Nsight Compute Command Line Profiler\nVersion 2025.3.1.0 (build 36398880) (public-release)\n"
+
+
+def test_no_ncu_is_missing(machine):
+    (finding,) = counters.probe_ncu(machine)
+    assert not is_ready("counters", [finding])
+    assert "install Nsight Compute" in finding.advice
+
+
+def test_ncu_is_named_with_version_and_path(machine):
+    machine.programs["ncu"] = "/opt/ncu"
+    machine.outputs["/opt/ncu"] = NCU_WORDS
+    (finding,) = counters.probe_ncu(machine)
+    assert (finding.status, finding.detail) == ("ok", "2025.3.1.0 at /opt/ncu")
+
+
+def test_an_ncu_of_unknown_words_is_still_there(machine):
+    machine.programs["ncu"] = "/opt/ncu"
+    machine.outputs["/opt/ncu"] = "hello"
+    assert counters.probe_ncu(machine)[0].detail == "unknown version at /opt/ncu"
+
+
+def test_an_ncu_that_does_not_run_is_missing(machine):
+    machine.programs["ncu"] = "/opt/ncu"
+    machine.outputs["/opt/ncu"] = ProgramError("exit status 127: libfoo.so not found")
+    (finding,) = counters.probe_ncu(machine)
+    assert finding.status == "missing"
+    assert "libfoo.so not found" in finding.detail
+
+
+def test_the_report_reader_is_an_extra(machine):
+    (finding,) = counters.probe_ncu_report(machine)
+    assert finding.advice == "pip install 'pytest-gpuperf[ncu]'"
+    machine.install("ncu-report", "2026.3.1")
+    assert counters.probe_ncu_report(machine)[0].status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "capabilities", "status"),
+    [
+        ("RmProfilingAdminOnly: 0\n", "0000000000000000", "ok"),
+        ("RmProfilingAdminOnly: 1\n", "000001ffffffffff", "ok"),
+        ("RmProfilingAdminOnly: 1\n", "00000000a80425fb", "missing"),
+        ("RegistryDwords: \"\"\n", "000001ffffffffff", "warn"),
+        (None, "000001ffffffffff", "missing"),
+    ],
+    ids=["open", "restricted, administrator", "restricted, container", "not named", "no driver"],
+)  # fmt: skip
+def test_permission_follows_the_driver_and_the_capability(machine, parameters, capabilities, status):
+    if parameters is not None:
+        machine.files[counters.DRIVER_PARAMETERS] = parameters
+    machine.files["/proc/self/status"] = f"Name:\tpython\nCapEff:\t{capabilities}\n"
+    (finding,) = counters.probe_counter_permission(machine)
+    assert finding.status == status
+
+
+def test_no_permission_says_what_to_do_on_the_host_and_in_a_container(machine):
+    machine.files[counters.DRIVER_PARAMETERS] = "RmProfilingAdminOnly: 1\n"
+    (finding,) = counters.probe_counter_permission(machine)
+    assert "NVreg_RestrictProfilingToAdminUsers=0" in finding.advice
+    assert "--cap-add=SYS_ADMIN" in finding.advice
+    assert not is_ready("counters", [finding])

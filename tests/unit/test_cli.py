@@ -1,0 +1,73 @@
+"""The ``gpuperf`` command: arguments in, exit status out."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pytest_gpuperf import __version__, cli
+from pytest_gpuperf.doctor import examination
+from pytest_gpuperf.doctor.findings import Finding
+
+
+@pytest.fixture
+def found(monkeypatch: pytest.MonkeyPatch) -> list[Finding]:
+    """What the examination will find; empty until a test says otherwise."""
+    findings: list[Finding] = []
+    monkeypatch.setattr(examination, "examine", lambda machine: findings)
+    return findings
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["--version"])
+    assert stop.value.code == 0
+    assert capsys.readouterr().out == f"gpuperf {__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [[], ["no-such-command"], ["doctor", "--no-such-flag"]])
+def test_wrong_usage_is_exit_status_2(arguments, capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(arguments)
+    assert stop.value.code == 2
+    assert "usage: gpuperf" in capsys.readouterr().err
+
+
+def test_doctor_is_content_without_a_gpu(found, capsys):
+    found += [Finding("static", "NVRTC", "ok", "13.0.88"), Finding("time", "driver", "missing", "none", required=True)]
+    assert cli.main(["doctor"]) == 0
+    assert "Can be measured here: static yes, time no" in capsys.readouterr().out
+
+
+def test_doctor_is_not_content_without_a_compiler(found, capsys):
+    found.append(Finding("static", "NVRTC", "missing", "not installed", "install it", required=True))
+    assert cli.main(["doctor"]) == 1
+    assert "-> install it" in capsys.readouterr().out
+
+
+def test_doctor_speaks_json(found, capsys):
+    found.append(Finding("static", "NVRTC", "ok", "13.0.88"))
+    assert cli.main(["doctor", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["findings"][0]["name"] == "NVRTC"
+
+
+def test_doctor_examines_the_real_machine_whatever_it_lacks(capsys):
+    assert cli.main(["doctor", "--json"]) in (0, 1)
+    document = json.loads(capsys.readouterr().out)
+    assert {finding["area"] for finding in document["findings"]} == {"static", "time", "counters"}
+
+
+def test_prune_reports_a_refusal_on_stderr(pytester, monkeypatch, capsys):
+    pytester.makepyfile("import no_such_module")
+    monkeypatch.chdir(pytester.path)
+    assert cli.main(["prune", "--yes"]) == 1
+    assert "could not be collected" in capsys.readouterr().err
+
+
+def test_prune_with_nothing_recorded(pytester, monkeypatch, capsys):
+    pytester.makepyfile("def test_x(): pass")
+    monkeypatch.chdir(pytester.path)
+    assert cli.main(["prune", "--baselines", "elsewhere"]) == 0
+    assert "Nothing to prune in" in capsys.readouterr().out
+    assert "elsewhere" not in [path.name for path in pytester.path.iterdir()], "looking creates nothing"
