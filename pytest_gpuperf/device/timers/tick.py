@@ -15,26 +15,25 @@ ROUNDING_NS = 0.5
 """Two readings closer than this are one: event times pass through a 32-bit float of milliseconds."""
 JITTER_NS = 1.0
 """CUPTI converts ticks to whole nanoseconds, so a reading may sit this far off the grid."""
-_CANDIDATES = 16
+_CANDIDATES = 64
 
 
 def tick_of(samples_ns: Sequence[float]) -> float:
     """The step of the clock that read ``samples_ns``, in nanoseconds.
 
-    The smallest positive gap between sorted unique samples, unless a coarser grid explains all of them:
-    a 32 ns clock whose readings were rounded to whole nanoseconds shows gaps of 1, 31, 32 and 33.
+    The step of the coarsest grid that holds all of them, or else the smallest positive gap between sorted
+    unique samples.  The gap alone misleads: a 32 ns clock whose readings were rounded to whole nanoseconds
+    shows gaps of 1, 31, 32 and 33, and one that was read sparsely shows none of 32.
     Wants 50 or more readings of intervals of varied length.  Raises ``ValueError`` if all are equal.
     """
     values = _distinct(np.sort(np.asarray(samples_ns, dtype=np.float64)))
     if values.size < 2:
         raise ValueError("a tick needs readings of at least two different lengths; all of these are equal")
     gaps = np.unique(np.round(np.diff(values), 3))
-    smallest = float(gaps[0])
-    if smallest > 4 * JITTER_NS:
-        return _refined(values, smallest)
-    coarse = gaps[gaps > 8 * JITTER_NS][:_CANDIDATES]
-    grids = [float(step) for step in coarse if values.size > 4 and _on_grid(values, float(step))]
-    return _refined(values, max(grids)) if grids else smallest
+    candidates = np.unique(np.concatenate((gaps, np.diff(gaps))))
+    coarse = candidates[candidates > 8 * JITTER_NS][:_CANDIDATES] if values.size > 4 else gaps[:1]
+    grids = [float(step) for step in coarse if _on_grid(values, float(step))]
+    return _refined(values, max(grids)) if grids else float(gaps[0])
 
 
 def step_of(samples_ns: Sequence[float], tick_ns: float) -> float:

@@ -32,6 +32,10 @@ def test_tick_ignores_the_noise_of_32_bit_milliseconds() -> None:
     assert tick_of(as_milliseconds) == pytest.approx(32.0, abs=0.1)
 
 
+def test_tick_of_sparse_readings_is_that_of_the_grid_they_share() -> None:
+    assert tick_of([128.0, 256.0, 416.0, 544.0, 704.0, 832.0]) == pytest.approx(32.0)
+
+
 def test_a_one_nanosecond_clock_is_not_taken_for_a_coarse_one() -> None:
     assert tick_of(np.random.default_rng(1).integers(3000, 6000, 100).astype(float)) <= 3
 

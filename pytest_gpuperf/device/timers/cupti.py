@@ -1,0 +1,200 @@
+"""CUPTI activity records: the GPU's own time stamps at the start and the end of every kernel.
+
+The truest of the timers: within 1 % from 2 us on, cold or warm, for callables of any number of launches on
+any stream.  The time of a sample is the sum of the durations of all kernels, copies and memsets that its run
+launched.  Records are attributed by external correlation ids: a run's API calls are tagged with the number
+of its sample, whatever else happens on the GPU (the flush, the reset, other code) carries no tag.
+
+Tracing is on only inside ``measure``, and records are fetched once per call, so a paired block of four slots
+costs one flush.  Needs the extra ``cupti``; under another profiler (ncu, nsys) CUPTI is taken.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import itertools
+import statistics
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from pytest_gpuperf.device.interface import Slot, Timer
+from pytest_gpuperf.device.timers.empty import measure_empty_kernel
+from pytest_gpuperf.device.timers.errors import TimerError, TimerUnavailable
+from pytest_gpuperf.device.timers.queued import QueuedPairs, varied_lengths
+from pytest_gpuperf.device.timers.stream import WorkStream
+from pytest_gpuperf.device.timers.tick import tick_of
+from pytest_gpuperf.evidence import CacheMode, TimerName
+
+_BUFFER_BYTES = 1 << 20
+"""CUPTI clears each buffer and asks for more when it is full: small ones are cheap."""
+_INSTALL = "pip install 'pytest-gpuperf[cupti]', or use --gpuperf-timer=graph"
+_RELEASE = "end other profilers (ncu, nsys) of this process, or use --gpuperf-timer=graph"
+_CALIBRATION_SAMPLES = 20
+_TICK_SAMPLES = 64
+
+
+def open_timer(stream: WorkStream) -> Timer:
+    """The CUPTI timer on ``stream``, tried out and calibrated.
+
+    Raises ``TimerUnavailable`` if the binding or the library is missing, CUPTI is taken by another
+    profiler, or a trial kernel leaves no valid record.
+    """
+    try:
+        from cupti import cupti
+    except (ImportError, OSError) as error:
+        raise TimerUnavailable("cupti", f"cupti-python cannot be imported ({error})", _INSTALL) from error
+    try:
+        return CuptiTimer(stream, cupti)
+    except (cupti.cuptiError, RuntimeError, OSError) as error:
+        raise TimerUnavailable("cupti", f"CUPTI does not start ({error})", _RELEASE) from error
+    except TimerError as error:
+        raise TimerUnavailable("cupti", str(error), _RELEASE) from error
+
+
+class Activity(NamedTuple):
+    """One piece of GPU work as CUPTI recorded it."""
+
+    correlation: int
+    """Of the API call that launched it."""
+    start_ns: int
+    end_ns: int
+    name: str
+
+
+class CuptiTimer:
+    """``Timer`` by activity records."""
+
+    name: TimerName = "cupti"
+    kernel_breakdown: tuple[dict[str, float], ...]
+    """Of the last ``measure``, per slot: mean nanoseconds per sample of each kernel, by its mangled name."""
+
+    def __init__(self, stream: WorkStream, cupti: Any) -> None:
+        self._stream = stream
+        self._cupti = cupti
+        self._tag = itertools.count(1)
+        self._activities: list[Activity] = []
+        self._tags: dict[int, int] = {}
+        kinds = cupti.ActivityKind
+        self._external_kind = cupti.ExternalCorrelationKind.CUSTOM2  # 0 and 1 are PyTorch's
+        self._names = {int(kinds.CONCURRENT_KERNEL): "", int(kinds.MEMCPY): "[memcpy]", int(kinds.MEMSET): "[memset]"}
+        self._tag_kind = int(kinds.EXTERNAL_CORRELATION)
+        self._kinds = (  # tags hang on API records; kernels launched through cuLaunchKernel need the driver's
+            *(kinds.CONCURRENT_KERNEL, kinds.MEMCPY, kinds.MEMSET),
+            *(kinds.EXTERNAL_CORRELATION, kinds.DRIVER, kinds.RUNTIME),
+        )
+        self.kernel_breakdown = ()
+        cupti.activity_register_callbacks(_request_buffer, self._buffer_completed)
+        self._calibrate()
+
+    def measure(self, slots: Sequence[Slot], cache: CacheMode) -> list[list[float]]:
+        """See ``Timer``."""
+        self._activities.clear()
+        self._tags.clear()
+        try:
+            with self._tracing():
+                tags = [self._enqueue(slot, cold=cache == "cold") for slot in slots]
+                self._stream.synchronize()
+                by_sample = self._collect({tag for of_slot in tags for tag in of_slot})
+        except self._cupti.cuptiError as error:
+            raise TimerError(f"CUPTI failed while measuring ({error}): {_RELEASE}") from error
+        self.kernel_breakdown = tuple(_breakdown([by_sample[tag] for tag in of_slot[1:]]) for of_slot in tags)
+        return [[_duration(by_sample[tag]) for tag in of_slot[1:]] for of_slot in tags]
+
+    def _enqueue(self, slot: Slot, *, cold: bool) -> list[int]:
+        """Enqueue one more sample than asked for; returns the tag of each."""
+        tags = [next(self._tag) for _ in range(slot.samples + 1)]
+        for tag in tags:
+            if slot.reset is not None:
+                slot.reset()
+            if cold:
+                self._stream.flush_l2()
+            self._cupti.activity_push_external_correlation_id(self._external_kind, tag)
+            try:
+                slot.run()
+            finally:
+                self._cupti.activity_pop_external_correlation_id(self._external_kind)
+        return tags
+
+    @contextlib.contextmanager
+    def _tracing(self) -> Iterator[None]:
+        enabled = []
+        try:
+            for kind in self._kinds:
+                self._cupti.activity_enable(kind)
+                enabled.append(kind)
+            yield
+        finally:
+            for kind in enabled:
+                self._cupti.activity_disable(kind)
+
+    def _collect(self, tags: set[int]) -> dict[int, list[Activity]]:
+        """The work of each tagged sample.  Raises ``TimerError`` if records were dropped or a sample has none."""
+        for forced in (0, 1):
+            self._cupti.activity_flush_all(forced)
+            by_sample: dict[int, list[Activity]] = defaultdict(list)
+            for activity in self._activities:
+                tag = self._tags.get(activity.correlation)
+                if tag in tags:
+                    by_sample[tag].append(activity)
+            if len(by_sample) == len(tags):
+                break
+        dropped = self._dropped()
+        if dropped:
+            raise TimerError(f"CUPTI dropped {dropped} activity records: measure fewer samples or launches at once")
+        missing = len(tags) - len(by_sample)
+        if missing:
+            raise TimerError(
+                f"CUPTI recorded no GPU work for {missing} of {len(tags)} samples: the workload launches nothing, "
+                f"launches from another thread, or another profiler has taken CUPTI"
+            )
+        return by_sample
+
+    def _dropped(self) -> int:
+        count = ctypes.c_size_t(0)
+        self._cupti.activity_get_num_dropped_records(0, 0, ctypes.addressof(count))
+        return count.value
+
+    def _buffer_completed(self, records: Sequence[Any]) -> None:
+        """Called by CUPTI, possibly from its own thread; records are valid only during the call."""
+        for record in records:
+            kind = int(record.kind)
+            if kind in self._names:
+                name = self._names[kind] or str(record.name)
+                self._activities.append(Activity(record.correlation_id, record.start, record.end, name))
+            elif kind == self._tag_kind and record.external_kind == self._external_kind:
+                self._tags[record.correlation_id] = record.external_id
+
+    def _calibrate(self) -> None:
+        stream = self._stream
+        lengths = iter(varied_lengths(_TICK_SAMPLES + 1))
+        empty = Slot(stream.empty, _CALIBRATION_SAMPLES)
+        varied = Slot(lambda: stream.spin(next(lengths)), _TICK_SAMPLES)
+        self.measure([empty], "warm")  # the first tracing loads CUPTI's own code
+        readings, lengths_read = self.measure([empty, varied], "warm")
+        self.tick_ns = tick_of(lengths_read)
+        self.overhead_ns = statistics.median(readings) - measure_empty_kernel(stream, QueuedPairs(stream)).own_ns
+
+
+def _request_buffer() -> tuple[int, int]:
+    """Size of the next buffer, and no bound on its records."""
+    return _BUFFER_BYTES, 0
+
+
+def _duration(activities: Sequence[Activity]) -> float:
+    for activity in activities:
+        if activity.end_ns <= activity.start_ns:
+            raise TimerError(
+                f"CUPTI gave no valid time for {activity.name!r} (start {activity.start_ns}, end {activity.end_ns}): "
+                f"measure again; if it stays so, use --gpuperf-timer=graph"
+            )
+    return float(sum(activity.end_ns - activity.start_ns for activity in activities))
+
+
+def _breakdown(samples: Sequence[Sequence[Activity]]) -> dict[str, float]:
+    sums: dict[str, float] = defaultdict(float)
+    for activities in samples:
+        for activity in activities:
+            sums[activity.name] += (activity.end_ns - activity.start_ns) / len(samples)
+    return dict(sums)

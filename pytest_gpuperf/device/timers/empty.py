@@ -1,0 +1,43 @@
+"""How long an empty kernel takes by itself, and a graph's replay beside its kernels.
+
+The reference by which timers find their own overhead.  A graph of N empty kernels reads
+``replay + N * own``: two graphs of different N tell both.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pytest_gpuperf.device.timers.queued import QueuedPairs, median_reading
+from pytest_gpuperf.device.timers.stream import CapturedGraph, WorkStream
+
+_FEW = 20
+_MANY = 120
+_READINGS = 9
+
+
+class EmptyKernel(NamedTuple):
+    """All in nanoseconds."""
+
+    own_ns: float
+    """One empty kernel inside a long graph."""
+    replay_ns: float
+    """What an event pair around a graph's replay reads beyond its kernels, for graphs of many kernels."""
+    single_replay_ns: float
+    """The same for a graph of one kernel."""
+
+
+def measure_empty_kernel(stream: WorkStream, pairs: QueuedPairs) -> EmptyKernel:
+    """Takes about 30 readings.  Raises ``TimerError`` if graphs cannot be captured here."""
+    single, few, many = (_reading(stream, pairs, count) for count in (1, _FEW, _MANY))
+    own = (many - few) / (_MANY - _FEW)
+    return EmptyKernel(own, few - _FEW * own, single - own)
+
+
+def _reading(stream: WorkStream, pairs: QueuedPairs, count: int) -> float:
+    def launches() -> None:
+        for _ in range(count):
+            stream.empty()
+
+    graph: CapturedGraph = stream.capture(launches)
+    return median_reading(pairs, graph.launch, _READINGS)

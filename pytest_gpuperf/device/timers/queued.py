@@ -1,0 +1,108 @@
+"""Event pairs around work that is enqueued before the GPU gets to it.
+
+If the host is slower to enqueue than the GPU is to run, an event pair times the host.  So the GPU is kept
+busy first: by the L2 flush, and by a kernel that spins for a bounded number of cycles.  Whether that was
+long enough is checked for each sample: the start event must still be pending when the stop event is
+enqueued.  If not, the sample is thrown away and taken again behind a longer delay.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+
+from pytest_gpuperf.device.timers.errors import TimerError
+from pytest_gpuperf.device.timers.stream import Mark, WorkStream
+from pytest_gpuperf.device.timers.tick import tick_of
+
+FIRST_DELAY_NS = 30_000.0
+LONGEST_DELAY_NS = 20_000_000.0
+_GROWTH = 2.0
+_RATE_CYCLES = 100_000
+_TICK_READINGS = 64
+
+_NEVER_IN_TIME = (
+    f"the workload takes the host longer than {LONGEST_DELAY_NS / 1e6:.0f} ms to enqueue, or waits for the GPU: event "
+    f"pairs would time the host. Take synchronisation out of the measured function, or install the CUPTI timer "
+    f"(pip install 'pytest-gpuperf[cupti]')"
+)
+
+Work = Callable[[], None]
+
+
+class QueuedPairs:
+    """Takes readings on one stream and remembers how long a delay they need."""
+
+    def __init__(self, stream: WorkStream) -> None:
+        self._stream = stream
+        self._ns_per_cycle = self._spin_rate()
+        self._delay_ns = {True: 0.0, False: FIRST_DELAY_NS}
+
+    def read(self, work: Work, *, prepare: Work | None = None, cold: bool = False) -> float:
+        """Nanoseconds from before ``work`` to after it, overhead of the pair included.
+
+        ``prepare`` is enqueued first, then the L2 flush if ``cold``; neither is timed.  Raises
+        ``TimerError`` if ``work`` cannot be enqueued within the longest delay of 20 ms.
+        """
+        delay_ns = self._delay_ns[cold]
+        while True:
+            start, stop, enqueue_ns = self._enqueue(work, prepare, cold, delay_ns)
+            in_time = not start.done
+            self._stream.synchronize()
+            if in_time:
+                self._delay_ns[cold] = _next_delay(enqueue_ns, cold)
+                return self._stream.elapsed_ns(start, stop)
+            if delay_ns >= LONGEST_DELAY_NS:
+                raise TimerError(_NEVER_IN_TIME)
+            delay_ns = min(max(_GROWTH * delay_ns, _GROWTH * enqueue_ns, FIRST_DELAY_NS), LONGEST_DELAY_NS)
+
+    def _enqueue(self, work: Work, prepare: Work | None, cold: bool, delay_ns: float) -> tuple[Mark, Mark, float]:
+        """The two marks around ``work``, and how long the host took from the one to the other."""
+        stream = self._stream
+        if prepare is not None:
+            prepare()
+        if cold:
+            stream.flush_l2()
+        if delay_ns:
+            stream.spin(round(delay_ns / self._ns_per_cycle))
+        began = stream.host_ns()
+        start = stream.mark()
+        work()
+        stop = stream.mark()
+        return start, stop, stream.host_ns() - began
+
+    def tick_ns(self) -> float:
+        """The step of the event clock, from kernels of varied length."""
+        lengths = iter(varied_lengths(_TICK_READINGS))
+        readings = [self.read(lambda: self._stream.spin(next(lengths))) for _ in range(_TICK_READINGS)]
+        return tick_of(readings)
+
+    def _spin_rate(self) -> float:
+        """Nanoseconds per cycle of the spin kernel, now; a later change of clock only lengthens or repeats delays."""
+        stream = self._stream
+        rates = []
+        for _ in range(3):  # the first loads the kernel
+            start = stream.mark()
+            stream.spin(_RATE_CYCLES)
+            stop = stream.mark()
+            stream.synchronize()
+            rates.append(stream.elapsed_ns(start, stop) / _RATE_CYCLES)
+        return statistics.median(rates)
+
+
+def _next_delay(enqueue_ns: float, cold: bool) -> float:
+    """Twice what the host needed this time; nothing if the flush alone hides it."""
+    if cold and enqueue_ns <= FIRST_DELAY_NS:
+        return 0.0
+    return min(max(_GROWTH * enqueue_ns, FIRST_DELAY_NS), LONGEST_DELAY_NS)
+
+
+def varied_lengths(count: int) -> list[int]:
+    """Lengths in cycles, irregularly spaced from 500 to 20,500: their readings fall on many different ticks."""
+    return [500 + 37 * index * index * index % 20_000 for index in range(count)]
+
+
+def median_reading(pairs: QueuedPairs, work: Work, readings: int) -> float:
+    """Median of several readings, nanoseconds, overhead included; one more is taken first and dropped."""
+    pairs.read(work)
+    return statistics.median(pairs.read(work) for _ in range(readings))

@@ -1,0 +1,179 @@
+"""The CUPTI timer against a simulated CUPTI: attribution, what is refused, what is left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from simulated_stream import CuptiError, SimulatedCupti, SimulatedStream, installed
+
+from pytest_gpuperf.device.interface import Slot
+from pytest_gpuperf.device.timers import TimerError, TimerUnavailable
+from pytest_gpuperf.device.timers.cupti import CuptiTimer, open_timer
+
+
+@pytest.fixture
+def stream() -> SimulatedStream:
+    return SimulatedStream()
+
+
+@pytest.fixture
+def cupti(stream: SimulatedStream) -> SimulatedCupti:
+    return SimulatedCupti(stream)
+
+
+@pytest.fixture
+def timer(stream: SimulatedStream, cupti: SimulatedCupti) -> CuptiTimer:
+    return CuptiTimer(stream, cupti)
+
+
+def kernel(stream: SimulatedStream, duration: float, name: str = "kernel") -> Callable[[], None]:
+    return lambda: stream.kernel(duration, name)
+
+
+def test_tick_and_overhead_are_measured(timer: CuptiTimer) -> None:
+    assert timer.tick_ns == pytest.approx(32.0, abs=0.1)
+    assert timer.overhead_ns == pytest.approx(-30, abs=33)  # the reference graph has its gaps of 30 ns
+
+
+@pytest.mark.parametrize("cache", ["cold", "warm"])
+def test_a_sample_is_the_kernels_own_time(timer: CuptiTimer, stream: SimulatedStream, cache: str) -> None:
+    (times,) = timer.measure([Slot(kernel(stream, 2528.0), 5)], cache)  # type: ignore[arg-type]
+    assert times == pytest.approx([2528.0] * 5, abs=32)
+
+
+def test_slots_keep_their_order_and_each_drops_its_first_sample(timer: CuptiTimer, stream: SimulatedStream) -> None:
+    first_is_slow = iter([64_000.0, 3200.0, 3200.0, 3200.0])
+    slots = [Slot(lambda: stream.kernel(next(first_is_slow)), 3), Slot(kernel(stream, 6400.0), 2)]
+    assert [[round(t, -2) for t in times] for times in timer.measure(slots, "cold")] == [[3200] * 3, [6400] * 2]
+
+
+def test_a_sample_is_the_sum_of_all_that_a_run_launches(timer: CuptiTimer, stream: SimulatedStream) -> None:
+    def run() -> None:
+        stream.kernel(3200.0, "first")
+        stream.flush_l2()  # a memset of the workload's own counts, the timer's flush does not
+        stream.kernel(6400.0, "second")
+        stream.kernel(6400.0, "second")
+
+    (times,) = timer.measure([Slot(run, 4)], "cold")
+    assert times == pytest.approx([3200 + 60_000 + 12_800] * 4, abs=130)
+    (parts,) = timer.kernel_breakdown
+    assert parts == pytest.approx({"first": 3200, "second": 12_800, "[memset]": 60_000}, abs=70)
+
+
+def test_cold_samples_are_flushed_each_and_warm_ones_never(timer: CuptiTimer, stream: SimulatedStream) -> None:
+    timer.measure([Slot(kernel(stream, 3200.0), 5)], "warm")
+    assert stream.flushes == 0
+    timer.measure([Slot(kernel(stream, 3200.0), 5)], "cold")
+    assert stream.flushes == 6
+
+
+def test_reset_runs_before_the_flush_of_every_sample_and_is_not_timed(
+    timer: CuptiTimer, stream: SimulatedStream
+) -> None:
+    stream.log.clear()
+    slot = Slot(kernel(stream, 3200.0), 2, reset=kernel(stream, 90_000.0, "reset"))
+    (times,) = timer.measure([slot], "cold")
+    assert stream.log == ["reset", "flush", "kernel"] * 3
+    assert times == pytest.approx([3200.0] * 2, abs=32)
+
+
+def test_a_block_of_four_slots_fetches_records_once(
+    timer: CuptiTimer, cupti: SimulatedCupti, stream: SimulatedStream
+) -> None:
+    cupti.flushes.clear()
+    timer.measure([Slot(kernel(stream, 3200.0), 10)] * 4, "cold")
+    assert cupti.flushes == [0]
+
+
+def test_records_that_come_late_are_asked_for_again(
+    timer: CuptiTimer, cupti: SimulatedCupti, stream: SimulatedStream
+) -> None:
+    cupti.hold_back = True
+    assert len(timer.measure([Slot(kernel(stream, 3200.0), 3)], "cold")[0]) == 3
+    assert cupti.flushes[-2:] == [0, 1]
+
+
+def test_nothing_is_traced_after_a_measurement_even_a_failed_one(
+    timer: CuptiTimer, cupti: SimulatedCupti, stream: SimulatedStream
+) -> None:
+    assert cupti.enabled == set()
+
+    def fails() -> None:
+        raise KeyError("the user's own")
+
+    with pytest.raises(KeyError):
+        timer.measure([Slot(fails, 3)], "cold")
+    assert cupti.enabled == set()
+    assert cupti.pushed == []
+
+
+def test_a_lost_sample_is_an_error(timer: CuptiTimer, cupti: SimulatedCupti, stream: SimulatedStream) -> None:
+    kernels = iter(range(100))
+    cupti.lose = lambda record: record.kind == 10 and next(kernels) == 4
+    with pytest.raises(TimerError, match="no GPU work for 1 of 11 samples"):
+        timer.measure([Slot(kernel(stream, 3200.0), 10)], "cold")
+
+
+def test_dropped_records_are_an_error(timer: CuptiTimer, cupti: SimulatedCupti, stream: SimulatedStream) -> None:
+    cupti.dropped = 3
+    with pytest.raises(TimerError, match="dropped 3 activity records"):
+        timer.measure([Slot(kernel(stream, 3200.0), 10)], "cold")
+
+
+def test_records_without_a_valid_time_are_an_error(
+    timer: CuptiTimer, cupti: SimulatedCupti, stream: SimulatedStream
+) -> None:
+    cupti.invalid = True
+    with pytest.raises(TimerError, match="no valid time for 'kernel'"):
+        timer.measure([Slot(kernel(stream, 3200.0), 2)], "cold")
+
+
+def test_a_workload_that_launches_nothing_is_an_error(timer: CuptiTimer) -> None:
+    with pytest.raises(TimerError, match="launches nothing"):
+        timer.measure([Slot(lambda: None, 2)], "cold")
+
+
+def test_a_failure_of_cupti_itself_names_other_profilers(
+    timer: CuptiTimer, cupti: SimulatedCupti, stream: SimulatedStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(kind: int) -> None:
+        raise CuptiError("MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED")
+
+    monkeypatch.setattr(cupti, "activity_enable", refuse)
+    with pytest.raises(TimerError, match=r"MULTIPLE_SUBSCRIBERS.*ncu, nsys"):
+        timer.measure([Slot(kernel(stream, 3200.0), 2)], "cold")
+
+
+def test_opening_without_the_binding_says_how_to_install_it(
+    stream: SimulatedStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with installed(monkeypatch, None), pytest.raises(TimerUnavailable, match=r"pip install 'pytest-gpuperf\[cupti\]'"):
+        open_timer(stream)
+
+
+def test_opening_tries_the_timer_out(stream: SimulatedStream, monkeypatch: pytest.MonkeyPatch) -> None:
+    with installed(monkeypatch, SimulatedCupti(stream)):
+        assert open_timer(stream).name == "cupti"
+
+
+@pytest.mark.parametrize("error", [CuptiError("NOT_SUPPORTED"), RuntimeError("libcupti.so.13 not found")])
+def test_opening_where_cupti_does_not_start_says_why(
+    stream: SimulatedStream, cupti: SimulatedCupti, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def refuse(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(cupti, "activity_register_callbacks", refuse)
+    with installed(monkeypatch, cupti), pytest.raises(TimerUnavailable, match=str(error)):
+        open_timer(stream)
+
+
+def test_opening_where_tags_do_not_arrive_is_refused(
+    stream: SimulatedStream, cupti: SimulatedCupti, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cupti.lose = lambda record: record.kind == 39
+    with installed(monkeypatch, cupti), pytest.raises(TimerUnavailable, match="no GPU work") as caught:
+        open_timer(stream)
+    assert caught.value.name == "cupti"
+    assert "--gpuperf-timer=graph" in caught.value.remedy

@@ -1,0 +1,215 @@
+"""Graph and event timers against a simulated stream whose kernels have known durations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from simulated_stream import EMPTY, GAP, SimulatedStream
+
+from pytest_gpuperf.device.interface import Slot
+from pytest_gpuperf.device.timers import TimerError, TimerUnavailable, graph, open_timer_on
+from pytest_gpuperf.device.timers.events import EventTimer, launches_per_sample
+from pytest_gpuperf.device.timers.graph import GraphTimer
+from pytest_gpuperf.device.timers.queued import LONGEST_DELAY_NS, QueuedPairs
+
+TIMERS = [GraphTimer, EventTimer]
+
+
+@pytest.fixture
+def stream() -> SimulatedStream:
+    return SimulatedStream()
+
+
+def kernel(stream: SimulatedStream, duration: float) -> Callable[[], None]:
+    return lambda: stream.kernel(duration)
+
+
+@pytest.mark.parametrize("kind", TIMERS)
+@pytest.mark.parametrize("duration", [2500.0, 10_850.0, 101_600.0, 1_124_500.0])
+def test_warm_times_are_true_within_tenths_of_a_microsecond(
+    stream: SimulatedStream, kind: Any, duration: float
+) -> None:
+    (times,) = kind(stream).measure([Slot(kernel(stream, duration), 5)], "warm")
+    assert len(times) == 5
+    assert times == pytest.approx([duration] * 5, abs=70)
+
+
+@pytest.mark.parametrize("kind", TIMERS)
+@pytest.mark.parametrize("duration", [2500.0, 10_850.0, 101_600.0])
+def test_cold_times_are_true_within_tenths_of_a_microsecond(
+    stream: SimulatedStream, kind: Any, duration: float
+) -> None:
+    timer = kind(stream)
+    stream.flushes = 0
+    (times,) = timer.measure([Slot(kernel(stream, duration), 5)], "cold")
+    assert times == pytest.approx([duration] * 5, abs=100)
+    assert stream.flushes == 6
+
+
+@pytest.mark.parametrize("kind", TIMERS)
+def test_tick_and_overhead_are_measured(stream: SimulatedStream, kind: Any) -> None:
+    timer = kind(stream)
+    assert timer.tick_ns == pytest.approx(32.0, abs=0.1)
+    assert 1000 < timer.overhead_ns < 4000
+
+
+@pytest.mark.parametrize("kind", TIMERS)
+def test_reset_comes_before_every_sample_and_is_not_timed(stream: SimulatedStream, kind: Any) -> None:
+    timer = kind(stream)
+    resets = []
+
+    def reset() -> None:
+        resets.append(len(stream.log))
+        stream.kernel(40_000.0, "reset")
+
+    (times,) = timer.measure([Slot(kernel(stream, 5000.0), 4, reset)], "warm")
+    assert len(resets) == 5
+    assert times == pytest.approx([5000.0] * 4, abs=100)
+
+
+@pytest.mark.parametrize("kind", TIMERS)
+def test_all_slots_of_a_call_are_timed_alike(stream: SimulatedStream, kind: Any) -> None:
+    short, long = kernel(stream, 3000.0), kernel(stream, 30_000.0)
+    times = kind(stream).measure([Slot(short, 2), Slot(long, 2), Slot(long, 3), Slot(short, 2)], "warm")
+    assert [len(of_slot) for of_slot in times] == [2, 2, 3, 2]
+    assert [of_slot[0] for of_slot in times] == pytest.approx([3000, 30_000, 30_000, 3000], abs=70)
+
+
+def test_a_long_workload_is_not_repeated_within_a_sample(stream: SimulatedStream) -> None:
+    timer = EventTimer(stream)
+    stream.log.clear()
+    timer.measure([Slot(lambda: stream.kernel(1e6, "long"), 2)], "warm")
+    assert stream.log.count("long") == 4 + 3  # finding the batch size, then one per sample
+
+
+@pytest.mark.parametrize("kind", TIMERS)
+def test_a_workload_on_another_stream_is_refused(stream: SimulatedStream, kind: Any) -> None:
+    timer = kind(stream)
+    for cache in ("cold", "warm"):
+        with pytest.raises(TimerError, match="another stream"):
+            timer.measure([Slot(lambda: None, 3)], cache)
+
+
+def test_a_workload_that_cannot_be_captured_is_refused_by_graphs_only(stream: SimulatedStream) -> None:
+    timer = GraphTimer(stream)
+
+    def waits() -> None:
+        stream.kernel(3000.0)
+        stream.synchronize()
+
+    with pytest.raises(TimerError, match="captured"):
+        timer.measure([Slot(waits, 3)], "cold")
+
+
+def test_no_graphs_on_this_machine_makes_the_timer_unavailable(stream: SimulatedStream) -> None:
+    stream.capturable = False
+    with pytest.raises(TimerUnavailable, match="--gpuperf-timer=events"):
+        graph.open_timer(stream)
+
+
+def test_graphs_stay_within_a_thousand_nodes(stream: SimulatedStream) -> None:
+    sizes = []
+    capture = stream.capture
+
+    def watched(work: Callable[[], None]) -> Any:
+        captured = capture(work)
+        sizes.append(captured.nodes)
+        return captured
+
+    timer = GraphTimer(stream)
+    stream.capture = watched  # type: ignore[method-assign]
+
+    def many() -> None:
+        for _ in range(300):
+            stream.kernel(20.0)
+
+    timer.measure([Slot(many, 2)], "warm")
+    assert sizes == [300, 900]
+
+
+def test_a_workload_slow_to_enqueue_is_timed_behind_a_longer_delay(stream: SimulatedStream) -> None:
+    timer = EventTimer(stream)
+
+    def slow() -> None:
+        stream.now_ns += 200_000
+        stream.kernel(5000.0)
+
+    (times,) = timer.measure([Slot(slow, 4)], "cold")
+    assert times == pytest.approx([5000.0] * 4, abs=100)
+    assert stream.log.count("flush") == 6  # only the first sample had to be taken twice
+
+
+def test_the_delay_shrinks_again_after_a_slow_workload(stream: SimulatedStream) -> None:
+    pairs = QueuedPairs(stream)
+
+    def slow() -> None:
+        stream.now_ns += 5e6
+        stream.kernel(5000.0)
+
+    pairs.read(slow)
+    pairs.read(kernel(stream, 5000.0))
+    before = stream.now_ns
+    pairs.read(kernel(stream, 5000.0))
+    assert stream.now_ns - before < 200_000
+
+
+def test_a_workload_that_waits_for_the_gpu_is_refused_in_bounded_time(stream: SimulatedStream) -> None:
+    timer = EventTimer(stream)
+    before = stream.now_ns
+
+    def waits() -> None:
+        stream.kernel(3000.0)
+        stream.synchronize()
+
+    with pytest.raises(TimerError, match="waits for the GPU"):
+        timer.measure([Slot(waits, 3)], "cold")
+    assert stream.now_ns - before < 3 * LONGEST_DELAY_NS
+
+
+def test_events_cannot_tell_the_gaps_within_a_callable(stream: SimulatedStream) -> None:
+    def two() -> None:
+        stream.kernel(5000.0)
+        stream.kernel(5000.0)
+
+    (times,) = EventTimer(stream).measure([Slot(two, 2)], "cold")
+    assert times[0] == pytest.approx(10_000 + GAP, abs=100)
+
+
+@given(st.floats(1.0, 1e7), st.floats(32.0, 1e6), st.integers(1, 1000))
+def test_launches_per_sample_reach_the_wanted_length_or_the_bound(duration: float, wanted: float, most: int) -> None:
+    count = launches_per_sample(duration, wanted, most)
+    assert 1 <= count <= most
+    assert count == most or count * duration >= wanted * (1 - 1e-9)
+    assert count == 1 or (count - 1) * duration < wanted
+
+
+@settings(max_examples=25)
+@given(st.floats(EMPTY, 1e6), st.sampled_from(TIMERS))
+def test_any_duration_is_read_truly(duration: float, kind: Any) -> None:
+    stream = SimulatedStream()
+    (times,) = kind(stream).measure([Slot(kernel(stream, duration), 1)], "warm")
+    assert times[0] == pytest.approx(duration, abs=70)
+
+
+def test_the_best_timer_that_works_is_opened(stream: SimulatedStream, monkeypatch: pytest.MonkeyPatch) -> None:
+    from simulated_stream import SimulatedCupti, installed
+
+    with installed(monkeypatch, SimulatedCupti(stream)):
+        assert open_timer_on(stream).name == "cupti"
+    with installed(monkeypatch, None):
+        assert open_timer_on(stream).name == "graph"
+
+
+def test_events_are_what_remains_where_nothing_is_captured(
+    stream: SimulatedStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from simulated_stream import installed
+
+    with installed(monkeypatch, None):
+        assert open_timer_on(stream, "events").name == "events"
+        with pytest.raises(TimerUnavailable, match="cupti-python cannot be imported"):
+            open_timer_on(stream, "cupti")
