@@ -83,6 +83,15 @@ def remove(path: Path) -> None:
         raise BaselineWriteError(path, error) from error
 
 
+def remove_folder(folder: Path) -> None:
+    """Deletes an empty folder durably.  Raises ``BaselineWriteError``."""
+    try:
+        folder.rmdir()
+        _sync_folder(folder.parent)
+    except OSError as error:
+        raise BaselineWriteError(folder, error) from error
+
+
 def clean_leftovers(root: Path) -> None:
     """Removes the temporary files of interrupted writes.  Only under the lock: then no other writer has any."""
     for path in root.rglob(f".*{_LEFTOVER}"):

@@ -1,0 +1,33 @@
+"""The JSON Schema of the evidence files, generated from their types.
+
+``python -m pytest_gpuperf.baselines.schema`` rewrites ``schema.json``, which ships with the package for editors and
+other tools; a test compares it with the types.  The version's history is in ``versions``.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+
+from pytest_gpuperf.baselines.files import EvidenceFile
+from pytest_gpuperf.baselines.versions import SCHEMA_VERSION
+
+SCHEMA_PATH = Path(__file__).with_name("schema.json")
+
+
+def json_schema() -> str:
+    """JSON Schema (draft 2020-12) of both kinds of file, as text with a trailing newline."""
+    schema = msgspec.json.schema(EvidenceFile)
+    for name in ("StaticFile", "TimeFile"):
+        schema["$defs"][name]["properties"]["schema"] = {"const": SCHEMA_VERSION}
+    header = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"pytest-gpuperf baseline, schema version {SCHEMA_VERSION}",
+    }
+    return json.dumps({**header, **schema}, indent=2, sort_keys=True) + "\n"
+
+
+if __name__ == "__main__":
+    SCHEMA_PATH.write_text(json_schema(), encoding="utf-8")

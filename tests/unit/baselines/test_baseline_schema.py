@@ -1,0 +1,85 @@
+"""The schema's version, how older files are read, and the JSON Schema that ships with the package."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from baseline_samples import H200, NVRTC, make_key, make_session, make_static, static_update, time_update
+
+from pytest_gpuperf.baselines import SCHEMA_VERSION, BaselineStore, versions
+from pytest_gpuperf.baselines.schema import SCHEMA_PATH, json_schema
+from pytest_gpuperf.baselines.versions import MIGRATIONS, migrate
+
+
+def as_version_0(path: Path) -> bytes:
+    tree = json.loads(path.read_bytes())
+    del tree["kind"]
+    path.write_text(json.dumps({**tree, "schema": 0}))
+    return path.read_bytes()
+
+
+def test_files_of_the_pre_release_layout_are_read(tmp_path: Path) -> None:
+    store = BaselineStore(tmp_path)
+    static, *_, timed = store.write(static_update()) + store.write(time_update(make_session()))
+    before = store.load(H200, make_key().module)
+    for file in (static, timed):
+        as_version_0(file.path)
+    store.forget()
+    assert store.static("sm_90", make_key(), NVRTC).record == make_static()
+    assert store.load(H200, make_key().module) == before
+
+
+def test_an_older_file_is_rewritten_only_when_its_content_changes(tmp_path: Path) -> None:
+    store = BaselineStore(tmp_path)
+    [file] = store.write(static_update())
+    old = as_version_0(file.path)
+    assert store.write(static_update()) == []
+    assert file.path.read_bytes() == old
+    store.write(static_update(make_static(40)))
+    assert json.loads(file.path.read_bytes())["schema"] == SCHEMA_VERSION
+    assert json.loads(file.path.read_bytes())["kind"] == "static"
+
+
+def test_migration_takes_one_step_per_version() -> None:
+    steps = {3: lambda raw: {**raw, "three": raw["schema"]}, 4: lambda raw: {**raw, "four": raw["schema"]}}
+    assert migrate({"schema": 3}, steps=steps, current=5) == {"schema": 5, "three": 3, "four": 4}
+    assert migrate({"schema": 5}, steps=steps, current=5) == {"schema": 5}
+    with pytest.raises(LookupError):
+        migrate({"schema": 2}, steps=steps, current=5)
+
+
+def test_every_version_has_a_step_and_a_line_of_history() -> None:
+    assert set(MIGRATIONS) == set(range(SCHEMA_VERSION))
+    assert versions.__doc__ is not None
+    history = [int(number) for number in re.findall(r"^(\d+)   ", versions.__doc__, re.MULTILINE)]
+    assert history == list(range(SCHEMA_VERSION, -1, -1))
+
+
+def test_the_shipped_json_schema_is_current() -> None:
+    assert SCHEMA_PATH.read_text(encoding="utf-8") == json_schema(), (
+        "the evidence types changed: run python -m pytest_gpuperf.baselines.schema, and think about SCHEMA_VERSION"
+    )
+
+
+def test_the_json_schema_describes_both_kinds() -> None:
+    definitions = json.loads(json_schema())["$defs"]
+    assert definitions["StaticFile"]["properties"]["kind"] == {"enum": ["static"]}
+    assert definitions["TimeFile"]["properties"]["schema"] == {"const": SCHEMA_VERSION}
+    assert "midmean" in definitions["Round"]["required"]
+
+
+def test_the_generator_rewrites_the_shipped_file(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest_gpuperf.baselines.schema"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=True,
+    )
+    assert done.stderr == ""
+    assert SCHEMA_PATH.read_text(encoding="utf-8") == json_schema()
