@@ -1,0 +1,25 @@
+// How many threads to a block.
+// From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Throughput" (thread block size).
+//
+// One plain copy, launched with blocks of 32, 64, 768 and 1024 threads.  The kernel needs few registers and no
+// shared memory, so only the SM's slots limit how many of its threads are resident.  On Hopper these are 64 warps
+// and 32 blocks:
+//
+//   32 threads    32 blocks of 1 warp: all block slots taken, half of the warp slots empty.  50 %.
+//   64 threads    32 blocks of 2 warps: both are full.  100 %.
+//   768 threads   24 warps a block; 2 blocks fit, a third does not.  75 %.
+//   1024 threads  32 warps a block, 2 blocks.  100 %.
+//
+// In the machine code: nothing changes, the same kernel serves all.  Look at the occupancy and what limits it.
+
+extern "C" __global__ void copy_elements(const float* in, float* out, long long n)
+{
+    const long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = in[i];
+}
+
+// The last thread of a block knows the number of its warp, and with it how many warps the block has.
+extern "C" __global__ void count_warps(int* warps_of_block)
+{
+    if (threadIdx.x == blockDim.x - 1) warps_of_block[blockIdx.x] = threadIdx.x / warpSize + 1;
+}

@@ -1,0 +1,74 @@
+"""How many threads to a block, and what an SM can hold.
+
+From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Throughput".
+"""
+
+import numpy as np
+import pytest
+
+SOURCE = "kernels/occupancy_block_size.cu"
+BLOCKS_ON_HOPPER = {32: (32, 32, 0.50), 64: (32, 64, 1.00), 768: (2, 48, 0.75), 1024: (2, 64, 1.00)}
+"""Block size: resident blocks, resident warps, occupancy."""
+COUNTERS = "a counter of Nsight Compute"
+
+
+def launch_over(kernel, block, src, dst):
+    return kernel.launch(grid=(-(-src.size // block),), block=(block,), args=(src, dst, src.size))
+
+
+@pytest.mark.parametrize("block", [32, 33, 64, 768, 1024])
+def test_every_element_is_copied(cuda_kernel, gpu, block):
+    src = gpu.random(100_003, seed=100)
+    dst = gpu.zeros(src.shape)
+    launch_over(cuda_kernel(SOURCE, "copy_elements"), block, src, dst)()
+    np.testing.assert_array_equal(gpu.to_host(dst), gpu.to_host(src))
+
+
+def test_a_block_takes_whole_warps(cuda_kernel, gpu, claim):
+    warps = gpu.zeros(3, dtype="int32")
+    launch = cuda_kernel(SOURCE, "count_warps").launch(grid=(3,), block=(33,), args=(warps,))
+    taken = {found.warps_per_sm / found.blocks_per_sm for found in launch.occupancy.values()}
+    claim("OCC-06", max(taken), equals=2)
+    launch()
+    np.testing.assert_array_equal(gpu.to_host(warps), [2, 2, 2])
+
+
+def test_what_hopper_holds(gpu, claim):
+    facts = gpu.facts
+    if facts.compute_capability != (9, 0):
+        pytest.skip(f"{facts.name} is not a Hopper GPU")
+    claim("HW-01", facts.warp_size, equals=32)
+    claim("HW-02", facts.max_threads_per_sm, equals=2048)
+    assert (facts.max_blocks_per_sm, facts.max_threads_per_block) == (32, 1024)
+    claim("HW-03", facts.registers_per_sm, equals=65_536)
+    claim("HW-04", facts.shared_bytes_per_sm, equals=228 * 1024)
+    assert facts.shared_bytes_per_block_optin == 227 * 1024
+    claim("HW-05", facts.max_threads_per_sm / facts.warp_size / 4, equals=16)
+
+
+def test_copy_by_block_size(cuda_kernel, gpu, gpuperf, claim):
+    claim.skipped("OCC-05", COUNTERS)
+    kernel = cuda_kernel(SOURCE, "copy_elements")
+    src = gpu.random(2**28, seed=101)
+    dst = gpu.zeros(src.shape)
+    launches = {block: launch_over(kernel, block, src, dst) for block in BLOCKS_ON_HOPPER}
+    if "sm_90" in kernel.profiles:
+        found = {block: launch.occupancy["sm_90"] for block, launch in launches.items()}
+        for block, (blocks, warps, _) in BLOCKS_ON_HOPPER.items():
+            assert (found[block].blocks_per_sm, found[block].warps_per_sm) == (blocks, warps)
+        claim("OCC-01", found[32].fraction, equals=0.50)
+        claim("OCC-02", found[64].fraction, equals=1.00)
+        claim("OCC-03", found[768].fraction, equals=0.75)
+        claim("OCC-04", found[1024].fraction, equals=1.00)
+
+    def check():
+        gpu.assert_equal(dst, src)
+        dst.fill(0)  # what the next block size does not copy is seen
+
+    times = {
+        block: gpuperf(launch, name=f"block of {block}", bytes=2 * src.nbytes, check=check)
+        for block, launch in launches.items()
+    }
+
+    assert max(time.bandwidth for time in times.values()) >= 0.8 * gpu.copy_bandwidth
+    claim("OCC-07", times[32].time_ns / times[64].time_ns, at_least=1.0)

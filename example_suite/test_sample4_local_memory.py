@@ -1,0 +1,104 @@
+"""An array that is indexed at run time lives in local memory.
+
+From R. Bourgeois, "Five basic performance advice for porting kernels to the GPU" (sample 4).
+"""
+
+import functools
+
+import numpy as np
+import pytest
+
+SOURCE = "kernels/sample4_local_memory.cu"
+BLOCK = 256
+COLUMNS = 4
+COUNTERS = "a counter of Nsight Compute"
+
+
+def compile_variant(cuda_kernel, variant):
+    if variant == "add_indexed":
+        return cuda_kernel(SOURCE, variant, name_expression=f"add_indexed<{COLUMNS}>")
+    return cuda_kernel(SOURCE, variant)
+
+
+def grid_over(rows):
+    return (-(-rows // BLOCK),)
+
+
+@pytest.mark.parametrize("indirection", ["rotated", "random"])
+@pytest.mark.parametrize("variant", ["add_indexed", "add_switch", "add_chain"])
+def test_columns_gain_what_their_row_names(cuda_kernel, gpu, variant, indirection):
+    rows = 1003
+    kernel = compile_variant(cuda_kernel, variant)
+    rng = np.random.default_rng(320)
+    named = np.empty((COLUMNS, rows), np.int32)
+    named[:] = (np.arange(COLUMNS)[:, None] + 1) % COLUMNS
+    if indirection == "random":  # some columns twice, some never
+        named[:] = rng.integers(0, COLUMNS, named.shape)
+    before = rng.uniform(0.5, 1.5, named.shape).astype(np.float32)
+    terms = rng.uniform(0.5, 1.5, named.shape).astype(np.float32)
+    a = gpu.array(before)
+    kernel.launch(grid=grid_over(rows), block=(BLOCK,), args=(a, gpu.array(terms), gpu.array(named), rows))()
+    times_named = np.stack([(named == column).sum(axis=0) for column in range(COLUMNS)])
+    expected = before.astype(np.float64) + 10 * times_named * terms.astype(np.float64).sum(axis=0)
+    np.testing.assert_allclose(gpu.to_host(a), expected, rtol=1e-5)
+
+
+def test_what_has_a_stack(cuda_kernel, claim):
+    def stack_bytes(name, name_expression=None):
+        profiles = cuda_kernel(SOURCE, name, name_expression=name_expression).profiles
+        return {arch: profile.stack_bytes for arch, profile in profiles.items()}
+
+    for columns in (3, 4, 8, 16):
+        frame = 0 if columns == 3 else 4 * columns
+        assert set(stack_bytes("add_indexed", f"add_indexed<{columns}>").values()) == {frame}
+    claim("S4-01", max(stack_bytes("add_switch").values()), equals=0)
+    claim("S4-09", min(stack_bytes("pick_of_three").values()), equals=24)
+    chain = stack_bytes("add_chain")
+    if "sm_90" in chain:
+        claim("S4-08", chain["sm_90"], equals=16)
+
+
+def test_the_smallest_stack_frame_holds_what_it_should(cuda_kernel, gpu):
+    kernel = cuda_kernel(SOURCE, "pick_of_three")
+    given = gpu.random((64, 3), dtype="float64", seed=321)
+    out = gpu.zeros(64, dtype="float64")
+    kernel.launch(grid=(2,), block=(32,), args=(out, given, 1))()
+    expected = gpu.to_host(given) @ np.array([1.0, 2.0, 1.0])
+    np.testing.assert_allclose(gpu.to_host(out), expected, rtol=1e-14)
+
+
+def test_adding_rows(cuda_kernel, gpu, gpuperf, claim):
+    for counter in ("S4-03", "S4-04", "S4-05", "S4-06"):
+        claim.skipped(counter, COUNTERS)
+    kernels = {variant: compile_variant(cuda_kernel, variant) for variant in ("add_indexed", "add_switch")}
+    for profile in kernels["add_indexed"].profiles.values():
+        assert profile.opcodes["local_store"] > 0
+    for profile in kernels["add_switch"].profiles.values():
+        assert "local_store" not in profile.opcodes
+
+    rows = 2**27
+    start = gpu.random((COLUMNS, rows), seed=322, low=0.5, high=1.5)
+    b = gpu.random((COLUMNS, rows), seed=323, low=0.5, high=1.5)
+    named = gpu.empty((COLUMNS, rows), dtype="int32")
+    a = gpu.empty_like(start)
+
+    @functools.cache
+    def name_columns():
+        for d in range(COLUMNS):
+            named[d] = (d + 1) % COLUMNS
+
+    def restore():
+        name_columns()
+        a[...] = start
+
+    def check():
+        gpu.assert_allclose(a, start + 10 * b.sum(axis=0), rtol=1e-5)
+
+    def measure(variant):
+        launch = kernels[variant].launch(grid=grid_over(rows), block=(BLOCK,), args=(a, b, named, rows))
+        return gpuperf(launch, name=variant, bytes=4 * a.nbytes, flops=160 * rows, check=check, reset=restore)
+
+    indexed, switch = (measure(variant) for variant in kernels)
+
+    claim("S4-02", indexed.time_ns / switch.time_ns, at_least=1.1)
+    claim("S4-07", switch.bandwidth / gpu.copy_bandwidth, at_least=0.8)

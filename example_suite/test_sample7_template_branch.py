@@ -1,0 +1,124 @@
+"""A branch that is never taken still costs registers.
+
+From R. Bourgeois, "Five basic performance advice for porting kernels to the GPU" (sample 7).
+"""
+
+import itertools
+
+import numpy as np
+import pytest
+
+SOURCE = "kernels/sample7_template_branch.cu"
+BLOCK = 128
+HOG = 128
+"""Values that the expensive option keeps in registers."""
+HOG_OPTIONS: tuple[str, ...] = ()
+"""Compiler options of the timed kernel with the branch; with ("-maxrregcount=32",) it spills, and the gate says so."""
+COUNTERS = "a counter of Nsight Compute"
+
+
+def at_run_time(cuda_kernel, length=HOG, options=()):
+    return cuda_kernel(SOURCE, "blur_at_run_time", name_expression=f"blur_at_run_time<{length}>", options=options)
+
+
+def at_compile_time(cuda_kernel, expensive):
+    option = "true" if expensive else "false"
+    return cuda_kernel(SOURCE, "blur_at_compile_time", name_expression=f"blur_at_compile_time<{option}, {HOG}>")
+
+
+def grid_over_interior(side):
+    return (-(-((side - 2) ** 2) // BLOCK),)
+
+
+def five_point_mean(image):
+    """Of every interior point; ``image[j, i]`` is the kernel's (i, j)."""
+    middle = image[1:-1, 1:-1]
+    return (middle + image[1:-1, :-2] + image[1:-1, 2:] + image[:-2, 1:-1] + image[2:, 1:-1]) / 5
+
+
+def expensive_option(image):
+    """The forward and the backward pass of every interior point, in float64."""
+    side = image.shape[0]
+    middle = image[1:-1, 1:-1]
+    i, j = np.meshgrid(np.arange(1, side - 1), np.arange(1, side - 1))
+    values = [middle + image[j, (i + j + k) % side] for k in range(HOG)]
+    s = np.zeros_like(middle)
+    for value in values:
+        s = s * 0.5 + value
+    r = s
+    for value in reversed(values):
+        r = r * 0.25 + value * s
+    return r
+
+
+@pytest.mark.parametrize("expensive", [False, True])
+@pytest.mark.parametrize("decided", ["run time", "compile time"])
+def test_blur_and_option_are_right(cuda_kernel, gpu, decided, expensive):
+    side = 66
+    image = gpu.random((side, side), seed=300, low=0.5, high=1.5)
+    out = gpu.zeros(image.shape)
+    if decided == "run time":
+        kernel, args = at_run_time(cuda_kernel), (out, image, side, int(expensive))
+    else:
+        kernel, args = at_compile_time(cuda_kernel, expensive), (out, image, side)
+    kernel.launch(grid=grid_over_interior(side), block=(BLOCK,), args=args)()
+    given = gpu.to_host(image).astype(np.float64)
+    expected = np.zeros_like(given)
+    expected[1:-1, 1:-1] = five_point_mean(given) + (expensive_option(given) if expensive else 0)
+    np.testing.assert_allclose(gpu.to_host(out), expected, rtol=1e-4 if expensive else 1e-6)
+
+
+def test_registers_of_the_branch(cuda_kernel, gpu, claim):
+    without = at_compile_time(cuda_kernel, False)
+    hogs = {length: at_run_time(cuda_kernel, length) for length in (64, 96, HOG, 160)}
+    kernels = [without, *hogs.values()]
+    spills = [p.spill_store_bytes + p.spill_load_bytes for kernel in kernels for p in kernel.profiles.values()]
+    claim("S7-08", max(spills), equals=0)
+
+    archs = without.profiles
+    ratio = min(hogs[HOG].profiles[arch].registers / without.profiles[arch].registers for arch in archs)
+    claim("S7-01", ratio, at_least=4)
+
+    image = gpu.empty((66, 66))
+    out = gpu.empty_like(image)
+
+    def occupancy(kernel, block=BLOCK):
+        args = (out, image, 66) if kernel is without else (out, image, 66, 0)
+        return {
+            arch: found.fraction for arch, found in kernel.launch(grid=(1,), block=block, args=args).occupancy.items()
+        }
+
+    if "sm_90" in archs:
+        steps = [occupancy(kernel)["sm_90"] for kernel in kernels]
+        assert steps == [1.0, 0.375, 0.25, 0.1875, 0.125]
+        claim("S7-09", sum(low < high for high, low in itertools.pairwise(steps)), equals=4)
+        claim("S7-02", steps[3], equals=0.1875)
+        assert occupancy(hogs[HOG], block=256)["sm_90"] == 0.125
+
+
+def test_blur_of_an_image(cuda_kernel, gpu, gpuperf, claim):
+    for counter in ("S7-03", "S7-05", "S7-06"):
+        claim.skipped(counter, COUNTERS)
+    branch = at_run_time(cuda_kernel, options=HOG_OPTIONS)
+    template = at_compile_time(cuda_kernel, False)
+
+    side = 2**15
+    image = gpu.random((side, side), seed=301, low=0.5, high=1.5)
+
+    def measure(name, kernel, *option):
+        out = gpu.zeros(image.shape)
+
+        def check():
+            for j in range(0, side - 2, 2048):  # in bands, for the memory that float64 takes
+                rows = slice(j, min(j + 2050, side))
+                expected = five_point_mean(image[rows].astype("float64"))
+                gpu.assert_allclose(out[rows][1:-1, 1:-1], expected, rtol=1e-6)
+
+        launch = kernel.launch(grid=grid_over_interior(side), block=(BLOCK,), args=(out, image, side, *option))
+        return gpuperf(launch, name=name, bytes=2 * image.nbytes, flops=5 * (side - 2) ** 2, check=check)
+
+    with_branch = measure("branch", branch, 0)
+    without = measure("template", template)
+
+    claim("S7-04", with_branch.time_ns / without.time_ns, at_least=1.3)
+    claim("S7-07", without.bandwidth / gpu.copy_bandwidth, at_least=0.8)
