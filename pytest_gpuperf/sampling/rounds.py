@@ -89,7 +89,7 @@ def summarise(
     ``clocks`` is the SM clock in MHz before and after, ``step_ns`` the resolution of the samples.
     Raises ``InvalidSampleError`` if there are none, or one is not a finite time above zero.
     """
-    samples = _valid(samples_ns)
+    samples = valid_samples(samples_ns)
     low, first, middle, third, high = (float(q) for q in np.quantile(samples, [0.05, 0.25, 0.5, 0.75, 0.95]))
     return Round(
         session=session,
@@ -107,7 +107,8 @@ def summarise(
     )
 
 
-def _valid(samples_ns: Sequence[float]) -> shape.Samples:
+def valid_samples(samples_ns: Sequence[float]) -> shape.Samples:
+    """The samples as an array.  Raises ``InvalidSampleError`` if there are none or one is not a time."""
     samples = np.asarray(samples_ns, dtype=np.float64)
     if samples.ndim != 1 or samples.size == 0:
         raise InvalidSampleError("a round needs at least one sample: the timer returned none")
@@ -172,7 +173,7 @@ def warm_up(timer: Timer, workload: Workload, *, bound_s: float, clock: Clock = 
         began = clock()
         times = timer.measure([slot], workload.cache)[0]
         ended = clock()
-        centre = shape.midmean(_valid(times))
+        centre = shape.midmean(valid_samples(times))
         settled = abs(centre - previous) <= max(_SETTLED * centre, 2 * timer.tick_ns)
         if settled or ended - start >= bound_s:
             return Pilot(tuple(times), (ended - began) / (_WARM_UP_BATCH + 1), settled)
