@@ -124,6 +124,13 @@ def test_a_file_is_laid_out_for_diffs() -> None:
     assert '            "opcodes": {"barrier": 1, "global_load": 4, "shared_store": 4},' in static
 
 
+def test_a_kernel_that_was_only_compiled_has_no_occupancy() -> None:
+    record = msgspec.structs.replace(make_static(), occupancy=None, block=None)
+    content = canonical_bytes(merge_static(None, "sm_90", [(NVRTC, make_key(), record)]))
+    assert b"occupancy" not in content
+    assert decode(content, PATH, "sm_90") == merge_static(None, "sm_90", [(NVRTC, make_key(), record)])
+
+
 def test_keys_are_sorted_at_every_level() -> None:
     def check(pairs: list[tuple[str, object]]) -> dict[str, object]:
         assert [name for name, _ in pairs] == sorted(name for name, _ in pairs)
