@@ -223,8 +223,13 @@ def test_an_interrupted_block_is_dropped_and_the_others_are_kept() -> None:
     kept: list[Block] = []
     blocks = paired_blocks(bench, bench, *sides(bench), seed=1, size=6, noise=QUIET)  # type: ignore[arg-type]
     with pytest.raises(KeyboardInterrupt):
-        kept.extend(iter(lambda: kept.append(next(blocks)), False))
+        keep_all(blocks, kept)
     assert len(kept) == 2
+
+
+def keep_all(blocks: Iterator[Block], kept: list[Block]) -> None:
+    for block in blocks:
+        kept.append(block)
 
 
 def test_an_invalid_sample_is_never_made_a_vote() -> None:
