@@ -7,6 +7,6 @@ from claims import ClaimChecker, Record
 
 
 @pytest.fixture
-def claim(record_property: Record) -> ClaimChecker:
+def claim(request: pytest.FixtureRequest, record_property: Record) -> ClaimChecker:
     """Check a document's claim by its id, and put the outcome on record."""
-    return ClaimChecker(record_property)
+    return ClaimChecker(record_property, lambda: str(request.getfixturevalue("gpu").facts.slug))

@@ -1,0 +1,156 @@
+"""Every claim of the example families is named in a test, once; and the ``claim`` fixture means what it says."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+SUITE = Path(__file__).parents[2] / "example_suite"
+MODULES = {
+    "transpose32": "test_transpose32.py",
+    "sample1_redundant_access": "test_sample1_redundant_access.py",
+    "sample4_local_memory": "test_sample4_local_memory.py",
+    "sample7_template_branch": "test_sample7_template_branch.py",
+    "HW": "test_occupancy_block_size.py",
+    "occupancy_block_size": "test_occupancy_block_size.py",
+    "reduce_sum": "test_reduce_sum.py",
+    "matmul": "test_matmul.py",
+    "polynomial": "test_polynomial.py",
+    "segment_intersection": "test_segment_intersection.py",
+    "kernel_a_latency": "test_kernel_a_latency.py",
+    "divergent_branch": "test_divergent_branch.py",
+}
+
+
+def load_claims_module() -> ModuleType:
+    """``example_suite/claims.py`` under a name of its own, without putting the suite on ``sys.path``."""
+    spec = importlib.util.spec_from_file_location("example_suite_claims", SUITE / "claims.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+claims = load_claims_module()
+
+
+def mentions(text: str, known: set[str]) -> Counter[str]:
+    """How often each quoted claim id occurs in a test module."""
+    return Counter(name for name in re.findall(r'"([A-Z][A-Z0-9]*-\d{2})"', text) if name in known)
+
+
+@pytest.mark.parametrize("family", MODULES)
+def test_every_claim_of_a_family_is_named_exactly_once(family: str) -> None:
+    ids = {claim.id for claim in claims.load_claims().values() if claim.family == family}
+    found = mentions((SUITE / MODULES[family]).read_text(encoding="utf-8"), ids)
+    assert found == Counter(ids)
+
+
+def test_no_family_is_without_a_module() -> None:
+    assert {claim.family for claim in claims.load_claims().values()} == set(MODULES)
+
+
+def test_no_test_names_a_claim_that_does_not_exist() -> None:
+    named = {
+        name for module in SUITE.glob("test_*.py") for name in re.findall(r'"([A-Z]+\d?-\d{2})"', module.read_text())
+    }
+    assert named <= set(claims.load_claims())
+
+
+def test_a_missing_or_doubled_mention_is_seen() -> None:
+    assert mentions('claim("S1-01", x)', {"S1-01", "S1-02"}) != Counter({"S1-01", "S1-02"})
+    assert mentions('claim("S1-01", x)\nclaim("S1-01", y)', {"S1-01"}) != Counter({"S1-01"})
+
+
+class Recorder:
+    def __init__(self) -> None:
+        self.outcomes: list[dict[str, Any]] = []
+
+    def __call__(self, name: str, value: object) -> None:
+        assert name == claims.PROPERTY
+        assert isinstance(value, str)
+        self.outcomes.append(json.loads(value))
+
+
+@pytest.fixture
+def record() -> Recorder:
+    return Recorder()
+
+
+@pytest.fixture
+def claim(record: Recorder) -> Any:
+    return claims.ClaimChecker(record, measured_on=lambda: "nvidia-h200")
+
+
+def test_a_claim_that_holds_is_filed_with_its_figure(claim: Any, record: Recorder) -> None:
+    claim("S1-01", 2.75, at_least=2.5)
+    assert record.outcomes == [{"id": "S1-01", "verdict": "holds", "measured": 2.75, "expected": "at least 2.5"}]
+
+
+@pytest.mark.parametrize(
+    ("value", "bound", "words"),
+    [
+        (2.4, {"at_least": 2.5}, "at least 2.5"),
+        (2.6, {"at_most": 2.5}, "at most 2.5"),
+        (0.3, {"between": (0.35, 0.6)}, "0.35 to 0.6"),
+        (3, {"equals": 4}, "exactly 4"),
+        (3.8, {"equals": 4, "tol": 0.1}, "3.9 to 4.1"),
+        (float("nan"), {"at_most": 2.5}, "at most 2.5"),
+    ],
+)
+def test_a_claim_that_fails_quotes_the_document(
+    claim: Any, record: Recorder, value: float, bound: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(AssertionError) as failure:
+        claim("S1-01", value, **bound)
+    message = str(failure.value)
+    assert message.startswith(f"S1-01 does not hold: measured {value:g}, expected {words}.")
+    assert "RTX 6000 Ada" in message
+    assert "2.81x" in message
+    assert [outcome["verdict"] for outcome in record.outcomes] == ["fails"]
+
+
+@pytest.mark.parametrize("bounds", [{}, {"at_least": 1, "at_most": 2}])
+def test_a_claim_takes_one_bound(claim: Any, bounds: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match="exactly one of"):
+        claim("S1-01", 1.0, **bounds)
+
+
+def test_an_unknown_claim_is_an_error(claim: Any) -> None:
+    with pytest.raises(KeyError):
+        claim("S1-99", 1.0, at_least=0)
+
+
+def test_a_refuted_claim_is_filed_with_its_reason(claim: Any, record: Recorder) -> None:
+    claim.refuted("TR-03", 1.4, holds=False, reason="faster memory")
+    assert record.outcomes == [{"id": "TR-03", "verdict": "refuted", "measured": 1.4, "reason": "faster memory"}]
+
+
+def test_a_refuted_claim_that_holds_fails(claim: Any, record: Recorder) -> None:
+    with pytest.raises(AssertionError, match="TR-03 was refuted"):
+        claim.refuted("TR-03", 3.1, holds=True, reason="faster memory")
+    assert [outcome["verdict"] for outcome in record.outcomes] == ["holds after all"]
+
+
+def test_a_skipped_claim_is_filed(claim: Any, record: Recorder) -> None:
+    claim.skipped("TR-05", "a counter")
+    assert record.outcomes == [{"id": "TR-05", "verdict": "not measured", "measured": None, "reason": "a counter"}]
+
+
+def test_expected_times_bind_on_the_gpu_they_were_worked_out_for_only(record: Recorder) -> None:
+    elsewhere = claims.ClaimChecker(record, measured_on=lambda: "nvidia-l4")
+    elsewhere("S1-01", 1.9, at_least=2.5)
+    elsewhere.refuted("TR-03", 3.1, holds=True, reason="faster memory")
+    assert [outcome["verdict"] for outcome in record.outcomes] == ["differs on nvidia-l4", "differs on nvidia-l4"]
+    with pytest.raises(AssertionError, match="S4-01 does not hold"):
+        elsewhere("S4-01", 16, equals=0)
