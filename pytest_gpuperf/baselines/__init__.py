@@ -7,6 +7,7 @@ from pytest_gpuperf.baselines.atomic import WrittenFile
 from pytest_gpuperf.baselines.errors import (
     BaselineError,
     BaselineLockedError,
+    BaselineLockError,
     BaselineWriteError,
     CubinError,
     NewerSchemaError,
@@ -22,6 +23,7 @@ __all__ = [
     "KEPT_SESSIONS",
     "SCHEMA_VERSION",
     "BaselineError",
+    "BaselineLockError",
     "BaselineLockedError",
     "BaselineStore",
     "BaselineWriteError",

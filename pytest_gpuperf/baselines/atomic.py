@@ -13,7 +13,7 @@ from pathlib import Path
 
 import filelock
 
-from pytest_gpuperf.baselines.errors import BaselineLockedError, BaselineWriteError
+from pytest_gpuperf.baselines.errors import BaselineLockedError, BaselineLockError, BaselineWriteError
 
 LOCK_TIMEOUT_S = 60.0
 _LEFTOVER = ".gpuperf-tmp"
@@ -33,7 +33,7 @@ def exclusive(root: Path, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
     """Holds the lock of a baseline folder against every other writer of this user on this machine.
 
     The lock file lies in the system's temporary folder, so that the repository stays clean; the system drops the lock
-    when its holder dies.  Raises ``BaselineLockedError`` after ``timeout_s`` and ``BaselineWriteError`` if there can be
+    when its holder dies.  Raises ``BaselineLockedError`` after ``timeout_s`` and ``BaselineLockError`` if there can be
     no lock at all.
     """
     user = os.getuid() if hasattr(os, "getuid") else "user"
@@ -48,7 +48,10 @@ def exclusive(root: Path, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
             "Nothing was written. Wait for it to end, or stop it, and run the update again."
         ) from error
     except OSError as error:
-        raise BaselineWriteError(path, error) from error
+        raise BaselineLockError(
+            f"{path}: the lock for {root} cannot be taken: {error.strerror or error}. Nothing was written. "
+            "Point TMPDIR at a folder that you may write to."
+        ) from error
     try:
         yield
     finally:

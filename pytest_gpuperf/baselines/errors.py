@@ -35,8 +35,8 @@ class UnreadableBaselineError(BaselineError):
         self.problem = problem
         super().__init__(
             f"{path}: this baseline cannot be read: {problem}.\n"
-            f"Restore it from version control (git checkout -- {path}), or delete it and record it again "
-            "with --update-baselines."
+            f"Make it readable, restore it from version control (git checkout -- {path}), or delete it and record it "
+            "again with --update-baselines."
         )
 
 
@@ -76,6 +76,10 @@ class BaselineWriteError(BaselineError):
             f"{path}: the baseline could not be written: {cause.strerror or cause}. The file is as it was.{done}\n"
             "Make the folder writable, free space on its disk, or choose another one with --gpuperf-baselines."
         )
+
+
+class BaselineLockError(BaselineError):
+    """There can be no lock for the baselines, so nothing was written: the temporary folder refuses files."""
 
 
 class BaselineLockedError(BaselineError):

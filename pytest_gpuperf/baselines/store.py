@@ -105,8 +105,9 @@ class BaselineStore:
         """Merges the update into the folder, by the rules of ``merging``, and returns the files whose bytes changed.
 
         Everything is read, merged and checked before the first byte is written; cubins are written before the files
-        that name them.  Raises ``UnwritableEvidenceError``, ``BaselineWriteError``, ``BaselineLockedError`` and, for
-        a present file that cannot be understood, what reading raises: such a file is never overwritten.
+        that name them.  Raises ``UnwritableEvidenceError``, ``BaselineWriteError``, ``BaselineLockedError``,
+        ``BaselineLockError`` and, for a present file that cannot be understood, what reading raises: such a file is
+        never overwritten.
         """
         with atomic.exclusive(self.root):
             self.forget()

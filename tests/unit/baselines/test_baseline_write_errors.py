@@ -12,7 +12,14 @@ import filelock
 import pytest
 from baseline_samples import CUBIN, NVRTC, make_key, make_session, make_static, static_update, time_update
 
-from pytest_gpuperf.baselines import BaselineLockedError, BaselineStore, BaselineWriteError, Update, atomic
+from pytest_gpuperf.baselines import (
+    BaselineLockedError,
+    BaselineLockError,
+    BaselineStore,
+    BaselineWriteError,
+    Update,
+    atomic,
+)
 
 
 def snapshot(root: Path) -> dict[Path, bytes]:
@@ -156,9 +163,9 @@ def test_another_folder_is_not_locked(tmp_path: Path) -> None:
         assert not (tmp_path / "one").exists()
 
 
-def test_no_place_for_a_lock_is_a_write_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_place_for_a_lock_is_named_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(filelock.FileLock, "acquire", failing(errno.EROFS))
-    with pytest.raises(BaselineWriteError, match=r"\.lock: .*Read-only"), atomic.exclusive(tmp_path):
+    with pytest.raises(BaselineLockError, match=r"\.lock: .*Read-only.*TMPDIR"), atomic.exclusive(tmp_path):
         pytest.fail("no lock, no writing")
 
 
