@@ -1,0 +1,11 @@
+"""Evidence in, judgement out.  Pure functions: no pytest, no GPU, no clock, no files.
+
+``static`` compares machine code exactly.  ``identity`` finds out whether two times belong to the same
+work.  ``time`` is the front door for times: it asks ``identity``, ``screen`` and ``unpaired`` in order.
+``eprocess`` decides paired blocks, ``suite`` shares one error rate among the workloads of a run.
+
+All inference on times is made on the logarithms of round midmeans or of block ratios, never on samples:
+the samples of one process say nothing about the next process, so a test on them raises more false alarms
+the more samples there are.  Times are nanoseconds; differences are natural logarithms of the ratio
+candidate over baseline; tolerances are fractions (0.005 is half a percent).
+"""

@@ -1,0 +1,31 @@
+"""From times to logarithms, the only form in which times are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Logs = NDArray[np.float64]
+
+
+class InvalidTimesError(ValueError):
+    """Something handed to a judge as a time, ratio or rate cannot be one."""
+
+
+def log_times(times_ns: Sequence[float], what: str) -> Logs:
+    """Natural logarithms of ``times_ns``; ``what`` names them in the message (``baseline rounds``).
+
+    Raises ``InvalidTimesError`` if there are none, or one is NaN, infinite, zero or negative.
+    """
+    times = np.asarray(times_ns, dtype=np.float64)
+    if times.ndim != 1 or times.size == 0:
+        raise InvalidTimesError(f"{what}: at least one time is needed, there is none")
+    wrong = np.flatnonzero(~(np.isfinite(times) & (times > 0)))
+    if wrong.size:
+        raise InvalidTimesError(
+            f"{what}: entry {wrong[0] + 1} of {times.size} is {times[wrong[0]]} ns, which is not a time: "
+            f"measure again, or record the baseline anew with --update-baselines"
+        )
+    return np.log(times)

@@ -1,0 +1,43 @@
+"""Shifts of a time that are the environment's: their size in words, and whether the clock explains them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from pytest_gpuperf.evidence import Round
+from pytest_gpuperf.judge.logtimes import log_times
+from pytest_gpuperf.judge.spread import compare_rounds
+from pytest_gpuperf.judge.unpaired import UnpairedPolicy
+
+ALPHA = 1e-3
+"""Rate of false ENV-SHIFT per workload; it warns and fails nobody."""
+CLOCK_CHANGE = 0.01
+"""SM clocks that differ by less do not explain a slower time."""
+
+
+def percent(difference: float) -> str:
+    """A difference of log times as ``+1.3 %``."""
+    return f"{math.expm1(difference) * 100:+.1f} %"
+
+
+def geometric_mean(times_ns: Sequence[float]) -> float:
+    """Nanoseconds.  Raises ``InvalidTimesError`` for what is no time."""
+    return math.exp(float(log_times(times_ns, "rounds").mean()))
+
+
+def cycles(one: Round) -> float:
+    """SM clock cycles of a round's midmean; NaN where the clock was not read."""
+    return one.midmean * (sum(one.sm_clock_mhz) / 2) / 1000 if one.sm_clock_mhz else math.nan
+
+
+def only_clocks_changed(baseline: Sequence[Round], candidate: Sequence[Round], policy: UnpairedPolicy) -> bool:
+    """True if the SM clock fell by more than 1 % and in cycles the candidate is within the tolerance.
+
+    False where a clock was not read: without it, time is all there is.
+    """
+    if not all(one.sm_clock_mhz for one in (*baseline, *candidate)):
+        return False
+    in_time = compare_rounds(baseline, candidate, policy.omega).difference
+    in_cycles = compare_rounds(baseline, candidate, policy.omega, cycles).difference
+    return in_time - in_cycles > CLOCK_CHANGE and in_cycles < math.log1p(policy.delta)

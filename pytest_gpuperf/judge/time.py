@@ -1,0 +1,152 @@
+"""The front door for times: from what was measured to one verdict.
+
+The order of decisions is fixed: is there a baseline, is it the same work, does the screen acquit, what do
+unpaired rounds prove.  ``judge_time`` is a pure function of the rounds in hand; where more would help it
+says how many and gives the verdict that stands if there are none.  Where the baseline's own machine code
+can be run again, ``TimeStep.pairing_helps`` says when paired blocks (``eprocess``) should decide instead.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+from pytest_gpuperf.judge import shift
+from pytest_gpuperf.judge import unpaired as unpaired_rounds
+from pytest_gpuperf.judge.case import TimeCase, TimePolicy, TimeStep
+from pytest_gpuperf.judge.identity import Comparability, same_work
+from pytest_gpuperf.judge.recordings import Recording, choose_recording
+from pytest_gpuperf.judge.screen import OMEGA, Screening, screen
+from pytest_gpuperf.judge.spread import Spread, compare_rounds
+from pytest_gpuperf.judge.unpaired import Decision, Unpaired, UnpairedPolicy
+from pytest_gpuperf.verdict import Judgement, TimeFigures, Verdict
+
+__all__ = ["TimeCase", "TimePolicy", "TimeStep", "judge_time"]
+
+
+def judge_time(case: TimeCase, policy: TimePolicy) -> TimeStep:
+    """Decide as far as the rounds in hand allow.
+
+    Without rounds a workload of equal identity is UNCHANGED and any other one INCONCLUSIVE.  Raises
+    ``InvalidTimesError`` if a midmean on either side is no time.
+    """
+    if case.baseline is None or not case.baseline.rounds:
+        reason = f"no time baseline for {case.target}: record one with pytest --update-baselines=new"
+        return TimeStep(_judgement(case, Verdict.NEW, reason))
+    work = same_work(case.baseline, case.identity, case.timer, case.cache)
+    recording = choose_recording(case.baseline, case.sessions, case.session)
+    if work.relation == "not comparable":
+        return TimeStep(_judgement(case, Verdict.NOT_COMPARABLE, work.reason, notes=_for_information(case, recording)))
+    if work.relation == "unchanged":
+        return TimeStep(_unchanged(case, recording, work, policy))
+    if not case.rounds:
+        untimed = _judgement(case, Verdict.INCONCLUSIVE, f"no round was taken; {work.reason}")
+        return TimeStep(untimed, unpaired_rounds.LOOKS[0], pairing_helps=True)
+    return _screened(case, recording, work, policy) or _unpaired(case, recording, work, policy)
+
+
+def _unchanged(case: TimeCase, recording: Recording, work: Comparability, policy: TimePolicy) -> Judgement:
+    """The code is acquitted; what remains is to say whether the environment moved."""
+    if not case.rounds:
+        return _judgement(case, Verdict.UNCHANGED, f"{work.reason}; not timed")
+    spread = compare_rounds(recording.rounds, case.rounds, _omega(recording, policy))
+    figures = _figures(recording, spread, "identity", policy.delta)
+    if spread.exceeds(math.log1p(policy.delta), shift.ALPHA):
+        reason = f"{work.reason}, and it takes {shift.percent(spread.difference)} time: {recording.suspects}"
+        return _judgement(case, Verdict.ENV_SHIFT, reason, figures, recording.notes)
+    reason = f"{work.reason}; the time differs by {shift.percent(spread.difference)}"
+    return _judgement(case, Verdict.UNCHANGED, reason, figures, recording.notes)
+
+
+def _screened(case: TimeCase, recording: Recording, work: Comparability, policy: TimePolicy) -> TimeStep | None:
+    """A pass by the screen; None if it escalates or has no business here.
+
+    Stored times are too coarse a measure after a change of GPU, driver or power limit.  What looks faster
+    goes on as well, so that it can be called FASTER.
+    """
+    spread = compare_rounds(recording.rounds, case.rounds, _omega(recording, policy))
+    if recording.machine_changed or spread.difference < -math.log1p(unpaired_rounds.LEAST_DELTA):
+        return None
+    old, new = [one.midmean for one in recording.rounds], [one.midmean for one in case.rounds]
+    omega = max(policy.omega or OMEGA, spread.between)
+    forward = screen(old, new, epsilon=policy.epsilon, omega=omega, beta=policy.beta)
+    if forward.decision is Screening.ESCALATE:
+        return None
+    backward = screen(new, old, epsilon=policy.epsilon, omega=omega, beta=policy.beta)
+    same = backward.decision is Screening.PASS
+    figures = _figures(recording, spread, "screen", policy.epsilon)
+    reason = f"proven to be less than {policy.epsilon:.2%} slower{' or faster' if same else ''}; {work.reason}"
+    verdict = Verdict.SAME if same else Verdict.NOT_SLOWER
+    return TimeStep(_judgement(case, verdict, reason, figures, recording.notes))
+
+
+def _unpaired(case: TimeCase, recording: Recording, work: Comparability, policy: TimePolicy) -> TimeStep:
+    limits = UnpairedPolicy(
+        delta=max(policy.delta, unpaired_rounds.LEAST_DELTA),
+        epsilon=max(policy.epsilon, unpaired_rounds.LEAST_EPSILON),
+        alpha=policy.alpha,
+        alpha_faster=policy.alpha_faster,
+        beta=policy.beta,
+        omega=_omega(recording, policy),
+        same_gpu=recording.same_gpu,
+    )
+    found = unpaired_rounds.judge_unpaired(recording.rounds, case.rounds, limits)
+    verdict, reason = _verdict(found, limits, recording)
+    if verdict is Verdict.SLOWER and shift.only_clocks_changed(recording.rounds, case.rounds, limits):
+        verdict = Verdict.ENV_SHIFT
+        reason = f"slower in time by {found.ratio - 1:.1%}, not in clock cycles: the SM clock differs from the record"
+    if case.disturbances and verdict in (Verdict.SLOWER, Verdict.FASTER):
+        verdict, reason = Verdict.INCONCLUSIVE, f"the rounds were disturbed, so they prove nothing ({reason})"
+    figures = _figures(recording, found.spread, "unpaired", limits.delta)
+    judgement = _judgement(case, verdict, f"{reason}; {work.reason}", figures, recording.notes)
+    return TimeStep(judgement, found.rounds_wanted, pairing_helps=True)
+
+
+def _verdict(found: Unpaired, limits: UnpairedPolicy, recording: Recording) -> tuple[Verdict, str]:
+    resolves = f"unpaired rounds resolve about {limits.epsilon:.0%}"
+    if found.decision is Decision.SLOWER:
+        return Verdict.SLOWER, f"proven to be more than {limits.delta:.1%} slower"
+    if found.decision is Decision.FASTER:
+        return Verdict.FASTER, f"proven to be more than {limits.delta:.1%} faster"
+    if found.decision is Decision.NOT_SLOWER:
+        return Verdict.NOT_SLOWER, f"proven to be less than {limits.epsilon:.1%} slower ({resolves})"
+    if not recording.same_gpu:
+        return Verdict.INCONCLUSIVE, "the baseline is of another GPU of this model, against which nothing is proven"
+    if recording.rounds_are_few:
+        return Verdict.INCONCLUSIVE, "the baseline has a single round: record more with pytest --update-baselines"
+    reason = f"neither slower nor not slower is proven after {found.rounds_used} rounds ({resolves})"
+    return Verdict.INCONCLUSIVE, reason
+
+
+def _omega(recording: Recording, policy: TimePolicy) -> float:
+    least = unpaired_rounds.LEAST_OMEGA if recording.same_gpu else unpaired_rounds.OTHER_GPU_OMEGA
+    return max(policy.omega or 0.0, least)
+
+
+def _figures(
+    recording: Recording, spread: Spread, method: Literal["identity", "screen", "unpaired"], tolerance: float
+) -> TimeFigures:
+    before, ratio = shift.geometric_mean([one.midmean for one in recording.rounds]), math.exp(spread.difference)
+    return TimeFigures(
+        before_ns=before, after_ns=before * ratio, ratio=ratio, interval=spread.interval(0.95), level=0.95,
+        tolerance=tolerance, method=method,
+    )  # fmt: skip
+
+
+def _for_information(case: TimeCase, recording: Recording) -> tuple[str, ...]:
+    """The two times of what is not compared, so that a reader sees a large loss all the same."""
+    if not case.rounds:
+        return ()
+    before = shift.geometric_mean([one.midmean for one in recording.rounds])
+    after = shift.geometric_mean([one.midmean for one in case.rounds])
+    return (f"not compared: {before / 1000:.4g} us in the record, {after / 1000:.4g} us now",)
+
+
+def _judgement(
+    case: TimeCase, verdict: Verdict, reason: str, figures: TimeFigures | None = None, notes: Sequence[str] = ()
+) -> Judgement:
+    return Judgement(
+        key=case.key, target=case.target, kind="time", verdict=verdict, reason=reason, time=figures,
+        notes=(*case.disturbances, *notes),
+    )  # fmt: skip

@@ -1,0 +1,80 @@
+"""What may be compared, and what a difference is put down to."""
+
+from __future__ import annotations
+
+import pytest
+from judge_samples import EDITED, IDENTITY, identity, rounds
+
+from pytest_gpuperf.evidence import Identity, TimeRecord
+from pytest_gpuperf.judge.identity import Comparability, attribute, explain, same_work
+
+RECORD = TimeRecord(identity=IDENTITY, timer="cupti", cache="cold", rounds=rounds([[1.0]]))
+
+
+def relate(new: Identity, timer: str = "cupti", cache: str = "cold") -> Comparability:
+    return same_work(RECORD, new, timer, cache)  # type: ignore[arg-type]
+
+
+def test_equal_code_launch_and_arguments_are_unchanged_even_from_another_source_and_compiler() -> None:
+    found = relate(identity(source="comment added", toolchain="nvrtc 13.1.2"))
+    assert (found.relation, found.cause) == ("unchanged", "environment")
+
+
+def test_edited_code_is_comparable() -> None:
+    found = relate(EDITED)
+    assert (found.relation, found.cause) == ("comparable", "code")
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (relate(EDITED, timer="graph"), "timer changed from cupti to graph"),
+        (relate(IDENTITY, cache="warm"), "cache state changed from cold to warm"),
+        (relate(identity(launch="grid=(1, 1, 1) block=(256, 1, 1) shared=0")), "launch grid=(64, 1, 1)"),
+        (relate(identity(arguments=("float32[2048] align=512", "int32=7"))), "argument 1 was float32[1024] align=512"),
+        (relate(identity(arguments=("float32[1024] align=512", "int32=8"))), "argument 2 was int32=7 and is int32=8"),
+        (relate(identity(arguments=("float32[1024] align=512",))), "2 arguments became 1"),
+    ],
+)
+def test_another_measurement_is_not_comparable_and_says_which(found: Comparability, words: str) -> None:
+    assert found.relation == "not comparable"
+    assert words in found.reason
+    assert "--update-baselines" in found.reason
+
+
+def test_every_obstacle_is_named() -> None:
+    found = relate(identity(launch="callable", arguments=()), timer="events", cache="warm")
+    assert all(word in found.reason for word in ("timer", "cache", "launch", "arguments"))
+
+
+def test_an_array_aligned_otherwise_is_the_same_workload_but_not_unchanged() -> None:
+    found = relate(identity(arguments=("float32[1024] align=4", "int32=7")))
+    assert found.relation == "comparable"
+
+
+def test_a_callable_is_comparable_and_never_unchanged() -> None:
+    callable_ = Identity(code="", launch="callable")
+    record = TimeRecord(identity=callable_, timer="cupti", cache="cold", rounds=())
+    found = same_work(record, callable_, "cupti", "cold")
+    assert (found.relation, found.cause) == ("comparable", "unknown")
+    assert "callable" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("new", "cause", "words"),
+    [
+        (identity(source="t"), "environment", "comes from the environment"),
+        (identity(code="bb", toolchain="nvrtc 13.1.2"), "compiler", "changed from nvrtc 13.0.88 to nvrtc 13.1.2"),
+        (identity(code="bb"), "compiler", "the source is that of the baseline, the machine code is not"),
+        (identity(code="bb", source="t"), "code", "source and its machine code changed"),
+        (identity(code="bb", source="t", toolchain="nvrtc 13.1.2"), "code or compiler", "and the compiler from"),
+        (identity(code="bb", source=""), "code", "changed"),
+    ],
+)
+def test_a_difference_is_attributed(new: Identity, cause: str, words: str) -> None:
+    assert attribute(IDENTITY, new) == cause
+    assert words in explain(attribute(IDENTITY, new), IDENTITY, new)
+
+
+def test_without_a_recorded_source_the_compiler_is_not_blamed() -> None:
+    assert attribute(identity(source=""), identity(source="", code="bb")) == "code"

@@ -1,0 +1,165 @@
+"""Machine code is compared exactly, and each figure has its direction."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from judge_samples import KEY, OCCUPANCY, PROFILE, STATIC, static
+
+from pytest_gpuperf.evidence import Occupancy, StaticRecord
+from pytest_gpuperf.judge.static import DEFAULT_POLICY, StaticPolicy, compare_static, missing_static
+from pytest_gpuperf.verdict import Change, Judgement, Verdict
+
+HALF = Occupancy(blocks_per_sm=4, warps_per_sm=32, fraction=0.5, limiter="registers")
+
+
+def compare(new: StaticRecord, old: StaticRecord = STATIC, policy: StaticPolicy = DEFAULT_POLICY) -> Judgement:
+    return compare_static(KEY, "sm_90", old, new, policy)
+
+
+def change(judgement: Judgement, what: str) -> Change:
+    return next(found for found in judgement.changes if found.what == what)
+
+
+def test_06_14_equal_code_and_launch_is_unchanged_whatever_the_source() -> None:
+    edited = msgspec.structs.replace(STATIC, source_hash="a comment was added")
+    assert compare(edited).verdict is Verdict.UNCHANGED
+    assert compare(edited).changes == ()
+
+
+@pytest.mark.parametrize(
+    ("field", "what", "unit"),
+    [
+        ("spill_store_bytes", "spill stores", "bytes"),
+        ("spill_load_bytes", "spill loads", "bytes"),
+        ("stack_bytes", "stack frame", "bytes"),
+    ],
+)
+def test_06_14_one_byte_more_is_worse_and_one_less_is_better(field: str, what: str, unit: str) -> None:
+    old = static(**{field: 16}, code_hash="old")
+    worse = compare(static(**{field: 17}), old)
+    assert worse.verdict is Verdict.WORSE
+    assert str(change(worse, what)) == f"{what} 16 -> 17 {unit}"
+    assert worse.reason == f"the machine code got worse: {what}"
+    assert compare(static(**{field: 15}), old).verdict is Verdict.BETTER
+
+
+def test_06_14_a_lower_occupancy_is_worse_and_says_what_limits_it() -> None:
+    judged = compare(static(registers=64, occupancy=HALF))
+    assert judged.verdict is Verdict.WORSE
+    assert str(change(judged, "occupancy")) == "occupancy 100 -> 50 % (limited by registers, before by warps)"
+    assert change(judged, "registers").direction == "neutral"
+    assert compare(STATIC, static(occupancy=HALF)).verdict is Verdict.BETTER
+
+
+def test_06_14_more_registers_at_the_same_occupancy_are_only_noted() -> None:
+    judged = compare(static(registers=40))
+    assert judged.verdict is Verdict.SAME
+    assert str(change(judged, "registers")) == "registers 32 -> 40 (occupancy holds)"
+
+
+@pytest.mark.parametrize(("allowed", "verdict"), [(7, Verdict.WORSE), (8, Verdict.SAME), (None, Verdict.SAME)])
+def test_06_14_a_policy_gates_registers_beyond_what_it_allows(allowed: int | None, verdict: Verdict) -> None:
+    assert compare(static(registers=40), policy=StaticPolicy(registers=allowed)).verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("allowed", "verdict"), [(None, Verdict.SAME), (0.0, Verdict.WORSE), (0.05, Verdict.WORSE), (0.2, Verdict.SAME)]
+)
+def test_06_14_instructions_are_noted_unless_the_policy_gates_them(allowed: float | None, verdict: Verdict) -> None:
+    judged = compare(static(instructions=66), policy=StaticPolicy(instructions=allowed))
+    assert judged.verdict is verdict
+    assert change(judged, "instructions").after == 66
+
+
+def test_fewer_instructions_never_gate() -> None:
+    judged = compare(static(instructions=50), policy=StaticPolicy(instructions=0.0, registers=0))
+    assert judged.verdict is Verdict.SAME
+
+
+@pytest.mark.parametrize("name", ["fp64", "local_load", "local_store"])
+def test_a_class_that_appears_is_worse_but_more_of_it_is_noted(name: str) -> None:
+    appeared = compare(static(opcodes={**PROFILE.opcodes, name: 3}))
+    assert appeared.verdict is Verdict.WORSE
+    assert str(change(appeared, f"instructions: {name}")).startswith(f"instructions: {name} 0 -> 3 (")
+    some = static(opcodes={**PROFILE.opcodes, name: 3}, code_hash="old")
+    assert compare(static(opcodes={**PROFILE.opcodes, name: 9}), some).verdict is Verdict.SAME
+    assert compare(STATIC, some).verdict is Verdict.BETTER
+
+
+def test_tensor_instructions_that_vanish_are_worse_and_that_appear_are_better() -> None:
+    some = static(opcodes={**PROFILE.opcodes, "tensor": 8})
+    more = static(opcodes={**PROFILE.opcodes, "tensor": 16}, code_hash="cc")
+    assert compare(STATIC, some).verdict is Verdict.WORSE
+    assert compare(some).verdict is Verdict.BETTER
+    assert compare(more, some).verdict is Verdict.SAME
+
+
+def test_other_classes_are_listed_and_never_gate() -> None:
+    judged = compare(static(opcodes={"global_load": 8, "fp32": 20, "branch": 1}))
+    assert judged.verdict is Verdict.SAME
+    assert [str(c) for c in judged.changes] == [
+        "instructions: branch 0 -> 1",
+        "instructions: global_load 4 -> 8",
+        "instructions: global_store 4 -> 0",
+    ]
+    assert judged.reason == "the machine code changed, and nothing in it that gates"
+
+
+def test_06_14_better_and_worse_together_is_worse_with_both_listed() -> None:
+    old = static(spill_store_bytes=32, code_hash="old")
+    judged = compare(static(occupancy=HALF), old)
+    assert judged.verdict is Verdict.WORSE
+    assert [(c.what, c.direction) for c in judged.changes] == [("spill stores", "better"), ("occupancy", "worse")]
+
+
+def test_a_changed_launch_is_shown_and_judged_by_its_occupancy() -> None:
+    new = msgspec.structs.replace(STATIC, block=(1024, 1, 1), occupancy=HALF, dynamic_shared_bytes=64)
+    judged = compare(new)
+    assert judged.verdict is Verdict.WORSE
+    assert [c.what for c in judged.changes] == ["block", "occupancy", "dynamic shared memory"]
+    assert str(judged.changes[0]) == "block 256x1x1 -> 1024x1x1"
+
+
+def test_a_kernel_without_a_launch_has_no_occupancy_to_compare() -> None:
+    judged = compare(static(occupancy=None))
+    assert judged.verdict is Verdict.SAME
+    assert judged.changes == ()
+    not_launched = msgspec.structs.replace(STATIC, block=None, occupancy=None)
+    assert str(compare(not_launched).changes[0]) == "block 256x1x1 -> not launched"
+
+
+def test_06_14_another_toolchain_is_not_comparable_unless_the_code_is_the_same() -> None:
+    toolchains = ("nvrtc 13.0.88", "nvrtc 13.1.2")
+    judged = compare_static(KEY, "sm_90", STATIC, static(spill_store_bytes=8), toolchains=toolchains)
+    assert judged.verdict is Verdict.NOT_COMPARABLE
+    assert "compiled by nvrtc 13.0.88, this is nvrtc 13.1.2" in judged.reason
+    assert compare_static(KEY, "sm_90", STATIC, STATIC, toolchains=toolchains).verdict is Verdict.UNCHANGED
+    same = ("nvrtc 13.0.88", "nvrtc 13.0.88")
+    judged = compare_static(KEY, "sm_90", STATIC, static(spill_store_bytes=8), toolchains=same)
+    assert judged.verdict is Verdict.WORSE
+
+
+def test_no_record_is_new() -> None:
+    judged = missing_static(KEY, "sm_90", "nvrtc 13.0.88")
+    assert judged.verdict is Verdict.NEW
+    assert "--update-baselines=new" in judged.reason
+
+
+figures = st.fixed_dictionaries(
+    {name: st.integers(0, 3) for name in ("registers", "stack_bytes", "spill_store_bytes", "instructions")}
+)
+classes = st.dictionaries(st.sampled_from(["fp64", "tensor", "local_load", "fp32"]), st.integers(1, 3))
+occupancies = st.sampled_from([None, HALF, OCCUPANCY])
+records = st.builds(lambda f, c, o: static(**f, opcodes=c, occupancy=o), figures, classes, occupancies)
+
+
+@given(records, records)
+def test_exchanging_the_sides_mirrors_every_direction(old: StaticRecord, new: StaticRecord) -> None:
+    new = msgspec.structs.replace(new, profile=msgspec.structs.replace(new.profile, code_hash="cc"))
+    mirror = {"worse": "better", "better": "worse", "neutral": "neutral"}
+    forward = {c.what: (c.before, c.after, c.direction) for c in compare(new, old).changes}
+    backward = {c.what: (c.after, c.before, mirror[c.direction]) for c in compare(old, new).changes}
+    assert forward == backward

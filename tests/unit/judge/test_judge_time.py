@@ -1,0 +1,218 @@
+"""The way from rounds to a verdict on time."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from judge_samples import EDITED, IDENTITY, identity, rounds, session, time_case
+
+from pytest_gpuperf.evidence import Session
+from pytest_gpuperf.judge.logtimes import InvalidTimesError
+from pytest_gpuperf.judge.time import TimePolicy, TimeStep, judge_time
+from pytest_gpuperf.verdict import Verdict
+
+BASE = [[100.0, 100.1], [99.9, 100.0], [100.1, 100.2], [100.0, 99.9], [100.0, 100.1]]
+RESTLESS = [[100.0] * 2, [101.0] * 2, [99.0] * 2, [100.8] * 2, [99.2] * 2]
+POLICY = TimePolicy()
+PROFILED = TimePolicy(omega=0.001)
+
+
+def judged(*, policy: TimePolicy = POLICY, candidate: list[float] | None = None, **changes: object) -> TimeStep:
+    return judge_time(time_case(BASE, [100.0] * 4 if candidate is None else candidate, **changes), policy)  # type: ignore[arg-type]
+
+
+def test_no_baseline_is_new() -> None:
+    step = judged(baseline=None)
+    assert step.judgement.verdict is Verdict.NEW
+    assert "--update-baselines=new" in step.judgement.reason
+    assert step.rounds_wanted == 0
+
+
+def test_equal_identity_is_unchanged_and_reports_the_shift() -> None:
+    step = judged(new=IDENTITY, candidate=[100.3] * 4)
+    assert step.judgement.verdict is Verdict.UNCHANGED
+    assert "+0.3 %" in step.judgement.reason
+    assert step.judgement.time is not None
+    assert step.judgement.time.method == "identity"
+    assert (step.rounds_wanted, step.pairing_helps) == (0, False)
+
+
+def test_equal_identity_is_never_slower_but_a_shift_of_the_environment() -> None:
+    step = judged(new=IDENTITY, candidate=[103.0] * 4)
+    assert step.judgement.verdict is Verdict.ENV_SHIFT
+    assert "clocks, temperature" in step.judgement.reason
+    assert judged(new=IDENTITY, candidate=[200.0] * 4).judgement.verdict is Verdict.ENV_SHIFT
+
+
+def test_a_faster_environment_stays_unchanged() -> None:
+    assert judged(new=IDENTITY, candidate=[90.0] * 4).judgement.verdict is Verdict.UNCHANGED
+
+
+def test_an_environment_shift_names_the_driver_and_the_power_limit() -> None:
+    step = judged(new=IDENTITY, candidate=[105.0] * 4, now=session("new", driver="590.2", power_limit_w=500))
+    assert "driver 580.1 -> 590.2, power limit 700 W -> 500 W" in step.judgement.reason
+
+
+def test_equal_identity_needs_no_round() -> None:
+    step = judged(new=IDENTITY, candidate=[], rounds=())
+    assert step.judgement.verdict is Verdict.UNCHANGED
+    assert step.judgement.reason.endswith("not timed")
+
+
+def test_changed_code_without_a_round_asks_for_rounds() -> None:
+    step = judged(rounds=())
+    assert step.judgement.verdict is Verdict.INCONCLUSIVE
+    assert step.rounds_wanted == 2
+
+
+def test_other_work_is_not_comparable_but_its_times_are_shown() -> None:
+    step = judged(new=identity(launch="grid=(1, 1, 1) block=(32, 1, 1) shared=0"), candidate=[300_000.0] * 4)
+    assert step.judgement.verdict is Verdict.NOT_COMPARABLE
+    assert step.judgement.notes == ("not compared: 0.1 us in the record, 300 us now",)
+    assert judged(timer="graph", rounds=()).judgement.notes == ()
+
+
+def test_with_a_machine_profile_the_screen_passes_what_is_equal() -> None:
+    step = judged(policy=PROFILED)
+    assert step.judgement.verdict is Verdict.SAME
+    assert step.judgement.time is not None
+    assert step.judgement.time.method == "screen"
+    assert step.judgement.time.tolerance == 0.01
+
+
+def test_what_the_screen_finds_slightly_faster_is_not_slower() -> None:
+    assert judged(policy=PROFILED, candidate=[99.0] * 4).judgement.verdict is Verdict.NOT_SLOWER
+
+
+def test_without_a_profile_it_takes_unpaired_rounds_and_says_how_coarse_they_are() -> None:
+    step = judged()
+    assert step.judgement.verdict is Verdict.NOT_SLOWER
+    assert "unpaired rounds resolve about 5%" in step.judgement.reason
+    assert step.judgement.time is not None
+    assert (step.judgement.time.method, step.judgement.time.tolerance) == ("unpaired", 0.02)
+    assert step.pairing_helps
+
+
+@pytest.mark.parametrize("policy", [POLICY, PROFILED])
+def test_ten_percent_slower_is_slower(policy: TimePolicy) -> None:
+    step = judged(policy=policy, candidate=[110.0, 110.1])
+    assert step.judgement.verdict is Verdict.SLOWER
+    figures = step.judgement.time
+    assert figures is not None
+    assert figures.ratio == pytest.approx(1.1, abs=0.002)
+    assert figures.before_ns == pytest.approx(100.03, abs=0.05)
+    assert figures.after_ns == pytest.approx(110.05, abs=0.05)
+    assert figures.interval is not None
+    assert 1.08 < figures.interval[0] < 1.1 < figures.interval[1] < 1.12
+
+
+@pytest.mark.parametrize("policy", [POLICY, PROFILED])
+def test_ten_percent_faster_is_faster_though_the_screen_would_acquit_it(policy: TimePolicy) -> None:
+    assert judged(policy=policy, candidate=[90.0] * 4).judgement.verdict is Verdict.FASTER
+
+
+def test_in_the_zone_more_rounds_are_asked_for_and_the_verdict_stands_until_then() -> None:
+    step = judge_time(time_case(RESTLESS, [103.0] * 2), POLICY)
+    assert (step.judgement.verdict, step.rounds_wanted) == (Verdict.INCONCLUSIVE, 4)
+    last = judge_time(time_case(RESTLESS, [103.0] * 16), POLICY)
+    assert (last.judgement.verdict, last.rounds_wanted) == (Verdict.INCONCLUSIVE, 0)
+    assert "after 16 rounds" in last.judgement.reason
+
+
+def test_another_gpu_is_never_slower() -> None:
+    step = judged(candidate=[150.0] * 16, now=session("new", uuid="GPU-2"))
+    assert step.judgement.verdict is Verdict.INCONCLUSIVE
+    assert "another GPU of this model" in step.judgement.reason
+    assert "the baseline was recorded on another GPU of this model" in step.judgement.notes
+
+
+def test_another_gpu_and_equal_code_that_is_much_slower_is_a_shift() -> None:
+    step = judged(new=IDENTITY, candidate=[150.0] * 4, now=session("new", uuid="GPU-2"))
+    assert step.judgement.verdict is Verdict.ENV_SHIFT
+    assert "another GPU of the same model" in step.judgement.reason
+    assert judged(new=IDENTITY, candidate=[104.0] * 4, now=session("new", uuid="GPU-2")).judgement.verdict is (
+        Verdict.UNCHANGED
+    )
+
+
+@pytest.mark.parametrize("now", [session("new", driver="590.2"), session("new", uuid="GPU-2")])
+def test_the_screen_is_skipped_on_another_machine(now: Session) -> None:
+    step = judged(policy=PROFILED, now=now)
+    assert step.judgement.time is not None
+    assert step.judgement.time.method == "unpaired"
+
+
+def test_only_the_rounds_of_this_gpu_are_compared_with_if_there_are_any() -> None:
+    case = time_case(BASE, [100.0] * 4)
+    assert case.baseline is not None
+    elsewhere = rounds([[150.0, 150.0]] * 5, session="elsewhere")
+    mixed = type(case.baseline)(
+        identity=IDENTITY, timer="cupti", cache="cold", rounds=(*case.baseline.rounds, *elsewhere)
+    )
+    sessions = {"old": session(), "elsewhere": session("elsewhere", uuid="GPU-2")}
+    step = judged(baseline=mixed, sessions=sessions)
+    assert step.judgement.time is not None
+    assert step.judgement.time.ratio == pytest.approx(1.0, abs=0.001)
+    assert "another GPU" not in " ".join(step.judgement.notes)
+
+
+def test_a_round_of_an_unknown_session_counts_as_another_gpus() -> None:
+    assert judged(candidate=[150.0] * 16, sessions={}).judgement.verdict is Verdict.INCONCLUSIVE
+
+
+def test_disturbed_rounds_prove_nothing_against_a_kernel() -> None:
+    step = judged(candidate=[110.0] * 4, disturbances=("the GPU was throttled (power cap)",))
+    assert step.judgement.verdict is Verdict.INCONCLUSIVE
+    assert "proven to be more than 2.0% slower" in step.judgement.reason
+    assert "the GPU was throttled (power cap)" in step.judgement.notes
+    assert judged(disturbances=("throttled",)).judgement.verdict is Verdict.NOT_SLOWER
+
+
+def test_slower_in_time_and_not_in_cycles_is_the_clock() -> None:
+    step = judged(candidate=[110.0] * 4, old_clock=1980, new_clock=1800)
+    assert step.judgement.verdict is Verdict.ENV_SHIFT
+    assert "clock cycles" in step.judgement.reason
+    assert judged(candidate=[110.0] * 4, old_clock=1980, new_clock=1975).judgement.verdict is Verdict.SLOWER
+    assert judged(candidate=[130.0] * 4, old_clock=1980, new_clock=1800).judgement.verdict is Verdict.SLOWER
+    assert judged(candidate=[110.0] * 4, old_clock=1980).judgement.verdict is Verdict.SLOWER
+
+
+def test_a_compiler_change_is_named_beside_the_verdict() -> None:
+    step = judged(candidate=[110.0] * 4, new=identity(code="bb", toolchain="nvrtc 13.1.2"))
+    assert step.judgement.verdict is Verdict.SLOWER
+    assert "the compiler changed from nvrtc 13.0.88 to nvrtc 13.1.2" in step.judgement.reason
+
+
+def test_a_baseline_of_one_process_or_one_round_says_so() -> None:
+    one = judge_time(time_case([[100.0, 100.1]], [100.0] * 4), POLICY)
+    assert "one process" in " ".join(one.judgement.notes)
+    few = judge_time(time_case([[100.0]], [100.0]), POLICY)
+    assert few.judgement.verdict is Verdict.INCONCLUSIVE
+    assert "a single round" in few.judgement.reason
+    assert few.judgement.time is not None
+    assert few.judgement.time.interval is None
+
+
+def test_a_larger_tolerance_makes_ten_percent_acceptable() -> None:
+    step = judged(policy=TimePolicy(delta=0.1, epsilon=0.2), candidate=[110.0] * 4)
+    assert step.judgement.verdict is Verdict.SAME
+    assert "less than 20.00% slower or faster" in step.judgement.reason
+
+
+def test_ecc_and_mig_are_named_when_they_changed() -> None:
+    step = judge_time(
+        time_case(BASE, [110.0] * 4, sessions={"old": session(ecc=True, mig=False)},
+                  now=session("new", ecc=False, mig=True)), POLICY)  # fmt: skip
+    assert "since the baseline was recorded: ECC off, MIG on" in step.judgement.notes
+
+
+def test_a_bad_time_is_refused() -> None:
+    with pytest.raises(InvalidTimesError):
+        judged(candidate=[math.nan] * 4)
+
+
+def test_a_smaller_share_of_alpha_needs_more_evidence() -> None:
+    shared = TimePolicy(alpha=1e-12)
+    assert judged(policy=shared, candidate=[105.0] * 2).judgement.verdict is Verdict.INCONCLUSIVE
+    assert judged(candidate=[105.0] * 2, new=EDITED).judgement.verdict is Verdict.SLOWER
