@@ -41,7 +41,10 @@ class Timer(Protocol):
     tick_ns: float
     """Smallest step of the clock behind it, measured."""
     overhead_ns: float
-    """What it reads for an empty kernel beyond the kernel's own time, measured."""
+    """What one sample of an empty kernel reads beyond the kernel's own time, measured.
+
+    Graphs and events subtract it from what they return; CUPTI has none worth subtracting.
+    """
 
     def measure(self, slots: Sequence[Slot], cache: CacheMode) -> list[list[float]]:
         """Run the slots in order and return, per slot, one time in nanoseconds per sample.

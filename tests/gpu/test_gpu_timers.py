@@ -1,0 +1,218 @@
+"""The timers on a real GPU: they agree, they attribute, they refuse, and they leave nothing behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pytest_gpuperf.device.interface import Slot, Timer
+from pytest_gpuperf.device.timers import TimerError, TimerUnavailable, open_timer
+from pytest_gpuperf.device.timers.stream import CudaStream
+from pytest_gpuperf.evidence import TimerName
+from pytest_gpuperf.sampling.pairs import block_size, paired_blocks, pilot
+from pytest_gpuperf.sampling.rounds import Workload, take_rounds
+from pytest_gpuperf.sampling.shape import midmean
+
+pytestmark = pytest.mark.gpu
+
+NAMES: tuple[TimerName, ...] = ("cupti", "graph", "events")
+
+
+@pytest.fixture(params=NAMES)
+def timer(request: pytest.FixtureRequest, cuda_device: Any) -> Timer:
+    return opened(cuda_device, request.param)
+
+
+@pytest.fixture
+def cupti(cuda_device: Any) -> Any:
+    return opened(cuda_device, "cupti")
+
+
+@pytest.fixture
+def stream(cuda_device: Any) -> CudaStream:
+    return CudaStream(cuda_device)
+
+
+def opened(device: Any, name: TimerName) -> Timer:
+    try:
+        return open_timer(device, name)
+    except TimerUnavailable as error:
+        if "cannot be imported" in error.reason:
+            pytest.skip(error.reason)
+        raise
+
+
+def spinning(stream: CudaStream, cycles: int) -> Callable[[], None]:
+    return lambda: stream.spin(cycles)
+
+
+def centre(timer: Timer, run: Callable[[], None], cache: Any = "warm", samples: int = 40) -> float:
+    (times,) = timer.measure([Slot(run, samples)], cache)
+    assert len(times) == samples
+    return midmean(np.asarray(times))
+
+
+def test_tick_and_overhead_are_plausible(timer: Timer) -> None:
+    assert 1 <= timer.tick_ns <= 1100
+    assert -100 <= timer.overhead_ns <= 6000
+
+
+@pytest.mark.parametrize(("cycles", "allowed"), [(20_000, 0.02), (200_000, 0.01)])
+def test_warm_times_agree_with_cupti(timer: Timer, cupti: Any, stream: CudaStream, cycles: int, allowed: float) -> None:
+    run = spinning(stream, cycles)
+    assert centre(timer, run) == pytest.approx(centre(cupti, run), rel=allowed)
+
+
+def test_cold_times_agree_with_cupti_within_a_microsecond(timer: Timer, cupti: Any, stream: CudaStream) -> None:
+    run = spinning(stream, 20_000)
+    assert centre(timer, run, "cold") == pytest.approx(centre(cupti, run, "cold"), abs=1000)
+
+
+def test_twice_the_cycles_take_twice_the_time(timer: Timer, stream: CudaStream) -> None:
+    once, twice, thrice = (centre(timer, spinning(stream, cycles)) for cycles in (40_000, 80_000, 120_000))
+    assert thrice - twice == pytest.approx(twice - once, rel=0.01)
+
+
+def test_a_cold_read_is_slower_than_a_warm_one(timer: Timer, cuda_device: Any) -> None:
+    import cupy
+
+    data = cupy.ones(cuda_device.facts.l2_bytes // 16, cupy.float32)
+    out = cupy.empty_like(data)
+    run = lambda: cupy.multiply(data, 2, out=out)  # noqa: E731
+    assert centre(timer, run, "cold") > 1.2 * centre(timer, run, "warm")
+
+
+def test_reset_is_not_timed_and_comes_before_every_sample(timer: Timer, stream: CudaStream) -> None:
+    import cupy
+
+    counter = cupy.zeros(1, cupy.int64)
+    resets = []
+
+    def reset() -> None:
+        resets.append(1)
+        counter.fill(0)
+        stream.spin(2_000_000)
+
+    def run() -> None:
+        cupy.add(counter, 1, out=counter)
+
+    (times,) = timer.measure([Slot(run, 5, reset)], "cold")
+    assert max(times) < 100_000
+    assert len(resets) >= 6
+    assert int(counter[0]) == 1
+
+
+def test_cupti_adds_up_a_callables_kernels_and_names_them(cupti: Any, stream: CudaStream) -> None:
+    def both() -> None:
+        stream.spin(20_000)
+        stream.empty()
+        stream.spin(20_000)
+
+    total = centre(cupti, both)
+    (parts,) = cupti.kernel_breakdown
+    assert set(parts) == {"gpuperf_spin", "gpuperf_empty"}
+    assert sum(parts.values()) == pytest.approx(total, rel=0.02)
+    assert total == pytest.approx(2 * centre(cupti, spinning(stream, 20_000)) + centre(cupti, stream.empty), rel=0.02)
+
+
+def test_cupti_counts_a_memset_of_the_workload_but_not_the_flush(cupti: Any, cuda_device: Any) -> None:
+    import cupy
+
+    data = cupy.empty(1 << 22, cupy.uint8)
+    centre(cupti, lambda: data.data.memset_async(0, data.nbytes, cuda_device.stream), "cold")
+    (parts,) = cupti.kernel_breakdown
+    assert set(parts) == {"[memset]"}
+    assert parts["[memset]"] < 30_000  # the flush alone takes longer
+
+
+def test_cupti_sees_work_on_another_stream(cupti: Any, stream: CudaStream) -> None:
+    import cupy
+
+    other = cupy.cuda.Stream(non_blocking=True)
+
+    def elsewhere() -> None:
+        with other:
+            stream.spin(20_000)
+
+    assert centre(cupti, elsewhere) == pytest.approx(centre(cupti, spinning(stream, 20_000)), rel=0.05)
+
+
+@pytest.mark.parametrize("name", ["graph", "events"])
+def test_work_on_another_stream_is_refused_without_cupti(cuda_device: Any, stream: CudaStream, name: TimerName) -> None:
+    import cupy
+
+    other = cupy.cuda.Stream(non_blocking=True)
+
+    def elsewhere() -> None:
+        with other:
+            stream.empty()
+
+    with pytest.raises(TimerError, match="another stream"):
+        open_timer(cuda_device, name).measure([Slot(elsewhere, 3)], "cold")
+
+
+def test_a_workload_that_waits_is_refused_by_graphs_and_events_and_harms_nothing(
+    cuda_device: Any, stream: CudaStream
+) -> None:
+    def waits() -> None:
+        stream.spin(1000)
+        cuda_device.stream.synchronize()
+
+    for name in ("graph", "events"):
+        timer = open_timer(cuda_device, name)  # type: ignore[arg-type]
+        with pytest.raises(TimerError):
+            timer.measure([Slot(waits, 3)], "warm")
+        assert centre(timer, spinning(stream, 20_000)) > 1000
+
+
+def test_cupti_times_a_workload_that_waits(cupti: Any, cuda_device: Any, stream: CudaStream) -> None:
+    def waits() -> None:
+        stream.spin(20_000)
+        cuda_device.stream.synchronize()
+
+    assert centre(cupti, waits) == pytest.approx(centre(cupti, spinning(stream, 20_000)), rel=0.02)
+
+
+def test_cupti_traces_only_while_it_measures(cupti: Any, stream: CudaStream) -> None:
+    centre(cupti, stream.empty)
+    before = len(cupti._activities)
+    for _ in range(10):
+        stream.empty()
+    stream.synchronize()
+    cupti._cupti.activity_flush_all(1)
+    assert len(cupti._activities) == before
+
+
+def test_two_hundred_samples_in_each_of_four_slots_are_all_returned(cupti: Any, stream: CudaStream) -> None:
+    times = cupti.measure([Slot(spinning(stream, 4000), 200)] * 4, "cold")
+    assert [len(of_slot) for of_slot in times] == [200] * 4
+
+
+def test_rounds_of_a_real_kernel_are_steady(timer: Timer, cuda_device: Any, stream: CudaStream) -> None:
+    taken = take_rounds(cuda_device, timer, Workload(spinning(stream, 100_000)), 3, session="s")
+    midmeans = [taken_round.midmean for taken_round in taken.rounds]
+    assert max(midmeans) / min(midmeans) < 1.02
+    assert taken.seconds < 2
+
+
+def test_paired_blocks_of_one_kernel_against_itself_are_equal(cupti: Any, cuda_device: Any, stream: CudaStream) -> None:
+    sides = Workload(spinning(stream, 100_000)), Workload(spinning(stream, 100_000))
+    noise = pilot(cupti, *sides)
+    blocks = paired_blocks(
+        cuda_device, cupti, *sides, seed=1, size=block_size(noise.sigma, noise.rho1), noise=noise, budget_s=5
+    )
+    values = [block.r for block in islice(blocks, 20) if not block.discarded]
+    assert len(values) >= 15
+    assert abs(float(np.median(values))) < 0.002
+
+
+def test_paired_blocks_see_one_percent(cupti: Any, cuda_device: Any, stream: CudaStream) -> None:
+    sides = Workload(spinning(stream, 100_000)), Workload(spinning(stream, 101_000))
+    noise = pilot(cupti, *sides)
+    blocks = paired_blocks(cuda_device, cupti, *sides, seed=1, size=6, noise=noise, budget_s=5)
+    values = [block.r for block in islice(blocks, 20) if not block.discarded]
+    assert float(np.median(values)) == pytest.approx(0.01, abs=0.002)
