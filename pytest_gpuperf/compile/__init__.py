@@ -1,0 +1,87 @@
+"""Source to cubin to static evidence.  No GPU, no driver, no CuPy and no pytest.
+
+``compile_for`` makes binaries with their evidence; ``occupancy`` says how many warps a launch keeps
+resident; ``ptx`` and ``ptx_instructions`` count virtual instructions; ``read_cubin`` checks a cubin of unknown
+origin.  Everything raised on purpose is a ``CompileProblem``.  Names are resolved on first use, so that
+importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.compile.architectures import ARCHITECTURES, limits_of
+    from pytest_gpuperf.compile.cache import CompileCache
+    from pytest_gpuperf.compile.compiler import compile_for, compile_kernel, ptx, toolchain
+    from pytest_gpuperf.compile.cubin import Cubin, CubinKernel, read_cubin
+    from pytest_gpuperf.compile.errors import (
+        BadCubin,
+        BadOption,
+        CompileCacheWarning,
+        CompileError,
+        CompileProblem,
+        ToolchainMissing,
+        UnknownArchitecture,
+        UnknownKernel,
+    )
+    from pytest_gpuperf.compile.occupancy_formula import occupancy, occupancy_of
+    from pytest_gpuperf.compile.ptx_text import ptx_instructions, ptx_of
+    from pytest_gpuperf.compile.source import KernelSource
+    from pytest_gpuperf.compile.toolkit import disassembler
+
+_HOMES = {
+    "architectures": ("ARCHITECTURES", "limits_of"),
+    "cache": ("CompileCache",),
+    "compiler": ("compile_for", "compile_kernel", "ptx", "toolchain"),
+    "cubin": ("Cubin", "CubinKernel", "read_cubin"),
+    "errors": (
+        "BadCubin",
+        "BadOption",
+        "CompileCacheWarning",
+        "CompileError",
+        "CompileProblem",
+        "ToolchainMissing",
+        "UnknownArchitecture",
+        "UnknownKernel",
+    ),
+    "occupancy_formula": ("occupancy", "occupancy_of"),
+    "ptx_text": ("ptx_instructions", "ptx_of"),
+    "source": ("KernelSource",),
+    "toolkit": ("disassembler",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "ARCHITECTURES",
+    "BadCubin",
+    "BadOption",
+    "CompileCache",
+    "CompileCacheWarning",
+    "CompileError",
+    "CompileProblem",
+    "Cubin",
+    "CubinKernel",
+    "KernelSource",
+    "ToolchainMissing",
+    "UnknownArchitecture",
+    "UnknownKernel",
+    "compile_for",
+    "compile_kernel",
+    "disassembler",
+    "limits_of",
+    "occupancy",
+    "occupancy_of",
+    "ptx",
+    "ptx_instructions",
+    "ptx_of",
+    "read_cubin",
+    "toolchain",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)

@@ -1,0 +1,80 @@
+"""From a cubin and the assembler's log to the static profile of every kernel in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pytest_gpuperf.compile.code_hash import hash_code
+from pytest_gpuperf.compile.cubin import Cubin, CubinKernel, read_cubin, text_of
+from pytest_gpuperf.compile.disassembly import Instruction, disassemble, without_padding
+from pytest_gpuperf.compile.names import parameter_types
+from pytest_gpuperf.compile.opcodes import histogram
+from pytest_gpuperf.compile.ptxas_log import Frame, Report, Usage, read_log
+from pytest_gpuperf.evidence import Parameter, Record, StaticProfile
+
+
+class KernelAnalysis(Record, frozen=True):
+    """What is kept of one kernel besides its machine code."""
+
+    profile: StaticProfile
+    parameters: tuple[Parameter, ...]
+    max_threads_per_block: int | None = None
+
+
+def analyse(cubin: bytes, log: str, arch: str) -> dict[str, KernelAnalysis]:
+    """Analysis of every kernel of a cubin by symbol; ``log`` is what ptxas said while making it.
+
+    Raises ``BadCubin``, ``ToolchainMissing``.
+    """
+    content = read_cubin(cubin)
+    report = read_log(log)
+    code = disassemble(arch, {symbol: text_of(content.elf, symbol).data for symbol in content.kernels})
+    return {symbol: _analyse(content, kernel, report, code[symbol]) for symbol, kernel in content.kernels.items()}
+
+
+def _analyse(
+    cubin: Cubin, kernel: CubinKernel, report: Report, instructions: tuple[Instruction, ...]
+) -> KernelAnalysis:
+    nothing = Usage(kernel.registers, 0, 0, kernel.stack_bytes)
+    usage = report.usage.get(kernel.symbol, nothing)
+    frames = [report.frames[name] for name in (kernel.symbol, *kernel.functions) if name in report.frames]
+    own = frames[0] if frames else Frame(kernel.stack_bytes, 0, 0)
+    stack = usage.cumulative_stack_bytes
+    executed = _executable(cubin, kernel, instructions)
+    profile = StaticProfile(
+        registers=usage.registers,
+        stack_bytes=own.stack_bytes if stack is None else stack,
+        spill_store_bytes=sum(frame.spill_store_bytes for frame in frames),
+        spill_load_bytes=sum(frame.spill_load_bytes for frame in frames),
+        shared_bytes=usage.shared_bytes,
+        constant_bytes=kernel.constant_bytes,
+        barriers=usage.barriers,
+        code_bytes=kernel.code_bytes,
+        instructions=len(executed),
+        opcodes=histogram([instruction.opcode for instruction in executed]),
+        code_hash=hash_code(cubin, kernel, instructions, (usage.registers, usage.shared_bytes, usage.barriers)),
+    )
+    return KernelAnalysis(
+        profile=profile,
+        parameters=_typed(kernel.parameters, parameter_types(kernel.symbol)),
+        max_threads_per_block=kernel.max_threads_per_block,
+    )
+
+
+def _executable(cubin: Cubin, kernel: CubinKernel, instructions: tuple[Instruction, ...]) -> list[Instruction]:
+    """Instructions of the kernel and the functions it calls, each without its padding."""
+    text = text_of(cubin.elf, kernel.symbol)
+    starts = sorted({0} | {symbol.value for symbol in cubin.elf.symbols if symbol.section == text.index})
+    executed: list[Instruction] = []
+    for start, end in zip(starts, [*starts[1:], text.size], strict=True):
+        executed.extend(without_padding(tuple(line for line in instructions if start <= line.address < end)))
+    return executed
+
+
+def _typed(parameters: Sequence[Parameter], types: Sequence[str] | None) -> tuple[Parameter, ...]:
+    if types is None or len(types) != len(parameters):
+        return tuple(parameters)
+    return tuple(
+        Parameter(offset=parameter.offset, size=parameter.size, type=name)
+        for parameter, name in zip(parameters, types, strict=True)
+    )

@@ -1,0 +1,71 @@
+"""What can go wrong between a source file and its static evidence; one class per kind a caller may treat differently.
+
+Every message names the file, option or name at fault and says what to do.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+STATIC_EXTRA = 'pip install "pytest-gpuperf[static]"'
+
+
+class CompileProblem(Exception):
+    """Base of everything this package raises on purpose."""
+
+
+class CompileError(CompileProblem):
+    """The compiler rejected the source.  The message starts with ``file:line:`` and holds the compiler's own log."""
+
+    def __init__(self, file: str, line: int | None, reason: str, log: str, remedy: str = "") -> None:
+        self.file = file
+        """As the user gave it; for a mistake inside a header, the header."""
+        self.line = line
+        """1-based; None if the compiler named no line (an error of the assembler, for one)."""
+        self.log = log
+        """The compiler's own words, whole."""
+        place = file if line is None else f"{file}:{line}"
+        parts = [f"{place}: {reason}", log.strip(), remedy]
+        super().__init__("\n".join(part for part in parts if part))
+
+
+class UnknownKernel(CompileProblem):
+    """No kernel of that name in the source; lists those there are."""
+
+    def __init__(self, name: str, file: str, available: Sequence[str] | None, hint: str = "") -> None:
+        self.name = name
+        self.available = tuple(sorted(available or ()))
+        """Names of the kernels there are; empty too if the source was not compiled that far."""
+        message = f'no kernel "{name}" in {file}'
+        if self.available:
+            message += f"; there {'is' if len(self.available) == 1 else 'are'}: {', '.join(self.available)}"
+            near = difflib.get_close_matches(name, self.available, n=2)
+            message += f". Did you mean {' or '.join(near)}?" if near else ""
+        elif available is not None:
+            message += ": it compiles, but holds no __global__ function (a template exists only where instantiated)"
+        super().__init__(f"{message}\n{hint}" if hint else message)
+
+
+class ToolchainMissing(CompileProblem):
+    """NVRTC or nvdisasm is not there, or not one that works; names the remedy."""
+
+
+class BadOption(CompileProblem):
+    """A compiler option that NVRTC or this plugin does not accept."""
+
+
+class BadCubin(CompileProblem):
+    """These bytes are not a cubin, or one that is cut short or contradicts itself."""
+
+
+class UnknownArchitecture(CompileProblem):
+    """Not an architecture that can be compiled for, or one without known limits; lists those known."""
+
+    def __init__(self, arch: str, known: Iterable[str], why: str = "") -> None:
+        self.arch = arch
+        super().__init__(f"{arch!r} is not a known architecture{why}; known: {', '.join(known)}")
+
+
+class CompileCacheWarning(UserWarning):
+    """The compile cache cannot be used; compilation goes on without it."""

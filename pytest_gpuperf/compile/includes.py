@@ -1,0 +1,141 @@
+"""Which header files a source depends on, found by reading, not by compiling.
+
+``#include`` lines are followed whatever ``#if`` surrounds them, so the answer may hold files that the
+compiler skips; it never lacks one that the compiler reads, unless an include is spelled by a macro, which
+is reported.  Names that no folder holds are part of the answer too: a file that appears under such a name,
+or earlier on the path, changes it.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import os
+import re
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+_DIRECTIVE = re.compile(
+    rb"""^[ \t]*(?:\#|%:|\?\?=)[ \t]*(include_next|include|import)\b[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>|(\S[^\n]*))""",
+    re.MULTILINE,
+)
+_PROBE = re.compile(rb"""__has_include(?:_next)?[ \t]*\([ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)""")
+_CONTINUATION = re.compile(rb"\\\r?\n")
+_COMMENT_IN_LINE = re.compile(rb"/\*[^\n]*?\*/")
+
+_SETTLED_NS = 2_000_000_000
+"""A file written more recently may change again without its time stamp showing it."""
+
+
+class Reference(NamedTuple):
+    """One header named by a source."""
+
+    name: str
+    quoted: bool
+    """``"name"``: the folder of the including file is searched first."""
+    every: bool = False
+    """``#include_next``: any file of that name on the path may be meant."""
+
+
+class Scan(NamedTuple):
+    """What one file names."""
+
+    digest: str
+    references: tuple[Reference, ...]
+    opaque: bool
+    """It includes something through a macro, which reading does not resolve."""
+
+
+class Dependencies(NamedTuple):
+    """All headers that a source may read, nearest first."""
+
+    found: tuple[tuple[str, Path, str], ...]
+    """Name as included, file, SHA-256 of its content."""
+    missing: tuple[str, ...]
+    complete: bool
+    """False if an include is spelled by a macro: then this list may lack a file."""
+
+    def of_user(self, toolkit: Sequence[Path]) -> tuple[tuple[str, str], ...]:
+        """Names and hashes of the headers that lie outside the toolkit's folders, without their paths."""
+        roots = tuple(f"{folder}{os.sep}" for folder in toolkit)
+        own = ((name, digest) for name, path, digest in self.found if not str(path).startswith(roots))
+        return tuple(sorted(set(own)))
+
+
+def scan_text(content: bytes) -> Scan:
+    """The headers that ``content`` names."""
+    digest = hashlib.sha256(content).hexdigest()
+    if b"include" not in content and b"import" not in content:
+        return Scan(digest, (), False)
+    joined = _COMMENT_IN_LINE.sub(b" ", _CONTINUATION.sub(b"", content))
+    references: list[Reference] = []
+    opaque = False
+    for directive, quoted, angled, other in _DIRECTIVE.findall(joined):
+        if other:
+            opaque = True
+        else:
+            name = (quoted or angled).decode(errors="surrogateescape")
+            references.append(Reference(name, bool(quoted), every=directive == b"include_next"))
+    for quoted, angled in _PROBE.findall(joined):
+        references.append(Reference((quoted or angled).decode(errors="surrogateescape"), bool(quoted)))
+    return Scan(digest, tuple(dict.fromkeys(references)), opaque)
+
+
+def dependencies(
+    text: bytes, folders: Sequence[Path], extra: Sequence[str] = (), own: Path | None = None
+) -> Dependencies:
+    """Every header reachable from ``text`` through ``folders``; ``extra`` names headers included before it.
+
+    ``own`` is the folder of the source itself.  Unreadable files count as missing, as they do for the compiler.
+    """
+    first = scan_text(text)
+    pending = [(Reference(name, True), own) for name in extra] + [(reference, own) for reference in first.references]
+    complete = not first.opaque
+    found: dict[tuple[str, Path], str] = {}
+    missing: set[str] = set()
+    searched: set[tuple[Reference, Path | None]] = set()
+    while pending:
+        item = pending.pop()
+        if item in searched:
+            continue
+        searched.add(item)
+        reference, including = item
+        hits = _candidates(reference, including, folders or (Path(),))
+        if not hits:
+            missing.add(reference.name)
+        for path in hits:
+            scan = _scan_file(path)
+            if (reference.name, path) in found or scan is None:
+                continue
+            found[reference.name, path] = scan.digest
+            complete = complete and not scan.opaque
+            pending.extend((inner, path.parent) for inner in scan.references)
+    files = tuple((name, path, digest) for (name, path), digest in sorted(found.items()))
+    return Dependencies(files, tuple(sorted(missing)), complete)
+
+
+def _candidates(reference: Reference, including: Path | None, folders: Sequence[Path]) -> list[Path]:
+    """The file that a compiler would take; for ``#include_next`` all those it might."""
+    beside = () if including is None or not reference.quoted else (including,)
+    paths = (folder / reference.name for folder in (*beside, *folders))  # an absolute name stays itself
+    hits = (Path(os.path.normpath(path)) for path in paths if path.is_file())
+    return list(hits) if reference.every else list(itertools.islice(hits, 1))
+
+
+def _scan_file(path: Path) -> Scan | None:
+    try:
+        status = path.stat()
+        if time.time_ns() - status.st_mtime_ns < _SETTLED_NS:
+            return scan_text(path.read_bytes())
+        return _scan_version(path, status.st_mtime_ns, status.st_size, status.st_ino)
+    except OSError:
+        return None
+
+
+@functools.lru_cache(maxsize=8192)
+def _scan_version(path: Path, _mtime_ns: int, _size: int, _inode: int) -> Scan:
+    """Reads a file once per version of it; the toolkit's headers are hundreds and do not change."""
+    return scan_text(path.read_bytes())

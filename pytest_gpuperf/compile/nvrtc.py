@@ -1,0 +1,187 @@
+"""Running NVRTC: source text in; machine code, PTX and the compiler's log out.  Driverless.
+
+Why ``cuda.bindings.nvrtc`` and not ``cuda.core.Program``: users write raw option strings, which
+``ProgramOptions`` does not take, and ``Program.compile("ptx")`` asks the driver for its version.  Both come
+from NVIDIA's public CUDA Python; this is the layer underneath.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from pytest_gpuperf.compile.errors import (
+    BadOption,
+    CompileError,
+    CompileProblem,
+    ToolchainMissing,
+    UnknownArchitecture,
+    UnknownKernel,
+)
+from pytest_gpuperf.compile.options import VERBOSE_ASSEMBLER
+from pytest_gpuperf.compile.ptxas_log import read_log
+from pytest_gpuperf.compile.toolkit import nvrtc_bindings
+
+_MISTAKE = re.compile(
+    r"^(?P<file>[^\n(]+)\((?P<line>\d+)\): (?:catastrophic )?error(?: #?[\w-]+)?: (?P<what>[^\n]*)", re.M
+)
+_ERROR_LINE = re.compile(r"^[^\n]*\b(?:error|fatal)\b[^\n]*", re.M)
+_EXPRESSIONS = "__nv_name_map"
+"""Where NVRTC says a mistake lies that is in a name expression."""
+_UNOPENED = re.compile(r'cannot open source file "([^"]+)"|could not open source file "([^"]+)"')
+
+STATIC_SHARED_BYTES = 48 * 1024
+"""The most that a kernel may declare, on every architecture (CUDA C++ Programming Guide)."""
+
+
+class Program(NamedTuple):
+    """What to compile, down to the last option."""
+
+    text: str
+    file: str
+    """What the compiler calls it."""
+    place: str
+    """What errors call it."""
+    options: tuple[str, ...]
+    expression: str | None = None
+
+
+class Compiled(NamedTuple):
+    """What NVRTC made of it."""
+
+    cubin: bytes
+    ptx: str
+    log: str
+    """Warnings and the assembler's report."""
+    lowered: str | None
+    """The symbol that the name expression stands for."""
+
+
+def compile_cubin(program: Program, arch: str) -> Compiled:
+    """Compile to machine code for ``arch`` (``sm_90``).
+
+    Raises ``CompileError``, ``BadOption``, ``UnknownArchitecture``, ``ToolchainMissing``.
+    """
+    nvrtc = nvrtc_bindings()
+    handle = _create(nvrtc, program)
+    try:
+        log = _compile(nvrtc, handle, program, arch)
+        lowered = None
+        if program.expression is not None:
+            expression = program.expression.encode()
+            lowered = _checked(nvrtc, nvrtc.nvrtcGetLoweredName(handle, expression)).decode()
+        cubin = _fetch(nvrtc, handle, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
+        ptx = _fetch(nvrtc, handle, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
+        return Compiled(cubin, _text(ptx), log, lowered)
+    finally:
+        nvrtc.nvrtcDestroyProgram(handle)
+
+
+def compile_ptx(program: Program, arch: str) -> tuple[str, str | None]:
+    """PTX for the virtual architecture of ``arch``, and the symbol of the name expression.  Raises as above."""
+    nvrtc = nvrtc_bindings()
+    handle = _create(nvrtc, program)
+    try:
+        _compile(nvrtc, handle, program, arch.replace("sm_", "compute_"))
+        lowered = None
+        if program.expression is not None:
+            expression = program.expression.encode()
+            lowered = _checked(nvrtc, nvrtc.nvrtcGetLoweredName(handle, expression)).decode()
+        return _text(_fetch(nvrtc, handle, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)), lowered
+    finally:
+        nvrtc.nvrtcDestroyProgram(handle)
+
+
+def _create(nvrtc: ModuleType, program: Program) -> Any:
+    handle = _checked(nvrtc, nvrtc.nvrtcCreateProgram(program.text.encode(), program.file.encode(), 0, [], []))
+    if program.expression is not None:
+        _checked(nvrtc, nvrtc.nvrtcAddNameExpression(handle, program.expression.encode()))
+    return handle
+
+
+def _compile(nvrtc: ModuleType, handle: Any, program: Program, arch: str) -> str:
+    options = [f"--gpu-architecture={arch}".encode(), *(option.encode() for option in program.options)]
+    if arch.startswith("sm_"):
+        options.append(VERBOSE_ASSEMBLER.encode())
+    (status,) = nvrtc.nvrtcCompileProgram(handle, len(options), options)
+    log = _text(_fetch(nvrtc, handle, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog))
+    results = nvrtc.nvrtcResult
+    if status == results.NVRTC_SUCCESS:
+        return log
+    if status == results.NVRTC_ERROR_INVALID_OPTION:
+        raise _option_problem(log, arch, program)
+    if status == results.NVRTC_ERROR_BUILTIN_OPERATION_FAILURE:
+        raise ToolchainMissing(f"NVRTC cannot load its own libnvrtc-builtins: reinstall it ({log.strip()})")
+    raise _compile_error(program, log, status.name)
+
+
+def _option_problem(log: str, arch: str, program: Program) -> CompileProblem:
+    words = log.strip().splitlines()[0] if log.strip() else "invalid option"
+    if "gpu-architecture" in words:
+        known = [f"sm_{number}" for number in supported()]
+        return UnknownArchitecture(arch, known, " to this NVRTC")
+    return BadOption(f"{program.place}: the compiler does not take one of its options: {words}")
+
+
+def supported() -> list[int]:
+    """Architectures that the NVRTC in use compiles for, as numbers (90)."""
+    nvrtc = nvrtc_bindings()
+    _status, _count = nvrtc.nvrtcGetNumSupportedArchs()
+    return list(_checked(nvrtc, nvrtc.nvrtcGetSupportedArchs()))
+
+
+def _compile_error(program: Program, log: str, status: str) -> CompileProblem:
+    mistake = _MISTAKE.search(log)
+    if mistake is None:
+        first = _ERROR_LINE.search(log)
+        return CompileError(program.place, None, first[0].strip() if first else _assembler_words(log, status), log)
+    if mistake["file"] == _EXPRESSIONS:
+        hint = f"the compiler says of the expression: {mistake['what']}"
+        return UnknownKernel(str(program.expression), program.place, None, hint)
+    file = program.place if mistake["file"] == program.file else mistake["file"]
+    return CompileError(file, int(mistake["line"]), mistake["what"], log, _remedy(log))
+
+
+def _assembler_words(log: str, status: str) -> str:
+    """ptxas fails without a word where a kernel needs more static shared memory than there is; its figures tell."""
+    for kernel, usage in read_log(log).usage.items():
+        if usage.shared_bytes > STATIC_SHARED_BYTES:
+            return (
+                f"kernel {kernel} declares {usage.shared_bytes} bytes of shared memory; at most {STATIC_SHARED_BYTES} "
+                f"can be static, more has to be dynamic (extern __shared__)"
+            )
+    return f"compilation failed ({status})"
+
+
+def _remedy(log: str) -> str:
+    unopened = _UNOPENED.search(log)
+    if unopened is None:
+        return ""
+    name = unopened[1] or unopened[2]
+    return (
+        f"{name} was searched in the source's own folder, headers=, -I folders and the installed CUDA headers. "
+        f"A header of yours: add its folder with headers=. A CUDA header: pip install nvidia-cuda-runtime "
+        f"nvidia-cuda-cccl, or install a CUDA toolkit. A header of the C++ standard library: NVRTC has none, "
+        f"use the one under cuda/std/"
+    )
+
+
+def _fetch(nvrtc: ModuleType, handle: Any, size_of: Any, get: Any) -> bytes:
+    """The log, cubin or PTX of a program: ask for its size, then have a buffer of that size filled."""
+    content: bytes = b" " * _checked(nvrtc, size_of(handle))
+    _checked(nvrtc, get(handle, content))
+    return content
+
+
+def _text(content: bytes) -> str:
+    return content.split(b"\0", 1)[0].decode(errors="replace")
+
+
+def _checked(nvrtc: ModuleType, answer: Sequence[Any]) -> Any:
+    """The payload of an NVRTC call; any status but success is a broken toolchain, since the input was accepted."""
+    status, *payload = answer
+    if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+        raise ToolchainMissing(f"NVRTC failed unexpectedly ({status.name}): reinstall it or use another version")
+    return payload[0] if payload else None

@@ -1,0 +1,48 @@
+"""Reading PTX: one kernel out of a module, and how often each instruction occurs in it.
+
+PTX syntax: "Parallel Thread Execution ISA", chapter 4.  Counts are of instructions written, not executed.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pytest_gpuperf.compile.names import find_kernel
+
+_ENTRY = re.compile(r"^[ \t]*(?:\.(?:visible|extern|weak)[ \t]+)*\.entry[ \t]+([\w$.]+)", re.MULTILINE)
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_STATEMENT_END = re.compile(r"[;{}]")
+_LABEL = re.compile(r"^\s*[\w$%]+\s*:(?!:)\s*")
+_PREDICATE = re.compile(r"^@!?%?[\w$]+\s+")
+_OPCODE = re.compile(r"[a-z]\w*(?:(?:\.|::)\w+)*")
+
+
+def ptx_of(ptx: str, name: str) -> str:
+    """The entry of one kernel, from ``.entry`` to its closing brace.
+
+    ``name`` is its symbol or plain C++ name.  Raises ``UnknownKernel``.
+    """
+    entries = {found[1]: found.start() for found in _ENTRY.finditer(ptx)}
+    start = entries[find_kernel(name, entries, "this PTX")]
+    at = ptx.index("{", start)
+    depth = 0
+    for brace in re.finditer(r"[{}]", ptx[at:]):
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            return ptx[start : at + brace.end()].lstrip()
+    return ptx[start:]
+
+
+def ptx_instructions(ptx: str) -> dict[str, int]:
+    """How often each instruction is written: ``{"fma.rn.f32": 64, ...}``, in alphabetical order."""
+    bare = _STRING.sub('""', _COMMENT.sub(" ", ptx))
+    counts: dict[str, int] = {}
+    for statement in _STATEMENT_END.split(bare):
+        text = statement.strip()
+        while (label := _LABEL.match(text)) is not None:
+            text = text[label.end() :]
+        opcode = _OPCODE.match(_PREDICATE.sub("", text, count=1))
+        if opcode is not None:
+            counts[opcode[0]] = counts.get(opcode[0], 0) + 1
+    return dict(sorted(counts.items()))

@@ -1,0 +1,51 @@
+"""What to compile: one CUDA source, one kernel of it, the user's options."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+INLINE_PROGRAM = "kernel.cu"
+"""What the compiler calls a source that has no file."""
+
+
+@dataclasses.dataclass(frozen=True)
+class KernelSource:
+    """One kernel of one CUDA source."""
+
+    text: str
+    """The source itself; ``path`` is never read."""
+    name: str
+    """Name of an ``extern "C"`` kernel or of a non-template ``__global__`` function; ``copy<float>`` for a template."""
+    path: Path | None = None
+    """Where the text came from: names it in errors, and its folder is searched for headers."""
+    options: tuple[str, ...] = ()
+    """NVRTC options as CuPy users write them: ``-DTILE=32``, ``-I``, ``--use_fast_math``, ..."""
+    name_expression: str | None = None
+    """C++ expression that names a template's instance, if ``name`` is not that expression."""
+    headers: tuple[Path, ...] = ()
+    """Folders, or header files whose folders, are searched for headers too."""
+
+    @property
+    def expression(self) -> str | None:
+        """The name expression to give the compiler; None for a kernel that is no template."""
+        if self.name_expression is not None:
+            return self.name_expression
+        return self.name if "<" in self.name else None
+
+    @property
+    def program(self) -> str:
+        """What the compiler calls the file: no folder, so that machine code does not depend on where it lies."""
+        return self.path.name if self.path is not None else INLINE_PROGRAM
+
+    @property
+    def place(self) -> str:
+        """How errors name the file."""
+        return str(self.path) if self.path is not None else "inline source"
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Folders searched for headers, in order: the source's own, then ``headers``."""
+        own = () if self.path is None else (self.path.parent,)
+        given = tuple(header.parent if header.is_file() else header for header in self.headers)
+        return tuple(dict.fromkeys(folder.absolute() for folder in own + given))
