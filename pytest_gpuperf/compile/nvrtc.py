@@ -169,10 +169,14 @@ def _remedy(log: str) -> str:
 
 
 def _fetch(nvrtc: ModuleType, handle: Any, size_of: Any, get: Any) -> bytes:
-    """The log, cubin or PTX of a program: ask for its size, then have a buffer of that size filled."""
-    content: bytes = b" " * _checked(nvrtc, size_of(handle))
+    """The log, cubin or PTX of a program: ask for its size, then have NVRTC fill a bytes object of that size.
+
+    Never one of a single byte: Python shares those, so NVRTC would write into every ``b" "`` of the process.
+    """
+    size: int = _checked(nvrtc, size_of(handle))
+    content = bytes(max(size, 2))
     _checked(nvrtc, get(handle, content))
-    return content
+    return content[:size]
 
 
 def _text(content: bytes) -> str:
