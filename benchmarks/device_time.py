@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from pytest_gpuperf.device import open_device
 from pytest_gpuperf.device.interface import Slot, Timer
 from pytest_gpuperf.device.timers import TimerUnavailable, open_timer
 from pytest_gpuperf.device.timers.queued import QueuedPairs, median_reading
@@ -215,6 +214,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, help="write the tables to this markdown file too")
     options = parser.parse_args(arguments)
+    from pytest_gpuperf.device import open_device
+
     device: Any = open_device()
     try:
         timers = {name: open_timer(device, name) for name in ("cupti", "graph", "events")}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pytest_gpuperf.evidence import TimerName
 
 
-class TimerUnavailable(Exception):  # noqa: N818 - a state of the machine, not a failure
+class TimerUnavailable(Exception):
     """This timer does not work here; another one may.  ``remedy`` says what would make it work."""
 
     def __init__(self, name: TimerName, reason: str, remedy: str) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from pytest_gpuperf.device.interface import Slot, Timer
 from pytest_gpuperf.device.timers.empty import measure_empty_kernel
-from pytest_gpuperf.device.timers.errors import TimerError
+from pytest_gpuperf.device.timers.errors import TimerError, TimerUnavailable
 from pytest_gpuperf.device.timers.queued import QueuedPairs, Work, median_reading
 from pytest_gpuperf.device.timers.stream import WorkStream
 from pytest_gpuperf.evidence import CacheMode, TimerName
@@ -31,8 +31,11 @@ _READINGS = 15
 
 
 def open_timer(stream: WorkStream) -> Timer:
-    """The event timer on ``stream``, calibrated; works wherever there is a GPU."""
-    return EventTimer(stream)
+    """The event timer on ``stream``, calibrated.  Raises ``TimerUnavailable`` if that fails."""
+    try:
+        return EventTimer(stream)
+    except TimerError as error:
+        raise TimerUnavailable("events", f"it cannot be calibrated ({error})", "update the GPU driver") from error
 
 
 class EventTimer:

@@ -18,7 +18,9 @@ from pytest_gpuperf.device.timers.tick import tick_of
 FIRST_DELAY_NS = 30_000.0
 LONGEST_DELAY_NS = 20_000_000.0
 _GROWTH = 2.0
-_RATE_CYCLES = 100_000
+WAKE_NS = 10_000_000.0
+_RATE_CYCLES = 200_000
+_RATES = 3
 _TICK_READINGS = 64
 
 _NEVER_IN_TIME = (
@@ -78,16 +80,20 @@ class QueuedPairs:
         return tick_of(readings)
 
     def _spin_rate(self) -> float:
-        """Nanoseconds per cycle of the spin kernel, now; a later change of clock only lengthens or repeats delays."""
+        """Nanoseconds per cycle of the spin kernel, once the GPU has been busy for 10 ms and left its idle clocks.
+
+        A later change of clock does no harm: a delay that has become too short is noticed and lengthened.
+        """
         stream = self._stream
-        rates = []
-        for _ in range(3):  # the first loads the kernel
+        began = stream.host_ns()
+        rates: list[float] = []
+        while len(rates) < _RATES or stream.host_ns() - began < WAKE_NS:
             start = stream.mark()
             stream.spin(_RATE_CYCLES)
             stop = stream.mark()
             stream.synchronize()
             rates.append(stream.elapsed_ns(start, stop) / _RATE_CYCLES)
-        return statistics.median(rates)
+        return statistics.median(rates[-_RATES:])
 
 
 def _next_delay(enqueue_ns: float, cold: bool) -> float:

@@ -58,6 +58,7 @@ class SimulatedStream:
         self.log: list[str] = []
         self.capturing: list[tuple[str, float]] | None = None
         self.capturable = True
+        self.rate: Callable[[float], float] = lambda now_ns: NS_PER_CYCLE
         self.observer: Callable[[str, float, float], None] = lambda name, start, end: None
 
     def occupy(self, duration: float) -> None:
@@ -81,7 +82,7 @@ class SimulatedStream:
         self.kernel(EMPTY, "empty")
 
     def spin(self, cycles: int) -> None:
-        self.kernel(EMPTY + cycles * NS_PER_CYCLE, "spin")
+        self.kernel(EMPTY + cycles * self.rate(self.now_ns), "spin")
 
     def flush_l2(self) -> None:
         self.flushes += 1

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simulated_stream import EMPTY, GAP, SimulatedStream
+from simulated_stream import EMPTY, GAP, SimulatedCupti, SimulatedStream, installed
 
 from pytest_gpuperf.device.interface import Slot
 from pytest_gpuperf.device.timers import TimerError, TimerUnavailable, graph, open_timer_on
@@ -35,7 +35,7 @@ def test_warm_times_are_true_within_tenths_of_a_microsecond(
 ) -> None:
     (times,) = kind(stream).measure([Slot(kernel(stream, duration), 5)], "warm")
     assert len(times) == 5
-    assert times == pytest.approx([duration] * 5, abs=70)
+    assert times == pytest.approx([duration] * 5, abs=100)
 
 
 @pytest.mark.parametrize("kind", TIMERS)
@@ -196,20 +196,30 @@ def test_any_duration_is_read_truly(duration: float, kind: Any) -> None:
 
 
 def test_the_best_timer_that_works_is_opened(stream: SimulatedStream, monkeypatch: pytest.MonkeyPatch) -> None:
-    from simulated_stream import SimulatedCupti, installed
-
     with installed(monkeypatch, SimulatedCupti(stream)):
         assert open_timer_on(stream).name == "cupti"
     with installed(monkeypatch, None):
         assert open_timer_on(stream).name == "graph"
 
 
-def test_events_are_what_remains_where_nothing_is_captured(
+def test_a_named_timer_is_opened_or_refused_with_its_own_reason(
     stream: SimulatedStream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from simulated_stream import installed
-
     with installed(monkeypatch, None):
         assert open_timer_on(stream, "events").name == "events"
         with pytest.raises(TimerUnavailable, match="cupti-python cannot be imported"):
             open_timer_on(stream, "cupti")
+
+
+def test_events_that_cannot_be_calibrated_are_unavailable(stream: SimulatedStream) -> None:
+    stream.capturable = False
+    with pytest.raises(TimerUnavailable, match="cannot be calibrated"):
+        open_timer_on(stream, "events")
+
+
+def test_the_gpu_is_woken_before_anything_is_calibrated() -> None:
+    """An idle GPU's slow clock must not be taken for the rate of the delay, nor for an overhead."""
+    stream = SimulatedStream()
+    stream.rate = lambda now: 3.0 if now < 5e6 else 0.5
+    pairs = QueuedPairs(stream)
+    assert pairs._ns_per_cycle == pytest.approx(0.5, rel=0.1)
