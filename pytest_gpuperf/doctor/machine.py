@@ -59,14 +59,6 @@ class Machine:
                     return str(candidate)
         return None
 
-    def wheel_program(self, distribution: str, program: str) -> str | None:
-        """Path of a program that a wheel carries outside of PATH, None without the wheel."""
-        try:
-            files = metadata.files(distribution) or []
-        except metadata.PackageNotFoundError:
-            return None
-        return next((str(file.locate()) for file in files if file.name in (program, f"{program}.exe")), None)
-
     def run(self, *command: str) -> str:
         """Standard output of a program.  Raises ``ProgramError``."""
         try:

@@ -106,3 +106,37 @@ def test_version_is_said_once_and_alike() -> None:
 @pytest.mark.parametrize("path", sorted((ROOT / "pytest_gpuperf").rglob("*.py")), ids=lambda path: path.stem)
 def test_modules_stay_small(path: Path) -> None:
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 300
+
+
+def test_every_flag_is_in_the_options_table_with_its_ini_name() -> None:
+    from pytest_gpuperf.options import FLAGS
+
+    text = (ROOT / "docs" / "writing-tests.md").read_text(encoding="utf-8")
+    for flag in FLAGS:
+        if not flag.hidden:
+            row = rf"^\| `{flag.name}(\[=MODE\])?` \| {f'`{flag.ini_name}`' if flag.ini else ''} ?\|"
+            assert re.search(row, text, re.MULTILINE), f"docs/writing-tests.md lacks {flag.name}"
+
+
+def test_every_verdict_and_marker_keyword_is_documented() -> None:
+    import dataclasses
+
+    from pytest_gpuperf.marker import MarkerSettings
+    from pytest_gpuperf.verdict import Verdict
+
+    text = (ROOT / "docs" / "writing-tests.md").read_text(encoding="utf-8")
+    assert [verdict.value for verdict in Verdict if verdict.value not in text] == []
+    keywords = [field.name for field in dataclasses.fields(MarkerSettings)]
+    assert [keyword for keyword in keywords if f"| `{keyword}` |" not in text] == []
+
+
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{p.name}" for p in sorted((ROOT / "docs").glob("*.md")))])
+def test_links_lead_somewhere(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", text)
+    assert [
+        link for link, _ in links if link and not link.startswith("http") and not ((ROOT / page).parent / link).exists()
+    ] == []
+    headings = {re.sub(r"[^\w\- ]", "", line.lstrip("# ")).lower().replace(" ", "-")
+                for line in text.splitlines() if line.startswith("#")}  # fmt: skip
+    assert [anchor for link, anchor in links if not link and anchor and anchor not in headings] == []

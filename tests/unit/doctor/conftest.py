@@ -15,7 +15,7 @@ class NVMLError(Exception):
     pass
 
 
-class NVMLError_NotSupported(NVMLError):  # noqa: N801, N818  (NVML's own spelling)
+class NVMLError_NotSupported(NVMLError):  # noqa: N801  (NVML's own spelling)
     pass
 
 
@@ -111,9 +111,6 @@ class FakeMachine(Machine):
 
     def find(self, program: str, folders: tuple[str, ...] = ()) -> str | None:
         return self.programs.get(program)
-
-    def wheel_program(self, distribution: str, program: str) -> str | None:
-        return f"/wheels/{program}" if distribution in self.versions else None
 
     def run(self, *command: str) -> str:
         output = self.outputs[command[0]]

@@ -57,9 +57,3 @@ def test_runs_a_program_and_says_how_it_failed():
         Machine().run(sys.executable, "-c", "import sys; sys.stderr.write('oh no'); sys.exit(3)")
     with pytest.raises(ProgramError, match="no-such-program"):
         Machine().run("no-such-program")
-
-
-def test_finds_a_program_inside_a_wheel():
-    assert Machine().wheel_program("no-such-distribution", "tool") is None
-    assert Machine().wheel_program("pytest", "no-such-program") is None
-    assert str(Machine().wheel_program("pytest", "METADATA")).endswith("METADATA")
