@@ -25,7 +25,7 @@ import numpy as np
 
 from pytest_gpuperf.device.interface import Slot, Timer
 from pytest_gpuperf.device.timers import TimerUnavailable, open_timer
-from pytest_gpuperf.device.timers.queued import QueuedPairs, median_reading
+from pytest_gpuperf.device.timers.queued import QueuedPairs, typical_reading
 from pytest_gpuperf.device.timers.stream import CudaStream
 from pytest_gpuperf.sampling.shape import midmean
 
@@ -241,8 +241,8 @@ def measure_all(rows: Sequence[Row], timers: dict[str, Timer], pairs: QueuedPair
             row.warm[name] = read(timer, [row], "warm")[row.name]
             row.cold[name] = read(timer, [row], "cold")[row.name]
     for row in rows:
-        row.warm["raw pair"] = median_reading(pairs, row.run, SAMPLES)
-        row.warm["raw batch"] = median_reading(pairs, lambda row=row: [row.run() for _ in range(BATCH)], 15) / BATCH
+        row.warm["raw pair"] = typical_reading(pairs, row.run, SAMPLES)
+        row.warm["raw batch"] = typical_reading(pairs, lambda row=row: [row.run() for _ in range(BATCH)], 15) / BATCH
 
 
 def heading(device: Any, timers: dict[str, Timer], block_ms: float, prologue_ns: float) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pytest_gpuperf.device.timers.queued import QueuedPairs, median_reading
+from pytest_gpuperf.device.timers.queued import QueuedPairs, typical_reading
 from pytest_gpuperf.device.timers.stream import CapturedGraph, WorkStream
 
 _FEW = 20
@@ -40,4 +40,4 @@ def _reading(stream: WorkStream, pairs: QueuedPairs, count: int) -> float:
             stream.empty()
 
     graph: CapturedGraph = stream.capture(launches)
-    return median_reading(pairs, graph.launch, _READINGS)
+    return typical_reading(pairs, graph.launch, _READINGS)

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pytest_gpuperf.device.interface import Slot, Timer
 from pytest_gpuperf.device.timers.empty import measure_empty_kernel
 from pytest_gpuperf.device.timers.errors import TimerError, TimerUnavailable
-from pytest_gpuperf.device.timers.queued import QueuedPairs, Work, median_reading
+from pytest_gpuperf.device.timers.queued import QueuedPairs, Work, typical_reading
 from pytest_gpuperf.device.timers.stream import WorkStream
 from pytest_gpuperf.evidence import CacheMode, TimerName
 
@@ -46,8 +46,8 @@ class EventTimer:
     def __init__(self, stream: WorkStream) -> None:
         self._pairs = QueuedPairs(stream)
         own = measure_empty_kernel(stream, self._pairs).own_ns
-        single = median_reading(self._pairs, stream.empty, _READINGS)
-        batch = median_reading(self._pairs, _repeated(stream.empty, _CALIBRATION_BATCH), _READINGS)
+        single = typical_reading(self._pairs, stream.empty, _READINGS)
+        batch = typical_reading(self._pairs, _repeated(stream.empty, _CALIBRATION_BATCH), _READINGS)
         launch = (batch - single) / (_CALIBRATION_BATCH - 1)
         self._gap_ns = launch - own
         self._pair_ns = single - launch
@@ -63,7 +63,7 @@ class EventTimer:
     def _batch(self, slots: Sequence[Slot]) -> int:
         """Launches per sample so that the shortest workload's sample lasts 1,000 ticks."""
         readings = {id(slot.run): slot.run for slot in slots}
-        shortest = min(median_reading(self._pairs, run, 3) for run in readings.values()) - self.overhead_ns
+        shortest = min(typical_reading(self._pairs, run, 3) for run in readings.values()) - self.overhead_ns
         return launches_per_sample(shortest, TICKS_PER_SAMPLE * self.tick_ns, MOST_LAUNCHES)
 
     def _take(self, slot: Slot, batch: int, *, cold: bool) -> list[float]:

@@ -19,7 +19,7 @@ from pytest_gpuperf.device.interface import Slot, Timer
 from pytest_gpuperf.device.timers.empty import measure_empty_kernel
 from pytest_gpuperf.device.timers.errors import TimerError, TimerUnavailable
 from pytest_gpuperf.device.timers.events import TICKS_PER_SAMPLE, launches_per_sample, positive_time
-from pytest_gpuperf.device.timers.queued import QueuedPairs, Work, median_reading
+from pytest_gpuperf.device.timers.queued import QueuedPairs, Work, typical_reading
 from pytest_gpuperf.device.timers.stream import CapturedGraph, WorkStream
 from pytest_gpuperf.evidence import CacheMode, TimerName
 
@@ -80,7 +80,7 @@ class GraphTimer:
 
     def _length(self, singles: Sequence[CapturedGraph]) -> int:
         """Runs per graph, within the bound on nodes."""
-        shortest = min(median_reading(self._pairs, graph.launch, 3) for graph in singles) - self._single_replay_ns
+        shortest = min(typical_reading(self._pairs, graph.launch, 3) for graph in singles) - self._single_replay_ns
         most = max(1, MOST_NODES // max(graph.nodes for graph in singles))
         wanted = max(TICKS_PER_SAMPLE * self.tick_ns, _OVERHEAD_SHARE * self._replay_ns)
         return launches_per_sample(shortest, wanted, most)

@@ -192,7 +192,7 @@ def test_launches_per_sample_reach_the_wanted_length_or_the_bound(duration: floa
 def test_any_duration_is_read_truly(duration: float, kind: Any) -> None:
     stream = SimulatedStream()
     (times,) = kind(stream).measure([Slot(kernel(stream, duration), 1)], "warm")
-    assert times[0] == pytest.approx(duration, abs=70)
+    assert times[0] == pytest.approx(duration, abs=100)  # a tick either way, and half of one in each overhead
 
 
 def test_the_best_timer_that_works_is_opened(stream: SimulatedStream, monkeypatch: pytest.MonkeyPatch) -> None:
