@@ -123,11 +123,22 @@ class KernelBinary(Record, frozen=True):
     max_threads_per_block: int | None = None
     """From ``__launch_bounds__``; None without."""
 
-    def record(self, *, block: tuple[int, int, int] | None = None, dynamic_shared_bytes: int = 0,
-               occupancy: Occupancy | None = None) -> StaticRecord:
+    def record(
+        self,
+        *,
+        block: tuple[int, int, int] | None = None,
+        dynamic_shared_bytes: int = 0,
+        occupancy: Occupancy | None = None,
+    ) -> StaticRecord:
         """The static evidence of this binary under a launch configuration."""
-        return StaticRecord(kernel=self.name, source_hash=self.source_hash, profile=self.profile, block=block,
-                            dynamic_shared_bytes=dynamic_shared_bytes, occupancy=occupancy)
+        return StaticRecord(
+            kernel=self.name,
+            source_hash=self.source_hash,
+            profile=self.profile,
+            block=block,
+            dynamic_shared_bytes=dynamic_shared_bytes,
+            occupancy=occupancy,
+        )
 
 
 # --- time evidence -------------------------------------------------------------------------------
@@ -148,7 +159,11 @@ class Identity(Record, frozen=True):
 
     def same_execution(self, other: Identity) -> bool:
         """True if both run the same machine code, launched alike on alike arguments."""
-        return bool(self.code) and (self.code, self.launch, self.arguments) == (other.code, other.launch, other.arguments)
+        return bool(self.code) and (self.code, self.launch, self.arguments) == (
+            other.code,
+            other.launch,
+            other.arguments,
+        )
 
 
 class Round(Record, frozen=True):
