@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -93,7 +94,9 @@ def test_make_has_the_target(target: str) -> None:
 
 
 def test_ci_runs_the_test_command_of_the_readme() -> None:
-    assert "make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    script = ROOT / ".ci" / "run"
+    assert os.access(script, os.X_OK)
+    assert "make test" in script.read_text(encoding="utf-8")
     assert "make test" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 

@@ -84,6 +84,11 @@ def test_cupti_without_a_driver_to_compare_with_is_ok(gpu_machine, call):
     assert packages.probe_cupti(machine)[0].status == "ok"
 
 
+def test_cupti_without_pynvml_is_ok(machine):
+    machine.install("cupti-python", "13.4.0", "cupti")
+    assert packages.probe_cupti(machine)[0].status == "ok"
+
+
 def test_xdist_is_welcome_but_not_needed(machine):
     assert packages.probe_xdist(machine)[0].status == "ok"
     machine.install("pytest-xdist", "3.8.0")
