@@ -9,6 +9,7 @@ from pytest_gpuperf.compile.cubin import Cubin, CubinKernel, read_cubin, text_of
 from pytest_gpuperf.compile.disassembly import Instruction, disassemble, without_padding
 from pytest_gpuperf.compile.names import parameter_types
 from pytest_gpuperf.compile.opcodes import histogram
+from pytest_gpuperf.compile.ptx_text import symbols_named
 from pytest_gpuperf.compile.ptxas_log import Frame, Report, Usage, read_log
 from pytest_gpuperf.evidence import Parameter, Record, StaticProfile
 
@@ -21,19 +22,27 @@ class KernelAnalysis(Record, frozen=True):
     max_threads_per_block: int | None = None
 
 
-def analyse(cubin: bytes, log: str, arch: str) -> dict[str, KernelAnalysis]:
-    """Analysis of every kernel of a cubin by symbol; ``log`` is what ptxas said while making it.
+def analyse(cubin: bytes, log: str, ptx: str, arch: str) -> dict[str, KernelAnalysis]:
+    """Analysis of every kernel of a cubin by symbol; ``log`` is what ptxas said while making it from ``ptx``.
 
     Raises ``BadCubin``, ``ToolchainMissing``.
     """
     content = read_cubin(cubin)
     report = read_log(log)
     code = disassemble(arch, {symbol: text_of(content.elf, symbol).data for symbol in content.kernels})
-    return {symbol: _analyse(content, kernel, report, code[symbol]) for symbol, kernel in content.kernels.items()}
+    found = {}
+    for symbol, kernel in content.kernels.items():
+        named = symbols_named(ptx, symbol) if ".const" in ptx else None
+        found[symbol] = _analyse(content, kernel, report, code[symbol], named)
+    return found
 
 
 def _analyse(
-    cubin: Cubin, kernel: CubinKernel, report: Report, instructions: tuple[Instruction, ...]
+    cubin: Cubin,
+    kernel: CubinKernel,
+    report: Report,
+    instructions: tuple[Instruction, ...],
+    named: frozenset[str] | None,
 ) -> KernelAnalysis:
     nothing = Usage(kernel.registers, 0, 0, kernel.stack_bytes)
     usage = report.usage.get(kernel.symbol, nothing)
@@ -41,6 +50,7 @@ def _analyse(
     own = frames[0] if frames else Frame(kernel.stack_bytes, 0, 0)
     stack = usage.cumulative_stack_bytes
     executed = _executable(cubin, kernel, instructions)
+    resources = (usage.registers, usage.shared_bytes, usage.barriers)
     profile = StaticProfile(
         registers=usage.registers,
         stack_bytes=own.stack_bytes if stack is None else stack,
@@ -52,7 +62,7 @@ def _analyse(
         code_bytes=kernel.code_bytes,
         instructions=len(executed),
         opcodes=histogram([instruction.opcode for instruction in executed]),
-        code_hash=hash_code(cubin, kernel, instructions, (usage.registers, usage.shared_bytes, usage.barriers)),
+        code_hash=hash_code(cubin, kernel, instructions, resources, named),
     )
     return KernelAnalysis(
         profile=profile,

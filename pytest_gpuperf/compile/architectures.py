@@ -55,6 +55,9 @@ ARCHITECTURES: dict[str, Limits] = {
     "sm_121": _ampere_and_later(48, 24, 100),
 }
 
+_VARIANTS_FROM = {"a": 90, "f": 100}
+"""Architecture- and family-specific code exists from these on."""
+
 _NAME = re.compile(r"(sm_\d{2,3})([af]?)")
 
 
@@ -63,4 +66,6 @@ def limits_of(arch: str) -> Limits:
     found = _NAME.fullmatch(arch)
     if found is None or found[1] not in ARCHITECTURES:
         raise UnknownArchitecture(arch, ARCHITECTURES)
+    if int(found[1].removeprefix("sm_")) < _VARIANTS_FROM.get(found[2], 0):
+        raise UnknownArchitecture(arch, ARCHITECTURES, f": {found[1]} has no variant {found[2]!r}")
     return ARCHITECTURES[found[1]]

@@ -8,8 +8,8 @@ What the linker lays out for all kernels of a file together would let a neighbou
 the shared constant banks 3 (``__constant__``) and 4 (addresses), and the order of device functions.  So an
 instruction that refers to one of these is hashed as its text, with the thing referred to in the place of the
 offset; every other instruction is hashed as its bytes.  Where a reference cannot be followed (an index in a
-register), the offset stays and the whole bank goes in: the hash may then differ without need, and never
-agrees without right.
+register), the offset stays and everything goes in that the access may reach: the hash may then differ without
+need, and never agrees without right.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pytest_gpuperf.compile.elf import (
 )
 
 _BANK = re.compile(r"c\[0x([34])\]\[(0x[0-9a-f]+|U?RZ)\]")
-_BANK_BY_REGISTER = re.compile(r"c\[0x([34])\]\[[^\]]*R\d[^\]]*\]|c\[U?R\d+\]")
+_BANK_BY_REGISTER = re.compile(r"c\[0x([34])\]\[[^\]]*R\d[^\]]*\]|(?<!des)c\[U?R\d+\]")
 _JUMPS = ("CALL", "RET", "BRA", "JMP")
 _SCHEDULING_BITS = 105
 """Stall counts, barriers and reuse flags lie above this bit of an instruction; its text does not show them."""
@@ -44,9 +44,19 @@ _RESTATE_CODE = frozenset({0x1C, 0x25, 0x28, 0x29, 0x31, 0x34, 0x39, 0x46, 0x47}
 """Attributes that only list code offsets: the code is hashed itself."""
 
 
-def hash_code(cubin: Cubin, kernel: CubinKernel, instructions: Sequence[Instruction], resources: Sequence[int]) -> str:
-    """SHA-256 in hex for ``kernel``; ``resources`` are the figures that only the assembler's log gives."""
-    walk = _Walk(cubin.elf, text_of(cubin.elf, kernel.symbol), tuple(instructions))
+def hash_code(
+    cubin: Cubin,
+    kernel: CubinKernel,
+    instructions: Sequence[Instruction],
+    resources: Sequence[int],
+    named: frozenset[str] | None = None,
+) -> str:
+    """SHA-256 in hex for ``kernel``.
+
+    ``resources`` are the figures that only the assembler's log gives; ``named`` are the symbols that the kernel's
+    PTX mentions, directly or through what it mentions.
+    """
+    walk = _Walk(cubin.elf, text_of(cubin.elf, kernel.symbol), tuple(instructions), named)
     entry = next(symbol for symbol in cubin.elf.symbols if symbol.name == kernel.symbol and symbol.type == STT_FUNC)
     walk.follow(entry)
     digest = hashlib.sha256(b"gpuperf code 1\0")
@@ -85,12 +95,16 @@ class _Piece(NamedTuple):
 class _Walk:
     """Follows references from a kernel, giving each thing reached a number instead of a name."""
 
-    def __init__(self, elf: Elf, text: Section, instructions: tuple[Instruction, ...]) -> None:
+    def __init__(
+        self, elf: Elf, text: Section, instructions: tuple[Instruction, ...], named: frozenset[str] | None
+    ) -> None:
         self._elf = elf
+        self._named = named
         self._text = text
         self._instructions = instructions
         self._numbers: dict[int, int] = {}
         self._pieces: list[_Piece] = []
+        self._done = 0
         self._whole_banks: set[str] = set()
         self._text_relocations: dict[int, list[Relocation]] = {}
         for relocation in elf.relocations(text):
@@ -100,10 +114,17 @@ class _Walk:
     def follow(self, entry: Symbol) -> None:
         """Hash ``entry`` and everything it leads to."""
         self._number(entry)
-        done = 0
-        while done < len(self._pieces):
-            piece = self._pieces[done]
-            done += 1
+        self._drain()
+        for symbol in self._functions():  # reached through pointers only: their place in the section counts too
+            if symbol.index not in self._numbers:
+                self._number(symbol)
+                self._pieces[-1].lines.append(f"at {symbol.value}".encode())
+                self._drain()
+
+    def _drain(self) -> None:
+        while self._done < len(self._pieces):
+            piece = self._pieces[self._done]
+            self._done += 1
             if piece.symbol.type == STT_FUNC and piece.symbol.section == self._text.index:
                 self._function(piece)
             elif piece.symbol.section == SHN_UNDEF or piece.symbol.section >= SHN_LORESERVE:
@@ -137,11 +158,7 @@ class _Walk:
 
     def _extent(self, symbol: Symbol) -> tuple[int, int]:
         """Bytes of a function: up to the next one, since a kernel's own size counts those it calls."""
-        starts = (
-            other.value
-            for other in self._elf.symbols
-            if other.type == STT_FUNC and other.section == symbol.section and other.value > symbol.value
-        )
+        starts = (other.value for other in self._functions() if other.value > symbol.value)
         return symbol.value, min(starts, default=self._text.size)
 
     def _line(self, line: Instruction, start: int, end: int, returns: set[int]) -> bytes:
@@ -160,8 +177,24 @@ class _Walk:
         if "c[" not in operands:
             return operands
         for found in _BANK_BY_REGISTER.finditer(operands):
-            self._whole_banks.update([f".nv.constant{found[1]}"] if found[1] else [".nv.constant3", ".nv.constant4"])
+            for bank in (found[1],) if found[1] else ("3", "4"):
+                self._any_of(f".nv.constant{bank}")
         return _BANK.sub(self._bank_reference, operands)
+
+    def _any_of(self, bank: str) -> None:
+        """An access by index: what it may reach is what the kernel names in PTX, or the whole bank."""
+        section = self._elf.section(bank)
+        if section is None:
+            return
+        if self._named is None or section.name.endswith("4"):
+            self._whole_banks.add(bank)
+            return
+        variables = (s for s in self._elf.symbols if s.section == section.index and s.type == STT_OBJECT)
+        reachable = [symbol for symbol in variables if symbol.name in self._named]
+        for symbol in sorted(reachable, key=lambda symbol: symbol.value):
+            self._number(symbol)
+        if not reachable:
+            self._whole_banks.add(bank)
 
     def _bank_reference(self, found: re.Match[str]) -> str:
         bank = self._elf.section(f".nv.constant{found[1]}")
@@ -196,14 +229,12 @@ class _Walk:
         return operands
 
     def _function_at(self, address: int) -> Symbol | None:
-        return next(
-            (
-                s
-                for s in self._elf.symbols
-                if s.type == STT_FUNC and s.section == self._text.index and s.value == address
-            ),
-            None,
-        )
+        return next((symbol for symbol in self._functions() if symbol.value == address), None)
+
+    def _functions(self) -> list[Symbol]:
+        """Functions of the text section, in its order."""
+        own = (symbol for symbol in self._elf.symbols if symbol.type == STT_FUNC and symbol.section == self._text.index)
+        return sorted(own, key=lambda symbol: symbol.value)
 
     def _reference(self, index: int, addend: int) -> str:
         if index >= len(self._elf.symbols):

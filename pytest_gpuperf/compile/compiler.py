@@ -123,7 +123,11 @@ def _binary(prepared: _Prepared, arch: str, cache: CompileCache | None) -> Kerne
 
 def _compile(program: Program, arch: str) -> _Entry:
     compiled = compile_cubin(program, arch)
-    return _Entry(cubin=compiled.cubin, kernels=analyse(compiled.cubin, compiled.log, arch), lowered=compiled.lowered)
+    return _Entry(
+        cubin=compiled.cubin,
+        kernels=analyse(compiled.cubin, compiled.log, compiled.ptx, arch),
+        lowered=compiled.lowered,
+    )
 
 
 def _cached(key: str, cache: CompileCache | None, complete: bool, make: Callable[[], _Entry]) -> _Entry:

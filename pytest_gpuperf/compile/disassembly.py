@@ -71,7 +71,7 @@ def _run(arch: str, code: bytes) -> str:
     with tempfile.TemporaryDirectory(prefix="gpuperf-") as folder:
         file = Path(folder, "code.bin")
         file.write_bytes(code)
-        command = [str(tool.path), "-raw", "-ndf", "-b", arch.upper().replace("_", ""), str(file)]
+        command = [str(tool.path), "-raw", "-ndf", "-b", arch.replace("sm_", "SM"), str(file)]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS)
         except (OSError, subprocess.TimeoutExpired) as problem:

@@ -1,0 +1,138 @@
+"""What makes two kernels the same machine code, and what does not: compiled for real, on two generations."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import pytest
+
+from pytest_gpuperf.compile import KernelSource, compile_for
+
+ARCHS = ("sm_80", "sm_90")
+
+BASE = """
+__constant__ float table[4] = {1.0f, 2.0f, 3.0f, 4.0f};
+__device__ int offsets[8] = {5, 6, 7};
+__device__ __noinline__ float helper(float value) { return value * value / 3.3f + table[1]; }
+__device__ float inlined(float value) { return value + 2.5f; }
+extern "C" __global__ void __launch_bounds__(256) kernel(float* out, const float* in, int n) {
+    __shared__ float tile[256];
+    int index = blockIdx.x * blockDim.x + threadIdx.x;
+    tile[threadIdx.x] = in[index];
+    __syncthreads();
+    if (index < n) out[index] = helper(tile[255 - threadIdx.x]) + inlined(out[index]) + offsets[index & 7];
+}
+"""
+SECOND_HELPER = "__device__ __noinline__ float second(float value) { return sqrtf(value) - 1.25f; }\n"
+WITH_TWO_HELPERS = BASE.replace("__device__ __noinline__", SECOND_HELPER + "__device__ __noinline__", 1).replace(
+    "helper(tile[255 - threadIdx.x])", "helper(second(tile[255 - threadIdx.x])) + second(out[index + 1])"
+)
+NEIGHBOUR = """
+__constant__ double other_table[3] = {7.0, 8.0, 9.0};
+__device__ int other_offsets[5] = {1, 2};
+__device__ __noinline__ double other_helper(double value) { return value / 7.7; }
+extern "C" __global__ void neighbour(double* out) {
+    out[threadIdx.x] = other_helper(other_table[threadIdx.x % 3]) + other_offsets[threadIdx.x % 5];
+}
+"""
+INDEXED = """
+__constant__ float weights[4] = {1.0f, 2.0f, 3.0f, 4.0f};
+extern "C" __global__ void kernel(float* out) { out[threadIdx.x] = weights[threadIdx.x & 3]; }
+"""
+POINTERS = """
+__device__ float left(float value) { return value + 1.0f; }
+__device__ float right(float value) { return value * 2.0f; }
+typedef float (*function)(float);
+__device__ function functions[2] = {left, right};
+extern "C" __global__ void kernel(float* out) { out[threadIdx.x] = functions[threadIdx.x & 1](out[threadIdx.x]); }
+"""
+
+
+@functools.cache
+def hashes(text: str, name: str = "kernel", options: tuple[str, ...] = (), path: Path | None = None) -> tuple[str, ...]:
+    made = compile_for(KernelSource(text, name, path, options), ARCHS)
+    return tuple(made[arch].profile.code_hash for arch in ARCHS)
+
+
+def changed(old: str, new: str, text: str = BASE) -> str:
+    assert old in text
+    return text.replace(old, new)
+
+
+EQUAL = {
+    "an added comment": (BASE, changed("__syncthreads();", "__syncthreads();  // all loaded\n\n\n")),
+    "a renamed local variable": (BASE, changed("index", "position")),
+    "a renamed parameter": (BASE, changed("in[", "source[").replace("* in,", "* source,")),
+    "a renamed helper": (BASE, changed("helper(", "a_helper_of_quite_another_name(")),
+    "a renamed constant": (BASE, changed("table", "zz_table")),
+    "a renamed global": (BASE, changed("offsets", "aa_offsets")),
+    "reordered helpers": (
+        WITH_TWO_HELPERS,
+        changed(SECOND_HELPER, "", WITH_TWO_HELPERS).replace('extern "C"', SECOND_HELPER + 'extern "C"', 1),
+    ),
+    "another kernel before it": (BASE, NEIGHBOUR + BASE),
+    "another kernel behind it": (BASE, BASE + NEIGHBOUR),
+    "reordered kernels": (NEIGHBOUR + BASE, BASE + NEIGHBOUR),
+    "an unused macro": (BASE, "#define UNUSED 7\n" + BASE),
+    "another kernel with constants, behind one that indexes its own": (INDEXED, INDEXED + NEIGHBOUR),
+    "renamed functions behind pointers": (POINTERS, POINTERS.replace("left", "zleft").replace("right", "aright")),
+}
+
+
+@pytest.mark.parametrize("what", EQUAL)
+def test_hash_is_equal_for(what: str) -> None:
+    before, after = EQUAL[what]
+    assert before != after
+    assert hashes(before) == hashes(after)
+
+
+DIFFERENT = {
+    "a changed constant in the code": (BASE, changed("2.5f", "2.75f")),
+    "a changed initialiser of a __constant__": (BASE, changed("2.0f, 3.0f", "2.5f, 3.0f")),
+    "a changed initialiser of a __device__ variable": (BASE, changed("{5, 6, 7}", "{5, 6, 8}")),
+    "a changed __noinline__ helper": (BASE, changed("/ 3.3f", "/ 3.4f")),
+    "a helper of a helper": (WITH_TWO_HELPERS, changed("1.25f", "1.5f", WITH_TWO_HELPERS)),
+    "changed launch bounds": (BASE, changed("__launch_bounds__(256)", "__launch_bounds__(256, 8)")),
+    "another limit of threads": (BASE, changed("__launch_bounds__(256)", "__launch_bounds__(512)")),
+    "a changed shared size": (BASE, changed("tile[256]", "tile[512]")),
+    "changed parameter order": (
+        BASE,
+        changed("float* out, const float* in, int n", "const float* in, float* out, int n"),
+    ),
+    "an added parameter": (BASE, changed("int n)", "int n, int unused)")),
+    "an indexed __constant__": (INDEXED, changed("4.0f", "5.0f", INDEXED)),
+    "a function behind a pointer": (POINTERS, changed("* 2.0f", "* 3.0f", POINTERS)),
+    "which pointer comes first": (POINTERS, changed("{left, right}", "{right, left}", POINTERS)),
+}
+
+
+@pytest.mark.parametrize("what", DIFFERENT)
+def test_hash_differs_for(what: str) -> None:
+    before, after = DIFFERENT[what]
+    for old, new in zip(hashes(before), hashes(after), strict=True):
+        assert old != new
+
+
+def test_line_tables_are_not_in_the_hash() -> None:
+    assert hashes(BASE) == hashes(BASE, options=("-lineinfo",))
+
+
+def test_the_file_name_is_not_in_the_hash() -> None:
+    assert hashes(BASE) == hashes(BASE, path=Path("/somewhere/else.cu"))
+
+
+def test_the_kernel_name_is_not_in_the_hash() -> None:
+    assert hashes(BASE) == hashes(changed("kernel(", "renamed("), name="renamed")
+
+
+def test_a_cpp_kernel_and_a_c_kernel_of_the_same_code_are_the_same() -> None:
+    assert hashes(BASE) == hashes(changed('extern "C" ', ""))
+
+
+def test_an_option_that_changes_the_code_is_in_the_hash() -> None:
+    assert hashes(BASE) != hashes(BASE, options=("-use_fast_math",))
+
+
+def test_each_architecture_has_a_hash_of_its_own() -> None:
+    assert len(set(hashes(BASE))) == len(ARCHS)
