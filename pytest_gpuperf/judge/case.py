@@ -56,3 +56,5 @@ class TimeStep:
     """Candidate rounds in all, the ones in hand included, at which to judge again."""
     pairing_helps: bool = False
     """The code changed and the screen did not acquit it: paired blocks would decide at the tolerance asked for."""
+    confirmation_wanted: bool = False
+    """Slower in paired blocks of one process: a second process has to see it too before the test fails."""

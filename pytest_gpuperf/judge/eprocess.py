@@ -1,0 +1,95 @@
+"""The sign e-process: evidence from votes, exact and valid whenever one looks.
+
+A block votes or it does not.  Under the null hypothesis a vote is at most a fair coin, whatever came
+before it.  The e-value of ``k`` votes in ``n`` blocks is the wealth of a gambler who starts with 1 and bets
+fairly against the null, averaged over all rates in (1/2, 1): under the null it is 1 on average at any
+stopping time, and the probability that it ever reaches ``x`` is at most 1/x (Ville's inequality; Shafer,
+"Testing by betting", JRSS A 184, 2021; Ramdas et al., "Game-theoretic statistics and safe anytime-valid
+inference", Statistical Science 38, 2023).  Design notes: statistics.md 3.4.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from pytest_gpuperf.judge.logtimes import Logs
+
+Counts = NDArray[np.int64]
+
+_LEAST_TABLE = 256
+"""Tables are made for powers of two from here on, so that a growing sequence finds its table made."""
+_TINY = 1e-290
+"""Below this the incomplete beta function loses digits; the hypergeometric form takes over."""
+
+
+class InvalidVotesError(ValueError):
+    """Counts that cannot be votes in blocks."""
+
+
+def log_e(votes: int, blocks: int) -> float:
+    """Natural log of the e-value of ``votes`` in ``blocks``.  Raises ``InvalidVotesError``."""
+    if not 0 <= votes <= blocks:
+        raise InvalidVotesError(f"{votes} votes in {blocks} blocks: votes lie between 0 and the number of blocks")
+    return float(log_e_many(np.array(votes), np.array(blocks)))
+
+
+def log_e_many(votes: Counts, blocks: Counts) -> Logs:
+    """The same for arrays, which broadcast; the caller has checked 0 <= votes <= blocks.
+
+    E = 2 int_{1/2}^1 (2q)^k (2(1-q))^(n-k) dq = 2^(n+1) B(k+1, n-k+1) I_{1/2}(n-k+1, k+1).
+    """
+    k, n = np.asarray(votes, dtype=np.float64), np.asarray(blocks, dtype=np.float64)
+    tail = special.betainc(n - k + 1, k + 1, 0.5)
+    lost = tail < _TINY
+    usual = (n + 1) * math.log(2) + special.betaln(k + 1, n - k + 1) + np.log(np.where(lost, 1.0, tail))
+    if not lost.any():
+        return np.asarray(usual)
+    # Few votes in a thousand blocks or more.  I_{1/2}(a, b) = 2^-(a+b) F(a+b, 1; a+1; 1/2) / (a B(a, b)).
+    series = special.hyp2f1(n + 2, 1.0, n - k + 2, 0.5)
+    return np.where(lost, np.log(np.where(lost, series, 1.0)) - np.log(n - k + 1) - math.log(2), usual)
+
+
+@functools.lru_cache(maxsize=4)
+def _table(size: int) -> Logs:
+    """log_e of k votes in n blocks at [n, k], for n up to ``size``; -inf where k > n."""
+    n, k = np.meshgrid(np.arange(size + 1), np.arange(size + 1), indexing="ij")
+    return np.where(k <= n, log_e_many(np.minimum(k, n), n), -np.inf)
+
+
+@functools.lru_cache(maxsize=256)
+def _needed(log_threshold: float, size: int) -> Counts:
+    reached = _table(size)[1:] >= log_threshold
+    needed = np.where(reached.any(axis=1), reached.argmax(axis=1), np.iinfo(np.int64).max)
+    needed.flags.writeable = False
+    return needed
+
+
+def votes_needed(log_threshold: float, most: int) -> Counts:
+    """Least votes in 1, 2, ... ``most`` blocks whose log e-value reaches ``log_threshold``.
+
+    An unreachable number where not even a unanimous vote does.  The array is shared and read-only.
+    """
+    return _needed(log_threshold, max(_LEAST_TABLE, 1 << (most - 1).bit_length()))[:most]
+
+
+def crossing_probability(rate: float, log_threshold: float, most: int) -> float:
+    """Exact probability that votes of this rate reach the threshold within ``most`` blocks.
+
+    At a rate of 1/2 this is the false-alarm rate of one test, at others its power.
+    """
+    needed = votes_needed(log_threshold, most)
+    alive = np.zeros(most + 2)
+    alive[0] = 1.0
+    crossed = 0.0
+    for least in needed:
+        voted = np.concatenate(([0.0], alive[:-1])) * rate
+        alive = alive * (1 - rate) + voted
+        first = min(int(least), alive.size)
+        crossed += float(alive[first:].sum())
+        alive[first:] = 0.0
+    return crossed

@@ -1,0 +1,130 @@
+"""What a block votes for, and the evidence that votes make.
+
+Each block gives r, the log ratio candidate over baseline.  It votes *slower* if r > ln(1 + delta), *faster*
+if r < -ln(1 + delta), *not slower* if r < ln(1 + epsilon) and *not faster* if r > -ln(1 + epsilon); a tie
+votes for nothing.  Each claim has an e-value of its own (``eprocess``).  Design notes: statistics.md 3.4.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from pytest_gpuperf.judge.eprocess import log_e
+from pytest_gpuperf.judge.logtimes import InvalidTimesError, Logs
+
+CONFIRMATION_ALPHA = 1e-2
+
+
+class PolicyError(ValueError):
+    """Tolerances or error rates under which nothing can be decided."""
+
+
+class PairedDecision(enum.Enum):
+    SLOWER = "slower"
+    FASTER = "faster"
+    SAME = "same"
+    NOT_SLOWER = "not slower"
+    INCONCLUSIVE = "inconclusive"
+    CONTINUE = "another block is wanted"
+
+
+@dataclasses.dataclass(frozen=True)
+class PairedPolicy:
+    """Tolerances (fractions) and error rates of one workload; for a suite see ``suite``."""
+
+    delta: float = 0.005
+    """Slower by no more than this is accepted."""
+    epsilon: float = 0.01
+    """Slower by this must be detected."""
+    alpha: float = 1e-3
+    """Rate of false SLOWER of this workload: its share of the suite's."""
+    alpha_faster: float = 1e-2
+    beta: float = 0.005
+    """Rate of NOT-SLOWER for a candidate slower by ``epsilon``."""
+    blocks_max: int = 128
+
+    def __post_init__(self) -> None:
+        rates = (self.alpha, self.alpha_faster, self.beta)
+        if not (0 <= self.delta < self.epsilon and all(0 < rate < 1 for rate in rates) and self.blocks_max > 0):
+            raise PolicyError(
+                f"{self}: needs 0 <= delta < epsilon, error rates between 0 and 1, and at least one block"
+            )
+
+    def confirming(self) -> PairedPolicy:
+        """The policy of the second process: the first has paid for the suite, this one for itself."""
+        return dataclasses.replace(self, alpha=CONFIRMATION_ALPHA)
+
+
+@dataclasses.dataclass(frozen=True)
+class Evidence:
+    """What blocks say so far, in a form that further runs of the same workload can add to."""
+
+    policy: PairedPolicy
+    blocks: int
+    log_e_slower: float
+    log_e_faster: float
+    log_e_not_slower: float
+    log_e_not_faster: float
+
+
+class MismatchedEvidenceError(ValueError):
+    """Evidence gathered under different tolerances or error rates was to be multiplied."""
+
+
+def evidence(r: Sequence[float], policy: PairedPolicy) -> Evidence:
+    """The e-values of the four claims after these blocks."""
+    values = checked(r)
+    slower_above, passed_below = math.log1p(policy.delta), math.log1p(policy.epsilon)
+    claims = (values > slower_above, values < -slower_above, values < passed_below, values > -passed_below)
+    return Evidence(policy, values.size, *(log_e(int(votes.sum()), values.size) for votes in claims))
+
+
+def multiply(first: Evidence, second: Evidence) -> Evidence:
+    """The evidence of a run and a later one of the same workload: their e-values multiply.
+
+    Running again is thereby harmless: it is more evidence and not another chance.  Raises
+    ``MismatchedEvidenceError`` if the two were gathered under different policies.
+    """
+    if first.policy != second.policy:
+        raise MismatchedEvidenceError(
+            f"evidence of two runs multiplies only under one policy: the first had {first.policy}, the second "
+            f"{second.policy}; judge again with the first one's share of alpha, delta and epsilon"
+        )
+    return Evidence(
+        policy=first.policy,
+        blocks=first.blocks + second.blocks,
+        log_e_slower=first.log_e_slower + second.log_e_slower,
+        log_e_faster=first.log_e_faster + second.log_e_faster,
+        log_e_not_slower=first.log_e_not_slower + second.log_e_not_slower,
+        log_e_not_faster=first.log_e_not_faster + second.log_e_not_faster,
+    )
+
+
+def decide(found: Evidence) -> PairedDecision:
+    """What evidence proves by itself; INCONCLUSIVE if nothing."""
+    policy = found.policy
+    if found.log_e_slower >= -math.log(policy.alpha):
+        return PairedDecision.SLOWER
+    if found.log_e_faster >= -math.log(policy.alpha_faster):
+        return PairedDecision.FASTER
+    if found.log_e_not_slower < -math.log(policy.beta):
+        return PairedDecision.INCONCLUSIVE
+    same = found.log_e_not_faster >= -math.log(policy.beta)
+    return PairedDecision.SAME if same else PairedDecision.NOT_SLOWER
+
+
+def checked(r: Sequence[float]) -> Logs:
+    """Log ratios of blocks as an array.  Raises ``InvalidTimesError`` for a value that is not finite."""
+    values = np.asarray(r, dtype=np.float64)
+    wrong = np.flatnonzero(~np.isfinite(values))
+    if wrong.size:
+        raise InvalidTimesError(
+            f"block {wrong[0] + 1} of {values.size} has the log ratio {values[wrong[0]]}, which is no ratio of times: "
+            f"leave out blocks that were cut short"
+        )
+    return values

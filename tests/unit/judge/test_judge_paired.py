@@ -1,0 +1,308 @@
+"""The decision on paired blocks: valid by randomisation alone, and a function of the blocks alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_gpuperf.judge.logtimes import InvalidTimesError
+from pytest_gpuperf.judge.paired import UNDECIDED, judge_blocks, judge_many, ratio_interval
+from pytest_gpuperf.judge.votes import (
+    MismatchedEvidenceError,
+    PairedDecision,
+    PairedPolicy,
+    PolicyError,
+    decide,
+    evidence,
+    multiply,
+)
+
+POLICY = PairedPolicy(alpha=1e-3 / 500)
+PASSES = (PairedDecision.SAME, PairedDecision.NOT_SLOWER, PairedDecision.FASTER)
+
+block_values = st.lists(
+    st.one_of(st.floats(-0.02, 0.02), st.sampled_from([0.0, 0.012, 0.02, -0.02, 0.006])), min_size=0, max_size=140
+)
+drifting = st.builds(lambda a, b: [a * i / 12 + b for i in range(12)], st.floats(-0.05, 0.05), st.floats(-0.02, 0.02))
+stepped = st.builds(
+    lambda a, b, at: [a if i < at else b for i in range(12)],
+    st.floats(-0.02, 0.02), st.floats(-0.02, 0.02), st.integers(0, 12),
+)  # fmt: skip
+wild = st.lists(st.sampled_from([0.0, 1e-9, 0.004, -0.3, 5.0, 0.02]), min_size=12, max_size=12)
+correlated = st.integers(0, 10_000).map(
+    lambda seed: list(0.003 * np.cumsum(np.random.default_rng(seed).normal(size=12)))
+)
+constant = st.floats(-0.05, 0.05).map(lambda value: [value] * 12)
+disturbances = st.one_of(drifting, stepped, wild, correlated, constant)
+"""What two equal kernels would show: the value of each block before the coin gives it a sign."""
+
+ALL_COINS = 1 - 2 * ((np.arange(2**12)[:, np.newaxis] >> np.arange(12)) & 1).astype(float)
+FIXED_ORDER = np.ones_like(ALL_COINS)
+
+
+def verify_validity(v: Sequence[float], shift: float, coins: np.ndarray, alpha: float = 0.05) -> None:
+    """No more than half of all coins make a block vote, no more than ``alpha`` of them make a SLOWER."""
+    r = shift + coins * np.array(v)
+    policy = PairedPolicy(delta=0.005, epsilon=0.01, alpha=alpha)
+    assert ((r > math.log1p(policy.delta)).mean(axis=0) <= 0.5).all()
+    codes, _ = judge_many(r, policy)
+    assert (codes == 0).mean() <= alpha
+
+
+@settings(max_examples=60, deadline=None)
+@given(disturbances, st.floats(-0.01, 0.0049))
+def test_06_04_randomised_order_is_valid_for_any_disturbance(v: list[float], shift: float) -> None:
+    verify_validity(v, shift, ALL_COINS)
+
+
+def test_06_04_a_fixed_order_is_not_valid_and_the_same_check_finds_it() -> None:
+    for v in ([0.01] * 12, [0.001 * i for i in range(12)]):
+        with pytest.raises(AssertionError):
+            verify_validity(v, 0.0, FIXED_ORDER)
+
+
+@pytest.mark.parametrize(
+    ("r", "policy", "decision", "blocks"),
+    [
+        ([0.02] * 40, POLICY, PairedDecision.SLOWER, 23),
+        ([0.02] * 40, PairedPolicy(alpha=1e-3), PairedDecision.SLOWER, 13),
+        ([0.0] * 40, POLICY, PairedDecision.SAME, 11),
+        ([-0.012, 0.001] * 20, POLICY, PairedDecision.NOT_SLOWER, 11),
+        ([-0.02] * 40, PairedPolicy(alpha_faster=1e-2), PairedDecision.FASTER, 9),
+        ([-0.02] * 40, PairedPolicy(alpha_faster=1e-2 / 500), PairedDecision.FASTER, 19),
+    ],
+)
+def test_the_first_claim_that_is_proven_decides(
+    r: list[float], policy: PairedPolicy, decision: PairedDecision, blocks: int
+) -> None:
+    found = judge_blocks(r, policy)
+    assert (found.decision, found.blocks) == (decision, blocks)
+
+
+def test_faster_is_waited_for_while_all_blocks_vote_it_and_no_longer() -> None:
+    patient = dataclasses.replace(POLICY, alpha_faster=1e-2 / 500)
+    waiting = judge_blocks([-0.02] * 15, patient)
+    assert (waiting.decision, waiting.blocks) == (PairedDecision.CONTINUE, 15)
+    dissent = judge_blocks([-0.02] * 15 + [0.0] * 5, patient)
+    assert (dissent.decision, dissent.blocks) == (PairedDecision.NOT_SLOWER, 16)
+    never = dataclasses.replace(POLICY, alpha_faster=1e-12)
+    assert (judge_blocks([-0.02] * 40, never).decision, judge_blocks([-0.02] * 40, never).blocks) == (
+        PairedDecision.NOT_SLOWER,
+        21,
+    )
+    assert judge_blocks([-0.02] * 15, patient, stopped=True).decision is PairedDecision.NOT_SLOWER
+
+
+def test_a_tie_votes_for_nothing() -> None:
+    at_delta, at_epsilon = math.log1p(0.005), math.log1p(0.01)
+    found = evidence([at_delta, at_epsilon, -at_delta, -at_epsilon], POLICY)
+    assert found.log_e_slower == evidence([0.02, 0, 0, 0], POLICY).log_e_slower
+    assert found.log_e_not_slower == evidence([0.02, 0, 0, 0], POLICY).log_e_not_slower
+    mirrored = evidence([-0.02, 0, 0, 0], POLICY)
+    assert found.log_e_faster == mirrored.log_e_faster
+    assert found.log_e_not_faster == mirrored.log_e_not_faster
+
+
+def test_blocks_run_out_in_the_zone() -> None:
+    undecided = [0.0075 + (0.004 if i % 2 else -0.004) for i in range(200)]
+    found = judge_blocks(undecided, POLICY)
+    assert (found.decision, found.blocks) == (PairedDecision.INCONCLUSIVE, 128)
+    assert judge_blocks(undecided[:127], POLICY).decision is PairedDecision.CONTINUE
+
+
+def test_06_17_time_out_is_inconclusive_and_keeps_the_evidence() -> None:
+    found = judge_blocks([0.02] * 20, POLICY, stopped=True)
+    assert (found.decision, found.blocks) == (PairedDecision.INCONCLUSIVE, 20)
+    assert found.evidence.log_e_slower > 0
+    again = judge_blocks([0.02] * 20, POLICY, stopped=True)
+    assert decide(multiply(found.evidence, again.evidence)) is PairedDecision.SLOWER
+    assert judge_blocks([], POLICY, stopped=True).decision is PairedDecision.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("partial", [math.nan, math.inf, -math.inf])
+def test_06_17_a_block_that_was_cut_short_is_refused_and_not_counted(partial: float) -> None:
+    with pytest.raises(InvalidTimesError, match=r"block 3 of 3 .* leave out blocks that were cut short"):
+        judge_blocks([0.0, 0.01, partial], POLICY)
+
+
+def test_06_18_evidence_of_a_rerun_multiplies() -> None:
+    first, second = evidence([0.02] * 12, POLICY), evidence([0.02, 0.0] * 5, POLICY)
+    both = multiply(first, second)
+    assert both.log_e_slower == pytest.approx(first.log_e_slower + second.log_e_slower)
+    assert both.log_e_not_faster == pytest.approx(first.log_e_not_faster + second.log_e_not_faster)
+    assert both.blocks == 22
+
+
+def test_06_18_a_run_until_it_is_green_or_red_stays_within_alpha() -> None:
+    """Twenty re-runs of 16 blocks at a fair coin; the running product crosses no more often than alpha."""
+    rng = np.random.default_rng(23)
+    policy = PairedPolicy(alpha=0.05)
+    crossed = 0
+    for _ in range(1000):
+        total = evidence([], policy)
+        for _ in range(20):
+            total = multiply(total, evidence(np.where(rng.random(16) < 0.5, 0.02, 0.0).tolist(), policy))
+            if decide(total) is PairedDecision.SLOWER:
+                crossed += 1
+                break
+    assert crossed <= 1000 * 0.05
+
+
+@pytest.mark.parametrize("change", [{"alpha": 1e-3 / 400}, {"delta": 0.004}, {"epsilon": 0.02}])
+def test_06_18_evidence_of_another_policy_is_refused(change: dict[str, float]) -> None:
+    other = dataclasses.replace(POLICY, **change)  # type: ignore[arg-type]
+    with pytest.raises(MismatchedEvidenceError, match="share of alpha"):
+        multiply(evidence([0.0], POLICY), evidence([0.0], other))
+
+
+@pytest.mark.parametrize(
+    ("votes", "decision"),
+    [
+        ([0.02] * 23, PairedDecision.SLOWER),
+        ([-0.02] * 9, PairedDecision.FASTER),
+        ([0.0] * 11, PairedDecision.SAME),
+        ([-0.012, 0.0] * 6, PairedDecision.NOT_SLOWER),
+        ([0.0] * 10, PairedDecision.INCONCLUSIVE),
+    ],
+)
+def test_evidence_alone_decides_likewise(votes: list[float], decision: PairedDecision) -> None:
+    assert decide(evidence(votes, POLICY)) is decision
+
+
+@given(block_values, st.integers(0, 140))
+def test_06_06_the_verdict_is_a_function_of_the_blocks_it_used(r: list[float], cut: int) -> None:
+    """Blocks after the decision change nothing, and asking after every block ends where asking once does."""
+    whole = judge_blocks(r, POLICY)
+    if whole.decision not in (PairedDecision.CONTINUE, PairedDecision.INCONCLUSIVE):
+        assert judge_blocks(r[: whole.blocks], POLICY) == whole
+        before = judge_blocks(r[: min(cut, whole.blocks - 1)], POLICY)
+        assert before.decision is PairedDecision.CONTINUE
+
+
+@given(block_values, st.floats(0.0, 0.009), st.floats(0.0, 0.009))
+def test_06_06_a_larger_tolerance_never_turns_a_pass_into_slower(r: list[float], one: float, other: float) -> None:
+    small, large = (dataclasses.replace(POLICY, delta=delta) for delta in sorted((one, other)))
+    if judge_blocks(r, small).decision in PASSES:
+        assert judge_blocks(r, large).decision is not PairedDecision.SLOWER
+
+
+@given(block_values, st.integers(1, 2000), st.integers(1, 2000))
+def test_06_06_more_workloads_never_turn_a_pass_into_slower(r: list[float], one: int, other: int) -> None:
+    few, many = (dataclasses.replace(POLICY, alpha=1e-3 / m) for m in sorted((one, other)))
+    if judge_blocks(r, few).decision in PASSES:
+        assert judge_blocks(r, many).decision is not PairedDecision.SLOWER
+
+
+@given(block_values)
+def test_06_05_exchanging_baseline_and_candidate_mirrors_evidence_and_interval(r: list[float]) -> None:
+    forward, backward = evidence(r, POLICY), evidence([-x for x in r], POLICY)
+    assert forward.log_e_slower == backward.log_e_faster
+    assert forward.log_e_not_slower == backward.log_e_not_faster
+    interval, mirrored = ratio_interval(r), ratio_interval([-x for x in r])
+    if interval is None or mirrored is None:
+        assert interval is mirrored is None
+    else:
+        assert mirrored == pytest.approx((1 / interval[1], 1 / interval[0]))
+
+
+def test_06_05_exchanging_baseline_and_candidate_mirrors_the_verdict() -> None:
+    even = PairedPolicy(alpha=1e-3, alpha_faster=1e-3)
+    slower, faster = judge_blocks([0.02] * 40, even), judge_blocks([-0.02] * 40, even)
+    assert (slower.decision, faster.decision) == (PairedDecision.SLOWER, PairedDecision.FASTER)
+    assert slower.blocks == faster.blocks
+    assert slower.ratio == pytest.approx(1 / faster.ratio)
+
+
+@given(block_values.filter(bool), st.randoms())
+def test_06_05_the_order_of_blocks_changes_no_interval(r: list[float], random: object) -> None:
+    shuffled = list(r)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert ratio_interval(shuffled) == ratio_interval(r)
+
+
+def test_06_05_scaling_all_times_changes_nothing() -> None:
+    rng = np.random.default_rng(2)
+    a, b = np.exp(rng.normal(0, 0.002, 64)), np.exp(rng.normal(0.004, 0.002, 64))
+    plain = judge_blocks((np.log(b) - np.log(a)).tolist(), POLICY)
+    scaled = judge_blocks((np.log(7.3 * b) - np.log(7.3 * a)).tolist(), POLICY)
+    assert (scaled.decision, scaled.blocks) == (plain.decision, plain.blocks)
+    assert scaled.ratio == pytest.approx(plain.ratio)
+
+
+NOISES = {
+    "normal": lambda rng, shape: rng.normal(0, 0.002, shape),
+    "lognormal": lambda rng, shape: np.exp(rng.normal(-6.2, 0.6, shape)) - math.exp(-6.2),
+    "contaminated": lambda rng, shape: rng.normal(0, 0.002, shape) * np.where(rng.random(shape) < 0.1, 20, 1),
+    "discrete": lambda rng, shape: np.round(rng.normal(0, 0.003, shape) / 0.002) * 0.002,
+}
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("shift", [0.0, 0.0099, 0.0198])
+def test_06_05_the_interval_covers_at_the_stopping_time(noise: str, shift: float) -> None:
+    rng = np.random.default_rng(29)
+    r = shift + NOISES[noise](rng, (400, 128))
+    _, stops = judge_many(r, POLICY)
+    covered = 0
+    for row, stop in zip(r, stops, strict=True):
+        interval = ratio_interval(row[:stop].tolist())
+        assert interval is not None
+        covered += interval[0] <= math.exp(shift) * (1 + 1e-12) and interval[1] >= math.exp(shift) * (1 - 1e-12)
+    assert covered >= 0.95 * 400
+
+
+def test_06_05_guard_an_interval_for_one_look_does_not_cover_at_a_stopping_time() -> None:
+    """The usual order-statistic interval, stopped when it first misses the truth, misses it often."""
+    rng = np.random.default_rng(31)
+    missed = 0
+    for row in rng.normal(0, 0.002, (200, 128)):
+        for n in range(8, 129):
+            reach = math.floor(n / 2 - 0.98 * math.sqrt(n))
+            ordered = np.sort(row[:n])
+            if not ordered[max(reach, 0)] <= 0 <= ordered[n - 1 - max(reach, 0)]:
+                missed += 1
+                break
+    assert missed > 0.05 * 200
+
+
+def test_the_interval_needs_eight_blocks() -> None:
+    assert ratio_interval([]) is None
+    assert ratio_interval([0.0] * 7) is None
+    assert ratio_interval([0.0] * 8) == (1.0, 1.0)
+    assert ratio_interval(list(np.linspace(-0.01, 0.01, 8))) == (math.exp(-0.01), math.exp(0.01))
+
+
+def test_many_sequences_are_judged_as_one_by_one() -> None:
+    rng = np.random.default_rng(37)
+    r = rng.normal(0.006, 0.006, (300, 1)) + rng.normal(0, 0.006, (300, 150))
+    codes, stops = judge_many(r, POLICY)
+    names = [PairedDecision.SLOWER, PairedDecision.FASTER, PairedDecision.SAME, PairedDecision.NOT_SLOWER]
+    for row, code, stop in zip(r, codes, stops, strict=True):
+        single = judge_blocks(row.tolist(), POLICY)
+        assert single.blocks == stop
+        assert single.decision is (PairedDecision.INCONCLUSIVE if code == UNDECIDED else names[code])
+    assert set(codes.tolist()) >= {0, 2, UNDECIDED}
+
+
+def test_no_block_yet_asks_for_one() -> None:
+    found = judge_blocks([], POLICY)
+    assert (found.decision, found.blocks, found.interval) == (PairedDecision.CONTINUE, 0, None)
+    assert math.isnan(found.ratio)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"delta": 0.01}, {"delta": -0.1}, {"alpha": 0.0}, {"beta": 1.0}, {"blocks_max": 0}, {"alpha_faster": 2}]
+)
+def test_a_policy_that_can_decide_nothing_is_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(PolicyError, match="0 <= delta < epsilon"):
+        PairedPolicy(**wrong)  # type: ignore[arg-type]
+
+
+def test_the_second_process_needs_less_evidence() -> None:
+    assert judge_blocks([0.02] * 40, POLICY.confirming()).blocks == 9

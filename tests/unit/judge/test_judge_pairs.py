@@ -1,0 +1,105 @@
+"""From paired decisions to a verdict: slower takes two processes."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from judge_samples import EDITED, IDENTITY, time_case
+
+from pytest_gpuperf.judge.case import TimeStep
+from pytest_gpuperf.judge.paired import Paired, judge_blocks
+from pytest_gpuperf.judge.pairs import judge_pairs
+from pytest_gpuperf.judge.time import TimePolicy, judge_time
+from pytest_gpuperf.judge.votes import PairedPolicy
+from pytest_gpuperf.verdict import Verdict
+
+POLICY = PairedPolicy(alpha=1e-3)
+BASE = [[100.0, 100.1]] * 5
+CASE = time_case(BASE, [110.0] * 4, new=EDITED)
+
+
+def pairs(r: float, count: int = 40, policy: PairedPolicy = POLICY) -> Paired:
+    return judge_blocks([r] * count, policy, stopped=True)
+
+
+def confirming(r: float, count: int = 40) -> Paired:
+    return pairs(r, count, POLICY.confirming())
+
+
+def judged(first: Paired, second: Paired | None = None, unpaired: TimeStep | None = None) -> TimeStep:
+    return judge_pairs(CASE, POLICY, first, second, unpaired=unpaired)
+
+
+def test_slower_in_one_process_asks_for_a_second() -> None:
+    step = judged(pairs(0.02))
+    assert step.judgement.verdict is Verdict.SLOWER
+    assert step.confirmation_wanted
+
+
+def test_slower_in_two_processes_is_slower_with_all_its_figures() -> None:
+    step = judged(pairs(0.02), confirming(0.02))
+    assert step.judgement.verdict is Verdict.SLOWER
+    assert not step.confirmation_wanted
+    assert "in two processes" in step.judgement.reason
+    figures = step.judgement.time
+    assert figures is not None
+    assert (figures.method, figures.blocks, figures.confirm_blocks) == ("paired", 13, 9)
+    assert figures.ratio == pytest.approx(math.exp(0.02))
+    assert figures.interval == pytest.approx((math.exp(0.02), math.exp(0.02)))
+    assert figures.log_e is not None
+    assert figures.log_e_needed == pytest.approx(math.log(1000))
+    assert figures.log_e >= figures.log_e_needed
+
+
+@pytest.mark.parametrize(
+    ("second", "words"), [(confirming(0.0), "not in a second"), (confirming(0.02, 5), "undecided in a second")]
+)
+def test_what_a_second_process_does_not_see_is_inconclusive(second: Paired, words: str) -> None:
+    step = judged(pairs(0.02), second)
+    assert step.judgement.verdict is Verdict.INCONCLUSIVE
+    assert words in step.judgement.reason
+
+
+@pytest.mark.parametrize(
+    ("first", "verdict"),
+    [
+        (pairs(-0.02), Verdict.FASTER),
+        (pairs(0.0), Verdict.SAME),
+        (judge_blocks([-0.012, 0.0] * 20, POLICY), Verdict.NOT_SLOWER),
+        (pairs(0.0, 5), Verdict.INCONCLUSIVE),
+        (judge_blocks([], POLICY, stopped=True), Verdict.INCONCLUSIVE),
+    ],
+)
+def test_other_decisions_need_no_second_process(first: Paired, verdict: Verdict) -> None:
+    step = judged(first)
+    assert step.judgement.verdict is verdict
+    assert not step.confirmation_wanted
+
+
+def test_slower_than_the_record_and_equal_when_paired_is_the_environment() -> None:
+    unpaired = judge_time(CASE, TimePolicy())
+    assert unpaired.judgement.verdict is Verdict.SLOWER
+    step = judged(pairs(0.0), unpaired=unpaired)
+    assert step.judgement.verdict is Verdict.ENV_SHIFT
+    figures = step.judgement.time
+    assert figures is not None
+    assert figures.after_ns == pytest.approx(110.0, abs=0.1)
+
+
+def test_the_cause_and_the_disturbances_travel_with_the_verdict() -> None:
+    case = time_case(BASE, [100.0] * 4, new=EDITED, disturbances=("the GPU was throttled",))
+    step = judge_pairs(case, POLICY, pairs(0.02), confirming(0.02))
+    assert step.judgement.reason.endswith("the source and its machine code changed")
+    assert step.judgement.notes == ("the GPU was throttled",)
+
+
+def test_without_a_block_there_is_no_ratio() -> None:
+    figures = judged(judge_blocks([], POLICY, stopped=True)).judgement.time
+    assert figures is not None
+    assert figures.ratio is None
+
+
+def test_without_a_baseline_nothing_can_be_paired() -> None:
+    with pytest.raises(ValueError, match="no baseline"):
+        judge_pairs(time_case(BASE, [1.0], new=IDENTITY, baseline=None), POLICY, pairs(0.0))
