@@ -1,0 +1,90 @@
+"""Both sides of a branch in one warp.
+
+From the "Optimization" chapter of a CUDA course.
+"""
+
+import numpy as np
+
+from pytest_gpuperf.compile import ptx_instructions, ptx_of
+
+SOURCE = "kernels/divergent_branch.cu"
+NAMES = ("branch_even_odd", "branch_by_warp")
+BLOCK = 256
+ITERATIONS = 512
+UNROLLED = 64
+PATHS = np.array([0.998, 0.002, -0.998, 0.5], dtype=np.float32)
+"""Factor and term of path A, factor and term of path B."""
+PATH_A, PATH_B = ((float(factor), float(term)) for factor, term in PATHS.reshape(2, 2))
+
+
+def launch_over(kernel, given, out, paths):
+    n = given.size
+    return kernel.launch(grid=(-(-n // BLOCK),), block=(BLOCK,), args=(given, out, paths, n))
+
+
+def at_the_end(path, x):
+    """What a path makes of ``x``: the sum of its geometric series, in float64."""
+    factor, term = path
+    power = factor**ITERATIONS
+    return power * x.astype("float64") + term * (1 - power) / (1 - factor)
+
+
+def by_path(name, values):
+    """The elements that take path A, and those that take path B; for whole blocks."""
+    shape = (-1, 2) if name == "branch_even_odd" else (-1, 2, 32)
+    parts = values.reshape(shape)
+    return parts[:, 0], parts[:, 1]
+
+
+def test_each_element_takes_its_path(cuda_kernel, gpu):
+    n = 100_003
+    given = np.random.default_rng(230).random(n, dtype=np.float32)
+    index = np.arange(n)
+    takes_a = {"branch_even_odd": index % 2 == 0, "branch_by_warp": index // 32 % 2 == 0}
+    for name in NAMES:
+        out = gpu.zeros(n)
+        launch_over(cuda_kernel(SOURCE, name), gpu.array(given), out, gpu.array(PATHS))()
+        expected = np.where(takes_a[name], at_the_end(PATH_A, given), at_the_end(PATH_B, given))
+        np.testing.assert_allclose(gpu.to_host(out), expected, rtol=2e-5)
+
+
+def test_sorting_elements_by_warp_changes_no_result(cuda_kernel, gpu):
+    given = np.random.default_rng(231).random(64 * BLOCK, dtype=np.float32)
+
+    def sort(values):  # the even elements of each 64 into the first warp, the odd ones into the second
+        return np.ascontiguousarray(values.reshape(-1, 32, 2).swapaxes(1, 2)).ravel()
+
+    mixed, sorted_out = gpu.zeros(given.size), gpu.zeros(given.size)
+    launch_over(cuda_kernel(SOURCE, "branch_even_odd"), gpu.array(given), mixed, gpu.array(PATHS))()
+    launch_over(cuda_kernel(SOURCE, "branch_by_warp"), gpu.array(sort(given)), sorted_out, gpu.array(PATHS))()
+    np.testing.assert_array_equal(gpu.to_host(sorted_out), sort(gpu.to_host(mixed)))
+
+
+def test_branch_in_a_long_computation(cuda_kernel, gpu, gpuperf, claim):
+    claim.skipped("DB-03", "a counter of Nsight Compute")
+    kernels = {name: cuda_kernel(SOURCE, name) for name in NAMES}
+    for kernel in kernels.values():
+        for arch, profile in kernel.profiles.items():  # both paths are there, neither folded nor selected
+            counts = ptx_instructions(ptx_of(kernel.ptx(arch), kernel.name))
+            assert sum(count for name, count in counts.items() if name.startswith("fma.")) == 2 * UNROLLED
+            assert profile.opcodes["fp32"] >= 2 * UNROLLED
+
+    n = 2**26
+    given = gpu.random(n, seed=232, low=0, high=1)
+    paths = gpu.array(PATHS)
+
+    def measure(name):
+        out = gpu.zeros(n)
+
+        def check():
+            for path, values, found in zip((PATH_A, PATH_B), by_path(name, given), by_path(name, out), strict=True):
+                gpu.assert_allclose(found, at_the_end(path, values), rtol=2e-5)
+
+        launch = launch_over(kernels[name], given, out, paths)
+        return gpuperf(launch, bytes=2 * given.nbytes, flops=2 * ITERATIONS * n, check=check)
+
+    mixed, by_warp = (measure(name) for name in kernels)
+
+    claim("DB-01", mixed.time_ns / by_warp.time_ns, between=(1.8, 2.2))
+    claim("DB-02", mixed.time_ns / by_warp.time_ns, between=(1.5, 2.2))
+    assert by_warp.flops >= 0.7 * gpu.fma_throughput

@@ -1,0 +1,137 @@
+"""A chain of dependent additions: latency, hidden by more warps or by independent work.
+
+From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Throughput" and the GTC 2023 talk "What the
+profiler is telling you: optimizing your CUDA application".
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from pytest_gpuperf.compile import ptx_instructions, ptx_of
+
+SOURCE = "kernels/kernel_a_latency.cu"
+SCHEDULERS = 4
+"""Of an SM."""
+
+
+class Variant(NamedTuple):
+    """One launch of one kernel."""
+
+    kernel: str
+    dtype: str
+    threads: int
+    """Of a block."""
+    blocks: int = 1
+    blocks_per_sm: int = 0
+    """In place of ``blocks``, to fill the GPU."""
+    starts: tuple[float, ...] = (0.0,)
+    """What each of a thread's sums starts at."""
+
+
+VARIANTS = {
+    "f64_1warp_rolled": Variant("chain_f64_rolled", "float64", 32),
+    "f64_1warp": Variant("chain_f64", "float64", 32),
+    "f32_1warp": Variant("chain_f32", "float32", 32),
+    "f32_3warps_slide": Variant("chain_f32", "float32", 32, blocks=3),
+    "f32_3warps": Variant("chain_f32", "float32", 3 * SCHEDULERS * 32),
+    "f32_ilp2": Variant("chain_f32x2", "float32", 32, starts=(0.0, 1.0)),
+    "f64_saturated": Variant("chain_f64", "float64", 1024, blocks_per_sm=2),
+    "f32_saturated": Variant("chain_f32", "float32", 1024, blocks_per_sm=2),
+}
+ADDITIONS = {"chain_f64_rolled": 5, "chain_f64": 101, "chain_f32": 101, "chain_f32x2": 202}
+"""In PTX: an unrolled loop and the loop for the rest."""
+
+
+def sums(variant, count):
+    """The sums of one thread, added up one by one in the variant's own precision."""
+    terms = np.full((count + 1, len(variant.starts)), 3.14, dtype=variant.dtype)
+    terms[0] = variant.starts
+    return np.add.accumulate(terms)[-1]
+
+
+def output_of(variant, gpu):
+    blocks = variant.blocks_per_sm * gpu.sm_count or variant.blocks
+    return gpu.zeros((blocks * variant.threads, len(variant.starts)), dtype=variant.dtype)
+
+
+def launch_into(kernel, variant, out, count):
+    return kernel.launch(grid=(len(out) // variant.threads,), block=(variant.threads,), args=(out, count))
+
+
+def assert_every_thread_has(gpu, out, expected):
+    np.testing.assert_array_equal(gpu.to_host(out), np.broadcast_to(expected, out.shape))
+
+
+def test_reference_is_the_documents():
+    assert float(sums(VARIANTS["f64_1warp"], 1000)[0]) == 3139.9999999999845
+    assert float(sums(VARIANTS["f32_1warp"], 1000)[0]) == pytest.approx(3139.971, abs=1e-4)
+
+
+@pytest.mark.parametrize("count", [0, 7, 1000])
+@pytest.mark.parametrize("name", VARIANTS)
+def test_sums_are_exact(cuda_kernel, gpu, name, count):
+    variant = VARIANTS[name]
+    out = output_of(variant, gpu)
+    launch_into(cuda_kernel(SOURCE, variant.kernel), variant, out, count)()
+    assert_every_thread_has(gpu, out, sums(variant, count))
+
+
+def test_cycles_of_an_addition(cuda_kernel, gpu, claim):
+    kernel = cuda_kernel(SOURCE, "chain_f64_cycles")
+    if gpu.compute_capability != (9, 0):
+        pytest.skip(f"the cycles expected are Hopper's, this is {gpu.name}")
+    count = 10_000
+
+    def cycles_with(warps):
+        """SM cycles from the first warp's start to the last one's end."""
+        out = gpu.zeros(32 * warps, dtype="float64")
+        begin, end = gpu.zeros(warps, dtype="int64"), gpu.zeros(warps, dtype="int64")
+        launch = kernel.launch(grid=(1,), block=(32 * warps,), args=(out, begin, end, count))
+        for _ in range(2):  # the second run has the code in the instruction cache
+            launch()
+        assert_every_thread_has(gpu, out, sums(VARIANTS["f64_1warp"], count)[0])
+        return float(gpu.to_host(end).max() - gpu.to_host(begin).min())
+
+    latency = cycles_with(warps=1) / count
+    interval = cycles_with(warps=32) / (count * 32 / SCHEDULERS)
+    assert interval == pytest.approx(2, abs=0.2)
+    claim("KA-09", latency, equals=8, tol=0.6)
+
+
+@pytest.mark.gpuperf(budget_s=0.5)
+def test_chain_of_additions(cuda_kernel, gpu, gpuperf, claim):
+    for counter in ("KA-01", "KA-02", "KA-03", "KA-04", "KA-05", "KA-06", "KA-07", "KA-08", "KA-10", "KA-12", "KA-14"):
+        claim.skipped(counter, "a counter of Nsight Compute")
+    kernels = {name: cuda_kernel(SOURCE, name) for name in ADDITIONS}
+    for name, kernel in kernels.items():
+        for arch, profile in kernel.profiles.items():
+            counts = ptx_instructions(ptx_of(kernel.ptx(arch), kernel.name))
+            floats = ("f32", "f64")
+            found = sum(n for opcode, n in counts.items() if opcode.startswith("add.") and opcode.endswith(floats))
+            assert found == ADDITIONS[name]
+            assert profile.registers <= 16
+            assert profile.stack_bytes == 0
+
+    count = 100_000
+
+    def measure(name, variant):
+        out = output_of(variant, gpu)
+        launch = launch_into(kernels[variant.kernel], variant, out, count)
+        return gpuperf(
+            launch,
+            name=name,
+            flops=out.size * count,
+            cache="warm",
+            check=lambda: assert_every_thread_has(gpu, out, sums(variant, count)),
+        )
+
+    runs = {name: measure(name, variant) for name, variant in VARIANTS.items()}
+    time = {name: run.time_ns for name, run in runs.items()}
+
+    claim("KA-11", time["f32_ilp2"] / time["f32_1warp"], equals=1, tol=0.05)
+    claim("KA-13", time["f64_saturated"] / time["f64_1warp"], between=(3.5, 4.5))
+    assert time["f32_3warps"] <= 1.1 * time["f32_1warp"]  # three times the work, in the time of a lone warp
+    assert time["f32_3warps_slide"] <= 1.1 * time["f32_1warp"]
+    assert time["f32_1warp"] <= 0.7 * time["f64_1warp"]

@@ -1,0 +1,88 @@
+"""Multiplying matrices: reuse through shared memory.
+
+From the "Optimization" chapter of a CUDA course.
+"""
+
+import numpy as np
+import pytest
+
+from pytest_gpuperf.compile import ptx_instructions, ptx_of
+
+SOURCE = "kernels/matmul.cu"
+WIDTHS = {"matmul_naive": 32, "matmul_tiled16": 16, "matmul_tiled32": 32}
+"""Width of a block; of a tile as well, where there are tiles."""
+INTENSITIES = {"matmul_naive": 0.25, "matmul_tiled16": 4, "matmul_tiled32": 8}
+"""FLOP per byte loaded from global memory."""
+COUNTERS = "a counter of Nsight Compute"
+
+
+def launch_over(kernel, name, a, b, c):
+    n, width = len(a), WIDTHS[name]
+    return kernel.launch(grid=(n // width, n // width), block=(width, width), args=(a, b, c, n))
+
+
+def intensity(kernel, arch):
+    """FLOP per byte of global loads, from the instructions of a kernel whose loops have both."""
+    counts = ptx_instructions(ptx_of(kernel.ptx(arch), kernel.name))
+    multiply_adds = sum(count for name, count in counts.items() if name.startswith("fma."))
+    loads = sum(count for name, count in counts.items() if name.startswith("ld.global."))
+    return 2 * multiply_adds / (4 * loads)
+
+
+@pytest.mark.parametrize("n", [32, 96])
+@pytest.mark.parametrize("name", WIDTHS)
+def test_product_is_right(cuda_kernel, gpu, name, n):
+    a = gpu.random((n, n), seed=240, low=-1, high=1)
+    b = gpu.random((n, n), seed=241, low=-1, high=1)
+    c = gpu.full((n, n), float("nan"))
+    launch_over(cuda_kernel(SOURCE, name), name, a, b, c)()
+    expected = gpu.to_host(a).astype(np.float64) @ gpu.to_host(b).astype(np.float64)
+    np.testing.assert_allclose(gpu.to_host(c), expected, rtol=0, atol=1e-6 * n)
+
+
+@pytest.mark.gpuperf(budget_s=1.5)
+def test_product_of_large_matrices(cuda_kernel, gpu, gpuperf, claim):
+    claim.skipped("MM-01", COUNTERS)
+    claim.skipped("MM-02", COUNTERS)
+    claim.skipped("MM-06", "compares with a tensor core version, which is not in this family")
+    kernels = {name: cuda_kernel(SOURCE, name) for name in WIDTHS}
+    wrong = [
+        abs(intensity(kernels[name], arch) - INTENSITIES[name]) for name in kernels for arch in kernels[name].profiles
+    ]
+    claim("MM-05", max(wrong), equals=0)
+    for name, kernel in kernels.items():
+        tiles = 0 if name == "matmul_naive" else 2
+        for profile in kernel.profiles.values():
+            assert profile.shared_bytes == tiles * WIDTHS[name] ** 2 * 4
+            assert profile.opcodes.get("barrier", 0) == tiles
+            assert profile.stack_bytes == 0
+
+    n = 4096
+    a = gpu.random((n, n), seed=242, low=-1, high=1)
+    b = gpu.random((n, n), seed=243, low=-1, high=1)
+
+    def measure(name):
+        c = gpu.full((n, n), float("nan"))
+
+        def check():  # Freivalds: C x = A (B x) for a random x; one missing product of 4096 shows
+            x = gpu.random(n, seed=244, low=-1, high=1).astype("float64")
+            expected = times(a, times(b, x))
+            gpu.assert_allclose(times(c, x), expected, rtol=0, atol=0.02)
+
+        launch = launch_over(kernels[name], name, a, b, c)
+        return gpuperf(launch, bytes=3 * a.nbytes, flops=2 * n**3, check=check)
+
+    naive, tiled16, tiled32 = (measure(name) for name in kernels)
+
+    claim("MM-07", naive.time_ns / tiled32.time_ns, between=(1.2, 5))
+    claim("MM-08", tiled16.time_ns / tiled32.time_ns, at_least=0.9)
+    assert tiled32.flops < 0.25 * gpu.fma_throughput
+    claim("MM-03", gpu.fma_throughput / gpu.copy_bandwidth, between=(11, 18))
+    loaded = tiled32.flops / INTENSITIES["matmul_tiled32"]
+    reason = "even if every load of a tile went to DRAM, DRAM would not be busy; shared memory and L1 are"
+    claim.refuted("MM-04", loaded / gpu.copy_bandwidth, holds=loaded >= 0.6 * gpu.copy_bandwidth, reason=reason)
+
+
+def times(matrix, vector):
+    """Matrix times vector in float64, by plain sums."""
+    return (matrix.astype("float64") * vector).sum(axis=1)

@@ -1,0 +1,179 @@
+"""Six ways to evaluate a polynomial, each with fewer or more independent instructions.
+
+From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Throughput".
+"""
+
+import functools
+
+import numpy as np
+import pytest
+
+from pytest_gpuperf.compile import ptx_instructions, ptx_of
+
+SOURCE = "kernels/polynomial.cu"
+NO_CONTRACTION = ("--fmad=false",)
+BLOCK = 256
+DEGREE = 64
+EVALUATIONS = 32
+COEFFICIENTS = [1 + 0.01 * k for k in range(DEGREE + 1)]
+VARIANTS = ("pow_double", "pow_float", "running_power", "horner", "horner_fma", "estrin_fma")
+OPERATIONS = {"running_power": (127, 64, 0), "horner": (64, 64, 0), "horner_fma": (0, 0, 64), "estrin_fma": (1, 0, 64)}
+"""Multiplications, additions and fused multiply-adds of one evaluation (the first power is free)."""
+OF_THE_LOOP = (1, 1, 0)
+"""What stepping to the next x and adding up the values take."""
+FLOPS = {
+    "pow_double": None,
+    "pow_float": None,
+    "running_power": 191,
+    "horner": 128,
+    "horner_fma": 128,
+    "estrin_fma": 129,
+}
+
+SCHEMES = {
+    3: lambda c, x: (c[0] + c[1] * x) + (c[2] + c[3] * x) * x**2,
+    4: lambda c, x: (c[0] + c[1] * x) + (c[2] + c[3] * x) * x**2 + c[4] * x**4,
+    5: lambda c, x: (c[0] + c[1] * x) + (c[2] + c[3] * x) * x**2 + (c[4] + c[5] * x) * x**4,
+    6: lambda c, x: (c[0] + c[1] * x) + (c[2] + c[3] * x) * x**2 + ((c[4] + c[5] * x) + c[6] * x**2) * x**4,
+    7: lambda c, x: (
+        (c[0] + c[1] * x) + (c[2] + c[3] * x) * x**2 + ((c[4] + c[5] * x) + (c[6] + c[7] * x) * x**2) * x**4
+    ),
+    8: lambda c, x: SCHEMES[7](c, x) + c[8] * x**8,
+}
+"""Estrin's scheme by degree: pairs, pairs of pairs, and so on."""
+
+
+def sum_of_evaluations(x):
+    """In float64, at the very x the kernel has; for NumPy and CuPy arrays of float32."""
+    total = 0.0
+    for _ in range(EVALUATIONS):
+        wide = x.astype("float64")
+        value = COEFFICIENTS[-1]
+        for coefficient in reversed(COEFFICIENTS[:-1]):
+            value = value * wide + coefficient
+        total = total + value
+        x = x * np.float32(0.96875)
+    return total
+
+
+def operations(kernel, arch, width=32):
+    """Multiplications, additions and fused multiply-adds in a kernel's PTX."""
+    counts = ptx_instructions(ptx_of(kernel.ptx(arch), kernel.name))
+
+    def count(operation):
+        return sum(n for name, n in counts.items() if name.startswith(f"{operation}.") and name.endswith(f".f{width}"))
+
+    return count("mul"), count("add"), count("fma")
+
+
+def launch_over(kernel, blocks, given, out):
+    return kernel.launch(grid=(blocks,), block=(BLOCK,), args=(given, out, given.size))
+
+
+@pytest.mark.parametrize("name", [*VARIANTS, "horner_without_cast"])
+def test_values_are_right(cuda_kernel, gpu, name):
+    n = 4099
+    given = gpu.random(n, seed=190, low=0, high=1)
+    out = gpu.zeros(n)
+    launch_over(cuda_kernel(SOURCE, name, options=NO_CONTRACTION), 3, given, out)()
+    np.testing.assert_allclose(gpu.to_host(out), sum_of_evaluations(gpu.to_host(given)), rtol=5e-6)
+
+
+def test_estrins_identities(claim):
+    """A scheme is linear in its coefficients, and n + 1 points settle a polynomial of degree n: this is a proof."""
+    wrong = 0
+    for degree, scheme in SCHEMES.items():
+        for power in range(degree + 1):
+            unit = [int(k == power) for k in range(degree + 1)]
+            wrong += sum(scheme(unit, x) != x**power for x in range(degree + 1))
+    claim("POLY-10", wrong, equals=0)
+
+
+def test_each_step_has_its_instructions(cuda_kernel, claim):
+    kernels = {name: cuda_kernel(SOURCE, name, options=NO_CONTRACTION) for name in VARIANTS}
+    for name, expected in OPERATIONS.items():
+        whole = tuple(own + loop for own, loop in zip(expected, OF_THE_LOOP, strict=True))
+        for arch in kernels[name].profiles:
+            assert operations(kernels[name], arch) == whole
+    for arch in kernels["pow_double"].profiles:
+        multiplications, additions, _ = operations(kernels["pow_double"], arch, width=64)
+        assert multiplications >= DEGREE
+        assert additions >= DEGREE
+        assert operations(kernels["pow_float"], arch)[2] > 5 * DEGREE
+        assert operations(kernels["pow_float"], arch, width=64) == (0, 0, 0)
+    profiles = {name: tuple(kernel.profiles.values()) for name, kernel in kernels.items()}
+    assert all(profile.registers <= 24 for name in VARIANTS[1:] for profile in profiles[name])
+    claim("POLY-08", max(profile.stack_bytes for each in profiles.values() for profile in each), equals=0)
+
+
+def test_cast_keeps_double_out(cuda_kernel, claim):
+    cast, no_cast, double = (
+        cuda_kernel(SOURCE, name, options=NO_CONTRACTION)
+        for name in ("horner", "horner_without_cast", "horner_of_double")
+    )
+    for arch in cast.profiles:
+        assert sum(operations(no_cast, arch, width=64)) > DEGREE / 2
+        assert operations(double, arch, width=64) == operations(cast, arch)
+    in_double = [
+        name for arch in cast.profiles for name in ptx_instructions(ptx_of(cast.ptx(arch), cast.name)) if "f64" in name
+    ]
+    claim("POLY-12", len(in_double), equals=0)
+
+
+@pytest.mark.gpuperf(budget_s=1.0, cache="warm")
+def test_steps_from_pow_to_fma(cuda_kernel, gpu, gpuperf, claim):
+    kernels = {name: cuda_kernel(SOURCE, name, options=NO_CONTRACTION) for name in VARIANTS}
+    measure = measuring(gpu, gpuperf, n=2**20)
+    slowest, literals, powers, horner, fma, estrin = (
+        measure(kernel, name, flops_per_evaluation=FLOPS[name]).time_ns for name, kernel in kernels.items()
+    )
+    claim("POLY-01", slowest / max(literals, powers, horner, fma, estrin), at_least=1)
+    # The talk's factors in total (90x, 128x, 240x) are the products of these.
+    claim("POLY-02", slowest / literals, between=(5, 8))
+    claim("POLY-03", literals / powers, between=(9, 20))
+    claim("POLY-04", powers / horner, between=(1.3, 1.6))
+    claim("POLY-05", horner / fma, between=(1.7, 2.1))
+
+
+@pytest.mark.gpuperf(budget_s=0.8, cache="warm")
+def test_independent_work_or_more_blocks(cuda_kernel, gpu, gpuperf, claim):
+    claim.skipped("POLY-13", "a counter of Nsight Compute")
+    fma, estrin = (cuda_kernel(SOURCE, name, options=NO_CONTRACTION) for name in ("horner_fma", "estrin_fma"))
+    measure = measuring(gpu, gpuperf, n=2**22)
+    fma_of_8 = measure(fma, "Horner, 8 blocks per SM", 128, blocks_per_sm=8)
+    fma_of_1 = measure(fma, "Horner, 1 block per SM", 128, blocks_per_sm=1)
+    estrin_of_8 = measure(estrin, "Estrin, 8 blocks per SM", 129, blocks_per_sm=8)
+    estrin_of_1 = measure(estrin, "Estrin, 1 block per SM", 129, blocks_per_sm=1)
+    claim("POLY-06", fma_of_1.time_ns / fma_of_8.time_ns, between=(1.6, 2.2))
+    claim("POLY-07", estrin_of_1.time_ns / estrin_of_8.time_ns, between=(1.0, 1.35))
+    assert fma_of_8.time_ns == pytest.approx(estrin_of_8.time_ns, rel=0.05)
+    claim("POLY-11", fma_of_8.flops / gpu.fma_throughput, at_least=0.7)
+
+
+@pytest.mark.gpuperf(budget_s=0.8, cache="warm")
+def test_contraction_makes_horner_use_fma(cuda_kernel, gpu, gpuperf, claim):
+    horner, fma = cuda_kernel(SOURCE, "horner"), cuda_kernel(SOURCE, "horner_fma")
+    differing = [arch for arch in horner.profiles if horner.profiles[arch].code_hash != fma.profiles[arch].code_hash]
+    claim("POLY-09", len(differing), equals=0)
+    measure = measuring(gpu, gpuperf, n=2**22)
+    contracted, explicit = measure(horner, "horner", 128), measure(fma, "horner_fma", 128)
+    assert contracted.time_ns == pytest.approx(explicit.time_ns, rel=0.03)
+
+
+def measuring(gpu, gpuperf, n):
+    """A function that measures and checks a kernel on n elements."""
+    given = gpu.random(n, seed=191, low=0, high=1)
+    expected = functools.cache(lambda: sum_of_evaluations(given))
+
+    def measure(kernel, name, flops_per_evaluation, blocks_per_sm=8):
+        out = gpu.zeros(n)
+        flops = None if flops_per_evaluation is None else flops_per_evaluation * EVALUATIONS * n
+        launch = launch_over(kernel, blocks_per_sm * gpu.sm_count, given, out)
+        check = functools.partial(assert_values, gpu, out, expected)
+        return gpuperf(launch, name=name, bytes=2 * given.nbytes, flops=flops, check=check)
+
+    return measure
+
+
+def assert_values(gpu, out, expected):
+    gpu.assert_allclose(out, expected(), rtol=5e-6)
