@@ -9,4 +9,4 @@ from claims import ClaimChecker, Record
 @pytest.fixture
 def claim(request: pytest.FixtureRequest, record_property: Record) -> ClaimChecker:
     """Check a document's claim by its id, and put the outcome on record."""
-    return ClaimChecker(record_property, lambda: str(request.getfixturevalue("gpu").facts.slug))
+    return ClaimChecker(record_property, lambda: str(request.getfixturevalue("gpu").slug))

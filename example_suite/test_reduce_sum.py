@@ -20,20 +20,21 @@ def grid_over(name, n):
     return (-(-n // (BLOCK * ELEMENTS_PER_THREAD.get(name, 1))),)
 
 
-@pytest.mark.parametrize("n", [1, 255, 16_384 * 3 + 2, 1_000_003])
-@pytest.mark.parametrize("name", BARRIERS)
-def test_partial_sums_add_up(cuda_kernel, gpu, name, n):
-    kernel = cuda_kernel(SOURCE, name)
-    grid = grid_over(name, n)
-    given = gpu.random(n, seed=250)
-    partial = gpu.full(grid, float("nan"))
-    kernel.launch(grid=grid, block=(BLOCK,), args=(given, partial, n))()
-    found = gpu.to_host(partial).astype(np.float64)
-    values = gpu.to_host(given).astype(np.float64)
-    np.testing.assert_allclose(found.sum(), values.sum(), rtol=1e-5)
-    if name not in ELEMENTS_PER_THREAD:  # block by block, too
-        blocks = np.add.reduceat(values, np.arange(0, n, BLOCK))
-        np.testing.assert_allclose(found, blocks, rtol=1e-5)
+def test_partial_sums_add_up(cuda_kernel, gpu):
+    kernels = {name: cuda_kernel(SOURCE, name) for name in BARRIERS}
+    for n in (1, 255, 3 * 16_384 + 2, 1_000_003):
+        given = gpu.random(n, seed=250)
+        for name, kernel in kernels.items():
+            grid = grid_over(name, n)
+            partial = gpu.full(grid, float("nan"))
+            kernel.launch(grid=grid, block=(BLOCK,), args=(given, partial, n))()
+            found = gpu.to_host(partial).astype(np.float64)
+            values = gpu.to_host(given).astype(np.float64)
+            where = f"{name} of {n} elements"
+            np.testing.assert_allclose(found.sum(), values.sum(), rtol=1e-5, err_msg=where)
+            if name not in ELEMENTS_PER_THREAD:  # block by block, too
+                blocks = np.add.reduceat(values, np.arange(0, n, BLOCK))
+                np.testing.assert_allclose(found, blocks, rtol=1e-5, err_msg=where)
 
 
 def test_lane_0_holds_the_sum_of_its_warp(cuda_kernel, gpu, claim):

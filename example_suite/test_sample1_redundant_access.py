@@ -4,7 +4,6 @@ From R. Bourgeois, "Five basic performance advice for porting kernels to the GPU
 """
 
 import numpy as np
-import pytest
 
 SOURCE = "kernels/sample1_redundant_access.cu"
 BLOCK = 256
@@ -17,18 +16,17 @@ def grid_over_interior(n):
     return (-(-(n - 2) // BLOCK),)
 
 
-@pytest.mark.parametrize("name", GLOBAL_ACCESSES)
-def test_interior_gains_its_neighbours_and_the_rim_nothing(cuda_kernel, gpu, name):
+def test_interior_gains_its_neighbours_and_the_rim_nothing(cuda_kernel, gpu):
     n = 10_007
-    kernel = cuda_kernel(SOURCE, name)
-    a = gpu.random(n, seed=280, low=0.5, high=1.5)
-    b = gpu.random(n, seed=281, low=0.5, high=1.5)
-    launch = kernel.launch(grid=grid_over_interior(n), block=(BLOCK,), args=(a, b, n))
-    before, around = gpu.to_host(a).astype(np.float64), gpu.to_host(b).astype(np.float64)
-    launch()
-    expected = before.copy()
-    expected[1:-1] += 10 * (around[:-2] + around[1:-1] + around[2:])
-    np.testing.assert_allclose(gpu.to_host(a), expected, rtol=1e-5)
+    rng = np.random.default_rng(280)
+    before, around = rng.uniform(0.5, 1.5, (2, n)).astype(np.float32)
+    expected = before.astype(np.float64)
+    expected[1:-1] += 10 * (around[:-2].astype(np.float64) + around[1:-1] + around[2:])
+    kernels = {name: cuda_kernel(SOURCE, name) for name in GLOBAL_ACCESSES}
+    for name, kernel in kernels.items():
+        a = gpu.array(before)
+        kernel.launch(grid=grid_over_interior(n), block=(BLOCK,), args=(a, gpu.array(around), n))()
+        np.testing.assert_allclose(gpu.to_host(a), expected, rtol=1e-5, err_msg=name)
 
 
 def test_accumulating_over_an_array(cuda_kernel, gpu, gpuperf, claim):

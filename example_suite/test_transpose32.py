@@ -4,7 +4,6 @@ From the GTC 2023 talk "What the profiler is telling you: optimizing your CUDA a
 """
 
 import numpy as np
-import pytest
 
 SOURCE = "kernels/transpose32.cu"
 TILE_BYTES = {"transpose_copy": 0, "transpose_naive": 0, "transpose_coalesced": 4096, "transpose_padded": 4224}
@@ -12,16 +11,16 @@ MATRICES = 400_000
 COUNTERS = "a counter of Nsight Compute"
 
 
-@pytest.mark.parametrize("name", TILE_BYTES)
-def test_every_element_lands_where_it_should(cuda_kernel, gpu, name):
+def test_every_element_lands_where_it_should(cuda_kernel, gpu):
     matrices = 257
-    kernel = cuda_kernel(SOURCE, name)
     src = gpu.random((matrices, 32, 32), seed=370)
-    dst = gpu.zeros(src.shape)
-    kernel.launch(grid=(matrices,), block=(32, 32), args=(src, dst))()
-    given = gpu.to_host(src)
-    expected = given if name == "transpose_copy" else np.swapaxes(given, 1, 2)
-    np.testing.assert_array_equal(gpu.to_host(dst), expected)
+    kernels = {name: cuda_kernel(SOURCE, name) for name in TILE_BYTES}
+    for name, kernel in kernels.items():
+        dst = gpu.zeros(src.shape)
+        kernel.launch(grid=(matrices,), block=(32, 32), args=(src, dst))()
+        given = gpu.to_host(src)
+        expected = given if name == "transpose_copy" else np.swapaxes(given, 1, 2)
+        np.testing.assert_array_equal(gpu.to_host(dst), expected, err_msg=name)
 
 
 def test_transpose_of_a_batch(cuda_kernel, gpu, gpuperf, claim):

@@ -6,7 +6,7 @@
 //
 //   reduce_tree         halves the number of threads that add, eight times, with a barrier after each step.
 //   reduce_tree_shfl    the same down to 32 values; a warp adds those by exchanging registers, without barriers.
-//   reduce_shfl         every warp adds its own 32 values by shuffles, then the first warp adds the warps' sums.
+//   reduce_shfl         every warp adds its own 32 values by shuffles, and then the eight sums of the warps.
 //   reduce_grid_stride  as before, but a thread first adds up many float4: the only one with enough loads in
 //                       flight to keep the memory busy.
 //
@@ -26,27 +26,28 @@ __device__ __forceinline__ long long global_index()
     return static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
 }
 
-// Lane 0 returns the sum of the warp; the other lanes return parts of it.
+// Lane 0 returns the sum of the values of the warp's first `Lanes` lanes; the other lanes return parts of it.
+template <int Lanes = kWarp>
 __device__ __forceinline__ float sum_of_warp(float value)
 {
 #pragma unroll
-    for (int distance = kWarp / 2; distance > 0; distance /= 2) {
+    for (int distance = Lanes / 2; distance > 0; distance /= 2) {
         value += __shfl_down_sync(kAllLanes, value, distance);
     }
     return value;
 }
 
-// Thread 0 returns the sum of the block.
+// Thread 0 returns the sum of the block.  All warps add the warps' sums, though one would do: shuffles inside a
+// branch cost more than three idle ones, because the compiler must first gather the lanes.
 __device__ __forceinline__ float sum_of_block(float value)
 {
-    __shared__ float sums[kBlock / kWarp];
+    constexpr int kWarps = kBlock / kWarp;
+    __shared__ float sums[kWarps];
     const int lane = threadIdx.x % kWarp;
-    const int warp = threadIdx.x / kWarp;
     value = sum_of_warp(value);
-    if (lane == 0) sums[warp] = value;
+    if (lane == 0) sums[threadIdx.x / kWarp] = value;
     __syncthreads();
-    if (warp != 0) return 0.0f;
-    return sum_of_warp(lane < kBlock / kWarp ? sums[lane] : 0.0f);
+    return sum_of_warp<kWarps>(sums[lane % kWarps]);
 }
 
 extern "C" __global__ void reduce_tree(const float* in, float* partial, long long n)
