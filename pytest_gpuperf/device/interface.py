@@ -58,8 +58,9 @@ class Timer(Protocol):
 class Arrays(Protocol):
     """Makes device arrays; every array has ``shape``, ``dtype``, ``strides``, ``nbytes`` and ``size``."""
 
-    def random(self, shape: Any, dtype: Any = "float32", *, seed: int, low: float | None = None,
-               high: float | None = None) -> Any: ...
+    def random(
+        self, shape: Any, dtype: Any = "float32", *, seed: int, low: float | None = None, high: float | None = None
+    ) -> Any: ...
     def empty(self, shape: Any, dtype: Any = "float32") -> Any: ...
     def zeros(self, shape: Any, dtype: Any = "float32") -> Any: ...
     def full(self, shape: Any, value: Any, dtype: Any = "float32") -> Any: ...
@@ -71,8 +72,11 @@ class Arrays(Protocol):
 class Device(Protocol):
     """One GPU, held by one process."""
 
-    facts: DeviceFacts
-    arrays: Arrays
+    @property
+    def facts(self) -> DeviceFacts: ...
+
+    @property
+    def arrays(self) -> Arrays: ...
 
     def load(self, binary: KernelBinary) -> LoadedKernel:
         """Load the cubin as a new module each time.  Raises ``LoadError`` (wrong architecture, bad cubin)."""

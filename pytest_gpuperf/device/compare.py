@@ -1,0 +1,117 @@
+"""Comparisons of results that say how many elements fail, and where and by how much the worst one does.
+
+They work on CuPy and on NumPy arrays alike, where the arrays are.  NaN never passes, not even for NaN.
+Arrays are compared in pieces, so that the temporaries of a comparison stay small beside the arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+PIECE = 1 << 24
+"""Elements compared at once, unless a single row of the first axis has more."""
+
+Wrong = Callable[[Any, Any], Any]
+"""Two arrays of one shape to an array of bool: which elements fail."""
+
+
+class _Worst(NamedTuple):
+    """The failing element whose difference is largest; NaN counts as infinitely far."""
+
+    distance: float
+    place: tuple[int, ...]
+    got: Any
+    wanted: Any
+
+
+def assert_equal(actual: Any, expected: Any) -> None:
+    """Same shape, same type, every element the same bits (0.0 is not -0.0).  Raises ``AssertionError``."""
+    __tracebackhide__ = True
+    if actual.dtype != expected.dtype:
+        raise AssertionError(
+            f"types differ: the result is {actual.dtype}, expected {expected.dtype}; "
+            "convert one of them, or compare with assert_allclose"
+        )
+    _compare(actual, expected, _differs, "differ")
+
+
+def assert_allclose(actual: Any, expected: Any, *, rtol: float, atol: float) -> None:
+    """``|actual - expected| <= atol + rtol * |expected|`` everywhere.  Raises ``AssertionError``.
+
+    Taken in double precision, whatever the arrays hold, so that the reference may be more precise than the
+    result.  An infinity passes for itself only.
+    """
+    __tracebackhide__ = True
+    if not (rtol >= 0 and atol >= 0):
+        raise ValueError(f"assert_allclose: rtol={rtol!r} and atol={atol!r} take numbers from 0")
+    if np.dtype(actual.dtype).kind not in "fcbiu" or np.dtype(expected.dtype).kind not in "fcbiu":
+        raise AssertionError(f"cannot compare {actual.dtype} with {expected.dtype}: numbers are expected")
+
+    def too_far(got: Any, wanted: Any) -> Any:
+        got, wanted = _double(got), _double(wanted)
+        with np.errstate(invalid="ignore", over="ignore"):
+            near = abs(got - wanted) <= atol + rtol * abs(wanted)
+            finite = abs(got) + abs(wanted) < float("inf")
+        return ~((got == wanted) | (near & finite))
+
+    _compare(actual, expected, too_far, f"are beyond rtol={rtol:g}, atol={atol:g}")
+
+
+def _compare(actual: Any, expected: Any, wrong_of: Wrong, how: str) -> None:
+    __tracebackhide__ = True
+    if tuple(actual.shape) != tuple(expected.shape):
+        raise AssertionError(f"shapes differ: the result is {tuple(actual.shape)}, expected {tuple(expected.shape)}")
+    count, worst = 0, None
+    for start, got, wanted in _pieces(actual, expected):
+        wrong = wrong_of(got, wanted)
+        failing = int(wrong.sum())
+        if failing:
+            count += failing
+            found = _worst(got, wanted, wrong, start)
+            worst = found if worst is None or found.distance > worst.distance else worst
+    if worst is not None:
+        share = f"{count} of {actual.size} elements {how} ({count / actual.size:.2%})"
+        place = f" at {list(worst.place)}" if worst.place else ""
+        raise AssertionError(f"{share}; the worst{place}: got {worst.got!r}, expected {worst.wanted!r}{_off(worst)}")
+
+
+def _pieces(actual: Any, expected: Any) -> Iterator[tuple[int, Any, Any]]:
+    """Both arrays in slices of the first axis, each with the position of its first row."""
+    if actual.ndim == 0:
+        yield 0, actual.reshape(1), expected.reshape(1)
+        return
+    rows = max(1, PIECE * actual.shape[0] // max(actual.size, 1))
+    for start in range(0, actual.shape[0], rows):
+        yield start, actual[start : start + rows], expected[start : start + rows]
+
+
+def _differs(got: Any, wanted: Any) -> Any:
+    """Not equal, or zeros of different signs.  NaN differs from everything."""
+    if got.dtype.kind == "c":
+        return _differs(got.real, wanted.real) | _differs(got.imag, wanted.imag)
+    if got.dtype.kind != "f":
+        return got != wanted
+    sign = np.signbit  # a CuPy array takes it to the GPU by itself
+    return (got != wanted) | (sign(got) != sign(wanted))
+
+
+def _worst(got: Any, wanted: Any, wrong: Any, start: int) -> _Worst:
+    with np.errstate(invalid="ignore", over="ignore"):
+        distance = abs(_double(got) - _double(wanted))
+    distance[distance != distance] = float("inf")
+    distance[~wrong] = -1.0
+    flat = int(distance.argmax())
+    index = tuple(int(position) for position in np.unravel_index(flat, wrong.shape))
+    values = got[index].item(), wanted[index].item()
+    return _Worst(float(distance[index]), (index[0] + start, *index[1:]), *values)
+
+
+def _double(array: Any) -> Any:
+    return array.astype("complex128" if array.dtype.kind == "c" else "float64")
+
+
+def _off(worst: _Worst) -> str:
+    return f" (off by {worst.distance:.3g})" if 0 < worst.distance < float("inf") else ""

@@ -1,0 +1,37 @@
+"""What can go wrong between a compiled kernel and the GPU: one class per kind that a caller may treat differently."""
+
+from __future__ import annotations
+
+
+class NoDevice(Exception):
+    """There is no GPU that can be used, for ``reason``; ``remedy`` says what to do."""
+
+    def __init__(self, reason: str, remedy: str) -> None:
+        super().__init__(f"{reason}; {remedy}")
+        self.reason = reason
+        self.remedy = remedy
+
+
+class DeviceNeeded(Exception):
+    """A test without a GPU has come to what only a GPU can give.  Ends the test as *static only*."""
+
+    @classmethod
+    def for_(cls, what: str) -> DeviceNeeded:
+        """``needs a GPU: <what>``"""
+        return cls(f"needs a GPU: {what}")
+
+
+class LaunchError(ValueError):
+    """A launch does not fit its kernel or its device: arguments, grid, block or shared memory."""
+
+
+class LoadError(RuntimeError):
+    """A cubin cannot be loaded: another architecture, not what its record says, or refused by the driver."""
+
+
+class LockTimeout(RuntimeError):
+    """Another process kept the GPU for longer than this one waits."""
+
+
+class LockUnavailable(RuntimeError):
+    """The lock file of a GPU cannot be used."""

@@ -1,0 +1,122 @@
+"""``gpu``: the GPU as a test sees it: facts, seeded arrays, measured peaks and comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pytest_gpuperf.device.errors import DeviceNeeded
+from pytest_gpuperf.device.interface import Device
+from pytest_gpuperf.device.placeholder import PlaceholderDevice
+from pytest_gpuperf.evidence import DeviceFacts
+
+
+class Gpu:
+    """The GPU of this process.
+
+    The fields of ``DeviceFacts`` are attributes: ``name``, ``arch``, ``compute_capability``, ``sm_count``,
+    ``l2_bytes``, ``memory_bytes``, ``shared_bytes_per_block_optin``, ``max_threads_per_sm``, ``driver``...
+    Without a GPU they are those of a typical one, arrays have no data, and the first use of data, of a
+    measured peak or of a comparison raises ``DeviceNeeded``, which ends the test as *static only*.
+    """
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+
+    def __getattr__(self, name: str) -> Any:
+        """A fact about the GPU."""
+        if not name.startswith("_"):
+            try:
+                return getattr(self._device.facts, name)
+            except AttributeError:
+                pass
+        raise AttributeError(f"gpu has no attribute {name!r}; its facts are {', '.join(DeviceFacts.__struct_fields__)}")
+
+    def __dir__(self) -> Iterable[str]:
+        return sorted({*super().__dir__(), *DeviceFacts.__struct_fields__, "arch"})
+
+    @property
+    def available(self) -> bool:
+        """Whether there is a GPU."""
+        return not isinstance(self._device, PlaceholderDevice)
+
+    def random(
+        self, shape: Any, dtype: Any = "float32", *, seed: int, low: float | None = None, high: float | None = None
+    ) -> Any:
+        """An array of random numbers that depend on seed, shape and type alone, the same on every GPU.
+
+        Uniform in [low, high): [0, 1) for floating-point and complex types (both parts), [0, 100) for
+        integers, both values for bool.  Raises ``ValueError`` for an empty range or a type that is no number.
+        """
+        return self._device.arrays.random(shape, dtype, seed=seed, low=low, high=high)
+
+    def empty(self, shape: Any, dtype: Any = "float32") -> Any:
+        """An array for results.  Filled with bytes of ones (NaN, -1), so that what a kernel left out shows."""
+        return self._device.arrays.empty(shape, dtype)
+
+    def zeros(self, shape: Any, dtype: Any = "float32") -> Any:
+        return self._device.arrays.zeros(shape, dtype)
+
+    def full(self, shape: Any, value: Any, dtype: Any = "float32") -> Any:
+        return self._device.arrays.full(shape, value, dtype)
+
+    def empty_like(self, array: Any) -> Any:
+        """As ``empty``, contiguous, with the shape and type of ``array``."""
+        return self._device.arrays.empty_like(array)
+
+    def array(self, host: Any) -> Any:
+        """A copy on the device of a host array or nested sequence."""
+        return self._device.arrays.array(host)
+
+    def to_host(self, array: Any) -> Any:
+        """The array as NumPy; waits for the work that was enqueued before."""
+        return self._device.to_host(array)
+
+    def synchronize(self) -> None:
+        """Wait until the GPU is idle."""
+        self._device.synchronize()
+
+    @property
+    def copy_bandwidth(self) -> float:
+        """Bytes per second of a large copy, bytes read plus bytes written; measured at first use."""
+        return self._device.peak("copy_bandwidth")
+
+    @property
+    def fma_throughput(self) -> float:
+        """FLOP per second of independent single-precision FMAs, two FLOP each; measured at first use."""
+        return self._device.peak("fma_throughput")
+
+    def assert_equal(self, actual: Any, expected: Any) -> None:
+        """Same shape, same type, same bits everywhere; NaN never passes.
+
+        The message gives the number of elements that differ and the worst of them.  Raises ``AssertionError``.
+        """
+        __tracebackhide__ = True
+        from pytest_gpuperf.device import compare
+
+        compare.assert_equal(*self._together(actual, expected))
+
+    def assert_allclose(self, actual: Any, expected: Any, rtol: float = 1e-5, atol: float = 0.0) -> None:
+        """``|actual - expected| <= atol + rtol * |expected|`` everywhere, in double precision; NaN never passes.
+
+        ``expected`` may be of another type, so that it may be more precise.  Raises ``AssertionError``.
+        """
+        __tracebackhide__ = True
+        from pytest_gpuperf.device import compare
+
+        compare.assert_allclose(*self._together(actual, expected), rtol=rtol, atol=atol)
+
+    def _together(self, actual: Any, expected: Any) -> tuple[Any, Any]:
+        """Both arrays in one place: on the host if one of them is there."""
+        import numpy as np
+
+        if not self.available:
+            raise DeviceNeeded.for_("results are compared")
+        if isinstance(actual, np.ndarray) or type(actual) is not type(expected):
+            return self._on_host(actual), self._on_host(expected)
+        return actual, expected
+
+    def _on_host(self, array: Any) -> Any:
+        import numpy as np
+
+        return self._device.to_host(array) if hasattr(array, "__cuda_array_interface__") else np.asarray(array)

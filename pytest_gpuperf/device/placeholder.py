@@ -1,0 +1,90 @@
+"""The device that is handed out where there is no GPU.
+
+Arrays have shape, type and strides but no data, so that launches can be formed and validated and their
+occupancy computed.  The first use of data, of a time or of the device itself raises ``DeviceNeeded``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+from pytest_gpuperf.device.errors import DeviceNeeded
+from pytest_gpuperf.device.interface import Dim3, LoadedKernel, Timer
+from pytest_gpuperf.device.nominal import nominal_facts
+from pytest_gpuperf.evidence import DeviceState, KernelBinary, TimerName
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.device.placeholder_array import PlaceholderArray
+
+__all__ = ["DeviceNeeded", "PlaceholderDevice"]
+
+
+class PlaceholderArrays:
+    """Makes arrays without data; everything but shape and type is ignored."""
+
+    def random(self, shape: Any, dtype: Any = "float32", **_: Any) -> PlaceholderArray:
+        return self.empty(shape, dtype)
+
+    def empty(self, shape: Any, dtype: Any = "float32") -> PlaceholderArray:
+        from pytest_gpuperf.device.placeholder_array import without_data
+
+        return without_data(shape, dtype)
+
+    def zeros(self, shape: Any, dtype: Any = "float32") -> PlaceholderArray:
+        return self.empty(shape, dtype)
+
+    def full(self, shape: Any, value: Any, dtype: Any = "float32") -> PlaceholderArray:
+        return self.empty(shape, dtype)
+
+    def empty_like(self, array: Any) -> PlaceholderArray:
+        return self.empty(array.shape, array.dtype)
+
+    def array(self, host: Any) -> PlaceholderArray:
+        import numpy as np
+
+        from pytest_gpuperf.device.placeholder_array import PlaceholderArray
+
+        given = host if isinstance(host, PlaceholderArray) else np.asarray(host)
+        return self.empty(given.shape, given.dtype)
+
+
+class PlaceholderKernel:
+    """A kernel that raises ``DeviceNeeded`` when it is launched."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __call__(self, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int) -> None:
+        raise DeviceNeeded.for_(f"{self._name} is launched")
+
+
+class PlaceholderDevice:
+    """Stands in for ``Device`` where there is none; its facts are nominal for ``arch``."""
+
+    def __init__(self, arch: str = "sm_90") -> None:
+        self.facts = nominal_facts(arch)
+        self.arrays = PlaceholderArrays()
+
+    def load(self, binary: KernelBinary) -> LoadedKernel:
+        return PlaceholderKernel(binary.name)
+
+    def timer(self, name: TimerName | None = None) -> Timer:
+        raise DeviceNeeded.for_("the test is timed")
+
+    def synchronize(self) -> None:
+        raise DeviceNeeded.for_("the test waits for the GPU")
+
+    def state(self) -> DeviceState:
+        """Nothing is known of a GPU that is not there."""
+        return DeviceState()
+
+    def lock(self) -> AbstractContextManager[None]:
+        raise DeviceNeeded.for_("the test takes the GPU for itself")
+
+    def peak(self, name: str) -> float:
+        raise DeviceNeeded.for_(f"{name.replace('_', ' ')} is measured")
+
+    def to_host(self, array: Any) -> Any:
+        raise DeviceNeeded.for_("the test reads the data of an array")
