@@ -61,7 +61,7 @@ def _analyse(
         barriers=usage.barriers,
         code_bytes=kernel.code_bytes,
         instructions=len(executed),
-        opcodes=histogram([instruction.opcode for instruction in executed]),
+        opcodes=histogram((line.opcode, line.operands) for line in executed),
         code_hash=hash_code(cubin, kernel, instructions, resources, named),
     )
     return KernelAnalysis(

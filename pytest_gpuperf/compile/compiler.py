@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -92,15 +93,18 @@ def toolchain() -> str:
 
 def _prepare(source: KernelSource) -> _Prepared:
     options = canonical_options(source.options)
-    own = source.folders + include_folders(options)
     toolkit = toolkit_folders()
-    searched = tuple(f"--include-path={folder}" for folder in (*source.folders, *toolkit))
-    text = source.text.encode()
-    folder = source.path.parent.absolute() if source.path is not None else None
-    headers = dependencies(text, (*own, *toolkit), pre_includes(options), folder)
-    program = Program(source.text, source.program, source.place, options + searched, source.expression)
+    last = (*source.header_folders, *toolkit)
+    searched = (*source.own_folder, *include_folders(options), *last)
+    headers = dependencies(source.text.encode(), searched, pre_includes(options))
+    in_order = (*_include_options(source.own_folder), *options, *_include_options(last))
+    program = Program(source.text, source.program, source.place, in_order, source.expression)
     parts = [source.text, list(without_paths(options)), headers.of_user(toolkit)]
     return _Prepared(source, program, headers, hashlib.sha256(json.dumps(parts).encode()).hexdigest())
+
+
+def _include_options(folders: Sequence[Path]) -> tuple[str, ...]:
+    return tuple(f"--include-path={folder}" for folder in folders)
 
 
 def _binary(prepared: _Prepared, arch: str, cache: CompileCache | None) -> KernelBinary:

@@ -84,42 +84,44 @@ def scan_text(content: bytes) -> Scan:
     return Scan(digest, tuple(dict.fromkeys(references)), opaque)
 
 
-def dependencies(
-    text: bytes, folders: Sequence[Path], extra: Sequence[str] = (), own: Path | None = None
-) -> Dependencies:
+def dependencies(text: bytes, folders: Sequence[Path], extra: Sequence[str] = ()) -> Dependencies:
     """Every header reachable from ``text`` through ``folders``; ``extra`` names headers included before it.
 
-    ``own`` is the folder of the source itself.  Unreadable files count as missing, as they do for the compiler.
+    Files that cannot be read count as missing, as they do for the compiler.
     """
     first = scan_text(text)
-    pending = [(Reference(name, True), own) for name in extra] + [(reference, own) for reference in first.references]
+    pending: list[tuple[Reference, Path | None]] = [(reference, None) for reference in first.references]
+    pending += [(Reference(name, True, every=True), Path.cwd()) for name in extra]
     complete = not first.opaque
     found: dict[tuple[str, Path], str] = {}
     missing: set[str] = set()
     searched: set[tuple[Reference, Path | None]] = set()
+    scans: dict[Path, Scan | None] = {}
     while pending:
         item = pending.pop()
         if item in searched:
             continue
         searched.add(item)
-        reference, including = item
-        hits = _candidates(reference, including, folders or (Path(),))
+        hits = _candidates(*item, folders)
+        name = item[0].name
         if not hits:
-            missing.add(reference.name)
+            missing.add(name)
         for path in hits:
-            scan = _scan_file(path)
-            if (reference.name, path) in found or scan is None:
+            if path not in scans:
+                scans[path] = _scan_file(path)
+            scan = scans[path]
+            if scan is None or (name, path) in found:
                 continue
-            found[reference.name, path] = scan.digest
+            found[name, path] = scan.digest
             complete = complete and not scan.opaque
-            pending.extend((inner, path.parent) for inner in scan.references)
+            pending.extend((inner, path.parent if inner.quoted else None) for inner in scan.references)
     files = tuple((name, path, digest) for (name, path), digest in sorted(found.items()))
     return Dependencies(files, tuple(sorted(missing)), complete)
 
 
 def _candidates(reference: Reference, including: Path | None, folders: Sequence[Path]) -> list[Path]:
     """The file that a compiler would take; for ``#include_next`` all those it might."""
-    beside = () if including is None or not reference.quoted else (including,)
+    beside = () if including is None else (including,)
     paths = (folder / reference.name for folder in (*beside, *folders))  # an absolute name stays itself
     hits = (Path(os.path.normpath(path)) for path in paths if path.is_file())
     return list(hits) if reference.every else list(itertools.islice(hits, 1))

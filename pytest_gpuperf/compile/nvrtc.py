@@ -25,7 +25,7 @@ from pytest_gpuperf.compile.ptxas_log import read_log
 from pytest_gpuperf.compile.toolkit import nvrtc_bindings
 
 _MISTAKE = re.compile(
-    r"^(?P<file>[^\n(]+)\((?P<line>\d+)\): (?:catastrophic )?error(?: #?[\w-]+)?: (?P<what>[^\n]*)", re.M
+    r"^(?P<file>[^\n]+?)\((?P<line>\d+)\): (?:catastrophic )?error(?: #?[\w-]+)?: (?P<what>[^\n]*)", re.M
 )
 _ERROR_LINE = re.compile(r"^[^\n]*\b(?:error|fatal)\b[^\n]*", re.M)
 _EXPRESSIONS = "__nv_name_map"
@@ -133,6 +133,7 @@ def supported() -> list[int]:
 
 
 def _compile_error(program: Program, log: str, status: str) -> CompileProblem:
+    log = log.replace(program.file, program.place)
     mistake = _MISTAKE.search(log)
     if mistake is None:
         first = _ERROR_LINE.search(log)
@@ -140,8 +141,7 @@ def _compile_error(program: Program, log: str, status: str) -> CompileProblem:
     if mistake["file"] == _EXPRESSIONS:
         hint = f"the compiler says of the expression: {mistake['what']}"
         return UnknownKernel(str(program.expression), program.place, None, hint)
-    file = program.place if mistake["file"] == program.file else mistake["file"]
-    return CompileError(file, int(mistake["line"]), mistake["what"], log, _remedy(log))
+    return CompileError(mistake["file"], int(mistake["line"]), mistake["what"], log, _remedy(log))
 
 
 def _assembler_words(log: str, status: str) -> str:

@@ -1,12 +1,13 @@
 """Classes of SASS opcodes: the one table behind ``StaticProfile.opcodes``.
 
 The opcodes are those that NVIDIA's "CUDA Binary Utilities" lists for Turing to Blackwell.  An instruction is
-classed by its opcode's first word (``LDG`` of ``LDG.E.128``), as it is encoded: ``IMAD.MOV`` is an integer
-instruction although it moves.  An opcode in no row is ``other``.
+classed by its opcode's first word (``LDG`` of ``LDG.E.128``); moves written as arithmetic count as moves.
+An opcode in no row is ``other``.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 
@@ -46,11 +47,17 @@ CLASSES: dict[str, str] = {
 CLASS_OF: dict[str, str] = {opcode: name for name, opcodes in CLASSES.items() for opcode in opcodes.split()}
 
 
-def class_of(opcode: str) -> str:
+_MOVES = re.compile(r"IMAD\.MOV\b|HFMA2(?:\.MMA)? R\d+, -RZ, RZ, ")
+"""The compiler moves with arithmetic where that unit is idle: a product of zeros, plus the value."""
+
+
+def class_of(opcode: str, operands: str = "") -> str:
     """The class of ``LDG.E.128``: ``global_load``."""
+    if _MOVES.match(f"{opcode} {operands}"):
+        return "move"
     return CLASS_OF.get(opcode.partition(".")[0], "other")
 
 
-def histogram(opcodes: Iterable[str]) -> dict[str, int]:
-    """Instructions per class, in alphabetical order; classes that do not occur are left out."""
-    return dict(sorted(Counter(map(class_of, opcodes)).items()))
+def histogram(instructions: Iterable[tuple[str, str]]) -> dict[str, int]:
+    """Instructions (opcode and operands) per class, in alphabetical order; classes that do not occur are left out."""
+    return dict(sorted(Counter(class_of(opcode, operands) for opcode, operands in instructions).items()))

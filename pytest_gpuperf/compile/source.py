@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-INLINE_PROGRAM = "kernel.cu"
-"""What the compiler calls a source that has no file."""
+NOWHERE = "<source>"
+"""Folder that the compiler is told a source lies in.  It looks for ``#include "..."`` in that folder before any
+other, so it must not be a real one: with a bare file name it would be whatever folder the process runs in."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,8 +36,8 @@ class KernelSource:
 
     @property
     def program(self) -> str:
-        """What the compiler calls the file: no folder, so that machine code does not depend on where it lies."""
-        return self.path.name if self.path is not None else INLINE_PROGRAM
+        """What the compiler calls the file (``__FILE__``): the same wherever the project lies."""
+        return f"{NOWHERE}/{self.path.name if self.path is not None else 'inline.cu'}"
 
     @property
     def place(self) -> str:
@@ -44,8 +45,12 @@ class KernelSource:
         return str(self.path) if self.path is not None else "inline source"
 
     @property
-    def folders(self) -> tuple[Path, ...]:
-        """Folders searched for headers, in order: the source's own, then ``headers``."""
-        own = () if self.path is None else (self.path.parent,)
-        given = tuple(header.parent if header.is_file() else header for header in self.headers)
-        return tuple(dict.fromkeys(folder.absolute() for folder in own + given))
+    def own_folder(self) -> tuple[Path, ...]:
+        """The source's folder, searched for headers first; nothing for a source without a file."""
+        return () if self.path is None else (self.path.parent.absolute(),)
+
+    @property
+    def header_folders(self) -> tuple[Path, ...]:
+        """Folders that ``headers`` adds, searched after those of ``-I`` options."""
+        given = (header.parent if header.is_file() else header for header in self.headers)
+        return tuple(dict.fromkeys(folder.absolute() for folder in given))
