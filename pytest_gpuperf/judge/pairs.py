@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from pytest_gpuperf.judge import shift
 from pytest_gpuperf.judge.case import TimeCase, TimeStep
 from pytest_gpuperf.judge.identity import same_work
 from pytest_gpuperf.judge.paired import Paired
@@ -46,18 +47,18 @@ def _verdict(
     if first.decision is PairedDecision.SLOWER:
         return _confirmed(policy, second)
     if first.decision is PairedDecision.FASTER:
-        return Verdict.FASTER, f"proven to be more than {policy.delta:.2%} faster"
+        return Verdict.FASTER, f"proven to be more than {shift.amount(policy.delta)} faster"
     if first.decision in (PairedDecision.SAME, PairedDecision.NOT_SLOWER):
         if unpaired is not None and unpaired.judgement.verdict is Verdict.SLOWER:
             return Verdict.ENV_SHIFT, "slower than the record and not slower when paired: the machine changed"
         same = first.decision is PairedDecision.SAME
-        words = f"proven to be less than {policy.epsilon:.2%} slower{' or faster' if same else ''}"
+        words = f"proven to be less than {shift.amount(policy.epsilon)} slower{' or faster' if same else ''}"
         return (Verdict.SAME if same else Verdict.NOT_SLOWER), words
     return Verdict.INCONCLUSIVE, f"neither slower nor not slower is proven after {first.blocks} blocks"
 
 
 def _confirmed(policy: PairedPolicy, second: Paired | None) -> tuple[Verdict, str]:
-    slower = f"proven to be more than {policy.delta:.2%} slower"
+    slower = f"proven to be more than {shift.amount(policy.delta)} slower"
     if second is None:
         return Verdict.SLOWER, f"{slower} in one process, a second has to confirm it"
     if second.decision is PairedDecision.SLOWER:

@@ -1,4 +1,4 @@
-"""Shifts of a time that are the environment's: their size in words, and whether the clock explains them."""
+"""How much a time shifted, in words, and whether the clock alone explains it."""
 
 from __future__ import annotations
 
@@ -19,6 +19,11 @@ CLOCK_CHANGE = 0.01
 def percent(difference: float) -> str:
     """A difference of log times as ``+1.3 %``."""
     return f"{math.expm1(difference) * 100:+.1f} %"
+
+
+def amount(fraction: float) -> str:
+    """A tolerance as ``0.5 %``."""
+    return f"{fraction * 100:g} %"
 
 
 def geometric_mean(times_ns: Sequence[float]) -> float:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from pytest_gpuperf.judge import shift
 from pytest_gpuperf.judge.logtimes import InvalidTimesError
 
 ALPHA = 1e-3
@@ -91,12 +92,10 @@ def environment_shift(differences: Sequence[float], omega: float, canaries: Sequ
     found = []
     for value in _finite(canaries, "canary"):
         if abs(value) > CANARY_SHIFT:
-            found.append(f"a canary kernel, which no change of yours touches, moved by {math.expm1(value):+.1%}")
+            found.append(f"a canary kernel, which no change of yours touches, moved by {shift.percent(value)}")
     values = _finite(differences, "difference")
     if values.size >= 3 and abs(float(np.median(values))) > SUITE_SHIFT_OMEGAS * omega:
-        found.append(
-            f"half of the {values.size} workloads moved by {math.expm1(float(np.median(values))):+.1%} or more"
-        )
+        found.append(f"half of the {values.size} workloads moved by {shift.percent(float(np.median(values)))} or more")
     return tuple(found)
 
 

@@ -76,7 +76,9 @@ def _screened(case: TimeCase, recording: Recording, work: Comparability, policy:
     backward = screen(new, old, epsilon=policy.epsilon, omega=omega, beta=policy.beta)
     same = backward.decision is Screening.PASS
     figures = _figures(recording, spread, "screen", policy.epsilon)
-    reason = f"proven to be less than {policy.epsilon:.2%} slower{' or faster' if same else ''}; {work.reason}"
+    reason = (
+        f"proven to be less than {shift.amount(policy.epsilon)} slower{' or faster' if same else ''}; {work.reason}"
+    )
     verdict = Verdict.SAME if same else Verdict.NOT_SLOWER
     return TimeStep(_judgement(case, verdict, reason, figures, recording.notes))
 
@@ -95,7 +97,8 @@ def _unpaired(case: TimeCase, recording: Recording, work: Comparability, policy:
     verdict, reason = _verdict(found, limits, recording)
     if verdict is Verdict.SLOWER and shift.only_clocks_changed(recording.rounds, case.rounds, limits):
         verdict = Verdict.ENV_SHIFT
-        reason = f"slower in time by {found.ratio - 1:.1%}, not in clock cycles: the SM clock differs from the record"
+        moved = shift.percent(found.spread.difference)
+        reason = f"{moved} in time and within the tolerance in clock cycles: the SM clock differs from the record"
     if case.disturbances and verdict in (Verdict.SLOWER, Verdict.FASTER):
         verdict, reason = Verdict.INCONCLUSIVE, f"the rounds were disturbed, so they prove nothing ({reason})"
     figures = _figures(recording, found.spread, "unpaired", limits.delta)
@@ -104,13 +107,13 @@ def _unpaired(case: TimeCase, recording: Recording, work: Comparability, policy:
 
 
 def _verdict(found: Unpaired, limits: UnpairedPolicy, recording: Recording) -> tuple[Verdict, str]:
-    resolves = f"unpaired rounds resolve about {limits.epsilon:.0%}"
+    resolves = f"unpaired rounds resolve about {shift.amount(limits.epsilon)}"
     if found.decision is Decision.SLOWER:
-        return Verdict.SLOWER, f"proven to be more than {limits.delta:.1%} slower"
+        return Verdict.SLOWER, f"proven to be more than {shift.amount(limits.delta)} slower"
     if found.decision is Decision.FASTER:
-        return Verdict.FASTER, f"proven to be more than {limits.delta:.1%} faster"
+        return Verdict.FASTER, f"proven to be more than {shift.amount(limits.delta)} faster"
     if found.decision is Decision.NOT_SLOWER:
-        return Verdict.NOT_SLOWER, f"proven to be less than {limits.epsilon:.1%} slower ({resolves})"
+        return Verdict.NOT_SLOWER, f"proven to be less than {shift.amount(limits.epsilon)} slower ({resolves})"
     if not recording.same_gpu:
         return Verdict.INCONCLUSIVE, "the baseline is of another GPU of this model, against which nothing is proven"
     if recording.rounds_are_few:

@@ -80,9 +80,9 @@ def test_a_kernel_that_differs_from_itself_invalidates_the_run() -> None:
 def test_a_shift_of_the_environment_is_seen_by_canaries_and_by_the_whole_suite() -> None:
     assert environment_shift([0.001, -0.002, 0.0, 0.001], 0.003, [0.002]) == ()
     assert "canary" in environment_shift([], 0.003, [math.log(1.02)])[0]
-    assert "+2.0%" in environment_shift([], 0.003, [math.log(1.02)])[0]
-    assert "half of the 3 workloads moved by +3.0%" in environment_shift([math.log(1.03)] * 3, 0.003)[0]
-    assert "-2.9%" in environment_shift([-math.log(1.03)] * 3, 0.003)[0]
+    assert "+2.0 %" in environment_shift([], 0.003, [math.log(1.02)])[0]
+    assert "half of the 3 workloads moved by +3.0 %" in environment_shift([math.log(1.03)] * 3, 0.003)[0]
+    assert "-2.9 %" in environment_shift([-math.log(1.03)] * 3, 0.003)[0]
 
 
 def test_one_slow_workload_of_many_is_no_shift_of_the_environment() -> None:
