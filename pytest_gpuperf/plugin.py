@@ -1,1 +1,117 @@
-"""pytest hooks and nothing else."""
+"""pytest hooks and nothing else.
+
+Importing this module imports nothing heavy: a plain ``pytest`` pays only for declaring the options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from pytest_gpuperf import fixtures, hooks, marker, options, stash
+
+STATIC_ONLY = "static only"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    options.add_options(parser)
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    pluginmanager.add_hookspecs(hooks)
+
+
+def pytest_load_initial_conftests(args: list[str]) -> None:
+    options.spell_out_update(args)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[stash.OPTIONS] = options.read_options(config)
+    config.addinivalue_line("markers", marker.DESCRIPTION)
+    config.pluginmanager.register(fixtures, "gpuperf-fixtures")
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Reporting(config), "gpuperf-reporting")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        marker.settings_of(item)
+    if config.stash[stash.OPTIONS].record_to is not None:
+        from pytest_gpuperf import recording
+
+        recording.select(config, items)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    problem: Exception | None = None
+    result = None
+    try:
+        result = yield
+    except Exception as raised:
+        if stash.TEST_BOOK not in item.stash:
+            raise
+        problem = raised
+    if stash.TEST_BOOK in item.stash:
+        from pytest_gpuperf import testrun
+
+        testrun.finish(item, problem)
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if call.when == "call" and stash.TEST_BOOK in item.stash:
+        from pytest_gpuperf import testrun
+
+        testrun.attach(item, report)
+    return report
+
+
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
+    if getattr(report, "gpuperf_status", None) == STATIC_ONLY and report.skipped:
+        return STATIC_ONLY, "c", "STATIC ONLY"
+    return None
+
+
+class Reporting:
+    """The hooks of the process that reports: the only one, or the controller of pytest-xdist."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.options = config.stash[stash.OPTIONS]
+
+    def pytest_report_header(self) -> str | None:
+        if not self.options.active:
+            return None
+        from pytest_gpuperf.report import terminal
+
+        return terminal.header(self.options)
+
+    def pytest_sessionstart(self) -> None:
+        if self.options.require_gpu:
+            from pytest_gpuperf import bench
+
+            bench.require_gpu(self.config)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if self.options.active:
+            stash.run_book_of(self.config).collect(report)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if self.options.active and not self.config.option.collectonly:
+            from pytest_gpuperf import runend
+
+            runend.finish(session)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self.options.active and not self.config.option.collectonly:
+            from pytest_gpuperf import runend
+
+            runend.summarise(terminalreporter)

@@ -1,0 +1,137 @@
+"""The measuring bench of one process: its GPU, its compiler, the baselines it compares with.
+
+Everything is opened when a test first needs it, once.  The bench knows no test and makes no verdict.
+"""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_gpuperf import __version__
+from pytest_gpuperf.options import Options
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.baselines import BaselineStore
+    from pytest_gpuperf.compile import CompileCache
+    from pytest_gpuperf.device.discovery import NoDevice
+    from pytest_gpuperf.device.gpu import Gpu
+    from pytest_gpuperf.device.interface import Device, Timer
+    from pytest_gpuperf.evidence import Session
+
+FALLBACK_ARCHS = ("sm_80", "sm_90", "sm_120")
+"""Static targets where there are neither baselines nor a GPU: one of each generation in wide use."""
+
+
+class Bench:
+    """What the fixtures of one process share."""
+
+    def __init__(self, config: pytest.Config, options: Options) -> None:
+        self.config = config
+        self.options = options
+        self.no_device: NoDevice | None = None
+        """Why there is no GPU; None while there is one or nobody has asked."""
+        self.cubins: dict[str, bytes] = {}
+        """Machine code of the timed kernels by SHA-256, kept for an update to store."""
+
+    @property
+    def worker(self) -> int | None:
+        """Number of this pytest-xdist worker; None without workers."""
+        name = getattr(self.config, "workerinput", {}).get("workerid", "")
+        return int(name[2:]) if name.startswith("gw") else None
+
+    @cached_property
+    def store(self) -> BaselineStore:
+        from pytest_gpuperf.baselines import BaselineStore
+
+        return BaselineStore(self.options.baselines)
+
+    @cached_property
+    def compile_cache(self) -> CompileCache:
+        from pytest_gpuperf.compile import CompileCache
+
+        return CompileCache()
+
+    @cached_property
+    def device(self) -> Device:
+        """The GPU, or a placeholder that raises ``DeviceNeeded`` at the first use of data or time."""
+        from pytest_gpuperf.device.discovery import NoDevice, open_device
+        from pytest_gpuperf.device.placeholder import PlaceholderDevice
+
+        given: Device | None = self.config.hook.pytest_gpuperf_device(config=self.config, worker=self.worker)
+        if given is not None:
+            return given
+        try:
+            return open_device(self.worker)
+        except NoDevice as problem:
+            if self.options.require_gpu:
+                raise
+            self.no_device = problem
+            return PlaceholderDevice()
+
+    @property
+    def has_gpu(self) -> bool:
+        """Whether workloads can run here; opens the device if nobody has."""
+        _ = self.device
+        return self.no_device is None
+
+    @cached_property
+    def gpu(self) -> Gpu:
+        from pytest_gpuperf.device.gpu import Gpu
+
+        return Gpu(self.device)
+
+    @property
+    def native_arch(self) -> str | None:
+        """Architecture of the GPU; None without one."""
+        return self.device.facts.arch if self.has_gpu else None
+
+    @cached_property
+    def targets(self) -> tuple[str, ...]:
+        """Architectures whose static evidence is gathered and gated."""
+        if self.options.archs:
+            return self.options.archs
+        known = self.store.archs() if self.options.active else ()
+        return tuple(known) or ((self.native_arch,) if self.native_arch else FALLBACK_ARCHS)
+
+    @cached_property
+    def timer(self) -> Timer:
+        name = self.options.timer
+        return self.device.timer(None if name == "auto" else name)
+
+    @cached_property
+    def session(self) -> Session:
+        """This recording: the machine as it is now."""
+        from pytest_gpuperf.compile import toolchain
+        from pytest_gpuperf.evidence import Session
+
+        facts, state = self.device.facts, self.device.state()
+        now = datetime.datetime.now(datetime.timezone.utc)
+        return Session(
+            id=f"{now:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:4]}", date=f"{now:%Y-%m-%dT%H:%M:%SZ}",
+            gpu=facts.name, uuid=facts.uuid, driver=facts.driver, cuda=facts.cuda, toolchain=toolchain(),
+            cupy=facts.cupy, timer=self.timer.name, tick_ns=self.timer.tick_ns, overhead_ns=self.timer.overhead_ns,
+            sm_clock_mhz=state.sm_clock_mhz, memory_clock_mhz=state.memory_clock_mhz,
+            power_limit_w=facts.power_limit_w, temperature_c=state.temperature_c, ecc=facts.ecc, mig=facts.mig,
+            plugin=__version__,
+        )  # fmt: skip
+
+    @property
+    def process(self) -> int:
+        """Which of an update's processes this is; 0 outside an update."""
+        return self.options.record_index
+
+
+def require_gpu(config: pytest.Config) -> None:
+    """Raise ``pytest.UsageError`` with the reason if this process finds no usable GPU."""
+    from pytest_gpuperf import stash
+    from pytest_gpuperf.device.discovery import NoDevice
+
+    try:
+        _ = stash.bench_of(config).device
+    except NoDevice as problem:
+        raise pytest.UsageError(f"--gpuperf-require-gpu: {problem}") from None

@@ -1,0 +1,59 @@
+"""Verdicts to a passed or failed test, and the words that go with it.
+
+Pure: judgements and options in, text out.  Which verdicts fail is DESIGN section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pytest_gpuperf.options import Options
+from pytest_gpuperf.report.text import describe
+from pytest_gpuperf.verdict import Judgement, Verdict
+
+
+def fails(judgement: Judgement, options: Options) -> bool:
+    """Whether this verdict fails its test under these options."""
+    verdict = judgement.verdict
+    if verdict.is_regression:
+        return True
+    if verdict is Verdict.NEW:
+        return options.missing == "fail"
+    if verdict is Verdict.INCONCLUSIVE:
+        return options.inconclusive == "fail"
+    if verdict in (Verdict.FASTER, Verdict.BETTER):
+        return options.strict
+    return False
+
+
+def will_be_recorded(judgement: Judgement, options: Options) -> bool:
+    """Whether ``--update-baselines`` accepts what this judgement found, so that it need not fail."""
+    if options.update is None:
+        return False
+    return judgement.verdict is Verdict.NEW or options.update in ("changed", "all")
+
+
+def failures(judgements: Iterable[Judgement], options: Options) -> list[Judgement]:
+    """The judgements that fail their test."""
+    return [j for j in judgements if fails(j, options) and not will_be_recorded(j, options)]
+
+
+STALE = "the baseline is stale: accept the gain with pytest --update-baselines, or a later loss of as much goes unseen"
+REMEDIES = {
+    Verdict.NEW: "no baseline yet: record one with pytest --update-baselines=new and commit it",
+    Verdict.FASTER: STALE,
+    Verdict.BETTER: STALE,
+    Verdict.INCONCLUSIVE: "undecided within the budget: a quieter GPU or a larger --gpuperf-budget decides it",
+}  # fmt: skip
+
+
+def failure_message(failed: Sequence[Judgement]) -> str:
+    """The whole message of a failed gate: what got worse, by how much, what to do."""
+    lines: list[str] = []
+    for judgement in failed:
+        lines += describe(judgement)
+    verdicts = {j.verdict for j in failed}
+    if any(v.is_regression for v in verdicts):
+        lines.append("If this change is intended: pytest --update-baselines, and commit what it writes.")
+    lines += dict.fromkeys(words for verdict, words in REMEDIES.items() if verdict in verdicts)
+    return "\n".join(lines)

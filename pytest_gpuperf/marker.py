@@ -1,0 +1,62 @@
+"""``@pytest.mark.gpuperf(...)``: one test's own settings, validated when it is collected."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pytest
+
+from pytest_gpuperf.options import PROFILES
+
+NAME = "gpuperf"
+DESCRIPTION = (
+    "gpuperf(tolerance=, profile=, cache=, budget_s=, xfail=, metrics=): settings of the GPU performance gate "
+    "for this test"
+)
+
+
+class MarkerSettings(NamedTuple):
+    """Keywords of the marker; None: the run's own option applies."""
+
+    tolerance: float | None = None
+    """Slower by no more than this fraction is accepted."""
+    profile: str | None = None
+    cache: str | None = None
+    budget_s: float | None = None
+    xfail: str | None = None
+    """A regression of this test is expected, for this reason: reported, not failed."""
+    metrics: dict[str, Any] | None = None
+
+
+def _problem(name: str, value: Any) -> str | None:
+    """What is wrong with one keyword; None if nothing is."""
+    if name == "tolerance":
+        ok, accepts = isinstance(value, float) and 0 < value <= 0.5, "a fraction between 0 and 0.5, such as 0.01"
+    elif name == "profile":
+        ok, accepts = value in PROFILES, f"one of {', '.join(PROFILES)}"
+    elif name == "cache":
+        ok, accepts = value in ("cold", "warm"), "'cold' or 'warm'"
+    elif name == "budget_s":
+        ok, accepts = isinstance(value, int | float) and value > 0, "seconds, more than 0"
+    elif name == "xfail":
+        ok, accepts = isinstance(value, str) and bool(value), "the reason, in words"
+    else:
+        ok, accepts = isinstance(value, dict), "a dict of metric name to settings"
+    return None if ok else f"{name}={value!r} is not valid: it takes {accepts}"
+
+
+def settings_of(item: pytest.Item) -> MarkerSettings:
+    """Merge the test's markers, the closest winning.  Raises ``pytest.UsageError`` that names the test."""
+    known = MarkerSettings._fields
+    merged: dict[str, Any] = {}
+    for marker in reversed(list(item.iter_markers(NAME))):
+        problems = [
+            f"unknown keyword {name!r} (known: {', '.join(known)})" for name in marker.kwargs if name not in known
+        ]
+        problems += [p for name, value in marker.kwargs.items() if name in known and (p := _problem(name, value))]
+        if marker.args:
+            problems.append("takes keywords only")
+        if problems:
+            raise pytest.UsageError(f"{item.nodeid}: @pytest.mark.gpuperf: {'; '.join(problems)}")
+        merged.update(marker.kwargs)
+    return MarkerSettings(**merged)

@@ -1,0 +1,120 @@
+"""One workload's way through the house: run, check, rounds, judgement.
+
+The order is the promise: nothing is timed before the check has passed, nothing is judged before it was
+timed, and nothing here writes a baseline.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pytest_gpuperf.device.launch import Launch
+from pytest_gpuperf.evidence import CacheMode, Identity, StaticRecord
+from pytest_gpuperf.measurement import CheckedOnly, Measurement, StaticOnly
+from pytest_gpuperf.options import Tolerance
+from pytest_gpuperf.session import WorkloadEvidence
+from pytest_gpuperf.timing import Timing, interval_of
+from pytest_gpuperf.verdict import Verdict
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.bench import Bench
+    from pytest_gpuperf.session import TestBook
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What a test asks to be measured."""
+
+    workload: Callable[[], Any]
+    name: str
+    check: Callable[[], Any] | None
+    reset: Callable[[], Any] | None
+    bytes: int | None
+    flops: int | None
+    cache: CacheMode
+    zone: Tolerance
+    budget_s: float
+    metrics: Sequence[str] | Mapping[str, Any]
+
+    @classmethod
+    def of(cls, workload: Callable[[], Any], *, name: str | None, **settings: Any) -> Request:
+        """Fill in the name: a launch is called after its kernel, a callable after itself."""
+        own = workload.kernel.name if isinstance(workload, Launch) else getattr(workload, "__name__", "workload")
+        return cls(workload=workload, name=name or own, **settings)
+
+    @property
+    def launch(self) -> Launch | None:
+        return self.workload if isinstance(self.workload, Launch) else None
+
+    def identity(self) -> Identity:
+        """What runs; a callable has no machine code of its own that could be compared."""
+        return self.launch.identity() if self.launch else Identity(code="", launch="callable")
+
+
+class WrongResult(AssertionError):
+    """``check`` returned ``False``."""
+
+
+def measure(bench: Bench, book: TestBook, request: Request) -> Measurement:
+    """Run, check, measure and judge one workload.  Raises what the check raises, and nothing is timed then."""
+    key = book.open(request.name)
+    static = _static(request)
+    evidence = WorkloadEvidence(key=key, static=static)
+    book.add(evidence)
+    if not bench.has_gpu:
+        book.stop("static only", str(bench.no_device))
+        return _untimed(bench, request, static, StaticOnly(str(bench.no_device)))
+    _run_and_check(bench, request)
+    if not bench.options.active:
+        return _untimed(bench, request, static, CheckedOnly(f"{request.name} was not timed: run pytest --gpuperf"))
+    return _time(bench, book, request, evidence)
+
+
+def _static(request: Request) -> dict[str, StaticRecord]:
+    """Static evidence of the workload's kernel for every target; a callable has none of its own."""
+    if request.launch is None:
+        return {}
+    return {arch: record for arch, record in request.launch.records().items() if arch in request.launch.kernel.targets}
+
+
+def _untimed(bench: Bench, request: Request, static: dict[str, StaticRecord], why: Exception) -> Measurement:
+    return Measurement(request.name, static=static, native=bench.native_arch, bytes=request.bytes,
+                       flops=request.flops, untimed=why)  # fmt: skip
+
+
+def _run_and_check(bench: Bench, request: Request) -> None:
+    if request.reset is not None:
+        request.reset()
+    request.workload()
+    bench.device.synchronize()
+    if request.check is not None and request.check() is False:
+        raise WrongResult(f"{request.name}: the check of its result returned False; nothing was timed")
+
+
+def _time(bench: Bench, book: TestBook, request: Request, evidence: WorkloadEvidence) -> Measurement:
+    """Take rounds and judge them, under the GPU's lock."""
+    timing = Timing(bench, request, evidence.key)
+    if bench.options.changed_only and timing.judge(()).judgement.verdict is Verdict.UNCHANGED:
+        book.add(msgspec.structs.replace(evidence, judgements=(timing.judge(()).judgement,)))
+        return _untimed(bench, request, evidence.static, CheckedOnly(f"{request.name}: unchanged, so not timed"))
+    with bench.device.lock():
+        taken = timing.record() if bench.options.record_to else timing.gate()
+    interval = interval_of([one.midmean for one in taken.rounds])
+    judgements = () if taken.judgement is None else (taken.judgement,)
+    book.add(
+        msgspec.structs.replace(
+            evidence,
+            time=timing.record_of(taken.rounds),
+            interval_ns=interval,
+            judgements=judgements,
+            disturbances=taken.disturbances,
+        )
+    )
+    return Measurement(
+        request.name, static=evidence.static, native=bench.native_arch, bytes=request.bytes, flops=request.flops,
+        times_ns=tuple(one.midmean for one in taken.rounds), interval_ns=interval, judgement=taken.judgement,
+    )  # fmt: skip

@@ -1,0 +1,149 @@
+"""Evidence as tables of text: static figures per architecture, times, and what an update wrote."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_gpuperf.evidence import StaticRecord, TimeRecord
+from pytest_gpuperf.report.text import duration, percent, rate, ratio
+from pytest_gpuperf.verdict import EvidenceKind, Judgement, Verdict
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.session import TestEvidence, WorkloadEvidence
+    from pytest_gpuperf.updating import Recorded
+
+MARKUP = {
+    Verdict.SLOWER: ("red", "bold"), Verdict.WORSE: ("red", "bold"), Verdict.INCONCLUSIVE: ("yellow",),
+    Verdict.ENV_SHIFT: ("yellow",), Verdict.NOT_COMPARABLE: ("yellow",), Verdict.NEW: ("cyan",),
+    Verdict.FASTER: ("green",), Verdict.BETTER: ("green",),
+}  # fmt: skip
+"""How the terminal marks a row; in the order of what a reader has to know first."""
+
+
+class Line(NamedTuple):
+    """One line of a table and how it is marked (names of pytest's terminal writer)."""
+
+    text: str
+    markup: tuple[str, ...] = ()
+
+
+class Table:
+    """Columns as wide as their widest cell; the first is flush left, headings run across."""
+
+    def __init__(self, *columns: str) -> None:
+        self._columns = columns
+        self._rows: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
+
+    def heading(self, text: str) -> None:
+        self._rows.append(((text,), ("bold",)))
+
+    def row(self, *cells: str, markup: tuple[str, ...] = ()) -> None:
+        self._rows.append((cells, markup))
+
+    def lines(self) -> list[Line]:
+        full = [cells for cells, _ in self._rows if len(cells) == len(self._columns)]
+        widths = [max(len(cell) for cell in column) for column in zip(self._columns, *full, strict=True)]
+        head = Line(_aligned(self._columns, widths), ("bold",))
+        return [head, *(Line(_aligned(cells, widths), markup) for cells, markup in self._rows)]
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
+    if len(cells) == 1:
+        return cells[0]
+    rest = [cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True)]
+    return "  ".join([cells[0].ljust(widths[0]), *rest]).rstrip()
+
+
+def static_table(evidence: Sequence[TestEvidence]) -> Table:
+    """Registers, spilled bytes and occupancy of every workload on every architecture."""
+    archs = sorted({arch for e in evidence for w in e.workloads for arch in w.static}, key=_arch_number)
+    table = Table("registers / spilled bytes / occupancy", *archs, "static verdict")
+    for one in evidence:
+        if any(w.static for w in one.workloads):
+            table.heading(f"{one.module}::{one.test}")
+        for work in one.workloads:
+            if work.static:
+                cells = [_static_cell(work.static.get(arch)) for arch in archs]
+                word, markup = _verdict(work.judgements, "static")
+                table.row(f"  {work.key.workload}", *cells, word, markup=markup)
+    return table
+
+
+def _arch_number(arch: str) -> tuple[int, str]:
+    digits = "".join(c for c in arch if c.isdigit())
+    return int(digits or 0), arch
+
+
+def _static_cell(record: StaticRecord | None) -> str:
+    if record is None:
+        return "-"
+    profile = record.profile
+    occupancy = "-" if record.occupancy is None else f"{record.occupancy.fraction:.0%}"
+    return f"{profile.registers} / {profile.spill_store_bytes + profile.spill_load_bytes} / {occupancy}"
+
+
+def time_table(evidence: Sequence[TestEvidence]) -> Table:
+    """Time with its interval, rate, change against the baseline and verdict of every timed workload."""
+    table = Table("device time", "time", "95 %", "rate", "against baseline", "verdict")
+    for one in evidence:
+        timed = [w for w in one.workloads if any(j.kind == "time" for j in w.judgements) or w.time]
+        if timed:
+            table.heading(f"{one.module}::{one.test}")
+        for work in timed:
+            word, markup = _verdict(work.judgements, "time")
+            table.row(f"  {work.key.workload}", *_time_cells(work), word, markup=markup)
+    return table
+
+
+def _time_cells(work: WorkloadEvidence) -> tuple[str, str, str, str]:
+    judged = next((j for j in work.judgements if j.kind == "time"), None)
+    against = ratio(judged.time) if judged and judged.time else ""
+    if work.time is None:
+        return "-", "-", "-", against
+    time_ns = geometric_mean(work.time)
+    interval = "-"
+    if work.interval_ns is not None:
+        interval = f"±{(work.interval_ns[1] - work.interval_ns[0]) / 2 / time_ns * 100:.2f} %"
+    rates = []
+    if work.time.bytes is not None:
+        rates.append(rate(work.time.bytes / time_ns * 1e9, "B/s"))
+    if work.time.flops is not None:
+        rates.append(rate(work.time.flops / time_ns * 1e9, "FLOP/s"))
+    return duration(time_ns), interval, "  ".join(rates) or "-", against or "-"
+
+
+def geometric_mean(record: TimeRecord) -> float:
+    """Nanoseconds: the geometric mean of the rounds' midmeans."""
+    return math.exp(sum(math.log(r.midmean) for r in record.rounds) / len(record.rounds))
+
+
+def _verdict(judgements: Iterable[Judgement], kind: EvidenceKind) -> tuple[str, tuple[str, ...]]:
+    """The verdict of this kind that a reader has to know first, with its markup."""
+    found = {judgement.verdict for judgement in judgements if judgement.kind == kind}
+    worst = next((verdict for verdict in [*MARKUP, *Verdict] if verdict in found), None)
+    return (worst.value, MARKUP.get(worst, ())) if worst else ("-", ())
+
+
+def update_table(recorded: Sequence[Recorded]) -> Table:
+    """Old and new figures of every baseline that an update wrote, and what it refused."""
+    table = Table("baseline", "target", "before", "after", "change")
+    for one in recorded:
+        if one.refused:
+            table.row(str(one.key), one.target, _figure(one.before), "refused", one.refused, markup=("yellow",))
+        else:
+            table.row(str(one.key), one.target, _figure(one.before), _figure(one.after), _change(one))
+    return table
+
+
+def _change(one: Recorded) -> str:
+    if isinstance(one.before, TimeRecord) and isinstance(one.after, TimeRecord):
+        return percent(geometric_mean(one.after) / geometric_mean(one.before) - 1)
+    return "new" if one.before is None else ""
+
+
+def _figure(record: TimeRecord | StaticRecord | None) -> str:
+    if record is None:
+        return "-"
+    return duration(geometric_mean(record)) if isinstance(record, TimeRecord) else _static_cell(record)

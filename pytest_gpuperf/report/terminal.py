@@ -1,0 +1,116 @@
+"""What the terminal shows of a run: one table of static evidence, one of times, then what needs a word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_gpuperf.report.tables import Table, static_table, time_table, update_table
+from pytest_gpuperf.report.text import describe
+from pytest_gpuperf.verdict import Judgement, Verdict
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.options import Options
+    from pytest_gpuperf.runend import Outcome
+    from pytest_gpuperf.session import Book, TestEvidence
+
+
+def header(options: Options) -> str:
+    """The line under pytest's own header: what this run does."""
+    if options.record_to is not None:
+        return f"gpuperf: recording process {options.record_index + 1} of {options.processes}"
+    task = f"updating baselines ({options.update})" if options.update else "measuring and gating"
+    by_hand = options.tolerance is not None
+    zone = f"tolerance {options.zone().delta * 100:g} %" if by_hand else f"profile {options.profile}"
+    return f"gpuperf: {task}, {zone}, baselines in {options.baselines}"
+
+
+def summary(reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, options: Options) -> None:
+    """Print the tables and the words of this run."""
+    if options.record_to is not None:
+        return
+    if book.gathered_anything or outcome.nothing or outcome.problem:
+        reporter.section("gpuperf")
+    evidence = [e for e in book.evidence if e.workloads]
+    timed = book.judged_times
+    if evidence and (not timed or reporter.config.get_verbosity() > 0):
+        _print(reporter, static_table(evidence))
+    if timed:
+        _print(reporter, time_table(evidence))
+        _machine(reporter, evidence)
+    _words(reporter, evidence)
+    _static_only(reporter, evidence, timed)
+    _update(reporter, outcome)
+    for text in (outcome.problem, outcome.nothing):
+        if text:
+            reporter.write_line(f"ERROR: {text}", red=True, bold=True)
+
+
+def _print(reporter: pytest.TerminalReporter, table: Table) -> None:
+    for line in table.lines():
+        reporter.write_line(line.text, **dict.fromkeys(line.markup, True))
+    reporter.write_line("")
+
+
+def _machine(reporter: pytest.TerminalReporter, evidence: Iterable[TestEvidence]) -> None:
+    """Which GPUs and timers the times come from."""
+    seen = {}
+    for one in evidence:
+        if one.session is not None:
+            s = one.session
+            seen[s.uuid] = (
+                f"{s.gpu} {s.uuid[:8]}, driver {s.driver}, {s.toolchain}, timer {s.timer} "
+                f"(tick {s.tick_ns:g} ns, overhead {s.overhead_ns:.0f} ns)"
+            )
+    for line in seen.values():
+        reporter.write_line(line)
+
+
+NEEDS_A_WORD = (Verdict.FASTER, Verdict.BETTER, Verdict.ENV_SHIFT, Verdict.INCONCLUSIVE, Verdict.NOT_COMPARABLE,
+                Verdict.SLOWER, Verdict.WORSE)  # fmt: skip
+"""Verdicts that the summary explains; a red test has its message in the failures as well."""
+
+
+def _words(reporter: pytest.TerminalReporter, evidence: Iterable[TestEvidence]) -> None:
+    """Explain the verdicts that need it; count the workloads that have no baseline."""
+    new: list[Judgement] = []
+    for one in evidence:
+        new += [judgement for judgement in one.judgements if judgement.verdict is Verdict.NEW]
+        for judgement in one.judgements:
+            if judgement.verdict in NEEDS_A_WORD:
+                _explain(reporter, judgement, one.xfail)
+    if new:
+        targets = ", ".join(sorted({judgement.target for judgement in new}))
+        reporter.write_line(
+            f"{len({judgement.key for judgement in new})} workloads have no baseline for {targets}: "
+            "record them with pytest --update-baselines=new and commit the files",
+            yellow=True,
+        )
+
+
+def _explain(reporter: pytest.TerminalReporter, judgement: Judgement, xfail: str) -> None:
+    regressed = judgement.verdict.is_regression
+    first, *rest = describe(judgement)
+    reporter.write_line(f"{judgement.key.node_id}: {first}", red=regressed, yellow=not regressed)
+    for line in [*rest, *([f"    expected: {xfail}"] if regressed and xfail else [])]:
+        reporter.write_line(line)
+
+
+def _static_only(reporter: pytest.TerminalReporter, evidence: list[TestEvidence], timed: bool) -> None:
+    stopped = [e for e in evidence if e.status == "static only"]
+    if stopped and not timed:
+        workloads = sum(len(e.workloads) for e in evidence)
+        reporter.write_line(
+            f"timing needs a GPU: {workloads} workloads were judged by static evidence only ({stopped[0].reason})",
+            yellow=True,
+        )
+
+
+def _update(reporter: pytest.TerminalReporter, outcome: Outcome) -> None:
+    if outcome.recorded:
+        _print(reporter, update_table(outcome.recorded))
+        written = sum(1 for one in outcome.recorded if not one.refused)
+        refused = len(outcome.recorded) - written
+        reporter.write_line(f"{written} baselines written" + (f", {refused} refused" if refused else ""))

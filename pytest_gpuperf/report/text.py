@@ -1,0 +1,69 @@
+"""Figures and judgements as short text: the one place that knows how a number is written.
+
+Pure functions from records to strings; the terminal, the failure message and every file report use them,
+so a figure reads the same everywhere.
+"""
+
+from __future__ import annotations
+
+from pytest_gpuperf.verdict import Judgement, TimeFigures
+
+
+def duration(ns: float) -> str:
+    """``51.2 us``: three significant digits in the unit that fits."""
+    for limit, scale, unit in ((1e3, 1.0, "ns"), (1e6, 1e3, "us"), (1e9, 1e6, "ms")):
+        if ns < limit:
+            return f"{_digits(ns / scale)} {unit}"
+    return f"{_digits(ns / 1e9)} s"
+
+
+def rate(per_second: float, unit: str) -> str:
+    """``4.21 TB/s``; ``unit`` is ``B/s`` or ``FLOP/s``."""
+    for limit, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
+        if per_second >= limit:
+            return f"{_digits(per_second / limit)} {prefix}{unit}"
+    return f"{_digits(per_second)} {unit}"
+
+
+def _digits(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+
+
+def percent(fraction: float) -> str:
+    """``+2.1 %``: a signed change."""
+    return f"{fraction * 100:+.1f} %" if abs(fraction) >= 0.0995 / 100 else f"{fraction * 100:+.2f} %"
+
+
+def ratio(figures: TimeFigures) -> str:
+    """``x1.021 [1.018, 1.024]``; empty without a ratio."""
+    if figures.ratio is None:
+        return ""
+    interval = "" if figures.interval is None else " [{:.3f}, {:.3f}]".format(*figures.interval)
+    return f"x{figures.ratio:.3f}{interval}"
+
+
+def time_line(figures: TimeFigures) -> str:
+    """``x1.021 [1.018, 1.024] (95 %)  51.2 us -> 52.3 us  tolerance 0.5 %  paired, 23+10 blocks``."""
+    parts = []
+    if figures.ratio is not None:
+        level = f" ({figures.level:.0%})" if figures.interval is not None else ""
+        parts.append(ratio(figures) + level)
+    if figures.before_ns is not None and figures.after_ns is not None:
+        parts.append(f"{duration(figures.before_ns)} -> {duration(figures.after_ns)}")
+    if figures.tolerance:
+        parts.append(f"tolerance {figures.tolerance * 100:g} %")
+    blocks = f", {figures.blocks}+{figures.confirm_blocks} blocks" if figures.blocks else ""
+    parts.append(figures.method + blocks)
+    return "  ".join(parts)
+
+
+def describe(judgement: Judgement) -> list[str]:
+    """A judgement in a few lines: verdict and figures first, then what changed, then why."""
+    head = f"{judgement.key.workload}  {judgement.verdict.value}  on {judgement.target} ({judgement.kind})"
+    lines = [head if judgement.time is None else f"{head}  {time_line(judgement.time)}"]
+    lines += [f"    {change}" for change in judgement.changes if change.direction != "neutral"]
+    neutral = [str(change) for change in judgement.changes if change.direction == "neutral"]
+    if neutral:
+        lines.append(f"    also: {', '.join(neutral)}")
+    lines += [f"    {text}" for text in (judgement.reason, *judgement.notes) if text]
+    return lines

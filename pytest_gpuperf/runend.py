@@ -1,0 +1,130 @@
+"""The end of a run: leave or write what was recorded, and refuse to call nothing a success."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from pytest_gpuperf import stash
+from pytest_gpuperf.evidence import Key, Session, TimeRecord
+from pytest_gpuperf.recording import RecordingFailed, leave_rounds, record
+from pytest_gpuperf.updating import Recorded, merge, wanted_static, wanted_times
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.bench import Bench
+    from pytest_gpuperf.session import Book
+
+EXIT_NOTHING_MEASURED = 10
+"""Exit status of a gated run that gathered no evidence at all."""
+EXIT_NOT_RECORDED = 11
+"""Exit status of an update that could not write what it was asked to."""
+
+OUTCOME: pytest.StashKey[Outcome] = pytest.StashKey()
+
+
+class Outcome:
+    """What the end of the run has to tell the summary."""
+
+    def __init__(self) -> None:
+        self.recorded: list[Recorded] = []
+        self.problem = ""
+        self.nothing = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Times:
+    """Time baselines to write."""
+
+    update: dict[tuple[str, Key], TimeRecord] = dataclasses.field(default_factory=dict)
+    sessions: Sequence[Session] = ()
+    cubins: Sequence[bytes] = ()
+    recorded: Sequence[Recorded] = ()
+
+
+def finish(session: pytest.Session) -> None:
+    """Finish a gated, updating or recording run; may change the exit status."""
+    config = session.config
+    bench, book = stash.bench_of(config), stash.run_book_of(config)
+    outcome = config.stash.setdefault(OUTCOME, Outcome())
+    if bench.options.record_to is not None:
+        leave_rounds(bench, book)
+        return
+    if bench.options.update is not None and session.exitstatus != pytest.ExitCode.INTERRUPTED:
+        _update(config, bench, book, outcome)
+        if outcome.problem and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = EXIT_NOT_RECORDED
+    _guard(session, book, outcome)
+
+
+def summarise(reporter: pytest.TerminalReporter) -> None:
+    """Print what the run found and did."""
+    from pytest_gpuperf.report import terminal
+
+    config = reporter.config
+    outcome = config.stash.setdefault(OUTCOME, Outcome())
+    terminal.summary(reporter, stash.run_book_of(config), outcome, config.stash[stash.OPTIONS])
+
+
+def _guard(session: pytest.Session, book: Book, outcome: Outcome) -> None:
+    """A run that gathered nothing fails in its own words, whatever the reason."""
+    if book.gathered_anything or session.exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        return
+    if book.tests_run == 0:
+        outcome.nothing = (
+            "nothing was measured: no test ran. Check the paths, -k and -m of this run: "
+            "a gate that selects nothing would always be green."
+        )
+    else:
+        outcome.nothing = (
+            f"nothing was measured: {book.tests_run} tests ran and none used cuda_kernel or gpuperf. "
+            "Point --gpuperf at tests that do, or leave the flag out."
+        )
+    session.exitstatus = EXIT_NOTHING_MEASURED
+
+
+def _update(config: pytest.Config, bench: Bench, book: Book, outcome: Outcome) -> None:
+    """Record what changed and write it; a problem is told and nothing is half done."""
+    from pytest_gpuperf.baselines import BaselineError, Update
+
+    accepted = list(book.accepted())
+    try:
+        static = wanted_static(bench.store, accepted, bench.options)
+        keys = sorted(wanted_times(accepted, bench.options))
+        times = _record_times(config, bench, keys) if keys else Times()
+        recorded = [
+            Recorded(key=key, target=arch, before=bench.store.static(arch, key, toolchain).record, after=new)
+            for (arch, toolchain, key), new in static.items()
+        ]
+        bench.store.write(Update(static=static, time=times.update, sessions=times.sessions, cubins=times.cubins))
+        outcome.recorded += [*recorded, *times.recorded]
+    except (RecordingFailed, BaselineError) as problem:
+        outcome.problem = str(problem)
+
+
+def _record_times(config: pytest.Config, bench: Bench, keys: list[Key]) -> Times:
+    records = record(config, sorted({key.node_id for key in keys}), _progress(config))
+    session, merged = merge(records, keys, bench.options)
+    slug = records[0].device.slug
+    cubins = {sha: cubin for one in records for sha, cubin in one.cubins.items()}
+    taken = {(slug, one.key): one.after for one in merged if isinstance(one.after, TimeRecord)}
+    return Times(
+        update=taken,
+        sessions=(session,) if taken else (),
+        cubins=[cubins[sha] for sha in {time.cubin for time in taken.values()} if sha in cubins],
+        recorded=[msgspec.structs.replace(one, before=bench.store.time(slug, one.key)) for one in merged],
+    )
+
+
+def _progress(config: pytest.Config) -> Callable[[str], None]:
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+
+    def show(text: str) -> None:
+        if reporter is not None:
+            reporter.ensure_newline()
+            reporter.write_line(f"gpuperf: {text}")
+
+    return show

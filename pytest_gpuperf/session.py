@@ -1,0 +1,168 @@
+"""Evidence in, verdicts out, for one run.
+
+``TestBook`` collects what one test found while it runs.  It leaves the test as ``TestEvidence`` on the
+test report, which pytest-xdist carries to the controller; ``Book`` collects those in the controller (or
+the only process) and is what reports, updates and the nothing-measured guard read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+import msgspec
+import pytest
+
+from pytest_gpuperf.evidence import DeviceFacts, Key, Record, Session, StaticRecord, TimeRecord
+from pytest_gpuperf.verdict import Judgement
+
+Status = Literal["complete", "static only", "checked only"]
+
+
+class WorkloadEvidence(Record, frozen=True):
+    """All that one test found out about one workload."""
+
+    key: Key
+    static: dict[str, StaticRecord] = msgspec.field(default_factory=dict)
+    """By architecture."""
+    time: TimeRecord | None = None
+    interval_ns: tuple[float, float] | None = None
+    judgements: tuple[Judgement, ...] = ()
+    disturbances: tuple[str, ...] = ()
+    """Why the time should not become a baseline; empty if nothing speaks against it."""
+    launched: bool = True
+    """False for a kernel that was compiled and not handed to ``gpuperf``."""
+
+
+class TestEvidence(Record, frozen=True):
+    """What travels from the process that ran a test to the one that reports."""
+
+    __test__ = False
+
+    module: str
+    test: str
+    status: Status = "complete"
+    reason: str = ""
+    """Why the test stopped early."""
+    toolchain: str = ""
+    device: DeviceFacts | None = None
+    session: Session | None = None
+    workloads: tuple[WorkloadEvidence, ...] = ()
+    xfail: str = ""
+    """The reason why a regression of this test is expected."""
+
+    @property
+    def judgements(self) -> list[Judgement]:
+        return [judgement for workload in self.workloads for judgement in workload.judgements]
+
+
+class DuplicateWorkload(ValueError):
+    """One test used a workload name twice."""
+
+
+class TestBook:
+    """What one test found so far."""
+
+    __test__ = False
+
+    def __init__(self, module: str, test: str) -> None:
+        self.module = module
+        self.test = test
+        self.workloads: dict[str, WorkloadEvidence] = {}
+        self.compiled: dict[str, dict[str, StaticRecord]] = {}
+        """Static evidence of every kernel compiled so far, by kernel name and architecture."""
+        self.cubins: dict[str, bytes] = {}
+        self.status: Status = "complete"
+        self.reason = ""
+
+    def key(self, workload: str) -> Key:
+        return Key(module=self.module, test=self.test, workload=workload)
+
+    def stop(self, status: Status, reason: str) -> None:
+        """Note that the test did not get to see all there is to see."""
+        self.status, self.reason = status, reason
+
+    def add_compiled(self, name: str, records: Mapping[str, StaticRecord]) -> None:
+        """Note a kernel; until a workload launches it, it stands for itself."""
+        self.compiled.setdefault(name, {}).update(records)
+
+    def open(self, workload: str) -> Key:
+        """Reserve a workload name.  Raises ``DuplicateWorkload``."""
+        if workload in self.workloads:
+            raise DuplicateWorkload(
+                f"{self.module}::{self.test}: the workload name {workload!r} is used twice; "
+                f"give each its own: gpuperf(..., name='...')"
+            )
+        key = self.key(workload)
+        self.workloads[workload] = WorkloadEvidence(key=key)
+        return key
+
+    def add(self, evidence: WorkloadEvidence) -> None:
+        self.workloads[evidence.key.workload] = evidence
+
+    def unlaunched(self) -> list[WorkloadEvidence]:
+        """Kernels that were compiled but belong to no workload."""
+        launched = {record.kernel for work in self.workloads.values() for record in work.static.values()}
+        return [
+            WorkloadEvidence(key=self.key(name), static=records, launched=False)
+            for name, records in self.compiled.items()
+            if name not in launched and name not in self.workloads
+        ]
+
+
+class TestResult:
+    """One finished test as the controller knows it."""
+
+    __test__ = False
+
+    def __init__(self, evidence: TestEvidence) -> None:
+        self.evidence = evidence
+        self.passed = True
+        """No phase failed, gate included."""
+
+
+class Book:
+    """The results of all tests of this run, in the process that reports."""
+
+    def __init__(self) -> None:
+        self.results: dict[str, TestResult] = {}
+        self.tests_run = 0
+        self._failed: set[str] = set()
+
+    def collect(self, report: pytest.TestReport) -> None:
+        """Take what a report carries; call for every phase of every test."""
+        if report.when == "call":
+            self.tests_run += 1
+        payload = getattr(report, "gpuperf", None)
+        if payload is not None:
+            self.results[report.nodeid] = TestResult(msgspec.json.decode(payload, type=TestEvidence))
+        if report.failed:
+            self._failed.add(report.nodeid)
+        result = self.results.get(report.nodeid)
+        if result is not None:
+            result.passed = report.nodeid not in self._failed
+
+    @property
+    def evidence(self) -> list[TestEvidence]:
+        return [result.evidence for result in self.results.values()]
+
+    @property
+    def judgements(self) -> list[Judgement]:
+        return [judgement for evidence in self.evidence for judgement in evidence.judgements]
+
+    def accepted(self) -> Iterable[TestEvidence]:
+        """Evidence of tests that passed in every phase: all that may become a baseline."""
+        return [result.evidence for result in self.results.values() if result.passed]
+
+    @property
+    def gathered_anything(self) -> bool:
+        return any(work.static or work.time for evidence in self.evidence for work in evidence.workloads)
+
+    @property
+    def judged_times(self) -> bool:
+        return any(judgement.kind == "time" for judgement in self.judgements)
+
+
+def encode(evidence: TestEvidence) -> str:
+    """As text, so that it may ride on a test report through pytest-xdist."""
+    return msgspec.json.encode(evidence).decode()

@@ -1,0 +1,108 @@
+"""The end of one test's call: static judgement, early stops, and what the report carries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_gpuperf import gate, stash
+from pytest_gpuperf.device.placeholder import DeviceNeeded
+from pytest_gpuperf.marker import settings_of
+from pytest_gpuperf.measurement import CheckedOnly
+from pytest_gpuperf.session import TestBook, TestEvidence, encode
+from pytest_gpuperf.verdict import Judgement
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.bench import Bench
+
+
+def finish(item: pytest.Item, problem: Exception | None) -> None:
+    """Judge what the test found and end it: passed, failed, static only or checked only.
+
+    Raises what the test raised, unless that was an early stop; raises pytest's failure for a regression.
+    """
+    bench, book = stash.bench_of(item.config), stash.book_of(item)
+    stopped = problem is not None and _note_early_stop(bench, book, problem)
+    if bench.options.enabled or bench.options.update is not None:
+        _judge_static(bench, book)
+    if problem is not None and not stopped:
+        raise problem
+    failed = gate.failures(_judgements(book), bench.options)
+    if failed and settings_of(item).xfail is None:
+        raise pytest.fail.Exception(gate.failure_message(failed), pytrace=False)
+    if book.status == "static only":
+        raise pytest.skip.Exception(f"static only: {book.reason}")
+
+
+def _judgements(book: TestBook) -> list[Judgement]:
+    return [judgement for workload in book.workloads.values() for judgement in workload.judgements]
+
+
+def _note_early_stop(bench: Bench, book: TestBook, problem: Exception) -> bool:
+    """Whether the test stopped for want of a GPU or of a time; then the book says so."""
+    from pytest_gpuperf.device.discovery import is_missing_device
+
+    if isinstance(problem, CheckedOnly):
+        book.stop("checked only", str(problem))
+    elif isinstance(problem, DeviceNeeded) or (not bench.has_gpu and book.compiled and is_missing_device(problem)):
+        book.stop("static only", str(problem).splitlines()[0])
+    else:
+        return False
+    return True
+
+
+def _judge_static(bench: Bench, book: TestBook) -> None:
+    from pytest_gpuperf.judging import judge_static
+
+    for workload in book.unlaunched():
+        book.add(workload)
+    for workload in list(book.workloads.values()):
+        book.add(judge_static(bench, workload))
+
+
+def attach(item: pytest.Item, report: pytest.TestReport) -> None:
+    """Put the evidence on the report (pytest-xdist carries it) and short verdicts into JUnit's properties."""
+    bench, book = stash.bench_of(item.config), stash.book_of(item)
+    if bench.options.active:
+        report.gpuperf = encode(evidence_of(bench, book, item))  # type: ignore[attr-defined]
+    if book.status == "static only":
+        report.gpuperf_status = book.status  # type: ignore[attr-defined]
+    for judgement in _judgements(book):
+        name = f"gpuperf.{judgement.key.workload}.{judgement.target}"
+        item.user_properties.append((name, judgement.verdict.value))
+    report.user_properties = list(item.user_properties)
+    if report.failed and report.longrepr is not None:
+        _add_section(report, _judgements(book), bench)
+
+
+def _add_section(report: pytest.TestReport, judgements: list[Judgement], bench: Bench) -> None:
+    """A test that failed by its own assertion still shows what the gate would have said."""
+    failed = gate.failures(judgements, bench.options)
+    text = gate.failure_message(failed) if failed else ""
+    if text and text not in str(report.longrepr):
+        report.sections.append(("gpuperf", text))
+
+
+def evidence_of(bench: Bench, book: TestBook, item: pytest.Item) -> TestEvidence:
+    """What this test found, as it travels."""
+    timed = any(workload.time for workload in book.workloads.values())
+    return TestEvidence(
+        module=book.module,
+        test=book.test,
+        status=book.status,
+        reason=book.reason,
+        toolchain=_toolchain(book),
+        device=bench.device.facts if timed else None,
+        session=bench.session if timed else None,
+        workloads=tuple(book.workloads.values()),
+        xfail=settings_of(item).xfail or "",
+    )
+
+
+def _toolchain(book: TestBook) -> str:
+    if not book.compiled:
+        return ""
+    from pytest_gpuperf.compile import toolchain
+
+    return toolchain()

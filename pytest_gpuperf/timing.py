@@ -1,0 +1,120 @@
+"""Rounds of one workload and what is made of them: gated against the baseline, or recorded for an update."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pytest_gpuperf.evidence import Key, Round, TimeRecord
+from pytest_gpuperf.verdict import Judgement
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.bench import Bench
+    from pytest_gpuperf.judge.time import TimeStep
+    from pytest_gpuperf.measuring import Request
+    from pytest_gpuperf.sampling.rounds import Rounds
+
+FIRST_ROUNDS = 4
+"""Candidate rounds before the first look (statistics 3.3)."""
+RETAKES = 3
+"""How often a recording process takes disturbed rounds again before it hands them over as disturbed."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Taken:
+    """Rounds with their judgement."""
+
+    rounds: tuple[Round, ...]
+    judgement: Judgement | None = None
+    disturbances: tuple[str, ...] = ()
+
+
+class Timing:
+    """Times one workload; the caller holds the GPU's lock."""
+
+    def __init__(self, bench: Bench, request: Request, key: Key) -> None:
+        self._bench = bench
+        self._request = request
+        self._key = key
+        self._identity = request.identity()
+        slug = bench.device.facts.slug
+        self._baseline = bench.store.time(slug, key) if bench.options.record_to is None else None
+        self._sessions = {session.id: session for session in bench.store.sessions(slug, key.module)}
+
+    def gate(self) -> Taken:
+        """Take rounds until the judge wants no more of them or the budget is spent."""
+        taken = self._take(FIRST_ROUNDS, self._request.budget_s)
+        rounds, disturbed, spent = taken.rounds, taken.disturbed, taken.seconds
+        step = self.judge(rounds, disturbed)
+        while step.rounds_wanted > len(rounds) and spent < self._request.budget_s:
+            more = self._take(step.rounds_wanted - len(rounds), self._request.budget_s - spent)
+            rounds, spent = rounds + more.rounds, spent + more.seconds
+            disturbed = tuple(dict.fromkeys(disturbed + more.disturbed))
+            step = self.judge(rounds, disturbed)
+        return Taken(rounds, step.judgement, disturbed)
+
+    def record(self) -> Taken:
+        """Take this process's share of an update's rounds, again if they were disturbed."""
+        from pytest_gpuperf.recording import rounds_of_process
+
+        count = rounds_of_process(self._bench.options)
+        taken = self._take(count, self._request.budget_s)
+        for _ in range(RETAKES):
+            if not taken.disturbed:
+                break
+            taken = self._take(count, self._request.budget_s)
+        launch = self._request.launch
+        if launch is not None:
+            self._bench.cubins[self._cubin()] = launch.binary.cubin
+        return Taken(taken.rounds, disturbances=taken.disturbed)
+
+    def judge(self, rounds: Sequence[Round], disturbed: Sequence[str] = ()) -> TimeStep:
+        """Judge the rounds in hand."""
+        from pytest_gpuperf.judge.time import TimeCase, TimePolicy, judge_time
+
+        bench, zone = self._bench, self._request.zone
+        case = TimeCase(
+            key=self._key, target=bench.device.facts.slug, baseline=self._baseline, sessions=self._sessions,
+            identity=self._identity, timer=bench.timer.name, cache=self._request.cache, session=bench.session,
+            rounds=rounds, disturbances=disturbed,
+        )  # fmt: skip
+        return judge_time(case, TimePolicy(delta=zone.delta, epsilon=zone.epsilon))
+
+    def record_of(self, rounds: tuple[Round, ...]) -> TimeRecord:
+        """The rounds with all that a baseline has to know of the workload."""
+        launch, request = self._request.launch, self._request
+        return TimeRecord(
+            identity=self._identity, timer=self._bench.timer.name, cache=request.cache, rounds=rounds,
+            kernel=launch.kernel.name if launch else "", symbol=launch.binary.symbol if launch else "",
+            cubin=self._cubin(), grid=launch.grid if launch else None, block=launch.block if launch else None,
+            dynamic_shared_bytes=launch.dynamic_shared_bytes if launch else 0,
+            bytes=request.bytes, flops=request.flops,
+        )  # fmt: skip
+
+    def _cubin(self) -> str:
+        launch = self._request.launch
+        return hashlib.sha256(launch.binary.cubin).hexdigest() if launch else ""
+
+    def _take(self, count: int, budget_s: float) -> Rounds:
+        from pytest_gpuperf.sampling.rounds import Workload, take_rounds
+
+        request = self._request
+        workload = Workload(run=request.workload, reset=request.reset, cache=request.cache)
+        return take_rounds(self._bench.device, self._bench.timer, workload, count, session=self._bench.session.id,
+                           process=self._bench.process, budget_s=budget_s)  # fmt: skip
+
+
+def interval_of(midmeans_ns: Sequence[float]) -> tuple[float, float] | None:
+    """95 % t interval of the mean log time, as nanoseconds; None with a single round."""
+    if len(midmeans_ns) < 2:
+        return None
+    from scipy import special
+
+    logs = [math.log(value) for value in midmeans_ns]
+    mean = sum(logs) / len(logs)
+    variance = sum((value - mean) ** 2 for value in logs) / (len(logs) - 1)
+    half = float(special.stdtrit(len(logs) - 1, 0.975)) * math.sqrt(variance / len(logs))
+    return math.exp(mean - half), math.exp(mean + half)

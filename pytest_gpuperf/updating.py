@@ -1,0 +1,113 @@
+"""What an update takes, merged from its recording processes, and what it says about it.
+
+Pure but for ``write``: evidence and the old baselines in, an ``Update`` and its report out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pytest_gpuperf.evidence import Key, Record, Round, Session, StaticRecord, TimeRecord
+from pytest_gpuperf.options import Options
+from pytest_gpuperf.recording import ProcessRecord
+from pytest_gpuperf.session import TestEvidence, WorkloadEvidence
+from pytest_gpuperf.verdict import Verdict
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.baselines import BaselineStore
+
+RECORDS_TIME = {
+    "new": {Verdict.NEW},
+    "changed": {Verdict.NEW, Verdict.SLOWER, Verdict.FASTER, Verdict.NOT_COMPARABLE, Verdict.SAME,
+                Verdict.NOT_SLOWER, Verdict.INCONCLUSIVE},
+    "all": set(Verdict),
+}  # fmt: skip
+"""Verdicts on time whose workload an update records; UNCHANGED and ENV-SHIFT are not a change of the code."""
+
+DRIFTING_SHARE = 0.3
+"""Share of drifting or bimodal rounds beyond which a recording counts as disturbed; one in ten is chance."""
+
+
+class Recorded(Record, frozen=True):
+    """One baseline that an update wrote or refused."""
+
+    key: Key
+    target: str
+    before: TimeRecord | StaticRecord | None = None
+    after: TimeRecord | StaticRecord | None = None
+    refused: str = ""
+    """Why nothing was written; empty if it was."""
+
+
+def wanted_static(
+    store: BaselineStore, accepted: Iterable[TestEvidence], options: Options
+) -> dict[tuple[str, str, Key], StaticRecord]:
+    """Static records to write, by architecture, toolchain and key: those whose figures differ from the baseline."""
+    update = {}
+    for evidence in accepted:
+        for workload in evidence.workloads:
+            for arch, record in workload.static.items():
+                old = store.static(arch, workload.key, evidence.toolchain).record
+                if old is None or (options.update != "new" and _figures(old) != _figures(record)):
+                    update[arch, evidence.toolchain, workload.key] = record
+    return update
+
+
+def _figures(record: StaticRecord) -> StaticRecord:
+    """A record without the hash of its source: a comment is not a change."""
+    return msgspec.structs.replace(record, source_hash="")
+
+
+def wanted_times(accepted: Iterable[TestEvidence], options: Options) -> dict[Key, WorkloadEvidence]:
+    """Timed workloads that this update records."""
+    verdicts = RECORDS_TIME[options.update or "changed"]
+    return {
+        workload.key: workload
+        for evidence in accepted
+        for workload in evidence.workloads
+        for judgement in workload.judgements
+        if judgement.kind == "time" and judgement.verdict in verdicts
+    }
+
+
+def merge(records: Sequence[ProcessRecord], keys: Iterable[Key], options: Options) -> tuple[Session, list[Recorded]]:
+    """Put the rounds of all processes together, workload by workload."""
+    session = msgspec.structs.replace(records[0].session, processes=len(records))
+    return session, [_merge_one(records, key, session, options) for key in keys]
+
+
+def _merge_one(records: Sequence[ProcessRecord], key: Key, session: Session, options: Options) -> Recorded:
+    found = [_find(record, key) for record in records]
+    slug = records[0].device.slug
+    parts = [workload.time for workload in found if workload is not None and workload.time is not None]
+    if len(parts) < len(records):
+        return Recorded(key=key, target=slug, refused="its test did not pass in every recording process")
+    if any(part.identity != parts[0].identity for part in parts):
+        return Recorded(key=key, target=slug, refused="the recording processes did not run the same code or arguments")
+    rounds = tuple(_relabel(r, session, records[i].index) for i, part in enumerate(parts) for r in part.rounds)
+    disturbed = _disturbances([w for w in found if w is not None], rounds)
+    if disturbed and not options.force_update:
+        return Recorded(key=key, target=slug, refused=f"{disturbed}; --gpuperf-force-update takes it all the same")
+    return Recorded(key=key, target=slug, after=msgspec.structs.replace(parts[0], rounds=rounds))
+
+
+def _find(record: ProcessRecord, key: Key) -> WorkloadEvidence | None:
+    return next((w for evidence in record.tests for w in evidence.workloads if w.key == key), None)
+
+
+def _relabel(taken: Round, session: Session, process: int) -> Round:
+    return msgspec.structs.replace(taken, session=session.id, process=process)
+
+
+def _disturbances(found: Sequence[WorkloadEvidence], rounds: Sequence[Round]) -> str:
+    """Why these rounds should not be a baseline: words, or empty."""
+    hard = sorted({reason for workload in found for reason in workload.disturbances})
+    if hard:
+        return "; ".join(hard)
+    unsteady = sum(1 for r in rounds if r.drift or r.modes > 1)
+    if unsteady > max(1, DRIFTING_SHARE * len(rounds)):
+        return f"{unsteady} of {len(rounds)} rounds drift or have two modes"
+    return ""

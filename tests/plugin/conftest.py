@@ -1,0 +1,120 @@
+"""A small suite of real kernels for plugin tests, with a simulated GPU or with none."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import pkgutil
+from pathlib import Path
+
+import pytest
+
+import pytest_gpuperf
+
+# In-process runs restore sys.modules afterwards, and NumPy and the CUDA bindings cannot be imported twice: import
+# all there is before the first of them.
+for _name in ("numpy", "scipy.special", "scipy.stats", "cuda.bindings.nvrtc", "pynvml", "cupy", "rich.table"):
+    if importlib.util.find_spec(_name.partition(".")[0]):  # CuPy is not installed where there is no GPU
+        importlib.import_module(_name)
+for _module in pkgutil.walk_packages(pytest_gpuperf.__path__, "pytest_gpuperf."):
+    if not _module.name.endswith("__main__"):
+        importlib.import_module(_module.name)
+
+HERE = Path(__file__).parent
+
+SIMULATED = f"""
+import sys
+sys.path.insert(0, {str(HERE)!r})
+import pytest
+from simulated_gpu import SimulatedGpu
+
+def work(a, b, n):
+    b[:] = a
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_gpuperf_device(config, worker):
+    return SimulatedGpu(implementations={{"work": work, "other": work}})
+"""
+
+KERNEL = """
+// Copies, after STEPS rounds of arithmetic.
+extern "C" __global__ void work(const float* a, float* b, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        float x = a[i];
+#pragma unroll
+        for (int k = 0; k < STEPS; ++k) x = x * 1.5f + a[i];
+        b[i] = x;
+    }
+}
+"""
+
+OTHER = """
+extern "C" __global__ void other(const float* a, float* b, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) b[i] = a[i] * 2.0f;
+}
+"""
+
+TEST = """
+import pytest
+
+@pytest.mark.parametrize("size", [1024, 2048])
+def test_work(cuda_kernel, gpu, gpuperf, size):
+    kernel = cuda_kernel("work.cu", "work", options=["-DSTEPS=100"])
+    a = gpu.random(size, seed=1)
+    b = gpu.empty_like(a)
+    result = gpuperf(kernel.launch(grid=8, block=256, args=(a, b, size)), bytes=2 * a.nbytes,
+                     check=lambda: gpu.assert_equal(b, a))
+    assert result.time_ns > 0
+
+def test_other(cuda_kernel, gpu, gpuperf):
+    kernel = cuda_kernel("other.cu", "other")
+    a = gpu.random(512, seed=2)
+    b = gpu.empty_like(a)
+    gpuperf(kernel.launch(grid=2, block=256, args=(a, b, 512)), name="doubling", check=lambda: gpu.assert_equal(b, a))
+"""
+
+
+class Suite:
+    """A suite under test: two kernels, three tests."""
+
+    def __init__(self, pytester: pytest.Pytester) -> None:
+        self.pytester = pytester
+        self.path = pytester.path
+        self.write("work.cu", KERNEL)
+        self.write("other.cu", OTHER)
+        self.write("test_suite.py", TEST)
+
+    def write(self, name: str, text: str) -> None:
+        (self.path / name).write_text(text, encoding="utf-8")
+
+    def edit(self, name: str, old: str, new: str) -> None:
+        text = (self.path / name).read_text(encoding="utf-8")
+        assert old in text
+        self.write(name, text.replace(old, new))
+
+    def run(self, *arguments: str, subprocess: bool = False) -> pytest.RunResult:
+        runner = self.pytester.runpytest_subprocess if subprocess else self.pytester.runpytest_inprocess
+        return runner("-p", "no:cacheprovider", *arguments)
+
+    def baseline_files(self) -> dict[str, bytes]:
+        root = self.path / "baselines"
+        return {str(f.relative_to(root)): f.read_bytes() for f in sorted(root.rglob("*.json"))}
+
+
+@pytest.fixture
+def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Suite:
+    """On a machine without a GPU."""
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    return Suite(pytester)
+
+
+@pytest.fixture
+def gpu_suite(suite: Suite) -> Suite:
+    """On a simulated GPU."""
+    suite.pytester.makeconftest(SIMULATED)
+    return suite

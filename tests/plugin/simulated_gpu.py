@@ -1,0 +1,130 @@
+"""A GPU made of NumPy and a random number generator, behind the plugin's own device interface.
+
+Plugin tests hand it in through ``pytest_gpuperf_device``, so that measuring, judging, recording and
+reporting run for real without a GPU.  A kernel's time grows with the instructions of its machine code,
+with noise between processes and between samples; its result comes from a Python function of its name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from pytest_gpuperf.device.interface import Dim3, Slot, Timer
+from pytest_gpuperf.evidence import DeviceFacts, DeviceState, KernelBinary, TimerName
+
+FACTS = DeviceFacts(
+    name="Simulated GPU", slug="simulated-gpu", uuid="GPU-5111", index=0, compute_capability=(9, 0), sm_count=132,
+    l2_bytes=50 << 20, memory_bytes=80 << 30, max_threads_per_block=1024, max_grid=(2**31 - 1, 65535, 65535),
+    max_block=(1024, 1024, 64), shared_bytes_per_block=48 << 10, shared_bytes_per_block_optin=227 << 10,
+    shared_bytes_per_sm=228 << 10, registers_per_sm=65536, max_threads_per_sm=2048, max_blocks_per_sm=32,
+    driver="580.0", cuda="13.0", cupy="none", power_limit_w=700, ecc=True, mig=False,
+)  # fmt: skip
+
+Implementation = Callable[..., None]
+
+
+class SimulatedKernel:
+    def __init__(self, device: SimulatedGpu, binary: KernelBinary) -> None:
+        self._device = device
+        self._binary = binary
+
+    @property
+    def duration_ns(self) -> float:
+        return 2000.0 + 40.0 * self._binary.profile.instructions
+
+    def __call__(self, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int) -> None:
+        implementation = self._device.implementations.get(self._binary.name)
+        if implementation is not None:
+            implementation(*args)
+        self._device.elapsed_ns += self.duration_ns
+
+
+class SimulatedTimer:
+    name: TimerName = "graph"
+    tick_ns = 1.0
+    overhead_ns = 0.0
+
+    def __init__(self, device: SimulatedGpu) -> None:
+        self._device = device
+
+    def measure(self, slots: Sequence[Slot], cache: str) -> list[list[float]]:
+        return [self._slot(slot) for slot in slots]
+
+    def _slot(self, slot: Slot) -> list[float]:
+        times = []
+        for _ in range(slot.samples):
+            if slot.reset is not None:
+                slot.reset()
+            before = self._device.elapsed_ns
+            slot.run()
+            times.append((self._device.elapsed_ns - before) * self._device.noise())
+        return times
+
+
+class SimulatedArrays:
+    def random(self, shape: Any, dtype: Any = "float32", *, seed: int, low: float | None = None,
+               high: float | None = None) -> Any:  # fmt: skip
+        return np.random.default_rng(seed).uniform(low or 0.0, 1.0 if high is None else high, shape).astype(dtype)
+
+    def empty(self, shape: Any, dtype: Any = "float32") -> Any:
+        return np.full(shape, -7, dtype)
+
+    def zeros(self, shape: Any, dtype: Any = "float32") -> Any:
+        return np.zeros(shape, dtype)
+
+    def full(self, shape: Any, value: Any, dtype: Any = "float32") -> Any:
+        return np.full(shape, value, dtype)
+
+    def empty_like(self, array: Any) -> Any:
+        return np.full_like(array, -7)
+
+    def array(self, host: Any) -> Any:
+        return np.array(host)
+
+
+class SimulatedGpu:
+    """See the module."""
+
+    def __init__(self, *, implementations: dict[str, Implementation] | None = None, slowdown: float = 1.0,
+                 process_sd: float = 0.001, sample_sd: float = 0.003, uuid: str = FACTS.uuid,
+                 state: DeviceState | None = None) -> None:  # fmt: skip
+        import msgspec
+
+        self.facts = msgspec.structs.replace(FACTS, uuid=uuid)
+        self.arrays = SimulatedArrays()
+        self.implementations = implementations or {}
+        self.elapsed_ns = 0.0
+        seed = int(os.environ.get("SIMULATED_GPU_SEED", "0"))
+        self._random = np.random.default_rng([seed, os.getpid() if seed < 0 else 0])
+        self._factor = slowdown * float(np.exp(self._random.normal(0.0, process_sd)))
+        self._sample_sd = sample_sd
+        self._state = state or DeviceState(sm_clock_mhz=1980, memory_clock_mhz=3201, temperature_c=40, power_w=120.0)
+
+    def noise(self) -> float:
+        return self._factor * float(np.exp(self._random.normal(0.0, self._sample_sd)))
+
+    def load(self, binary: KernelBinary) -> SimulatedKernel:
+        return SimulatedKernel(self, binary)
+
+    def timer(self, name: TimerName | None = None) -> Timer:
+        return SimulatedTimer(self)
+
+    def synchronize(self) -> None: ...
+
+    def state(self) -> DeviceState:
+        return self._state
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        yield
+
+    def peak(self, name: str) -> float:
+        return {"copy_bandwidth": 4.3e12, "fma_throughput": 6.0e13}[name]
+
+    def to_host(self, array: Any) -> Any:
+        return np.asarray(array)

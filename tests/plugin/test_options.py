@@ -1,0 +1,75 @@
+"""Flags, ini settings and marker keywords are validated before anything runs."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("flag", "accepts"),
+    [
+        ("--gpuperf-arch=ninety", "accepts architectures separated by commas"),
+        ("--gpuperf-missing=maybe", "accepts fail, warn"),
+        ("--gpuperf-profile=strict", "accepts tight, standard, loose"),
+        ("--gpuperf-tolerance=5", "accepts a number from 0.0005 to 0.5"),
+        ("--gpuperf-tolerance=nan", "accepts a number from 0.0005 to 0.5"),
+        ("--gpuperf-cache=hot", "accepts cold, warm"),
+        ("--gpuperf-timer=clock", "accepts auto, cupti, graph, events"),
+        ("--gpuperf-rounds=1", "accepts a whole number from 2 to 1000"),
+        ("--gpuperf-processes=x", "accepts a whole number from 1 to 100"),
+        ("--gpuperf-budget=0", "accepts a number from 0.05 to 3600 seconds"),
+        ("--update-baselines=some", "accepts new, changed, all"),
+    ],
+)
+def test_a_bad_value_names_the_flag_and_what_it_accepts(suite, flag, accepts):
+    result = suite.run("--gpuperf", flag)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*{flag.partition('=')[0]}: *is not valid: it {accepts}*"])
+
+
+def test_a_bad_ini_value_names_the_setting(suite):
+    suite.pytester.makeini("[pytest]\ngpuperf_cache = hot\n")
+    result = suite.run("--gpuperf")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*ini setting gpuperf_cache: 'hot' is not valid*"])
+
+
+def test_ini_settings_count_and_flags_win(suite):
+    suite.pytester.makeini("[pytest]\ngpuperf = true\ngpuperf_profile = loose\n")
+    suite.run().stdout.fnmatch_lines(["gpuperf: measuring and gating, profile loose, *"])
+    suite.run("--gpuperf-profile=standard").stdout.fnmatch_lines(["gpuperf: *profile standard*"])
+
+
+@pytest.mark.parametrize(
+    ("marker", "words"),
+    [
+        ("tolerence=0.1", "unknown keyword 'tolerence' (known: tolerance, profile"),
+        ("tolerance=5", "tolerance=5 is not valid"),
+        ("profile='fast'", "profile='fast' is not valid"),
+        ("cache='hot'", "cache='hot' is not valid"),
+        ("budget_s=0", "budget_s=0 is not valid"),
+        ("xfail=True", "xfail=True is not valid"),
+        ("0.1", "takes keywords only"),
+    ],
+)
+def test_a_bad_marker_names_the_test(suite, marker, words):
+    suite.edit("test_suite.py", "def test_other", f"@pytest.mark.gpuperf({marker})\ndef test_other")
+    result = suite.run()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    text = result.stderr.str() + result.stdout.str()
+    assert "test_suite.py::test_other: @pytest.mark.gpuperf: " in text
+    assert words in text
+
+
+def test_the_marker_is_registered(suite):
+    suite.run("--markers").stdout.fnmatch_lines(["@pytest.mark.gpuperf(tolerance=, *"])
+
+
+def test_a_workload_name_used_twice_is_an_error(gpu_suite):
+    gpu_suite.write(
+        "test_twice.py",
+        "def test_twice(gpuperf):\n    gpuperf(lambda: None, name='x')\n    gpuperf(lambda: None, name='x')\n",
+    )
+    result = gpu_suite.run("test_twice.py")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*the workload name 'x' is used twice*"])

@@ -1,0 +1,73 @@
+"""Plain ``pytest``: every workload runs once and is checked; nothing is timed, gated or imported in vain."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+
+def test_workloads_run_and_are_checked_but_not_timed(gpu_suite):
+    result = gpu_suite.run("-v")
+    result.assert_outcomes(passed=3)
+    assert "gpuperf" not in result.stdout.lines[-1]
+    assert not (gpu_suite.path / "baselines").exists()
+
+
+def test_a_wrong_result_fails(gpu_suite):
+    gpu_suite.edit("conftest.py", "b[:] = a", "b[:] = a + 1")
+    result = gpu_suite.run()
+    result.assert_outcomes(failed=3)
+
+
+def test_a_check_that_returns_false_fails(gpu_suite):
+    gpu_suite.edit(
+        "test_suite.py", "check=lambda: gpu.assert_equal(b, a))\n    assert", "check=lambda: False)\n    assert"
+    )
+    result = gpu_suite.run("-k", "work")
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(["*the check of its result returned False; nothing was timed*"])
+
+
+def test_a_wrong_result_fails_before_anything_is_timed(gpu_suite):
+    gpu_suite.edit("conftest.py", "b[:] = a", "b[:] = a + 1")
+    result = gpu_suite.run("--gpuperf", "--update-baselines")
+    result.assert_outcomes(failed=3)
+    assert "against baseline" not in result.stdout.str()
+    assert not list((gpu_suite.path / "baselines").rglob("*.json"))
+
+
+def test_without_a_gpu_tests_are_static_only(suite):
+    result = suite.run()
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*3 static only*"])
+
+
+HEAVY = {"cupy", "numpy", "scipy", "cuda", "msgspec", "pynvml", "rich"}
+
+
+def _import_times(path, *arguments):
+    """Microseconds of every module imported by a pytest run, by name."""
+    command = [sys.executable, "-X", "importtime", "-m", "pytest", "-p", "no:cacheprovider", *arguments]
+    run = subprocess.run(command, cwd=path, capture_output=True, text=True, check=False)
+    times = {}
+    for line in run.stderr.splitlines():
+        if line.startswith("import time:") and "|" in line and "self" not in line:
+            own, _, name = line.removeprefix("import time:").split("|")
+            times[name.strip()] = int(own)
+    return times
+
+
+def test_a_plain_run_imports_nothing_heavy_for_the_plugin(pytester):
+    pytester.makepyfile("def test_nothing(): pass")
+    times = _import_times(pytester.path)
+    assert "pytest_gpuperf.options" in times
+    assert not {name.partition(".")[0] for name in times} & HEAVY
+
+
+def test_the_plugin_costs_a_plain_run_less_than_ten_milliseconds(pytester):
+    pytester.makepyfile("def test_nothing(): pass")
+    own = []
+    for _ in range(5):
+        times = _import_times(pytester.path)
+        own.append(sum(us for name, us in times.items() if name.startswith("pytest_gpuperf")) / 1000)
+    assert min(own) < 10

@@ -1,0 +1,125 @@
+"""``pytest --gpuperf`` without a GPU: static evidence is gated, nothing claims to have been timed."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+HOG = """
+extern "C" __global__ void hog(const float* a, float* b)
+{
+    float arr[64];
+#pragma unroll
+    for (int k = 0; k < 64; ++k) arr[k] = a[threadIdx.x + 32 * k];
+    float s = 0.0f;
+#pragma unroll
+    for (int k = 0; k < 64; ++k) s = s * 0.5f + arr[k];
+    float r = s;
+#pragma unroll
+    for (int k = 63; k >= 0; --k) r = r * 0.25f + arr[k] * s;
+    b[threadIdx.x] = r;
+}
+"""
+
+HOG_TEST = """
+def test_hog(cuda_kernel, gpu, gpuperf):
+    kernel = cuda_kernel("hog.cu", "hog", options=[])
+    a, b = gpu.random(4096, seed=1), gpu.empty(32)
+    gpuperf(kernel.launch(grid=1, block=32, args=(a, b)))
+"""
+
+
+@pytest.fixture
+def hog_suite(suite):
+    suite.write("hog.cu", HOG)
+    suite.write("test_hog.py", HOG_TEST)
+    suite.run("--update-baselines", "--gpuperf-arch=sm_80,sm_90,sm_120")
+    return suite
+
+
+def test_every_workload_is_listed_and_the_run_passes(suite):
+    result = suite.run("--gpuperf", "--gpuperf-arch=sm_80,sm_90")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*sm_80*sm_90*", "*test_suite.py::test_work*1024*", "*work* / 0 / 100%*NEW*"])
+    result.stdout.fnmatch_lines(["timing needs a GPU: 3 workloads were judged by static evidence only*"])
+
+
+def test_a_static_only_test_has_a_status_of_its_own(suite):
+    result = suite.run("--gpuperf", "-v")
+    result.stdout.fnmatch_lines(["*test_suite.py::test_work*1024* STATIC ONLY*"])
+    assert result.parseoutcomes() == {"static only": 3} or "3 static only" in result.stdout.lines[-1]
+    assert "passed" not in result.stdout.lines[-1]
+
+
+def test_a_test_that_reads_no_time_is_static_only_too(suite):
+    result = suite.run("--gpuperf", "-v", "-k", "other")
+    result.stdout.fnmatch_lines(["*test_other STATIC ONLY*", "*1 static only*"])
+
+
+def test_spills_fail_the_test_itself_with_bytes_on_every_architecture(hog_suite):
+    hog_suite.edit("test_hog.py", "options=[]", 'options=["-maxrregcount=32"]')
+    result = hog_suite.run("--gpuperf", "test_hog.py", "--junitxml=junit.xml")
+    assert result.ret == 1
+    result.assert_outcomes(failed=1)
+    text = result.stdout.str()
+    for arch in ("sm_80", "sm_90", "sm_120"):
+        assert f"hog  WORSE  on {arch} (static)" in text
+    assert text.count("spill stores 0 -> ") >= 3
+    assert "pytest --update-baselines" in text
+    assert "testrun.py" not in text
+    suite = ElementTree.parse(hog_suite.path / "junit.xml").getroot().find("testsuite")
+    assert suite.get("failures") == "1"
+
+
+def test_last_failed_reruns_the_regressed_test(hog_suite):
+    hog_suite.edit("test_hog.py", "options=[]", 'options=["-maxrregcount=32"]')
+    hog_suite.pytester.runpytest_inprocess("--gpuperf")
+    again = hog_suite.pytester.runpytest_inprocess("--gpuperf", "--lf")
+    again.assert_outcomes(failed=1)
+    assert "hog  WORSE" in again.stdout.str()
+
+
+def test_a_comment_a_name_and_a_reordered_helper_change_nothing(hog_suite):
+    hog_suite.write("hog.cu", "// a comment\n" + HOG.replace("arr", "values"))
+    result = hog_suite.run("--gpuperf", "test_hog.py")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*hog*UNCHANGED*"])
+
+
+def test_an_expected_regression_is_reported_and_not_failed(hog_suite):
+    hog_suite.edit("test_hog.py", "options=[]", 'options=["-maxrregcount=32"]')
+    hog_suite.edit("test_hog.py", "def test_hog", "import pytest\n@pytest.mark.gpuperf(xfail='until #7')\ndef test_hog")
+    result = hog_suite.run("--gpuperf", "test_hog.py")
+    assert result.ret == 0
+    assert "hog  WORSE" in result.stdout.str()
+    assert "expected: until #7" in result.stdout.str()
+
+
+def test_missing_baselines_fail_under_ci(suite, monkeypatch):
+    monkeypatch.setenv("CI", "true")
+    result = suite.run("--gpuperf", "-k", "other")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*doubling  NEW  on *", "*--update-baselines=new*"])
+
+
+def test_missing_baselines_can_be_told_to_warn_under_ci(suite, monkeypatch):
+    monkeypatch.setenv("CI", "true")
+    assert suite.run("--gpuperf", "--gpuperf-missing=warn").ret == 0
+
+
+def test_a_better_kernel_passes_and_fails_when_strict(suite):
+    suite.edit("work.cu", "x * 1.5f", "x * 1.5")
+    suite.run("--update-baselines", "--gpuperf-arch=sm_90", "-k", "work")
+    suite.edit("work.cu", "x * 1.5", "x * 1.5f")
+    result = suite.run("--gpuperf", "-k", "work")
+    assert result.ret == 0
+    assert "work  BETTER" in result.stdout.str()
+    assert "instructions: fp64 " in result.stdout.str()
+    assert suite.run("--gpuperf", "--gpuperf-strict", "-k", "work").ret == 1
+
+
+def test_require_gpu_refuses_a_machine_without_one(suite):
+    result = suite.run("--gpuperf", "--gpuperf-require-gpu")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--gpuperf-require-gpu: *"])

@@ -1,0 +1,85 @@
+"""``pytest --gpuperf`` on a (simulated) GPU: times are compared with the baseline and gated."""
+
+from __future__ import annotations
+
+import pytest
+
+RECORD = ("--update-baselines", "--gpuperf-rounds=10", "--gpuperf-processes=2")
+
+
+@pytest.fixture
+def recorded(gpu_suite):
+    gpu_suite.run(*RECORD)
+    return gpu_suite
+
+
+def test_unchanged_code_is_unchanged(recorded):
+    result = recorded.run("--gpuperf")
+    result.assert_outcomes(passed=3)
+    result.stdout.re_match_lines([r".*work +\S+ us +±\S+ % +\S+ GB/s.*UNCHANGED"])
+
+
+def test_a_loop_ten_percent_longer_is_slower_and_fails_the_test(recorded):
+    recorded.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=125")
+    result = recorded.run("--gpuperf")
+    result.assert_outcomes(failed=2, passed=1)
+    assert result.ret == 1
+    result.stdout.re_match_lines([r"work  SLOWER  on simulated-gpu \(time\)  x1\.\d+ \[.*\].*->"])
+
+
+def test_a_comment_leaves_it_unchanged(recorded):
+    recorded.edit("work.cu", "// Copies", "// Copies, renamed and all")
+    recorded.edit("work.cu", "float x =", "float value =")
+    text = (recorded.path / "work.cu").read_text().replace("x = x *", "value = value *").replace("= x;", "= value;")
+    recorded.write("work.cu", text)
+    result = recorded.run("--gpuperf", "-k", "1024")
+    result.stdout.re_match_lines([r".*work +\S+ us.*UNCHANGED"])
+
+
+def test_slower_without_a_code_change_is_the_environment(recorded):
+    recorded.edit("conftest.py", "SimulatedGpu(", "SimulatedGpu(slowdown=1.1, ")
+    result = recorded.run("--gpuperf")
+    result.assert_outcomes(passed=3)
+    assert "ENV-SHIFT" in result.stdout.str() or "UNCHANGED" in result.stdout.str()
+
+
+def test_a_faster_kernel_passes_with_a_word_and_fails_when_strict(recorded):
+    recorded.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=60")
+    result = recorded.run("--gpuperf", "-k", "1024")
+    result.assert_outcomes(passed=1)
+    assert "FASTER" in result.stdout.str()
+    assert recorded.run("--gpuperf", "--gpuperf-strict", "-k", "1024").ret == 1
+
+
+def test_changed_only_does_not_time_what_is_unchanged(recorded):
+    result = recorded.run("--gpuperf", "--gpuperf-changed", "-v")
+    result.assert_outcomes(passed=3)
+    result.stdout.re_match_lines([r".*work +- +- +-.*UNCHANGED"])
+
+
+def test_other_arguments_are_not_comparable(recorded):
+    recorded.edit("test_suite.py", "args=(a, b, 512)", "args=(a, b, 500)")
+    result = recorded.run("--gpuperf", "-k", "other")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*doubling  NOT-COMPARABLE  on simulated-gpu*", "*argument*"])
+
+
+def test_an_expected_regression_does_not_fail(recorded):
+    recorded.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=125")
+    recorded.edit("test_suite.py", "@pytest.mark.param", "@pytest.mark.gpuperf(xfail='known')\n@pytest.mark.param")
+    result = recorded.run("--gpuperf", "-k", "1024")
+    result.assert_outcomes(passed=1)
+    assert "SLOWER" in result.stdout.str()
+
+
+def test_verdicts_reach_the_controller_of_xdist(recorded):
+    recorded.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=125")
+    result = recorded.run("--gpuperf", "-n", "2", subprocess=True)
+    result.assert_outcomes(failed=2, passed=1)
+    assert "SLOWER" in result.stdout.str()
+
+
+def test_verdicts_are_properties_in_junit(recorded):
+    recorded.run("--gpuperf", "--junitxml=junit.xml", "-k", "1024")
+    text = (recorded.path / "junit.xml").read_text()
+    assert '<property name="gpuperf.work.simulated-gpu" value="UNCHANGED"' in text

@@ -1,0 +1,180 @@
+"""``--update-baselines``: what it takes, what it leaves alone, what it refuses."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+MANY = """
+import pytest
+
+@pytest.mark.parametrize("number", range(200))
+def test_many(cuda_kernel, gpu, gpuperf, number):
+    kernel = cuda_kernel("other.cu", "other")
+    a = gpu.random(512, seed=2)
+    b = gpu.empty_like(a)
+    gpuperf(kernel.launch(grid=2, block=32 + 32 * (number % 8), args=(a, b, 512)))
+"""
+
+
+def static_file(suite, module="test_suite", arch="sm_90"):
+    return json.loads((suite.path / "baselines" / arch / f"{module}.json").read_text())
+
+
+def test_static_evidence_is_recorded_without_a_gpu(suite):
+    result = suite.run("--update-baselines", "--gpuperf-arch=sm_80,sm_90")
+    assert result.ret == 0
+    assert set(suite.baseline_files()) == {"sm_80/test_suite.json", "sm_90/test_suite.json"}
+    result.stdout.fnmatch_lines(["6 baselines written"])
+    assert suite.run("--gpuperf").ret == 0
+
+
+def test_recording_again_changes_no_byte(suite):
+    suite.run("--update-baselines", "--gpuperf-arch=sm_90")
+    first = suite.baseline_files()
+    suite.run("--update-baselines=all", "--gpuperf-arch=sm_90")
+    assert suite.baseline_files() == first
+
+
+def test_only_the_changed_workload_is_rewritten(suite):
+    suite.run("--update-baselines", "--gpuperf-arch=sm_90")
+    before = static_file(suite)["toolchains"]
+    suite.edit("other.cu", "a[i] * 2.0f", "a[i] / 3.0f")
+    suite.edit("work.cu", "// Copies", "// Now copies")
+    suite.run("--update-baselines", "--gpuperf-arch=sm_90")
+    after = static_file(suite)["toolchains"]
+    toolchain = next(iter(before))
+    changed = {test for test in after[toolchain] if after[toolchain][test] != before[toolchain][test]}
+    assert changed == {"test_other"}
+
+
+def test_new_takes_only_what_has_no_baseline(suite):
+    suite.run("--update-baselines", "--gpuperf-arch=sm_90", "-k", "work")
+    suite.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=50")
+    before = static_file(suite)["toolchains"]
+    suite.run("--update-baselines=new", "--gpuperf-arch=sm_90")
+    after = static_file(suite)["toolchains"]
+    toolchain = next(iter(before))
+    assert set(after[toolchain]) - set(before[toolchain]) == {"test_other"}
+    assert after[toolchain]["test_work[1024]"] == before[toolchain]["test_work[1024]"]
+
+
+def test_a_partial_run_removes_nothing(suite):
+    suite.run("--update-baselines", "--gpuperf-arch=sm_90")
+    first = suite.baseline_files()
+    suite.run("--update-baselines=all", "--gpuperf-arch=sm_90", "-k", "other")
+    assert suite.baseline_files() == first
+
+
+def test_update_never_takes_a_failed_check(gpu_suite):
+    gpu_suite.edit("conftest.py", '"other": work', '"other": lambda a, b, n: None')
+    result = gpu_suite.run("--update-baselines", "--gpuperf-rounds=2", "--gpuperf-processes=1")
+    assert result.ret == 1
+    tests = static_file(gpu_suite)["toolchains"].popitem()[1]
+    assert "test_other" not in tests
+    assert "test_work[1024]" in tests
+    times = json.loads((gpu_suite.path / "baselines/simulated-gpu/test_suite.json").read_text())
+    assert set(times["tests"]) == {"test_work[1024]", "test_work[2048]"}
+
+
+def test_update_never_takes_a_test_that_fails_after_its_check(gpu_suite):
+    gpu_suite.edit("test_suite.py", "assert result.time_ns > 0", "assert result.time_ns < 0")
+    result = gpu_suite.run("--update-baselines", "--gpuperf-rounds=2", "--gpuperf-processes=1")
+    result.assert_outcomes(failed=2, passed=1)
+    assert set(static_file(gpu_suite)["toolchains"].popitem()[1]) == {"test_other"}
+
+
+def test_update_is_refused_under_ci(suite, monkeypatch):
+    monkeypatch.setenv("CI", "1")
+    result = suite.run("--update-baselines")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--update-baselines: refused because CI is set*--gpuperf-allow-ci-update*"])
+    assert suite.baseline_files() == {}
+    assert suite.run("--update-baselines", "--gpuperf-allow-ci-update").ret == 0
+    assert suite.baseline_files()
+
+
+def test_nothing_but_an_update_writes(gpu_suite):
+    gpu_suite.run("--gpuperf")
+    assert gpu_suite.baseline_files() == {}
+
+
+def test_two_hundred_workloads_on_four_workers_are_all_recorded(suite):
+    (suite.path / "test_suite.py").unlink()
+    suite.write("test_many.py", MANY)
+    result = suite.run("--update-baselines", "--gpuperf-arch=sm_90", "-n", "4", subprocess=True)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["200 baselines written"])
+    tests = static_file(suite, "test_many")["toolchains"].popitem()[1]
+    assert set(tests) == {f"test_many[{n}]" for n in range(200)}
+
+
+def test_rounds_come_from_fresh_processes(gpu_suite):
+    result = gpu_suite.run("--update-baselines", "--gpuperf-rounds=5", "--gpuperf-processes=3", "-k", "other")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["gpuperf: recording 1 tests, process 3 of 3"])
+    file = json.loads((gpu_suite.path / "baselines/simulated-gpu/test_suite.json").read_text())
+    record = file["tests"]["test_other"]["doubling"]
+    assert [r["process"] for r in record["rounds"]] == [0, 0, 1, 1, 2]
+    assert len({r["session"] for r in record["rounds"]}) == 1
+    assert file["sessions"][0]["processes"] == 3
+    cubin = gpu_suite.path / "baselines/cubins" / record["cubin"][:2] / f"{record['cubin']}.cubin"
+    assert cubin.read_bytes().startswith(b"\x7fELF")
+
+
+def test_an_accepted_change_is_shown_with_old_and_new(gpu_suite):
+    flags = ("--gpuperf-rounds=4", "--gpuperf-processes=2", "-k", "1024")
+    gpu_suite.run("--update-baselines", *flags)
+    gpu_suite.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=120")
+    result = gpu_suite.run("--update-baselines", *flags)
+    assert result.ret == 0
+    result.stdout.re_match_lines([r".*test_work\[1024\].*simulated-gpu +\S+ us +\S+ us +\+1\d\.\d %"])
+    assert gpu_suite.run("--gpuperf", "-k", "1024").ret == 0
+
+
+def test_unchanged_workloads_are_not_recorded_again(gpu_suite):
+    flags = ("--gpuperf-rounds=4", "--gpuperf-processes=2")
+    gpu_suite.run("--update-baselines", *flags)
+    first = gpu_suite.baseline_files()
+    gpu_suite.run("--update-baselines", *flags)
+    assert gpu_suite.baseline_files() == first
+
+
+def test_recording_all_again_appends_a_session(gpu_suite):
+    flags = ("--gpuperf-rounds=2", "--gpuperf-processes=2", "-k", "other")
+    gpu_suite.run("--update-baselines", *flags)
+    gpu_suite.run("--update-baselines=all", *flags)
+    file = json.loads((gpu_suite.path / "baselines/simulated-gpu/test_suite.json").read_text())
+    assert len(file["sessions"]) == 2
+    assert len(file["tests"]["test_other"]["doubling"]["rounds"]) == 4
+
+
+def test_a_disturbed_measurement_is_refused_unless_forced(gpu_suite):
+    gpu_suite.edit(
+        "conftest.py",
+        "return SimulatedGpu(",
+        "from pytest_gpuperf.evidence import DeviceState\n    "
+        "return SimulatedGpu(state=DeviceState(throttle_reasons=('power cap',)), ",
+    )
+    flags = ("--update-baselines", "--gpuperf-rounds=2", "--gpuperf-processes=2", "-k", "other")
+    result = gpu_suite.run(*flags)
+    result.stdout.fnmatch_lines(["*refused*throttled*power cap*"])
+    assert "simulated-gpu/test_suite.json" not in gpu_suite.baseline_files()
+    gpu_suite.run(*flags, "--gpuperf-force-update")
+    assert "simulated-gpu/test_suite.json" in gpu_suite.baseline_files()
+
+
+def test_a_recording_process_that_dies_loses_nothing(gpu_suite):
+    flags = ("--gpuperf-rounds=2", "--gpuperf-processes=2", "-k", "other")
+    gpu_suite.run("--update-baselines", *flags)
+    before = gpu_suite.baseline_files()
+    gpu_suite.edit(
+        "conftest.py",
+        "return SimulatedGpu(",
+        "import os\n    config.option.gpuperf_record_to and os._exit(3)\n    return SimulatedGpu(",
+    )
+    result = gpu_suite.run("--update-baselines=all", *flags)
+    assert result.ret == 11
+    result.stdout.fnmatch_lines(["*recording process 1 left no rounds (pytest exit status 3)*"])
+    assert gpu_suite.baseline_files() == before
