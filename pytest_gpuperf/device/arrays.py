@@ -1,8 +1,51 @@
-"""Arrays on the GPU, as CuPy makes them; random ones are the same for a seed on every GPU."""
+"""Arrays on the GPU, as CuPy makes them; random ones are the same for a seed on every GPU and CuPy version.
+
+Numbers come from SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA
+2014), used as a counter-based generator: element ``i`` depends on the seed and on ``i`` alone, so gigabytes are
+made in one pass over memory.  Good enough for test data; not for cryptography or simulation.
+"""
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
+
+import numpy as np
+
+_GOLDEN = 0x9E3779B97F4A7C15
+_MASK = (1 << 64) - 1
+POISON = 0xFF
+"""Every byte of an ``empty`` array: NaN as a floating-point number, -1 as an integer."""
+SMALLEST_FLOAT_BYTES = 4
+"""Narrower types are rounded from float32."""
+
+_MIX = """
+    unsigned long long z = seed + (unsigned long long)(i + 1) * 0x9E3779B97F4A7C15ull;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+    z = z ^ (z >> 31);
+"""
+UNIFORM = (
+    _MIX
+    + """
+    double u = (double)(z >> (64 - bits)) * step;
+    out = (T)__dadd_rn(low, __dmul_rn(u, span));
+"""
+)
+INTEGERS = (
+    _MIX
+    + """
+    out = (T)(low + (span ? z % span : z));
+"""
+)
+
+
+def stream_of(seed: int) -> int:
+    """Where a seed's numbers start: mixed, so that neighbouring seeds have nothing in common."""
+    z = (seed * _GOLDEN + _GOLDEN) & _MASK
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
+    return z ^ (z >> 31)
 
 
 class CupyArrays:
@@ -11,40 +54,66 @@ class CupyArrays:
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy
 
-    def random(self, shape: Any, dtype: Any = "float32", *, seed: int, low: float | None = None,
-               high: float | None = None) -> Any:  # fmt: skip
-        """Uniform in [low, high): [0, 1) for floating-point types, [0, 100) for integers, false or true for bool.
+    def random(
+        self, shape: Any, dtype: Any = "float32", *, seed: int, low: float | None = None, high: float | None = None
+    ) -> Any:
+        """Uniform in [low, high): [0, 1) for floating-point and complex types, [0, 100) for integers, both for bool.
 
-        Made on the device by a counter-based generator, so that the numbers depend on seed, shape and type
-        alone.  Raises ``ValueError`` for an empty range or a type that is no number.
+        Raises ``ValueError`` for an empty range, one that the type cannot hold, or a type that is no number.
         """
-        cupy = self._cupy
-        kind = cupy.dtype(dtype)
-        if kind.kind not in "fiubc":
-            raise ValueError(f"gpu.random makes numbers, not {kind}")
-        first = 0.0 if low is None else low
-        last = high if high is not None else {"f": 1.0, "c": 1.0, "b": 2.0}.get(kind.kind, 100.0)
-        if not first < last:
-            raise ValueError(f"gpu.random: low={first} is not below high={last}")
-        generator = cupy.random.Generator(cupy.random.Philox4x3210(seed))
-        if kind.kind in "iub":
-            return generator.integers(int(first), int(last), size=shape).astype(kind)
+        kind = np.dtype(dtype)
+        if kind.kind == "b":
+            return self._integers(shape, np.dtype("uint8"), seed, low, 2 if high is None else high).view(kind)
+        if kind.kind in "iu":
+            return self._integers(shape, kind, seed, low, 100 if high is None else high)
         if kind.kind == "c":
-            parts = [self._uniform(generator, shape, "float64", first, last) for _ in range(2)]
-            return (parts[0] + 1j * parts[1]).astype(kind)
-        return self._uniform(generator, shape, kind, first, last)
+            return self._complex(shape, kind, seed, low, high)
+        if kind.kind == "f":
+            return self._floats(shape, kind, seed, low, high)
+        raise ValueError(f"gpu.random makes numbers, not {kind}")
 
-    def _uniform(self, generator: Any, shape: Any, kind: Any, low: float, high: float) -> Any:
-        """In place and in the type asked for, since arrays of gigabytes are common."""
-        drawn = self._cupy.dtype(kind) if self._cupy.dtype(kind).itemsize >= 4 else self._cupy.dtype("float32")
-        values = generator.random(size=shape, dtype=drawn)
-        if (low, high) != (0.0, 1.0):
-            values *= drawn.type(high - low)
-            values += drawn.type(low)
-        return values if drawn == kind else values.astype(kind)
+    def _floats(self, shape: Any, kind: np.dtype[Any], seed: int, low: float | None, high: float | None) -> Any:
+        first, last = float(low or 0.0), 1.0 if high is None else float(high)
+        if not (np.isfinite(first) and np.isfinite(last) and first < last):
+            raise ValueError(f"gpu.random: low={first:g} and high={last:g} are no range")
+        drawn = kind if kind.itemsize >= SMALLEST_FLOAT_BYTES else np.dtype("float32")
+        bits = min(np.finfo(kind).nmant + 1, 53)
+        out = self._cupy.empty(shape, drawn)
+        if out.size:
+            self._uniform(np.uint64(stream_of(seed)), np.int32(bits), 2.0**-bits, first, last - first, out)
+        return out if drawn == kind else out.astype(kind)
+
+    def _integers(self, shape: Any, kind: np.dtype[Any], seed: int, low: float | None, high: float) -> Any:
+        first, last = int(low or 0), int(high)
+        limits = np.iinfo(kind)
+        if not limits.min <= first < last <= limits.max + 1:
+            raise ValueError(f"gpu.random: low={first} and high={last} are no range of {kind}")
+        out = self._cupy.empty(shape, kind)
+        if out.size:
+            numbers = np.uint64(stream_of(seed)), np.uint64(first & _MASK), np.uint64((last - first) & _MASK)
+            self._whole(*numbers, out)
+        return out
+
+    def _complex(self, shape: Any, kind: np.dtype[Any], seed: int, low: float | None, high: float | None) -> Any:
+        lengths = np.broadcast_shapes(shape)
+        parts = self._floats((*lengths, 2), np.dtype(f"float{4 * kind.itemsize}"), seed, low, high)
+        return parts.view(kind).reshape(lengths)
+
+    @cached_property
+    def _uniform(self) -> Any:
+        parameters = "uint64 seed, int32 bits, float64 step, float64 low, float64 span"
+        return self._cupy.ElementwiseKernel(parameters, "T out", UNIFORM, "gpuperf_uniform")
+
+    @cached_property
+    def _whole(self) -> Any:
+        return self._cupy.ElementwiseKernel("uint64 seed, uint64 low, uint64 span", "T out", INTEGERS, "gpuperf_whole")
 
     def empty(self, shape: Any, dtype: Any = "float32") -> Any:
-        return self._cupy.empty(shape, dtype)
+        """Filled with ``POISON``, so that neither luck nor an earlier result passes for what a kernel left out."""
+        out = self._cupy.empty(shape, dtype)
+        if out.nbytes:
+            out.data.memset_async(POISON, out.nbytes)
+        return out
 
     def zeros(self, shape: Any, dtype: Any = "float32") -> Any:
         return self._cupy.zeros(shape, dtype)
@@ -53,7 +122,7 @@ class CupyArrays:
         return self._cupy.full(shape, value, dtype)
 
     def empty_like(self, array: Any) -> Any:
-        return self._cupy.empty(array.shape, array.dtype)
+        return self.empty(array.shape, array.dtype)
 
     def array(self, host: Any) -> Any:
-        return self._cupy.asarray(host)
+        return self._cupy.array(host)

@@ -1,9 +1,8 @@
-"""A real GPU, through CuPy, NVML and a file lock."""
+"""A real GPU: CuPy, NVML and a file lock behind the ``Device`` interface."""
 
 from __future__ import annotations
 
-import hashlib
-import re
+import itertools
 import tempfile
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -12,73 +11,73 @@ from pathlib import Path
 from typing import Any
 
 from pytest_gpuperf.device.arrays import CupyArrays
-from pytest_gpuperf.device.discovery import slug
 from pytest_gpuperf.device.errors import LoadError
 from pytest_gpuperf.device.interface import Dim3, LoadedKernel, Timer
+from pytest_gpuperf.device.loading import check_loadable
 from pytest_gpuperf.device.lock import GpuLock
 from pytest_gpuperf.device.peaks import measure_peak
 from pytest_gpuperf.device.state import Nvml
 from pytest_gpuperf.evidence import DeviceFacts, DeviceState, KernelBinary, TimerName
 
-FLUSH = "memset-2xl2-v1"
-"""How the L2 is flushed; changes whenever that changes, for times before and after are not comparable."""
-_DEFAULT_SHARED_BYTES = 48 << 10
+FLUSH = "write-2xl2-v1"
+"""How the L2 is flushed: a write of twice its size.
+
+Changes whenever the way changes, for a write leaves dirty lines that a kernel has to write back, and another
+flush leaves another state: times taken before and after such a change are not comparable.
+"""
+FLUSH_FACTOR = 2
+_NO_OPT_IN_BYTES = 48 << 10
+"""Dynamic shared memory that any kernel may use without asking."""
 
 
 class CudaKernel:
-    """A kernel function of a module of its own."""
+    """A kernel of a module of its own."""
 
-    def __init__(self, cupy: Any, path: Path, symbol: str) -> None:
-        self._module = cupy.RawModule(path=str(path))
-        self._function = self._module.get_function(symbol)
-        self._opted_in = _DEFAULT_SHARED_BYTES
+    def __init__(self, function: Any) -> None:
+        self._function = function
+        self._granted_bytes = _NO_OPT_IN_BYTES
 
     def __call__(self, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int) -> None:
-        if dynamic_shared_bytes > self._opted_in:
+        if dynamic_shared_bytes > self._granted_bytes:
             self._function.max_dynamic_shared_size_bytes = dynamic_shared_bytes
-            self._opted_in = dynamic_shared_bytes
+            self._granted_bytes = dynamic_shared_bytes
         self._function(grid, block, tuple(args), shared_mem=dynamic_shared_bytes)
 
 
 class CudaDevice:
     """``Device`` by CuPy; made by ``discovery.open_device``.
 
-    All work goes to one non-blocking stream of its own, which is made the current one: the legacy default
-    stream cannot be captured in a graph and synchronises with others.
+    All work goes to one non-blocking stream, which is made the current one, so that CuPy calls of a test
+    go there too: the legacy default stream cannot be captured in a graph and waits for other streams.
     """
 
-    def __init__(self, cupy: Any) -> None:
+    def __init__(self, cupy: Any, ordinal: int, facts: DeviceFacts, nvml: Nvml) -> None:
         self._cupy = cupy
+        self._nvml = nvml
+        self.facts = facts
+        cupy.cuda.Device(ordinal).use()
         self.stream = cupy.cuda.Stream(non_blocking=True)
         self.stream.use()
-        self.facts = _facts(cupy)
-        self._nvml = Nvml(self.facts.uuid)
-        self.facts = _with_settings(self.facts, self._nvml)
         self.arrays = CupyArrays(cupy)
-        self._lock = GpuLock(self.facts.uuid)
-        self._folder = tempfile.TemporaryDirectory(prefix="gpuperf-cubins-")
+        self._lock = GpuLock(facts.uuid)
         self._timers: dict[TimerName | None, Timer] = {}
         self._peaks: dict[str, float] = {}
+        self._loads = itertools.count()
 
-    def load(self, binary: KernelBinary) -> LoadedKernel:
-        """See ``Device``.  A cubin runs on GPUs of its own major architecture and minor or later."""
-        wanted = re.fullmatch(r"sm_(\d+)(\d)([af]?)", binary.arch)
-        major, minor = self.facts.compute_capability
-        fits = wanted is not None and int(wanted[1]) == major and int(wanted[2]) <= minor
-        if not fits or (wanted is not None and wanted[3] == "a" and int(wanted[2]) != minor):
-            raise LoadError(f"{binary.name} was compiled for {binary.arch}; this GPU is {self.facts.arch}")
-        path = Path(self._folder.name) / f"{hashlib.sha256(binary.cubin).hexdigest()}.cubin"
-        if not path.exists():
+    def load(self, binary: KernelBinary, sha256: str | None = None) -> LoadedKernel:
+        """See ``Device``.  ``sha256`` is the hash that the cubin must have, for one that comes from a file."""
+        check_loadable(binary, self.facts.arch, sha256)
+        failures = (self._cupy.cuda.driver.CUDADriverError, self._cupy.cuda.runtime.CUDARuntimeError)
+        with tempfile.TemporaryDirectory(prefix="gpuperf-") as folder:  # only this user can enter it
+            path = Path(folder) / f"{next(self._loads)}.cubin"  # CuPy keeps modules by path: a new one each time
             path.write_bytes(binary.cubin)
-        try:
-            return CudaKernel(self._cupy, path, binary.symbol)
-        except (self._cupy.cuda.driver.CUDADriverError, self._cupy.cuda.runtime.CUDARuntimeError) as problem:
-            raise LoadError(
-                f"{binary.name} ({binary.arch}): the driver does not load its cubin: {problem}"
-            ) from problem
+            try:
+                return CudaKernel(self._cupy.RawModule(path=str(path)).get_function(binary.symbol))
+            except failures as problem:
+                raise LoadError(f"{binary.name} ({binary.arch}): the driver refuses its cubin: {problem}") from problem
 
     def timer(self, name: TimerName | None = None) -> Timer:
-        """See ``Device``; calibrated once and kept."""
+        """See ``Device``.  Calibrated at first use, and kept."""
         from pytest_gpuperf.device.timers import open_timer
 
         if name not in self._timers:
@@ -86,69 +85,34 @@ class CudaDevice:
         return self._timers[name]
 
     def synchronize(self) -> None:
+        """Wait for all streams of this GPU."""
         self._cupy.cuda.runtime.deviceSynchronize()
 
     def state(self) -> DeviceState:
         return self._nvml.state()
 
     def lock(self) -> AbstractContextManager[None]:
-        return self._lock()
+        """See ``Device``.  Raises ``LockTimeout`` and ``LockUnavailable``."""
+        return self._lock.held()
 
     def peak(self, name: str) -> float:
-        """See ``Device``; measured at first use, under the GPU's lock.  Raises ``KeyError`` for another name."""
+        """See ``Device``.  Measured at first use, under the GPU's lock.  Raises ``ValueError`` for another name."""
         if name not in self._peaks:
             with self.lock():
                 self._peaks[name] = measure_peak(self, name)
         return self._peaks[name]
 
     def to_host(self, array: Any) -> Any:
-        return self._cupy.asnumpy(array)
+        return self._cupy.asnumpy(self._cupy.asarray(array) if hasattr(array, "__cuda_array_interface__") else array)
 
     def flush_l2(self) -> None:
-        """Enqueue a write of twice the L2's size: what a kernel reads next comes from device memory."""
-        buffer = self._flush_buffer
-        buffer.data.memset_async(0, buffer.nbytes, self.stream)
+        """Enqueue a write of twice the L2's size, so that what a kernel reads next comes from device memory."""
+        self._flush_buffer.memset_async(0, self._flush_bytes, self.stream)
+
+    @property
+    def _flush_bytes(self) -> int:
+        return FLUSH_FACTOR * self.facts.l2_bytes
 
     @cached_property
     def _flush_buffer(self) -> Any:
-        return self._cupy.empty(2 * self.facts.l2_bytes, dtype="uint8")
-
-
-def _facts(cupy: Any) -> DeviceFacts:
-    runtime = cupy.cuda.runtime
-    index = runtime.getDevice()
-    properties = runtime.getDeviceProperties(index)
-    attribute = cupy.cuda.Device(index).attributes
-    name = properties["name"].decode()
-    return DeviceFacts(
-        name=name, slug=slug(name), uuid=_uuid(properties["uuid"]), index=index,
-        compute_capability=(properties["major"], properties["minor"]), sm_count=properties["multiProcessorCount"],
-        l2_bytes=properties["l2CacheSize"], memory_bytes=properties["totalGlobalMem"],
-        max_threads_per_block=properties["maxThreadsPerBlock"], max_grid=tuple(properties["maxGridSize"]),
-        max_block=tuple(properties["maxThreadsDim"]), shared_bytes_per_block=properties["sharedMemPerBlock"],
-        shared_bytes_per_block_optin=attribute["MaxSharedMemoryPerBlockOptin"],
-        shared_bytes_per_sm=properties["sharedMemPerMultiprocessor"],
-        registers_per_sm=properties["regsPerMultiprocessor"],
-        max_threads_per_sm=properties["maxThreadsPerMultiProcessor"],
-        max_blocks_per_sm=attribute["MaxBlocksPerMultiprocessor"], warp_size=properties["warpSize"],
-        cuda=_version(runtime.runtimeGetVersion()), cupy=cupy.__version__,
-    )  # fmt: skip
-
-
-def _with_settings(facts: DeviceFacts, nvml: Nvml) -> DeviceFacts:
-    import msgspec
-
-    found = nvml.settings()
-    return msgspec.structs.replace(
-        facts, driver=found.driver, power_limit_w=found.power_limit_w, ecc=found.ecc, mig=found.mig
-    )
-
-
-def _uuid(raw: bytes) -> str:
-    """As NVML writes it."""
-    text = bytes(raw)[:16].hex()
-    return f"GPU-{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
-
-
-def _version(number: int) -> str:
-    return f"{number // 1000}.{number % 1000 // 10}"
+        return self._cupy.cuda.alloc(self._flush_bytes)

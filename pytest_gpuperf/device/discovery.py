@@ -2,84 +2,144 @@
 
 from __future__ import annotations
 
+import ctypes
+import importlib
 import os
-import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_gpuperf.device.errors import NoDevice
-from pytest_gpuperf.device.visible import VARIABLE, bind_worker, listed
+from pytest_gpuperf.device.visible import VARIABLE, bind_worker, visible_devices
 
 if TYPE_CHECKING:
-    from pytest_gpuperf.device.interface import Device
+    from pytest_gpuperf.device.cuda import CudaDevice
 
-__all__ = ["NoDevice", "is_missing_device", "open_device", "slug"]
+__all__ = ["NoDevice", "is_missing_device", "open_device"]
 
-_MISSING = ("cudaErrorNoDevice", "cudaErrorInsufficientDriver", "cudaErrorInitializationError", "cudaErrorStubLibrary",
-            "CUDA_ERROR_NO_DEVICE", "libcuda.so", "no CUDA-capable device", "Found no NVIDIA driver")  # fmt: skip
+DRIVER_LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+_NEEDS_GPU = "static evidence needs none; for times run on a machine with an NVIDIA GPU"
+_INSTALL_CUPY = "install it for the driver's CUDA: pip install 'pytest-gpuperf[cuda13]', or [cuda12]"
+_CHECK = "run gpuperf doctor and nvidia-smi to see what the machine has"
+_SIGNS = (
+    "cudaErrorNoDevice", "cudaErrorInsufficientDriver", "cudaErrorStubLibrary", "CUDA_ERROR_NO_DEVICE",
+    "CUDA_ERROR_STUB_LIBRARY", "libcuda.so", "no CUDA-capable device", "Found no NVIDIA driver",
+    "No CUDA GPUs are available", "Torch not compiled with CUDA enabled", "Failed to import CuPy",
+)  # fmt: skip
+"""How CuPy, PyTorch, Numba and the CUDA bindings say that there is no GPU or no driver."""
 
-
-def slug(name: str) -> str:
-    """``NVIDIA H200`` to ``nvidia-h200``: the folder of the GPU model's baselines."""
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+Importer = Callable[[str], Any]
 
 
 def is_missing_device(problem: BaseException) -> bool:
-    """Whether an exception of CuPy, PyTorch or the CUDA bindings says that there is no GPU or no driver."""
-    text = f"{type(problem).__name__}: {problem}"
-    return any(sign in text for sign in _MISSING)
+    """Whether an exception of a user's code says that there is no GPU, no driver or no CuPy."""
+    if isinstance(problem, ModuleNotFoundError) and (problem.name or "").partition(".")[0] == "cupy":
+        return True
+    return isinstance(problem, Exception) and any(sign in str(problem) for sign in _SIGNS)
 
 
-def open_device(worker: int | None = None) -> Device:
-    """This process's GPU; under pytest-xdist the one of this worker.  Raises ``NoDevice``."""
-    if listed(os.environ.get(VARIABLE)) == []:
-        raise NoDevice(f"{VARIABLE} is set and names no GPU", f"unset {VARIABLE} or name one")
-    cupy = _import_cupy()
-    bind_worker(os.environ, worker, _installed_uuids)
-    try:
-        count = cupy.cuda.runtime.getDeviceCount()
-    except cupy.cuda.runtime.CUDARuntimeError as problem:
-        raise _no_driver(problem) from problem
-    if count == 0:
-        raise NoDevice("the CUDA driver sees no GPU", "check nvidia-smi and CUDA_VISIBLE_DEVICES")
+def open_device(
+    worker: int | None = None,
+    *,
+    environ: MutableMapping[str, str] | None = None,
+    load_module: Importer = importlib.import_module,
+    load_library: Callable[[str], Any] = ctypes.CDLL,
+) -> CudaDevice:
+    """This process's GPU; under pytest-xdist that of worker number ``worker``.  Raises ``NoDevice``.
+
+    The other parameters are what it touches of the machine: the environment, which it narrows to the worker's
+    GPU, and the loaders of Python modules and of the driver.
+    """
+    environ = os.environ if environ is None else environ
+    if visible_devices(environ) == []:
+        value = environ[VARIABLE]
+        raise NoDevice(f"{VARIABLE}={value!r} hides every GPU", f"unset {VARIABLE}, or name a GPU in it")
+    _require_driver(load_library)
+    cupy = _cupy(load_module)
+    nvml = _module_or_none("pynvml", load_module)
+    index = bind_worker(environ, worker, lambda: _installed(nvml))
+    count = _count(cupy)
+    # One GPU is left of the list, unless nothing was narrowed or CUDA had been started before.
+    return _opened(cupy, nvml, _module_or_none("cuda.bindings.driver", load_module), index % count, index)
+
+
+def _opened(cupy: Any, nvml: Any, driver: Any, ordinal: int, index: int) -> CudaDevice:
+    from pytest_gpuperf.compile import UnknownArchitecture, limits_of
     from pytest_gpuperf.device.cuda import CudaDevice
+    from pytest_gpuperf.device.facts import read_facts, uuid_of
+    from pytest_gpuperf.device.state import Nvml
 
-    return CudaDevice(cupy)
-
-
-def _import_cupy() -> Any:
+    view = Nvml(nvml, uuid_of(driver, ordinal))
+    facts = read_facts(cupy, ordinal, index, view)
     try:
-        import cupy
-    except ImportError as problem:
+        limits_of(facts.arch)
+    except UnknownArchitecture as problem:
         raise NoDevice(
-            f"CuPy cannot be imported ({problem})",
-            'install it for your CUDA version: pip install "pytest-gpuperf[cuda13]" (or [cuda12])',
-        ) from problem
-    return cupy
+            f"{facts.name} cannot be used: {problem}", "use another GPU, or a newer pytest-gpuperf"
+        ) from None
+    return CudaDevice(cupy, ordinal, facts, view)
 
 
-def _no_driver(problem: Exception) -> NoDevice:
-    text = str(problem)
-    if "InsufficientDriver" in text and _installed_uuids():
-        return NoDevice(
-            f"the NVIDIA driver is too old for CuPy's CUDA ({text})",
-            "update the driver, or install the extra of an older CUDA: pip install pytest-gpuperf[cuda12]",
-        )
-    if "InsufficientDriver" in text or "StubLibrary" in text:
-        return NoDevice("there is no NVIDIA driver", "times need a machine with a GPU and its driver")
-    return NoDevice(f"CUDA does not start ({text})", "check nvidia-smi and CUDA_VISIBLE_DEVICES")
-
-
-def _installed_uuids() -> Sequence[str]:
-    """UUIDs of all GPUs that NVML sees; none without NVML."""
-    import pynvml
-
+def _require_driver(load_library: Callable[[str], Any]) -> None:
     try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
+        load_library(DRIVER_LIBRARY)
+    except OSError as problem:
+        raise NoDevice(
+            f"there is no NVIDIA driver ({problem})", f"{_NEEDS_GPU} (in a container: start it with --gpus all)"
+        ) from None
+
+
+def _cupy(load_module: Importer) -> Any:
+    try:
+        return load_module("cupy")
+    except ImportError as problem:
+        reason = next(iter(str(problem).strip().splitlines()), "no reason given")
+        raise NoDevice(f"CuPy cannot be imported ({reason})", _INSTALL_CUPY) from problem
+
+
+def _count(cupy: Any) -> int:
+    """How many GPUs CUDA sees; at least one."""
+    runtime = cupy.cuda.runtime
+    try:
+        count = int(runtime.getDeviceCount())
+    except runtime.CUDARuntimeError as problem:
+        raise _refused(cupy, problem) from problem
+    if count == 0:
+        raise NoDevice("the driver lists no GPU", _CHECK)
+    return count
+
+
+def _refused(cupy: Any, problem: Exception) -> NoDevice:
+    """Why CUDA does not start."""
+    if "cudaErrorNoDevice" in str(problem):
+        return NoDevice(f"the driver has no GPU for this process ({problem})", f"{_CHECK}, and check {VARIABLE}")
+    if "cudaErrorInsufficientDriver" in str(problem):
+        from pytest_gpuperf.device.facts import version
+
+        runtime = cupy.cuda.runtime
+        able, built = version(runtime.driverGetVersion()), version(runtime.runtimeGetVersion())
+        return NoDevice(
+            f"the NVIDIA driver is too old: it supports CUDA {able}, and CuPy {cupy.__version__} needs CUDA {built}",
+            "update the driver, or install the CuPy of an older CUDA: pip install 'pytest-gpuperf[cuda12]'",
+        )
+    return NoDevice(f"CUDA does not start ({problem})", _CHECK)
+
+
+def _module_or_none(name: str, load_module: Importer) -> Any:
+    try:
+        return load_module(name)
+    except ImportError:
+        return None
+
+
+def _installed(nvml: Any) -> Sequence[str]:
+    """UUIDs of all GPUs of the machine; none if NVML does not tell."""
+    if nvml is None:
         return []
     try:
-        handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
-        return [str(pynvml.nvmlDeviceGetUUID(handle)) for handle in handles]
-    finally:
-        pynvml.nvmlShutdown()
+        nvml.nvmlInit()
+        return [
+            str(nvml.nvmlDeviceGetUUID(nvml.nvmlDeviceGetHandleByIndex(i))) for i in range(nvml.nvmlDeviceGetCount())
+        ]
+    except nvml.NVMLError:
+        return []

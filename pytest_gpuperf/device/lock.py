@@ -1,7 +1,7 @@
-"""One GPU, one measuring process: a file lock per GPU UUID, machine-wide.
+"""One GPU, one measuring process: a file lock per GPU UUID, for the whole machine.
 
-Holds off every process of this machine that uses the plugin, whoever started it.  Other users of the GPU do
-not know of it; ``state`` finds those.
+It holds off every process of this machine that measures with this plugin, whoever started it.  Others that use
+the GPU do not know of it; ``state`` finds those.
 """
 
 from __future__ import annotations
@@ -9,59 +9,92 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from pytest_gpuperf.device.errors import LockTimeout
+from pytest_gpuperf.device.errors import LockTimeout, LockUnavailable
 
 WAIT_S = 600.0
+"""How long a process waits for the GPU."""
+_SHARED_FOLDER = 0o1777
+"""For all users, each removing his own files only."""
+_SHARED_FILE = 0o666
 
 
 def lock_folder() -> Path:
-    """The machine's folder of GPU locks, writable for all its users."""
-    folder = Path(tempfile.gettempdir()) / "gpuperf-locks"
-    folder.mkdir(exist_ok=True)
-    if folder.stat().st_uid == os.getuid():
-        folder.chmod(stat.S_IRWXU | stat.S_IRWXG | stat.S_IRWXO | stat.S_ISVTX)
-    return folder
+    """The machine's folder of GPU locks."""
+    return Path(tempfile.gettempdir()) / "gpuperf-locks"
 
 
 class GpuLock:
-    """Re-entrant within a process."""
+    """The lock of one GPU.  Re-entrant: a process that holds it may take it again."""
 
     def __init__(self, uuid: str, folder: Path | None = None, wait_s: float = WAIT_S) -> None:
-        name = re.sub(r"[^A-Za-z0-9-]", "_", uuid) or "unknown"
-        self._path = (folder or lock_folder()) / f"{name}.lock"
-        self._holder = self._path.with_suffix(".pid")
+        self.path = (folder or lock_folder()) / f"{re.sub(r'[^A-Za-z0-9-]', '_', uuid) or 'unknown'}.lock"
+        self._holder = self.path.with_suffix(".holder")
         self._wait_s = wait_s
-        self._lock = FileLock(self._path, mode=0o666)
+        self._depth = 0
 
     @contextlib.contextmanager
-    def __call__(self) -> Iterator[None]:
-        """Hold the GPU.  Raises ``LockTimeout`` that names the holder."""
+    def held(self) -> Iterator[None]:
+        """Hold the GPU.
+
+        Raises ``LockTimeout``, which names the process that holds it, and ``LockUnavailable`` if the lock
+        file cannot be used.
+        """
+        lock = self._acquired()
+        self._depth += 1
+        if self._depth == 1:
+            self._name_holder()
         try:
-            self._lock.acquire(timeout=self._wait_s)
-        except Timeout:
-            raise LockTimeout(
-                f"another process (pid {self._read_holder()}) has measured on this GPU for {self._wait_s:g} s: wait "
-                f"for it or end it; if none runs, delete {self._path}"
-            ) from None
-        try:
-            self._write_holder()
             yield
         finally:
-            self._lock.release()
+            self._depth -= 1
+            if self._depth == 0:
+                self._forget_holder()
+            lock.release()
+
+    def _acquired(self) -> FileLock:
+        try:
+            _make_folder(self.path.parent)
+            # One object per path and process: a second one would wait for the first.
+            lock = FileLock(self.path, mode=_SHARED_FILE, is_singleton=True)
+            lock.acquire(timeout=self._wait_s)
+        except Timeout:
+            raise LockTimeout(
+                f"{self._read_holder()} has held this GPU for {self._wait_s:g} s (lock {self.path}): wait until it is "
+                f"done or end it, then run again"
+            ) from None
+        except OSError as problem:
+            raise LockUnavailable(
+                f"the lock of this GPU, {self.path}, cannot be used ({problem}): make its folder writable for all who "
+                f"measure on this machine, or set TMPDIR to one that is"
+            ) from problem
+        return lock
 
     def _read_holder(self) -> str:
         try:
-            return self._holder.read_text(encoding="ascii").strip() or "unknown"
-        except OSError:
-            return "unknown"
+            return f"process {int(self._holder.read_text(encoding='ascii'))}"
+        except (OSError, ValueError):
+            return "another process"
 
-    def _write_holder(self) -> None:
-        with contextlib.suppress(OSError):  # the name is a courtesy; the lock does not depend on it
-            self._holder.write_text(str(os.getpid()), encoding="ascii")
+    def _name_holder(self) -> None:
+        with contextlib.suppress(OSError):  # a courtesy to those who wait; the lock does not depend on it
+            self._holder.unlink(missing_ok=True)
+            self._holder.write_text(f"{os.getpid()}\n", encoding="ascii")
+
+    def _forget_holder(self) -> None:
+        with contextlib.suppress(OSError):
+            self._holder.unlink(missing_ok=True)
+
+
+def _make_folder(folder: Path) -> None:
+    """Make the folder for all users; the first one sets its mode, whatever that user's umask."""
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        return
+    folder.chmod(_SHARED_FOLDER)

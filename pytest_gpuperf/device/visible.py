@@ -1,46 +1,50 @@
-"""Which GPU of the caller's own list a process takes.  Pure, but for ``bind_worker``.
+"""Which GPU of the caller's own list a process takes.
 
-``CUDA_VISIBLE_DEVICES`` belongs to the caller: a pytest-xdist worker narrows it to one of its entries and
-never replaces it by an index of its own.
+``CUDA_VISIBLE_DEVICES`` belongs to the caller: a pytest-xdist worker narrows it to one of its entries and never
+replaces it by an index of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 
 
-def listed(value: str | None) -> list[str] | None:
-    """The entries of the variable, in order; None if it is not set.
+def visible_devices(environ: Mapping[str, str]) -> list[str] | None:
+    """The caller's list: indices, ``GPU-...`` and ``MIG-...`` UUIDs, in order; None if the variable is not set.
 
-    As the driver reads it: the list ends before the first entry that is -1 or empty.
+    As the driver reads it: the list ends before the first entry that names nothing.
     """
+    value = environ.get(VARIABLE)
     if value is None:
         return None
-    entries = []
+    entries: list[str] = []
     for entry in value.split(","):
         word = entry.strip()
-        if word in ("", "-1", "NoDevFiles"):
+        if not (word.isdigit() or word.startswith(("GPU-", "MIG-"))):
             break
         entries.append(word)
     return entries
 
 
-def entry_for_worker(entries: Sequence[str], worker: int) -> str:
-    """The entry of worker ``worker``: workers beyond the list start again at its head (a lock keeps them apart)."""
+def choose_for_worker(entries: Sequence[str], worker: int) -> str:
+    """The entry of a worker; workers beyond the list start again at its head, and the GPU's lock keeps them apart."""
     return entries[worker % len(entries)]
 
 
-def bind_worker(environ: MutableMapping[str, str], worker: int | None, installed: Callable[[], Sequence[str]]) -> None:
-    """Narrow the variable to one worker's GPU; must happen before CUDA starts in this process.
+def bind_worker(environ: MutableMapping[str, str], worker: int | None, installed: Callable[[], Sequence[str]]) -> int:
+    """Narrow the variable to the GPU of one worker, and return its position in the caller's list.
 
-    ``installed`` gives the UUIDs of all GPUs, asked only where the variable is not set.
+    Takes effect only before CUDA starts in this process.  ``installed`` gives the UUIDs of all GPUs; it is asked
+    where the variable is not set.  Without workers, or if nothing is known of the GPUs, nothing is changed.
     """
     if worker is None:
-        return
-    entries = listed(environ.get(VARIABLE))
+        return 0
+    entries = visible_devices(environ)
     if entries is None:
         entries = list(installed())
-    if entries:
-        environ[VARIABLE] = entry_for_worker(entries, worker)
+    if not entries:
+        return worker
+    environ[VARIABLE] = choose_for_worker(entries, worker)
+    return worker % len(entries)

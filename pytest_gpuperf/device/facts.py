@@ -1,0 +1,64 @@
+"""What a GPU is: its facts, as the CUDA runtime, the driver and NVML tell them."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from typing import Any
+
+from pytest_gpuperf.device.state import Nvml
+from pytest_gpuperf.evidence import DeviceFacts
+
+
+def slug(name: str) -> str:
+    """``NVIDIA H200`` to ``nvidia-h200``: the folder of the GPU model's baselines."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def read_facts(cupy: Any, ordinal: int, index: int, nvml: Nvml) -> DeviceFacts:
+    """Facts of CUDA's device ``ordinal``; ``index`` is its position in the caller's list of visible GPUs."""
+    runtime = cupy.cuda.runtime
+    properties = runtime.getDeviceProperties(ordinal)
+    name = properties["name"].decode()
+    settings = nvml.settings()
+    return DeviceFacts(
+        name=name, slug=slug(name), uuid=nvml.uuid, index=index,
+        compute_capability=(properties["major"], properties["minor"]),
+        sm_count=properties["multiProcessorCount"],
+        l2_bytes=properties["l2CacheSize"],
+        memory_bytes=properties["totalGlobalMem"],
+        max_threads_per_block=properties["maxThreadsPerBlock"],
+        max_grid=tuple(properties["maxGridSize"]),
+        max_block=tuple(properties["maxThreadsDim"]),
+        shared_bytes_per_block=properties["sharedMemPerBlock"],
+        shared_bytes_per_block_optin=properties["sharedMemPerBlockOptin"],
+        shared_bytes_per_sm=properties["sharedMemPerMultiprocessor"],
+        registers_per_sm=properties["regsPerMultiprocessor"],
+        max_threads_per_sm=properties["maxThreadsPerMultiProcessor"],
+        max_blocks_per_sm=properties["maxBlocksPerMultiProcessor"],
+        warp_size=properties["warpSize"],
+        driver=settings.driver or f"CUDA {version(runtime.driverGetVersion())}",
+        cuda=version(runtime.runtimeGetVersion()), cupy=cupy.__version__,
+        power_limit_w=settings.power_limit_w, ecc=settings.ecc, mig=settings.mig,
+    )  # fmt: skip
+
+
+def version(number: int) -> str:
+    """13020 to ``13.2``."""
+    return f"{number // 1000}.{number % 1000 // 10}"
+
+
+def uuid_of(driver: Any, ordinal: int) -> str:
+    """UUID of CUDA's device ``ordinal``, without NVML's prefix; empty if the driver does not tell.
+
+    ``driver`` is ``cuda.bindings.driver``, or None without it: not CuPy, because CuPy hands the sixteen bytes over as a C string,
+    which ends at the first zero.
+    """
+    if driver is None:
+        return ""
+    failed, device = driver.cuDeviceGet(ordinal)
+    if int(failed):
+        return ""
+    ask = getattr(driver, "cuDeviceGetUuid_v2", None) or driver.cuDeviceGetUuid  # CUDA 13 dropped the suffix
+    failed, found = ask(device)
+    return "" if int(failed) else str(uuid.UUID(bytes=bytes(found.bytes)))

@@ -1,0 +1,82 @@
+"""Does a launch configuration fit the kernel and the device?  Pure."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from pytest_gpuperf.device.errors import LaunchError
+from pytest_gpuperf.device.interface import Dim3
+from pytest_gpuperf.evidence import DeviceFacts, KernelBinary
+
+
+def dim3(given: int | Sequence[int], what: str) -> Dim3:
+    """1 to 3 whole numbers above 0, filled up with ones.  Raises ``LaunchError`` that names ``what``."""
+    values: Any = tuple(given) if isinstance(given, Sequence) else (given,)
+    try:
+        numbers = tuple(operator.index(value) for value in values)
+    except TypeError:
+        raise LaunchError(f"{what}={given!r}: it takes 1 to 3 whole numbers") from None
+    if not 1 <= len(numbers) <= 3 or min(numbers) < 1:
+        raise LaunchError(f"{what}={given!r}: it takes 1 to 3 whole numbers above 0")
+    x, y, z = (*numbers, 1, 1)[:3]
+    return x, y, z
+
+
+def threads_in(block: Dim3) -> int:
+    """Threads per block."""
+    x, y, z = block
+    return x * y * z
+
+
+def check_limits(
+    binary: KernelBinary, facts: DeviceFacts, grid: Dim3, block: Dim3, shared_bytes: int, *, resident: bool
+) -> None:
+    """Raise ``LaunchError`` if the driver would refuse the launch.
+
+    ``resident`` asks also whether registers and shared memory of one block fit an SM of the architecture;
+    only where it is going to run, since other targets show it in their occupancy.
+    """
+    _check_axes(binary.name, "grid", grid, facts.max_grid)
+    _check_axes(binary.name, "block", block, facts.max_block)
+    threads = threads_in(block)
+    if threads > facts.max_threads_per_block:
+        raise LaunchError(
+            f"{binary.name}: block={block} has {threads} threads, and the device allows {facts.max_threads_per_block}"
+        )
+    bound = binary.max_threads_per_block
+    if bound is not None and threads > bound:
+        raise LaunchError(
+            f"{binary.name}: block={block} has {threads} threads, and its __launch_bounds__ allow {bound}"
+        )
+    _check_shared(binary, facts, shared_bytes)
+    if resident:
+        _check_resident(binary, threads, shared_bytes)
+
+
+def _check_axes(name: str, what: str, sizes: Dim3, limits: tuple[int, ...]) -> None:
+    for axis, size, limit in zip("xyz", sizes, limits, strict=True):
+        if size > limit:
+            raise LaunchError(f"{name}: {what}={sizes} is beyond the device's limit of {limit} in {axis}")
+
+
+def _check_shared(binary: KernelBinary, facts: DeviceFacts, shared_bytes: int) -> None:
+    if isinstance(shared_bytes, float) or shared_bytes < 0:
+        raise LaunchError(f"{binary.name}: shared_bytes={shared_bytes!r}: it takes a whole number from 0")
+    static, limit = binary.profile.shared_bytes, facts.shared_bytes_per_block_optin
+    if static + shared_bytes > limit:
+        raise LaunchError(
+            f"{binary.name}: {static} bytes of static and {shared_bytes} of dynamic shared memory per block are "
+            f"beyond the device's limit of {limit}"
+        )
+
+
+def _check_resident(binary: KernelBinary, threads: int, shared_bytes: int) -> None:
+    from pytest_gpuperf.compile import occupancy
+
+    if occupancy(binary.profile, binary.arch, threads, shared_bytes).blocks_per_sm == 0:
+        raise LaunchError(
+            f"{binary.name}: a block of {threads} threads with {binary.profile.registers} registers each does not fit "
+            f"an SM of {binary.arch}: use smaller blocks, or bound the registers with __launch_bounds__({threads})"
+        )
