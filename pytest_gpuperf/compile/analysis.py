@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 
 from pytest_gpuperf.compile.code_hash import hash_code
 from pytest_gpuperf.compile.cubin import Cubin, CubinKernel, read_cubin, text_of
 from pytest_gpuperf.compile.disassembly import Instruction, disassemble, without_padding
 from pytest_gpuperf.compile.names import parameter_types
 from pytest_gpuperf.compile.opcodes import histogram
-from pytest_gpuperf.compile.ptx_text import symbols_named
+from pytest_gpuperf.compile.ptx_text import unreachable_symbols
 from pytest_gpuperf.compile.ptxas_log import Frame, Report, Usage, read_log
 from pytest_gpuperf.evidence import Parameter, Record, StaticProfile
 
@@ -30,11 +31,10 @@ def analyse(cubin: bytes, log: str, ptx: str, arch: str) -> dict[str, KernelAnal
     content = read_cubin(cubin)
     report = read_log(log)
     code = disassemble(arch, {symbol: text_of(content.elf, symbol).data for symbol in content.kernels})
-    found = {}
-    for symbol, kernel in content.kernels.items():
-        named = symbols_named(ptx, symbol) if ".const" in ptx else None
-        found[symbol] = _analyse(content, kernel, report, code[symbol], named)
-    return found
+    return {
+        symbol: _analyse(content, kernel, report, code[symbol], functools.partial(unreachable_symbols, ptx, symbol))
+        for symbol, kernel in content.kernels.items()
+    }
 
 
 def _analyse(
@@ -42,7 +42,7 @@ def _analyse(
     kernel: CubinKernel,
     report: Report,
     instructions: tuple[Instruction, ...],
-    named: frozenset[str] | None,
+    unreachable: Callable[[], frozenset[str]],
 ) -> KernelAnalysis:
     nothing = Usage(kernel.registers, 0, 0, kernel.stack_bytes)
     usage = report.usage.get(kernel.symbol, nothing)
@@ -62,7 +62,7 @@ def _analyse(
         code_bytes=kernel.code_bytes,
         instructions=len(executed),
         opcodes=histogram((line.opcode, line.operands) for line in executed),
-        code_hash=hash_code(cubin, kernel, instructions, resources, named),
+        code_hash=hash_code(cubin, kernel, instructions, resources, unreachable),
     )
     return KernelAnalysis(
         profile=profile,

@@ -89,11 +89,12 @@ def read_elf(content: bytes) -> Elf:
     """Parse ``content``.  Raises ``BadCubin`` if it is not a whole ELF64 little-endian file."""
     if content[:6] != b"\x7fELF\x02\x01" or len(content) < _HEADER.size:
         raise BadCubin("not a cubin: it does not start as a 64-bit ELF file does")
-    ident, _type, machine, _version, _entry, _phoff, shoff, flags, *_rest = _HEADER.unpack_from(content)
-    shentsize, shnum, shstrndx = _rest[-3:]
+    ident, _type, machine, _version, _entry, phoff, shoff, flags, *counts = _HEADER.unpack_from(content)
+    _ehsize, phentsize, phnum, shentsize, shnum, shstrndx = counts
     if shentsize != _SECTION.size or not 0 < shnum < _MAX_SECTIONS or shstrndx >= shnum:
         raise BadCubin("not a cubin: its section table is malformed")
     _slice(content, shoff, shnum * _SECTION.size, "section table")
+    _slice(content, phoff, phnum * phentsize, "table of segments")
     raw = [_SECTION.unpack_from(content, shoff + index * _SECTION.size) for index in range(shnum)]
     names = _slice(content, raw[shstrndx][4], raw[shstrndx][5], "section names")
     sections = tuple(_section(content, index, fields, names) for index, fields in enumerate(raw))

@@ -68,9 +68,9 @@ class Dependencies(NamedTuple):
 def scan_text(content: bytes) -> Scan:
     """The headers that ``content`` names."""
     digest = hashlib.sha256(content).hexdigest()
-    if b"include" not in content and b"import" not in content:
-        return Scan(digest, (), False)
     joined = _COMMENT_IN_LINE.sub(b" ", _CONTINUATION.sub(b"", content))
+    if b"include" not in joined and b"import" not in joined:
+        return Scan(digest, (), False)
     references: list[Reference] = []
     opaque = False
     for directive, quoted, angled, other in _DIRECTIVE.findall(joined):
@@ -121,8 +121,10 @@ def dependencies(text: bytes, folders: Sequence[Path], extra: Sequence[str] = ()
 
 def _candidates(reference: Reference, including: Path | None, folders: Sequence[Path]) -> list[Path]:
     """The file that a compiler would take; for ``#include_next`` all those it might."""
+    if Path(reference.name).is_absolute():
+        folders = (Path(),)
     beside = () if including is None else (including,)
-    paths = (folder / reference.name for folder in (*beside, *folders))  # an absolute name stays itself
+    paths = (folder / reference.name for folder in (*beside, *folders))
     hits = (Path(os.path.normpath(path)) for path in paths if path.is_file())
     return list(hits) if reference.every else list(itertools.islice(hits, 1))
 

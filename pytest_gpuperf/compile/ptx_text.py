@@ -52,10 +52,10 @@ def ptx_instructions(ptx: str) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-def symbols_named(ptx: str, entry: str) -> frozenset[str] | None:
-    """Every symbol that an entry mentions, in its own body or through the functions and variables it mentions.
+def unreachable_symbols(ptx: str, entry: str) -> frozenset[str]:
+    """Symbols that this PTX declares and ``entry`` does not use, neither itself nor through what it uses.
 
-    None if this PTX does not hold the entry.
+    Nothing if the entry is not in it: then nothing is certain.
     """
     mentions: dict[str, set[str]] = {}
     for item in _items(_STRING.sub('""', _COMMENT.sub(" ", ptx))):
@@ -63,7 +63,7 @@ def symbols_named(ptx: str, entry: str) -> frozenset[str] | None:
         if found is not None:
             mentions.setdefault(found[1], set()).update(_IDENTIFIER.findall(item))
     if entry not in mentions:
-        return None
+        return frozenset()
     reached: set[str] = set()
     pending = [entry]
     while pending:
@@ -71,7 +71,7 @@ def symbols_named(ptx: str, entry: str) -> frozenset[str] | None:
         if name not in reached:
             reached.add(name)
             pending.extend(mentions[name] & mentions.keys())
-    return frozenset(reached)
+    return frozenset(mentions.keys() - reached)
 
 
 def _items(bare: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What makes two kernels the same machine code, and what does not: compiled for real, on two generations."""
+"""What makes two kernels the same machine code, and what does not: compiled for real, on three generations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from pytest_gpuperf.compile import KernelSource, compile_for
 
-ARCHS = ("sm_80", "sm_90")
+ARCHS = ("sm_80", "sm_90", "sm_120")
 
 BASE = """
 __constant__ float table[4] = {1.0f, 2.0f, 3.0f, 4.0f};
@@ -47,6 +47,27 @@ typedef float (*function)(float);
 __device__ function functions[2] = {left, right};
 extern "C" __global__ void kernel(float* out) { out[threadIdx.x] = functions[threadIdx.x & 1](out[threadIdx.x]); }
 """
+HUNGRY = """
+extern "C" __global__ void __launch_bounds__(256, 1) kernel(float* data) {
+    float kept[64];
+    for (int i = 0; i < 64; i++) kept[i] = data[i * 32 + threadIdx.x];
+    __syncthreads();
+    for (int i = 0; i < 64; i++) data[i * 32 + threadIdx.x] = kept[i] * kept[63 - i];
+}
+"""
+PRINTING = """
+extern "C" __global__ void kernel(float* out) { if (out[0] < 0) printf("value %f\\n", out[0]); }
+"""
+PAIR = """
+__constant__ double first = 1.0;
+__constant__ double second = 2.0;
+__device__ int left[2] = {1, 2};
+__device__ int right[2] = {3, 4};
+extern "C" __global__ void kernel(double* out, int** where) {
+    out[0] = first; out[1] = second; out[2] = first + second * out[3];
+    where[0] = left; where[1] = right;
+}
+"""
 
 
 @functools.cache
@@ -76,6 +97,7 @@ EQUAL = {
     "reordered kernels": (NEIGHBOUR + BASE, BASE + NEIGHBOUR),
     "an unused macro": (BASE, "#define UNUSED 7\n" + BASE),
     "another kernel with constants, behind one that indexes its own": (INDEXED, INDEXED + NEIGHBOUR),
+    "another kernel before one that reads neighbouring constants": (PAIR, NEIGHBOUR + PAIR),
     "renamed functions behind pointers": (POINTERS, POINTERS.replace("left", "zleft").replace("right", "aright")),
 }
 
@@ -93,7 +115,7 @@ DIFFERENT = {
     "a changed initialiser of a __device__ variable": (BASE, changed("{5, 6, 7}", "{5, 6, 8}")),
     "a changed __noinline__ helper": (BASE, changed("/ 3.3f", "/ 3.4f")),
     "a helper of a helper": (WITH_TWO_HELPERS, changed("1.25f", "1.5f", WITH_TWO_HELPERS)),
-    "changed launch bounds": (BASE, changed("__launch_bounds__(256)", "__launch_bounds__(256, 8)")),
+    "launch bounds that change registers": (HUNGRY, changed("(256, 1)", "(256, 6)", HUNGRY)),
     "another limit of threads": (BASE, changed("__launch_bounds__(256)", "__launch_bounds__(512)")),
     "a changed shared size": (BASE, changed("tile[256]", "tile[512]")),
     "changed parameter order": (
@@ -102,6 +124,10 @@ DIFFERENT = {
     ),
     "an added parameter": (BASE, changed("int n)", "int n, int unused)")),
     "an indexed __constant__": (INDEXED, changed("4.0f", "5.0f", INDEXED)),
+    "a changed message": (PRINTING, changed("value", "figure", PRINTING)),
+    "the first of two neighbouring constants": (PAIR, changed("1.0", "1.5", PAIR)),
+    "the second of two neighbouring constants": (PAIR, changed("2.0", "2.5", PAIR)),
+    "the second of two neighbouring addresses": (PAIR, changed("{3, 4}", "{3, 5}", PAIR)),
     "a function behind a pointer": (POINTERS, changed("* 2.0f", "* 3.0f", POINTERS)),
     "which pointer comes first": (POINTERS, changed("{left, right}", "{right, left}", POINTERS)),
 }

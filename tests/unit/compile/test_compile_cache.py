@@ -1,0 +1,123 @@
+"""The cache on disk: whole entries or none, bounded, shared among processes, and never a reason to fail."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import os
+import warnings
+from pathlib import Path
+
+import pytest
+
+from pytest_gpuperf.compile import CompileCache, CompileCacheWarning
+from pytest_gpuperf.compile.cache import default_folder
+
+KEY = "ab" + "0" * 62
+
+
+def entries(folder: Path) -> list[Path]:
+    return sorted(folder.glob("??/*.entry"))
+
+
+def test_what_was_put_is_got(tmp_path: Path) -> None:
+    CompileCache(tmp_path).put(KEY, b"payload")
+    assert CompileCache(tmp_path).get(KEY) == b"payload"
+    assert CompileCache(tmp_path).get("cd" + KEY[2:]) is None
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda raw: raw[:-1], lambda raw: raw[:10], lambda _: b"", lambda raw: raw[:-1] + b"X"]
+)
+def test_a_damaged_entry_is_none_and_is_removed(tmp_path: Path, damage: object) -> None:
+    cache = CompileCache(tmp_path)
+    cache.put(KEY, b"payload")
+    (path,) = entries(tmp_path)
+    path.write_bytes(damage(path.read_bytes()))
+    assert cache.get(KEY) is None
+    assert entries(tmp_path) == []
+
+
+def test_what_was_used_longest_ago_goes_first(tmp_path: Path) -> None:
+    cache = CompileCache(tmp_path, max_bytes=350)
+    keys = [f"{number:02}" + KEY[2:] for number in range(4)]
+    for age, key in enumerate(keys[:3]):
+        cache.put(key, bytes(68))  # 100 bytes on disk
+        (path,) = tmp_path.glob(f"??/{key}.entry")
+        os.utime(path, (1_700_000_000 + age, 1_700_000_000 + age))
+    assert cache.get(keys[0]) is not None  # the oldest, used again
+    cache.put(keys[3], bytes(68))
+    assert [cache.get(key) is not None for key in keys] == [True, False, True, True]
+
+
+def test_forgotten_parts_of_killed_writers_are_swept(tmp_path: Path) -> None:
+    cache = CompileCache(tmp_path)
+    cache.put(KEY, b"payload")
+    part, fresh = tmp_path / "ab" / "left.part", tmp_path / "ab" / "fresh.part"
+    part.write_bytes(b"half")
+    fresh.write_bytes(b"half")
+    os.utime(part, (1_600_000_000, 1_600_000_000))
+    CompileCache(tmp_path).put("cd" + KEY[2:], b"payload")
+    assert not part.exists()
+    assert fresh.exists()
+
+
+def _write_and_read(folder: str, seed: int) -> int:
+    cache = CompileCache(Path(folder), max_bytes=40_000)
+    for step in range(60):
+        name = f"{(seed * 7 + step) % 20:02}" + KEY[2:]
+        cache.put(name, name.encode() * 40)
+        found = cache.get(name)
+        if found is not None and found != name.encode() * 40:
+            return 1
+    return 0 if cache.problem is None else 2
+
+
+def test_processes_share_a_folder(tmp_path: Path) -> None:
+    with concurrent.futures.ProcessPoolExecutor(4) as pool:
+        assert list(pool.map(_write_and_read, [str(tmp_path)] * 4, range(4))) == [0, 0, 0, 0]
+
+
+@pytest.fixture
+def unwritable(tmp_path: Path) -> Path:
+    """A folder in which nothing can be made, even by root: its parent is a file."""
+    (tmp_path / "file").write_text("")
+    return tmp_path / "file" / "cache"
+
+
+def test_a_folder_that_cannot_be_written_warns_once_and_is_left_alone(unwritable: Path) -> None:
+    cache = CompileCache(unwritable)
+    with pytest.warns(CompileCacheWarning, match="GPUPERF_CACHE_DIR"):
+        cache.put(KEY, b"payload")
+    cache.put(KEY, b"payload")  # warnings are errors here: a second one would fail
+    assert cache.get(KEY) is None
+    assert cache.problem is not None
+    assert str(unwritable) in cache.problem
+
+
+def test_a_full_disk_leaves_no_half_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_self: Path, _target: object) -> Path:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    cache = CompileCache(tmp_path)
+    with pytest.warns(CompileCacheWarning, match="No space left on device"):
+        cache.put(KEY, b"payload")
+    assert list(tmp_path.glob("??/*")) == []
+
+
+def test_it_never_fails_a_run_even_where_warnings_are_errors(unwritable: Path) -> None:
+    cache = CompileCache(unwritable)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cache.put(KEY, b"payload")
+    assert cache.problem is not None
+
+
+def test_the_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("GPUPERF_CACHE_DIR", str(tmp_path / "own"))
+    assert default_folder() == tmp_path / "own"
+    monkeypatch.delenv("GPUPERF_CACHE_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert CompileCache().folder == tmp_path / "xdg" / "pytest-gpuperf"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert default_folder() == Path.home() / ".cache" / "pytest-gpuperf"

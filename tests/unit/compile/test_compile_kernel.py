@@ -1,0 +1,400 @@
+"""Source to binary, for real: names, figures, errors and the cache, without a GPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_gpuperf.compile import (
+    ARCHITECTURES,
+    BadOption,
+    CompileCache,
+    CompileError,
+    KernelSource,
+    UnknownArchitecture,
+    UnknownKernel,
+    compile_for,
+    compile_kernel,
+    compiler,
+    ptx,
+    ptx_instructions,
+    ptx_of,
+    read_cubin,
+    toolchain,
+)
+from pytest_gpuperf.compile import nvrtc as nvrtc_module
+from pytest_gpuperf.compile.toolkit import toolkit_folders
+from pytest_gpuperf.evidence import Parameter
+
+TEXT = """
+extern "C" __global__ void copy(float* out, const float* in, int n) {
+    int index = blockIdx.x * blockDim.x + threadIdx.x;
+    if (index < n) out[index] = in[index];
+}
+__global__ void __launch_bounds__(128) scale(double* data, int n) { if (threadIdx.x < n) data[threadIdx.x] *= 3.0; }
+template <typename T, int N> __global__ void fill(T* data) { data[threadIdx.x] = T(N); }
+namespace inner { __global__ void hidden(short a, double b, char* c) { c[0] = a + b; } }
+"""
+HOG = """
+extern "C" __global__ void hog(float* data) {
+    __shared__ float tile[32];
+    float kept[64];
+    for (int i = 0; i < 64; i++) kept[i] = data[i * 32 + threadIdx.x];
+    tile[threadIdx.x & 31] = kept[3];
+    __syncthreads();
+    for (int j = 0; j < 4; j++) for (int i = 0; i < 64; i++) kept[i] = kept[i] * kept[(i + j * 7) & 63] + tile[j];
+    for (int i = 0; i < 64; i++) data[i * 32 + threadIdx.x] = kept[i];
+}
+"""
+
+
+def test_a_c_kernel_is_found_by_its_name() -> None:
+    binary = compile_kernel(KernelSource(TEXT, "copy"), "sm_90")
+    assert (binary.name, binary.symbol, binary.arch, binary.toolchain) == ("copy", "copy", "sm_90", toolchain())
+    assert binary.parameters == (
+        Parameter(offset=0, size=8), Parameter(offset=8, size=8), Parameter(offset=16, size=4),
+    )  # fmt: skip
+    assert binary.max_threads_per_block is None
+    assert read_cubin(binary.cubin).arch == "sm_90"
+
+
+def test_a_cpp_kernel_is_found_by_its_plain_name_and_tells_its_types() -> None:
+    binary = compile_kernel(KernelSource(TEXT, "scale"), "sm_90")
+    assert binary.symbol == "_Z5scalePdi"
+    assert [parameter.type for parameter in binary.parameters] == ["double*", "int"]
+    assert binary.max_threads_per_block == 128
+
+
+@pytest.mark.parametrize("name", ["hidden", "inner::hidden", "_ZN5inner6hiddenEsdPc"])
+def test_a_kernel_in_a_namespace_is_found_with_and_without_it(name: str) -> None:
+    binary = compile_kernel(KernelSource(TEXT, name), "sm_90")
+    assert binary.symbol == "_ZN5inner6hiddenEsdPc"
+    assert [(p.offset, p.size) for p in binary.parameters] == [(0, 2), (8, 8), (16, 8)]
+
+
+@pytest.mark.parametrize(
+    "source", [KernelSource(TEXT, "fill<float, 3>"), KernelSource(TEXT, "fill", name_expression="fill<float, 3>")]
+)
+def test_a_template_is_named_by_an_expression(source: KernelSource) -> None:
+    binary = compile_kernel(source, "sm_90")
+    assert binary.name == "fill<float, 3>"
+    assert binary.symbol == "_Z4fillIfLi3EEvPT_"
+    assert len(binary.parameters) == 1
+
+
+def test_several_architectures_at_once() -> None:
+    made = compile_for(KernelSource(TEXT, "copy"), ["sm_80", "sm_120", "sm_90a", "sm_80"])
+    assert list(made) == ["sm_80", "sm_120", "sm_90a"]
+    assert {arch: read_cubin(binary.cubin).arch for arch, binary in made.items()} == {
+        "sm_80": "sm_80", "sm_120": "sm_120", "sm_90a": "sm_90",
+    }  # fmt: skip
+    assert len({binary.source_hash for binary in made.values()}) == 1
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_90", "sm_120"])
+def test_the_profile_shows_spills_and_what_they_cost(arch: str) -> None:
+    before = compile_kernel(KernelSource(HOG, "hog"), arch).profile
+    after = compile_kernel(KernelSource(HOG, "hog", options=("-maxrregcount=32",)), arch).profile
+    assert (before.spill_store_bytes, before.spill_load_bytes, before.stack_bytes) == (0, 0, 0)
+    assert before.registers > 64
+    assert after.registers == 32
+    assert after.spill_store_bytes > 100
+    assert after.spill_load_bytes > 100
+    assert after.stack_bytes > 100
+    assert "local_load" not in before.opcodes
+    assert after.opcodes["local_load"] > 20
+    assert after.instructions > before.instructions
+    assert before.shared_bytes == after.shared_bytes == 128  # as declared, also where the driver reserves 1 KB
+    assert before.barriers == 1
+    assert before.opcodes["fp32"] >= 256
+    assert before.opcodes["global_load"] == before.opcodes["global_store"] == 64
+    assert "other" not in before.opcodes | after.opcodes
+    assert sum(before.opcodes.values()) == before.instructions <= before.code_bytes // 16
+
+
+def test_padding_is_not_counted() -> None:
+    profile = compile_kernel(KernelSource('extern "C" __global__ void nothing() {}', "nothing"), "sm_90").profile
+    assert profile.code_bytes >= 128
+    assert profile.instructions <= 2
+    assert "control" not in profile.opcodes
+
+
+def test_spills_of_a_called_function_count() -> None:
+    body = HOG.replace('extern "C" __global__ void hog', "__device__ __noinline__ void work")
+    text = body + 'extern "C" __global__ void hog(float* data) { work(data); }'
+    profile = compile_kernel(KernelSource(text, "hog", options=("-maxrregcount=32",)), "sm_90").profile
+    assert profile.spill_store_bytes > 100
+    assert profile.opcodes["local_store"] > 20
+
+
+def test_the_toolchain_is_the_version_that_the_cubin_names() -> None:
+    binary = compile_kernel(KernelSource(TEXT, "copy"), "sm_80")
+    assert toolchain() == f"nvrtc {read_cubin(binary.cubin).assembler}"
+    assert len(toolchain().split(".")) == 3
+
+
+@pytest.mark.skipif(not toolkit_folders(), reason="no CUDA headers here: neither a toolkit nor nvidia-cuda-runtime")
+def test_cuda_headers_are_found() -> None:
+    text = '#include <cuda_fp16.h>\nextern "C" __global__ void twice(__half2* a) { a[0] = __hfma2(a[1], a[2], a[3]); }'
+    assert compile_kernel(KernelSource(text, "twice"), "sm_90").profile.opcodes["fp16"] >= 1
+
+
+# --- headers and hashes ----------------------------------------------------------------------------
+
+
+def with_header(folder: Path, value: str) -> KernelSource:
+    folder.mkdir(exist_ok=True)
+    (folder / "value.h").write_text(f"#define VALUE {value}\n")
+    text = '#include "value.h"\nextern "C" __global__ void set(float* a) { a[0] = VALUE; }'
+    return KernelSource(text, "set", folder / "set.cu")
+
+
+def test_headers_lie_beside_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And are not taken from the folder that the process runs in."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "value.h").write_text("#error wrong file\n")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert compile_kernel(with_header(tmp_path / "here", "1.5f"), "sm_90").symbol == "set"
+
+
+@pytest.mark.parametrize("named", ["value.h", ""])
+def test_headers_may_be_named_by_file_or_folder(tmp_path: Path, named: str) -> None:
+    source = with_header(tmp_path / "here", "1.5f")
+    moved = KernelSource(source.text, "set", tmp_path / "set.cu", headers=(tmp_path / "here" / named,))
+    assert compile_kernel(moved, "sm_90").profile == compile_kernel(source, "sm_90").profile
+
+
+def test_the_source_hash_covers_source_headers_and_options_but_no_path(tmp_path: Path) -> None:
+    def hash_of(source: KernelSource) -> str:
+        return compile_kernel(source, "sm_90").source_hash
+
+    first = with_header(tmp_path / "a", "1.5f")
+    before = hash_of(first)
+    assert hash_of(with_header(tmp_path / "b", "1.5f")) == before
+    assert hash_of(with_header(tmp_path / "c", "2.5f")) != before
+    assert hash_of(KernelSource(first.text, "set", first.path, ("-DX",))) != before
+    assert hash_of(KernelSource(first.text + " ", "set", first.path)) != before
+
+
+def test_one_file_gives_the_same_cubin_wherever_it_lies(tmp_path: Path) -> None:
+    text = 'extern "C" __global__ void check(int* a) { assert(a[0] > 0); }'
+    made = [compile_kernel(KernelSource(text, "check", tmp_path / where / "k.cu"), "sm_90") for where in ("a", "b")]
+    assert made[0].cubin == made[1].cubin
+
+
+# --- the cache -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Architectures that the compiler really ran for, in order."""
+    ran: list[str] = []
+    real = compiler.compile_cubin
+
+    def counted(program: nvrtc_module.Program, arch: str) -> nvrtc_module.Compiled:
+        ran.append(arch)
+        return real(program, arch)
+
+    monkeypatch.setattr(compiler, "compile_cubin", counted)
+    toolchain.cache_clear()
+    toolchain()
+    ran.clear()
+    return ran
+
+
+def test_a_second_time_comes_from_the_cache(tmp_path: Path, compiled: list[str]) -> None:
+    cache = CompileCache(tmp_path / "cache")
+    first = compile_for(KernelSource(TEXT, "copy"), ["sm_80", "sm_90"], cache)
+    assert sorted(compiled) == ["sm_80", "sm_90"]
+    assert compile_for(KernelSource(TEXT, "copy"), ["sm_80", "sm_90"], CompileCache(tmp_path / "cache")) == first
+    assert len(compiled) == 2
+
+
+def test_one_compilation_serves_all_kernels_of_a_source(tmp_path: Path, compiled: list[str]) -> None:
+    cache = CompileCache(tmp_path / "cache")
+    for name in ("copy", "scale", "hidden"):
+        compile_kernel(KernelSource(TEXT, name), "sm_90", cache=cache)
+    assert compiled == ["sm_90"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        KernelSource(TEXT + " ", "copy"),
+        KernelSource(TEXT, "copy", options=("-DX",)),
+        KernelSource(TEXT, "copy", Path("other.cu")),
+        KernelSource(TEXT, "fill<int, 1>"),
+    ],
+)
+def test_another_source_option_file_or_template_is_compiled(
+    tmp_path: Path, compiled: list[str], other: KernelSource
+) -> None:
+    cache = CompileCache(tmp_path / "cache")
+    compile_kernel(KernelSource(TEXT, "copy"), "sm_90", cache=cache)
+    compile_kernel(other, "sm_90", cache=cache)
+    assert len(compiled) == 2
+
+
+def test_a_changed_header_is_compiled_again_and_one_changed_back_is_not(tmp_path: Path, compiled: list[str]) -> None:
+    cache = CompileCache(tmp_path / "cache")
+    made = [compile_kernel(with_header(tmp_path / "a", v), "sm_90", cache=cache) for v in ("1.5f", "2.5f", "1.5f")]
+    assert len(compiled) == 2
+    assert made[0] == made[2] != made[1]
+
+
+def test_a_header_that_appears_earlier_on_the_path_is_noticed(tmp_path: Path, compiled: list[str]) -> None:
+    cache = CompileCache(tmp_path / "cache")
+    source = with_header(tmp_path / "late", "1.5f")
+    moved = KernelSource(source.text, "set", options=("-I", str(tmp_path / "early"), "-I", str(tmp_path / "late")))
+    first = compile_kernel(moved, "sm_90", cache=cache)
+    with_header(tmp_path / "early", "2.5f")
+    assert compile_kernel(moved, "sm_90", cache=cache).profile != first.profile
+    assert len(compiled) == 2
+
+
+def test_an_include_through_a_macro_is_never_cached(tmp_path: Path, compiled: list[str]) -> None:
+    cache = CompileCache(tmp_path / "cache")
+    source = with_header(tmp_path / "a", "1.5f")
+    text = source.text.replace('#include "value.h"', '#define WHICH "value.h"\n#include WHICH')
+    for _ in range(2):
+        compile_kernel(KernelSource(text, "set", source.path), "sm_90", cache=cache)
+    assert len(compiled) == 2
+
+
+@pytest.mark.parametrize("damage", [b"", b"not an entry"])
+def test_a_damaged_entry_is_compiled_again(tmp_path: Path, compiled: list[str], damage: bytes) -> None:
+    cache = CompileCache(tmp_path / "cache")
+    first = compile_kernel(KernelSource(TEXT, "copy"), "sm_90", cache=cache)
+    (path,) = (tmp_path / "cache").glob("??/*.entry")
+    path.write_bytes(damage)
+    assert compile_kernel(KernelSource(TEXT, "copy"), "sm_90", cache=cache) == first
+    assert len(compiled) == 2
+
+
+def test_an_entry_of_another_form_is_compiled_again(tmp_path: Path, compiled: list[str]) -> None:
+    cache = CompileCache(tmp_path / "cache")
+    first = compile_kernel(KernelSource(TEXT, "copy"), "sm_90", cache=cache)
+    (path,) = (tmp_path / "cache").glob("??/*.entry")
+    cache.put(path.stem, b"\xc1 no msgpack")
+    assert compile_kernel(KernelSource(TEXT, "copy"), "sm_90", cache=cache) == first
+    assert len(compiled) == 2
+
+
+# --- errors ----------------------------------------------------------------------------------------
+
+
+def test_a_compile_error_names_file_and_line_and_quotes_the_compiler(tmp_path: Path) -> None:
+    source = KernelSource('extern "C" __global__ void copy() {\n  wrong;\n}', "copy", tmp_path / "copy.cu")
+    with pytest.raises(CompileError) as caught:
+        compile_kernel(source, "sm_90")
+    assert str(caught.value).startswith(f'{tmp_path}/copy.cu:2: identifier "wrong" is undefined\n')
+    assert (caught.value.file, caught.value.line) == (str(tmp_path / "copy.cu"), 2)
+    assert "1 error detected" in caught.value.log
+    assert "<source>" not in str(caught.value)
+
+
+def test_a_mistake_in_a_header_is_placed_there(tmp_path: Path) -> None:
+    with pytest.raises(CompileError) as caught:
+        compile_kernel(with_header(tmp_path / "a", "1\n#error too old"), "sm_90")
+    assert (caught.value.file, caught.value.line) == (str(tmp_path / "a" / "value.h"), 2)
+
+
+def test_a_missing_header_says_where_to_get_it() -> None:
+    with pytest.raises(CompileError, match=r"inline source:1: .*no_such\.h") as caught:
+        compile_kernel(KernelSource("#include <no_such.h>\n", "copy"), "sm_90")
+    assert "headers=" in str(caught.value)
+    assert "pip install nvidia-cuda-runtime" in str(caught.value)
+
+
+def test_too_much_static_shared_memory_is_explained() -> None:
+    text = 'extern "C" __global__ void big(int* a) { __shared__ int t[99999]; t[threadIdx.x] = a[0]; a[1] = t[a[2]]; }'
+    with pytest.raises(CompileError, match="kernel big declares 399996 bytes of shared memory; at most 49152"):
+        compile_kernel(KernelSource(text, "big"), "sm_90")
+
+
+def test_words_of_the_assembler_are_passed_on() -> None:
+    text = 'extern "C" __global__ void k() { asm volatile("wgmma.fence.sync.aligned;"); }'
+    with pytest.raises(CompileError, match=r"inline source: ptxas .*'wgmma\.fence' not supported on .target 'sm_80'"):
+        compile_kernel(KernelSource(text, "k"), "sm_80")
+
+
+def test_an_unknown_kernel_lists_those_there_are_and_the_nearest() -> None:
+    with pytest.raises(UnknownKernel) as caught:
+        compile_kernel(KernelSource(TEXT, "copi", Path("kernels/copy.cu")), "sm_90")
+    assert 'no kernel "copi" in kernels/copy.cu; there are: copy, inner::hidden, scale. Did you mean copy?' in str(
+        caught.value
+    )
+    assert "copy<float>" in str(caught.value)
+
+
+def test_a_source_without_kernels_says_so() -> None:
+    with pytest.raises(UnknownKernel, match="holds no __global__ function"):
+        compile_kernel(KernelSource("__device__ int nothing;", "copy"), "sm_90")
+
+
+def test_an_unknown_template_is_an_unknown_kernel() -> None:
+    with pytest.raises(UnknownKernel, match=r'no kernel "fil<int>" in inline source\n.*identifier "fil" is undefined'):
+        compile_kernel(KernelSource(TEXT, "fil<int>"), "sm_90")
+
+
+def test_a_name_shared_by_overloads_has_to_be_given_in_full() -> None:
+    text = "__global__ void k(int* a) { a[0] = 1; }\n__global__ void k(float* a) { a[0] = 1; }"
+    with pytest.raises(UnknownKernel, match=r"shared by several kernels \(k\(float\*\), k\(int\*\)\)"):
+        compile_kernel(KernelSource(text, "k"), "sm_90")
+    assert compile_kernel(KernelSource(text, "_Z1kPf"), "sm_90").symbol == "_Z1kPf"
+
+
+def test_an_option_that_the_compiler_does_not_know_is_named() -> None:
+    with pytest.raises(BadOption, match=r"inline source: .*unrecognized option --no-such-option"):
+        compile_kernel(KernelSource(TEXT, "copy", options=("--no-such-option",)), "sm_90")
+
+
+def test_an_architecture_without_limits_is_refused_before_compiling(compiled: list[str]) -> None:
+    with pytest.raises(UnknownArchitecture, match="'sm_70' is not a known architecture; known: sm_75"):
+        compile_for(KernelSource(TEXT, "copy"), ["sm_90", "sm_70"])
+    assert compiled == []
+
+
+def test_an_architecture_that_this_compiler_lacks_lists_those_it_has() -> None:
+    program = nvrtc_module.Program(TEXT, "k.cu", "k.cu", ())
+    with pytest.raises(UnknownArchitecture, match="to this NVRTC; known: sm_75"):
+        nvrtc_module.compile_cubin(program, "sm_50")
+
+
+def test_compiling_leaves_pythons_shared_bytes_alone() -> None:
+    """An empty log is one byte long, and Python has one object for every byte string of that length."""
+    space = bytes([ord(" ")])
+    ptx(KernelSource("", "copy"), "sm_90")
+    assert space[0] == ord(" ")
+
+
+# --- PTX -------------------------------------------------------------------------------------------
+
+
+def test_ptx_instructions_are_counted_per_kernel() -> None:
+    text = """
+extern "C" __global__ void one(float* a) { a[0] = fmaf(a[1], a[2], a[3]); }
+extern "C" __global__ void three(float* a) { a[0] = fmaf(fmaf(fmaf(a[1], a[2], a[3]), a[4], a[5]), a[6], a[7]); }
+"""
+    module = ptx(KernelSource(text, "one", options=("-ftz=false",)), "sm_90")
+    assert ptx_instructions(ptx_of(module, "one"))["fma.rn.f32"] == 1
+    assert ptx_instructions(ptx_of(module, "three"))["fma.rn.f32"] == 3
+    assert ptx_instructions(module)["fma.rn.f32"] == 4
+
+
+def test_ptx_of_a_template_holds_its_instance() -> None:
+    module = ptx(KernelSource(TEXT, "fill<float, 3>"), "sm_90")
+    assert "st.global" in ptx_of(module, "_Z4fillIfLi3EEvPT_")
+
+
+def test_ptx_of_a_faulty_source_is_a_compile_error() -> None:
+    with pytest.raises(CompileError):
+        ptx(KernelSource("wrong", "copy"), "sm_90")
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_every_known_architecture_compiles(arch: str) -> None:
+    profile = compile_kernel(KernelSource(TEXT, "copy"), arch).profile
+    assert profile.opcodes["global_load"] == profile.opcodes["global_store"] == 1
+    assert "other" not in profile.opcodes

@@ -1,0 +1,149 @@
+"""Texts that compilers write: PTX, the assembler's log, the disassembly."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_gpuperf.compile import UnknownKernel, ptx_instructions, ptx_of
+from pytest_gpuperf.compile.disassembly import Instruction, target_of, without_padding
+from pytest_gpuperf.compile.opcodes import CLASSES, class_of, histogram
+from pytest_gpuperf.compile.ptx_text import unreachable_symbols
+from pytest_gpuperf.compile.ptxas_log import Frame, Usage, read_log
+
+PTX = """
+.version 9.0
+.target sm_90
+.extern .func (.param .b32 func_retval0) vprintf ( .param .b64 vprintf_param_0 );
+.const .align 4 .b8 table[16] = {0, 0, 128, 63};
+.const .align 4 .f32 unused = 0f3F800000;
+.global .align 8 .u64 pointers[2] = {table, helper};
+.visible .func (.param .b32 out) helper(.param .b32 in) { ld.const.f32 %f1, [table+4]; ret; }
+// .visible .entry commented() { }
+.visible .entry first(.param .u64 first_param_0)
+.maxntid 128
+{
+    .reg .b32 %r<4>;
+    ld.param.u64 %rd1, [first_param_0];  // add.s32 in a comment
+    @%p1 bra $L__BB0_2;
+    { .reg .b32 temp_param_reg; call.uni (retval0), helper, (param0); }
+$L__BB0_2: fma.rn.f32 %f1, %f2, %f3, %f4; @!%p2 fma.rn.f32 %f1, %f1, %f1, %f1;
+    cp.async.bulk.shared::cluster.global [%r1], [%rd1], 16, [%r2];
+    ret;
+}
+.weak .entry _Z6secondPf(.param .u64 p) { ld.const.f32 %f1, [unused]; ret; }
+"""
+
+
+def test_instructions_of_one_entry_are_counted_without_labels_predicates_and_comments() -> None:
+    assert ptx_instructions(ptx_of(PTX, "first")) == {
+        "bra": 1,
+        "call.uni": 1,
+        "cp.async.bulk.shared::cluster.global": 1,
+        "fma.rn.f32": 2,
+        "ld.param.u64": 1,
+        "ret": 1,
+    }
+
+
+def test_an_entry_is_found_by_symbol_or_plain_name() -> None:
+    assert ptx_of(PTX, "second") == ptx_of(PTX, "_Z6secondPf")
+    assert ptx_of(PTX, "second").endswith("ret; }")
+
+
+def test_an_entry_that_is_not_there_is_unknown() -> None:
+    with pytest.raises(UnknownKernel, match='no kernel "third" in this PTX; there are: first'):
+        ptx_of(PTX, "third")
+
+
+def test_an_entry_that_is_cut_short_is_taken_to_its_end() -> None:
+    assert ptx_of(".entry k() { ret; ", "k") == ".entry k() { ret; "
+
+
+def test_what_an_entry_cannot_use_is_what_it_does_not_mention_through_functions() -> None:
+    assert unreachable_symbols(PTX, "first") == {"vprintf", "unused", "pointers", "_Z6secondPf"}
+    assert unreachable_symbols(PTX, "_Z6secondPf") == {"vprintf", "table", "pointers", "helper", "first"}
+
+
+def test_what_an_entry_uses_is_followed_through_initialisers() -> None:
+    text = PTX + ".entry third() { mov.u64 %rd1, pointers; ret; }"
+    assert unreachable_symbols(text, "third").isdisjoint({"pointers", "table", "helper"})
+
+
+def test_of_an_entry_that_is_not_there_nothing_is_certain() -> None:
+    assert unreachable_symbols(PTX, "commented") == frozenset()
+
+
+LOG = """ptxas info    : 63 bytes gmem, 16 bytes cmem[3]
+ptxas info    : Compiling entry function '_Z2k2PdPi' for 'sm_90'
+ptxas info    : Function properties for _Z2k2PdPi
+ptxas         .     768 bytes stack frame, 980 bytes spill stores, 1004 bytes spill loads
+ptxas info    : Used 48 registers, used 2 barriers, 776 bytes cumulative stack size, 1024 bytes smem, 360 bytes cmem[0]
+ptxas info    : Compile time = 2.230 ms
+ptxas info    : Compiling entry function 'plain' for 'sm_90'
+ptxas info    : Function properties for plain
+ptxas         .     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 8 registers
+ptxas info    : Function properties for helper
+ptxas         .     8 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads
+"""
+
+
+def test_the_assemblers_log_is_read() -> None:
+    report = read_log(LOG)
+    assert report.usage == {"_Z2k2PdPi": Usage(48, 2, 1024, 776), "plain": Usage(8, 0, 0, None)}
+    assert report.frames == {"_Z2k2PdPi": Frame(768, 980, 1004), "plain": Frame(0, 0, 0), "helper": Frame(8, 4, 4)}
+
+
+def test_a_log_of_warnings_alone_says_nothing() -> None:
+    assert read_log('k.cu(1): warning #177-D: variable "x" was declared but never referenced\n') == ({}, {})
+
+
+def line(address: int, opcode: str, operands: str = "", predicate: str = "", start: int = 0) -> Instruction:
+    return Instruction(address, predicate, opcode, operands, start)
+
+
+def test_padding_is_the_tail_that_cannot_run() -> None:
+    body = (line(0, "EXIT"), line(16, "BRA", "0x110", start=0x100), line(32, "NOP"), line(48, "NOP"))
+    assert without_padding(body) == body[:1]
+    assert without_padding(body[:1]) == body[:1]
+    assert without_padding(()) == ()
+
+
+@pytest.mark.parametrize(
+    "last", [line(16, "BRA", "0x0"), line(16, "BRA", "0x10", "P0"), line(16, "RET.REL.NODEC", "R4 0x10")]
+)
+def test_a_jump_that_can_run_is_no_padding(last: Instruction) -> None:
+    assert without_padding((line(0, "NOP"), last, line(32, "NOP"))) == (line(0, "NOP"), last)
+
+
+def test_targets_count_from_the_start_of_the_section() -> None:
+    assert target_of(line(16, "CALL.REL.NOINC", "0x190", start=0x100)) == 0x90
+    assert target_of(line(16, "RET.REL.NODEC", "R20 0x100", start=0x100)) == 0
+    assert target_of(line(16, "BRX", "R4 -0x60")) is None
+    assert target_of(line(16, "EXIT")) is None
+
+
+def test_no_opcode_is_in_two_classes() -> None:
+    opcodes = [opcode for row in CLASSES.values() for opcode in row.split()]
+    assert len(opcodes) == len(set(opcodes))
+
+
+@pytest.mark.parametrize(
+    ("opcode", "operands", "name"),
+    [
+        ("LDG.E.128.CONSTANT", "R4, [R2.64]", "global_load"),
+        ("IMAD", "R1, R2, R3, R4", "integer"),
+        ("IMAD.MOV.U32", "R1, RZ, RZ, R4", "move"),
+        ("HFMA2.MMA", "R5, -RZ, RZ, 0, 0", "move"),
+        ("HFMA2.MMA", "R5, R6, R7, R8", "fp16"),
+        ("HMMA.16816.F32", "", "tensor"),
+        ("MUFU.RCP", "", "mufu"),
+        ("NEWOP.X", "", "other"),
+    ],
+)
+def test_classes(opcode: str, operands: str, name: str) -> None:
+    assert class_of(opcode, operands) == name
+
+
+def test_a_histogram_leaves_out_what_does_not_occur() -> None:
+    assert histogram([("STG.E", ""), ("FADD", ""), ("FFMA", "")]) == {"fp32": 2, "global_store": 1}

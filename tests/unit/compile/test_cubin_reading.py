@@ -1,0 +1,139 @@
+"""Cubins as data: what is read from real ones, and that hostile ones end in BadCubin and nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_gpuperf.compile import BadCubin, KernelSource, compile_kernel, read_cubin
+from pytest_gpuperf.compile.cubin import constant_banks, text_of
+from pytest_gpuperf.compile.elf import Elf, read_elf
+
+TEXT = """
+struct Large { char bytes[17000]; };
+__constant__ float weights[4] = {1, 2, 3, 4};
+extern "C" __global__ void __launch_bounds__(96) small(float* a, short b, double c) { a[b] = c + weights[1]; }
+extern "C" __global__ void large(Large a, int* b) { b[0] = a.bytes[b[1]]; }
+__device__ __noinline__ float helper(float x) { return x / 3.1f; }
+__global__ void calls(float* a) { a[0] = helper(a[1]); }
+"""
+
+
+@pytest.fixture(scope="module")
+def cubin() -> bytes:
+    return compile_kernel(KernelSource(TEXT, "small"), "sm_90").cubin
+
+
+def test_kernels_and_their_parameters_are_read(cubin: bytes) -> None:
+    found = read_cubin(cubin)
+    assert sorted(found.kernels) == ["_Z5callsPf", "large", "small"]
+    small = found.kernels["small"]
+    assert [(p.offset, p.size) for p in small.parameters] == [(0, 8), (8, 2), (16, 8)]
+    assert small.max_threads_per_block == 96
+    assert 0 < small.registers < 255
+
+
+def test_parameters_beyond_4_kb_are_read(cubin: bytes) -> None:
+    assert [(p.offset, p.size) for p in read_cubin(cubin).kernels["large"].parameters] == [(0, 17000), (17000, 8)]
+
+
+def test_functions_that_lie_in_a_kernels_code_are_listed(cubin: bytes) -> None:
+    kernels = read_cubin(cubin).kernels
+    assert "_Z6helperf" in kernels["_Z5callsPf"].functions
+    assert kernels["small"].functions == ()
+
+
+def test_constant_banks_of_a_kernel_are_its_own(cubin: bytes) -> None:
+    found = read_cubin(cubin)
+    (bank,) = constant_banks(found.elf, "small")
+    assert bank.name == ".nv.constant0.small"
+    assert found.kernels["small"].constant_bytes == bank.size
+
+
+def test_architecture_and_assembler_are_read(cubin: bytes) -> None:
+    assert read_cubin(cubin).arch == "sm_90"
+    assert read_cubin(cubin).assembler.count(".") == 2
+
+
+def test_a_cubin_of_cuda_12_tells_its_architecture_by_other_flags(cubin: bytes) -> None:
+    old = bytearray(cubin)
+    old[7] = 0x33
+    struct.pack_into("<I", old, 48, 0x5A055A)
+    assert read_cubin(bytes(old)).arch == "sm_90"
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\x7fELF", b"PK\x03\x04" + bytes(100), bytes(200), b"\x7fELF\x01\x01" + bytes(99)]
+)
+def test_what_is_no_elf_file_is_refused(content: bytes) -> None:
+    with pytest.raises(BadCubin, match="not a cubin"):
+        read_cubin(content)
+
+
+def test_an_elf_file_for_another_machine_is_refused(cubin: bytes) -> None:
+    with pytest.raises(BadCubin, match="machine 62, not 190"):
+        read_cubin(cubin[:18] + struct.pack("<H", 62) + cubin[20:])
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.99])
+def test_a_truncated_cubin_is_refused(cubin: bytes, share: float) -> None:
+    with pytest.raises(BadCubin, match="bytes behind the file's end"):
+        read_cubin(cubin[: int(len(cubin) * share)])
+
+
+def test_a_kernel_that_is_not_there_has_no_code(cubin: bytes) -> None:
+    with pytest.raises(BadCubin, match="no machine code for kernel nothing"):
+        text_of(read_cubin(cubin).elf, "nothing")
+
+
+@given(st.binary(max_size=400))
+def test_random_bytes_end_in_bad_cubin(content: bytes) -> None:
+    with pytest.raises(BadCubin):
+        read_cubin(b"\x7fELF\x02\x01" + content)
+
+
+@given(st.data())
+def test_no_change_of_bytes_ends_in_anything_but_bad_cubin(cubin: bytes, data: st.DataObject) -> None:
+    changed = bytearray(cubin)
+    section_table = struct.unpack_from("<Q", cubin, 40)[0]
+    places = st.one_of(st.integers(0, 63), st.integers(section_table, len(cubin) - 1), st.integers(0, len(cubin) - 1))
+    for _ in range(data.draw(st.integers(1, 8))):
+        changed[data.draw(places)] = data.draw(st.integers(0, 255))
+    with contextlib.suppress(BadCubin):
+        read_cubin(bytes(changed))
+
+
+def info_of(elf: Elf, cubin: bytes, name: str) -> int:
+    """Where a section's bytes lie in the file."""
+    section = elf.section(name)
+    assert section is not None
+    return cubin.index(section.data)
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "words"),
+    [(0, b"\x09", "malformed record"), (2, b"\xff\xff", "malformed record")],
+)
+def test_a_malformed_attribute_is_refused(cubin: bytes, at: int, value: bytes, words: str) -> None:
+    where = info_of(read_elf(cubin), cubin, ".nv.info.small") + at
+    with pytest.raises(BadCubin, match=words):
+        read_cubin(cubin[:where] + value + cubin[where + len(value) :])
+
+
+def test_parameters_that_leave_a_gap_are_refused(cubin: bytes) -> None:
+    section = read_elf(cubin).section(".nv.info.small")
+    assert section is not None
+    changed = section.data.replace(struct.pack("<IHH", 0, 1, 8), struct.pack("<IHH", 0, 7, 8), 1)
+    assert changed != section.data
+    with pytest.raises(BadCubin, match="not numbered from 0"):
+        read_cubin(cubin.replace(section.data, changed))
+
+
+def test_a_real_file_reads_the_same_from_disk(cubin: bytes, tmp_path: Path) -> None:
+    (tmp_path / "k.cubin").write_bytes(cubin)
+    assert read_cubin((tmp_path / "k.cubin").read_bytes()) == read_cubin(cubin)

@@ -1,0 +1,115 @@
+"""Which headers a source depends on: found by reading, never too few."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pytest_gpuperf.compile.includes import Dependencies, dependencies, scan_text
+
+
+def names(found: Dependencies) -> set[str]:
+    return {name for name, _, _ in found.found}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '#include "one.h"',
+        "#include <one.h>",
+        '  #  include\t"one.h"  // why',
+        '#include /* old */ "one.h"',
+        '#inc\\\nlude "one.h"',
+        '#if 0\n#include "one.h"\n#endif',
+        "#ifdef X\n# import <one.h>\n#endif",
+        "#if __has_include(<one.h>)",
+    ],
+)
+def test_every_spelling_of_an_include_is_seen(line: str) -> None:
+    assert [reference.name for reference in scan_text(line.encode()).references] == ["one.h"]
+
+
+def test_headers_of_headers_are_found(tmp_path: Path) -> None:
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "one.h").write_text('#include "inner/two.h"\n')
+    (tmp_path / "inner" / "two.h").write_text('#include "three.h"\n#include "one.h"\n')
+    (tmp_path / "inner" / "three.h").write_text("")
+    found = dependencies(b'#include "one.h"\n', [tmp_path])
+    assert names(found) == {"one.h", "inner/two.h", "three.h"}
+    assert (found.missing, found.complete) == ((), True)
+
+
+def test_the_first_folder_wins(tmp_path: Path) -> None:
+    for folder in ("first", "second"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "one.h").write_text(folder)
+    found = dependencies(b"#include <one.h>", [tmp_path / "first", tmp_path / "second"])
+    assert [path for _, path, _ in found.found] == [tmp_path / "first" / "one.h"]
+
+
+def test_include_next_may_mean_any_file_of_that_name(tmp_path: Path) -> None:
+    for folder in ("first", "second"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "one.h").write_text("#include_next <one.h>\n")
+    found = dependencies(b"#include <one.h>", [tmp_path / "first", tmp_path / "second"])
+    assert len(found.found) == 2
+
+
+def test_a_header_that_appears_earlier_on_the_path_changes_the_answer(tmp_path: Path) -> None:
+    for folder in ("first", "second"):
+        (tmp_path / folder).mkdir()
+    folders = [tmp_path / "first", tmp_path / "second"]
+    (tmp_path / "second" / "one.h").write_text("same")
+    before = dependencies(b"#include <one.h>", folders)
+    (tmp_path / "first" / "one.h").write_text("same")
+    assert dependencies(b"#include <one.h>", folders) != before
+
+
+def test_a_missing_header_is_part_of_the_answer(tmp_path: Path) -> None:
+    assert dependencies(b"#include <nowhere.h>", [tmp_path]).missing == ("nowhere.h",)
+
+
+@pytest.mark.parametrize("age_s", [0, 3600])
+def test_a_changed_header_changes_the_answer_even_at_the_same_size(tmp_path: Path, age_s: int) -> None:
+    header = tmp_path / "one.h"
+    header.write_text("#define A 1")
+    before = dependencies(b"#include <one.h>", [tmp_path])
+    header.write_text("#define A 2")
+    when = header.stat().st_mtime - age_s
+    os.utime(header, (when, when))
+    assert dependencies(b"#include <one.h>", [tmp_path]) != before
+
+
+def test_an_include_through_a_macro_makes_the_answer_incomplete(tmp_path: Path) -> None:
+    (tmp_path / "one.h").write_text("#include WHICH\n")
+    assert not dependencies(b"#include <one.h>", [tmp_path]).complete
+
+
+def test_an_absolute_header_is_found(tmp_path: Path) -> None:
+    (tmp_path / "one.h").write_text("")
+    assert len(dependencies(f'#include "{tmp_path}/one.h"'.encode(), []).found) == 1
+
+
+def test_a_header_included_by_an_option_counts(tmp_path: Path) -> None:
+    (tmp_path / "one.h").write_text("")
+    assert names(dependencies(b"", [tmp_path], extra=["one.h"])) == {"one.h"}
+
+
+def test_headers_of_the_toolkit_are_told_from_the_users(tmp_path: Path) -> None:
+    for folder in ("mine", "toolkit"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / f"{folder}.h").write_text("")
+    found = dependencies(b"#include <mine.h>\n#include <toolkit.h>", [tmp_path / "mine", tmp_path / "toolkit"])
+    assert [name for name, _ in found.of_user([tmp_path / "toolkit"])] == ["mine.h"]
+
+
+def test_an_unreadable_header_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "one.h").write_text("")
+
+    def refuse(_path: Path) -> bytes:
+        raise PermissionError("no")
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    assert dependencies(b"#include <one.h>", [tmp_path]).found == ()

@@ -1,0 +1,78 @@
+"""Names of people to symbols of cubins, with and without a demangler on the machine."""
+
+from __future__ import annotations
+
+import ctypes
+
+import pytest
+
+from pytest_gpuperf.compile import UnknownKernel, names
+
+needs_demangler = pytest.mark.skipif(names.demangle("_Z1kPf") is None, reason="this machine has no C++ runtime library")
+
+
+@pytest.mark.parametrize(
+    ("symbol", "plain"),
+    [
+        ("copy", "copy"),
+        ("_Z4copyPf", "copy"),
+        ("_ZL4copyPf", "copy"),
+        ("_ZN2ns4copyEPf", "ns::copy"),
+        ("_ZN12_GLOBAL__N_14copyEPf", "_GLOBAL__N_1::copy"),
+        ("_Z4tileILi3EEvPf", "_Z4tileILi3EEvPf"),
+        ("_ZN2ns4tileIfEEvPT_", "_ZN2ns4tileIfEEvPT_"),
+        ("_ZdlPv", "_ZdlPv"),
+    ],
+)
+def test_plain_names(symbol: str, plain: str) -> None:
+    assert names.plain_name(symbol) == plain
+
+
+@needs_demangler
+@pytest.mark.parametrize(
+    ("symbol", "types"),
+    [
+        ("_Z4copyPfPKfi", ("float*", "float const*", "int")),
+        ("_Z4tileILi3EEvPf", ("float*",)),
+        ("_Z5emptyv", ()),
+        ("_Z4callPFvfEi", ("void (*)(float)", "int")),
+        ("_Z4pairSt4pairIifE", ("std::pair<int, float>",)),
+        ("copy", None),
+    ],
+)
+def test_parameter_types(symbol: str, types: tuple[str, ...] | None) -> None:
+    assert names.parameter_types(symbol) == types
+
+
+@needs_demangler
+def test_templates_are_listed_with_their_arguments() -> None:
+    assert names.readable("_Z4tileILi3EEvPf") == "tile<3>"
+    assert names.readable("_ZN2ns4copyEPf") == "ns::copy"
+
+
+def test_a_symbol_that_is_not_mangled_right_has_no_cpp_name() -> None:
+    assert names.demangle("_Zwrong!") is None
+
+
+def test_without_a_demangler_names_still_work_and_types_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(_name: str | None) -> ctypes.CDLL:
+        raise OSError("no such library")
+
+    monkeypatch.setattr(ctypes, "CDLL", missing)
+    names._demangler.cache_clear()
+    try:
+        assert names.parameter_types("_Z4copyPf") is None
+        assert names.readable("_Z4copyPf") == "copy"
+        assert names.find_kernel("copy", ["_Z4copyPf"], "copy.cu") == "_Z4copyPf"
+        with pytest.raises(UnknownKernel, match=r"there is: copy\. Did you mean copy"):
+            names.find_kernel("coppy", ["_Z4copyPf"], "copy.cu")
+    finally:
+        names._demangler.cache_clear()
+
+
+def test_a_qualified_name_wins_over_last_parts() -> None:
+    symbols = ["_ZN1a4copyEPf", "_ZN1b4copyEPf", "_Z4copyPf"]
+    assert names.find_kernel("copy", symbols, "k.cu") == "_Z4copyPf"
+    assert names.find_kernel("b::copy", symbols, "k.cu") == "_ZN1b4copyEPf"
+    with pytest.raises(UnknownKernel, match="shared by several kernels"):
+        names.find_kernel("copy", symbols[:2], "k.cu")

@@ -1,0 +1,90 @@
+"""Theoretical occupancy: textbook cases, the limits of each generation, and laws that hold for any launch."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_gpuperf.compile import ARCHITECTURES, UnknownArchitecture, limits_of, occupancy, occupancy_of
+from pytest_gpuperf.evidence import StaticProfile
+
+archs = st.sampled_from(sorted(ARCHITECTURES))
+registers = st.integers(0, 255)
+shared = st.integers(0, 230_000)
+threads = st.integers(1, 1024)
+
+
+@pytest.mark.parametrize(
+    ("registers", "shared_bytes", "block", "arch", "blocks", "fraction", "limiter"),
+    [
+        (63, 0, 1024, "sm_90", 1, 0.5, "registers"),
+        (32, 0, 1024, "sm_90", 2, 1.0, "warps"),
+        (30, 0, 256, "sm_90", 8, 1.0, "warps"),
+        (31, 0, 32, "sm_90", 32, 0.5, "blocks"),
+        (32, 0, 32, "sm_75", 16, 0.5, "blocks"),
+        (32, 48 * 1024, 256, "sm_80", 3, 0.375, "shared memory"),
+        (32, 48 * 1024, 256, "sm_120", 2, 2 * 8 / 48, "shared memory"),
+        (40, 0, 768, "sm_86", 2, 1.0, "warps"),
+        (255, 0, 256, "sm_90", 1, 0.125, "registers"),
+        (32, 227 * 1024, 1024, "sm_90", 1, 0.5, "shared memory"),
+        (32, 64 * 1024, 1024, "sm_75", 1, 1.0, "warps"),
+    ],
+)
+def test_textbook_cases(
+    registers: int, shared_bytes: int, block: int, arch: str, blocks: int, fraction: float, limiter: str
+) -> None:
+    found = occupancy_of(registers, shared_bytes, block, arch)
+    assert (found.blocks_per_sm, found.fraction, found.limiter) == (blocks, pytest.approx(fraction), limiter)
+
+
+@pytest.mark.parametrize(
+    ("registers", "shared_bytes", "block"), [(65, 0, 1024), (32, 227 * 1024 + 1, 128), (32, 0, 1025), (256, 0, 32)]
+)
+def test_a_launch_that_cannot_run_has_no_occupancy(registers: int, shared_bytes: int, block: int) -> None:
+    found = occupancy_of(registers, shared_bytes, block, "sm_90")
+    assert (found.blocks_per_sm, found.warps_per_sm, found.fraction, found.limiter) == (0, 0, 0.0, "launch")
+
+
+def test_static_and_dynamic_shared_memory_count_alike() -> None:
+    profile = StaticProfile(
+        registers=32, stack_bytes=0, spill_store_bytes=0, spill_load_bytes=0, shared_bytes=20_000, constant_bytes=0,
+        barriers=0, code_bytes=128, instructions=1, opcodes={}, code_hash="",
+    )  # fmt: skip
+    assert occupancy(profile, "sm_90", 256, 30_000) == occupancy_of(32, 50_000, 256, "sm_90")
+
+
+def test_an_accelerated_variant_has_the_limits_of_its_architecture() -> None:
+    assert limits_of("sm_90a") == limits_of("sm_90")
+    assert limits_of("sm_120f") == limits_of("sm_120")
+
+
+@pytest.mark.parametrize("arch", ["sm_70", "sm_91", "90", "sm_90b", "compute_90", "sm_80a", "sm_90f", ""])
+def test_an_unknown_architecture_lists_those_known(arch: str) -> None:
+    with pytest.raises(UnknownArchitecture, match=r"known: sm_75, sm_80, .*sm_121"):
+        occupancy_of(32, 0, 128, arch)
+
+
+@pytest.mark.parametrize("figures", [(32, 0, 0), (-1, 0, 32), (32, -1, 32)])
+def test_figures_no_launch_can_have_are_refused(figures: tuple[int, int, int]) -> None:
+    with pytest.raises(ValueError, match="at least 1 thread per block"):
+        occupancy_of(*figures, "sm_90")
+
+
+@given(archs, registers, shared, threads)
+def test_no_launch_exceeds_what_an_sm_holds(arch: str, registers: int, shared: int, threads: int) -> None:
+    found = occupancy_of(registers, shared, threads, arch)
+    limits = limits_of(arch)
+    assert 0 <= found.fraction <= 1
+    assert found.blocks_per_sm <= limits.blocks_per_sm
+    assert found.blocks_per_sm * threads <= limits.threads_per_sm
+    assert found.blocks_per_sm * shared <= limits.shared_bytes_per_sm
+    assert found.blocks_per_sm * threads * registers <= 65536
+    assert (found.limiter == "launch") == (found.blocks_per_sm == 0)
+
+
+@given(archs, registers, shared, threads)
+def test_taking_more_never_raises_occupancy(arch: str, registers: int, shared: int, threads: int) -> None:
+    found = occupancy_of(registers, shared, threads, arch)
+    assert occupancy_of(registers + 8, shared, threads, arch).blocks_per_sm <= found.blocks_per_sm
+    assert occupancy_of(registers, shared + 1024, threads, arch).blocks_per_sm <= found.blocks_per_sm
