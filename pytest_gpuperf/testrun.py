@@ -46,7 +46,7 @@ def _note_early_stop(bench: Bench, book: TestBook, problem: Exception) -> bool:
     if isinstance(problem, CheckedOnly):
         book.stop("checked only", str(problem))
     elif isinstance(problem, DeviceNeeded) or (not bench.has_gpu and book.compiled and is_missing_device(problem)):
-        book.stop("static only", str(problem).splitlines()[0])
+        book.stop("static only", str(bench.no_device or problem).splitlines()[0])
     else:
         return False
     return True

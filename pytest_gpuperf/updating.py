@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pytest_gpuperf.evidence import Key, Record, Round, Session, StaticRecord, TimeRecord
+from pytest_gpuperf.judge.static import with_launch_of
+from pytest_gpuperf.judging import recorded_under_another_name
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.recording import ProcessRecord
 from pytest_gpuperf.session import TestEvidence, WorkloadEvidence
@@ -51,14 +53,20 @@ def wanted_static(
         for workload in evidence.workloads:
             for arch, record in workload.static.items():
                 old = store.static(arch, workload.key, evidence.toolchain).record
-                if old is None or (options.update != "new" and _figures(old) != _figures(record)):
+                if old is None and not workload.launched:
+                    old = recorded_under_another_name(store, arch, evidence.toolchain, workload.key, record)
+                if old is None or (options.update != "new" and _figures(old) != _figures(record, old)):
                     update[arch, evidence.toolchain, workload.key] = record
     return update
 
 
-def _figures(record: StaticRecord) -> StaticRecord:
-    """A record without the hash of its source: a comment is not a change."""
-    return msgspec.structs.replace(record, source_hash="")
+def _figures(record: StaticRecord, old: StaticRecord | None = None) -> StaticRecord:
+    """A record without the hash of its source: a comment is not a change.
+
+    A kernel that this run did not get to launch takes the launch that ``old`` has.
+    """
+    known = record if old is None or record.block is not None else with_launch_of(record, old)
+    return msgspec.structs.replace(known, source_hash="")
 
 
 def wanted_times(accepted: Iterable[TestEvidence], options: Options) -> dict[Key, WorkloadEvidence]:

@@ -49,6 +49,11 @@ class BaselineStore:
         others = tuple(sorted(name for name in records if name != toolchain))
         return StaticLookup(records.get(toolchain), others)
 
+    def static_tests(self, arch: str, module: str, toolchain: str) -> dict[str, dict[str, StaticRecord]]:
+        """All static evidence of a module for ``arch`` and ``toolchain``, by test and workload."""
+        file = self._static_file(arch, module)
+        return file.toolchains.get(toolchain, {}) if file else {}
+
     def time(self, device: str, key: Key) -> TimeRecord | None:
         """Time evidence of a workload on a GPU model (``nvidia-h200``)."""
         file = self._time_file(device, key.module)

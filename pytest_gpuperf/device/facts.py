@@ -51,8 +51,8 @@ def version(number: int) -> str:
 def uuid_of(driver: Any, ordinal: int) -> str:
     """UUID of CUDA's device ``ordinal``, without NVML's prefix; empty if the driver does not tell.
 
-    ``driver`` is ``cuda.bindings.driver``, or None without it: not CuPy, because CuPy hands the sixteen bytes over as a C string,
-    which ends at the first zero.
+    ``driver`` is ``cuda.bindings.driver``, or None without it.  Not CuPy, because that hands the sixteen
+    bytes over as a C string, which ends at the first zero.
     """
     if driver is None:
         return ""

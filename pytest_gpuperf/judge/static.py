@@ -12,6 +12,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
+import msgspec
+
 from pytest_gpuperf.evidence import Key, StaticRecord
 from pytest_gpuperf.judge import rules
 from pytest_gpuperf.judge.rules import Direction, Rule
@@ -45,6 +47,8 @@ def compare_static(
     ``toolchains`` are those of ``old`` and ``new`` where the caller does not know them to be equal: machine
     code of another compiler version is compared only as far as being identical.
     """
+    if new.block is None:
+        new = with_launch_of(new, old)
     if _same(old, new):
         return Judgement(key=key, target=target, kind="static", verdict=Verdict.UNCHANGED)
     if toolchains and toolchains[0] != toolchains[1]:
@@ -72,6 +76,21 @@ def missing_static(key: Key, target: str, toolchain: str, other_toolchains: Iter
     else:
         verdict, reason = Verdict.NEW, f"no baseline for {target}: record one with pytest --update-baselines=new"
     return Judgement(key=key, target=target, kind="static", verdict=verdict, reason=reason)
+
+
+def with_launch_of(record: StaticRecord, old: StaticRecord) -> StaticRecord:
+    """A kernel that was compiled but not launched, under the launch that its baseline knows.
+
+    Its occupancy is unknown: it is computed for the machine code at hand, which may differ from the baseline's.
+    """
+    occupancy = old.occupancy if _same_resources(old, record) else None
+    return msgspec.structs.replace(
+        record, block=old.block, dynamic_shared_bytes=old.dynamic_shared_bytes, occupancy=occupancy
+    )
+
+
+def _same_resources(old: StaticRecord, new: StaticRecord) -> bool:
+    return (old.profile.registers, old.profile.shared_bytes) == (new.profile.registers, new.profile.shared_bytes)
 
 
 def _same(old: StaticRecord, new: StaticRecord) -> bool:

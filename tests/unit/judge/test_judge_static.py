@@ -127,8 +127,13 @@ def test_a_kernel_without_a_launch_has_no_occupancy_to_compare() -> None:
     judged = compare(static(occupancy=None))
     assert judged.verdict is Verdict.SAME
     assert judged.changes == ()
+
+
+def test_a_kernel_that_was_not_launched_is_compared_under_the_launch_that_its_baseline_knows() -> None:
     not_launched = msgspec.structs.replace(STATIC, block=None, occupancy=None)
-    assert str(compare(not_launched).changes[0]) == "block 256x1x1 -> not launched"
+    assert compare(not_launched).verdict is Verdict.UNCHANGED
+    spilling = msgspec.structs.replace(static(spill_store_bytes=8), block=None, occupancy=None)
+    assert [c.what for c in compare(spilling).changes] == ["spill stores"]
 
 
 def test_06_14_another_toolchain_is_not_comparable_unless_the_code_is_the_same() -> None:
