@@ -35,8 +35,10 @@ _MIDMEAN_VARIANCE = 2.4
 _FENCE = 4.0
 _FENCE_FLOOR = 0.01
 _RHO_BOUND = 0.95
-_PAD_STEP = 512
-_PAD_STEPS = 4096
+PAD_STEP = 512
+"""Bytes: what the addresses of fresh buffers are multiples of."""
+MOST_PAD = 2 << 20
+"""Bytes by which buffers are moved at most."""
 
 
 class Block(Record, frozen=True):
@@ -118,7 +120,7 @@ def paired_blocks(
         if index and began - start + (began - start) / index > budget_s:
             return
         order: Order = "ABBA" if coin.random() < 0.5 else "BAAB"
-        pad = _PAD_STEP * (1 + int(coin.random() * _PAD_STEPS))
+        pad = PAD_STEP * (1 + int(coin.random() * (MOST_PAD // PAD_STEP)))
         if reload is not None and index and index % RELOAD_EVERY == 0:
             reload()
         if reallocate is not None:

@@ -1,0 +1,127 @@
+"""Two cubins, one launch: paired blocks on the device until the judge has seen enough.
+
+Baseline and candidate are loaded into modules of their own and run with the same launch configuration, on
+the same stream and the same buffers; before each block the buffers move, before every eighth the modules
+are loaded anew.  Nothing here knows pytest, a baseline file or a verdict: ``judge.pairs`` makes one of it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pytest_gpuperf.device.interface import Device, Timer
+from pytest_gpuperf.device.launch import Launch
+from pytest_gpuperf.evidence import CacheMode, KernelBinary
+from pytest_gpuperf.judge.paired import Paired, judge_blocks
+from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
+from pytest_gpuperf.sampling.buffers import MovingBuffers
+from pytest_gpuperf.sampling.pairs import Block, Noise, block_size, paired_blocks, pilot
+from pytest_gpuperf.sampling.rounds import Clock, Workload
+
+
+@dataclasses.dataclass(frozen=True)
+class Pairing:
+    """What came of pairing two kernels in one process."""
+
+    paired: Paired
+    """The decision on the blocks that count."""
+    blocks: tuple[Block, ...]
+    """All of them in the order they were taken, discarded ones included."""
+    seed: int
+    """Of the coin that ordered their slots."""
+    size: int
+    """Samples per side and block."""
+    noise: Noise
+    """Of the pilot that set the size."""
+    seconds: float
+    """Wall-clock time, loading and pilot included."""
+
+    @property
+    def r(self) -> tuple[float, ...]:
+        """Log ratios candidate over baseline of the blocks that count."""
+        return tuple(block.r for block in self.blocks if not block.discarded)
+
+
+def pair(
+    device: Device,
+    timer: Timer,
+    launch: Launch,
+    baseline: KernelBinary,
+    policy: PairedPolicy,
+    *,
+    seed: int,
+    candidate: KernelBinary | None = None,
+    reset: Callable[[], Any] | None = None,
+    cache: CacheMode = "cold",
+    budget_s: float = 5.0,
+    clock: Clock = time.perf_counter,
+) -> Pairing:
+    """Take blocks of ``baseline`` against ``candidate`` until ``policy`` decides or ``budget_s`` seconds are over.
+
+    ``launch`` gives grid, block, shared memory and arguments to both sides; ``candidate`` is its own machine
+    code unless another is given.  Both must take the parameters that the launch was formed for: that is the
+    caller's to check, before anything runs.  With ``reset``, which restores the caller's own buffers, the
+    buffers stay where they are.  The caller holds the GPU's lock.
+    Raises ``LoadError`` for a cubin that the device refuses, and what the timer raises.
+    """
+    start = clock()
+    exchange = _Exchange(device, launch, baseline, candidate or launch.binary, keep_buffers=reset is not None)
+    sides = (
+        Workload(exchange.run_baseline, reset, cache),
+        Workload(exchange.run_candidate, reset, cache),
+    )
+    noise = pilot(timer, *sides)
+    size = block_size(*noise)
+    blocks: list[Block] = []
+    r: list[float] = []
+    paired = judge_blocks(r, policy)
+    taken = paired_blocks(
+        device, timer, *sides, seed=seed, size=size, noise=noise, reload=exchange.reload,
+        reallocate=exchange.move if exchange.movable else None, budget_s=budget_s - (clock() - start), clock=clock,
+    )  # fmt: skip
+    for block in taken:
+        blocks.append(block)
+        if block.discarded:
+            continue
+        r.append(block.r)
+        paired = judge_blocks(r, policy)
+        if paired.decision is not PairedDecision.CONTINUE:
+            break
+    if paired.decision is PairedDecision.CONTINUE:
+        paired = judge_blocks(r, policy, stopped=True)
+    return Pairing(paired, tuple(blocks), seed, size, noise, clock() - start)
+
+
+class _Exchange:
+    """Both sides as they are loaded and placed at the moment."""
+
+    def __init__(
+        self, device: Device, launch: Launch, baseline: KernelBinary, candidate: KernelBinary, *, keep_buffers: bool
+    ) -> None:
+        self._device = device
+        self._launch = launch
+        self._binaries = (baseline, candidate)
+        self._buffers = None if keep_buffers else MovingBuffers.of(device, launch)
+        self.reload()
+
+    @property
+    def movable(self) -> bool:
+        return self._buffers is not None
+
+    def reload(self) -> None:
+        """Load both cubins anew."""
+        self._baseline, self._candidate = (self._device.load(binary) for binary in self._binaries)
+
+    def move(self, pad_bytes: int) -> None:
+        """Give both sides the same buffers at other addresses."""
+        if self._buffers is not None:
+            self._launch = self._buffers.moved(pad_bytes)
+
+    def run_baseline(self) -> None:
+        self._launch.run_with(self._baseline)
+
+    def run_candidate(self) -> None:
+        self._launch.run_with(self._candidate)
