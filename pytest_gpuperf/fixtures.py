@@ -28,6 +28,10 @@ class MissingSource(FileNotFoundError):
     """The kernel's source file is not where the test says."""
 
 
+class BadArgument(TypeError):
+    """A fixture was called with something that it does not take."""
+
+
 class KernelCompiler:
     """``cuda_kernel(path_or_source, name, ...) -> Kernel``.
 
@@ -35,8 +39,8 @@ class KernelCompiler:
     break or a brace in it).  ``name`` is the ``__global__`` function; a template instantiation is named
     by ``name_expression`` such as ``"transpose<32, float>"``.  ``options`` are NVRTC's, as CuPy takes
     them; ``headers`` are folders or files, relative to the test file.  ``arch`` replaces the run's
-    targets.  Raises ``MissingSource`` and the errors of ``compile`` (``CompileError``, ``UnknownKernel``,
-    ``ToolchainMissing``, ``BadOption``, ``UnknownArchitecture``).
+    targets.  Raises ``BadArgument``, ``MissingSource`` and the errors of ``compile`` (``CompileError``,
+    ``UnknownKernel``, ``ToolchainMissing``, ``BadOption``, ``UnknownArchitecture``).
     """
 
     def __init__(self, bench: Bench, book: TestBook, folder: Path) -> None:
@@ -58,7 +62,7 @@ class KernelCompiler:
         from pytest_gpuperf.device.launch import Kernel
 
         if isinstance(options, str):
-            raise TypeError(f"cuda_kernel: options={options!r} is one string; it takes a list: options=[{options!r}]")
+            raise BadArgument(f"cuda_kernel: options={options!r} is one string; it takes a list: options=[{options!r}]")
         path, text = self._source(path_or_source)
         source = compiler.KernelSource(
             text=text, name=name, path=path, options=tuple(options), name_expression=name_expression,
@@ -108,7 +112,7 @@ class GpuPerf:
     ``check`` is called after the first run; an exception (or ``False``) fails the test and nothing is
     timed.  ``reset`` restores in-place inputs before every run and is not timed.  ``bytes`` and ``flops``
     are what one run must move and compute.  ``cache="cold"`` flushes the L2 before each sample.
-    Raises ``DuplicateWorkload`` for a name used twice.
+    Raises ``BadArgument``, and ``DuplicateWorkload`` for a name used twice.
     """
 
     def __init__(self, bench: Bench, book: TestBook, item: pytest.Item) -> None:
@@ -132,14 +136,14 @@ class GpuPerf:
         from pytest_gpuperf.measuring import Request, measure
 
         if not callable(workload):
-            raise TypeError(
+            raise BadArgument(
                 f"gpuperf measures a launch or a callable, not {type(workload).__name__}: "
                 "pass kernel.launch(...) or a function that launches"
             )
         if cache not in (None, "cold", "warm"):
-            raise ValueError(f"gpuperf: cache={cache!r} is not valid: it takes 'cold' or 'warm'")
+            raise BadArgument(f"gpuperf: cache={cache!r} is not valid: it takes 'cold' or 'warm'")
         if tolerance is not None and not 0 < tolerance <= 0.5:
-            raise ValueError(f"gpuperf: tolerance={tolerance!r} is not valid: it takes a fraction up to 0.5")
+            raise BadArgument(f"gpuperf: tolerance={tolerance!r} is not valid: it takes a fraction up to 0.5")
         request = Request.of(
             workload, name=name, check=check, reset=reset, bytes=bytes, flops=flops,
             cache=cache or self._settings.cache or self._bench.options.cache,

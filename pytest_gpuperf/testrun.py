@@ -27,7 +27,7 @@ def finish(item: pytest.Item, problem: Exception | None) -> None:
     if bench.options.enabled or bench.options.update is not None:
         _judge_static(bench, book)
     if problem is not None and not stopped:
-        raise problem
+        raise _without_our_frames(item, problem)
     failed = gate.failures(_judgements(book), bench.options)
     if failed and settings_of(item).xfail is None:
         raise pytest.fail.Exception(gate.failure_message(failed), pytrace=False)
@@ -52,13 +52,36 @@ def _note_early_stop(bench: Bench, book: TestBook, problem: Exception) -> bool:
     return True
 
 
+def _without_our_frames(item: pytest.Item, problem: Exception) -> Exception:
+    """An error of ours about the test's input ends at the test's own line: the way through the plugin says nothing.
+
+    Errors of other modules keep their whole traceback, and so does a bug of ours.
+    """
+    if not type(problem).__module__.startswith("pytest_gpuperf."):
+        return problem
+    frame = problem.__traceback__
+    while frame is not None and frame.tb_frame.f_code.co_filename != str(item.path):
+        frame = frame.tb_next
+    while frame is not None and frame.tb_next is not None:
+        if frame.tb_next.tb_frame.f_globals.get("__name__", "").startswith("pytest_gpuperf"):
+            frame.tb_next = None
+        frame = frame.tb_next
+    problem.__cause__ = None
+    problem.__suppress_context__ = True
+    return problem
+
+
 def _judge_static(bench: Bench, book: TestBook) -> None:
+    from pytest_gpuperf.baselines import BaselineError
     from pytest_gpuperf.judging import judge_static
 
     for workload in book.unlaunched():
         book.add(workload)
-    for workload in list(book.workloads.values()):
-        book.add(judge_static(bench, workload))
+    try:
+        for workload in list(book.workloads.values()):
+            book.add(judge_static(bench, workload))
+    except BaselineError as problem:
+        raise pytest.fail.Exception(str(problem), pytrace=False) from None
 
 
 def attach(item: pytest.Item, report: pytest.TestReport) -> None:

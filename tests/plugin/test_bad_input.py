@@ -1,0 +1,142 @@
+"""Whatever a user gets wrong is told in a few words: what, where, and what to do.  No trip through the plugin."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pytest_gpuperf.compile import ToolchainMissing
+
+
+def run_body(suite, body, *arguments, fixtures="cuda_kernel, gpu, gpuperf"):
+    """Run one test with this body and return what it printed."""
+    lines = "\n".join(f"    {line}" for line in body.strip().splitlines())
+    suite.write("test_body.py", f"import numpy as np\n\ndef test_body({fixtures}):\n{lines}\n")
+    result = suite.run("test_body.py", *arguments)
+    text = result.stdout.str()
+    assert result.ret == 1, text
+    assert "pytest_gpuperf/" not in text, "the traceback must end in the test"
+    return text
+
+
+def test_a_compile_error_has_file_line_and_the_compilers_words(suite):
+    suite.write("broken.cu", 'extern "C" __global__ void broken(float* a)\n{\n    a[0] = undefined_name;\n}\n')
+    text = run_body(suite, 'cuda_kernel("broken.cu", "broken")')
+    assert "broken.cu:3: " in text
+    assert 'identifier "undefined_name" is undefined' in text
+
+
+def test_a_missing_source_names_those_there_are(suite):
+    text = run_body(suite, 'cuda_kernel("wrok.cu", "work")')
+    assert "wrok.cu: no such file; there are: work.cu" in text
+    assert "Paths are relative to the test file." in text
+
+
+def test_a_source_that_is_no_text_says_so(suite):
+    (suite.path / "binary.cu").write_bytes(b"\xff\xfe\x00")
+    assert "binary.cu: cannot be read" in run_body(suite, 'cuda_kernel("binary.cu", "x")')
+
+
+def test_an_unknown_kernel_lists_those_there_are(suite):
+    text = run_body(suite, 'cuda_kernel("other.cu", "othr")')
+    assert "othr" in text
+    assert "other" in text.replace("othr", "")
+
+
+def test_options_given_as_one_string_are_refused(suite):
+    text = run_body(suite, 'cuda_kernel("other.cu", "other", options="-DX")')
+    assert "it takes a list: options=['-DX']" in text
+
+
+def test_an_unknown_compiler_option_is_named(suite):
+    text = run_body(suite, 'cuda_kernel("other.cu", "other", options=["--no-such-option"])')
+    assert "--no-such-option" in text
+
+
+LAUNCH = """
+kernel = cuda_kernel("other.cu", "other")
+a = gpu.random(512, seed=1)
+kernel.launch({})
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("grid=1, block=32, args=(a, a)", "3 arguments"),
+        ("grid=1, block=32, args=(a, a, a)", "argument 3"),
+        ("grid=1, block=32, args=(a, a, np.float64(1))", "argument 3"),
+        ("grid=1, block=32, args=(a, a, 'x')", "argument 3"),
+        ("grid=0, block=32, args=(a, a, 1)", "grid"),
+        ("grid=(1, 70000), block=32, args=(a, a, 1)", "65535"),
+        ("grid=1, block=2048, args=(a, a, 1)", "1024"),
+        ("grid=1, block=32, args=(a, a, 1), shared_bytes=1 << 20", "shared memory"),
+    ],
+)
+def test_a_launch_that_does_not_fit_says_which_part(suite, arguments, words):
+    assert words in run_body(suite, LAUNCH.format(arguments))
+
+
+def test_arrays_of_the_wrong_type_are_found_where_the_kernel_tells_its_types(suite):
+    suite.write("typed.cu", "__global__ void typed(float* a, int n) { a[0] = n; }")
+    text = run_body(suite, "kernel = cuda_kernel('typed.cu', 'typed')\n"
+                           "kernel.launch(grid=1, block=1, args=(gpu.zeros(4, 'float64'), 1))")  # fmt: skip
+    assert "float64" in text
+    assert "float*" in text
+
+
+def test_what_is_no_workload_is_refused(suite):
+    assert "gpuperf measures a launch or a callable, not int" in run_body(suite, "gpuperf(3)")
+
+
+def test_no_compiler_names_the_remedy(suite, monkeypatch):
+    def missing(*_, **__):
+        raise ToolchainMissing('NVRTC is missing: pip install "pytest-gpuperf[static]"')
+
+    monkeypatch.setattr("pytest_gpuperf.compile.compiler.compile_for", missing)
+    monkeypatch.setattr("pytest_gpuperf.compile.compile_for", missing, raising=False)
+    text = run_body(suite, 'cuda_kernel("other.cu", "other")')
+    assert 'pip install "pytest-gpuperf[static]"' in text
+
+
+BROKEN_BASELINES = {
+    "truncated": lambda text: text[: len(text) // 2],
+    "no JSON": lambda text: "hello",
+    "other types": lambda text: text.replace('"registers": 10', '"registers": "ten"'),
+}
+
+
+@pytest.mark.parametrize("how", BROKEN_BASELINES)
+def test_a_baseline_that_cannot_be_read_names_file_and_remedy_and_is_kept(suite, how):
+    suite.run("--update-baselines", "--gpuperf-arch=sm_90", "-k", "other")
+    path = suite.path / "baselines/sm_90/test_suite.json"
+    path.write_text(BROKEN_BASELINES[how](path.read_text()))
+    before = path.read_bytes()
+    result = suite.run("--gpuperf", "-k", "other")
+    assert result.ret == 1
+    text = result.stdout.str()
+    assert "baselines/sm_90/test_suite.json" in text
+    assert "pytest_gpuperf/" not in text
+    again = suite.run("--update-baselines", "-k", "other")
+    assert again.ret not in (0, 3)
+    assert path.read_bytes() == before
+
+
+def test_a_baseline_of_a_newer_version_says_what_can_read_it(suite):
+    suite.run("--update-baselines", "--gpuperf-arch=sm_90", "-k", "other")
+    path = suite.path / "baselines/sm_90/test_suite.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "schema": 99}))
+    result = suite.run("--gpuperf", "-k", "other")
+    assert result.ret == 1
+    assert "99" in result.stdout.str()
+    assert "upgrade pytest-gpuperf" in result.stdout.str()
+
+
+def test_a_baseline_folder_that_is_a_file_is_told_and_loses_nothing(suite):
+    (suite.path / "baselines").write_text("in the way")
+    result = suite.run("--update-baselines", "--gpuperf-arch=sm_90", "-k", "other")
+    assert result.ret != 0
+    assert "baselines" in result.stdout.str()
+    assert "INTERNALERROR" not in result.stdout.str() + result.stderr.str()
+    assert (suite.path / "baselines").read_text() == "in the way"
