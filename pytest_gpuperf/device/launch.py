@@ -154,8 +154,8 @@ class Launch:
         }
 
     def _is_on_host(self, array: Any) -> bool:
-        """Whether this device makes other arrays than this one; a simulated device may make NumPy's."""
-        return not isinstance(array, type(self.kernel.device.arrays.empty(1)))
+        """Whether a NumPy array is out of the device's reach: always, unless a simulated device makes such itself."""
+        return not isinstance(self.kernel.device.arrays.empty(1), type(array))
 
 
 def _as_tuple(kernel: str, args: Any) -> tuple[Any, ...]:

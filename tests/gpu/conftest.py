@@ -1,22 +1,27 @@
-"""The GPU of these tests; without one they are skipped, with the reason."""
+"""The GPU that these tests run on; without one they are skipped with the reason."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
 
-from pytest_gpuperf.device import open_device
+from pytest_gpuperf.device.cuda import CudaDevice
+from pytest_gpuperf.device.discovery import open_device
 from pytest_gpuperf.device.errors import NoDevice
 
 
 @pytest.fixture(scope="session")
-def cuda_device() -> Iterator[Any]:
-    """This machine's GPU, held for these tests alone."""
+def opened_device() -> CudaDevice | NoDevice:
+    """The device of this process, or why there is none."""
     try:
-        device = open_device()
+        return open_device()
     except NoDevice as problem:
-        pytest.skip(f"needs a GPU: {problem}")
-    with device.lock():
-        yield device
+        return problem
+
+
+@pytest.fixture
+def cuda_device(opened_device: CudaDevice | NoDevice) -> CudaDevice:
+    """The GPU, with its stream current."""
+    if isinstance(opened_device, NoDevice):
+        pytest.skip(f"needs a GPU: {opened_device.reason}")
+    opened_device.stream.use()
+    return opened_device

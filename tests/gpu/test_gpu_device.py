@@ -1,0 +1,294 @@
+"""The device on a real GPU: load, launch, arrays, state, lock and ceilings."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import time
+import types
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from pytest_gpuperf.compile import KernelSource, compile_for, limits_of
+from pytest_gpuperf.device.cuda import CudaDevice
+from pytest_gpuperf.device.errors import LaunchError, LoadError, LockTimeout
+from pytest_gpuperf.device.gpu import Gpu
+from pytest_gpuperf.device.launch import Kernel
+from pytest_gpuperf.device.lock import GpuLock
+from pytest_gpuperf.device.visible import VARIABLE
+
+pytestmark = pytest.mark.gpu
+
+SCALE = """
+struct Pair { float factor; int shift; };
+
+__global__ void scale(const float* __restrict__ from, float* to, double factor, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) to[i] = (float)(from[i] * factor);
+}
+
+__global__ void by_value(Pair pair, float* to, bool twice, short index)
+{
+    to[index] = pair.factor * (twice ? 2 : 1) + pair.shift;
+}
+
+extern "C" __global__ void staged(const int* from, int* to, int words)
+{
+    extern __shared__ int tile[];
+    for (int i = threadIdx.x; i < words; i += blockDim.x) tile[i] = from[i];
+    __syncthreads();
+    for (int i = threadIdx.x; i < words; i += blockDim.x) to[i] = tile[words - 1 - i];
+}
+"""
+
+
+@pytest.fixture
+def gpu(cuda_device: CudaDevice) -> Gpu:
+    return Gpu(cuda_device)
+
+
+def compiled(device: CudaDevice, name: str, text: str = SCALE) -> Kernel:
+    arch = device.facts.arch
+    binaries = compile_for(KernelSource(text=text, name=name), [arch])
+    return Kernel(binaries, device=device, native=arch, ptx=str)
+
+
+def test_facts_are_those_of_the_architecture(cuda_device: CudaDevice) -> None:
+    facts, limits = cuda_device.facts, limits_of(cuda_device.facts.arch)
+    assert facts.uuid.startswith(("GPU-", "MIG-"))
+    assert len(facts.uuid) == 40
+    assert facts.slug.startswith("nvidia")
+    assert facts.max_threads_per_sm == limits.threads_per_sm
+    assert facts.max_blocks_per_sm == limits.blocks_per_sm
+    assert facts.shared_bytes_per_block_optin == limits.shared_bytes_per_block
+    assert facts.shared_bytes_per_sm == limits.shared_bytes_per_sm
+    assert facts.l2_bytes > 1 << 20
+    assert facts.memory_bytes > 1 << 30
+    assert facts.cupy
+    assert facts.cuda
+
+
+def test_the_uuid_is_the_one_that_nvidia_smi_shows(cuda_device: CudaDevice) -> None:
+    import pynvml
+
+    pynvml.nvmlInit()
+    handle = pynvml.nvmlDeviceGetHandleByUUID(cuda_device.facts.uuid)
+    assert pynvml.nvmlDeviceGetName(handle) == cuda_device.facts.name
+
+
+def test_a_kernel_is_loaded_launched_and_right(cuda_device: CudaDevice, gpu: Gpu) -> None:
+    n = 100_003
+    source = gpu.random(n, seed=1)
+    target = gpu.empty_like(source)
+    launch = compiled(cuda_device, "scale").launch(grid=-(-n // 256), block=256, args=(source, target, 0.5, n))
+    launch()
+    gpu.assert_equal(target, source * np.float32(0.5))
+    assert launch.identity().arguments[:2] == (f"float32[{n}] align=256",) * 2
+    assert launch.identity().arguments[2:] == ("float64=0.5", f"int32={n}")
+
+
+def test_structures_and_small_numbers_are_passed_by_value(cuda_device: CudaDevice, gpu: Gpu) -> None:
+    pair = np.array([(1.5, 4)], dtype=[("factor", "f4"), ("shift", "i4")])
+    out = gpu.zeros(3)
+    compiled(cuda_device, "by_value").launch(grid=1, block=1, args=(pair, out, True, 2))()
+    assert gpu.to_host(out).tolist() == [0, 0, 7]
+
+
+def test_every_load_is_a_module_of_its_own(cuda_device: CudaDevice, gpu: Gpu) -> None:
+    text = '__device__ int calls; extern "C" __global__ void count(int* out) { *out = ++calls; }'
+    kernel = compiled(cuda_device, "count", text)
+    out = gpu.zeros(1, "int32")
+    launch = kernel.launch(grid=1, block=1, args=(out,))
+    launch()
+    launch()
+    assert int(gpu.to_host(out)[0]) == 2
+    launch.run_with(cuda_device.load(kernel.binary))
+    assert int(gpu.to_host(out)[0]) == 1
+
+
+def test_shared_memory_beyond_48_kb_is_granted(cuda_device: CudaDevice, gpu: Gpu) -> None:
+    words = cuda_device.facts.shared_bytes_per_block_optin // 4
+    source = gpu.random(words, "int32", seed=2, low=-(2**31), high=2**31)
+    target = gpu.empty_like(source)
+    kernel = compiled(cuda_device, "staged")
+    kernel.launch(grid=1, block=256, args=(source, target, words), shared_bytes=4 * words)()
+    gpu.assert_equal(target, source[::-1].copy())
+    with pytest.raises(LaunchError, match="beyond the device's limit"):
+        kernel.launch(grid=1, block=256, args=(source, target, words), shared_bytes=4 * words + 4)
+
+
+def test_another_architecture_and_a_changed_cubin_are_refused(cuda_device: CudaDevice) -> None:
+    binary = compiled(cuda_device, "scale").binary
+    other = "sm_80" if cuda_device.facts.arch != "sm_80" else "sm_90"
+    foreign = compile_for(KernelSource(text=SCALE, name="scale"), [other])[other]
+    with pytest.raises(LoadError, match=f"compiled for {other}, and this GPU is {cuda_device.facts.arch}"):
+        cuda_device.load(foreign)
+    cuda_device.load(binary, sha256=hashlib.sha256(binary.cubin).hexdigest())
+    with pytest.raises(LoadError, match="changed or damaged"):
+        cuda_device.load(msgspec.structs.replace(binary, cubin=binary.cubin + b"\0"), sha256=hashlib.sha256(
+            binary.cubin).hexdigest())  # fmt: skip
+
+
+def split_mix_floats(seed: int, positions: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """What ``gpu.random`` is to make of these positions, in NumPy."""
+    from pytest_gpuperf.device.arrays import stream_of
+
+    with np.errstate(over="ignore"):
+        z = np.uint64(stream_of(seed)) + (positions.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z = z ^ (z >> np.uint64(31))
+    return ((z >> np.uint64(40)).astype(np.float64) * 2.0**-24).astype(np.float32)
+
+
+def test_random_numbers_are_those_of_every_other_gpu(gpu: Gpu) -> None:
+    positions = np.arange(100_000)
+    found = gpu.to_host(gpu.random(100_000, seed=7))
+    np.testing.assert_array_equal(found, split_mix_floats(7, positions))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "uint64", "complex64", "bool"])
+def test_random_numbers_depend_on_the_seed_alone(gpu: Gpu, dtype: str) -> None:
+    first, again, other = (gpu.to_host(gpu.random((1000, 3), dtype, seed=seed)) for seed in (1, 1, 2))
+    assert first.tobytes() == again.tobytes()
+    assert first.tobytes() != other.tobytes()
+    assert len(np.unique(first)) > 1
+
+
+def test_gigabytes_are_made_quickly(gpu: Gpu, cuda_device: CudaDevice) -> None:
+    gpu.random(1, seed=1)
+    start = time.perf_counter()
+    big = gpu.random(1 << 29, seed=3)  # 2 GB
+    cuda_device.synchronize()
+    assert time.perf_counter() - start < 1
+    assert 0.49 < float(big[:1_000_000].mean()) < 0.51
+    assert float(big[-1]) == split_mix_floats(3, np.array([(1 << 29) - 1]))[0]
+
+
+def test_an_empty_array_is_poisoned(gpu: Gpu) -> None:
+    assert np.isnan(gpu.to_host(gpu.empty(1000))).all()
+    assert (gpu.to_host(gpu.empty((10, 10), "int16")) == -1).all()
+
+
+def test_comparisons_run_on_the_gpu_and_say_where(gpu: Gpu) -> None:
+    expected = gpu.random((300, 1000, 100), seed=4)
+    actual = expected.copy()
+    gpu.assert_equal(actual, expected)
+    gpu.assert_equal(actual.swapaxes(1, 2), expected.swapaxes(1, 2))
+    actual[299, 5, 7] += 1
+    actual[0, 0, 0] = float("nan")
+    with pytest.raises(AssertionError, match=r"2 of 30000000 elements differ .*the worst at \[0, 0, 0\]: got nan"):
+        gpu.assert_equal(actual, expected)
+    actual[0, 0, 0] = expected[0, 0, 0]
+    with pytest.raises(AssertionError, match=r"1 of 30000000 .*the worst at \[299, 5, 7\].*off by 1"):
+        gpu.assert_allclose(actual, expected.astype("float64"), rtol=1e-3)
+    gpu.assert_allclose(actual, gpu.to_host(actual))
+    negative = gpu.full(2, -0.0)
+    with pytest.raises(AssertionError, match="2 of 2"):
+        gpu.assert_equal(negative, gpu.zeros(2))
+
+
+def test_work_goes_to_a_stream_that_can_be_captured(cuda_device: CudaDevice, gpu: Gpu) -> None:
+    import cupy
+
+    assert cupy.cuda.get_current_stream().ptr == cuda_device.stream.ptr != 0
+    out = gpu.zeros(4)
+    cuda_device.flush_l2()
+    cuda_device.stream.begin_capture()
+    cuda_device.flush_l2()
+    compiled_launch = compiled(cuda_device, "scale").launch(grid=1, block=4, args=(out, out, 2.0, 4))
+    graph = cuda_device.stream.end_capture()
+    assert compiled_launch.grid == (1, 1, 1)
+    graph.launch(cuda_device.stream)
+    cuda_device.synchronize()
+
+
+def test_the_flush_empties_the_l2(cuda_device: CudaDevice) -> None:
+    import cupy
+
+    from pytest_gpuperf.device.interface import Slot
+
+    data = cupy.ones(cuda_device.facts.l2_bytes // 16, cupy.float32)
+    total = cupy.empty((), cupy.float32)
+    timer = cuda_device.timer()
+    slot = Slot(lambda: cupy.sum(data, out=total), 15)
+    cold, warm = (float(np.median(timer.measure([slot], cache)[0])) for cache in ("cold", "warm"))  # type: ignore[arg-type]
+    assert cold > 1.1 * warm
+
+
+def test_the_state_is_known(cuda_device: CudaDevice) -> None:
+    state = cuda_device.state()
+    assert state.sm_clock_mhz is not None
+    assert 100 < state.sm_clock_mhz < 5000
+    assert state.temperature_c is not None
+    assert 10 < state.temperature_c < 110
+    assert state.power_w is None or 5 < state.power_w < 2000
+    assert os.getpid() not in state.other_processes
+    assert state.other_processes == ()
+
+
+def test_another_process_waits_for_the_gpu(cuda_device: CudaDevice) -> None:
+    script = (
+        "import sys\nfrom pytest_gpuperf.device.lock import GpuLock\n"
+        "with GpuLock(sys.argv[1]).held():\n    print('held', flush=True)\n    sys.stdin.read()\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script, cuda_device.facts.uuid], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, text=True) as other:  # fmt: skip
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        waiting = GpuLock(cuda_device.facts.uuid, wait_s=0.2)
+        with pytest.raises(LockTimeout, match=f"process {other.pid} has held this GPU"), waiting.held():
+            pass
+        other.communicate("")
+    with cuda_device.lock(), cuda_device.lock():
+        pass
+
+
+def test_ceilings_are_plausible_and_measured_once(cuda_device: CudaDevice, gpu: Gpu) -> None:
+    facts = cuda_device.facts
+    bandwidth, throughput = gpu.copy_bandwidth, gpu.fma_throughput
+    if facts.slug == "nvidia-h200":
+        assert 4.0e12 < bandwidth < 4.8e12
+        assert 5.0e13 < throughput < 6.8e13
+    else:
+        assert 1e11 < bandwidth < 2e13
+        assert throughput < 2 * facts.sm_count * 128 * 3.2e9
+    start = time.perf_counter()
+    assert (gpu.copy_bandwidth, gpu.fma_throughput) == (bandwidth, throughput)
+    assert time.perf_counter() - start < 0.01
+
+
+@pytest.mark.parametrize("form", ["index", "uuid"])
+def test_a_worker_stays_on_the_callers_gpu(cuda_device: CudaDevice, form: str) -> None:
+    entry = os.environ.get(VARIABLE, "0").split(",")[0] if form == "index" else cuda_device.facts.uuid
+    script = (
+        "import os\nfrom pytest_gpuperf.device import open_device\n"
+        f"facts = open_device(5).facts\nprint(facts.uuid, facts.index, os.environ[{VARIABLE!r}])\n"
+    )
+    found = subprocess.run([sys.executable, "-c", script], env={**os.environ, VARIABLE: entry}, capture_output=True,
+                           text=True, check=True).stdout.split()  # fmt: skip
+    assert found == [cuda_device.facts.uuid, "0", entry]
+
+
+def test_no_visible_gpu_is_told_by_name() -> None:
+    script = (
+        "from pytest_gpuperf.device import discovery, open_device\n"
+        "try:\n    open_device()\nexcept discovery.NoDevice as problem:\n    print(problem)\n"
+    )
+    for entry in ("", "GPU-00000000-0000-0000-0000-000000000000"):
+        found = subprocess.run([sys.executable, "-c", script], env={**os.environ, VARIABLE: entry},
+                               capture_output=True, text=True, check=True).stdout  # fmt: skip
+        assert VARIABLE in found
+
+
+def test_arrays_of_other_libraries_are_taken_by_their_interface(cuda_device: CudaDevice, gpu: Gpu) -> None:
+    source, target = gpu.random(64, seed=1), gpu.empty(64)
+    wrapped = [types.SimpleNamespace(__cuda_array_interface__=a.__cuda_array_interface__) for a in (source, target)]
+    compiled(cuda_device, "scale").launch(grid=1, block=64, args=(*wrapped, 1.0, 64))()
+    gpu.assert_equal(target, source)

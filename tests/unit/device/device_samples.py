@@ -1,0 +1,221 @@
+"""Stand-ins for what the device package touches: a compiled kernel, CuPy on NumPy, NVML, the CUDA driver."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pytest_gpuperf.evidence import KernelBinary, Parameter, StaticProfile
+
+PROFILE = StaticProfile(
+    registers=32, stack_bytes=0, spill_store_bytes=0, spill_load_bytes=0, shared_bytes=0, constant_bytes=0, barriers=0,
+    code_bytes=256, instructions=16, opcodes={}, code_hash="c0de",
+)  # fmt: skip
+
+
+def make_profile(**changes: Any) -> StaticProfile:
+    import msgspec
+
+    return msgspec.structs.replace(PROFILE, **changes)
+
+
+def make_binary(*parameters: str | int, arch: str = "sm_90", bound: int | None = None, **profile: Any) -> KernelBinary:
+    """A kernel called ``work``; parameters by their C++ type, or by size where the type is not known."""
+    sizes = {"float": 4, "int": 4, "unsigned int": 4, "bool": 1, "short": 2, "__half": 2}
+    made = []
+    for parameter in parameters:
+        if isinstance(parameter, int):
+            made.append(Parameter(offset=0, size=parameter))
+        else:
+            size = 8 if "*" in parameter else sizes.get(parameter, 8)
+            made.append(Parameter(offset=0, size=size, type=parameter))
+    return KernelBinary(
+        name="work", symbol="work", arch=arch, toolchain="nvrtc 13.0.88", source_hash="50", cubin=b"cubin",
+        profile=make_profile(**profile), parameters=tuple(made), max_threads_per_block=bound,
+    )  # fmt: skip
+
+
+class DeviceArray:
+    """What CuPy's arrays have and NumPy's have not: a device address."""
+
+    def __init__(self, host: np.ndarray[Any, Any], address: int = 0x7F0000000200) -> None:
+        self._host = host
+        self.shape, self.dtype, self.strides = host.shape, host.dtype, host.strides
+        self.data = types.SimpleNamespace(ptr=address)
+        interface = {"typestr": host.dtype.str, "shape": host.shape, "data": (address, False), "version": 3}
+        interface["strides"] = None if host.flags.c_contiguous else host.strides
+        self.__cuda_array_interface__ = interface
+
+
+class FakeNvml(types.ModuleType):
+    """``pynvml`` with one GPU; ``answers`` by function name, an exception to raise it."""
+
+    NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_TEMPERATURE_GPU = 1, 2, 0
+
+    class NVMLError(Exception):
+        pass
+
+    def __init__(self, uuid: str = "GPU-11", pids: Sequence[int] = (), **answers: Any) -> None:
+        super().__init__("pynvml")
+        self.uuid = uuid
+        self.answers = {
+            "nvmlInit": None,
+            "nvmlDeviceGetCount": 1,
+            "nvmlDeviceGetHandleByIndex": "handle",
+            "nvmlDeviceGetUUID": uuid,
+            "nvmlDeviceGetPowerUsage": 123_400,
+            "nvmlDeviceGetTemperature": 43,
+            "nvmlDeviceGetCurrentClocksEventReasons": 1,
+            "nvmlDeviceGetComputeRunningProcesses": [types.SimpleNamespace(pid=pid) for pid in pids],
+            "nvmlDeviceGetEnforcedPowerLimit": 700_000,
+            "nvmlDeviceGetEccMode": [1, 1],
+            "nvmlDeviceGetMigMode": [0, 0],
+            "nvmlSystemGetDriverVersion": "580.95.05",
+            **answers,
+        }
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name not in self.__dict__.get("answers", {}):
+            raise AttributeError(name)
+        return lambda *arguments: self._answer(name)
+
+    def _answer(self, name: str) -> Any:
+        answer = self.answers[name]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> str:
+        if uuid != self.uuid:
+            raise self.NVMLError("not found")
+        return "handle"
+
+    def nvmlDeviceGetClockInfo(self, handle: str, kind: int) -> int:
+        return {1: 1980, 2: 3201}[kind]
+
+
+class FakeError(RuntimeError):
+    """CuPy's CUDA errors are RuntimeErrors."""
+
+
+PROPERTIES = {
+    "name": b"NVIDIA H200", "major": 9, "minor": 0, "multiProcessorCount": 132, "l2CacheSize": 60 << 20,
+    "totalGlobalMem": 140 << 30, "maxThreadsPerBlock": 1024, "maxGridSize": [2**31 - 1, 65535, 65535],
+    "maxThreadsDim": [1024, 1024, 64], "sharedMemPerBlock": 48 << 10, "sharedMemPerBlockOptin": 227 << 10,
+    "sharedMemPerMultiprocessor": 228 << 10, "regsPerMultiprocessor": 65536, "maxThreadsPerMultiProcessor": 2048,
+    "maxBlocksPerMultiProcessor": 32, "warpSize": 32,
+}  # fmt: skip
+
+
+class FakeCupy:
+    """CuPy, as far as the device uses it, on NumPy arrays; ``log`` keeps what was asked of the GPU."""
+
+    __version__ = "14.2.0"
+
+    def __init__(self, count: int | Exception = 1, properties: dict[str, Any] = PROPERTIES) -> None:
+        self.log: list[Any] = []
+        self._count = count
+        self.load_error: Exception | None = None
+        runtime = types.SimpleNamespace(
+            CUDARuntimeError=FakeError,
+            getDeviceCount=self._device_count,
+            getDeviceProperties=lambda ordinal: properties,
+            runtimeGetVersion=lambda: 13020,
+            driverGetVersion=lambda: 12040,
+            deviceSynchronize=lambda: self.log.append("synchronize"),
+        )
+        self.cuda = types.SimpleNamespace(
+            runtime=runtime,
+            driver=types.SimpleNamespace(CUDADriverError=FakeError),
+            Device=lambda ordinal: types.SimpleNamespace(use=lambda: self.log.append(("device", ordinal))),
+            Stream=lambda non_blocking: types.SimpleNamespace(
+                use=lambda: self.log.append(("stream", non_blocking)), name="own stream"
+            ),
+            alloc=self._alloc,
+        )
+
+    def _device_count(self) -> int:
+        if isinstance(self._count, Exception):
+            raise self._count
+        return self._count
+
+    def _alloc(self, size: int) -> Any:
+        self.log.append(("alloc", size))
+        return types.SimpleNamespace(memset_async=lambda *given: self.log.append(("memset", *given)))
+
+    def RawModule(self, path: str) -> Any:
+        self.log.append(("load", path, Path(path).read_bytes()))
+        if self.load_error is not None:
+            raise self.load_error
+        return types.SimpleNamespace(get_function=lambda symbol: FakeFunction(self.log, symbol))
+
+    def asnumpy(self, array: Any) -> Any:
+        return np.asarray(array)
+
+    def asarray(self, array: Any) -> Any:
+        return array._host if isinstance(array, DeviceArray) else array
+
+    def array(self, host: Any) -> Any:
+        return np.array(host)
+
+    def zeros(self, shape: Any, dtype: Any) -> Any:
+        return np.zeros(shape, dtype)
+
+    def full(self, shape: Any, value: Any, dtype: Any) -> Any:
+        return np.full(shape, value, dtype)
+
+    def empty(self, shape: Any, dtype: Any) -> Any:
+        return np.zeros(shape, dtype).view(_WithMemory)
+
+    def ElementwiseKernel(self, inputs: str, outputs: str, code: str, name: str) -> Callable[..., None]:
+        self.log.append(("elementwise", name))
+        return {"gpuperf_uniform": _uniform, "gpuperf_whole": _whole}[name]
+
+
+class _WithMemory(np.ndarray):  # type: ignore[type-arg]
+    """An array with the ``data`` of CuPy's."""
+
+    @property
+    def data(self) -> Any:  # type: ignore[override]
+        return types.SimpleNamespace(memset_async=lambda value, size: self.view(np.uint8).reshape(-1).fill(value))
+
+
+class FakeFunction:
+    def __init__(self, log: list[Any], symbol: str) -> None:
+        self._log = log
+        self._symbol = symbol
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not name.startswith("_"):
+            self._log.append((name, value))
+        object.__setattr__(self, name, value)
+
+    def __call__(self, grid: Any, block: Any, args: Any, *, shared_mem: int) -> None:
+        self._log.append(("launch", self._symbol, grid, block, args, shared_mem))
+
+
+def split_mix(seed: int, count: int) -> np.ndarray[Any, Any]:
+    """SplitMix64 from the state ``seed``, as published: the reference for the GPU's numbers."""
+    numbers, state, mask = [], int(seed), (1 << 64) - 1
+    for _ in range(count):
+        state = (state + 0x9E3779B97F4A7C15) & mask
+        z = state
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+        numbers.append(z ^ (z >> 31))
+    return np.array(numbers, dtype=np.uint64)
+
+
+def _uniform(seed: Any, bits: Any, step: float, low: float, span: float, out: Any) -> None:
+    numbers = (split_mix(seed, out.size) >> np.uint64(64 - bits)).astype(np.float64)
+    out.reshape(-1)[:] = (low + numbers * step * span).astype(out.dtype)
+
+
+def _whole(seed: Any, low: Any, span: Any, out: Any) -> None:
+    numbers = split_mix(seed, out.size)
+    with np.errstate(over="ignore"):
+        out.reshape(-1)[:] = (low + (numbers % span if span else numbers)).astype(out.dtype)

@@ -1,0 +1,220 @@
+"""Arguments: what fits a parameter and how, what is refused and in which words."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import numpy as np
+import pytest
+from device_samples import DeviceArray, make_binary
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_gpuperf.device.arguments import array_facts, prepare
+from pytest_gpuperf.device.errors import LaunchError
+from pytest_gpuperf.device.parameter_types import declared
+from pytest_gpuperf.device.placeholder_array import without_data
+
+
+def fit(parameter: str | int, value: Any, *, on_host: bool = True) -> Any:
+    (argument,) = prepare(make_binary(parameter), (value,), lambda array: on_host)
+    return argument
+
+
+def refusal(parameter: str | int, value: Any, *, on_host: bool = True) -> str:
+    with pytest.raises(LaunchError) as caught:
+        fit(parameter, value, on_host=on_host)
+    assert str(caught.value).startswith("work: argument 1 is ")
+    return str(caught.value)
+
+
+def floats(*shape: int, dtype: str = "float32") -> Any:
+    return without_data(shape, dtype)
+
+
+def test_a_wrong_number_of_arguments_lists_both_sides() -> None:
+    binary = make_binary("float const*", "float*", "int")
+    with pytest.raises(LaunchError) as caught:
+        prepare(binary, (floats(8), np.float64(2)), lambda array: True)
+    assert str(caught.value) == (
+        "work takes 3 arguments (float const*, float*, int), and 2 were given (float32 array, float64)"
+    )
+
+
+def test_sizes_stand_in_for_types_that_are_not_known() -> None:
+    with pytest.raises(LaunchError, match=r"2 arguments \(8 bytes, 4 bytes\), and 1 were given \(str\)"):
+        prepare(make_binary(8, 4), ("x",), lambda array: True)
+
+
+# --- arrays --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parameter", "dtype"),
+    [
+        ("float const*", "float32"), ("double*", "float64"), ("int*", "int32"), ("int*", "uint32"),
+        ("unsigned char*", "int8"), ("bool*", "uint8"), ("void*", "complex64"), ("__half*", "float16"),
+        ("__half const*", "uint16"), ("float4*", "float32"), ("float2*", "complex64"), ("uint4*", "uint32"),
+        ("longlong2*", "int64"), ("double4_16a*", "float64"), ("thrust::complex<float>*", "complex64"),
+        ("cuda::std::__4::complex<double>*", "complex128"), ("Pixel*", "int16"), ("float const (*) [32]", "float32"),
+        ("float**", "uint64"), ("float const* __restrict__", "float32"), (8, "float64"),
+    ],
+)  # fmt: skip
+def test_an_array_of_the_pointed_to_type_fits(parameter: str | int, dtype: str) -> None:
+    array = floats(1024, 32, dtype=dtype)
+    argument = fit(parameter, array)
+    assert argument.value is array
+    assert argument.entry == f"{np.dtype(dtype)}[1024,32]"
+
+
+@pytest.mark.parametrize(
+    ("parameter", "dtype"),
+    [
+        ("float const*", "float64"), ("double*", "float32"), ("int*", "float32"), ("float*", "int32"),
+        ("int*", "int64"), ("__half*", "float32"), ("float4*", "float64"), ("float**", "float32"), ("char*", "int16"),
+        ("float2*", "complex128"),
+    ],
+)  # fmt: skip
+def test_an_array_of_another_type_is_refused_with_both_names(parameter: str, dtype: str) -> None:
+    assert refusal(parameter, floats(8, dtype=dtype)) == (
+        f"work: argument 1 is an array of {dtype}, but the kernel declares {parameter} (8 bytes)"
+    )
+
+
+@pytest.mark.parametrize("parameter", [4, "int", "unsigned long"])
+def test_an_array_where_no_pointer_is_declared_is_refused(parameter: str | int) -> None:
+    assert "which is no pointer" in refusal(parameter, floats(8, dtype="uint64"))
+
+
+def test_a_strided_view_is_refused_and_a_transposed_array_is_noted() -> None:
+    matrices = floats(16, 32, 32)
+    text = refusal("float*", matrices.swapaxes(1, 2))
+    assert "strided view of shape (16, 32, 32)" in text
+    assert "contiguous copy" in text
+    refusal("float*", floats(8)[::2])
+    assert fit("float*", floats(8, 4).T).entry == "float32[4,8] order=F"
+    assert fit("float*", matrices[3:5]).entry == "float32[2,32,32]"
+    assert fit("float*", matrices[:, :0]).entry == "float32[16,0,32]"
+    assert fit("float*", floats(1, 8)[:, None]).entry == "float32[1,1,8]"
+
+
+def test_a_host_array_is_refused_unless_the_device_makes_such() -> None:
+    host = np.zeros(4, np.float32)
+    assert "host memory" in refusal("float*", host)
+    assert "gpu.array" in refusal(8, host)
+    assert fit("float*", host, on_host=False) == (host, "float32[4]")
+
+
+@pytest.mark.parametrize(("address", "alignment"), [(0x7F00, 256), (0x7F80, 128), (0x7F04, 4), (0x7F01, 1), (0, 256)])
+def test_the_alignment_of_an_address_is_noted_up_to_256(address: int, alignment: int) -> None:
+    argument = fit("float*", DeviceArray(np.zeros(4, np.float32), address))
+    assert argument.entry == f"float32[4] align={alignment}"
+    assert argument.value == np.uint64(address)
+
+
+def test_strides_are_read_from_the_interface_of_other_libraries() -> None:
+    transposed = DeviceArray(np.zeros((3, 4), np.float32).T)
+    assert array_facts(transposed).order == "F"  # type: ignore[union-attr]
+    refusal("float*", DeviceArray(np.zeros((3, 4), np.float32)[:, ::2]))
+
+
+# --- addresses -----------------------------------------------------------------------------------
+
+
+def test_addresses_are_taken_where_a_pointer_fits_and_do_not_enter_the_identity() -> None:
+    memory = types.SimpleNamespace(ptr=0x7F10)
+    for parameter in ("float*", 8, "unsigned long long"):
+        assert fit(parameter, memory) == (np.uint64(0x7F10), "address align=16")
+    assert fit("float*", None) == (np.uint64(0), "null")
+    assert fit("float*", np.uint64(0x7F10)).entry == "address align=16"
+    assert "no pointer" in refusal("double", memory)
+    assert "None" in refusal("int", None)
+
+
+# --- numbers -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "type_"),
+    [
+        ("int", 7, np.int32), ("unsigned int", 7, np.uint32), ("float", 7, np.float32), ("float", 0.1, np.float32),
+        ("double", 2, np.float64), ("bool", True, np.bool_), ("long", -1, np.int64), ("short", -1, np.int16),
+        ("__half", 0.5, np.float16), ("float", float("inf"), np.float32), (4, 7, np.int32), (4, -7, np.int32),
+        (4, 2**32 - 1, np.uint32), (8, 2**63, np.uint64), (8, -1, np.int64), (1, 255, np.uint8), (1, True, np.bool_),
+        (2, -1, np.int16), (4, 0.5, np.float32), (8, 0.5, np.float64), (4, True, np.int32),
+    ],
+)  # fmt: skip
+def test_a_python_number_takes_the_type_of_its_parameter(parameter: str | int, value: Any, type_: type) -> None:
+    argument = fit(parameter, value)
+    assert type(argument.value) is type_
+    assert argument.value == type_(value)
+    assert argument.entry == f"{np.dtype(type_)}={argument.value.item()}"
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "words"),
+    [
+        ("int", 2**31, "which int32 cannot hold"), ("unsigned int", -1, "which uint32 cannot hold"),
+        (4, 2**32, "which uint32 cannot hold"), (4, -(2**31) - 1, "which int32 cannot hold"),
+        ("float", 1e39, "which float32 cannot hold"), ("float", 10**400, "which float32 cannot hold"),
+        ("__half", 1e6, "which float16 cannot hold"), ("int", 1.0, "the floating-point number 1.0"),
+        (2, 0.5, "pass a NumPy scalar"), (12, 1, "pass a NumPy scalar"), ("Pixel", 1, "pass a NumPy scalar"),
+        ("float*", 5, "pass an array, None or array.data"), ("int", "x", "is str"), ("int", 1j, "is complex"),
+    ],
+)  # fmt: skip
+def test_a_number_that_does_not_fit_is_refused(parameter: str | int, value: Any, words: str) -> None:
+    assert words in refusal(parameter, value)
+
+
+@given(st.integers(-(2**63), 2**64 - 1), st.sampled_from([1, 2, 4, 8]))
+def test_an_integer_of_unknown_type_keeps_its_value_or_is_refused(value: int, size: int) -> None:
+    try:
+        argument = fit(size, value)
+    except LaunchError:
+        assert not -(2 ** (8 * size - 1)) <= value < 2 ** (8 * size)
+    else:
+        assert argument.value.itemsize == size
+        assert int(argument.value) == value
+
+
+# --- NumPy scalars -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [("int", np.int32(3)), ("int", np.uint32(3)), ("float", np.float32(3)), (4, np.float32(3)), ("Pixel", np.int64(3)),
+     ("float2", np.complex64(3))],
+)  # fmt: skip
+def test_a_numpy_scalar_of_the_right_size_and_kind_passes_as_it_is(parameter: str | int, value: Any) -> None:
+    assert fit(parameter, value).value is value
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "words"),
+    [
+        ("int", np.int64(3), "int64 of 8 bytes"), ("float", np.int32(3), "is int32"),
+        ("int", np.float32(3), "is float32"), (8, np.float32(3), "float32 of 4 bytes"),
+        ("float*", np.float64(3), "pass an array"),
+    ],
+)  # fmt: skip
+def test_a_numpy_scalar_of_another_size_or_kind_is_refused(parameter: str | int, value: Any, words: str) -> None:
+    assert words in refusal(parameter, value)
+
+
+def test_a_structure_is_passed_by_value_and_known_by_its_bytes() -> None:
+    pixel = np.array([(1, 2)], dtype=[("x", "u2"), ("y", "u2")])
+    for value in (pixel, pixel[0]):
+        argument = fit(4, value)
+        assert isinstance(argument.value, np.ndarray)
+        assert argument.value.size == 1
+        assert argument.entry == "void32=0x01000200"
+    assert "12 bytes" in refusal(12, pixel)
+
+
+def test_types_are_read_from_demangled_names() -> None:
+    assert declared(None).is_pointer is None
+    assert declared("unsigned long const").element == np.uint64
+    assert declared("float const*").is_pointer
+    assert declared("float4").lanes == 4
+    assert declared("Pixel") == (False, None, 1)

@@ -1,0 +1,126 @@
+"""Device arrays on a stand-in for CuPy: the right numbers, in range, from the seed alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from device_samples import FakeCupy, split_mix
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_gpuperf.compile import KernelSource, compile_kernel
+from pytest_gpuperf.device import arrays as arrays_module
+from pytest_gpuperf.device.arrays import CupyArrays, stream_of
+
+
+@pytest.fixture
+def arrays() -> CupyArrays:
+    return CupyArrays(FakeCupy())
+
+
+def test_the_stream_of_a_seed_is_split_mix() -> None:
+    assert int(split_mix(0, 1)[0]) == 0xE220A8397B1DCDAF  # the published first output of SplitMix64
+    assert stream_of(0) == 0xE220A8397B1DCDAF
+    assert len({stream_of(seed) for seed in range(-50, 50)}) == 100
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float16", "float32", "float64", "int8", "uint64", "complex64", "complex128", "bool"]
+)
+def test_a_seed_gives_the_same_numbers_and_another_one_others(arrays: CupyArrays, dtype: str) -> None:
+    first, again, other = (arrays.random((40, 5), dtype, seed=seed) for seed in (1, 1, 2))
+    assert first.shape == (40, 5)
+    assert first.dtype == np.dtype(dtype)
+    assert (first == again).all()
+    assert (first != other).any()
+    assert len(np.unique(first)) > 1
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_floats_are_uniform_from_0_below_1(arrays: CupyArrays, dtype: str) -> None:
+    values = arrays.random(4000, dtype, seed=3).astype(np.float64)
+    assert values.min() >= 0
+    assert values.max() < 1
+    assert abs(values.mean() - 0.5) < 0.02
+    assert abs(values.std() - 12**-0.5) < 0.02
+
+
+@given(st.integers(), st.integers(-128, 126), st.integers(1, 255))
+def test_integers_are_in_their_range(seed: int, low: int, length: int) -> None:
+    high = min(low + length, 128)
+    values = CupyArrays(FakeCupy()).random(50, "int8", seed=seed, low=low, high=high)
+    assert values.min() >= low
+    assert values.max() < high
+
+
+def test_ranges_reach_to_the_ends_of_a_type(arrays: CupyArrays) -> None:
+    whole = arrays.random(500, "uint64", seed=1, low=0, high=2**64)
+    assert whole.max() > 2**63
+    signed = arrays.random(500, "int64", seed=1, low=-(2**63), high=2**63)
+    assert signed.min() < -(2**61)
+    assert signed.max() > 2**61
+    assert set(np.unique(arrays.random(500, "int32", seed=1))) <= set(range(100))
+    assert set(np.unique(arrays.random(500, "bool", seed=1))) == {False, True}
+
+
+def test_a_range_moves_floats_and_both_parts_of_complex_numbers(arrays: CupyArrays) -> None:
+    values = arrays.random(1000, seed=1, low=-2.0, high=6.0)
+    assert -2 <= values.min() < -1.9
+    assert 5.9 < values.max() < 6
+    numbers = arrays.random((10, 50), "complex64", seed=1, low=1, high=2)
+    for part in (numbers.real, numbers.imag):
+        assert 1 <= part.min() < part.max() < 2
+    assert (numbers.real != numbers.imag).any()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "low", "high"),
+    [("float32", 1, 1), ("float32", 2, None), ("float64", 0, float("inf")), ("float32", float("nan"), 1),
+     ("int8", 0, 129), ("uint8", -1, 5), ("int32", 5, 5), ("int32", 200, None)],
+)  # fmt: skip
+def test_what_is_no_range_is_refused(arrays: CupyArrays, dtype: str, low: Any, high: Any) -> None:
+    with pytest.raises(ValueError, match=r"gpu\.random: low=.* no range"):
+        arrays.random(4, dtype, seed=1, low=low, high=high)
+
+
+def test_what_is_no_number_is_refused(arrays: CupyArrays) -> None:
+    with pytest.raises(ValueError, match="makes numbers, not datetime64"):
+        arrays.random(4, "datetime64[s]", seed=1)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "complex64"])
+def test_empty_shapes_ask_nothing_of_the_gpu(arrays: CupyArrays, dtype: str) -> None:
+    assert arrays.random((3, 0), dtype, seed=1).shape == (3, 0)
+    assert arrays.empty((3, 0), dtype).shape == (3, 0)
+
+
+def test_an_empty_array_is_poisoned(arrays: CupyArrays) -> None:
+    assert np.isnan(arrays.empty((3, 4))).all()
+    assert (arrays.empty_like(arrays.zeros(5, "int32")) == -1).all()
+
+
+def test_other_arrays_are_what_they_say(arrays: CupyArrays) -> None:
+    assert (arrays.full(3, 1.5) == 1.5).all()
+    host = np.arange(3.0)
+    copy = arrays.array(host)
+    host[0] = 7
+    assert copy[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("code", "parameters", "types"),
+    [
+        (arrays_module.UNIFORM, "unsigned long long seed, int bits, double step, double low, double span",
+         "float double"),
+        (arrays_module.INTEGERS, "unsigned long long seed, unsigned long long low, unsigned long long span",
+         "bool char int long"),
+    ],
+)  # fmt: skip
+def test_the_generators_compile(code: str, parameters: str, types: str) -> None:
+    for name in types.split():
+        source = f"""typedef {name} T;
+        extern "C" __global__ void fill(T* all, {parameters})
+        {{ long long i = threadIdx.x; T& out = all[i]; {code} }}"""
+        assert compile_kernel(KernelSource(text=source, name="fill"), "sm_90").profile.spill_store_bytes == 0

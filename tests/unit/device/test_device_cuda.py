@@ -1,0 +1,151 @@
+"""The CUDA device on stand-ins: what it asks of CuPy, and what it refuses to load."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from device_samples import DeviceArray, FakeCupy, FakeError, FakeNvml
+
+from pytest_gpuperf.compile import KernelSource, compile_kernel
+from pytest_gpuperf.device import cuda
+from pytest_gpuperf.device.cuda import CudaDevice
+from pytest_gpuperf.device.errors import LoadError
+from pytest_gpuperf.device.facts import read_facts
+from pytest_gpuperf.device.loading import check_loadable
+from pytest_gpuperf.device.state import Nvml
+from pytest_gpuperf.evidence import KernelBinary
+
+SOURCE = 'extern "C" __global__ void work(float* a, int n) { if (threadIdx.x < n) a[threadIdx.x] = 1.0f; }'
+
+
+@pytest.fixture(scope="module")
+def binary() -> KernelBinary:
+    return compile_kernel(KernelSource(text=SOURCE, name="work"), "sm_90")
+
+
+@pytest.fixture
+def cupy() -> FakeCupy:
+    return FakeCupy()
+
+
+@pytest.fixture
+def device(cupy: FakeCupy) -> CudaDevice:
+    nvml = Nvml(FakeNvml(), "11")
+    return CudaDevice(cupy, 0, read_facts(cupy, 0, 0, nvml), nvml)
+
+
+def test_all_work_goes_to_one_stream_of_its_own(device: CudaDevice, cupy: FakeCupy) -> None:
+    assert cupy.log == [("device", 0), ("stream", True)]
+
+
+def test_each_load_is_a_module_of_its_own_and_leaves_no_file(
+    device: CudaDevice, cupy: FakeCupy, binary: KernelBinary
+) -> None:
+    device.load(binary)
+    device.load(binary)
+    (_, first, content), (_, second, _) = (entry for entry in cupy.log if entry[0] == "load")
+    assert first != second
+    assert content == binary.cubin
+    assert not Path(first).parent.exists()
+
+
+def test_a_launch_goes_through_and_shared_memory_is_asked_for_when_needed(
+    device: CudaDevice, cupy: FakeCupy, binary: KernelBinary
+) -> None:
+    kernel = device.load(binary)
+    del cupy.log[:]
+    for shared in (0, 49152, 100_000, 60_000, 200_000):
+        kernel((2, 1, 1), (32, 1, 1), [np.int32(1)], shared)
+    opted = [entry[1] for entry in cupy.log if entry[0] == "max_dynamic_shared_size_bytes"]
+    assert opted == [100_000, 200_000]
+    launched = [entry for entry in cupy.log if entry[0] == "launch"]
+    assert launched[0] == ("launch", "work", (2, 1, 1), (32, 1, 1), (np.int32(1),), 0)
+    assert [entry[-1] for entry in launched] == [0, 49152, 100_000, 60_000, 200_000]
+
+
+def test_what_the_driver_refuses_is_a_load_error(device: CudaDevice, cupy: FakeCupy, binary: KernelBinary) -> None:
+    cupy.load_error = FakeError("CUDA_ERROR_OUT_OF_MEMORY")
+    with pytest.raises(LoadError, match=r"work \(sm_90\): the driver refuses its cubin: CUDA_ERROR_OUT_OF_MEMORY"):
+        device.load(binary)
+
+
+def test_nothing_reaches_the_driver_unchecked(device: CudaDevice, cupy: FakeCupy, binary: KernelBinary) -> None:
+    with pytest.raises(LoadError, match="on record is 00"):
+        device.load(binary, sha256="00")
+    assert not [entry for entry in cupy.log if entry[0] == "load"]
+
+
+def test_a_cubin_with_the_hash_on_record_passes(binary: KernelBinary) -> None:
+    check_loadable(binary, "sm_90", hashlib.sha256(binary.cubin).hexdigest())
+
+
+def test_a_cubin_that_was_changed_is_refused(binary: KernelBinary) -> None:
+    recorded = hashlib.sha256(binary.cubin).hexdigest()
+    changed = bytearray(binary.cubin)
+    changed[-1] ^= 1
+    with pytest.raises(LoadError, match="was changed or damaged"):
+        check_loadable(msgspec.structs.replace(binary, cubin=bytes(changed)), "sm_90", recorded)
+
+
+def test_another_architecture_is_refused_by_what_the_machine_code_says(binary: KernelBinary) -> None:
+    with pytest.raises(LoadError, match="compiled for sm_90, and this GPU is sm_80"):
+        check_loadable(binary, "sm_80")
+    with pytest.raises(LoadError, match="its record says sm_80"):
+        check_loadable(msgspec.structs.replace(binary, arch="sm_80"), "sm_90")
+    check_loadable(msgspec.structs.replace(binary, arch="sm_90a"), "sm_90")
+
+
+def test_what_is_no_cubin_is_refused(binary: KernelBinary) -> None:
+    for content in (b"", b"\x7fELF", b"#!/bin/sh", binary.cubin[: len(binary.cubin) // 2]):
+        with pytest.raises(LoadError, match="cannot be loaded"):
+            check_loadable(msgspec.structs.replace(binary, cubin=content), "sm_90")
+
+
+def test_a_cubin_without_the_kernel_lists_what_it_has(binary: KernelBinary) -> None:
+    with pytest.raises(LoadError, match="no kernel other; it has work"):
+        check_loadable(msgspec.structs.replace(binary, symbol="other"), "sm_90")
+
+
+def test_the_flush_writes_twice_the_l2_from_one_buffer(device: CudaDevice, cupy: FakeCupy) -> None:
+    del cupy.log[:]
+    device.flush_l2()
+    device.flush_l2()
+    size = 2 * (60 << 20)
+    assert cupy.log == [("alloc", size), ("memset", 0, size, device.stream), ("memset", 0, size, device.stream)]
+    assert cuda.FLUSH == "write-2xl2-v1"
+
+
+def test_state_host_copies_and_waiting(device: CudaDevice, cupy: FakeCupy) -> None:
+    assert device.state().sm_clock_mhz == 1980
+    host = np.arange(3.0)
+    assert (device.to_host(DeviceArray(host)) == host).all()
+    assert device.to_host([1, 2]).tolist() == [1, 2]
+    device.synchronize()
+    assert cupy.log[-1] == "synchronize"
+
+
+def test_a_timer_is_opened_once_per_name(device: CudaDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[Any] = []
+    monkeypatch.setattr("pytest_gpuperf.device.timers.open_timer", lambda of, name: opened.append(name) or name)
+    for name in (None, "graph", None, "graph"):
+        device.timer(name)  # type: ignore[arg-type]
+    assert opened == [None, "graph"]
+
+
+def test_a_peak_is_measured_once_under_the_lock(device: CudaDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[str] = []
+    monkeypatch.setattr(cuda, "measure_peak", lambda of, name: measured.append(name) or 4.3e12)
+    assert [device.peak("copy_bandwidth") for _ in range(2)] == [4.3e12, 4.3e12]
+    assert measured == ["copy_bandwidth"]
+    with device.lock():
+        pass
+
+
+def test_an_unknown_peak_is_refused(device: CudaDevice) -> None:
+    with pytest.raises(ValueError, match="no peak is called 'speed': there are copy_bandwidth, fma_throughput"):
+        device.peak("speed")

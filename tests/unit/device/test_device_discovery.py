@@ -1,0 +1,196 @@
+"""Finding the GPU: every way in which there may be none has its reason and its remedy."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import pytest
+from device_samples import PROPERTIES, FakeCupy, FakeError, FakeNvml
+
+from pytest_gpuperf import device as device_package
+from pytest_gpuperf.device.discovery import NoDevice, is_missing_device, open_device
+from pytest_gpuperf.device.visible import VARIABLE
+
+RAW_UUID = bytes.fromhex("8a56a4bc00112233445566778899aabb")
+UUID = "GPU-8a56a4bc-0011-2233-4455-66778899aabb"
+
+
+class FakeDriver(types.SimpleNamespace):
+    """``cuda.bindings.driver``."""
+
+    def __init__(self, failure: int = 0) -> None:
+        super().__init__(failure=failure)
+
+    def cuDeviceGet(self, ordinal: int) -> tuple[int, int]:
+        return self.failure, ordinal
+
+    def cuDeviceGetUuid_v2(self, device: int) -> tuple[int, Any]:
+        return 0, types.SimpleNamespace(bytes=RAW_UUID)
+
+
+class Machine:
+    """What ``open_device`` finds when it looks around."""
+
+    def __init__(self, cupy: Any = None, nvml: Any = None, driver: Any = None, environ: Any = None) -> None:
+        self.modules = {"cupy": cupy or FakeCupy(), "pynvml": nvml or FakeNvml(UUID),
+                        "cuda.bindings.driver": driver or FakeDriver()}  # fmt: skip
+        self.environ = {} if environ is None else environ
+        self.library: Any = None
+
+    def load_module(self, name: str) -> Any:
+        module = self.modules[name]
+        if isinstance(module, Exception):
+            raise module
+        return module
+
+    def load_library(self, name: str) -> None:
+        if self.library is not None:
+            raise self.library
+
+    def open(self, worker: int | None = None) -> Any:
+        return open_device(worker, environ=self.environ, load_module=self.load_module, load_library=self.load_library)
+
+    def refusal(self) -> NoDevice:
+        with pytest.raises(NoDevice) as caught:
+            self.open()
+        assert str(caught.value) == f"{caught.value.reason}; {caught.value.remedy}"
+        return caught.value
+
+
+def test_the_gpu_is_opened_with_its_facts() -> None:
+    device = Machine().open()
+    facts = device.facts
+    assert (facts.name, facts.slug, facts.arch, facts.uuid) == ("NVIDIA H200", "nvidia-h200", "sm_90", UUID)
+    assert (facts.sm_count, facts.l2_bytes, facts.shared_bytes_per_block_optin) == (132, 60 << 20, 227 << 10)
+    assert (facts.driver, facts.cuda, facts.cupy) == ("580.95.05", "13.2", "14.2.0")
+    assert (facts.power_limit_w, facts.ecc, facts.mig) == (700, True, False)
+    assert facts.max_grid == (2**31 - 1, 65535, 65535)
+    assert facts.index == 0
+
+
+@pytest.mark.parametrize("value", ["", "-1", "nothing"])
+def test_a_variable_that_hides_every_gpu_is_named_before_anything_is_loaded(value: str) -> None:
+    machine = Machine(cupy=AssertionError("loaded"), environ={VARIABLE: value})
+    problem = machine.refusal()
+    assert f"CUDA_VISIBLE_DEVICES={value!r}" in problem.reason
+    assert "unset" in problem.remedy
+
+
+def test_no_driver() -> None:
+    machine = Machine(cupy=AssertionError("loaded"))
+    machine.library = OSError("libcuda.so.1: cannot open shared object file")
+    problem = machine.refusal()
+    assert "no NVIDIA driver (libcuda.so.1" in problem.reason
+    assert "--gpus all" in problem.remedy
+
+
+def test_no_cupy() -> None:
+    problem = Machine(cupy=ImportError("No module named 'cupy'\nlong advice")).refusal()
+    assert problem.reason == "CuPy cannot be imported (No module named 'cupy')"
+    assert "pip install 'pytest-gpuperf[cuda13]'" in problem.remedy
+    assert "(no reason given)" in Machine(cupy=ImportError()).refusal().reason
+
+
+def test_a_driver_too_old_for_cupys_cuda() -> None:
+    problem = Machine(cupy=FakeCupy(FakeError("cudaErrorInsufficientDriver: too old"))).refusal()
+    assert "supports CUDA 12.4, and CuPy 14.2.0 needs CUDA 13.2" in problem.reason
+    assert "[cuda12]" in problem.remedy
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        (0, "lists no GPU"),
+        (FakeError("cudaErrorNoDevice: no CUDA-capable device is detected"), "no GPU for this process"),
+        (FakeError("cudaErrorSystemNotReady"), "CUDA does not start (cudaErrorSystemNotReady)"),
+    ],
+)
+def test_a_driver_without_a_gpu_or_that_does_not_start(count: Any, words: str) -> None:
+    assert words in Machine(cupy=FakeCupy(count)).refusal().reason
+
+
+def test_a_gpu_that_nothing_can_be_compiled_for() -> None:
+    problem = Machine(cupy=FakeCupy(properties={**PROPERTIES, "major": 7, "minor": 0})).refusal()
+    assert "NVIDIA H200 cannot be used" in problem.reason
+    assert "sm_70" in problem.reason
+
+
+def test_a_worker_is_bound_before_cuda_is_asked() -> None:
+    class Watching(FakeCupy):
+        def _device_count(self) -> int:
+            self.log.append(machine.environ[VARIABLE])
+            return 1
+
+    cupy = Watching()
+    machine = Machine(cupy=cupy, environ={VARIABLE: "GPU-a,GPU-b"})
+    device = machine.open(worker=3)
+    assert cupy.log[0] == "GPU-b"
+    assert ("device", 0) in cupy.log
+    assert device.facts.index == 1
+
+
+def test_a_worker_takes_its_gpu_even_if_cuda_was_started_before_it_was_bound() -> None:
+    cupy = FakeCupy(count=2)
+    Machine(cupy=cupy, environ={VARIABLE: "0,1"}).open(worker=1)
+    assert ("device", 1) in cupy.log
+
+
+def test_without_the_variable_a_worker_takes_a_gpu_that_nvml_lists() -> None:
+    machine = Machine()
+    machine.open(worker=2)
+    assert machine.environ == {VARIABLE: UUID}
+
+
+@pytest.mark.parametrize(
+    "nvml", [ModuleNotFoundError("No module named 'pynvml'"), FakeNvml(nvmlInit=FakeNvml.NVMLError("not permitted"))]
+)
+def test_without_nvml_a_worker_counts_the_gpus_that_cuda_sees(nvml: Any) -> None:
+    cupy = FakeCupy(count=2)
+    machine = Machine(cupy=cupy, nvml=nvml)
+    facts = machine.open(worker=3).facts
+    assert machine.environ == {}
+    assert ("device", 1) in cupy.log
+    assert facts.driver == "CUDA 12.4"
+    assert (facts.power_limit_w, facts.ecc, facts.mig) == (None, None, None)
+
+
+@pytest.mark.parametrize("driver", [FakeDriver(failure=3), ModuleNotFoundError("No module named 'cuda'")])
+def test_a_driver_that_does_not_tell_the_uuid_leaves_it_empty(driver: Any) -> None:
+    assert Machine(driver=driver).open().facts.uuid == "GPU-"
+
+
+def test_a_slice_of_a_gpu_is_known_as_such() -> None:
+    facts = Machine(nvml=FakeNvml(UUID.replace("GPU-", "MIG-"))).open().facts
+    assert facts.uuid.startswith("MIG-8a56a4bc")
+    assert facts.mig is True
+
+
+def test_the_package_opens_the_device_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "")
+    with pytest.raises(NoDevice, match="hides every GPU"):
+        device_package.open_device()
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        RuntimeError("cudaErrorInsufficientDriver: CUDA driver version is insufficient for CUDA runtime version"),
+        RuntimeError("Found no NVIDIA driver on your system."),
+        AssertionError("Torch not compiled with CUDA enabled"),
+        ImportError("libcuda.so.1: cannot open shared object file"),
+        ModuleNotFoundError("No module named 'cupy'", name="cupy"),
+        ModuleNotFoundError("No module named 'cupy.cuda'", name="cupy.cuda"),
+    ],
+)
+def test_errors_of_users_code_that_say_that_there_is_no_gpu(problem: Exception) -> None:
+    assert is_missing_device(problem)
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [AssertionError("1 of 4 elements differ"), ModuleNotFoundError("No module named 'cupy_helpers'", name="cupyx_own"),
+     RuntimeError("cudaErrorIllegalAddress: an illegal memory access was encountered"), KeyboardInterrupt()],
+)  # fmt: skip
+def test_other_errors_are_errors(problem: BaseException) -> None:
+    assert not is_missing_device(problem)

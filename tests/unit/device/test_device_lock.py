@@ -1,0 +1,136 @@
+"""The lock of a GPU: one process at a time, for all users, with the holder's name for those who wait."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pytest_gpuperf.device.errors import LockTimeout, LockUnavailable
+from pytest_gpuperf.device.lock import GpuLock, lock_folder
+
+HOLD = """
+import sys
+from pathlib import Path
+from pytest_gpuperf.device.lock import GpuLock
+with GpuLock("GPU-11", Path(sys.argv[1])).held():
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+TRY = """
+import sys
+from pathlib import Path
+from pytest_gpuperf.device.errors import LockTimeout
+from pytest_gpuperf.device.lock import GpuLock
+try:
+    with GpuLock("GPU-11", Path(sys.argv[1]), wait_s=0.1).held():
+        print("free")
+except LockTimeout:
+    print("taken")
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "locks"
+
+
+@pytest.fixture
+def holder(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process that holds GPU-11."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        yield process
+        process.kill()
+
+
+def test_another_process_waits_and_is_told_who_holds_the_gpu(folder: Path, holder: subprocess.Popen[str]) -> None:
+    with pytest.raises(LockTimeout) as caught, GpuLock("GPU-11", folder, wait_s=0.1).held():
+        pass
+    assert f"process {holder.pid} has held this GPU for 0.1 s" in str(caught.value)
+    assert "GPU-11.lock" in str(caught.value)
+    assert "end it" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["", "no number"])
+def test_an_unreadable_name_of_the_holder_does_not_matter(
+    folder: Path, holder: subprocess.Popen[str], name: str
+) -> None:
+    (folder / "GPU-11.holder").write_text(name)
+    with pytest.raises(LockTimeout, match="another process has held"), GpuLock("GPU-11", folder, wait_s=0.1).held():
+        pass
+
+
+def test_the_gpu_is_free_when_its_holder_is_killed(folder: Path, holder: subprocess.Popen[str]) -> None:
+    holder.kill()
+    holder.wait()
+    with GpuLock("GPU-11", folder, wait_s=5).held():
+        assert (folder / "GPU-11.holder").read_text() == f"{os.getpid()}\n"
+
+
+def test_another_gpu_is_free(folder: Path, holder: subprocess.Popen[str]) -> None:
+    with GpuLock("GPU-12", folder, wait_s=0.1).held():
+        pass
+
+
+def test_a_process_may_take_its_gpu_again(folder: Path) -> None:
+    lock = GpuLock("GPU-11", folder, wait_s=0.1)
+    with lock.held():
+        with lock.held(), GpuLock("GPU-11", folder, wait_s=0.1).held():
+            pass
+        assert seen_by_another_process(folder) == "taken"
+    assert seen_by_another_process(folder) == "free"
+
+
+def seen_by_another_process(folder: Path) -> str:
+    command = [sys.executable, "-c", TRY, str(folder)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_the_holder_is_forgotten_and_an_error_releases_the_gpu(folder: Path) -> None:
+    with pytest.raises(KeyError), GpuLock("GPU-11", folder).held():
+        raise KeyError
+    assert not (folder / "GPU-11.holder").exists()
+    with GpuLock("GPU-11", folder, wait_s=0.1).held():
+        pass
+
+
+def test_the_folder_and_the_lock_are_for_all_users(folder: Path) -> None:
+    umask = os.umask(0o077)
+    try:
+        with GpuLock("GPU-11", folder).held():
+            pass
+    finally:
+        os.umask(umask)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o1777
+    assert stat.S_IMODE((folder / "GPU-11.lock").stat().st_mode) == 0o666
+
+
+def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    (tmp_path / "locks").write_text("a file")
+    lock = GpuLock("GPU-11", tmp_path / "locks")
+    with pytest.raises(LockUnavailable, match=r"locks/GPU-11\.lock, cannot be used .*TMPDIR"), lock.held():
+        pass
+
+
+def test_a_holder_that_cannot_be_named_measures_all_the_same(folder: Path) -> None:
+    (folder / "GPU-11.holder").mkdir(parents=True)
+    with GpuLock("GPU-11", folder, wait_s=1).held():
+        pass
+
+
+def test_no_uuid_escapes_the_folder(folder: Path) -> None:
+    assert GpuLock("../../etc/passwd", folder).path.parent == folder
+    assert GpuLock("", folder).path.name == "unknown.lock"
+    assert GpuLock("GPU-11").path.parent == lock_folder()

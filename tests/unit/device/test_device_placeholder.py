@@ -1,0 +1,168 @@
+"""Without a GPU: metadata as NumPy would have it, and ``DeviceNeeded`` for everything else."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from device_samples import make_binary
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+
+from pytest_gpuperf.compile import ARCHITECTURES, limits_of
+from pytest_gpuperf.device.nominal import nominal_facts
+from pytest_gpuperf.device.placeholder import DeviceNeeded, PlaceholderDevice
+from pytest_gpuperf.device.placeholder_array import PlaceholderArray, without_data
+
+SHAPES = npst.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=5)
+
+
+@pytest.fixture
+def device() -> PlaceholderDevice:
+    return PlaceholderDevice()
+
+
+@pytest.fixture
+def array(device: PlaceholderDevice) -> PlaceholderArray:
+    return device.arrays.random((4, 3, 2), seed=1)
+
+
+def alike(placeholder: PlaceholderArray, array: np.ndarray[Any, Any]) -> bool:
+    return (
+        placeholder.shape == array.shape
+        and placeholder.dtype == array.dtype
+        and placeholder.ndim == array.ndim
+        and placeholder.size == array.size
+        and placeholder.nbytes == array.nbytes
+        and (placeholder.size == 0 or placeholder.strides == array.strides)
+    )
+
+
+@given(SHAPES, st.sampled_from(["float32", "int8", "complex128", "bool"]))
+def test_metadata_are_those_of_numpy(shape: tuple[int, ...], dtype: str) -> None:
+    assert alike(without_data(shape, dtype), np.empty(shape, dtype))
+
+
+@given(st.data())
+def test_views_are_those_of_numpy(data: st.DataObject) -> None:
+    shape = data.draw(SHAPES)
+    placeholder, array = without_data(shape, "float32"), np.empty(shape, "float32")
+    index = data.draw(npst.basic_indices(shape, allow_newaxis=True))
+    assert alike(placeholder[index], _view(array, index))
+    assert alike(placeholder.T, array.T)
+    axes = data.draw(st.permutations(range(len(shape))))
+    assert alike(placeholder.transpose(*axes), array.transpose(*axes))
+    assert alike(placeholder.swapaxes(0, -1), array.swapaxes(0, -1))
+
+
+def _view(array: np.ndarray[Any, Any], index: Any) -> Any:
+    parts = index if isinstance(index, tuple) else (index,)
+    return array[parts if Ellipsis in parts else (*parts, Ellipsis)]
+
+
+def test_arrays_beyond_any_memory_cost_nothing(device: PlaceholderDevice) -> None:
+    array = device.arrays.empty((1 << 20, 1 << 20), "float64")
+    assert array.nbytes == 8 << 40
+    assert array.reshape(-1).shape == (1 << 40,)
+
+
+def test_reshape_fills_in_one_length_and_is_contiguous(array: PlaceholderArray) -> None:
+    assert array.reshape(2, -1).shape == (2, 12)
+    assert array.reshape((24,)).strides == (4,)
+    assert array.T.ravel().flags.c_contiguous
+    assert array.flatten().shape == (24,)
+    assert without_data((0, 3), "int8").reshape(3, 0).shape == (3, 0)
+
+
+@pytest.mark.parametrize("shape", [(5, 5), (-1, -1), (-1, 7), (-24, -1), (0, -1)])
+def test_reshape_refuses_what_does_not_fit(array: PlaceholderArray, shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="cannot reshape an array of 24 elements"):
+        array.reshape(shape)
+
+
+def test_copies_and_conversions_are_contiguous(array: PlaceholderArray) -> None:
+    assert array.T.copy().flags.c_contiguous
+    assert array.astype("float64").dtype == np.float64
+    assert array.view("int16").shape == (4, 3, 4)
+    assert array[:1].squeeze().shape == (3, 2)
+    assert len(array) == 4
+    assert array.itemsize == 4
+    assert "float32" in repr(array)
+
+
+def test_an_index_out_of_bounds_is_numpys_error(array: PlaceholderArray) -> None:
+    with pytest.raises(IndexError):
+        array[4]
+
+
+USES: list[Callable[[Any], Any]] = [
+    np.asarray, np.sum, np.sin, lambda a: np.array_equal(a, a), float, int, bool, list, iter, abs,
+    lambda a: a + 1, lambda a: 1 + a, lambda a: np.ones(2) * a, lambda a: a @ a, lambda a: a == a, lambda a: a < 1,
+    operator.neg, lambda a: operator.iadd(a, 1), lambda a: operator.setitem(a, 0, 1), lambda a: 1 in a,
+    lambda a: a.sum(), lambda a: a.get(), lambda a: a.data.ptr, lambda a: a.set(1), lambda a: a.mean(axis=0),
+    lambda a: a[np.array([True])], lambda a: a[[0, 1]], lambda a: a[a], lambda a: a[True],
+    lambda a: np.testing.assert_array_equal(a, np.zeros(3)), lambda a: np.from_dlpack(a),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("use", USES)
+def test_data_need_a_gpu(array: PlaceholderArray, use: Callable[[Any], Any]) -> None:
+    with pytest.raises(DeviceNeeded, match=r"^needs a GPU: "):
+        use(array)
+
+
+def test_what_no_array_has_is_an_attribute_error(array: PlaceholderArray) -> None:
+    with pytest.raises(AttributeError, match="'shap'"):
+        _ = array.shap
+    assert not hasattr(array, "__cuda_array_interface__")
+    with pytest.raises(TypeError):
+        hash(array)
+
+
+def test_every_way_to_make_an_array(device: PlaceholderDevice, array: PlaceholderArray) -> None:
+    arrays = device.arrays
+    made = [
+        arrays.zeros(5),
+        arrays.full(5, 1.5),
+        arrays.empty(5),
+        arrays.empty_like(arrays.empty(5)),
+        arrays.array([1] * 5),
+    ]
+    assert [one.shape for one in made] == [(5,)] * 5
+    assert made[-1].dtype == np.int64
+    assert arrays.array(array).shape == array.shape
+
+
+def test_the_device_gives_facts_and_refuses_the_rest(device: PlaceholderDevice) -> None:
+    assert device.facts.slug == "none"
+    assert device.state().sm_clock_mhz is None
+    kernel = device.load(make_binary())
+    for use, words in (
+        (lambda: kernel((1, 1, 1), (1, 1, 1), (), 0), "work is launched"),
+        (device.timer, "timed"),
+        (device.synchronize, "waits"),
+        (device.lock, "for itself"),
+        (lambda: device.peak("copy_bandwidth"), "copy bandwidth is measured"),
+        (lambda: device.to_host(None), "data"),
+    ):
+        with pytest.raises(DeviceNeeded, match=rf"^needs a GPU: .*{words}"):
+            use()
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_nominal_facts_keep_the_limits_of_their_architecture(arch: str) -> None:
+    facts, limits = nominal_facts(arch), limits_of(arch)
+    assert facts.arch == arch
+    assert facts.max_threads_per_sm == limits.threads_per_sm
+    assert facts.max_blocks_per_sm == limits.blocks_per_sm
+    assert facts.shared_bytes_per_sm == limits.shared_bytes_per_sm
+    assert facts.shared_bytes_per_block_optin == limits.shared_bytes_per_block
+
+
+def test_an_unknown_architecture_has_the_facts_of_hopper() -> None:
+    assert nominal_facts("sm_999").arch == "sm_90"
+    assert nominal_facts("sm_90a").sm_count == 132
