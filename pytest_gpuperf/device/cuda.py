@@ -81,7 +81,8 @@ class CudaDevice:
         from pytest_gpuperf.device.timers import open_timer
 
         if name not in self._timers:
-            self._timers[name] = open_timer(self, name)
+            timer = open_timer(self, name)
+            self._timers[name] = self._timers.setdefault(timer.name, timer)
         return self._timers[name]
 
     def synchronize(self) -> None:

@@ -85,7 +85,6 @@ class CuptiTimer:
             *(kinds.EXTERNAL_CORRELATION, kinds.DRIVER, kinds.RUNTIME),
         )
         self.kernel_breakdown = ()
-        cupti.activity_register_callbacks(_request_buffer, self._buffer_completed)
         self._calibrate()
 
     def measure(self, slots: Sequence[Slot], cache: CacheMode) -> list[list[float]]:
@@ -119,6 +118,8 @@ class CuptiTimer:
 
     @contextlib.contextmanager
     def _tracing(self) -> Iterator[None]:
+        # every time, because the process has one pair of callbacks and another timer may have taken it
+        self._cupti.activity_register_callbacks(_request_buffer, self._buffer_completed)
         enabled = []
         try:
             for kind in self._kinds:
