@@ -68,10 +68,12 @@ def measure(bench: Bench, book: TestBook, request: Request) -> Measurement:
     if not bench.has_gpu:
         book.stop("static only", str(bench.no_device))
         return _untimed(bench, request, static, StaticOnly(str(bench.no_device)))
-    _run_and_check(bench, request)
     if not bench.options.active:
+        _run_and_check(bench, request)
         return _untimed(bench, request, static, CheckedOnly(f"{request.name} was not timed: run pytest --gpuperf"))
-    return _time(bench, book, request, evidence)
+    with bench.device.lock():  # the check too: its work would disturb what another process times
+        _run_and_check(bench, request)
+        return _time(bench, book, request, evidence)
 
 
 def _static(request: Request) -> dict[str, StaticRecord]:
@@ -96,13 +98,12 @@ def _run_and_check(bench: Bench, request: Request) -> None:
 
 
 def _time(bench: Bench, book: TestBook, request: Request, evidence: WorkloadEvidence) -> Measurement:
-    """Take rounds and judge them, under the GPU's lock."""
+    """Take rounds and judge them; the caller holds the GPU's lock."""
     timing = Timing(bench, request, evidence.key)
     if bench.options.changed_only and timing.judge(()).judgement.verdict is Verdict.UNCHANGED:
         book.add(msgspec.structs.replace(evidence, judgements=(timing.judge(()).judgement,)))
         return _untimed(bench, request, evidence.static, CheckedOnly(f"{request.name}: unchanged, so not timed"))
-    with bench.device.lock():
-        taken = timing.record() if bench.options.record_to else timing.gate()
+    taken = timing.record() if bench.options.record_to else timing.gate()
     interval = interval_of([one.midmean for one in taken.rounds])
     judgements = () if taken.judgement is None else (taken.judgement,)
     book.add(
