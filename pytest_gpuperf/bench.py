@@ -6,6 +6,7 @@ Everything is opened when a test first needs it, once.  The bench knows no test 
 from __future__ import annotations
 
 import datetime
+import secrets
 import uuid
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -18,10 +19,13 @@ from pytest_gpuperf.options import Options
 if TYPE_CHECKING:
     from pytest_gpuperf.baselines import BaselineStore
     from pytest_gpuperf.compile import CompileCache
+    from pytest_gpuperf.confirming import Suspect
     from pytest_gpuperf.device.discovery import NoDevice
     from pytest_gpuperf.device.gpu import Gpu
     from pytest_gpuperf.device.interface import Device, Timer
-    from pytest_gpuperf.evidence import Session
+    from pytest_gpuperf.evidence import Key, Session
+    from pytest_gpuperf.judge.suite import Spending
+    from pytest_gpuperf.session import SentinelReading
 
 FALLBACK_ARCHS = ("sm_80", "sm_90", "sm_120")
 """Static targets where there are neither baselines nor a GPU: one of each generation in wide use."""
@@ -37,6 +41,14 @@ class Bench:
         """Why there is no GPU; None while there is one or nobody has asked."""
         self.cubins: dict[str, bytes] = {}
         """Machine code of the timed kernels by SHA-256, kept for an update to store."""
+        self.suspects: dict[Key, Suspect] = {}
+        """Workloads that were slower in this process and wait for the end of their test to be confirmed."""
+        self.confirmations_left = options.confirmations
+        self.sentinels: set[str] = set()
+        """Node ids of tests whose first launch is still to be paired with itself."""
+        self.readings: dict[str, SentinelReading] = {}
+        """What came of it, by node id."""
+        self._hypotheses = 0
 
     @property
     def worker(self) -> int | None:
@@ -119,6 +131,23 @@ class Bench:
             power_limit_w=facts.power_limit_w, temperature_c=state.temperature_c, ecc=facts.ecc, mig=facts.mig,
             plugin=__version__,
         )  # fmt: skip
+
+    @cached_property
+    def spending(self) -> Spending:
+        """This process's part of the run's error rate."""
+        from pytest_gpuperf.judge.suite import ALPHA, Spending
+
+        return Spending(ALPHA, int(getattr(self.config, "workerinput", {}).get("workercount", 1)))
+
+    def next_share(self) -> float:
+        """The error rate of the next workload that may be called slower; ask once, before its first time is taken."""
+        self._hypotheses += 1
+        return self.spending.share(self._hypotheses)
+
+    @staticmethod
+    def seed() -> int:
+        """A fresh seed for a coin; whoever tosses it records the seed."""
+        return secrets.randbits(32)
 
     @property
     def process(self) -> int:

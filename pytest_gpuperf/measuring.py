@@ -17,7 +17,6 @@ from pytest_gpuperf.evidence import CacheMode, Identity, StaticRecord
 from pytest_gpuperf.measurement import CheckedOnly, Measurement, StaticOnly
 from pytest_gpuperf.options import Tolerance
 from pytest_gpuperf.session import WorkloadEvidence
-from pytest_gpuperf.timing import Timing, interval_of
 from pytest_gpuperf.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -99,11 +98,14 @@ def _run_and_check(bench: Bench, request: Request) -> None:
 
 def _time(bench: Bench, book: TestBook, request: Request, evidence: WorkloadEvidence) -> Measurement:
     """Take rounds and judge them; the caller holds the GPU's lock."""
-    timing = Timing(bench, request, evidence.key)
+    from pytest_gpuperf.gating import Gate  # SciPy comes with it
+    from pytest_gpuperf.timing import interval_of
+
+    timing = Gate(bench, request, evidence.key)
     if bench.options.changed_only and timing.judge(()).judgement.verdict is Verdict.UNCHANGED:
         book.add(msgspec.structs.replace(evidence, judgements=(timing.judge(()).judgement,)))
         return _untimed(bench, request, evidence.static, CheckedOnly(f"{request.name}: unchanged, so not timed"))
-    taken = timing.record() if bench.options.record_to else timing.gate()
+    taken = timing.take()
     interval = interval_of([one.midmean for one in taken.rounds])
     judgements = () if taken.judgement is None else (taken.judgement,)
     book.add(

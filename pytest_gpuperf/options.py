@@ -70,6 +70,10 @@ class Options(NamedTuple):
     """Wall-clock bound of timing one workload, seconds."""
     changed_only: bool = False
     """Workloads of equal identity are not timed."""
+    pair_all: bool = False
+    """Workloads of equal identity are paired too, and count in the run's error rate."""
+    confirmations: int = 20
+    """Tests per process whose suspected regressions are confirmed in a second process."""
     allow_ci_update: bool = False
     force_update: bool = False
     """Record measurements that their own health checks call disturbed."""
@@ -78,11 +82,18 @@ class Options(NamedTuple):
     record_to: Path | None = None
     """Internal: this process records rounds into this folder for the update that started it."""
     record_index: int = 0
+    confirm_to: Path | None = None
+    """Internal: this process confirms suspected regressions for the run that started it, by way of this folder."""
 
     @property
     def active(self) -> bool:
         """Whether anything is measured or compared in this process."""
-        return self.enabled or self.update is not None or self.record_to is not None
+        return self.enabled or self.update is not None or self.is_child
+
+    @property
+    def is_child(self) -> bool:
+        """Whether this process measures for another one and gates nothing itself."""
+        return self.record_to is not None or self.confirm_to is not None
 
     def zone(self, tolerance: float | None = None, profile: str | None = None) -> Tolerance:
         """The indifference zone after a test's own ``tolerance`` or ``profile``, the nearest word winning."""
@@ -191,10 +202,15 @@ FLAGS: tuple[Flag, ...] = (
     Flag("--gpuperf-budget", "budget_s", "wall-clock seconds for timing one workload (default 5)",
          number(0.05, 3600, " seconds"), metavar="SECONDS"),
     Flag("--gpuperf-changed", "changed_only", "do not time workloads whose machine code and launch are unchanged"),
+    Flag("--gpuperf-all", "pair_all", "pair unchanged workloads with their baselines too, not only changed ones"),
+    Flag("--gpuperf-confirmations", "confirmations",
+         "tests per process whose suspected regressions a second process confirms (default 20)",
+         whole(0, 100_000), metavar="N"),
     Flag("--gpuperf-allow-ci-update", "allow_ci_update", "let --update-baselines write under CI", ini=False),
     Flag("--gpuperf-force-update", "force_update", "record measurements that were disturbed, too", ini=False),
     Flag("--gpuperf-record-to", "record_to", "", str, ini=False, hidden=True),
     Flag("--gpuperf-record-index", "record_index", "", whole(0, 9999), ini=False, hidden=True),
+    Flag("--gpuperf-confirm-to", "confirm_to", "", str, ini=False, hidden=True),
 )  # fmt: skip
 
 
@@ -240,10 +256,16 @@ def read_options(config: pytest.Config) -> Options:
             continue
         values[flag.field] = _parse(flag, given, origin)
     values["baselines"] = _folder(config, values.get("baselines", "baselines"))
-    if "record_to" in values:
-        values["record_to"] = Path(values["record_to"])
+    for field in ("record_to", "confirm_to"):
+        if field in values:  # the ini file may ask for a gate or an update, which is for the parent to do
+            values.update({field: Path(values[field]), "enabled": False, "update": None, "changed_only": False})
     options = Options(**{"missing": "fail" if values["ci"] else "warn", **values})
     _refuse_ci_update(options)
+    if options.pair_all and options.changed_only:
+        raise pytest.UsageError(
+            "--gpuperf-all and --gpuperf-changed exclude each other: the one pairs unchanged workloads, the other "
+            "leaves them out"
+        )
     return options
 
 

@@ -40,6 +40,15 @@ class Pairing:
     """Wall-clock time, loading and pilot included."""
 
     @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader of the verdict should know."""
+        reasons = [block.reason for block in self.blocks if block.discarded]
+        if not reasons:
+            return ()
+        each = ", ".join(dict.fromkeys(reasons))
+        return (f"{len(reasons)} of {len(self.blocks)} blocks were discarded: {each}",)
+
+    @property
     def r(self) -> tuple[float, ...]:
         """Log ratios candidate over baseline of the blocks that count."""
         return tuple(block.r for block in self.blocks if not block.discarded)

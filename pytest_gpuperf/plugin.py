@@ -42,6 +42,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         from pytest_gpuperf import recording
 
         recording.select(config, items)
+    if config.stash[stash.OPTIONS].confirm_to is not None:
+        from pytest_gpuperf import confirming
+
+        confirming.select(config, items)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    config = session.config
+    if config.stash[stash.OPTIONS].enabled and not config.option.collectonly:
+        from pytest_gpuperf import sentinels
+
+        stash.bench_of(config).sentinels = sentinels.choose(config, session.items)
 
 
 @pytest.hookimpl(wrapper=True)

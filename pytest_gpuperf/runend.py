@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,8 @@ EXIT_NOTHING_MEASURED = 10
 """Exit status of a gated run that gathered no evidence at all."""
 EXIT_NOT_RECORDED = 11
 """Exit status of an update that could not write what it was asked to."""
+EXIT_ENVIRONMENT = 12
+"""Exit status of a run whose sentinels rang: the machine is the finding, not the code."""
 
 OUTCOME: pytest.StashKey[Outcome] = pytest.StashKey()
 
@@ -33,6 +36,10 @@ class Outcome:
         self.recorded: list[Recorded] = []
         self.problem = ""
         self.nothing = ""
+        self.environment = ""
+        """Why the run's times prove nothing; empty if they do."""
+        self.shifts: tuple[str, ...] = ()
+        """Signs that the machine changed as a whole."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,11 +59,13 @@ def finish(session: pytest.Session) -> None:
     outcome = config.stash.setdefault(OUTCOME, Outcome())
     if bench.options.record_to is not None:
         leave_rounds(bench, book)
+    if bench.options.is_child:
         return
     if bench.options.update is not None and session.exitstatus != pytest.ExitCode.INTERRUPTED:
         _update(config, bench, book, outcome)
         if outcome.problem and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = EXIT_NOT_RECORDED
+    _watch(session, book, outcome)
     _guard(session, book, outcome)
 
 
@@ -67,6 +76,34 @@ def summarise(reporter: pytest.TerminalReporter) -> None:
     config = reporter.config
     outcome = config.stash.setdefault(OUTCOME, Outcome())
     terminal.summary(reporter, stash.run_book_of(config), outcome, config.stash[stash.OPTIONS])
+
+
+def _watch(session: pytest.Session, book: Book, outcome: Outcome) -> None:
+    """What the run as a whole says of the machine; a sentinel's alarm takes the place of red times."""
+    if not book.judged_times:
+        return
+    from pytest_gpuperf.judge.screen import OMEGA
+    from pytest_gpuperf.judge.suite import environment_shift
+
+    figures = [judgement.time for judgement in book.judgements if judgement.time is not None]
+    moved = [math.log(figure.record_ratio) for figure in figures if figure.record_ratio is not None]
+    outcome.shifts = environment_shift(moved, OMEGA)
+    alarms = [one for one in book.evidence if one.sentinel is not None and one.sentinel.alarm]
+    if not alarms:
+        return
+    named = "; ".join(
+        f"{one.module}::{one.test} [{one.sentinel.workload}] x{one.sentinel.ratio:.3f} after {one.sentinel.blocks} "
+        f"blocks (seed {one.sentinel.seed})"
+        for one in alarms
+        if one.sentinel is not None
+    )
+    outcome.environment = (
+        f"a launch paired with itself came out different: {named}. The machine is the finding, not the code: no red "
+        "verdict on time of this run is to be trusted. Look for other work on the GPU and for moving clocks "
+        "(gpuperf doctor), and run again."
+    )
+    if session.exitstatus == pytest.ExitCode.OK or book.only_times_failed:
+        session.exitstatus = EXIT_ENVIRONMENT
 
 
 def _guard(session: pytest.Session, book: Book, outcome: Outcome) -> None:

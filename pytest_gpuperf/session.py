@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from pytest_gpuperf.evidence import DeviceFacts, Key, Record, Session, StaticRecord, TimeRecord
-from pytest_gpuperf.verdict import Judgement
+from pytest_gpuperf.verdict import Judgement, Verdict
 
 Status = Literal["complete", "static only", "checked only"]
 
@@ -34,6 +34,24 @@ class WorkloadEvidence(Record, frozen=True):
     """False for a kernel that was compiled and not handed to ``gpuperf``."""
 
 
+class SentinelReading(Record, frozen=True):
+    """A launch paired with itself: what it shows is the machine's doing."""
+
+    workload: str
+    ratio: float
+    blocks: int
+    log_e_slower: float
+    log_e_faster: float
+    seed: int
+
+    @property
+    def alarm(self) -> bool:
+        """Whether the two came out different."""
+        from pytest_gpuperf.judge.suite import sentinel_alarm
+
+        return sentinel_alarm(self.log_e_slower, self.log_e_faster)
+
+
 class TestEvidence(Record, frozen=True):
     """What travels from the process that ran a test to the one that reports."""
 
@@ -50,6 +68,7 @@ class TestEvidence(Record, frozen=True):
     workloads: tuple[WorkloadEvidence, ...] = ()
     xfail: str = ""
     """The reason why a regression of this test is expected."""
+    sentinel: SentinelReading | None = None
 
     @property
     def judgements(self) -> list[Judgement]:
@@ -153,6 +172,13 @@ class Book:
     def accepted(self) -> Iterable[TestEvidence]:
         """Evidence of tests that passed in every phase: all that may become a baseline."""
         return [result.evidence for result in self.results.values() if result.passed]
+
+    @property
+    def only_times_failed(self) -> bool:
+        """Whether every test that failed has nothing against it but a slower time."""
+        failed = [self.results.get(node) for node in self._failed]
+        verdicts = [{j.verdict for j in one.evidence.judgements} if one else set() for one in failed]
+        return bool(failed) and all(Verdict.SLOWER in found and Verdict.WORSE not in found for found in verdicts)
 
     @property
     def gathered_anything(self) -> bool:

@@ -24,6 +24,10 @@ def finish(item: pytest.Item, problem: Exception | None) -> None:
     """
     bench, book = stash.bench_of(item.config), stash.book_of(item)
     stopped = problem is not None and _note_early_stop(bench, book, problem)
+    if bench.suspects:
+        from pytest_gpuperf import confirming
+
+        confirming.confirm(item, bench, book)
     if bench.options.enabled or bench.options.update is not None:
         _judge_static(bench, book)
     if problem is not None and not stopped:
@@ -120,6 +124,7 @@ def evidence_of(bench: Bench, book: TestBook, item: pytest.Item) -> TestEvidence
         session=bench.session if timed else None,
         workloads=tuple(book.workloads.values()),
         xfail=settings_of(item).xfail or "",
+        sentinel=bench.readings.pop(item.nodeid, None),
     )
 
 

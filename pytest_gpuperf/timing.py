@@ -1,4 +1,7 @@
-"""Rounds of one workload and what is made of them: gated against the baseline, or recorded for an update."""
+"""Rounds of one workload: taken, held against the baseline by themselves, or recorded for an update.
+
+What more a gate does with them is in ``gating``.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pytest_gpuperf.evidence import Key, Round, TimeRecord
+from pytest_gpuperf.judge.suite import ALPHA
+from pytest_gpuperf.judge.time import TimeCase, TimePolicy, TimeStep, judge_time
 from pytest_gpuperf.verdict import Judgement
 
 if TYPE_CHECKING:
     from pytest_gpuperf.bench import Bench
-    from pytest_gpuperf.judge.time import TimeStep
     from pytest_gpuperf.measuring import Request
     from pytest_gpuperf.sampling.rounds import Rounds
 
-FIRST_ROUNDS = 4
-"""Candidate rounds before the first look (statistics 3.3)."""
 RETAKES = 3
 """How often a recording process takes disturbed rounds again before it hands them over as disturbed."""
 
@@ -33,7 +35,7 @@ class Taken:
 
 
 class Timing:
-    """Times one workload; the caller holds the GPU's lock."""
+    """Times one workload; the caller of what takes times holds the GPU's lock."""
 
     def __init__(self, bench: Bench, request: Request, key: Key) -> None:
         self._bench = bench
@@ -43,18 +45,8 @@ class Timing:
         slug = bench.device.facts.slug
         self._baseline = bench.store.time(slug, key) if bench.options.record_to is None else None
         self._sessions = {session.id: session for session in bench.store.sessions(slug, key.module)}
-
-    def gate(self) -> Taken:
-        """Take rounds until the judge wants no more of them or the budget is spent."""
-        taken = self._take(FIRST_ROUNDS, self._request.budget_s)
-        rounds, disturbed, spent = taken.rounds, taken.disturbed, taken.seconds
-        step = self.judge(rounds, disturbed)
-        while step.rounds_wanted > len(rounds) and spent < self._request.budget_s:
-            more = self._take(step.rounds_wanted - len(rounds), self._request.budget_s - spent)
-            rounds, spent = rounds + more.rounds, spent + more.seconds
-            disturbed = tuple(dict.fromkeys(disturbed + more.disturbed))
-            step = self.judge(rounds, disturbed)
-        return Taken(rounds, step.judgement, disturbed)
+        self._alpha = ALPHA
+        """Rate of a false SLOWER."""
 
     def record(self) -> Taken:
         """Take this process's share of an update's rounds, again if they were disturbed."""
@@ -73,15 +65,17 @@ class Timing:
 
     def judge(self, rounds: Sequence[Round], disturbed: Sequence[str] = ()) -> TimeStep:
         """Judge the rounds in hand."""
-        from pytest_gpuperf.judge.time import TimeCase, TimePolicy, judge_time
+        zone = self._request.zone
+        policy = TimePolicy(delta=zone.delta, epsilon=zone.epsilon, alpha=self._alpha)
+        return judge_time(self._case(rounds, disturbed), policy)
 
-        bench, zone = self._bench, self._request.zone
-        case = TimeCase(
+    def _case(self, rounds: Sequence[Round], disturbed: Sequence[str]) -> TimeCase:
+        bench = self._bench
+        return TimeCase(
             key=self._key, target=bench.device.facts.slug, baseline=self._baseline, sessions=self._sessions,
             identity=self._identity, timer=bench.timer.name, cache=self._request.cache, session=bench.session,
             rounds=rounds, disturbances=disturbed,
         )  # fmt: skip
-        return judge_time(case, TimePolicy(delta=zone.delta, epsilon=zone.epsilon))
 
     def record_of(self, rounds: tuple[Round, ...]) -> TimeRecord:
         """The rounds with all that a baseline has to know of the workload."""

@@ -68,6 +68,7 @@ class TimeFigures(Record, frozen=True):
     """The numbers behind a verdict on time.  Times are nanoseconds per run, ratios candidate over baseline."""
 
     before_ns: float | None = None
+    """Of the baseline: as recorded, or, when paired, as its machine code runs today."""
     after_ns: float | None = None
     ratio: float | None = None
     interval: tuple[float, float] | None = None
@@ -82,6 +83,10 @@ class TimeFigures(Record, frozen=True):
     log_e: float | None = None
     """Natural log of the e-value for 'slower' when the decision fell."""
     log_e_needed: float | None = None
+    seeds: tuple[int, ...] = ()
+    """Of the coins that ordered the blocks' slots, one per process."""
+    record_ratio: float | None = None
+    """Today's time over the recorded one, whatever the method; None without a time on record."""
 
 
 class Judgement(Record, frozen=True):

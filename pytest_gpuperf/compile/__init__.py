@@ -2,8 +2,8 @@
 
 ``compile_for`` makes binaries with their evidence; ``occupancy`` says how many warps a launch keeps
 resident; ``ptx`` and ``ptx_instructions`` count virtual instructions; ``read_cubin`` checks a cubin of unknown
-origin.  Everything raised on purpose is a ``CompileProblem``.  Names are resolved on first use, so that
-importing the package costs nothing.
+origin and ``binary_of`` makes a kernel of one.  Everything raised on purpose is a ``CompileProblem``.  Names are
+resolved on first use, so that importing the package costs nothing.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pytest_gpuperf.compile.occupancy_formula import occupancy, occupancy_of
     from pytest_gpuperf.compile.ptx_text import ptx_instructions, ptx_of
     from pytest_gpuperf.compile.source import KernelSource
+    from pytest_gpuperf.compile.stored import binary_of
     from pytest_gpuperf.compile.toolkit import disassembler
 
 _HOMES = {
@@ -49,6 +50,7 @@ _HOMES = {
     "occupancy_formula": ("occupancy", "occupancy_of"),
     "ptx_text": ("ptx_instructions", "ptx_of"),
     "source": ("KernelSource",),
+    "stored": ("binary_of",),
     "toolkit": ("disassembler",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -67,6 +69,7 @@ __all__ = [
     "ToolchainMissing",
     "UnknownArchitecture",
     "UnknownKernel",
+    "binary_of",
     "compile_for",
     "compile_kernel",
     "disassembler",

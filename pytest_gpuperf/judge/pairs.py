@@ -7,11 +7,17 @@ randomised away inside it.  Design notes: statistics.md 3.5 and 3.8.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+
+import msgspec
 
 from pytest_gpuperf.judge import shift
 from pytest_gpuperf.judge.case import TimeCase, TimeStep
 from pytest_gpuperf.judge.identity import same_work
 from pytest_gpuperf.judge.paired import Paired
+from pytest_gpuperf.judge.recordings import Recording, choose_recording
+from pytest_gpuperf.judge.spread import Spread, compare_rounds
+from pytest_gpuperf.judge.unpaired import LEAST_OMEGA, OTHER_GPU_OMEGA
 from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
 from pytest_gpuperf.verdict import Judgement, TimeFigures, Verdict
 
@@ -22,35 +28,60 @@ def judge_pairs(
     first: Paired,
     second: Paired | None = None,
     *,
-    unpaired: TimeStep | None = None,
+    seeds: Sequence[int] = (),
+    notes: Sequence[str] = (),
 ) -> TimeStep:
     """The verdict after paired blocks of one process, or of two.
 
-    ``second`` are the blocks of a fresh process, judged under ``policy.confirming()``; ``unpaired`` is what
-    stored rounds said before, so that a slower record without a slower pair is known as the environment's.
-    Raises ``ValueError`` if the case has no baseline to pair with.
+    ``second`` are the blocks of a fresh process, judged under ``policy.confirming()``.  The rounds of the case
+    are compared with the record too: what is slower there and not when paired is the environment's doing.
+    ``notes`` go with the judgement.  Raises ``ValueError`` if the case has no baseline to pair with.
     """
     if case.baseline is None:
         raise ValueError(f"{case.key}: there is no baseline that blocks could be paired with")
-    verdict, reason = _verdict(policy, first, second, unpaired)
+    recording = choose_recording(case.baseline, case.sessions, case.session)
+    spread = _against_the_record(case, recording)
+    verdict, reason = _verdict(policy, first, second)
+    if verdict in (Verdict.SAME, Verdict.NOT_SLOWER) and spread is not None and _moved(spread, first, policy):
+        verdict = Verdict.ENV_SHIFT
+        moved = shift.percent(spread.difference)
+        reason = f"{moved} against the record and {reason} when paired: {recording.suspects}"
     work = same_work(case.baseline, case.identity, case.timer, case.cache)
     judgement = Judgement(
         key=case.key, target=case.target, kind="time", verdict=verdict, reason=f"{reason}; {work.reason}",
-        time=_figures(policy, first, second, unpaired), notes=tuple(case.disturbances),
+        time=_figures(policy, case, first, second, spread, seeds),
+        notes=tuple(dict.fromkeys((*case.disturbances, *recording.notes, *notes))),
     )  # fmt: skip
     return TimeStep(judgement, confirmation_wanted=verdict is Verdict.SLOWER and second is None)
 
 
-def _verdict(
-    policy: PairedPolicy, first: Paired, second: Paired | None, unpaired: TimeStep | None
-) -> tuple[Verdict, str]:
+def unconfirmed(suspected: Judgement, why: str) -> Judgement:
+    """A workload that was slower in one process, where no second one could say so too."""
+    return msgspec.structs.replace(
+        suspected,
+        verdict=Verdict.INCONCLUSIVE,
+        reason=f"suspected slower, not confirmed: {why}; {suspected.reason}",
+    )
+
+
+def _against_the_record(case: TimeCase, recording: Recording) -> Spread | None:
+    if not case.rounds:
+        return None
+    omega = LEAST_OMEGA if recording.same_gpu else OTHER_GPU_OMEGA
+    return compare_rounds(recording.rounds, case.rounds, omega)
+
+
+def _moved(spread: Spread, first: Paired, policy: PairedPolicy) -> bool:
+    """Whether today's time is above the record by more than the tolerance, and more than the pairs explain."""
+    return spread.exceeds(math.log1p(policy.delta) + max(0.0, math.log(first.ratio)), shift.ALPHA)
+
+
+def _verdict(policy: PairedPolicy, first: Paired, second: Paired | None) -> tuple[Verdict, str]:
     if first.decision is PairedDecision.SLOWER:
         return _confirmed(policy, second)
     if first.decision is PairedDecision.FASTER:
         return Verdict.FASTER, f"proven to be more than {shift.amount(policy.delta)} faster"
     if first.decision in (PairedDecision.SAME, PairedDecision.NOT_SLOWER):
-        if unpaired is not None and unpaired.judgement.verdict is Verdict.SLOWER:
-            return Verdict.ENV_SHIFT, "slower than the record and not slower when paired: the machine changed"
         same = first.decision is PairedDecision.SAME
         words = f"proven to be less than {shift.amount(policy.epsilon)} slower{' or faster' if same else ''}"
         return (Verdict.SAME if same else Verdict.NOT_SLOWER), words
@@ -68,11 +99,16 @@ def _confirmed(policy: PairedPolicy, second: Paired | None) -> tuple[Verdict, st
     return Verdict.INCONCLUSIVE, f"{slower} in one process and not in a second: where it is placed decides"
 
 
-def _figures(policy: PairedPolicy, first: Paired, second: Paired | None, unpaired: TimeStep | None) -> TimeFigures:
-    stored = unpaired.judgement.time if unpaired is not None else None
+def _figures(
+    policy: PairedPolicy, case: TimeCase, first: Paired, second: Paired | None, spread: Spread | None,
+    seeds: Sequence[int],
+) -> TimeFigures:  # fmt: skip
+    ratio = first.ratio if first.blocks else None
+    after = shift.geometric_mean([one.midmean for one in case.rounds]) if case.rounds else None
     return TimeFigures(
-        before_ns=stored.before_ns if stored else None, after_ns=stored.after_ns if stored else None,
-        ratio=first.ratio if first.blocks else None, interval=first.interval, level=0.95, tolerance=policy.delta,
-        method="paired", blocks=first.blocks, confirm_blocks=second.blocks if second else 0,
-        log_e=first.evidence.log_e_slower, log_e_needed=-math.log(policy.alpha),
+        before_ns=after / ratio if after is not None and ratio is not None else None, after_ns=after, ratio=ratio,
+        interval=first.interval, level=0.95, tolerance=policy.delta, method="paired", blocks=first.blocks,
+        confirm_blocks=second.blocks if second else 0, log_e=first.evidence.log_e_slower,
+        log_e_needed=-math.log(policy.alpha), seeds=tuple(seeds),
+        record_ratio=math.exp(spread.difference) if spread is not None else None,
     )  # fmt: skip

@@ -133,7 +133,7 @@ def _figures(
     before, ratio = shift.geometric_mean([one.midmean for one in recording.rounds]), math.exp(spread.difference)
     return TimeFigures(
         before_ns=before, after_ns=before * ratio, ratio=ratio, interval=spread.interval(0.95), level=0.95,
-        tolerance=tolerance, method=method,
+        tolerance=tolerance, method=method, record_ratio=ratio,
     )  # fmt: skip
 
 

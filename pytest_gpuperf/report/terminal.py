@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 def header(options: Options) -> str:
     """The line under pytest's own header: what this run does."""
+    if options.confirm_to is not None:
+        return "gpuperf: confirming suspected regressions"
     if options.record_to is not None:
         return f"gpuperf: recording process {options.record_index + 1} of {options.processes}"
     task = f"updating baselines ({options.update})" if options.update else "measuring and gating"
@@ -29,7 +31,7 @@ def header(options: Options) -> str:
 
 def summary(reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, options: Options) -> None:
     """Print the tables and the words of this run."""
-    if options.record_to is not None:
+    if options.is_child:
         return
     if book.gathered_anything or outcome.nothing or outcome.problem:
         reporter.section("gpuperf")
@@ -43,7 +45,9 @@ def summary(reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, opt
     _words(reporter, evidence)
     _static_only(reporter, evidence, timed)
     _update(reporter, outcome)
-    for text in (outcome.problem, outcome.nothing):
+    for text in outcome.shifts:
+        reporter.write_line(f"environment shift: {text}", yellow=True)
+    for text in (outcome.problem, outcome.environment, outcome.nothing):
         if text:
             reporter.write_line(f"ERROR: {text}", red=True, bold=True)
 

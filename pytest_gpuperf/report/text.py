@@ -6,6 +6,8 @@ so a figure reads the same everywhere.
 
 from __future__ import annotations
 
+import math
+
 from pytest_gpuperf.verdict import Judgement, TimeFigures
 
 
@@ -43,18 +45,37 @@ def ratio(figures: TimeFigures) -> str:
 
 
 def time_line(figures: TimeFigures) -> str:
-    """``x1.021 [1.018, 1.024] (95 %)  51.2 us -> 52.3 us  tolerance 0.5 %  paired, 23+10 blocks``."""
+    """``x1.021 [1.018, 1.024] (95 %, anytime)  51.2 us -> 52.3 us  tolerance 0.5 %  paired, 23+10 blocks``.
+
+    Behind paired blocks follows the evidence for *slower*, where there is any: ``E=7.0e5 (need 5.0e5)``.
+    """
     parts = []
     if figures.ratio is not None:
-        level = f" ({figures.level:.0%})" if figures.interval is not None else ""
+        anytime = ", anytime" if figures.method == "paired" else ""
+        level = f" ({figures.level * 100:g} %{anytime})" if figures.interval is not None else ""
         parts.append(ratio(figures) + level)
     if figures.before_ns is not None and figures.after_ns is not None:
         parts.append(f"{duration(figures.before_ns)} -> {duration(figures.after_ns)}")
     if figures.tolerance:
         parts.append(f"tolerance {figures.tolerance * 100:g} %")
-    blocks = f", {figures.blocks}+{figures.confirm_blocks} blocks" if figures.blocks else ""
-    parts.append(figures.method + blocks)
+    parts.append(figures.method + _evidence(figures))
     return "  ".join(parts)
+
+
+def _evidence(figures: TimeFigures) -> str:
+    if figures.method != "paired":
+        return ""
+    second = f"+{figures.confirm_blocks}" if figures.confirm_blocks else ""
+    found = f", {figures.blocks}{second} blocks"
+    if figures.log_e is None or figures.log_e_needed is None or figures.log_e <= 0:
+        return found
+    return f"{found}, E={e_value(figures.log_e)} (need {e_value(figures.log_e_needed)})"
+
+
+def e_value(log_e: float) -> str:
+    """``7.0e5``, of a natural logarithm."""
+    mantissa, exponent = f"{math.exp(log_e):.1e}".split("e")
+    return f"{mantissa}e{int(exponent)}"
 
 
 def describe(judgement: Judgement) -> list[str]:

@@ -72,7 +72,9 @@ class SimulatedArrays:
         return np.random.default_rng(seed).uniform(low or 0.0, 1.0 if high is None else high, shape).astype(dtype)
 
     def empty(self, shape: Any, dtype: Any = "float32") -> Any:
-        return np.full(shape, -7, dtype)
+        array = np.empty(shape, dtype)
+        array.reshape(-1).view("uint8")[...] = 0xFF
+        return array
 
     def zeros(self, shape: Any, dtype: Any = "float32") -> Any:
         return np.zeros(shape, dtype)

@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 
 import pytest
-from judge_samples import EDITED, IDENTITY, time_case
+from judge_samples import EDITED, IDENTITY, session, time_case
 
 from pytest_gpuperf.judge.case import TimeStep
 from pytest_gpuperf.judge.paired import Paired, judge_blocks
-from pytest_gpuperf.judge.pairs import judge_pairs
-from pytest_gpuperf.judge.time import TimePolicy, judge_time
+from pytest_gpuperf.judge.pairs import judge_pairs, unconfirmed
 from pytest_gpuperf.judge.votes import PairedPolicy
 from pytest_gpuperf.verdict import Verdict
 
 POLICY = PairedPolicy(alpha=1e-3)
 BASE = [[100.0, 100.1]] * 5
-CASE = time_case(BASE, [110.0] * 4, new=EDITED)
+CASE = time_case(BASE, [100.0, 100.1] * 2, new=EDITED)
 
 
 def pairs(r: float, count: int = 40, policy: PairedPolicy = POLICY) -> Paired:
@@ -27,8 +26,8 @@ def confirming(r: float, count: int = 40) -> Paired:
     return pairs(r, count, POLICY.confirming())
 
 
-def judged(first: Paired, second: Paired | None = None, unpaired: TimeStep | None = None) -> TimeStep:
-    return judge_pairs(CASE, POLICY, first, second, unpaired=unpaired)
+def judged(first: Paired, second: Paired | None = None) -> TimeStep:
+    return judge_pairs(CASE, POLICY, first, second)
 
 
 def test_slower_in_one_process_asks_for_a_second() -> None:
@@ -78,13 +77,41 @@ def test_other_decisions_need_no_second_process(first: Paired, verdict: Verdict)
 
 
 def test_slower_than_the_record_and_equal_when_paired_is_the_environment() -> None:
-    unpaired = judge_time(CASE, TimePolicy())
-    assert unpaired.judgement.verdict is Verdict.SLOWER
-    step = judged(pairs(0.0), unpaired=unpaired)
+    step = judge_pairs(time_case(BASE, [110.0] * 4, new=EDITED), POLICY, pairs(0.001))
     assert step.judgement.verdict is Verdict.ENV_SHIFT
+    assert step.judgement.reason.startswith("+9.9 % against the record and proven to be less than 1 % slower")
     figures = step.judgement.time
     assert figures is not None
-    assert figures.after_ns == pytest.approx(110.0, abs=0.1)
+    assert figures.record_ratio == pytest.approx(1.0995, abs=1e-4)
+    assert figures.after_ns == pytest.approx(110.0)
+    assert figures.before_ns == pytest.approx(110.0 / math.exp(0.001))  # as it runs today, not as recorded
+
+
+def test_slower_than_another_gpu_s_record_is_not_worth_a_word_below_what_gpus_differ_by() -> None:
+    case = time_case(BASE, [103.0] * 4, new=EDITED, now=session("new", uuid="GPU-2"))
+    step = judge_pairs(case, POLICY, pairs(0.0))
+    assert step.judgement.verdict is Verdict.SAME
+    assert "the baseline was recorded on another GPU of this model" in step.judgement.notes
+
+
+def test_what_the_pairs_explain_is_no_shift_of_the_environment() -> None:
+    loose = PairedPolicy(delta=0.02, epsilon=0.05, alpha=1e-9)
+    case = time_case(BASE, [104.7] * 4, new=EDITED)
+    assert judge_pairs(case, loose, pairs(0.0, policy=loose)).judgement.verdict is Verdict.ENV_SHIFT
+    assert judge_pairs(case, loose, pairs(0.045, policy=loose)).judgement.verdict is Verdict.SAME
+
+
+def test_a_suspect_without_a_second_process_is_inconclusive_and_says_why() -> None:
+    judgement = unconfirmed(judged(pairs(0.02)).judgement, "the second process failed")
+    assert judgement.verdict is Verdict.INCONCLUSIVE
+    assert judgement.reason.startswith("suspected slower, not confirmed: the second process failed; proven to be more")
+
+
+def test_seeds_and_notes_travel_with_the_verdict() -> None:
+    judgement = judge_pairs(CASE, POLICY, pairs(0.0), seeds=(7, 8), notes=("1 of 20 blocks were discarded",)).judgement
+    assert judgement.time is not None
+    assert judgement.time.seeds == (7, 8)
+    assert judgement.notes == ("1 of 20 blocks were discarded",)
 
 
 def test_the_cause_and_the_disturbances_travel_with_the_verdict() -> None:

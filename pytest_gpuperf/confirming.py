@@ -1,0 +1,192 @@
+"""A second opinion: suspected regressions are paired once more in a fresh process, before their test is reported.
+
+Where a cubin was placed in one process cannot be randomised away inside it, so no test fails on the word of
+one process.  The first half of this module runs in the confirming process, the second in the one that gates.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from pytest_gpuperf import stash
+from pytest_gpuperf.evidence import Identity, Key, Record
+from pytest_gpuperf.judge.case import TimeCase
+from pytest_gpuperf.judge.paired import judge_blocks
+from pytest_gpuperf.judge.pairs import judge_pairs, unconfirmed
+from pytest_gpuperf.judge.votes import PairedPolicy
+from pytest_gpuperf.measurement import CheckedOnly
+from pytest_gpuperf.pairing import Pairing
+from pytest_gpuperf.recording import child_command
+from pytest_gpuperf.verdict import Judgement
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.bench import Bench
+    from pytest_gpuperf.session import TestBook
+
+TIMEOUT_S = 120.0
+"""Bound of a confirming process, its wait for the GPU included."""
+SUSPECTS = "suspects.json"
+LOG_LINES = 25
+
+
+class CannotConfirm(Exception):
+    """The confirming process could not pair what it was asked to."""
+
+
+class Confirmation(Record, frozen=True):
+    """What a confirming process found out about one workload."""
+
+    key: Key
+    identity: Identity
+    r: tuple[float, ...]
+    """Log ratios of the blocks that count."""
+    seed: int
+    discarded: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Suspect:
+    """A workload that was slower in the gating process."""
+
+    case: TimeCase
+    policy: PairedPolicy
+    pairing: Pairing
+    judgement: Judgement
+
+
+# --- in the confirming process -------------------------------------------------------------------
+
+
+def select(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tests that have a suspect."""
+    nodes = {key.node_id for key in wanted(stash.bench_of(config))}
+    dropped = [item for item in items if item.nodeid not in nodes]
+    items[:] = [item for item in items if item.nodeid in nodes]
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+
+
+def wanted(bench: Bench) -> tuple[Key, ...]:
+    """The workloads that this process is asked about."""
+    return msgspec.json.decode((_folder(bench) / SUSPECTS).read_bytes(), type=tuple[Key, ...])
+
+
+def leave(bench: Bench, key: Key, identity: Identity, pairing: Pairing) -> None:
+    """Write one workload's blocks for the process that asked; ends the test after its last suspect.
+
+    Raises ``CheckedOnly`` then: what else the test does is of no interest here.
+    """
+    keys = wanted(bench)
+    found = Confirmation(
+        key=key, identity=identity, r=pairing.r, seed=pairing.seed, discarded=len(pairing.blocks) - len(pairing.r)
+    )
+    target = _folder(bench) / f"{keys.index(key)}.json"
+    partial = target.with_suffix(".partial")
+    partial.write_bytes(msgspec.json.encode(found))
+    partial.replace(target)
+    if all((_folder(bench) / f"{number}.json").exists() for number in range(len(keys))):
+        raise CheckedOnly("every suspect has been paired")
+
+
+def _folder(bench: Bench) -> Path:
+    assert bench.options.confirm_to is not None
+    return bench.options.confirm_to
+
+
+# --- in the process that gates -------------------------------------------------------------------
+
+
+def confirm(item: pytest.Item, bench: Bench, book: TestBook) -> None:
+    """Settle the suspects of one test: their judgements in ``book`` become final."""
+    suspects = [bench.suspects.pop(work.key) for work in book.workloads.values() if work.key in bench.suspects]
+    if not suspects:
+        return
+    if bench.confirmations_left < 1:
+        limit = bench.options.confirmations
+        why = (
+            f"{limit} tests of this process were confirmed already (--gpuperf-confirmations={limit}); "
+            f"run this one by itself"
+        )
+        judged = [unconfirmed(suspect.judgement, why) for suspect in suspects]
+    else:
+        bench.confirmations_left -= 1
+        judged = _confirmed(item, bench, suspects)
+    for judgement in judged:
+        _replace(book, judgement)
+
+
+def _confirmed(item: pytest.Item, bench: Bench, suspects: Sequence[Suspect]) -> list[Judgement]:
+    with tempfile.TemporaryDirectory(prefix="gpuperf-confirm-") as name:
+        folder = Path(name)
+        keys = [suspect.case.key for suspect in suspects]
+        (folder / SUSPECTS).write_bytes(msgspec.json.encode(keys))
+        problem = _run(item, bench, folder)
+        judged = []
+        for number, suspect in enumerate(suspects):
+            left = folder / f"{number}.json"
+            if left.exists():
+                judged.append(_settled(suspect, msgspec.json.decode(left.read_bytes(), type=Confirmation)))
+            else:
+                judged.append(unconfirmed(suspect.judgement, problem))
+        return judged
+
+
+def _settled(suspect: Suspect, second: Confirmation) -> Judgement:
+    case, policy, first = suspect.case, suspect.policy, suspect.pairing
+    if not second.identity.same_execution(case.identity):
+        return unconfirmed(
+            suspect.judgement,
+            "the second process ran other code or other arguments: seed what is random, and do not edit during a run",
+        )
+    notes = list(first.remarks)
+    if second.discarded:
+        notes.append(f"{second.discarded} blocks of the second process were discarded")
+    blocks = judge_blocks(second.r, policy.confirming(), stopped=True)
+    step = judge_pairs(case, policy, first.paired, blocks, seeds=(first.seed, second.seed), notes=notes)
+    return msgspec.structs.replace(step.judgement, changes=suspect.judgement.changes)
+
+
+def _run(item: pytest.Item, bench: Bench, folder: Path) -> str:
+    """Run the confirming process; why it left nothing, if it leaves nothing."""
+    command = [*child_command(item.config, [item.nodeid]), "-x", f"--gpuperf-confirm-to={folder}"]
+    log = folder / "log"
+    try:
+        with log.open("wb") as output:
+            status = subprocess.run(
+                command, cwd=item.config.rootpath, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                env=_environment(bench), timeout=TIMEOUT_S, check=False,
+            ).returncode  # fmt: skip
+    except subprocess.TimeoutExpired:
+        problem = f"the second process was not done after {TIMEOUT_S:g} s"
+    except OSError as error:
+        problem = f"a second process could not be started ({error})"
+    else:
+        if status == 0:
+            return "the second process did not come to this workload"
+        problem = f"the second process failed (pytest exit status {status})"
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
+    errors = [line[1:].strip() for line in lines if line.startswith("E ")]
+    item.add_report_section("call", "gpuperf confirmation", "\n".join(lines[-LOG_LINES:]))
+    return f"{problem}: {errors[0]}" if errors else problem
+
+
+def _environment(bench: Bench) -> dict[str, str]:
+    """The child is no pytest-xdist worker: it is told which GPU its parent has."""
+    if bench.worker is None:
+        return dict(os.environ)
+    return {**os.environ, "CUDA_VISIBLE_DEVICES": bench.device.facts.uuid}
+
+
+def _replace(book: TestBook, judgement: Judgement) -> None:
+    work = book.workloads[judgement.key.workload]
+    judgements = tuple(judgement if one.kind == "time" else one for one in work.judgements)
+    book.add(msgspec.structs.replace(work, judgements=judgements))

@@ -1,0 +1,151 @@
+"""One workload's way to a verdict on its time: rounds, the screen, paired blocks, suspicion.
+
+``judge`` decides; here is what is measured for it, in which order, and what goes with the verdict.  A
+workload that is slower in this process is a suspect: ``confirming`` runs it in a second one at the end of
+its test.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from pytest_gpuperf import confirming, sentinels
+from pytest_gpuperf.confirming import Suspect
+from pytest_gpuperf.evidence import KernelBinary
+from pytest_gpuperf.judge.case import TimeStep
+from pytest_gpuperf.judge.pairs import judge_pairs
+from pytest_gpuperf.judge.votes import PairedPolicy
+from pytest_gpuperf.pairing import Pairing, pair
+from pytest_gpuperf.rerunning import Opponent, changes_since, opponent_of
+from pytest_gpuperf.sampling.rounds import Rounds
+from pytest_gpuperf.timing import Taken, Timing
+from pytest_gpuperf.verdict import Judgement, Verdict
+
+FIRST_ROUNDS = 4
+"""Candidate rounds before the first look (statistics 3.3)."""
+ROUNDS_SHARE = 1 / 4
+"""Of a workload's budget goes to rounds where pairs are to follow."""
+MOST_KERNELS = 8
+"""Of a callable that a note names."""
+MOST_KERNELS = 8
+"""Of a callable that a note names."""
+
+
+class Gate(Timing):
+    """Times one workload for what this process is there for."""
+
+    def take(self) -> Taken:
+        """Record for an update, confirm for another process, or gate.  The caller holds the GPU's lock."""
+        options = self._bench.options
+        if options.record_to is not None:
+            return self.record()
+        return self._confirm() if options.confirm_to is not None else self._gate()
+
+    def _gate(self) -> Taken:
+        """Take rounds, and paired blocks where they help, until the judge wants no more or the budget is spent."""
+        known = self.judge(()).judgement.verdict
+        changed = known is Verdict.INCONCLUSIVE
+        tested = changed or (known is Verdict.UNCHANGED and self._bench.options.pair_all)
+        if tested:
+            self._alpha = self._bench.next_share()
+        opponent = self._opponent() if tested and self._verdict_counts else Opponent(None)
+        taken = self._take(FIRST_ROUNDS, self._request.budget_s * (ROUNDS_SHARE if opponent.binary else 1))
+        step = self.judge(taken.rounds, taken.disturbed)
+        if opponent.other_parameters:
+            found = Taken(taken.rounds, self._not_comparable(step.judgement, opponent.obstacle), taken.disturbed)
+        elif opponent.binary is not None and (step.pairing_helps or not changed):
+            found = self._paired(opponent.binary, taken)
+        else:
+            found = self._unpaired(taken, step, opponent.obstacle if step.pairing_helps else "")
+        self._watch()
+        return found
+
+    def _unpaired(self, taken: Rounds, step: TimeStep, obstacle: str) -> Taken:
+        """Go on with rounds alone; ``obstacle`` is why there are no pairs."""
+        rounds, disturbed, spent = taken.rounds, taken.disturbed, taken.seconds
+        while step.rounds_wanted > len(rounds) and spent < self._request.budget_s:
+            more = self._take(step.rounds_wanted - len(rounds), self._request.budget_s - spent)
+            rounds, spent = rounds + more.rounds, spent + more.seconds
+            disturbed = tuple(dict.fromkeys(disturbed + more.disturbed))
+            step = self.judge(rounds, disturbed)
+        notes = (f"not paired: {obstacle}",) if obstacle else ()
+        return Taken(rounds, self._explained(step.judgement, notes), disturbed)
+
+    def _paired(self, baseline: KernelBinary, taken: Rounds) -> Taken:
+        """Let the baseline's own machine code run beside the candidate's; a suspect waits for its second process."""
+        zone = self._request.zone
+        policy = PairedPolicy(delta=zone.delta, epsilon=zone.epsilon, alpha=self._alpha)
+        pairing = self._pair(baseline, policy, self._request.budget_s - taken.seconds)
+        case = self._case(taken.rounds, taken.disturbed)
+        step = judge_pairs(case, policy, pairing.paired, seeds=(pairing.seed,), notes=pairing.remarks)
+        judgement = self._explained(step.judgement)
+        if step.confirmation_wanted:
+            self._bench.suspects[self._key] = Suspect(case, policy, pairing, judgement)
+        return Taken(taken.rounds, judgement, taken.disturbed)
+
+    def _pair(self, baseline: KernelBinary, policy: PairedPolicy, budget_s: float) -> Pairing:
+        """Paired blocks of ``baseline`` against this workload's launch, until ``policy`` decides."""
+        request, launch = self._request, self._request.launch
+        assert launch is not None
+        return pair(
+            self._bench.device, self._bench.timer, launch, baseline, policy, seed=self._bench.seed(),
+            reset=request.reset, cache=request.cache, budget_s=budget_s,
+        )  # fmt: skip
+
+    def _confirm(self) -> Taken:
+        """In a confirming process: pair once more if this workload is a suspect, and leave the blocks."""
+        taken = self._take(FIRST_ROUNDS, self._request.budget_s * ROUNDS_SHARE)
+        if self._key in confirming.wanted(self._bench):
+            opponent = self._opponent()
+            if opponent.binary is None:
+                raise confirming.CannotConfirm(f"{self._key}: {opponent.obstacle}")
+            zone = self._request.zone
+            policy = PairedPolicy(delta=zone.delta, epsilon=zone.epsilon).confirming()
+            pairing = self._pair(opponent.binary, policy, self._request.budget_s - taken.seconds)
+            confirming.leave(self._bench, self._key, self._identity, pairing)
+        return Taken(taken.rounds)
+
+    def _watch(self) -> None:
+        """Pair the launch with itself if this test is one of the run's sentinels."""
+        launch, bench, node_id = self._request.launch, self._bench, self._key.node_id
+        if launch is None or node_id not in bench.sentinels:
+            return
+        bench.sentinels.discard(node_id)
+        pairing = self._pair(launch.binary, sentinels.policy_of(self._request.zone), sentinels.BUDGET_S)
+        bench.readings[node_id] = sentinels.reading(self._key.workload, pairing)
+
+    @property
+    def _verdict_counts(self) -> bool:
+        """An update that takes whatever it finds needs no proof of what changed."""
+        return self._bench.options.update in (None, "new")
+
+    def _opponent(self) -> Opponent:
+        if self._baseline is None:
+            return Opponent(None, "there is no baseline")
+        return opponent_of(self._bench.store, self._key, self._baseline, self._request.launch)
+
+    def _not_comparable(self, judgement: Judgement, obstacle: str) -> Judgement:
+        reason = f"{obstacle}: record the baseline anew with pytest --update-baselines if that is intended"
+        return msgspec.structs.replace(judgement, verdict=Verdict.NOT_COMPARABLE, reason=reason)
+
+    def _explained(self, judgement: Judgement, notes: tuple[str, ...] = ()) -> Judgement:
+        """With what differs in the machine code beside a slower time, and which kernels a callable spends it in."""
+        launch, changes = self._request.launch, judgement.changes
+        if launch is not None and self._baseline is not None and judgement.verdict is Verdict.SLOWER:
+            changes = changes_since(self._bench.store, self._key, self._baseline, launch)
+        if launch is None and not judgement.verdict.is_pass:
+            notes = (*notes, *self._breakdown())
+        return msgspec.structs.replace(judgement, changes=changes, notes=(*judgement.notes, *notes))
+
+    def _breakdown(self) -> tuple[str, ...]:
+        """The kernels of the last batch by their share of its time, where the timer sees kernels."""
+        from pytest_gpuperf.report.text import duration
+
+        slots: tuple[dict[str, float], ...] = getattr(self._bench.timer, "kernel_breakdown", ())
+        if not slots:
+            return ()
+        kernels = sorted(slots[-1].items(), key=lambda one: -one[1])
+        shown = [f"{name} {duration(ns)}" for name, ns in kernels[:MOST_KERNELS]]
+        if len(kernels) > MOST_KERNELS:
+            shown.append(f"and {len(kernels) - MOST_KERNELS} more")
+        return (f"its kernels: {', '.join(shown)}",)
