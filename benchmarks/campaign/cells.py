@@ -1,0 +1,87 @@
+"""What the campaign tries: kernels, slowdowns, tolerances.  A cell is one combination, tried again and again."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from pytest_gpuperf.judge.suite import ALPHA, fixed_share
+from pytest_gpuperf.judge.votes import PairedPolicy
+from pytest_gpuperf.selftest.kernels import COPY, LOOP, SCATTER, SOFTMAX
+from pytest_gpuperf.selftest.subjects import Wanted
+
+WORKLOADS = 500
+"""Of the suite whose error rates each verdict has its share of."""
+GRAPH_LEAST_NS = 20_000.0
+"""Kernels from this length on are promised to be gated without CUPTI."""
+PERCENTS = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 1.0, 2.0)
+"""Slowdowns that every kernel gets versions of."""
+
+WANTED = (
+    Wanted("loop 2.5 us", LOOP, duration_ns=2500.0),
+    Wanted("loop 10 us", LOOP, duration_ns=10_500.0),
+    Wanted("loop 20 us", LOOP, duration_ns=21_000.0),
+    Wanted("loop 100 us", LOOP, duration_ns=100_000.0),
+    Wanted("loop 1 ms", LOOP, duration_ns=1_000_000.0),
+    Wanted("copy 16 MB", COPY, count=1 << 20),
+    Wanted("copy 64 MB", COPY, count=1 << 22),
+    Wanted("copy 256 MB", COPY, count=1 << 24),
+    Wanted("scatter", SCATTER, count=1 << 22),
+    Wanted("softmax", SOFTMAX, count=1 << 14),
+)
+SHORT = "loop 2.5 us"
+LOOPS = ("loop 10 us", "loop 100 us", "loop 1 ms")
+GRAPH_LOOPS = ("loop 20 us", "loop 100 us", "loop 1 ms")
+COPIES = ("copy 16 MB", "copy 64 MB", "copy 256 MB")
+FINEST = ("loop 100 us", "loop 1 ms")
+RECORDED = (SHORT, "loop 10 us", "loop 100 us", "loop 1 ms", *COPIES[::2], "softmax")
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """One kernel, its slowdown in percent and the tolerance (a fraction) it is judged under."""
+
+    subject: str
+    percent: float
+    delta: float = 0.005
+
+    @property
+    def policy(self) -> PairedPolicy:
+        """As the gate judges one of 500 workloads."""
+        return PairedPolicy(
+            delta=self.delta, epsilon=2 * self.delta, alpha=fixed_share(ALPHA, WORKLOADS),
+            alpha_faster=fixed_share(1e-2, WORKLOADS),
+        )  # fmt: skip
+
+    @classmethod
+    def of(cls, record: dict[str, Any]) -> Cell:
+        """The cell that a line of results belongs to."""
+        return cls(record["subject"], record["percent"], record["delta"])
+
+
+def cells_of(part: str, durations_ns: dict[str, float], timer: str) -> list[Cell]:
+    """Cells of a part of the campaign; without CUPTI only of kernels that are long enough."""
+    cells = {"aa": _same, "effects": _effects, "blocks": _recorded}[part](timer)
+    if timer == "cupti":
+        return cells
+    return [cell for cell in cells if durations_ns[cell.subject] >= GRAPH_LEAST_NS]
+
+
+def _same(_timer: str) -> list[Cell]:
+    return [Cell(one.name, 0.0) for one in WANTED]
+
+
+def _effects(timer: str) -> list[Cell]:
+    loops: Sequence[str] = LOOPS if timer == "cupti" else GRAPH_LOOPS
+    cells = [Cell(name, percent) for name in (*loops, *COPIES) for percent in (0.4, 1.0, 2.0)]
+    cells.append(Cell(SHORT, 2.0))
+    cells += [Cell(name, percent, 0.0025) for name in loops for percent in (0.0, 0.5)]
+    if timer == "cupti":
+        cells += [Cell(name, percent, 0.001) for name in FINEST for percent in (0.0, 0.15, 0.2)]
+        cells += [Cell(name, percent, 0.0005) for name in FINEST for percent in (0.0, 0.1)]
+    return cells
+
+
+def _recorded(_timer: str) -> list[Cell]:
+    return [Cell(name, percent) for name in RECORDED for percent in (0.0, 1.0, 2.0)]

@@ -1,0 +1,122 @@
+"""A GPU whose kernels take the time that their own machine code asks for, behind the plugin's device interface.
+
+A self-test kernel has its count in its symbol: its time is a fixed cost and a cost per count, with noise from
+sample to sample, from process to process and, where a test asks for it, from one load of a module to the next.
+``open_device`` is what child processes call; what they shall find is in the environment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from pytest_gpuperf.device.interface import Dim3, Slot, Timer
+from pytest_gpuperf.evidence import DeviceFacts, DeviceState, KernelBinary, TimerName
+
+FACTS = DeviceFacts(
+    name="Simulated GPU", slug="simulated-gpu", uuid="GPU-51110000-0000-0000-0000-000000000001", index=0,
+    compute_capability=(9, 0), sm_count=132, l2_bytes=50 << 20, memory_bytes=64 << 20, max_threads_per_block=1024,
+    max_grid=(2**31 - 1, 65535, 65535), max_block=(1024, 1024, 64), shared_bytes_per_block=48 << 10,
+    shared_bytes_per_block_optin=227 << 10, shared_bytes_per_sm=228 << 10, registers_per_sm=65536,
+    max_threads_per_sm=2048, max_blocks_per_sm=32, driver="580.0", cuda="13.0", cupy="none", power_limit_w=700,
+)  # fmt: skip
+"""Little memory, so that buffers are not copied at every block."""
+
+FIXED_NS = 1500.0
+NS_PER_COUNT = {"loop": 4.0, "copy": 0.008, "scatter": 0.03, "softmax": 2.0}
+
+
+class SimulatedKernel:
+    def __init__(self, machine: SimulatedMachine, binary: KernelBinary) -> None:
+        found = re.fullmatch(r"gpuperf_([a-z]+)_(\d+)", binary.symbol)
+        assert found, binary.symbol
+        self._machine = machine
+        placement = float(np.exp(machine.random.normal(0.0, machine.placement_sd)))
+        self._duration_ns = (FIXED_NS + NS_PER_COUNT[found[1]] * int(found[2])) * placement
+
+    def __call__(self, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int) -> None:
+        self._machine.elapsed_ns += self._duration_ns
+
+
+class SimulatedTimer:
+    tick_ns = 1.0
+    overhead_ns = 2.0
+
+    def __init__(self, machine: SimulatedMachine, name: TimerName) -> None:
+        self.name: TimerName = name
+        self._machine = machine
+
+    def measure(self, slots: Sequence[Slot], cache: str) -> list[list[float]]:
+        return [[self._sample(slot) for _ in range(slot.samples)] for slot in slots]
+
+    def _sample(self, slot: Slot) -> float:
+        before = self._machine.elapsed_ns
+        slot.run()
+        return (self._machine.elapsed_ns - before) * self._machine.noise()
+
+
+class SimulatedArrays:
+    """Arrays that cost nothing until someone writes to them."""
+
+    def empty(self, shape: Any, dtype: Any = "float32") -> Any:
+        return np.empty(shape, dtype)
+
+    def random(self, shape: Any, dtype: Any = "float32", *, seed: int, low: float | None = None,
+               high: float | None = None) -> Any:  # fmt: skip
+        return np.empty(shape, dtype)
+
+    zeros = full = empty_like = array = empty
+
+
+class SimulatedMachine:
+    """See the module."""
+
+    def __init__(self, *, seed: int, sample_sd: float = 0.003, process_sd: float = 0.001, placement_sd: float = 0.0,
+                 uuid: str = FACTS.uuid) -> None:  # fmt: skip
+        import msgspec
+
+        self.facts = msgspec.structs.replace(FACTS, uuid=uuid)
+        self.arrays = SimulatedArrays()
+        self.elapsed_ns = 0.0
+        self.random = np.random.default_rng(seed)
+        self.placement_sd = placement_sd
+        self.process_factor = float(np.exp(self.random.normal(0.0, process_sd)))
+        self._sample_sd = sample_sd
+
+    def noise(self) -> float:
+        return self.process_factor * float(np.exp(self.random.normal(0.0, self._sample_sd)))
+
+    def load(self, binary: KernelBinary) -> SimulatedKernel:
+        return SimulatedKernel(self, binary)
+
+    def timer(self, name: TimerName | None = None) -> Timer:
+        return SimulatedTimer(self, name or "cupti")
+
+    def synchronize(self) -> None: ...
+
+    def state(self) -> DeviceState:
+        return DeviceState(sm_clock_mhz=1980, memory_clock_mhz=3201, temperature_c=40, power_w=120.0)
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        yield
+
+    def peak(self, name: str) -> float:
+        return {"copy_bandwidth": 4.3e12, "fma_throughput": 6.0e13}[name]
+
+    def to_host(self, array: Any) -> Any:
+        return np.asarray(array)
+
+
+def open_device() -> SimulatedMachine:
+    """Another seed in every process; noise as ``SIMULATED_NOISE`` says: ``sample_sd,process_sd,placement_sd``."""
+    noise = [float(value) for value in os.environ.get("SIMULATED_NOISE", "0.003,0.001,0").split(",")]
+    return SimulatedMachine(
+        seed=os.getpid(), sample_sd=noise[0], process_sd=noise[1], placement_sd=noise[2],
+        uuid=FACTS.uuid[:-1] + os.environ.get("CUDA_VISIBLE_DEVICES", "1")[-1],
+    )  # fmt: skip
