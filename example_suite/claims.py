@@ -6,7 +6,7 @@ the bound that this suite holds it to; the outcome, with the measured figure, go
 ``b`` counter of Nsight Compute, ``c`` static figure, ``d`` bandwidth or share of a peak, ``e`` fact.
 
 What is expected of a time (``a`` and ``d``) was worked out for one GPU model; on another one the figure
-is put on record and binds nobody.
+is put on record and binds nobody.  ``claims_report.py`` makes a document of the outcomes of a run.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class ClaimChecker:
     def __init__(self, record: Record, measured_on: Callable[[], str]) -> None:
         self._record = record
         self._measured_on = measured_on
-        """Names the model of this GPU; asked only when a time misses what is expected of it."""
+        """Names the model of this GPU; asked for claims about times only."""
 
     def __call__(
         self,
@@ -145,5 +145,7 @@ class ClaimChecker:
         return f"differs on {self._measured_on()}"
 
     def _file(self, claim: Claim, verdict: str, value: float | None, **more: str) -> None:
+        if claim.is_about_time and value is not None:
+            more["gpu"] = self._measured_on()
         outcome = {"id": claim.id, "verdict": verdict, "measured": None if value is None else float(value), **more}
         self._record(PROPERTY, json.dumps(outcome, ensure_ascii=False))

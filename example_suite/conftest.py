@@ -1,9 +1,13 @@
-"""Fixtures of the example suite."""
+"""Fixtures and options of the example suite."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import pytest
-from claims import ClaimChecker
+from claims import PROPERTY, ClaimChecker, load_claims
 
 
 @pytest.fixture
@@ -15,3 +19,35 @@ def claim(request: pytest.FixtureRequest) -> ClaimChecker:
         request.node.user_properties.append((name, value))
 
     return ClaimChecker(record, lambda: str(request.getfixturevalue("gpu").slug))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--claims-to", metavar="FILE", help="write what became of the documents' claims to this JSON file")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    file = config.getoption("--claims-to", None)  # not there yet if pytest meets this file after it began
+    if file is None or hasattr(config, "workerinput"):  # under pytest-xdist the outcomes come to the controller
+        return
+    path = config.invocation_params.dir / file
+    if not path.parent.is_dir():
+        raise pytest.UsageError(f"--claims-to={file}: there is no folder {path.parent}")
+    config.pluginmanager.register(ClaimOutcomes(path), "claim-outcomes")
+
+
+class ClaimOutcomes:
+    """Collects the outcomes from the reports of all tests and writes them when the run ends."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._outcomes: dict[str, dict[str, Any]] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call":
+            found = (json.loads(str(value)) for name, value in report.user_properties if name == PROPERTY)
+            self._outcomes.update((outcome["id"], outcome) for outcome in found)
+
+    def pytest_sessionfinish(self) -> None:
+        in_order = [self._outcomes[claim_id] for claim_id in load_claims() if claim_id in self._outcomes]
+        text = json.dumps({"claims": in_order}, indent=1, ensure_ascii=False)
+        self._file.write_text(text + "\n", encoding="utf-8")

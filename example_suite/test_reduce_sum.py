@@ -74,4 +74,9 @@ def test_sum_of_an_array(cuda_kernel, gpu, gpuperf, claim):
     assert grid_stride.time_ns <= shfl.time_ns <= tree.time_ns
     claim("RED-01", tree.time_ns / tree_shfl.time_ns, at_least=1.05)
     claim("RED-03", grid_stride.bandwidth / gpu.copy_bandwidth, at_least=0.85)
-    claim("RED-05", tree.bandwidth / gpu.copy_bandwidth, between=(0.35, 0.60))
+    reach = tree.bandwidth / gpu.copy_bandwidth
+    reason = (
+        "it stays even further below: a thread has 4 bytes to load and nothing to store, and lives 1.2 us for it, nine "
+        "barriers included; all resident threads of an H200 together then read 0.9 TB/s"
+    )
+    claim.refuted("RED-05", reach, holds=0.35 <= reach <= 0.60, reason=reason)

@@ -59,4 +59,9 @@ def test_accumulating_over_an_array(cuda_kernel, gpu, gpuperf, claim):
 
     assert restrict.time_ns <= 1.05 * register.time_ns
     claim("S1-01", naive.time_ns / register.time_ns, at_least=2.5)
-    claim("S1-07", register.bandwidth / gpu.copy_bandwidth, at_least=0.8)
+    reach = register.bandwidth / gpu.copy_bandwidth
+    reason = (
+        "Little's law: a thread has 8 bytes of its own to load and 4 to store, and lives 1.1 us for it; all resident "
+        "threads of an H200 together then move 3.0 TB/s, which was plenty for the 0.96 TB/s of an RTX 6000 Ada"
+    )
+    claim.refuted("S1-07", reach, holds=reach >= 0.8, reason=reason)

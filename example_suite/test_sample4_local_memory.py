@@ -72,7 +72,7 @@ def test_adding_rows(cuda_kernel, gpu, gpuperf, claim):
     for profile in kernels["add_switch"].profiles.values():
         assert "local_store" not in profile.opcodes
 
-    rows = 2**27
+    rows = 2**26
     start = gpu.random((COLUMNS, rows), seed=322, low=0.5, high=1.5)
     b = gpu.random((COLUMNS, rows), seed=323, low=0.5, high=1.5)
     named = gpu.empty((COLUMNS, rows), dtype="int32")

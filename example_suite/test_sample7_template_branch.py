@@ -103,7 +103,7 @@ def test_blur_of_an_image(cuda_kernel, gpu, gpuperf, claim):
     branch = at_run_time(cuda_kernel, options=HOG_OPTIONS)
     template = at_compile_time(cuda_kernel, False)
 
-    side = 2**15
+    side = 2**14
     image = gpu.random((side, side), seed=301, low=0.5, high=1.5)
 
     def measure(name, kernel, *option):
@@ -122,4 +122,9 @@ def test_blur_of_an_image(cuda_kernel, gpu, gpuperf, claim):
     without = measure("template", template)
 
     claim("S7-04", with_branch.time_ns / without.time_ns, at_least=1.3)
-    claim("S7-07", without.bandwidth / gpu.copy_bandwidth, at_least=0.8)
+    reach = without.bandwidth / gpu.copy_bandwidth
+    reason = (
+        "it takes as long as launching its blocks of 128 threads does: an H200 launches 1.66 blocks per nanosecond, as "
+        "occupancy_block_size shows with blocks of 32 and 64, and has five times the bandwidth of an RTX 6000 Ada"
+    )
+    claim.refuted("S7-07", reach, holds=reach >= 0.8, reason=reason)

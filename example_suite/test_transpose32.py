@@ -7,7 +7,7 @@ import numpy as np
 
 SOURCE = "kernels/transpose32.cu"
 TILE_BYTES = {"transpose_copy": 0, "transpose_naive": 0, "transpose_coalesced": 4096, "transpose_padded": 4224}
-MATRICES = 400_000
+MATRICES = 200_000
 COUNTERS = "a counter of Nsight Compute"
 
 
@@ -43,11 +43,19 @@ def test_transpose_of_a_batch(cuda_kernel, gpu, gpuperf, claim):
 
     copy, naive, coalesced, padded = (measure(name) for name in kernels)
 
-    claim("TR-01", copy.bandwidth / gpu.copy_bandwidth, at_least=0.85)
+    reach = copy.bandwidth / gpu.copy_bandwidth
+    reason = (
+        "Little's law: a thread has 4 bytes to load and 4 to store, and lives 1.0 us for it; all resident threads of "
+        "an H200 together then move 2.2 TB/s, half of what a copy does with 64 bytes per thread under way"
+    )
+    claim.refuted("TR-01", reach, holds=reach >= 0.85, reason=reason)
     claim("TR-02", naive.time_ns / copy.time_ns, at_least=2)
     claim("TR-04", naive.time_ns / padded.time_ns, at_least=2)
     assert padded.bandwidth >= 0.7 * copy.bandwidth
     assert padded.time_ns <= coalesced.time_ns <= 1.1 * naive.time_ns
     gain = naive.time_ns / coalesced.time_ns
-    reason = "bandwidth has grown 7-fold since, shared memory 3-fold: the 32-way conflict is what limits now"
+    reason = (
+        "bandwidth has grown 7-fold since, shared memory 3-fold: the conflict, 1024 turns per matrix where 32 would "
+        "do, takes most of the time now"
+    )
     claim.refuted("TR-03", gain, holds=gain >= 0.9 * 3.07, reason=reason)

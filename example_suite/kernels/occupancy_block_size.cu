@@ -11,6 +11,10 @@
 //   1024 threads  32 warps a block, 2 blocks.  100 %.
 //
 // In the machine code: nothing changes, the same kernel serves all.  Look at the occupancy and what limits it.
+//
+// Occupancy is not all.  On an H200 blocks of 64 threads are launched no faster than blocks of 32, 1.66 per nanosecond,
+// and that alone is what either takes.  With 1024 the launches keep up, and Little's law is the limit: one 4-byte load
+// per resident thread, 1.08 MB in all, that return after about a microsecond.
 
 extern "C" __global__ void copy_elements(const float* in, float* out, long long n)
 {

@@ -94,7 +94,16 @@ def claim(record: Recorder) -> Any:
 
 def test_a_claim_that_holds_is_filed_with_its_figure(claim: Any, record: Recorder) -> None:
     claim("S1-01", 2.75, at_least=2.5)
-    assert record.outcomes == [{"id": "S1-01", "verdict": "holds", "measured": 2.75, "expected": "at least 2.5"}]
+    expected = {"id": "S1-01", "verdict": "holds", "measured": 2.75, "expected": "at least 2.5", "gpu": "nvidia-h200"}
+    assert record.outcomes == [expected]
+
+
+def test_a_claim_that_is_not_about_time_asks_for_no_gpu(record: Recorder) -> None:
+    def no_gpu() -> str:
+        raise AssertionError("asked for a GPU")
+
+    claims.ClaimChecker(record, measured_on=no_gpu)("S4-01", 0, equals=0)
+    assert record.outcomes == [{"id": "S4-01", "verdict": "holds", "measured": 0, "expected": "exactly 0"}]
 
 
 @pytest.mark.parametrize(
@@ -133,6 +142,7 @@ def test_an_unknown_claim_is_an_error(claim: Any) -> None:
 
 def test_a_refuted_claim_is_filed_with_its_reason(claim: Any, record: Recorder) -> None:
     claim.refuted("TR-03", 1.4, holds=False, reason="faster memory")
+    assert [outcome.pop("gpu") for outcome in record.outcomes] == ["nvidia-h200"]
     assert record.outcomes == [{"id": "TR-03", "verdict": "refuted", "measured": 1.4, "reason": "faster memory"}]
 
 

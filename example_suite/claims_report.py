@@ -1,0 +1,115 @@
+"""The document about the claims, made from the outcomes of a run.
+
+    pytest --gpuperf example_suite --claims-to outcomes.json
+    python example_suite/claims_report.py --from outcomes.json --output docs/claims.md
+
+Every claim must have an outcome, so that a document is never made from a part of the suite.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from claims import Claim, load_claims
+
+HEADER = """\
+# What the documents claim, and what an example run found
+
+The kernels of `example_suite/` follow talks and articles that claim figures, most of them on other GPUs. This page says
+of each claim whether it holds where the suite ran: {where}. It is made by
+
+    pytest --gpuperf example_suite --claims-to outcomes.json
+    python example_suite/claims_report.py --from outcomes.json --output docs/claims.md
+
+*Here* is the figure that the suite looks at, in the terms of the claim: a ratio of times, a share of the measured copy
+bandwidth or FMA throughput, a static figure. {counts}
+"""
+COUNTERS_LATER = "counters come later"
+"""Said of claims about Nsight Compute's counters that were not measured."""
+
+Outcome = Mapping[str, Any]
+
+
+class BadOutcomes(ValueError):
+    """The file is not one that ``--claims-to`` wrote on a run of the whole suite."""
+
+
+def read_outcomes(file: Path) -> dict[str, Outcome]:
+    """Outcomes by claim.  Raises ``BadOutcomes`` unless the file has exactly one for every claim."""
+    try:
+        lines: list[Outcome] = json.loads(file.read_text(encoding="utf-8"))["claims"]
+        by_id = {str(line["id"]): line for line in lines}
+    except (OSError, ValueError, KeyError, TypeError) as problem:
+        raise BadOutcomes(f"{file} cannot be read as outcomes of claims: {problem!r}") from problem
+    known = load_claims()
+    if unknown := sorted(by_id.keys() - known.keys()):
+        raise BadOutcomes(f"{file} has outcomes of claims that claims.json lacks: {', '.join(unknown)}")
+    if missing := [claim for claim in known if claim not in by_id]:
+        raise BadOutcomes(
+            f"{file} has no outcome of {', '.join(missing)}: run the whole suite, on a GPU, until it passes"
+        )
+    return by_id
+
+
+def document(outcomes: Mapping[str, Outcome]) -> str:
+    """The page in Markdown; the same for the same outcomes."""
+    families: dict[str, list[Claim]] = {}
+    for claim in load_claims().values():
+        families.setdefault(claim.family, []).append(claim)
+    gpus = sorted({str(outcome["gpu"]) for outcome in outcomes.values() if "gpu" in outcome})
+    header = HEADER.format(where=", ".join(gpus) or "no GPU", counts=_counts(outcomes))
+    return header + "".join(_table(family, claims, outcomes) for family, claims in families.items())
+
+
+def _counts(outcomes: Mapping[str, Outcome]) -> str:
+    counts: dict[str, int] = {}
+    for claim in load_claims().values():
+        kind = _verdict(claim, outcomes[claim.id]).partition(":")[0]
+        counts[kind] = counts.get(kind, 0) + 1
+    return f"Of {len(outcomes)} claims: {', '.join(f'{kind} {count}' for kind, count in sorted(counts.items()))}."
+
+
+def _table(family: str, claims: Sequence[Claim], outcomes: Mapping[str, Outcome]) -> str:
+    title = "What the hardware is" if family == "HW" else family
+    lines = [f"\n## {title}\n", "| claim | the document | on | here | verdict |", "|---|---|---|---|---|"]
+    lines += [_row(claim, outcomes[claim.id]) for claim in claims]
+    return "\n".join(lines) + "\n"
+
+
+def _row(claim: Claim, outcome: Outcome) -> str:
+    measured, expected = outcome["measured"], outcome.get("expected")
+    here = "" if measured is None else f"{measured:.3g}" + (f" ({expected} expected)" if expected else "")
+    cells = claim.id, claim.text, claim.gpu, here, _verdict(claim, outcome)
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _verdict(claim: Claim, outcome: Outcome) -> str:
+    verdict, reason = str(outcome["verdict"]), outcome.get("reason")
+    if verdict == "not measured" and claim.type == "b":
+        return COUNTERS_LATER
+    return f"{verdict}: {reason}" if reason else verdict
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Make the document about the claims from the outcomes of a run.")
+    parser.add_argument(
+        "--from", dest="outcomes", type=Path, required=True, metavar="JSON", help="what --claims-to wrote"
+    )
+    parser.add_argument("--output", type=Path, required=True, metavar="MD", help="the document to write")
+    chosen = parser.parse_args(arguments)
+    try:
+        text = document(read_outcomes(chosen.outcomes))
+    except BadOutcomes as problem:
+        print(f"claims_report: {problem}", file=sys.stderr)
+        return 1
+    chosen.output.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
