@@ -83,7 +83,7 @@ def pair(
         Workload(exchange.run_candidate, reset, cache),
     )
     noise = pilot(timer, *sides)
-    size = block_size(*noise)
+    size = block_size(*noise, (policy.epsilon - policy.delta) / 2)
     blocks: list[Block] = []
     r: list[float] = []
     paired = judge_blocks(r, policy)

@@ -29,7 +29,7 @@ PILOT_SAMPLES = 30
 LEAST_SIZE = 6
 MOST_SIZE = 200
 BLOCK_SD = 0.0025
-"""Wanted sd of a block's value: half the indifference zone of the ``tight`` profile."""
+"""Wanted sd of a block's value: half the indifference zone, here that of the ``tight`` profile."""
 RELOAD_EVERY = 8
 _MIDMEAN_VARIANCE = 2.4
 _FENCE = 4.0
