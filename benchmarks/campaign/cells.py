@@ -6,13 +6,13 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from pytest_gpuperf.judge.suite import ALPHA, fixed_share
+from pytest_gpuperf.judge.suite import Spending
 from pytest_gpuperf.judge.votes import PairedPolicy
 from pytest_gpuperf.selftest.kernels import COPY, LOOP, SCATTER, SOFTMAX
 from pytest_gpuperf.selftest.subjects import Wanted
 
-WORKLOADS = 500
-"""Of the suite whose error rates each verdict has its share of."""
+PLACE = 20
+"""Each verdict is judged as that of the 20th changed workload of a run."""
 GRAPH_LEAST_NS = 20_000.0
 """Kernels from this length on are promised to be gated without CUPTI."""
 PERCENTS = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 1.0, 2.0)
@@ -48,11 +48,8 @@ class Cell:
 
     @property
     def policy(self) -> PairedPolicy:
-        """As the gate judges one of 500 workloads."""
-        return PairedPolicy(
-            delta=self.delta, epsilon=2 * self.delta, alpha=fixed_share(ALPHA, WORKLOADS),
-            alpha_faster=fixed_share(1e-2, WORKLOADS),
-        )  # fmt: skip
+        """As the gate judges."""
+        return PairedPolicy(delta=self.delta, epsilon=2 * self.delta, alpha=Spending().share(PLACE))
 
     @classmethod
     def of(cls, record: dict[str, Any]) -> Cell:
