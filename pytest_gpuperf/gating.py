@@ -68,8 +68,11 @@ class Gate(Timing):
             rounds, spent = rounds + more.rounds, spent + more.seconds
             disturbed = tuple(dict.fromkeys(disturbed + more.disturbed))
             step = self.judge(rounds, disturbed)
-        notes = (f"not paired: {obstacle}",) if obstacle else ()
-        return Taken(rounds, self._explained(step.judgement, notes), disturbed)
+        judgement = self._explained(step.judgement)
+        if obstacle and judgement.time is not None:
+            figures = msgspec.structs.replace(judgement.time, not_paired=obstacle)
+            judgement = msgspec.structs.replace(judgement, time=figures)
+        return Taken(rounds, judgement, disturbed)
 
     def _paired(self, baseline: KernelBinary, taken: Rounds) -> Taken:
         """Let the baseline's own machine code run beside the candidate's; a suspect waits for its second process."""
@@ -128,14 +131,14 @@ class Gate(Timing):
         reason = f"{obstacle}: record the baseline anew with pytest --update-baselines if that is intended"
         return msgspec.structs.replace(judgement, verdict=Verdict.NOT_COMPARABLE, reason=reason)
 
-    def _explained(self, judgement: Judgement, notes: tuple[str, ...] = ()) -> Judgement:
+    def _explained(self, judgement: Judgement) -> Judgement:
         """With what differs in the machine code beside a slower time, and which kernels a callable spends it in."""
-        launch, changes = self._request.launch, judgement.changes
+        launch, changes, notes = self._request.launch, judgement.changes, judgement.notes
         if launch is not None and self._baseline is not None and judgement.verdict is Verdict.SLOWER:
             changes = changes_since(self._bench.store, self._key, self._baseline, launch)
         if launch is None and not judgement.verdict.is_pass:
             notes = (*notes, *self._breakdown())
-        return msgspec.structs.replace(judgement, changes=changes, notes=(*judgement.notes, *notes))
+        return msgspec.structs.replace(judgement, changes=changes, notes=notes)
 
     def _breakdown(self) -> tuple[str, ...]:
         """The kernels of the last batch by their share of its time, where the timer sees kernels."""

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from pytest_gpuperf.evidence import DeviceFacts, Key, Record, Session, StaticRecord, TimeRecord
-from pytest_gpuperf.verdict import Judgement, Verdict
+from pytest_gpuperf.verdict import Judgement
 
 Status = Literal["complete", "static only", "checked only"]
 
@@ -69,6 +69,8 @@ class TestEvidence(Record, frozen=True):
     xfail: str = ""
     """The reason why a regression of this test is expected."""
     sentinel: SentinelReading | None = None
+    red_on_time: bool = False
+    """The gate failed it, and for nothing but its times."""
 
     @property
     def judgements(self) -> list[Judgement]:
@@ -93,6 +95,7 @@ class TestBook:
         self.cubins: dict[str, bytes] = {}
         self.status: Status = "complete"
         self.reason = ""
+        self.red_on_time = False
 
     def key(self, workload: str) -> Key:
         return Key(module=self.module, test=self.test, workload=workload)
@@ -175,10 +178,9 @@ class Book:
 
     @property
     def only_times_failed(self) -> bool:
-        """Whether every test that failed has nothing against it but a slower time."""
+        """Whether every test that failed has nothing against it but its times."""
         failed = [self.results.get(node) for node in self._failed]
-        verdicts = [{j.verdict for j in one.evidence.judgements} if one else set() for one in failed]
-        return bool(failed) and all(Verdict.SLOWER in found and Verdict.WORSE not in found for found in verdicts)
+        return bool(failed) and all(one is not None and one.evidence.red_on_time for one in failed)
 
     @property
     def gathered_anything(self) -> bool:

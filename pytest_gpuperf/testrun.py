@@ -34,6 +34,7 @@ def finish(item: pytest.Item, problem: Exception | None) -> None:
         raise _without_our_frames(item, problem)
     failed = gate.failures(_judgements(book), bench.options)
     if failed and settings_of(item).xfail is None:
+        book.red_on_time = all(judgement.kind == "time" for judgement in failed)
         raise pytest.fail.Exception(gate.failure_message(failed), pytrace=False)
     if book.status == "static only":
         raise pytest.skip.Exception(f"static only: {book.reason}")
@@ -125,6 +126,7 @@ def evidence_of(bench: Bench, book: TestBook, item: pytest.Item) -> TestEvidence
         workloads=tuple(book.workloads.values()),
         xfail=settings_of(item).xfail or "",
         sentinel=bench.readings.pop(item.nodeid, None),
+        red_on_time=book.red_on_time,
     )
 
 

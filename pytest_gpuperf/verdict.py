@@ -83,6 +83,8 @@ class TimeFigures(Record, frozen=True):
     log_e: float | None = None
     """Natural log of the e-value for 'slower' when the decision fell."""
     log_e_needed: float | None = None
+    not_paired: str = ""
+    """Why changed code was compared with its record alone; empty if it was not, or needed no more."""
     seeds: tuple[int, ...] = ()
     """Of the coins that ordered the blocks' slots, one per process."""
     record_ratio: float | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -43,6 +44,7 @@ def summary(reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, opt
         _print(reporter, time_table(evidence))
         _machine(reporter, evidence)
     _words(reporter, evidence)
+    _not_paired(reporter, evidence)
     _static_only(reporter, evidence, timed)
     _update(reporter, outcome)
     for text in outcome.shifts:
@@ -100,6 +102,19 @@ def _explain(reporter: pytest.TerminalReporter, judgement: Judgement, xfail: str
     reporter.write_line(f"{judgement.key.node_id}: {first}", red=regressed, yellow=not regressed)
     for line in [*rest, *([f"    expected: {xfail}"] if regressed and xfail else [])]:
         reporter.write_line(line)
+
+
+def _not_paired(reporter: pytest.TerminalReporter, evidence: Iterable[TestEvidence]) -> None:
+    """Passing workloads that were judged more coarsely than others, by reason."""
+    reasons = Counter(
+        judgement.time.not_paired
+        for one in evidence
+        for judgement in one.judgements
+        if judgement.time is not None and judgement.time.not_paired and judgement.verdict.is_pass
+    )
+    for reason, count in reasons.items():
+        those = f"{count} workloads were" if count > 1 else "1 workload was"
+        reporter.write_line(f"{those} compared with the record alone, which resolves about 5 %: {reason}", yellow=True)
 
 
 def _static_only(reporter: pytest.TerminalReporter, evidence: list[TestEvidence], timed: bool) -> None:

@@ -86,5 +86,6 @@ def describe(judgement: Judgement) -> list[str]:
     neutral = [str(change) for change in judgement.changes if change.direction == "neutral"]
     if neutral:
         lines.append(f"    also: {', '.join(neutral)}")
-    lines += [f"    {text}" for text in (judgement.reason, *judgement.notes) if text]
-    return lines
+    not_paired = judgement.time.not_paired if judgement.time is not None else ""
+    words = (judgement.reason, not_paired and f"not paired: {not_paired}", *judgement.notes)
+    return [*lines, *(f"    {text}" for text in words if text)]

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import pkgutil
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -103,6 +107,30 @@ class Suite:
     def baseline_files(self) -> dict[str, bytes]:
         root = self.path / "baselines"
         return {str(f.relative_to(root)): f.read_bytes() for f in sorted(root.rglob("*.json"))}
+
+
+RECORD = ("--update-baselines", "--gpuperf-rounds=10", "--gpuperf-processes=2")
+
+
+@pytest.fixture(scope="session")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Baselines of the suite on the simulated GPU, recorded once."""
+    folder = tmp_path_factory.mktemp("recording")
+    files = {"work.cu": KERNEL, "other.cu": OTHER, "test_suite.py": TEST, "conftest.py": SIMULATED, "pytest.ini": ""}
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    environment = {name: value for name, value in os.environ.items() if name != "CI"}
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *RECORD]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "baselines"
+
+
+@pytest.fixture
+def recorded(gpu_suite: Suite, recording: Path) -> Suite:
+    """On a simulated GPU, with baselines."""
+    shutil.copytree(recording, gpu_suite.path / "baselines")
+    return gpu_suite
 
 
 @pytest.fixture

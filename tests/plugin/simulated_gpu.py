@@ -29,13 +29,14 @@ Implementation = Callable[..., None]
 
 
 class SimulatedKernel:
-    def __init__(self, device: SimulatedGpu, binary: KernelBinary) -> None:
+    def __init__(self, device: SimulatedGpu, binary: KernelBinary, placement: float) -> None:
         self._device = device
         self._binary = binary
+        self._placement = placement
 
     @property
     def duration_ns(self) -> float:
-        return 2000.0 + 40.0 * self._binary.profile.instructions
+        return self._placement * (2000.0 + 40.0 * self._binary.profile.instructions)
 
     def __call__(self, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int) -> None:
         implementation = self._device.implementations.get(self._binary.name)
@@ -94,7 +95,8 @@ class SimulatedGpu:
 
     def __init__(self, *, implementations: dict[str, Implementation] | None = None, slowdown: float = 1.0,
                  process_sd: float = 0.001, sample_sd: float = 0.003, uuid: str = FACTS.uuid,
-                 state: DeviceState | None = None) -> None:  # fmt: skip
+                 placement: float = 0.0, state: DeviceState | None = None) -> None:  # fmt: skip
+        """``placement``: by how much a module is slower than the one loaded before it, every other time."""
         import msgspec
 
         self.facts = msgspec.structs.replace(FACTS, uuid=uuid)
@@ -105,13 +107,16 @@ class SimulatedGpu:
         self._random = np.random.default_rng([seed, os.getpid() if seed < 0 else 0])
         self._factor = slowdown * float(np.exp(self._random.normal(0.0, process_sd)))
         self._sample_sd = sample_sd
+        self._placement = placement
+        self._loads = 0
         self._state = state or DeviceState(sm_clock_mhz=1980, memory_clock_mhz=3201, temperature_c=40, power_w=120.0)
 
     def noise(self) -> float:
         return self._factor * float(np.exp(self._random.normal(0.0, self._sample_sd)))
 
     def load(self, binary: KernelBinary) -> SimulatedKernel:
-        return SimulatedKernel(self, binary)
+        self._loads += 1
+        return SimulatedKernel(self, binary, 1.0 if self._loads % 2 else 1.0 + self._placement)
 
     def timer(self, name: TimerName | None = None) -> Timer:
         return SimulatedTimer(self)

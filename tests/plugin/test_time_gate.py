@@ -2,16 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-RECORD = ("--update-baselines", "--gpuperf-rounds=10", "--gpuperf-processes=2")
-
-
-@pytest.fixture
-def recorded(gpu_suite):
-    gpu_suite.run(*RECORD)
-    return gpu_suite
-
 
 def test_unchanged_code_is_unchanged(recorded):
     result = recorded.run("--gpuperf")

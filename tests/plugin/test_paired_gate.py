@@ -1,0 +1,323 @@
+"""Changed workloads are decided by running the baseline's own machine code beside the candidate's."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import pytest
+
+from pytest_gpuperf.baselines.layout import cubin_path
+from pytest_gpuperf.compile import KernelSource, compile_kernel
+
+ONE = ("-k", "1024")
+ON = r"on simulated-gpu \(time\)"
+PAIRED = r"\(95 %, anytime\)  \S+ us -> \S+ us  tolerance 0.5 %  paired"
+
+
+def slower(suite, steps=104):
+    suite.edit("test_suite.py", "-DSTEPS=100", f"-DSTEPS={steps}")
+
+
+def changed_but_equal(suite):
+    """Other machine code of as many instructions."""
+    suite.edit("work.cu", "x * 1.5f", "x * 1.25f")
+
+
+def edit_baseline(suite, edit):
+    """Let ``edit`` change the time baseline of test_work[1024], a dict, on disk."""
+    path = suite.path / "baselines" / "simulated-gpu" / "test_suite.json"
+    content = json.loads(path.read_text())
+    edit(content["tests"]["test_work[1024]"]["work"])
+    path.write_text(json.dumps(content))
+
+
+def stored_cubin(suite):
+    content = json.loads((suite.path / "baselines" / "simulated-gpu" / "test_suite.json").read_text())
+    return cubin_path(suite.path / "baselines", content["tests"]["test_work[1024]"]["work"]["cubin"])
+
+
+def store_cubin(suite, cubin):
+    sha256 = hashlib.sha256(cubin).hexdigest()
+    path = cubin_path(suite.path / "baselines", sha256)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(cubin)
+    edit_baseline(suite, lambda record: record.update(cubin=sha256))
+
+
+@pytest.mark.parametrize("steps", [104, 120])
+def test_a_slower_kernel_fails_after_two_processes_saw_it(recorded, steps):
+    slower(recorded, steps)
+    result = recorded.run("--gpuperf", *ONE)
+    result.assert_outcomes(failed=1)
+    result.stdout.re_match_lines(
+        [
+            rf"work  SLOWER  {ON}  x1\.\d+ \[1.*\] {PAIRED}, \d+\+\d+ blocks, E=\S+ \(need 1.6e3\)",
+            rf" +also: instructions 116 -> {16 + steps}, code size .*instructions: fp32 100 -> {steps}",
+            r" +proven to be more than 0.5 % slower, in two processes; the source and its machine code changed",
+        ],
+        consecutive=True,
+    )
+
+
+def test_other_code_of_the_same_speed_passes(recorded):
+    changed_but_equal(recorded)
+    result = recorded.run("--gpuperf", *ONE)
+    result.assert_outcomes(passed=1)
+    result.stdout.re_match_lines([r"  work .* x(1.00\d|0.99\d) \[.*\] +SAME"])
+
+
+def test_a_tolerance_of_the_test_s_own_holds_for_pairs_too(recorded):
+    slower(recorded, 104)
+    recorded.edit("test_suite.py", "@pytest.mark.param", "@pytest.mark.gpuperf(tolerance=0.04)\n@pytest.mark.param")
+    result = recorded.run("--gpuperf", *ONE)
+    result.assert_outcomes(passed=1)
+    result.stdout.re_match_lines([r"  work .* x1.02\d \[.*\] +(SAME|NOT-SLOWER)"])
+
+
+def test_a_faster_kernel_is_faster_and_fails_when_strict(recorded):
+    slower(recorded, 90)
+    result = recorded.run("--gpuperf", "--gpuperf-strict", *ONE)
+    result.assert_outcomes(failed=1)
+    result.stdout.re_match_lines([rf"work  FASTER  on simulated-gpu \(time\)  x0\.\d+ \[.*\] {PAIRED}, \d+ blocks$"])
+
+
+def test_slower_in_one_process_and_not_in_the_second_passes(recorded):
+    recorded.edit(
+        "conftest.py", "SimulatedGpu(", "SimulatedGpu(placement=0 if config.option.gpuperf_confirm_to else -0.02, "
+    )
+    changed_but_equal(recorded)
+    result = recorded.run("--gpuperf", *ONE)
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*INCONCLUSIVE*", "*in one process and not in a second: where it is placed decides*"])
+
+
+# --- the second process goes wrong ---------------------------------------------------------------
+
+
+def in_child(suite, statement):
+    text = f"\ndef pytest_runtest_setup(item):\n    if item.config.option.gpuperf_confirm_to:\n        {statement}\n"
+    suite.write("conftest.py", (suite.path / "conftest.py").read_text() + text)
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("import os; os._exit(3)", "the second process failed (pytest exit status 3)"),
+        ("raise RuntimeError('no licence')", "the second process failed (pytest exit status 1): *no licence"),
+        ("pytest.skip('not today')", "the second process did not come to this workload"),
+        ("item.config.option.markexpr = None; pytest.exit('stop', 0)", "the second process did not come to"),
+    ],
+)
+def test_a_second_process_that_fails_makes_nothing_slower(recorded, statement, words):
+    slower(recorded)
+    in_child(recorded, statement)
+    result = recorded.run("--gpuperf", *ONE)
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*INCONCLUSIVE*", f"*suspected slower, not confirmed: {words.replace('(', '[(]')}*"])
+
+
+def test_a_check_that_fails_in_the_second_process_is_told_with_its_output(recorded):
+    slower(recorded)
+    recorded.edit("test_suite.py", "check=lambda:", "check=lambda: not request.config.option.gpuperf_confirm_to and")
+    recorded.edit("test_suite.py", "gpuperf, size)", "gpuperf, size, request)")
+    recorded.edit("test_suite.py", "gpu.assert_equal(b, a))\n    assert", "gpu.assert_equal(b, a) is None)\n    assert")
+    result = recorded.run("--gpuperf", "--gpuperf-inconclusive=fail", *ONE)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "work  INCONCLUSIVE  on simulated-gpu *",
+            "*suspected slower, not confirmed: the second process failed [(]pytest exit status 1[)]: *the check of*",
+            "*gpuperf confirmation*",
+        ]
+    )
+
+
+def test_a_second_process_that_never_ends_is_ended(recorded, monkeypatch):
+    from pytest_gpuperf import confirming
+
+    monkeypatch.setattr(confirming, "TIMEOUT_S", 0.5)
+    slower(recorded)
+    result = recorded.run("--gpuperf", *ONE)
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*not confirmed: the second process was not done after 0.5 s*"])
+
+
+def test_a_second_process_that_runs_other_code_confirms_nothing(recorded):
+    recorded.edit(
+        "test_suite.py", '["-DSTEPS=100"]', "[f'-DSTEPS={130 if request.config.option.gpuperf_confirm_to else 120}']"
+    )
+    recorded.edit("test_suite.py", "gpuperf, size)", "gpuperf, size, request)")
+    result = recorded.run("--gpuperf", *ONE)
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*not confirmed: the second process ran other code or other arguments*"])
+
+
+def test_what_a_test_does_after_its_last_suspect_is_not_done_again(recorded):
+    slower(recorded)
+    recorded.edit("test_suite.py", "    assert result.time_ns > 0", "    open('after', 'a').write('x')")
+    recorded.run("--gpuperf", *ONE).assert_outcomes(failed=1)
+    assert (recorded.path / "after").read_text() == "x"
+
+
+def test_beyond_their_number_suspects_are_inconclusive(recorded):
+    slower(recorded)
+    result = recorded.run("--gpuperf", "--gpuperf-confirmations=1")
+    result.assert_outcomes(failed=1, passed=2)
+    result.stdout.fnmatch_lines(
+        ["*suspected slower, not confirmed: 1 tests of this process were confirmed already*run this one by itself*"]
+    )
+
+
+def test_an_ini_file_that_asks_for_the_gate_does_not_reach_the_second_process(recorded):
+    recorded.pytester.makeini("[pytest]\ngpuperf = true\ngpuperf_changed = true\n")
+    slower(recorded)
+    recorded.run(*ONE).assert_outcomes(failed=1)
+
+
+# --- when the baseline cannot be run again -------------------------------------------------------
+
+
+def test_a_missing_cubin_leaves_the_record_and_says_so(recorded):
+    stored_cubin(recorded).unlink()
+    slower(recorded, 120)
+    result = recorded.run("--gpuperf", *ONE)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "work  SLOWER  *unpaired",
+            "*not paired: *the baseline's machine code is missing. Restore it from version control*",
+        ]
+    )
+
+
+def test_an_altered_cubin_is_never_run(recorded):
+    path = stored_cubin(recorded)
+    path.write_bytes(path.read_bytes() + b"x")
+    changed_but_equal(recorded)
+    result = recorded.run("--gpuperf", *ONE)
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(
+        ["1 workload was compared with the record alone, *5 %: *: the content does not match the name*"]
+    )
+
+
+def test_a_cubin_with_other_parameters_is_not_comparable_and_never_run(recorded):
+    source = 'extern "C" __global__ void work(const float* a, float* b, long long n, int m) { b[n] = a[m]; }'
+    store_cubin(recorded, compile_kernel(KernelSource(text=source, name="work"), "sm_90").cubin)
+    slower(recorded)
+    result = recorded.run("--gpuperf", *ONE)
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(
+        ["*work  NOT-COMPARABLE*", "*the parameters changed from (8 bytes, 8 bytes, 8 bytes, 4 bytes) to (8 bytes, *"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "arch", "words"),
+    [("other", "sm_90", "it has no kernel work; it has other"), ("work", "sm_80", "for sm_80")],
+)
+def test_a_cubin_of_another_kernel_or_architecture_is_never_run(recorded, name, arch, words):
+    source = f'extern "C" __global__ void {name}(const float* a, float* b, int n) {{ b[n] = a[n]; }}'
+    store_cubin(recorded, compile_kernel(KernelSource(text=source, name=name), arch).cubin)
+    slower(recorded, 120)
+    result = recorded.run("--gpuperf", *ONE)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["work  SLOWER  *unpaired", f"*not paired: *{words}*"])
+
+
+# --- the machine ---------------------------------------------------------------------------------
+
+
+def test_on_another_gpu_a_slower_kernel_is_slower_too(recorded):
+    recorded.edit("conftest.py", "SimulatedGpu(", "SimulatedGpu(uuid='GPU-2', ")
+    slower(recorded)
+    result = recorded.run("--gpuperf", *ONE)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["work  SLOWER *paired,*", "*the baseline was recorded on another GPU of this model*"])
+
+
+def test_a_slower_machine_is_not_a_slower_kernel(recorded):
+    recorded.edit("conftest.py", "SimulatedGpu(", "SimulatedGpu(slowdown=1.03, ")
+    changed_but_equal(recorded)
+    result = recorded.run("--gpuperf")
+    result.assert_outcomes(passed=3)
+    result.stdout.re_match_lines(
+        [
+            r".*work  ENV-SHIFT  on simulated-gpu \(time\)  x(1.00|0.99).*paired",
+            r" +\+(2|3)\.\d % against the record and proven to be less than 1 % slower.* when paired: clocks,",
+            r"environment shift: half of the 3 workloads moved by \+(2|3)\.\d % or more",
+        ]
+    )
+
+
+def test_a_slower_compiler_is_blamed_by_name(recorded):
+    slower(recorded, 120)
+    text = (recorded.path / "work.cu").read_text()
+    source = KernelSource(text=text, name="work", path=recorded.path / "work.cu", options=("-DSTEPS=120",))
+    same = {"source": compile_kernel(source, "sm_90").source_hash, "toolchain": "nvrtc 12.9.41"}
+    edit_baseline(recorded, lambda record: record["identity"].update(same))
+    result = recorded.run("--gpuperf", *ONE)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "work  SLOWER *paired,*",
+            "*also: instructions 116 -> 136,*",
+            "*the source is that of the baseline; the compiler changed from nvrtc 12.9.41 to nvrtc 13*",
+        ]
+    )
+
+
+# --- the run as a whole --------------------------------------------------------------------------
+
+
+def test_unchanged_workloads_are_paired_when_all_are_asked_for(recorded):
+    result = recorded.run("--gpuperf", "--gpuperf-all")
+    result.assert_outcomes(passed=3)
+    result.stdout.re_match_lines([r"  doubling .*SAME"])
+    assert "UNCHANGED" not in result.stdout.str().partition("device time")[2]
+
+
+def test_all_and_changed_exclude_each_other(recorded):
+    result = recorded.run("--gpuperf", "--gpuperf-all", "--gpuperf-changed")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--gpuperf-all and --gpuperf-changed exclude each other*"])
+
+
+def test_workers_share_the_error_rate(recorded):
+    slower(recorded)
+    result = recorded.run("--gpuperf", "-n", "2", *ONE, subprocess=True)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*SLOWER*E=* (need 3.3e3)"])
+
+
+def test_later_workloads_need_more_evidence(recorded):
+    slower(recorded)
+    result = recorded.run("--gpuperf")
+    result.assert_outcomes(failed=2, passed=1)
+    result.stdout.fnmatch_lines(["work  SLOWER *(need 1.6e3)", "work  SLOWER *(need 6.6e3)"])
+
+
+def test_a_launch_that_differs_from_itself_voids_the_run(recorded):
+    recorded.edit("conftest.py", "SimulatedGpu(", "SimulatedGpu(placement=-0.02, ")
+    result = recorded.run("--gpuperf", *ONE)
+    assert result.ret == 12
+    result.stdout.re_match_lines(
+        [r"ERROR: a launch paired with itself came out different: test_suite.py::test_work\[1024\] \[work\] x1.02.*"]
+    )
+
+
+def test_red_times_of_a_void_run_do_not_set_its_exit_status_and_other_failures_do(recorded):
+    recorded.edit("conftest.py", "SimulatedGpu(", "SimulatedGpu(placement=-0.02, ")
+    slower(recorded)
+    result = recorded.run("--gpuperf", *ONE)
+    result.assert_outcomes(failed=1)
+    assert result.ret == 12
+    recorded.edit("test_suite.py", "    assert result.time_ns > 0", "    assert result.time_ns < 0")
+    assert recorded.run("--gpuperf", *ONE).ret == 1
+
+
+def test_a_sound_machine_rings_no_alarm(recorded):
+    result = recorded.run("--gpuperf")
+    assert result.ret == 0
+    assert "paired with itself" not in result.stdout.str()
