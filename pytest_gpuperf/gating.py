@@ -43,9 +43,9 @@ class Gate(Timing):
 
     def _gate(self) -> Taken:
         """Take rounds, and paired blocks where they help, until the judge wants no more or the budget is spent."""
-        known = self.judge(()).judgement.verdict
-        changed = known is Verdict.INCONCLUSIVE
-        tested = changed or (known is Verdict.UNCHANGED and self._bench.options.pair_all)
+        known = self.judge(())
+        all_of_them = known.judgement.verdict is Verdict.UNCHANGED and self._bench.options.pair_all
+        tested = known.pairing_helps or all_of_them
         if tested:
             self._alpha = self._bench.next_share()
         opponent = self._opponent() if tested and self._verdict_counts else Opponent(None)
@@ -53,7 +53,7 @@ class Gate(Timing):
         step = self.judge(taken.rounds, taken.disturbed)
         if opponent.other_parameters:
             found = Taken(taken.rounds, self._not_comparable(step.judgement, opponent.obstacle), taken.disturbed)
-        elif opponent.binary is not None and (step.pairing_helps or not changed):
+        elif opponent.binary is not None and (step.pairing_helps or all_of_them):
             found = self._paired(opponent.binary, taken)
         else:
             found = self._unpaired(taken, step, opponent.obstacle if step.pairing_helps else "")

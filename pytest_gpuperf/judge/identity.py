@@ -28,6 +28,10 @@ class Comparability:
     """What a difference in time would be due to."""
     reason: str
     """One sentence for people."""
+    measured_otherwise: tuple[str, ...] = ()
+    """Why the times on record are no measure for today's, as clauses."""
+    pairable: bool = False
+    """The two do the same work, so they can run side by side, whatever is on record."""
 
 
 def same_work(old: TimeRecord, new: Identity, timer: TimerName, cache: CacheMode) -> Comparability:
@@ -35,16 +39,20 @@ def same_work(old: TimeRecord, new: Identity, timer: TimerName, cache: CacheMode
 
     A changed toolchain does not stop the comparison of times: the kernel is what the user runs, and a
     slower one is a regression whoever made it.  ``cause`` then names the compiler.  A launch configuration
-    or arguments that differ are another workload; an array that is merely aligned otherwise is not.
+    or arguments that differ are another workload; an array that is merely aligned otherwise is not.  Another
+    timer, which a machine may lack, leaves unchanged code unchanged.  Another timer or cache state keeps
+    changed code from being compared with the record, but not from being paired.
     """
-    obstacles = [*_measured_otherwise(old, timer, cache), *_other_work(old.identity, new)]
-    cause = attribute(old.identity, new)
-    if obstacles:
-        reason = f"{'; '.join(obstacles)}: record the baseline anew with pytest --update-baselines if that is intended"
-        return Comparability("not comparable", cause, reason)
-    if old.identity.same_execution(new):
-        return Comparability("unchanged", "environment", "the machine code and its launch are those of the baseline")
-    return Comparability("comparable", cause, explain(cause, old.identity, new))
+    otherwise, other_work = tuple(_measured_otherwise(old, timer, cache)), _other_work(old.identity, new)
+    cause, same = attribute(old.identity, new), old.identity.same_execution(new)
+    if same and old.cache == cache:
+        reason = "; ".join(["the machine code and its launch are those of the baseline", *otherwise])
+        return Comparability("unchanged", "environment", reason, otherwise, pairable=True)
+    if otherwise or other_work:
+        obstacles = "; ".join([*otherwise, *other_work])
+        reason = f"{obstacles}: record the baseline anew with pytest --update-baselines if that is intended"
+        return Comparability("not comparable", cause, reason, otherwise, pairable=not other_work and not same)
+    return Comparability("comparable", cause, explain(cause, old.identity, new), pairable=True)
 
 
 def attribute(old: Identity, new: Identity) -> Cause:

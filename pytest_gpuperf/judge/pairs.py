@@ -13,7 +13,7 @@ import msgspec
 
 from pytest_gpuperf.judge import shift
 from pytest_gpuperf.judge.case import TimeCase, TimeStep
-from pytest_gpuperf.judge.identity import same_work
+from pytest_gpuperf.judge.identity import explain, same_work
 from pytest_gpuperf.judge.paired import Paired
 from pytest_gpuperf.judge.recordings import Recording, choose_recording
 from pytest_gpuperf.judge.spread import Spread, compare_rounds
@@ -39,18 +39,19 @@ def judge_pairs(
     """
     if case.baseline is None:
         raise ValueError(f"{case.key}: there is no baseline that blocks could be paired with")
+    work = same_work(case.baseline, case.identity, case.timer, case.cache)
     recording = choose_recording(case.baseline, case.sessions, case.session)
-    spread = _against_the_record(case, recording)
+    spread = None if work.measured_otherwise else _against_the_record(case, recording)
     verdict, reason = _verdict(policy, first, second)
     if verdict in (Verdict.SAME, Verdict.NOT_SLOWER) and spread is not None and _moved(spread, first, policy):
         verdict = Verdict.ENV_SHIFT
         moved = shift.percent(spread.difference)
         reason = f"{moved} against the record and {reason} when paired: {recording.suspects}"
-    work = same_work(case.baseline, case.identity, case.timer, case.cache)
+    cause = explain(work.cause, case.baseline.identity, case.identity)
     judgement = Judgement(
-        key=case.key, target=case.target, kind="time", verdict=verdict, reason=f"{reason}; {work.reason}",
+        key=case.key, target=case.target, kind="time", verdict=verdict, reason=f"{reason}; {cause}",
         time=_figures(policy, case, first, second, spread, seeds),
-        notes=tuple(dict.fromkeys((*case.disturbances, *recording.notes, *notes))),
+        notes=tuple(dict.fromkeys((*case.disturbances, *recording.notes, *work.measured_otherwise, *notes))),
     )  # fmt: skip
     return TimeStep(judgement, confirmation_wanted=verdict is Verdict.SLOWER and second is None)
 

@@ -37,7 +37,8 @@ def judge_time(case: TimeCase, policy: TimePolicy) -> TimeStep:
     work = same_work(case.baseline, case.identity, case.timer, case.cache)
     recording = choose_recording(case.baseline, case.sessions, case.session)
     if work.relation == "not comparable":
-        return TimeStep(_judgement(case, Verdict.NOT_COMPARABLE, work.reason, notes=_for_information(case, recording)))
+        notes = _for_information(case, recording)
+        return TimeStep(_judgement(case, Verdict.NOT_COMPARABLE, work.reason, notes=notes), pairing_helps=work.pairable)
     if work.relation == "unchanged":
         return TimeStep(_unchanged(case, recording, work, policy))
     if not case.rounds:
@@ -50,6 +51,8 @@ def _unchanged(case: TimeCase, recording: Recording, work: Comparability, policy
     """The code is acquitted; what remains is to say whether the environment moved."""
     if not case.rounds:
         return _judgement(case, Verdict.UNCHANGED, f"{work.reason}; not timed")
+    if work.measured_otherwise:
+        return _judgement(case, Verdict.UNCHANGED, work.reason, notes=_for_information(case, recording))
     spread = compare_rounds(recording.rounds, case.rounds, _omega(recording, policy))
     figures = _figures(recording, spread, "identity", policy.delta)
     if spread.exceeds(math.log1p(policy.delta), shift.ALPHA):

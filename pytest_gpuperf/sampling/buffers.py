@@ -35,7 +35,7 @@ class MovingBuffers:
         """None if there is nothing to move, not enough memory, or an array that cannot be moved by itself.
 
         An array of another library, or one that is part of a larger one, stays: a kernel may rely on what
-        lies around it.
+        lies around it.  Then all of them stay.
         """
         found = [argument for argument in launch.arguments if array_facts(argument) is not None]
         own = type(device.arrays.empty(1))
@@ -45,7 +45,10 @@ class MovingBuffers:
         room = sum(array.nbytes + MOST_PAD for array in arrays.values())
         if room > MEMORY_SHARE * device.facts.memory_bytes:
             return None
-        rooms = {address: device.arrays.empty(array.nbytes + MOST_PAD, "uint8") for address, array in arrays.items()}
+        try:
+            rooms = {at: device.arrays.empty(array.nbytes + MOST_PAD, "uint8") for at, array in arrays.items()}
+        except MemoryError:  # CuPy's is one, too: the test has taken the rest
+            return None
         return cls(launch, arrays, rooms)
 
     def moved(self, pad_bytes: int) -> Launch:

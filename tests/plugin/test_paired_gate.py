@@ -321,3 +321,53 @@ def test_a_sound_machine_rings_no_alarm(recorded):
     result = recorded.run("--gpuperf")
     assert result.ret == 0
     assert "paired with itself" not in result.stdout.str()
+
+
+# --- other measurements --------------------------------------------------------------------------
+
+
+def test_a_baseline_of_another_timer_is_paired_all_the_same(recorded):
+    edit_baseline(recorded, lambda record: record.update(timer="cupti"))
+    recorded.run("--gpuperf", *ONE).stdout.re_match_lines([r"  work .*UNCHANGED"])
+    slower(recorded)
+    result = recorded.run("--gpuperf", *ONE)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["work  SLOWER *paired,*", "*the timer changed from cupti to graph*"])
+
+
+def test_an_update_that_takes_what_it_finds_proves_nothing_first(recorded):
+    slower(recorded)
+    result = recorded.run("--gpuperf", "--update-baselines", "--gpuperf-processes=1", *ONE)
+    result.assert_outcomes(passed=1)
+    assert "paired" not in result.stdout.str()
+
+
+CALLABLE = """
+def test_two_kernels(cuda_kernel, gpu, gpuperf):
+    kernel = cuda_kernel("work.cu", "work", options=["-DSTEPS=100"])
+    a = gpu.random(512, seed=2)
+    launch = kernel.launch(grid=2, block=256, args=(a, gpu.empty_like(a), 512))
+    def twice():
+        for _ in range(TIMES):
+            launch()
+    gpuperf(twice)
+"""
+
+
+def test_a_slower_callable_names_the_kernels_it_spends_its_time_in(gpu_suite):
+    gpu_suite.write("test_suite.py", CALLABLE.replace("TIMES", "2"))
+    gpu_suite.run("--update-baselines", "--gpuperf-processes=2", "--gpuperf-rounds=8").assert_outcomes(passed=1)
+    gpu_suite.write("test_suite.py", CALLABLE.replace("TIMES", "3"))
+    kernels = "{'work': 20000.0, **{f'k{i}': 900.0 - i for i in range(9)}}"
+    gpu_suite.edit(
+        "conftest.py", "def work(", f"import simulated_gpu\n\nsimulated_gpu.KERNELS = {kernels}\n\ndef work("
+    )
+    result = gpu_suite.run("--gpuperf")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "twice  SLOWER *unpaired",
+            "*not paired: a callable has no machine code of its own*",
+            "*its kernels: work 20 us, k0 900 ns, *, and 2 more",
+        ]
+    )

@@ -42,6 +42,22 @@ def test_another_measurement_is_not_comparable_and_says_which(found: Comparabili
     assert "--update-baselines" in found.reason
 
 
+def test_another_timer_or_cache_state_keeps_changed_code_from_the_record_and_not_from_its_pair() -> None:
+    assert relate(EDITED, timer="graph").pairable
+    assert relate(EDITED, cache="warm").pairable
+    assert not relate(identity(arguments=("int32=7",)), timer="graph").pairable
+    assert not relate(IDENTITY, cache="warm").pairable  # nothing to find out: it is the same code
+
+
+def test_unchanged_code_stays_unchanged_under_another_timer() -> None:
+    found = relate(IDENTITY, timer="graph")
+    assert found.relation == "unchanged"
+    assert found.measured_otherwise == (
+        "the timer changed from cupti to graph, and times of different timers are not compared",
+    )
+    assert found.reason.endswith(found.measured_otherwise[0])
+
+
 def test_every_obstacle_is_named() -> None:
     found = relate(identity(launch="callable", arguments=()), timer="events", cache="warm")
     assert all(word in found.reason for word in ("timer", "cache", "launch", "arguments"))

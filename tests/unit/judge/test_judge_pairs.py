@@ -130,3 +130,11 @@ def test_without_a_block_there_is_no_ratio() -> None:
 def test_without_a_baseline_nothing_can_be_paired() -> None:
     with pytest.raises(ValueError, match="no baseline"):
         judge_pairs(time_case(BASE, [1.0], new=IDENTITY, baseline=None), POLICY, pairs(0.0))
+
+
+def test_pairs_under_another_timer_are_not_held_against_the_record() -> None:
+    step = judge_pairs(time_case(BASE, [150.0] * 4, new=EDITED, timer="graph"), POLICY, pairs(0.0))
+    assert step.judgement.verdict is Verdict.SAME
+    assert step.judgement.time is not None
+    assert step.judgement.time.record_ratio is None
+    assert "the timer changed from cupti to graph" in step.judgement.notes[0]

@@ -216,3 +216,17 @@ def test_a_smaller_share_of_alpha_needs_more_evidence() -> None:
     shared = TimePolicy(alpha=1e-12)
     assert judged(policy=shared, candidate=[105.0] * 2).judgement.verdict is Verdict.INCONCLUSIVE
     assert judged(candidate=[105.0] * 2, new=EDITED).judgement.verdict is Verdict.SLOWER
+
+
+def test_unchanged_code_under_another_timer_is_unchanged_and_its_times_are_not_compared() -> None:
+    step = judged(new=IDENTITY, candidate=[300.0] * 4, timer="graph")
+    assert step.judgement.verdict is Verdict.UNCHANGED
+    assert step.judgement.time is None
+    assert "the timer changed from cupti to graph" in step.judgement.reason
+    assert step.judgement.notes == ("not compared: 0.1 us in the record, 0.3 us now",)
+
+
+def test_changed_code_under_another_timer_can_be_paired_and_other_work_cannot() -> None:
+    assert judged(timer="graph").judgement.verdict is Verdict.NOT_COMPARABLE
+    assert judged(timer="graph").pairing_helps
+    assert not judged(new=identity(arguments=()), timer="graph").pairing_helps
