@@ -124,6 +124,16 @@ def confirm(item: pytest.Item, bench: Bench, book: TestBook) -> None:
         _replace(book, judgement)
 
 
+def give_up(bench: Bench, book: TestBook) -> None:
+    """Suspects of a test that was ended before they could be confirmed: no verdict of one process stands."""
+    for work in list(book.workloads.values()):
+        suspect = bench.suspects.pop(work.key, None)
+        if suspect is not None:
+            _replace(
+                book, unconfirmed(suspect.judgement, "the test was skipped, failed or stopped by pytest's own means")
+            )
+
+
 def _confirmed(item: pytest.Item, bench: Bench, suspects: Sequence[Suspect]) -> list[Judgement]:
     with tempfile.TemporaryDirectory(prefix="gpuperf-confirm-") as name:
         folder = Path(name)

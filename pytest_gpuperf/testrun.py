@@ -92,6 +92,10 @@ def _judge_static(bench: Bench, book: TestBook) -> None:
 def attach(item: pytest.Item, report: pytest.TestReport) -> None:
     """Put the evidence on the report (pytest-xdist carries it) and short verdicts into JUnit's properties."""
     bench, book = stash.bench_of(item.config), stash.book_of(item)
+    if bench.suspects:
+        from pytest_gpuperf import confirming
+
+        confirming.give_up(bench, book)
     if bench.options.active:
         report.gpuperf = encode(evidence_of(bench, book, item))  # type: ignore[attr-defined]
     if book.status == "static only":

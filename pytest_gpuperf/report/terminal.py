@@ -47,6 +47,7 @@ def summary(reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, opt
     _not_paired(reporter, evidence)
     _static_only(reporter, evidence, timed)
     _update(reporter, outcome)
+    _undecided(reporter, book)
     for text in outcome.shifts:
         reporter.write_line(f"environment shift: {text}", yellow=True)
     for text in (outcome.problem, outcome.environment, outcome.nothing):
@@ -77,6 +78,9 @@ def _machine(reporter: pytest.TerminalReporter, evidence: Iterable[TestEvidence]
 NEEDS_A_WORD = (Verdict.FASTER, Verdict.BETTER, Verdict.ENV_SHIFT, Verdict.INCONCLUSIVE, Verdict.NOT_COMPARABLE,
                 Verdict.SLOWER, Verdict.WORSE)  # fmt: skip
 """Verdicts that the summary explains; a red test has its message in the failures as well."""
+UNDECIDED_SHARE = 0.2
+LEAST_UNDECIDED = 3
+"""Inconclusive workloads that are worth a word about the machine: so many, and more than this share."""
 
 
 def _words(reporter: pytest.TerminalReporter, evidence: Iterable[TestEvidence]) -> None:
@@ -115,6 +119,18 @@ def _not_paired(reporter: pytest.TerminalReporter, evidence: Iterable[TestEviden
     for reason, count in reasons.items():
         those = f"{count} workloads were" if count > 1 else "1 workload was"
         reporter.write_line(f"{those} compared with the record alone, which resolves about 5 %: {reason}", yellow=True)
+
+
+def _undecided(reporter: pytest.TerminalReporter, book: Book) -> None:
+    """Where many workloads cannot be decided, it is not for what their authors did."""
+    times = [judgement for judgement in book.judgements if judgement.kind == "time"]
+    undecided = sum(1 for judgement in times if judgement.verdict is Verdict.INCONCLUSIVE)
+    if undecided >= LEAST_UNDECIDED and undecided > UNDECIDED_SHARE * len(times):
+        reporter.write_line(
+            f"{undecided} of {len(times)} workloads were undecided: the machine is the finding, not the code. "
+            f"gpuperf doctor and gpuperf selftest say more about it",
+            yellow=True,
+        )
 
 
 def _static_only(reporter: pytest.TerminalReporter, evidence: list[TestEvidence], timed: bool) -> None:

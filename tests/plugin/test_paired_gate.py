@@ -371,3 +371,17 @@ def test_a_slower_callable_names_the_kernels_it_spends_its_time_in(gpu_suite):
             "*its kernels: work 20 us, k0 900 ns, *, and 2 more",
         ]
     )
+
+
+@pytest.mark.parametrize("end", ["pytest.skip('not here')", "pytest.fail('not so')"])
+def test_no_verdict_of_one_process_stands_when_the_test_is_cut_short(recorded, end):
+    slower(recorded)
+    recorded.edit("test_suite.py", "    assert result.time_ns > 0", f"    {end}")
+    result = recorded.run("--gpuperf", *ONE)
+    result.stdout.fnmatch_lines(["*work  INCONCLUSIVE *", "*suspected slower, not confirmed: the test was skipped*"])
+
+
+def test_a_suite_that_cannot_be_decided_blames_the_machine(recorded):
+    recorded.edit("conftest.py", "SimulatedGpu(", "SimulatedGpu(sample_sd=0.2, ")
+    result = recorded.run("--gpuperf", "--gpuperf-all", "--gpuperf-budget=0.05")
+    result.stdout.fnmatch_lines(["3 of 3 workloads were undecided: the machine is the finding, not the code.*"])
