@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from pytest_gpuperf import __version__
 
@@ -18,6 +19,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = parser.parse_args(arguments)
     if parsed.command == "doctor":
         return _doctor(as_json=parsed.json)
+    if parsed.command == "selftest":
+        return _selftest(parsed)
     return _prune(parsed.paths, parsed.baselines, confirmed=parsed.yes)
 
 
@@ -28,6 +31,14 @@ def build_parser() -> argparse.ArgumentParser:
 
     doctor = commands.add_parser("doctor", help="say what this machine can measure, what is missing and what to do")
     doctor.add_argument("--json", action="store_true", help="print the findings as JSON")
+
+    selftest = commands.add_parser(
+        "selftest", help="find out, on the GPU, what this machine can gate (about 2 minutes)"
+    )
+    selftest.add_argument("--json", action="store_true", help="print the report as JSON")
+    selftest.add_argument("--quick", action="store_true", help="fewer processes and verdicts: half a minute")
+    selftest.add_argument("--output", metavar="FILE", type=Path, help="write the report to this file too, as JSON")
+    selftest.add_argument("--timer", choices=("cupti", "graph", "events"), help="default: the best that works here")
 
     prune = commands.add_parser("prune", help="name baselines whose tests are gone; remove them with --yes")
     prune.add_argument("paths", nargs="*", help="test files and folders to look at (default: pytest's own)")
@@ -43,6 +54,19 @@ def _doctor(*, as_json: bool) -> int:
     found = examination.examine(Machine())
     sys.stdout.write((findings.as_json if as_json else findings.as_text)(found, __version__))
     return 0 if findings.is_ready("static", found) else 1
+
+
+def _selftest(parsed: argparse.Namespace) -> int:
+    from pytest_gpuperf.commands import selftest
+
+    try:
+        return selftest.run(
+            as_json=parsed.json, quick=parsed.quick, output=parsed.output, timer=parsed.timer, out=sys.stdout,
+            err=sys.stderr,
+        )  # fmt: skip
+    except (*selftest.PROBLEMS, OSError) as problem:
+        sys.stderr.write(f"gpuperf selftest: {problem}\n")
+        return 1
 
 
 def _prune(paths: Sequence[str], baselines: str | None, *, confirmed: bool) -> int:

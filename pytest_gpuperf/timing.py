@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from pytest_gpuperf.evidence import Key, Round, TimeRecord
 from pytest_gpuperf.judge.suite import ALPHA
 from pytest_gpuperf.judge.time import TimeCase, TimePolicy, TimeStep, judge_time
+from pytest_gpuperf.selftest.profile import omega_of
 from pytest_gpuperf.verdict import Judgement
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class Timing:
         self._sessions = {session.id: session for session in bench.store.sessions(slug, key.module)}
         self._alpha = ALPHA
         """Rate of a false SLOWER."""
+        self._omega = omega_of(bench.device.facts.uuid, bench.timer.name)
 
     def record(self) -> Taken:
         """Take this process's share of an update's rounds, again if they were disturbed."""
@@ -66,7 +68,7 @@ class Timing:
     def judge(self, rounds: Sequence[Round], disturbed: Sequence[str] = ()) -> TimeStep:
         """Judge the rounds in hand."""
         zone = self._request.zone
-        policy = TimePolicy(delta=zone.delta, epsilon=zone.epsilon, alpha=self._alpha)
+        policy = TimePolicy(delta=zone.delta, epsilon=zone.epsilon, alpha=self._alpha, omega=self._omega)
         return judge_time(self._case(rounds, disturbed), policy)
 
     def _case(self, rounds: Sequence[Round], disturbed: Sequence[str]) -> TimeCase:

@@ -1,0 +1,93 @@
+"""A child process of the self-test: the same kernels in a context of its own.
+
+    python -m pytest_gpuperf.selftest.child TASK RESULT
+
+Reads a task, takes rounds of each kernel and blocks of each kernel against itself, and writes what it took.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+import msgspec
+
+from pytest_gpuperf.compile import CompileCache
+from pytest_gpuperf.device.interface import Device, Timer
+from pytest_gpuperf.evidence import Record, Round, TimerName
+from pytest_gpuperf.judge.votes import PairedPolicy
+from pytest_gpuperf.pairing import pair
+from pytest_gpuperf.sampling.rounds import Workload, take_rounds
+from pytest_gpuperf.selftest.kernels import FAMILIES, compile_probes, launch_of
+from pytest_gpuperf.selftest.subjects import Subject
+
+ROUNDS_BUDGET_S = 2.0
+"""Of one kernel's rounds; long ones get fewer samples."""
+_NEVER = 1e-300
+
+
+class Task(Record, frozen=True):
+    """What a child is asked to do."""
+
+    device: str
+    """``module:function`` that opens it."""
+    timer: TimerName
+    process: int
+    subjects: tuple[Subject, ...]
+    rounds: int
+    blocks: int
+    """Of each kernel against itself; 0 for none."""
+    seed: int
+
+
+class Taken(Record, frozen=True):
+    """What a child took of one kernel."""
+
+    kernel: str
+    rounds: tuple[Round, ...]
+    r: tuple[float, ...]
+    """Block values of the kernel against itself in another module, among other functions."""
+
+
+def open_device(name: str) -> Device:
+    """The device that ``module:function`` opens."""
+    module, _, function = name.partition(":")
+    return cast(Device, getattr(importlib.import_module(module), function)())
+
+
+def take(device: Device, timer: Timer, task: Task) -> list[Taken]:
+    """All kernels of the task, one after another, under the GPU's lock."""
+    probes = [probe for subject in task.subjects for probe in (subject.baseline(), subject.candidate(0, task.process))]
+    binaries = compile_probes(probes, device.facts.arch, CompileCache())
+    taken = []
+    with device.lock():
+        for subject in task.subjects:
+            baseline = binaries[subject.baseline()]
+            launch = launch_of(device, baseline, FAMILIES[subject.family], subject.capacity)
+            rounds = take_rounds(
+                device, timer, Workload(launch), task.rounds, session="selftest", process=task.process,
+                budget_s=ROUNDS_BUDGET_S,
+            )  # fmt: skip
+            r: tuple[float, ...] = ()
+            if task.blocks:
+                policy = PairedPolicy(alpha=_NEVER, alpha_faster=_NEVER, beta=_NEVER, blocks_max=task.blocks)
+                candidate = binaries[subject.candidate(0, task.process)]
+                r = pair(device, timer, launch, baseline, policy, seed=task.seed, candidate=candidate).r
+            taken.append(Taken(kernel=subject.name, rounds=rounds.rounds, r=r))
+    return taken
+
+
+def main(arguments: Sequence[str]) -> int:
+    task_file, result_file = (Path(argument) for argument in arguments)
+    task = msgspec.json.decode(task_file.read_bytes(), type=Task)
+    device = open_device(task.device)
+    taken = take(device, device.timer(task.timer), task)
+    result_file.write_bytes(msgspec.json.encode(taken))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,167 @@
+"""The self-test from beginning to end: what is done in which order, and for how long.
+
+Nested noise comes from child processes, because a process cannot see what it shares with itself; verdicts are
+taken in this one.  While children measure, this process lets go of the GPU's lock.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import secrets
+import statistics
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from pytest_gpuperf import __version__
+from pytest_gpuperf.compile import CompileCache
+from pytest_gpuperf.device.interface import Device, Timer
+from pytest_gpuperf.device.timers.errors import TimerUnavailable
+from pytest_gpuperf.evidence import TimerName
+from pytest_gpuperf.pairing import Pairing
+from pytest_gpuperf.selftest.child import Taken, Task, open_device
+from pytest_gpuperf.selftest.control import PERCENTS, Cell, Controls, alpha_share
+from pytest_gpuperf.selftest.detectable import Detectable, smallest_effect
+from pytest_gpuperf.selftest.kernels import COPY, LOOP
+from pytest_gpuperf.selftest.noise import KernelNoise, nested_noise, omega_bound, placement, placement_sds, pooled_sd
+from pytest_gpuperf.selftest.processes import by_kernel, run_child
+from pytest_gpuperf.selftest.profile import MachineProfile
+from pytest_gpuperf.selftest.report import SCHEMA, SelftestReport, TimerReport
+from pytest_gpuperf.selftest.subjects import Subject, Wanted, make_subjects
+
+DEVICE = "pytest_gpuperf.device:open_device"
+WANTED = (
+    Wanted("loop 2.5 us", LOOP, duration_ns=2500.0),
+    Wanted("loop 10 us", LOOP, duration_ns=10_000.0),
+    Wanted("loop 100 us", LOOP, duration_ns=100_000.0),
+    Wanted("loop 1 ms", LOOP, duration_ns=1_000_000.0),
+    Wanted("copy 60 us", COPY, duration_ns=60_000.0),
+)
+TIGHT = 0.005
+
+Progress = Callable[[str, float], None]
+"""Told what is going on, and how much of all of it is done, 0 to 1."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Extent:
+    """How much is done."""
+
+    processes: int = 4
+    rounds: int = 3
+    blocks: int = 24
+    """Of each kernel against itself in every child."""
+    verdicts_s: float = 60.0
+
+
+FULL = Extent()
+QUICK = Extent(processes=2, rounds=2, blocks=12, verdicts_s=12.0)
+
+
+def run_selftest(
+    extent: Extent = FULL,
+    *,
+    device_name: str = DEVICE,
+    timer_name: TimerName | None = None,
+    progress: Progress,
+    wanted: Sequence[Wanted] = WANTED,
+) -> SelftestReport:
+    """Everything that is measured, and what follows from it.
+
+    Raises ``NoDevice``, ``TimerUnavailable``, ``ChildFailed``, ``NotLinear``, ``UnexpectedCode``, ``BrokenProbe`` and
+    what compiling, loading, locking and timing raise.
+    """
+    start = time.perf_counter()
+    progress("opening the GPU, calibrating timers", 0.0)
+    device = open_device(device_name)
+    timer = device.timer(timer_name)
+    timers = _timers(device)
+    progress("making kernels of known length", 0.05)
+    with device.lock():
+        subjects = make_subjects(device, timer, wanted, PERCENTS, CompileCache())
+    children = _children(extent, device_name, timer.name, subjects, progress)
+    progress("compiling slower versions", 0.35)
+    controls = Controls(device, timer, subjects, secrets.randbits(48))
+    with device.lock():
+        controls.run(extent.verdicts_s, lambda share: progress("judging known slowdowns", 0.4 + 0.6 * share))
+    return _report(device, timer, timers, subjects, children, controls, time.perf_counter() - start)
+
+
+def _timers(device: Device) -> tuple[TimerReport, ...]:
+    names: tuple[TimerName, ...] = ("cupti", "graph", "events")
+    return tuple(_timer(device, name) for name in names)
+
+
+def _timer(device: Device, name: TimerName) -> TimerReport:
+    try:
+        timer = device.timer(name)
+    except TimerUnavailable as problem:
+        return TimerReport(name=name, unavailable=f"{problem.reason}; {problem.remedy}")
+    return TimerReport(name=name, tick_ns=timer.tick_ns, overhead_ns=timer.overhead_ns)
+
+
+def _children(
+    extent: Extent, device_name: str, timer: TimerName, subjects: Sequence[Subject], progress: Progress
+) -> dict[str, list[Taken]]:
+    """What fresh processes take, by kernel."""
+    processes = []
+    for number in range(1, extent.processes + 1):
+        progress(
+            f"measuring noise, process {number} of {extent.processes}", 0.1 + 0.25 * (number - 1) / extent.processes
+        )
+        task = Task(
+            device=device_name, timer=timer, process=number, subjects=tuple(subjects), rounds=extent.rounds,
+            blocks=extent.blocks, seed=secrets.randbits(48),
+        )  # fmt: skip
+        processes.append(run_child(task))
+    return by_kernel(processes)
+
+
+def _report(
+    device: Device, timer: Timer, timers: tuple[TimerReport, ...], subjects: Sequence[Subject],
+    children: dict[str, list[Taken]], controls: Controls, seconds: float,
+) -> SelftestReport:  # fmt: skip
+    noise = tuple(nested_noise(name, [one.rounds for one in taken]) for name, taken in children.items())
+    placed = placement_sds({name: placement([one.r for one in taken]) for name, taken in children.items()})
+    same = {cell.subject.name: found for cell, found in controls.pairings.items() if _is_plain_same(cell) and found}
+    found = [_detectable(subject, same[subject.name], placed[subject.name]) for subject in subjects
+             if subject.name in same]  # fmt: skip
+    processes = len(next(iter(children.values())))
+    return SelftestReport(
+        schema=SCHEMA, gpu=device.facts.name, uuid=device.facts.uuid, driver=device.facts.driver, timer=timer.name,
+        timers=timers, processes=processes, noise=noise, controls=controls.results(),
+        detectable=tuple(one for one in found if one is not None),
+        profile=_profile(device, timer, noise, processes, same, placed), seconds=seconds,
+    )  # fmt: skip
+
+
+def _is_plain_same(cell: Cell) -> bool:
+    """The kernel against itself at the tightest profile: what block noise is read from."""
+    return cell.percent == 0 and cell.tolerance == TIGHT
+
+
+def _detectable(subject: Subject, same: Sequence[Pairing], placement: float) -> Detectable | None:
+    blocks = [block for one in same for block in one.blocks]
+    return smallest_effect(
+        subject.name, subject.duration_ns, [value for one in same for value in one.r],
+        size=round(statistics.median(one.size for one in same)),
+        sigma=statistics.median(one.noise.sigma for one in same),
+        rho1=statistics.median(one.noise.rho1 for one in same),
+        block_s=statistics.median(block.seconds for block in blocks), placement_sd=placement, alpha=alpha_share(),
+    )  # fmt: skip
+
+
+def _profile(
+    device: Device, timer: Timer, noise: Sequence[KernelNoise], processes: int, same: dict[str, list[Pairing]],
+    placed: dict[str, float],
+) -> MachineProfile:  # fmt: skip
+    now = datetime.datetime.now(datetime.timezone.utc)
+    block_sds = [float(np.std([value for one in found for value in one.r])) for found in same.values()]
+    return MachineProfile(
+        uuid=device.facts.uuid, gpu=device.facts.name, date=f"{now:%Y-%m-%dT%H:%M:%SZ}", driver=device.facts.driver,
+        timer=timer.name, tick_ns=timer.tick_ns, overhead_ns=timer.overhead_ns, omega=omega_bound(noise, processes),
+        round_sd=min(0.2, pooled_sd([one.round_sd for one in noise])), block_sd=min(0.2, pooled_sd(block_sds)),
+        placement_sd=min(0.2, pooled_sd(list(placed.values()))), plugin=__version__,
+    )  # fmt: skip
