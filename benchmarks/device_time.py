@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import statistics
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,7 @@ from pytest_gpuperf.device.timers.stream import CudaStream
 from pytest_gpuperf.sampling.shape import midmean
 
 SAMPLES = 60
+PASSES = 3
 BATCH = 20
 LOOPS_US = (2.53, 10.85, 101.63, 1124.5)
 """CUPTI's readings of the table's loops; ours are made as long by the in-kernel clock."""
@@ -235,12 +238,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure_all(rows: Sequence[Row], timers: dict[str, Timer], pairs: QueuedPairs) -> None:
-    """Fill in every row's readings."""
-    for name, timer in timers.items():
+    """Fill in every row's readings: the median of passes through all instruments, so that clocks favour none."""
+    warm: dict[tuple[str, str], list[float]] = defaultdict(list)
+    cold: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for _ in range(PASSES):
         for row in rows:
-            row.warm[name] = read(timer, [row], "warm")[row.name]
-            row.cold[name] = read(timer, [row], "cold")[row.name]
+            for name, timer in timers.items():
+                warm[row.name, name].append(read(timer, [row], "warm")[row.name])
+                cold[row.name, name].append(read(timer, [row], "cold")[row.name])
     for row in rows:
+        for name in timers:
+            row.warm[name] = statistics.median(warm[row.name, name])
+            row.cold[name] = statistics.median(cold[row.name, name])
         row.warm["raw pair"] = typical_reading(pairs, row.run, SAMPLES)
         row.warm["raw batch"] = typical_reading(pairs, lambda row=row: [row.run() for _ in range(BATCH)], 15) / BATCH
 

@@ -29,9 +29,6 @@ RECORDS_TIME = {
 }  # fmt: skip
 """Verdicts on time whose workload an update records; UNCHANGED and ENV-SHIFT are not a change of the code."""
 
-DRIFTING_SHARE = 0.3
-"""Share of drifting or bimodal rounds beyond which a recording counts as disturbed; one in ten is chance."""
-
 
 class Recorded(Record, frozen=True):
     """One baseline that an update wrote or refused."""
@@ -96,7 +93,7 @@ def _merge_one(records: Sequence[ProcessRecord], key: Key, session: Session, opt
     if any(part.identity != parts[0].identity for part in parts):
         return Recorded(key=key, target=slug, refused="the recording processes did not run the same code or arguments")
     rounds = tuple(_relabel(r, session, records[i].index) for i, part in enumerate(parts) for r in part.rounds)
-    disturbed = _disturbances([w for w in found if w is not None], rounds)
+    disturbed = _disturbances([workload for workload in found if workload is not None])
     if disturbed and not options.force_update:
         return Recorded(key=key, target=slug, refused=f"{disturbed}; --gpuperf-force-update takes it all the same")
     return Recorded(key=key, target=slug, after=msgspec.structs.replace(parts[0], rounds=rounds))
@@ -110,12 +107,6 @@ def _relabel(taken: Round, session: Session, process: int) -> Round:
     return msgspec.structs.replace(taken, session=session.id, process=process)
 
 
-def _disturbances(found: Sequence[WorkloadEvidence], rounds: Sequence[Round]) -> str:
-    """Why these rounds should not be a baseline: words, or empty."""
-    hard = sorted({reason for workload in found for reason in workload.disturbances})
-    if hard:
-        return "; ".join(hard)
-    unsteady = sum(1 for r in rounds if r.drift or r.modes > 1)
-    if unsteady > max(1, DRIFTING_SHARE * len(rounds)):
-        return f"{unsteady} of {len(rounds)} rounds drift or have two modes"
-    return ""
+def _disturbances(found: Sequence[WorkloadEvidence]) -> str:
+    """Why this recording should not be a baseline: words, or empty."""
+    return "; ".join(sorted({reason for workload in found for reason in workload.disturbances}))

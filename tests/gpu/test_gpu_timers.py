@@ -83,7 +83,8 @@ def test_a_cold_read_is_slower_than_a_warm_one(timer: Timer) -> None:
     data = cupy.ones(1 << 18, cupy.float32)  # short enough that latency shows, not bandwidth
     out = cupy.empty_like(data)
     run = lambda: cupy.multiply(data, 2, out=out)  # noqa: E731
-    assert centre(timer, run, "cold") > 1.2 * centre(timer, run, "warm")
+    # a read that misses the L2 takes some 300 ns longer than one that hits it
+    assert centre(timer, run, "cold") > centre(timer, run, "warm") + 100
 
 
 def test_reset_is_not_timed_and_comes_before_every_sample(timer: Timer, stream: CudaStream) -> None:
