@@ -146,7 +146,7 @@ def test_counting_among_many_segments(cuda_kernel, gpu, gpuperf, claim):
 def assert_what_the_talk_says(time, claim):
     """``time`` is in nanoseconds by predicate, box and magnitude.
 
-    Bounds on a gain have no upper end: predicates without branches may gain more than the talk's.
+    The predicates have no branches and gain more than the talk's: 3.8 instead of 2.5 at 1e19 on an H200.
     """
 
     def gain(predicate, magnitude):
@@ -162,8 +162,8 @@ def assert_what_the_talk_says(time, claim):
     claim("SEG-05", cost_of_box(1e18), at_least=1)
     with_box = max(time[p, True, 1e2] for p in PREDICATES)
     claim("SEG-07", time["Divide", False, 1e2] / with_box, at_least=1.2)
-    claim("SEG-01", gain("Compare", 1e19), at_least=2.3)
-    claim("SEG-02", gain("Orient", 1e19), at_least=2.2)
-    claim("SEG-06", min(gain("Compare", 1e2), gain("Orient", 1e2)), at_least=1.0)
-    claim("SEG-04", min(gain("Compare", 1e18), gain("Orient", 1e18)), at_least=0.95)
+    claim("SEG-01", gain("Compare", 1e19), between=(2.3, 4.2))
+    claim("SEG-02", gain("Orient", 1e19), between=(2.2, 3.1))
+    claim("SEG-06", min(gain("Compare", 1e2), gain("Orient", 1e2)), between=(1.0, 1.35))
+    claim("SEG-04", min(gain("Compare", 1e18), gain("Orient", 1e18)), between=(0.95, 1.3))
     claim("SEG-03", cost_of_box(1e19), at_least=1)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
-from pytest_gpuperf.options import PROFILES
+from pytest_gpuperf.tolerance import PROFILES
 
 NAME = "gpuperf"
 DESCRIPTION = (
@@ -15,8 +15,11 @@ DESCRIPTION = (
 )
 
 
-class MarkerSettings(NamedTuple):
+class MarkerSettings:
     """Keywords of the marker; None: the run's own option applies."""
+
+    def __init__(self, **given: Any) -> None:
+        self.__dict__.update(given)
 
     tolerance: float | None = None
     """Slower by no more than this fraction is accepted."""
@@ -47,7 +50,7 @@ def _problem(name: str, value: Any) -> str | None:
 
 def settings_of(item: pytest.Item) -> MarkerSettings:
     """Merge the test's markers, the closest winning.  Raises ``pytest.UsageError`` that names the test."""
-    known = MarkerSettings._fields
+    known = list(MarkerSettings.__annotations__)
     merged: dict[str, Any] = {}
     for marker in reversed(list(item.iter_markers(NAME))):
         problems = [

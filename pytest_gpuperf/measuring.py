@@ -15,8 +15,8 @@ import msgspec
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.evidence import CacheMode, Identity, StaticRecord
 from pytest_gpuperf.measurement import CheckedOnly, Measurement, StaticOnly
-from pytest_gpuperf.options import Tolerance
 from pytest_gpuperf.session import WorkloadEvidence
+from pytest_gpuperf.tolerance import Tolerance
 from pytest_gpuperf.verdict import Verdict
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_gpuperf.options import Tolerance
 from pytest_gpuperf.session import SentinelReading
+from pytest_gpuperf.tolerance import Tolerance
 
 if TYPE_CHECKING:
     from pytest_gpuperf.judge.votes import PairedPolicy

@@ -112,7 +112,7 @@ def test_modules_stay_small(path: Path) -> None:
 
 
 def test_every_flag_is_in_the_options_table_with_its_ini_name() -> None:
-    from pytest_gpuperf.options import FLAGS
+    from pytest_gpuperf.flags import FLAGS
 
     text = (ROOT / "docs" / "writing-tests.md").read_text(encoding="utf-8")
     for flag in FLAGS:

@@ -1,0 +1,134 @@
+"""The table of command-line flags, and how each reads its value.
+
+One row per flag: its name, the field of ``Options`` that it sets, what it accepts.  Parsers raise
+``BadValue``, whose message says what would have been valid.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from pytest_gpuperf.tolerance import PROFILES
+
+
+class BadValue(ValueError):
+    """A value that a flag or ini setting does not accept; the message says what it does."""
+
+
+def one_of(*choices: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in choices:
+            raise BadValue(f"accepts {', '.join(choices)}")
+        return text
+
+    return parse
+
+
+def number(low: float, high: float, unit: str = "") -> Callable[[str], float]:
+    def parse(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = float("nan")
+        if not low <= value <= high:
+            raise BadValue(f"accepts a number from {low:g} to {high:g}{unit}")
+        return value
+
+    return parse
+
+
+def whole(low: int, high: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"\d{1,9}", text) or not low <= int(text) <= high:
+            raise BadValue(f"accepts a whole number from {low} to {high}")
+        return int(text)
+
+    return parse
+
+
+def architectures(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not names or not all(re.fullmatch(r"sm_\d{2,3}[af]?", name) for name in names):
+        raise BadValue("accepts architectures separated by commas, such as sm_80,sm_90")
+    return names
+
+
+def yes_no(text: str) -> bool:
+    words = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+    if text.lower() not in words:
+        raise BadValue("accepts true or false")
+    return words[text.lower()]
+
+
+class Flag:
+    """One command-line flag; without ``parse`` it is a switch."""
+
+    def __init__(
+        self,
+        name: str,
+        field: str,
+        help: str,
+        parse: Callable[[str], Any] | None = None,
+        *,
+        ini: bool = True,
+        metavar: str | None = None,
+        const: str | None = None,
+        hidden: bool = False,
+    ) -> None:
+        self.name = name
+        self.field = field
+        """Of ``Options``."""
+        self.help = help
+        self.parse = parse
+        self.ini = ini
+        self.metavar = metavar
+        self.const = const
+        """Value of the flag given without one."""
+        self.hidden = hidden
+
+    @property
+    def ini_name(self) -> str:
+        return self.name.lstrip("-").replace("-", "_")
+
+
+FLAGS: tuple[Flag, ...] = (
+    Flag("--gpuperf", "enabled", "measure GPU workloads, compare them with their baselines, fail what regressed"),
+    Flag("--update-baselines", "update", "record baselines of workloads that are new, changed (the default) or all",
+         one_of("new", "changed", "all"), ini=False, metavar="MODE", const="changed"),
+    Flag("--gpuperf-require-gpu", "require_gpu", "fail at once if there is no usable GPU"),
+    Flag("--gpuperf-arch", "archs", "static targets (default: those with baselines, else the GPU's own)",
+         architectures, metavar="sm_80,sm_90"),
+    Flag("--gpuperf-baselines", "baselines", "folder of the baselines (default: baselines, beside the ini file)",
+         str, metavar="DIR"),
+    Flag("--gpuperf-missing", "missing", "a workload without a baseline: fail (default under CI) or warn",
+         one_of("fail", "warn"), metavar="ACTION"),
+    Flag("--gpuperf-inconclusive", "inconclusive", "an undecided workload: fail or warn (default)",
+         one_of("fail", "warn"), metavar="ACTION"),
+    Flag("--gpuperf-strict", "strict", "fail on a stale baseline too (FASTER, BETTER)"),
+    Flag("--gpuperf-profile", "profile", "tolerance profile: tight 0.5/1 %%, standard 1/2 %%, loose 2/5 %%",
+         one_of(*PROFILES), metavar="NAME"),
+    Flag("--gpuperf-tolerance", "tolerance", "slower by no more than this fraction is accepted, such as 0.005",
+         number(0.0005, 0.5), metavar="FRACTION"),
+    Flag("--gpuperf-cache", "cache", "L2 state before each sample: cold (flushed, default) or warm",
+         one_of("cold", "warm"), metavar="STATE"),
+    Flag("--gpuperf-timer", "timer", "auto (default), cupti, graph or events",
+         one_of("auto", "cupti", "graph", "events"), metavar="NAME"),
+    Flag("--gpuperf-rounds", "rounds", "rounds that an update records per workload (default 10)",
+         whole(2, 1000), metavar="N"),
+    Flag("--gpuperf-processes", "processes", "fresh processes an update spreads them over (default 5)",
+         whole(1, 100), metavar="N"),
+    Flag("--gpuperf-budget", "budget_s", "wall-clock seconds for timing one workload (default 5)",
+         number(0.05, 3600, " seconds"), metavar="SECONDS"),
+    Flag("--gpuperf-changed", "changed_only", "do not time workloads whose machine code and launch are unchanged"),
+    Flag("--gpuperf-all", "pair_all", "pair unchanged workloads with their baselines too, not only changed ones"),
+    Flag("--gpuperf-confirmations", "confirmations",
+         "tests per process whose suspected regressions a second process confirms (default 20)",
+         whole(0, 100_000), metavar="N"),
+    Flag("--gpuperf-allow-ci-update", "allow_ci_update", "let --update-baselines write under CI", ini=False),
+    Flag("--gpuperf-force-update", "force_update", "record measurements that were disturbed, too", ini=False),
+    Flag("--gpuperf-record-to", "record_to", "", str, ini=False, hidden=True),
+    Flag("--gpuperf-record-index", "record_index", "", whole(0, 9999), ini=False, hidden=True),
+    Flag("--gpuperf-confirm-to", "confirm_to", "", str, ini=False, hidden=True),
+)  # fmt: skip
