@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -131,10 +132,16 @@ def test_state_host_copies_and_waiting(device: CudaDevice, cupy: FakeCupy) -> No
 
 def test_a_timer_is_opened_once_per_name(device: CudaDevice, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[Any] = []
-    monkeypatch.setattr("pytest_gpuperf.device.timers.open_timer", lambda of, name: opened.append(name) or name)
+
+    def open_timer(of: Any, name: str | None) -> Any:
+        opened.append(name)
+        return SimpleNamespace(name=name or "cupti")
+
+    monkeypatch.setattr("pytest_gpuperf.device.timers.open_timer", open_timer)
     for name in (None, "graph", None, "graph"):
         device.timer(name)  # type: ignore[arg-type]
     assert opened == [None, "graph"]
+    assert device.timer("cupti") is device.timer()
 
 
 def test_a_peak_is_measured_once_under_the_lock(device: CudaDevice, monkeypatch: pytest.MonkeyPatch) -> None:
