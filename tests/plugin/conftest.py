@@ -138,6 +138,7 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Suite:
     """On a machine without a GPU."""
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setenv("GPUPERF_MACHINE_PROFILE", str(pytester.path / "machine.json"))  # not this machine's
     return Suite(pytester)
 
 

@@ -9,6 +9,8 @@ import pytest
 
 from pytest_gpuperf.baselines.layout import cubin_path
 from pytest_gpuperf.compile import KernelSource, compile_kernel
+from pytest_gpuperf.gating import Gate
+from pytest_gpuperf.selftest.profile import MachineProfile, save_profile
 
 ONE = ("-k", "1024")
 ON = r"on simulated-gpu \(time\)"
@@ -65,6 +67,22 @@ def test_other_code_of_the_same_speed_passes(recorded):
     result = recorded.run("--gpuperf", *ONE)
     result.assert_outcomes(passed=1)
     result.stdout.re_match_lines([r"  work .* x(1.00\d|0.99\d) \[.*\] +SAME"])
+
+
+def test_with_a_machine_profile_the_screen_may_acquit_before_any_pair(recorded, monkeypatch):
+    save_profile(
+        MachineProfile(
+            uuid="GPU-5111", gpu="Simulated GPU", date="2026-11-21T10:00:00Z", driver="580.0", timer="graph",
+            tick_ns=1.0, overhead_ns=0.0, omega=0.001, round_sd=0.001, block_sd=0.001, placement_sd=0.0, plugin="0.1",
+        ),
+        recorded.path / "machine.json",
+    )  # fmt: skip
+    changed_but_equal(recorded)
+    with monkeypatch.context() as patch:
+        patch.setattr(Gate, "_paired", None)
+        recorded.run("--gpuperf", *ONE).stdout.re_match_lines([r"  work .*SAME"])
+    slower(recorded)
+    recorded.run("--gpuperf", *ONE).assert_outcomes(failed=1)
 
 
 def test_a_tolerance_of_the_test_s_own_holds_for_pairs_too(recorded):

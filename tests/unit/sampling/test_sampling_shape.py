@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
@@ -21,6 +21,21 @@ def normal(count: int, seed: int, sd: float = 0.005) -> np.ndarray:
 @given(times)
 def test_midmean_is_the_trimmed_mean(samples: np.ndarray) -> None:
     assert shape.midmean(samples) == stats.trim_mean(samples, 0.25)
+
+
+@given(hnp.arrays(np.float64, st.integers(3, 20), elements=st.floats(1.0, 2.0)))
+def test_the_line_is_that_of_scipy(values: np.ndarray) -> None:
+    assume(np.ptp(values) > 1e-6)
+    expected = stats.linregress(np.arange(values.size), values)
+    assume(abs(expected.rvalue) < 1 - 1e-9)  # beyond, both are rounding
+    slope, p = shape.line(values)
+    assert slope == pytest.approx(expected.slope, abs=1e-12)
+    assert p == pytest.approx(expected.pvalue, rel=1e-6, abs=1e-9)
+
+
+def test_a_line_through_what_lies_on_one_is_certain() -> None:
+    assert shape.line(np.array([1.0, 2.0, 3.0, 4.0])) == (1.0, 0.0)
+    assert shape.line(np.ones(5)) == (0.0, 1.0)
 
 
 @given(times, st.randoms())
