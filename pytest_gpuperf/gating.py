@@ -11,6 +11,7 @@ import msgspec
 
 from pytest_gpuperf import confirming, sentinels
 from pytest_gpuperf.confirming import Suspect
+from pytest_gpuperf.device.errors import LoadError
 from pytest_gpuperf.evidence import KernelBinary
 from pytest_gpuperf.judge.case import TimeStep
 from pytest_gpuperf.judge.pairs import judge_pairs
@@ -54,10 +55,10 @@ class Gate(Timing):
         if opponent.other_parameters:
             found = Taken(taken.rounds, self._not_comparable(step.judgement, opponent.obstacle), taken.disturbed)
         elif opponent.binary is not None and (step.pairing_helps or all_of_them):
-            found = self._paired(opponent.binary, taken)
+            found = self._paired(opponent.binary, taken, step)
         else:
             found = self._unpaired(taken, step, opponent.obstacle if step.pairing_helps else "")
-        self._watch()
+        self._watch(taken)
         return found
 
     def _unpaired(self, taken: Rounds, step: TimeStep, obstacle: str) -> Taken:
@@ -74,11 +75,14 @@ class Gate(Timing):
             judgement = msgspec.structs.replace(judgement, time=figures)
         return Taken(rounds, judgement, disturbed)
 
-    def _paired(self, baseline: KernelBinary, taken: Rounds) -> Taken:
+    def _paired(self, baseline: KernelBinary, taken: Rounds, step: TimeStep) -> Taken:
         """Let the baseline's own machine code run beside the candidate's; a suspect waits for its second process."""
         zone = self._request.zone
         policy = PairedPolicy(delta=zone.delta, epsilon=zone.epsilon, alpha=self._alpha)
-        pairing = self._pair(baseline, policy, self._request.budget_s - taken.seconds)
+        try:
+            pairing = self._pair(baseline, policy, taken, self._request.budget_s - taken.seconds)
+        except LoadError as problem:  # of the baseline: the candidate has run
+            return self._unpaired(taken, step, f"the baseline's machine code cannot be loaded: {problem}")
         case = self._case(taken.rounds, taken.disturbed)
         step = judge_pairs(case, policy, pairing.paired, seeds=(pairing.seed,), notes=pairing.remarks)
         judgement = self._explained(step.judgement)
@@ -86,13 +90,13 @@ class Gate(Timing):
             self._bench.suspects[self._key] = Suspect(case, policy, pairing, judgement)
         return Taken(taken.rounds, judgement, taken.disturbed)
 
-    def _pair(self, baseline: KernelBinary, policy: PairedPolicy, budget_s: float) -> Pairing:
+    def _pair(self, baseline: KernelBinary, policy: PairedPolicy, taken: Rounds, budget_s: float) -> Pairing:
         """Paired blocks of ``baseline`` against this workload's launch, until ``policy`` decides."""
         request, launch = self._request, self._request.launch
         assert launch is not None
         return pair(
             self._bench.device, self._bench.timer, launch, baseline, policy, seed=self._bench.seed(),
-            reset=request.reset, cache=request.cache, budget_s=budget_s,
+            reset=request.reset, cache=request.cache, duration_ns=taken.rounds[-1].midmean, budget_s=budget_s,
         )  # fmt: skip
 
     def _confirm(self) -> Taken:
@@ -104,17 +108,18 @@ class Gate(Timing):
                 raise confirming.CannotConfirm(f"{self._key}: {opponent.obstacle}")
             zone = self._request.zone
             policy = PairedPolicy(delta=zone.delta, epsilon=zone.epsilon).confirming()
-            pairing = self._pair(opponent.binary, policy, self._request.budget_s - taken.seconds)
+            pairing = self._pair(opponent.binary, policy, taken, self._request.budget_s - taken.seconds)
             confirming.leave(self._bench, self._key, self._identity, pairing)
         return Taken(taken.rounds)
 
-    def _watch(self) -> None:
+    def _watch(self, taken: Rounds) -> None:
         """Pair the launch with itself if this test is one of the run's sentinels."""
         launch, bench, node_id = self._request.launch, self._bench, self._key.node_id
-        if launch is None or node_id not in bench.sentinels:
+        too_long = taken.rounds[-1].midmean > sentinels.LONGEST_NS
+        if launch is None or too_long or node_id not in bench.sentinels:
             return
         bench.sentinels.discard(node_id)
-        pairing = self._pair(launch.binary, sentinels.policy_of(self._request.zone), sentinels.BUDGET_S)
+        pairing = self._pair(launch.binary, sentinels.policy_of(self._request.zone), taken, sentinels.BUDGET_S)
         bench.readings[node_id] = sentinels.reading(self._key.workload, pairing)
 
     @property

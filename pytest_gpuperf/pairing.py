@@ -18,7 +18,7 @@ from pytest_gpuperf.evidence import CacheMode, KernelBinary
 from pytest_gpuperf.judge.paired import Paired, judge_blocks
 from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
 from pytest_gpuperf.sampling.buffers import MovingBuffers
-from pytest_gpuperf.sampling.pairs import Block, Noise, block_size, paired_blocks, pilot
+from pytest_gpuperf.sampling.pairs import Block, Noise, affordable, block_size, paired_blocks, pilot
 from pytest_gpuperf.sampling.rounds import Clock, Workload
 
 
@@ -65,6 +65,7 @@ def pair(
     candidate: KernelBinary | None = None,
     reset: Callable[[], Any] | None = None,
     cache: CacheMode = "cold",
+    duration_ns: float | None = None,
     budget_s: float = 5.0,
     clock: Clock = time.perf_counter,
 ) -> Pairing:
@@ -73,7 +74,9 @@ def pair(
     ``launch`` gives grid, block, shared memory and arguments to both sides; ``candidate`` is its own machine
     code unless another is given.  Both must take the parameters that the launch was formed for: that is the
     caller's to check, before anything runs.  With ``reset``, which restores the caller's own buffers, the
-    buffers stay where they are.  The caller holds the GPU's lock.
+    buffers stay where they are.  ``duration_ns``, about what the launch takes, lets long ones make do with
+    fewer samples.  Afterwards the caller's own buffers hold what the candidate writes.  The caller holds the
+    GPU's lock.
     Raises ``LoadError`` for a cubin that the device refuses, and what the timer raises.
     """
     start = clock()
@@ -82,8 +85,9 @@ def pair(
         Workload(exchange.run_baseline, reset, cache),
         Workload(exchange.run_candidate, reset, cache),
     )
-    noise = pilot(timer, *sides)
-    size = block_size(*noise, (policy.epsilon - policy.delta) / 2)
+    samples, most = affordable(duration_ns or 1.0, budget_s)
+    noise = pilot(timer, *sides, samples)
+    size = min(block_size(*noise, (policy.epsilon - policy.delta) / 2), most)
     blocks: list[Block] = []
     r: list[float] = []
     paired = judge_blocks(r, policy)
@@ -101,6 +105,7 @@ def pair(
             break
     if paired.decision is PairedDecision.CONTINUE:
         paired = judge_blocks(r, policy, stopped=True)
+    exchange.leave(reset)
     return Pairing(paired, tuple(blocks), seed, size, noise, clock() - start)
 
 
@@ -128,6 +133,14 @@ class _Exchange:
         """Give both sides the same buffers at other addresses."""
         if self._buffers is not None:
             self._launch = self._buffers.moved(pad_bytes)
+
+    def leave(self, reset: Callable[[], Any] | None) -> None:
+        """Let what the candidate writes be the last that was written to buffers of the caller's own."""
+        if self._buffers is None:
+            if reset is not None:
+                reset()
+            self.run_candidate()
+            self._device.synchronize()
 
     def run_baseline(self) -> None:
         self._launch.run_with(self._baseline)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 COUNT = 3
 BUDGET_S = 0.2
 """Wall-clock bound of one, seconds; a block more may be under way."""
+LONGEST_NS = 1_000_000.0
+"""A longer launch could not come out different from itself within that time."""
 
 
 def choose(config: pytest.Config, items: Sequence[pytest.Item]) -> set[str]:

@@ -26,6 +26,9 @@ from pytest_gpuperf.sampling.rounds import Clock, Workload, valid_samples
 Order = Literal["ABBA", "BAAB"]
 
 PILOT_SAMPLES = 30
+LEAST_PILOT_SAMPLES = 5
+_PILOT_SHARE = 1 / 8
+_WANTED_BLOCKS = 28
 LEAST_SIZE = 6
 MOST_SIZE = 200
 BLOCK_SD = 0.0025
@@ -78,10 +81,24 @@ def block_size(sigma: float, rho1: float, target: float = BLOCK_SD) -> int:
     return size + size % 2
 
 
-def pilot(timer: Timer, baseline: Workload, candidate: Workload) -> Noise:
-    """Measure both workloads 30 times and see how noisy they are."""
+def affordable(duration_ns: float, budget_s: float) -> tuple[int, int]:
+    """Samples of a pilot and largest block size for a workload of ``duration_ns`` within ``budget_s`` seconds.
+
+    At most an eighth goes to the pilot; the rest has room for 28 blocks, which decide a clear case even late in
+    a run.  For short workloads neither is a bound.
+    """
+    launches = budget_s * 1e9 / duration_ns
+    size = int(launches * (1 - _PILOT_SHARE) / _WANTED_BLOCKS / 2) - 2  # two sides, four dropped samples a block
+    return (
+        max(min(int(launches * _PILOT_SHARE / 2), PILOT_SAMPLES), LEAST_PILOT_SAMPLES),
+        max(min(size - size % 2, MOST_SIZE), 2),
+    )
+
+
+def pilot(timer: Timer, baseline: Workload, candidate: Workload, samples: int = PILOT_SAMPLES) -> Noise:
+    """Measure both workloads a few times and see how noisy they are."""
     _require_same_cache(baseline, candidate)
-    slots = [Slot(side.run, PILOT_SAMPLES, side.reset) for side in (baseline, candidate)]
+    slots = [Slot(side.run, samples, side.reset) for side in (baseline, candidate)]
     sides = [valid_samples(times) for times in timer.measure(slots, baseline.cache)]
     variance = float(np.mean([max(_spread(side), _step_sd(side, timer.tick_ns)) ** 2 for side in sides]))
     rho = float(np.mean([shape.lag_one_autocorrelation(side) for side in sides]))

@@ -46,7 +46,13 @@ class Gpu(SimulatedGpu):
 
     def load(self, binary):
         self.loaded.append(binary)
-        return super().load(binary)
+        kernel = super().load(binary)
+
+        def launch(*configuration):
+            self.last = binary
+            kernel(*configuration)
+
+        return launch
 
 
 @pytest.fixture
@@ -110,6 +116,18 @@ def test_a_reset_keeps_the_buffers_that_it_restores(gpu):
     paired(gpu, launch, reset=lambda: resets.append(1))
     assert len(set(gpu.runs)) == 1
     assert len(resets) == len(gpu.runs)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_test_s_own_buffers_are_left_with_what_the_candidate_writes(gpu, seed):
+    launch = launch_of(gpu, instructions=260)
+    paired(gpu, launch, reset=lambda: None, seed=seed)
+    assert gpu.last.profile.instructions == 260
+
+
+def test_a_long_launch_makes_do_with_fewer_samples(gpu):
+    assert paired(gpu, duration_ns=5e7, budget_s=5.0).size == 2
+    assert len(gpu.runs) < 12 + 8 * 20
 
 
 def test_without_time_for_more_one_block_is_taken_and_proves_nothing(gpu):

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from pytest_gpuperf.device.interface import Slot
 from pytest_gpuperf.evidence import CacheMode, DeviceState, TimerName
-from pytest_gpuperf.sampling.pairs import Block, Noise, block_size, block_value, paired_blocks, pilot
+from pytest_gpuperf.sampling.pairs import Block, Noise, affordable, block_size, block_value, paired_blocks, pilot
 from pytest_gpuperf.sampling.rounds import InvalidSampleError, Workload
 
 QUIET = Noise(0.002, 0.0)
@@ -260,3 +260,17 @@ def test_blocks_survive_json() -> None:
 def test_block_value_needs_four_slots() -> None:
     with pytest.raises(ValueError):
         block_value("ABBA", [np.ones(3)] * 3)
+
+
+@given(st.floats(1e2, 1e10), st.floats(0.05, 60))
+def test_what_is_affordable_fits_into_the_budget_unless_it_is_the_least_there_is(ns: float, budget_s: float) -> None:
+    samples, size = affordable(ns, budget_s)
+    assert 5 <= samples <= 30
+    assert 2 <= size <= 200
+    assert size % 2 == 0
+    launches = 2 * samples * (samples > 5) + 28 * (2 * size + 4) * (size > 2)
+    assert launches * ns <= budget_s * 1e9
+
+
+def test_short_workloads_are_not_bounded_by_the_budget() -> None:
+    assert affordable(50_000, 5.0) == (30, 200)
