@@ -146,7 +146,7 @@ def _row(cell: Cell, lines: Sequence[Line], durations: dict[str, float]) -> str:
     confirm_s = f"{statistics.median(one['seconds'] for one in confirmations):.2f}" if confirmations else "-"
     spread = math.sqrt(statistics.fmean(line["sd_r"] ** 2 for line in lines))
     cells = [
-        f"{cell.delta:.2%}", cell.subject, f"{durations[cell.subject] / 1000:.4g}", f"{true:.5f}", str(len(lines)),
+        f"{cell.delta:.3%}", cell.subject, f"{durations[cell.subject] / 1000:.4g}", f"{true:.5f}", str(len(lines)),
         str(count("slower")), f"{sum(is_red(line) for line in lines)} (of {len(confirmations)} tried)",
         str(count("faster")), str(count("same", "not slower")), str(count("inconclusive")),
         f"{inside} of {with_interval}", f"{statistics.median(line['blocks'] for line in lines):g}", f"{spread:.3%}",

@@ -29,14 +29,11 @@ PROBLEMS = (
 """What can keep the self-test from an answer."""
 
 
-def run(
-    *, as_json: bool, quick: bool, output: Path | None, timer: TimerName | None, out: TextIO, err: TextIO,
-    device_name: str = selftest.DEVICE,
-) -> int:  # fmt: skip
+def run(*, as_json: bool, quick: bool, output: Path | None, timer: TimerName | None, out: TextIO, err: TextIO) -> int:
     """Exit status 0; 1 if there was a false alarm.  Raises one of ``PROBLEMS``, and ``OSError`` for ``output``."""
     extent = selftest.QUICK if quick else selftest.FULL
     with shown(err) as progress:
-        report = selftest.run_selftest(extent, device_name=device_name, timer_name=timer, progress=progress)
+        report = selftest.run_selftest(extent, timer_name=timer, progress=progress)
     report = _with_profile_kept(report)
     document = msgspec.json.format(msgspec.json.encode(report)).decode() + "\n"
     if output is not None:

@@ -6,7 +6,7 @@ import dataclasses
 import random
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pytest_gpuperf.compile import CompileCache
 from pytest_gpuperf.device.interface import Device, Timer
@@ -15,8 +15,8 @@ from pytest_gpuperf.evidence import KernelBinary
 from pytest_gpuperf.judge.suite import Spending
 from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
 from pytest_gpuperf.pairing import Pairing, pair
-from pytest_gpuperf.selftest.counting import UnexpectedCode, loop_code
-from pytest_gpuperf.selftest.kernels import FAMILIES, Probe, compile_probes, launch_of
+from pytest_gpuperf.selftest.counting import LoopCode, UnexpectedCode, loop_codes
+from pytest_gpuperf.selftest.kernels import FAMILIES, LOOP, Probe, compile_probes, launch_of
 from pytest_gpuperf.selftest.report import Control
 from pytest_gpuperf.selftest.subjects import Subject
 
@@ -117,16 +117,25 @@ class Controls:
         return self._launches[subject.name]
 
     def results(self) -> tuple[Control, ...]:
-        """The figures of every cell that was tried."""
-        return tuple(_control(cell, found, self._instructions(cell)) for cell, found in self.pairings.items() if found)
+        """The figures of every cell that was tried.
 
-    def _instructions(self, cell: Cell) -> tuple[int, int] | None:
-        if cell.subject.family != "loop":
-            return None
-        old, new = (loop_code(self._binaries[probe]) for probe in cell.probes)
-        if (old.outside, old.body) != (new.outside, new.body):
-            raise UnexpectedCode(f"{cell.subject.name}: the compiler made another loop for another count")
-        return old.executed, new.executed
+        Raises ``UnexpectedCode`` if loops of one kernel differ in more than their count.
+        """
+        loops = [probe for probe in self._binaries if probe.family is LOOP]
+        counted = dict(zip(loops, loop_codes([self._binaries[probe] for probe in loops]), strict=True))
+        return tuple(
+            _control(cell, found, _instructions(cell, counted)) for cell, found in self.pairings.items() if found
+        )
+
+
+def _instructions(cell: Cell, counted: Mapping[Probe, LoopCode]) -> tuple[int, int] | None:
+    """Executed per thread by baseline and candidate; None if they are no loops."""
+    if cell.subject.family != LOOP.name:
+        return None
+    old, new = (counted[probe] for probe in cell.probes)
+    if (old.outside, old.body) != (new.outside, new.body):
+        raise UnexpectedCode(f"{cell.subject.name}: the compiler made another loop for another count")
+    return old.executed, new.executed
 
 
 def _control(cell: Cell, found: Sequence[Pairing], instructions: tuple[int, int] | None) -> Control:

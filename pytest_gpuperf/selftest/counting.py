@@ -7,6 +7,7 @@ All of it is read from the SASS: the jump back gives the body, the compare in it
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from pytest_gpuperf.compile import read_cubin
@@ -38,8 +39,21 @@ class LoopCode(NamedTuple):
 
 def loop_code(binary: KernelBinary) -> LoopCode:
     """Count a loop kernel's instructions.  Raises ``UnexpectedCode``, ``ToolchainMissing``, ``BadCubin``."""
-    text = text_of(read_cubin(binary.cubin).elf, binary.symbol)
-    code = without_padding(disassemble(binary.arch, {binary.symbol: text.data})[binary.symbol])
+    return loop_codes([binary])[0]
+
+
+def loop_codes(binaries: Sequence[KernelBinary]) -> list[LoopCode]:
+    """The same for several kernels of one architecture, in one run of the disassembler."""
+    if not binaries:
+        return []
+    texts = {
+        str(place): text_of(read_cubin(binary.cubin).elf, binary.symbol).data for place, binary in enumerate(binaries)
+    }
+    codes = disassemble(binaries[0].arch, texts)
+    return [_counted(binary, without_padding(codes[str(place)])) for place, binary in enumerate(binaries)]
+
+
+def _counted(binary: KernelBinary, code: Sequence[Instruction]) -> LoopCode:
     jumps = [line for line in code if line.opcode.startswith("BRA")]
     first = target_of(jumps[0]) if len(jumps) == 1 else None
     if first is None or first > jumps[0].address:
@@ -51,7 +65,7 @@ def loop_code(binary: KernelBinary) -> LoopCode:
     return LoopCode(len(code) - len(body), len(body), _iterations(binary, body))
 
 
-def _iterations(binary: KernelBinary, body: list[Instruction]) -> int:
+def _iterations(binary: KernelBinary, body: Sequence[Instruction]) -> int:
     compares = [line for line in body if "ISETP" in line.opcode]
     found = _COMPARED.search(compares[0].operands) if len(compares) == 1 else None
     if found is None:

@@ -85,6 +85,11 @@ class Placement(Record, frozen=True):
     processes: int
 
     @property
+    def excess(self) -> float:
+        """Variance that the blocks do not explain; negative by chance where there is none."""
+        return self.variance - self.by_blocks
+
+    @property
     def stands_out(self) -> bool:
         """Whether processes scatter by more than their blocks explain (chi-squared test at 5 %)."""
         freedom = self.processes - 1
@@ -102,15 +107,12 @@ def placement(processes: Sequence[Sequence[float]]) -> Placement:
 
 
 def placement_sds(kernels: Mapping[str, Placement]) -> dict[str, float]:
-    """Spread between processes of each kernel: its own where it stands out, else that of all kernels together.
+    """Spread between processes of each kernel: its own where it stands out, else that of all others together.
 
     A handful of processes say little about one kernel.  Together, quiet kernels count more than noisy ones, by the
     inverse of the variance that their estimates have.
     """
-    weights = [1 / max(one.by_blocks, _TINY) ** 2 for one in kernels.values()]
-    excess = [one.variance - one.by_blocks for one in kernels.values()]
-    common = max(0.0, float(np.average(excess, weights=weights)))
-    return {
-        name: math.sqrt(max(common, one.variance - one.by_blocks) if one.stands_out else common)
-        for name, one in kernels.items()
-    }
+    others = [one for one in kernels.values() if not one.stands_out]
+    weights = [1 / max(one.by_blocks, _TINY) ** 2 for one in others]
+    common = float(np.average([one.excess for one in others], weights=weights)) if others else 0.0
+    return {name: math.sqrt(max(0.0, one.excess if one.stands_out else common)) for name, one in kernels.items()}

@@ -72,7 +72,7 @@ class SelftestReport(Record, frozen=True):
     controls: tuple[Control, ...]
     detectable: tuple[Detectable, ...]
     profile: MachineProfile
-    seconds: float
+    seconds: float = 0.0
     notes: tuple[str, ...] = ()
 
     @property

@@ -13,6 +13,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 
+import msgspec
 import numpy as np
 
 from pytest_gpuperf import __version__
@@ -60,14 +61,7 @@ FULL = Extent()
 QUICK = Extent(processes=2, rounds=2, blocks=12, verdicts_s=12.0)
 
 
-def run_selftest(
-    extent: Extent = FULL,
-    *,
-    device_name: str = DEVICE,
-    timer_name: TimerName | None = None,
-    progress: Progress,
-    wanted: Sequence[Wanted] = WANTED,
-) -> SelftestReport:
+def run_selftest(extent: Extent, *, timer_name: TimerName | None = None, progress: Progress) -> SelftestReport:
     """Everything that is measured, and what follows from it.
 
     Raises ``NoDevice``, ``TimerUnavailable``, ``ChildFailed``, ``NotLinear``, ``UnexpectedCode``, ``BrokenProbe`` and
@@ -75,18 +69,20 @@ def run_selftest(
     """
     start = time.perf_counter()
     progress("opening the GPU, calibrating timers", 0.0)
-    device = open_device(device_name)
+    device = open_device(DEVICE)
     timer = device.timer(timer_name)
     timers = _timers(device)
     progress("making kernels of known length", 0.05)
     with device.lock():
-        subjects = make_subjects(device, timer, wanted, PERCENTS, CompileCache())
-    children = _children(extent, device_name, timer.name, subjects, progress)
+        subjects = make_subjects(device, timer, WANTED, PERCENTS, CompileCache())
+    children = _children(extent, timer.name, subjects, progress)
     progress("compiling slower versions", 0.35)
     controls = Controls(device, timer, subjects, secrets.randbits(48))
     with device.lock():
         controls.run(extent.verdicts_s, lambda share: progress("judging known slowdowns", 0.4 + 0.6 * share))
-    return _report(device, timer, timers, subjects, children, controls, time.perf_counter() - start)
+    progress("working out what can be gated", 1.0)
+    report = _report(device, timer, timers, subjects, children, controls)
+    return msgspec.structs.replace(report, seconds=time.perf_counter() - start)
 
 
 def _timers(device: Device) -> tuple[TimerReport, ...]:
@@ -103,7 +99,7 @@ def _timer(device: Device, name: TimerName) -> TimerReport:
 
 
 def _children(
-    extent: Extent, device_name: str, timer: TimerName, subjects: Sequence[Subject], progress: Progress
+    extent: Extent, timer: TimerName, subjects: Sequence[Subject], progress: Progress
 ) -> dict[str, list[Taken]]:
     """What fresh processes take, by kernel."""
     processes = []
@@ -112,7 +108,7 @@ def _children(
             f"measuring noise, process {number} of {extent.processes}", 0.1 + 0.25 * (number - 1) / extent.processes
         )
         task = Task(
-            device=device_name, timer=timer, process=number, subjects=tuple(subjects), rounds=extent.rounds,
+            device=DEVICE, timer=timer, process=number, subjects=tuple(subjects), rounds=extent.rounds,
             blocks=extent.blocks, seed=secrets.randbits(48),
         )  # fmt: skip
         processes.append(run_child(task))
@@ -121,7 +117,7 @@ def _children(
 
 def _report(
     device: Device, timer: Timer, timers: tuple[TimerReport, ...], subjects: Sequence[Subject],
-    children: dict[str, list[Taken]], controls: Controls, seconds: float,
+    children: dict[str, list[Taken]], controls: Controls,
 ) -> SelftestReport:  # fmt: skip
     noise = tuple(nested_noise(name, [one.rounds for one in taken]) for name, taken in children.items())
     placed = placement_sds({name: placement([one.r for one in taken]) for name, taken in children.items()})
@@ -133,7 +129,7 @@ def _report(
         schema=SCHEMA, gpu=device.facts.name, uuid=device.facts.uuid, driver=device.facts.driver, timer=timer.name,
         timers=timers, processes=processes, noise=noise, controls=controls.results(),
         detectable=tuple(one for one in found if one is not None),
-        profile=_profile(device, timer, noise, processes, same, placed), seconds=seconds,
+        profile=_profile(device, timer, noise, processes, same, placed),
     )  # fmt: skip
 
 

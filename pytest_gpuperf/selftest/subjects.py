@@ -19,7 +19,7 @@ from pytest_gpuperf.device.interface import Device, Slot, Timer
 from pytest_gpuperf.evidence import KernelBinary, Record
 from pytest_gpuperf.sampling.rounds import Workload, valid_samples, warm_up
 from pytest_gpuperf.sampling.shape import midmean
-from pytest_gpuperf.selftest.counting import loop_code
+from pytest_gpuperf.selftest.counting import UnexpectedCode, loop_codes
 from pytest_gpuperf.selftest.kernels import (
     FAMILIES,
     LOOP,
@@ -182,15 +182,12 @@ def _compiled(
 ) -> dict[int, KernelBinary]:
     binaries = compile_probes([Probe(family, count) for count in counts], device.facts.arch, cache)
     if family is LOOP:
-        for probe, binary in binaries.items():
-            require_iterations(probe, binary)
+        require_iterations(binaries)
     return {probe.count: binary for probe, binary in binaries.items()}
 
 
-def require_iterations(probe: Probe, binary: KernelBinary) -> None:
-    """Raise ``UnexpectedCode`` unless the machine code loops as often as its source says."""
-    from pytest_gpuperf.selftest.counting import UnexpectedCode
-
-    found = loop_code(binary)
-    if found.iterations != probe.count:
-        raise UnexpectedCode(f"{binary.name}: {found.iterations} iterations in its machine code, {probe.count} written")
+def require_iterations(binaries: Mapping[Probe, KernelBinary]) -> None:
+    """Raise ``UnexpectedCode`` unless the machine code of each loop loops as often as its source says."""
+    for probe, found in zip(binaries, loop_codes(list(binaries.values())), strict=True):
+        if found.iterations != probe.count:
+            raise UnexpectedCode(f"{probe.name}: {found.iterations} iterations in its machine code, not {probe.count}")

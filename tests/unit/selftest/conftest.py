@@ -1,0 +1,29 @@
+"""The simulated machine, findable by child processes too, and no profile of the user's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from simulated_machine import SimulatedMachine
+
+DEVICE = "simulated_machine:open_device"
+
+
+@pytest.fixture
+def machine() -> SimulatedMachine:
+    return SimulatedMachine(seed=1)
+
+
+@pytest.fixture
+def profile_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    file = tmp_path / "profiles" / "machine.json"
+    monkeypatch.setenv("GPUPERF_MACHINE_PROFILE", str(file))
+    return file
+
+
+@pytest.fixture
+def simulated_children(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What opens the simulated machine in this process and in children of it."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    return DEVICE

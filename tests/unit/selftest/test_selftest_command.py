@@ -1,0 +1,229 @@
+"""``gpuperf selftest`` from the command line to its child processes, on a simulated GPU."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from simulated_machine import FACTS, SimulatedMachine, SimulatedTimer
+
+from pytest_gpuperf import cli
+from pytest_gpuperf.commands.selftest import shown
+from pytest_gpuperf.device.errors import NoDevice
+from pytest_gpuperf.device.timers.errors import TimerUnavailable
+from pytest_gpuperf.judge.votes import PairedDecision
+from pytest_gpuperf.selftest import control, run
+from pytest_gpuperf.selftest.child import Task, open_device, take
+from pytest_gpuperf.selftest.control import BrokenProbe, Cell, Controls
+from pytest_gpuperf.selftest.counting import LoopCode, UnexpectedCode
+from pytest_gpuperf.selftest.kernels import COPY, LOOP
+from pytest_gpuperf.selftest.processes import ChildFailed, by_kernel, run_child
+from pytest_gpuperf.selftest.profile import load_profile
+from pytest_gpuperf.selftest.report import SelftestReport
+from pytest_gpuperf.selftest.subjects import Subject, Wanted, make_subjects
+
+UUID = FACTS.uuid
+SMALL = run.Extent(processes=2, rounds=2, blocks=6, verdicts_s=1.0)
+WANTED = (Wanted("loop 10 us", LOOP, duration_ns=10_000.0), Wanted("copy 60 us", COPY, duration_ns=60_000.0))
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch, simulated_children: str, profile_file: Path) -> Path:
+    """A self-test of two kernels in three processes; returns where its profile goes."""
+    monkeypatch.setattr(run, "DEVICE", simulated_children)
+    monkeypatch.setattr(run, "WANTED", WANTED)
+    monkeypatch.setattr(run, "QUICK", SMALL)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    return profile_file
+
+
+def test_the_whole_self_test_in_three_processes(
+    small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "report.json"
+    assert cli.main(["selftest", "--quick", "--output", str(output)]) == 0
+    printed = capsys.readouterr()
+    report = msgspec.json.decode(output.read_bytes(), type=SelftestReport)
+    assert report.uuid == UUID
+    assert report.processes == 2
+    assert report.false_alarms == 0
+    assert {one.kernel for one in report.noise} == {"loop 10 us", "copy 60 us"}
+    for one in report.controls:
+        assert one.verdicts > 0
+        assert one.slower == (one.verdicts if one.must_be_slower else 0), one
+        assert one.slower + one.faster + one.passed + one.inconclusive == one.verdicts
+    for expected in ("tick 1 ns", "0 false alarms", "Machine profile kept in", "(accepted)", "This machine can gate"):
+        assert expected in printed.out
+    assert "[  0%] opening the GPU" in printed.err
+    assert "process 2 of 2" in printed.err
+    assert load_profile(UUID) == report.profile
+
+
+def test_the_slowdown_of_a_loop_is_checked_by_its_instructions(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["selftest", "--quick", "--json", "--timer", "graph"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["timer"] == "graph"
+    (one,) = [c for c in report["controls"] if c["kernel"] == "loop 10 us" and c["percent"] == 2.0]
+    before, after = one["instructions"]
+    # Of 10 us, 1.5 are fixed cost: 2 % more time are 2.35 % more instructions.
+    assert after / before - 1 == pytest.approx((one["ratio"] - 1) / 0.85, rel=0.02)
+    (same,) = [
+        c for c in report["controls"] if c["kernel"] == "loop 10 us" and not c["percent"] and c["tolerance"] > 0.004
+    ]
+    assert same["instructions"] == [before, before]
+
+
+def test_a_machine_that_cries_wolf_is_told_so(
+    small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Baseline and candidate are loaded in turns: the second of each pair runs 2 % slower here."""
+    loads = {"count": 0}
+    load = SimulatedMachine.load
+
+    def placed(self: SimulatedMachine, binary: Any) -> Any:
+        kernel = load(self, binary)
+        loads["count"] += 1
+        if loads["count"] % 2 == 0:
+            kernel._duration_ns *= 1.02
+        return kernel
+
+    monkeypatch.setattr(SimulatedMachine, "load", placed)
+    monkeypatch.setattr(run, "_children", children_of_this_process)
+    assert cli.main(["selftest", "--quick"]) == 1
+    assert "There were FALSE ALARMS: do not gate on this machine" in capsys.readouterr().out
+
+
+def children_of_this_process(extent: run.Extent, timer: str, subjects: list[Subject], progress: Any) -> Any:
+    machine = SimulatedMachine(seed=9)
+    tasks = [a_task(subjects, number, rounds=extent.rounds, blocks=extent.blocks) for number in (1, 2)]
+    return by_kernel([take(machine, machine.timer(), task) for task in tasks])
+
+
+def a_task(subjects: list[Subject], number: int = 1, **changes: Any) -> Task:
+    fields: dict[str, Any] = {"rounds": 2, "blocks": 0, "device": "simulated_machine:open_device", **changes}
+    return Task(timer="cupti", process=number, subjects=tuple(subjects), seed=1, **fields)
+
+
+@pytest.fixture(scope="module")
+def subjects() -> list[Subject]:
+    machine = SimulatedMachine(seed=2)
+    return make_subjects(machine, machine.timer(), WANTED[:1], control.PERCENTS)
+
+
+def test_a_child_without_blocks_takes_rounds_alone(machine: SimulatedMachine, subjects: list[Subject]) -> None:
+    (taken,) = take(machine, machine.timer(), a_task(subjects))
+    assert len(taken.rounds) == 2
+    assert taken.r == ()
+
+
+def test_a_child_that_fails_is_quoted(simulated_children: str, subjects: list[Subject]) -> None:
+    with pytest.raises(ChildFailed, match=r"process 1 of the self-test ended with status 1:(.|\n)*no_such_function"):
+        run_child(a_task(subjects, device="simulated_machine:no_such_function"))
+
+
+def test_a_child_that_does_not_end_is_ended(
+    simulated_children: str, subjects: list[Subject], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pytest_gpuperf.selftest.processes.TIMEOUT_S", 0.01)
+    with pytest.raises(ChildFailed, match="is another process holding the GPU"):
+        run_child(a_task(subjects))
+
+
+def test_no_gpu_is_exit_status_1_with_a_remedy(
+    small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def no_device(name: str) -> Any:
+        raise NoDevice("there is no NVIDIA driver", "run where there is one")
+
+    monkeypatch.setattr(run, "open_device", no_device)
+    assert cli.main(["selftest"]) == 1
+    assert "gpuperf selftest: there is no NVIDIA driver; run where there is one" in capsys.readouterr().err
+
+
+def test_a_timer_that_does_not_work_is_listed_with_its_reason() -> None:
+    class Device:
+        def timer(self, name: str) -> SimulatedTimer:
+            if name == "cupti":
+                raise TimerUnavailable("cupti", "it is taken", "end the profiler")
+            return SimulatedTimer(SimulatedMachine(seed=1), "graph")
+
+    cupti, graph, _ = run._timers(Device())  # type: ignore[arg-type]
+    assert cupti.unavailable == "it is taken; end the profiler"
+    assert (graph.unavailable, graph.tick_ns) == ("", 1.0)
+
+
+def test_the_kernels_are_checked_before_anything_is_judged(
+    machine: SimulatedMachine, subjects: list[Subject], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slower version that is the baseline itself, and loops that differ in more than their count."""
+    (subject,) = subjects
+    same = msgspec.structs.replace(subject, counts=dict.fromkeys(subject.counts, subject.count))
+    with pytest.raises(BrokenProbe, match=r"loop 10 us \+0.25 %"):
+        Controls(machine, machine.timer(), [same], seed=1)
+    controls = Controls(machine, machine.timer(), [subject], seed=1)
+    controls.run(0.01, lambda share: None)
+    monkeypatch.setattr(
+        control, "loop_codes", lambda binaries: [LoopCode(outside, 4, 100) for outside in range(len(binaries))]
+    )
+    with pytest.raises(UnexpectedCode, match="another loop for another count"):
+        controls.results()
+
+
+def test_every_cell_is_tried_once_before_any_is_tried_again(machine: SimulatedMachine, subjects: list[Subject]) -> None:
+    controls = Controls(machine, machine.timer(), subjects, seed=1)
+    seconds = iter(range(1000))
+    controls.run(len(controls.cells) / 2, lambda share: None, clock=lambda: next(seconds) / 4)
+    assert {len(found) for found in controls.pairings.values()} == {1}
+
+
+def test_cells_that_were_not_tried_are_left_out(machine: SimulatedMachine, subjects: list[Subject]) -> None:
+    controls = Controls(machine, machine.timer(), subjects, seed=1)
+    seconds = iter(range(1000))
+    controls.run(1.0, lambda share: None, clock=lambda: float(next(seconds)))
+    assert 0 < len(controls.results()) < len(controls.cells)
+
+
+def test_verdicts_are_made_as_the_gate_makes_them(machine: SimulatedMachine, subjects: list[Subject]) -> None:
+    policy = Cell(subjects[0], 1.0, 0.0025).policy
+    assert (policy.delta, policy.epsilon) == (0.0025, 0.005)
+    assert policy.alpha == pytest.approx(1.52e-6, rel=0.01)
+    controls = Controls(machine, machine.timer(), subjects, seed=1)
+    controls.run(0.5, lambda share: None)
+    (found,) = [found for cell, found in controls.pairings.items() if cell.percent == 5.0]
+    assert {one.paired.decision for one in found} == {PairedDecision.SLOWER}
+    assert len({one.seed for one in found}) == len(found)
+
+
+def test_progress_on_a_terminal_is_a_bar_that_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    err = io.StringIO()
+    with shown(err) as progress:
+        progress("judging", 0.5)
+    assert "judging" in err.getvalue()
+
+
+def test_progress_elsewhere_is_a_line_per_stage() -> None:
+    err = io.StringIO()
+    with shown(err) as progress:
+        for share in (0.1, 0.2):
+            progress("judging", share)
+    assert err.getvalue() == "[ 10%] judging\n"
+
+
+def test_a_gpu_without_a_uuid_has_no_profile(
+    small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(run, "_children", children_of_this_process)
+    monkeypatch.setattr(run, "open_device", lambda name: SimulatedMachine(seed=1, uuid=""))
+    assert cli.main(["selftest", "--quick"]) == 0
+    assert "does not tell this GPU's UUID" in capsys.readouterr().out
+    assert not small.exists()
+
+
+def test_the_device_is_opened_by_its_name(simulated_children: str) -> None:
+    assert isinstance(open_device(simulated_children), SimulatedMachine)
