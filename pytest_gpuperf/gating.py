@@ -147,13 +147,14 @@ class Gate(Timing):
 
     def _breakdown(self) -> tuple[str, ...]:
         """The kernels of the last batch by their share of its time, where the timer sees kernels."""
+        from pytest_gpuperf.compile.names import readable
         from pytest_gpuperf.report.text import duration
 
         slots: tuple[dict[str, float], ...] = getattr(self._bench.timer, "kernel_breakdown", ())
         if not slots:
             return ()
         kernels = sorted(slots[-1].items(), key=lambda one: -one[1])
-        shown = [f"{name} {duration(ns)}" for name, ns in kernels[:MOST_KERNELS]]
+        shown = [f"{readable(name)} {duration(ns)}" for name, ns in kernels[:MOST_KERNELS]]
         if len(kernels) > MOST_KERNELS:
             shown.append(f"and {len(kernels) - MOST_KERNELS} more")
         return (f"its kernels: {', '.join(shown)}",)

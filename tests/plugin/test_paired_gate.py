@@ -397,7 +397,7 @@ def test_a_slower_callable_names_the_kernels_it_spends_its_time_in(gpu_suite):
     gpu_suite.write("test_suite.py", CALLABLE.replace("TIMES", "2"))
     gpu_suite.run("--update-baselines", "--gpuperf-processes=2", "--gpuperf-rounds=8").assert_outcomes(passed=1)
     gpu_suite.write("test_suite.py", CALLABLE.replace("TIMES", "3"))
-    kernels = "{'work': 20000.0, **{f'k{i}': 900.0 - i for i in range(9)}}"
+    kernels = "{'_Z4workPf': 20000.0, **{f'k{i}': 900.0 - i for i in range(9)}}"
     gpu_suite.edit(
         "conftest.py", "def work(", f"import simulated_gpu\n\nsimulated_gpu.KERNELS = {kernels}\n\ndef work("
     )
