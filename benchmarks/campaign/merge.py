@@ -16,6 +16,8 @@ from scipy import stats
 
 from campaign.cells import COPIES, FINEST, GRAPH_LEAST_NS, SHORT, Cell
 from campaign.child import load_plan
+from pytest_gpuperf.judge.paired import judge_blocks
+from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
 
 Line = dict[str, Any]
 ENOUGH = 50
@@ -206,6 +208,19 @@ def _wanted(cell: Cell) -> float | None:
     return promised.get((cell.percent, cell.delta))
 
 
+def pinned(r: Sequence[float], policy: PairedPolicy) -> list[list[str | int]]:
+    """The verdicts of one run after another on these blocks, each with the blocks it used; a rest decides nothing."""
+    found: list[list[str | int]] = []
+    start = 0
+    while start < len(r):
+        one = judge_blocks(r[start : start + policy.blocks_max], policy)
+        if one.decision is PairedDecision.CONTINUE:
+            break
+        found.append([one.decision.value, one.blocks])
+        start += one.blocks
+    return found
+
+
 def write_replays(lines: Sequence[Line], durations: dict[str, float], folder: Path) -> None:
     """One JSON file per kernel: block values as taken, which slot order each had, and what they were."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -222,12 +237,13 @@ def write_replays(lines: Sequence[Line], durations: dict[str, float], folder: Pa
                 {
                     "percent": line["percent"], "ratio": round(line["known"], 7), "size": line["size"],
                     "seed": line["seed"], "discarded": line["discarded"], "orders": line["orders"],
-                    "r": [round(value * UNITS) for value in line["r"]],
+                    "r": (r := [round(value * UNITS) for value in line["r"]]),
+                    "verdicts": pinned([value / UNITS for value in r], Cell.of(line).policy),
                 }
                 for line in sorted(sequences, key=lambda line: (line["percent"], line["seed"]))
             ],
         }  # fmt: skip
         name = re.sub(r"[^a-z0-9]+", "-", f"{subject} {timer}".lower()).strip("-")
         text = json.dumps(document, indent=1)
-        text = re.sub(r"\[\s+([-\d,\s]+?)\s+\]", lambda found: "[" + re.sub(r"\s+", "", found[1]) + "]", text)
+        text = re.sub(r"\[([^\[\]{}]*)\]", lambda found: "[" + re.sub(r"\s*\n\s*", "", found[1]) + "]", text)
         (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")
