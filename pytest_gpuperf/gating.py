@@ -64,7 +64,7 @@ class Gate(Timing):
     def _unpaired(self, taken: Rounds, step: TimeStep, obstacle: str) -> Taken:
         """Go on with rounds alone; ``obstacle`` is why there are no pairs."""
         rounds, disturbed, spent = taken.rounds, taken.disturbed, taken.seconds
-        while step.rounds_wanted > len(rounds) and spent < self._request.budget_s:
+        while self._verdict_counts and step.rounds_wanted > len(rounds) and spent < self._request.budget_s:
             more = self._take(step.rounds_wanted - len(rounds), self._request.budget_s - spent)
             rounds, spent = rounds + more.rounds, spent + more.seconds
             disturbed = tuple(dict.fromkeys(disturbed + more.disturbed))

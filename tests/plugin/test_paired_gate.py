@@ -123,6 +123,10 @@ def in_child(suite, statement):
     [
         ("import os; os._exit(3)", "the second process failed (pytest exit status 3)"),
         ("raise RuntimeError('no licence')", "the second process failed (pytest exit status 1): *no licence"),
+        (
+            "import shutil; shutil.rmtree(item.config.rootpath / 'baselines' / 'cubins')",
+            "the second process failed (pytest exit status 1): *the baseline's machine code is missing*",
+        ),
         ("pytest.skip('not today')", "the second process did not come to this workload"),
         ("item.config.option.markexpr = None; pytest.exit('stop', 0)", "the second process did not come to"),
     ],
@@ -207,6 +211,25 @@ def test_a_missing_cubin_leaves_the_record_and_says_so(recorded):
             "*not paired: *the baseline's machine code is missing. Restore it from version control*",
         ]
     )
+
+
+def test_a_baseline_without_machine_code_leaves_the_record(recorded):
+    edit_baseline(recorded, lambda record: record.update(cubin=""))
+    slower(recorded, 120)
+    result = recorded.run("--gpuperf", *ONE)
+    result.stdout.fnmatch_lines(
+        ["work  SLOWER  *unpaired", "*instructions 116 -> 136*", "*not paired: *recorded without its machine code"]
+    )
+
+
+def test_what_differs_is_left_out_where_nothing_is_left_of_the_baseline_s_code(recorded):
+    edit_baseline(recorded, lambda record: record["identity"].update(toolchain="nvrtc 12.9.41"))
+    stored_cubin(recorded).unlink()
+    slower(recorded, 120)
+    result = recorded.run("--gpuperf", *ONE)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["work  SLOWER  *unpaired"])
+    result.stdout.no_fnmatch_line("*instructions 116*")
 
 
 def test_an_altered_cubin_is_never_run(recorded):
@@ -424,3 +447,12 @@ def test_a_suite_that_cannot_be_decided_blames_the_machine(recorded):
     recorded.edit("conftest.py", "SimulatedGpu(", "SimulatedGpu(sample_sd=0.2, ")
     result = recorded.run("--gpuperf", "--gpuperf-all", "--gpuperf-budget=0.05")
     result.stdout.fnmatch_lines(["3 of 3 workloads were undecided: the machine is the finding, not the code.*"])
+
+
+def test_a_callable_that_the_first_rounds_leave_open_gets_more_of_them(gpu_suite):
+    gpu_suite.write("test_suite.py", CALLABLE.replace("TIMES", "2"))
+    gpu_suite.run("--update-baselines", "--gpuperf-processes=2", "--gpuperf-rounds=8").assert_outcomes(passed=1)
+    gpu_suite.edit("test_suite.py", "STEPS=100", "STEPS=107")
+    result = gpu_suite.run("--gpuperf")
+    result.assert_outcomes(failed=1)
+    result.stdout.re_match_lines([r"  twice +\S+ us +±0.0[0-7] %.*SLOWER"])  # four rounds resolve no better than 0.1 %
