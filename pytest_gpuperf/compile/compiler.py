@@ -6,6 +6,7 @@ import functools
 import hashlib
 import json
 import os
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,10 +18,12 @@ from pytest_gpuperf.compile.analysis import KernelAnalysis, analyse
 from pytest_gpuperf.compile.architectures import limits_of
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.cubin import read_cubin
+from pytest_gpuperf.compile.errors import CompileProblem
 from pytest_gpuperf.compile.includes import Dependencies, dependencies
 from pytest_gpuperf.compile.names import find_kernel
 from pytest_gpuperf.compile.nvrtc import Program, compile_cubin, compile_ptx
 from pytest_gpuperf.compile.options import canonical_options, include_folders, pre_includes, without_paths
+from pytest_gpuperf.compile.ptxas_log import read_log
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.toolkit import disassembler, toolkit_folders
 from pytest_gpuperf.evidence import KernelBinary, Record
@@ -125,12 +128,30 @@ def _binary(prepared: _Prepared, arch: str, cache: CompileCache | None) -> Kerne
     )
 
 
+_ALONE = threading.Lock()
+_ATTEMPTS = 3
+
+
 def _compile(program: Program, arch: str) -> _Entry:
+    """Compile, and compile again if the assembler's log is incomplete.
+
+    Without its line in the log a kernel would seem to use no shared memory, no barriers and no spills.  That
+    was seen once, with several processes compiling at a time; what is incomplete is never believed or kept.
+    """
     compiled = compile_cubin(program, arch)
-    return _Entry(
-        cubin=compiled.cubin,
-        kernels=analyse(compiled.cubin, compiled.log, compiled.ptx, arch),
-        lowered=compiled.lowered,
+    for _ in range(_ATTEMPTS):
+        silent = sorted(set(read_cubin(compiled.cubin).kernels) - set(read_log(compiled.log).usage))
+        if not silent:
+            return _Entry(
+                cubin=compiled.cubin,
+                kernels=analyse(compiled.cubin, compiled.log, compiled.ptx, arch),
+                lowered=compiled.lowered,
+            )
+        with _ALONE:
+            compiled = compile_cubin(program, arch)
+    raise CompileProblem(
+        f"{program.place}: the assembler of NVRTC did not report on {', '.join(silent)} for {arch}, so registers and "
+        f"spills are unknown: run again; if it stays so, reinstall nvidia-cuda-nvrtc"
     )
 
 

@@ -1,0 +1,41 @@
+"""A log that lacks a kernel is never believed: it would report no spills, no shared memory and no barriers."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_gpuperf.compile import CompileProblem, KernelSource, compile_kernel, compiler
+from pytest_gpuperf.compile.nvrtc import Compiled, Program, compile_cubin
+
+SOURCE = KernelSource(
+    text='extern "C" __global__ void tile(float* a) { __shared__ float s[64]; s[threadIdx.x] = a[threadIdx.x]; '
+    "__syncthreads(); a[threadIdx.x] = s[63 - threadIdx.x]; }",
+    name="tile",
+)
+
+
+def silent(times: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Make the assembler say nothing the first ``times`` times; returns what was compiled."""
+    compiled: list[str] = []
+
+    def compile_silently(program: Program, arch: str) -> Compiled:
+        made = compile_cubin(program, arch)
+        if "probe" in program.place:
+            return made
+        compiled.append(arch)
+        return made._replace(log="") if len(compiled) <= times else made
+
+    monkeypatch.setattr(compiler, "compile_cubin", compile_silently)
+    return compiled
+
+
+def test_a_silent_assembler_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = silent(1, monkeypatch)
+    assert compile_kernel(SOURCE, "sm_80").profile.shared_bytes == 256
+    assert compiled == ["sm_80", "sm_80"]
+
+
+def test_one_that_stays_silent_is_an_error_and_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    silent(100, monkeypatch)
+    with pytest.raises(CompileProblem, match=r"did not report on tile for sm_80"):
+        compile_kernel(SOURCE, "sm_80")
