@@ -7,8 +7,8 @@
     python benchmarks/paired_campaign.py measure aa --timer graph ...
     python benchmarks/paired_campaign.py merge DIR... --output docs/results/paired.md --replays tests/replays
 
-``calibrate`` makes kernels of chosen lengths and versions of them that are slower by a known share (cycle counts
-for loops, CUPTI for copies).  ``measure`` starts fresh processes, a chain per GPU; in each, every kernel is judged
+``calibrate`` makes kernels of chosen lengths and versions of them that are slower by a known share (instruction
+counts for loops, CUPTI for copies).  ``measure`` starts fresh processes, a chain per GPU; in each, every kernel is judged
 as the gate would judge it: pilot, block size, randomised blocks, the share of alpha of a run's 20th workload.  A
 SLOWER is confirmed by the next process of its chain.  Both kernels of a pair lie in modules of their own with other
 functions around them, the more so in A/A, where the machine code is the same to the bit.  Results are appended
