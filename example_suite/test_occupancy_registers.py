@@ -4,6 +4,7 @@ From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Thro
 """
 
 import functools
+import itertools
 
 import numpy as np
 
@@ -102,7 +103,7 @@ def test_limits_on_registers(cuda_kernel, gpu, gpuperf, claim):
 
     runs = {cap: measure(cap) for cap in CAPS}
     assert runs[255].spill_bytes == 0
-    assert all(runs[more].spill_bytes < runs[less].spill_bytes for more, less in zip(CAPS, CAPS[1:], strict=False))
+    assert all(runs[more].spill_bytes < runs[less].spill_bytes for more, less in itertools.pairwise(CAPS))
     time = {cap: run.time_ns for cap, run in runs.items()}
 
     claim("OCR-03", time[min(CAPS)] / min(time.values()), at_least=1.02)
