@@ -27,6 +27,7 @@ MODULES = {
     "segment_intersection": "test_segment_intersection.py",
     "kernel_a_latency": "test_kernel_a_latency.py",
     "divergent_branch": "test_divergent_branch.py",
+    "md_tile_spatial_sort": "test_md_tile_spatial_sort.py",
     "dynamic_block_dims": "test_dynamic_block_dims.py",
     "scout_and_dive": "test_scout_and_dive.py",
     "polygon_edge_dataflow": "test_polygon_edge_dataflow.py",
