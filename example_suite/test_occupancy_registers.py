@@ -7,6 +7,7 @@ import functools
 import itertools
 
 import numpy as np
+import pytest
 
 SOURCE = "kernels/occupancy_registers.cu"
 LENGTH = 128
@@ -83,6 +84,7 @@ def test_registers_and_what_fits(cuda_kernel, gpu, claim):
     claim("OCR-05", ratio, at_least=1.6)
 
 
+@pytest.mark.gpuperf(budget_s=0.6)
 def test_limits_on_registers(cuda_kernel, gpu, gpuperf, claim):
     n = 2**19
     given = gpu.random((LENGTH, n), seed=111, low=0.5, high=1.5)
