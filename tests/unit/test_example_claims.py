@@ -27,6 +27,15 @@ MODULES = {
     "segment_intersection": "test_segment_intersection.py",
     "kernel_a_latency": "test_kernel_a_latency.py",
     "divergent_branch": "test_divergent_branch.py",
+    "md_tile_spatial_sort": "test_md_tile_spatial_sort.py",
+    "dynamic_block_dims": "test_dynamic_block_dims.py",
+    "scout_and_dive": "test_scout_and_dive.py",
+    "polygon_edge_dataflow": "test_polygon_edge_dataflow.py",
+    "select_dataflow": "test_select_dataflow.py",
+    "barriers": "test_barriers.py",
+    "register_pipelining": "test_register_pipelining.py",
+    "occupancy_registers": "test_occupancy_registers.py",
+    "simt_divergence_mask": "test_simt_divergence_mask.py",
 }
 
 

@@ -1,0 +1,89 @@
+"""Barriers in branches, and after half of a block has left.
+
+From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Throughput".
+"""
+
+import numpy as np
+import pytest
+
+from pytest_gpuperf.compile import ptx_instructions, ptx_of
+
+SOURCE = "kernels/barriers.cu"
+NAMES = ("converged", "group_sync", "sync_after_exit")
+"""Those that may be launched."""
+BLOCK = (32, 2, 2)
+HALF = 64
+BARRIERS = {
+    "converged": {"bar.sync": 1},
+    "sync_divergent": {"bar.sync": 2},
+    "group_sync": {"barrier.sync": 2},
+    "sync_after_exit": {"bar.sync": 1},
+}
+"""In PTX."""
+
+
+def launch_over(kernel, given, out):
+    return kernel.launch(grid=(given.size // (2 * HALF),), block=BLOCK, args=(given, out))
+
+
+def exchanged(name, given):
+    """What each half reads of the other, or of its neighbours, as (lower half, upper half) of all blocks."""
+    lower, upper = given.reshape(-1, 2, HALF).astype("float64").swapaxes(0, 1)
+    if name == "sync_after_exit":
+        neighbours = 0 * lower
+        neighbours[:, :-1], neighbours[:, -1] = lower[:, 1:], lower[:, 0]
+        return 2 * neighbours + 1, 0 * upper
+    return 3 * upper - 1, 2 * lower + 1
+
+
+def halves(out):
+    return out.reshape(-1, 2, HALF).swapaxes(0, 1)
+
+
+def wrong_elements(cuda_kernel, gpu, name):
+    given = gpu.random(331 * 2 * HALF, seed=90, low=0.5, high=1.5)
+    out = gpu.zeros(given.size)
+    launch_over(cuda_kernel(SOURCE, name), given, out)()
+    found = halves(gpu.to_host(out))
+    expected = exchanged(name, gpu.to_host(given))
+    return sum(
+        int((~np.isclose(got, wanted, rtol=1e-6, atol=0)).sum()) for got, wanted in zip(found, expected, strict=True)
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_partners_exchange_their_values(cuda_kernel, gpu, name):
+    assert wrong_elements(cuda_kernel, gpu, name) == 0
+
+
+def test_what_the_talk_says(cuda_kernel, gpu, claim):
+    claim.skipped("BAR-03", "compute-sanitizer's synccheck, which runs beside the suite")
+    for name, barriers in BARRIERS.items():
+        kernel = cuda_kernel(SOURCE, name)
+        for arch in kernel.profiles:
+            counts = ptx_instructions(ptx_of(kernel.ptx(arch), name))
+            assert {opcode: n for opcode, n in counts.items() if opcode.startswith("bar")} == barriers
+    claim("BAR-01", wrong_elements(cuda_kernel, gpu, "sync_after_exit"), equals=0)
+    claim("BAR-02", wrong_elements(cuda_kernel, gpu, "group_sync"), equals=0)
+
+
+@pytest.mark.gpuperf(budget_s=0.5)
+def test_exchange_in_many_blocks(cuda_kernel, gpu, gpuperf, claim):
+    claim.skipped("BAR-04", "a counter of Nsight Compute")
+    given = gpu.random(2**25, seed=91, low=0.5, high=1.5)
+
+    def measure(name):
+        out = gpu.zeros(given.size)
+
+        def check():
+            for found, expected in zip(halves(out), exchanged(name, given), strict=True):
+                gpu.assert_allclose(found, expected, rtol=1e-6)
+
+        share = 1 if name == "sync_after_exit" else 2
+        launch = launch_over(cuda_kernel(SOURCE, name), given, out)
+        return gpuperf(launch, bytes=share * given.nbytes, check=check)
+
+    converged, group, exited = (measure(name) for name in NAMES)
+
+    assert exited.time_ns <= 1.1 * converged.time_ns  # half the traffic, but exited warps keep their places
+    assert group.time_ns <= 1.5 * converged.time_ns

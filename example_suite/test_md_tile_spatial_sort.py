@@ -1,0 +1,213 @@
+"""Forces between atoms, in tiles of atoms that are neighbours in space or not.
+
+From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Throughput".
+"""
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from pytest_gpuperf.compile import ptx_instructions, ptx_of
+
+SOURCE = "kernels/md_tile_spatial_sort.cu"
+TILE = 32
+PATCH = 8
+"""Lattice points across a patch: 512 atoms, 16 tiles."""
+SPACING = 10 ** (1 / 3)
+"""Of the lattice, in angstrom: 0.1 atoms per cubic angstrom, as in water."""
+JITTER = 0.2
+"""By how much an atom is off its lattice point, at most, in units of the spacing."""
+CUTOFF = 12.0
+BONDS = (1, 2)
+"""Atoms whose numbers differ by these are bonded, and exert no force on each other."""
+
+
+def patch_of(lattice):
+    return lattice // PATCH
+
+
+def patch_random(lattice, _positions, rng):
+    """Atoms of a patch together, in any order."""
+    return np.lexsort((rng.random(len(lattice)), *patch_of(lattice).T))
+
+
+def patch_bisect(lattice, positions, rng):
+    """Patches halved along their longest side, down to tiles."""
+    groups = patch_random(lattice, positions, rng).reshape(-1, PATCH**3)
+    while groups.shape[1] > TILE:
+        inside = positions[groups]
+        longest = np.ptp(inside, axis=1).argmax(axis=1)
+        along = np.take_along_axis(inside, longest[:, None, None], axis=2)[..., 0]
+        groups = np.take_along_axis(groups, along.argsort(axis=1), axis=1).reshape(-1, groups.shape[1] // 2)
+    return groups.ravel()
+
+
+def patch_morton(lattice, _positions, _rng):
+    """Atoms of a patch along a Z-order curve."""
+    x, y, z = (lattice % PATCH).T
+    code = sum(
+        (part >> bit & 1) << (3 * bit + axis)
+        for axis, part in enumerate((x, y, z))
+        for bit in range(PATCH.bit_length())
+    )
+    return np.lexsort((code, *patch_of(lattice).T))
+
+
+ORDERS = {"patch_random": patch_random, "patch_bisect": patch_bisect, "patch_morton": patch_morton}
+
+
+class Tiles(NamedTuple):
+    """What the kernel is given; ``order`` says which atom is where."""
+
+    order: np.ndarray
+    atoms: np.ndarray
+    pairs: np.ndarray
+    masks: np.ndarray
+
+
+@functools.cache
+def system(side):
+    """Lattice points and atoms (x, y, z, charge) of a cube of ``side`` lattice points, float32."""
+    rng = np.random.default_rng(40)
+    lattice = np.stack(np.meshgrid(*3 * [np.arange(side)], indexing="ij"), axis=-1).reshape(-1, 3)
+    positions = SPACING * (lattice + rng.uniform(-JITTER, JITTER, lattice.shape))
+    charges = rng.uniform(-1, 1, (len(lattice), 1))
+    return lattice, np.concatenate([positions, charges], axis=1).astype(np.float32)
+
+
+@functools.cache
+def tiled(side, order_name):
+    lattice, atoms = system(side)
+    order = ORDERS[order_name](lattice, atoms[:, :3], np.random.default_rng(41))
+    close = close_tiles(patch_of(lattice[order[::TILE]]), atoms[order, :3].reshape(-1, TILE, 3))
+    rows, masks = masks_of(order, close)
+    pairs = np.zeros((len(close), 4), dtype=np.int32)
+    pairs[:, :2], pairs[:, 2] = close, rows
+    return Tiles(order, np.ascontiguousarray(atoms[order]), pairs, masks)
+
+
+def close_tiles(patches, positions):
+    """Pairs of tiles (first <= second, sorted) whose boxes are closer than the cutoff; only adjacent patches can be."""
+    low, high = positions.min(axis=1), positions.max(axis=1)
+    tiles_of_patch = PATCH**3 // TILE
+    places = patches[::tiles_of_patch]
+    near = np.argwhere(np.abs(places[:, None] - places[None]).max(axis=2) <= 1)
+    first, second = (
+        np.broadcast_to(part, (len(near), tiles_of_patch, tiles_of_patch)).ravel()
+        for part in (
+            (near[:, :1] * tiles_of_patch + np.arange(tiles_of_patch))[:, :, None],
+            (near[:, 1:] * tiles_of_patch + np.arange(tiles_of_patch))[:, None, :],
+        )
+    )
+    once = first <= second
+    first, second = first[once], second[once]
+    gap = np.maximum(0, np.maximum(low[second] - high[first], low[first] - high[second]))
+    close = (gap**2).sum(axis=1) < CUTOFF**2
+    first, second = first[close], second[close]
+    sort = np.lexsort((second, first))
+    return np.stack([first[sort], second[sort]], axis=1)
+
+
+def masks_of(order, close):
+    """For each pair of tiles its row of masks, or -1; and the masks.
+
+    Bit t of a lane's word: whether its atom and that of lane (t + lane) % 32 of the second tile count.
+    """
+    place = np.argsort(order)
+    atoms = np.arange(len(order))
+    a = np.concatenate([atoms] + [place[:-bond] for bond in BONDS])  # an atom does not meet itself
+    b = np.concatenate([atoms] + [place[bond:] for bond in BONDS])
+    a, b = np.concatenate([a, b]), np.concatenate([b, a])  # the other way round counts within a tile
+    a, b = a[a // TILE <= b // TILE], b[a // TILE <= b // TILE]
+    tiles = len(order) // TILE
+    keys = close[:, 0] * tiles + close[:, 1]
+    wanted = a // TILE * tiles + b // TILE
+    index = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    found = keys[index] == wanted  # bonded atoms farther apart than the cutoff need no mask
+    a, b, index = a[found], b[found], index[found]
+    masked, row = np.unique(index, return_inverse=True)
+    rows = np.full(len(close), -1, dtype=np.int32)
+    rows[masked] = np.arange(len(masked))
+    masks = np.full((len(masked), TILE), 0xFFFFFFFF, dtype=np.uint32)
+    bits = np.left_shift(np.uint32(1), ((b - a) % TILE).astype(np.uint32))
+    np.bitwise_and.at(masks, (row, a % TILE), ~bits)
+    return rows, masks
+
+
+def forces_on(some, atoms):
+    """Forces on the atoms with the numbers ``some`` from all others, in float64; shape (3, len(some))."""
+    exact = atoms.astype(np.float64)
+    result = np.empty((3, len(some)))
+    for column, number in enumerate(some):
+        d = exact[:, :3] - exact[number, :3]
+        r2 = (d**2).sum(axis=1)
+        apart = np.abs(np.arange(len(atoms)) - number)
+        assert np.abs(r2 - CUTOFF**2).min() > 5e-5  # rounding to float32 moves no atom across the cutoff
+        counts = (r2 < CUTOFF**2) & ~np.isin(apart, (0, *BONDS))
+        d, r2, charges = d[counts], r2[counts], exact[counts, 3] * exact[number, 3]
+        pull = -(charges * r2**-1.5 + (12 * r2**-3 - 6) * r2**-4)
+        result[:, column] = pull @ d
+    return result
+
+
+def launch_over(kernel, gpu, tiles):
+    forces = gpu.zeros((3, len(tiles.order)))
+    args = (*(gpu.array(part) for part in tiles[1:]), forces, len(tiles.order), len(tiles.pairs), CUTOFF**2)
+    return kernel.launch(grid=(-(-len(tiles.pairs) // 4),), block=(4 * TILE,), args=args), forces
+
+
+def check_forces(gpu, tiles, forces, some, expected):
+    found = gpu.to_host(forces).astype(np.float64)
+    scale = np.abs(expected).max()
+    assert np.abs(found.sum(axis=1)).max() <= 1e-4 * scale * np.sqrt(found.shape[1])  # to every force a counterforce
+    by_number = np.empty_like(found)
+    by_number[:, tiles.order] = found
+    np.testing.assert_allclose(by_number[:, some], expected, rtol=0, atol=2e-4 * scale)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_forces_are_right(cuda_kernel, gpu, order):
+    side = 2 * PATCH
+    tiles = tiled(side, order)
+    assert sorted(tiles.order) == list(range(side**3))
+    launch, forces = launch_over(cuda_kernel(SOURCE, "tile_forces"), gpu, tiles)
+    launch()
+    everyone = np.arange(side**3)
+    check_forces(gpu, tiles, forces, everyone, forces_on(everyone, system(side)[1]))
+
+
+@pytest.mark.gpuperf(budget_s=0.8, cache="warm")
+def test_forces_of_many_atoms(cuda_kernel, gpu, gpuperf, claim):
+    for counter in ("MD-01", "MD-02"):
+        claim.skipped(counter, "a counter of Nsight Compute")
+    kernel = cuda_kernel(SOURCE, "tile_forces")
+    for arch in kernel.profiles:
+        counts = ptx_instructions(ptx_of(kernel.ptx(arch), kernel.name))
+        wide = sum(n for opcode, n in counts.items() if opcode.startswith("ld.global.v4"))
+        assert wide == 3  # an atom of either tile, and which tiles they are
+    claim("MD-04", TILE * TILE / (2 * TILE * 16), equals=1)
+
+    side = 6 * PATCH
+    some = np.arange(0, side**3, 3571)
+
+    @functools.cache
+    def expected():
+        return forces_on(some, system(side)[1])
+
+    def measure(order):
+        tiles = tiled(side, order)
+        launch, forces = launch_over(kernel, gpu, tiles)
+        return gpuperf(
+            launch,
+            name=order,
+            flops=12 * TILE * TILE * len(tiles.pairs),
+            reset=lambda: forces.fill(0),
+            check=lambda: check_forces(gpu, tiles, forces, some, expected()),
+        )
+
+    random, bisect, morton = (measure(order) for order in ORDERS)
+
+    claim("MD-03", random.time_ns / bisect.time_ns, at_least=1.5)
+    assert random.time_ns >= 1.2 * morton.time_ns

@@ -1,0 +1,111 @@
+"""Registers per thread, and what a limit on them does.
+
+From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Throughput".
+"""
+
+import functools
+import itertools
+
+import numpy as np
+import pytest
+
+SOURCE = "kernels/occupancy_registers.cu"
+LENGTH = 128
+"""Values that a thread keeps."""
+BLOCK = 128
+CAPS = (255, 128, 96, 64, 48, 32)
+"""Registers per thread at most; 255 is all that the hardware has, and no limit here."""
+
+
+def two_passes(cuda_kernel, cap=255, length=LENGTH, dtype="float"):
+    options = () if cap == 255 else (f"-maxrregcount={cap}",)
+    return cuda_kernel(SOURCE, "two_passes", name_expression=f"two_passes<{dtype}, {length}>", options=options)
+
+
+def launch_over(kernel, given, out, block=BLOCK):
+    return kernel.launch(grid=(-(-out.size // block),), block=(block,), args=(given, out, out.size))
+
+
+def folded(given):
+    """Both passes over the first axis, in float64; for NumPy and CuPy arrays."""
+    s = 0 * given[0].astype("float64")
+    for values in given:
+        s = s * 0.5 + values
+    r = s
+    for values in given[::-1]:
+        r = r * 0.25 + values * s
+    return r
+
+
+def test_folds_are_right(cuda_kernel, gpu):
+    given = np.random.default_rng(110).uniform(0.5, 1.5, (LENGTH, 1003))
+    floats = given.astype(np.float32)
+    kernels = [two_passes(cuda_kernel, cap) for cap in CAPS]
+    kernels += [cuda_kernel(SOURCE, name) for name in ("two_passes_bounded", "two_passes_capped")]
+    for kernel, of in zip(kernels, (*CAPS, "bounded", "capped"), strict=True):
+        out = gpu.zeros(floats.shape[1])
+        launch_over(kernel, gpu.array(floats), out)()
+        np.testing.assert_allclose(gpu.to_host(out), folded(floats), rtol=2e-6, err_msg=f"{of} registers")
+    doubles = gpu.zeros(given.shape[1], dtype="float64")
+    launch_over(two_passes(cuda_kernel, length=32, dtype="double"), gpu.array(given[:32]), doubles)()
+    np.testing.assert_allclose(gpu.to_host(doubles), folded(given[:32]), rtol=1e-14)
+
+
+def spill_bytes(profile):
+    return profile.spill_store_bytes + profile.spill_load_bytes
+
+
+def test_registers_and_what_fits(cuda_kernel, gpu, claim):
+    given, out = gpu.empty((LENGTH, 1024)), gpu.empty(1024)
+    free, slide, capped = (two_passes(cuda_kernel, cap) for cap in (255, 63, 64))
+    by_attribute = cuda_kernel(SOURCE, "two_passes_capped").profiles
+    bounded = cuda_kernel(SOURCE, "two_passes_bounded").profiles
+
+    for arch in free.profiles.keys() & {"sm_80", "sm_90"}:
+        found = launch_over(slide, given, out).occupancy[arch]
+        assert (slide.profiles[arch].registers, found.blocks_per_sm, found.limiter) == (63, 8, "registers")
+        assert bounded[arch].registers == 32
+        assert spill_bytes(bounded[arch]) > spill_bytes(capped.profiles[arch])
+    if "sm_90" in free.profiles:
+        claim("OCR-01", launch_over(slide, given, out).occupancy["sm_90"].fraction, equals=0.5)
+
+    for arch, profile in free.profiles.items():
+        assert profile.registers > LENGTH
+        assert spill_bytes(profile) == 0
+        assert (by_attribute[arch].registers, spill_bytes(by_attribute[arch])) == (
+            64, spill_bytes(capped.profiles[arch]),
+        )  # fmt: skip
+    claim("OCR-02", min(spill_bytes(profile) for profile in capped.profiles.values()), at_least=800)
+    spilled = [profile.opcodes for profile in capped.profiles.values()]
+    claim("OCR-04", min(min(codes["local_store"], codes["local_load"]) for codes in spilled), at_least=100)
+
+    short = [two_passes(cuda_kernel, length=32, dtype=dtype).profiles for dtype in ("float", "double")]
+    ratio = min(short[1][arch].registers / short[0][arch].registers for arch in short[0])
+    claim("OCR-05", ratio, at_least=1.6)
+
+
+@pytest.mark.gpuperf(budget_s=0.6)
+def test_limits_on_registers(cuda_kernel, gpu, gpuperf, claim):
+    n = 2**19
+    given = gpu.random((LENGTH, n), seed=111, low=0.5, high=1.5)
+
+    @functools.cache
+    def expected():
+        return folded(given)
+
+    def measure(cap):
+        out = gpu.zeros(n)
+        return gpuperf(
+            launch_over(two_passes(cuda_kernel, cap), given, out),
+            name=f"at most {cap} registers",
+            bytes=given.nbytes + out.nbytes,
+            flops=5 * LENGTH * n,
+            check=lambda: gpu.assert_allclose(out, expected(), rtol=1e-5),
+        )
+
+    runs = {cap: measure(cap) for cap in CAPS}
+    assert runs[255].spill_bytes == 0
+    assert all(runs[more].spill_bytes < runs[less].spill_bytes for more, less in itertools.pairwise(CAPS))
+    time = {cap: run.time_ns for cap, run in runs.items()}
+
+    claim("OCR-03", time[min(CAPS)] / min(time.values()), at_least=1.02)

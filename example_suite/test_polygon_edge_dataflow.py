@@ -1,0 +1,142 @@
+"""Eight cases of an adjustment, by branches or by what they have in common.
+
+From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Throughput".
+"""
+
+import functools
+
+import numpy as np
+import pytest
+
+SOURCE = "kernels/polygon_edge_dataflow.cu"
+ONCE = ("branch_once", "dataflow_once")
+HOT = ("branch_hot", "dataflow_hot")
+BLOCK = 256
+ROUNDS = 64
+BYTES_ONCE = 4 + 4 + 3 * 16
+"""Number of corners inside, their flags, box, edge, and the edge again."""
+MIN_X, MIN_Y, MAX_X, MAX_Y = range(4)
+CORNERS = ((MIN_X, MIN_Y), (MIN_X, MAX_Y), (MAX_X, MIN_Y), (MAX_X, MAX_Y))
+"""In the order of the flags: left bottom, left top, right bottom, right top."""
+
+
+def launch_over(kernel, *arrays):
+    n = len(arrays[-1])
+    return kernel.launch(grid=(-(-n // BLOCK),), block=(BLOCK,), args=(*arrays, n))
+
+
+def flags_of(bits):
+    """One row per element: whether each corner is inside."""
+    return (bits[:, None] >> np.arange(4) & 1).astype(np.uint8)
+
+
+def odd_one_out(flags):
+    """Flags of the corner to move to the origin, and of none where there is no single one; for both array libraries."""
+    inside = flags.sum(axis=1)
+    single = (inside % 2 == 1)[:, None]
+    return (flags ^ (inside == 3)[:, None]) * single
+
+
+def moved(flags, boxes, edges):
+    """The edges after one adjustment, in float32: one term of each sum at most is not zero, so only one step rounds."""
+    lb, lt, rb, rt = odd_one_out(flags).astype("float32").T
+    out = edges.copy()
+    x = (lb + lt) * boxes[:, MIN_X] + (rb + rt) * boxes[:, MAX_X]
+    y = (lb + rb) * boxes[:, MIN_Y] + (lt + rt) * boxes[:, MAX_Y]
+    out[:, 0::2] -= x[:, None]
+    out[:, 1::2] -= y[:, None]
+    return out
+
+
+def moved_often(seeds, boxes, edges):
+    state = seeds.copy()
+    flags = (0 * edges).astype("uint8")
+    for _ in range(ROUNDS):
+        state = state * 1664525 + 1013904223
+        bits = state >> 28
+        for corner in range(4):
+            flags[:, corner] = bits >> corner & 1
+        edges = moved(flags, boxes, edges)
+    return edges
+
+
+def case_by_case(flags, box, edge):
+    """One adjustment as the talk's branches have it."""
+    inside = sum(flags)
+    if inside not in (1, 3):
+        return edge
+    x, y = CORNERS[flags.index(inside == 1)]
+    return [edge[0] - box[x], edge[1] - box[y], edge[2] - box[x], edge[3] - box[y]]
+
+
+def all_combinations(copies, seed):
+    """Each of the 16 combinations of flags, with boxes and edges at random."""
+    flags = flags_of(np.resize(np.arange(16), 16 * copies))
+    boxes, edges = np.random.default_rng(seed).uniform(-1, 1, (2, len(flags), 4)).astype(np.float32)
+    return flags, boxes, edges
+
+
+def test_reference_follows_the_cases(claim):
+    flags, boxes, edges = all_combinations(copies=5, seed=60)
+    by_case = [case_by_case(*element) for element in zip(flags.tolist(), boxes, edges, strict=True)]
+    np.testing.assert_array_equal(moved(flags, boxes, edges), np.array(by_case))
+    single = odd_one_out(flags).sum(axis=1)[flags.sum(axis=1) % 2 == 1]
+    assert (len(single), single.min()) == (8 * 5, 1)
+    claim("PED-03", single.max(), equals=1)
+
+
+def wrong_elements(cuda_kernel, gpu):
+    """Of all kernels, for all combinations of flags; bits are compared, but for the sign of zeros."""
+    flags, boxes, edges = all_combinations(copies=101, seed=61)
+    seeds = np.random.default_rng(62).integers(0, 2**32, len(flags), dtype=np.uint32)
+    inside = flags.sum(axis=1).astype(np.int32)
+    wrong = 0
+    for names, inputs, expected in (
+        (ONCE, (inside, flags), moved(flags, boxes, edges)),
+        (HOT, (seeds,), moved_often(seeds, boxes, edges)),
+    ):
+        for name in names:
+            out = gpu.empty(edges.shape)
+            arrays = [gpu.array(each) for each in (*inputs, boxes, edges)]
+            launch_over(cuda_kernel(SOURCE, name), *arrays, out)()
+            wrong += int((gpu.to_host(out) != expected).sum())
+    return wrong
+
+
+def test_both_ways_adjust_alike(cuda_kernel, gpu, claim):
+    claim("PED-01", wrong_elements(cuda_kernel, gpu), equals=0)
+
+
+@pytest.mark.gpuperf(budget_s=0.6)
+def test_adjusting_edges(cuda_kernel, gpu, gpuperf, claim):
+    claim.skipped("PED-02", "a counter of Nsight Compute")
+    kernels = {name: cuda_kernel(SOURCE, name) for name in (*ONCE, *HOT)}
+    for arch in kernels["branch_hot"].profiles:
+        branchy, straight = (kernels[name].profiles[arch].opcodes for name in HOT)
+        assert branchy["branch"] >= 2 * straight["branch"]
+        assert branchy["fp32"] >= 3 * straight["fp32"]
+
+    n = 2**23
+    combinations = np.resize(np.random.default_rng(63).integers(0, 16, 2**16), n)
+    flags = flags_of(combinations)
+    inside = gpu.array(flags.sum(axis=1, dtype=np.int32))
+    flags = gpu.array(flags)
+    boxes, edges = (gpu.random((n, 4), seed=seed, low=-1, high=1) for seed in (64, 65))
+    few = 2**21
+    seeds = gpu.random(few, dtype="uint32", seed=66, low=0, high=2**32)
+
+    def measure(name, reference, *inputs, moves):
+        out = gpu.zeros(inputs[-1].shape)
+
+        def check():
+            gpu.assert_allclose(out, reference(), rtol=0)
+
+        return gpuperf(launch_over(kernels[name], *inputs, out), bytes=moves * len(out), check=check)
+
+    once = functools.cache(lambda: moved(flags, boxes, edges))
+    often = functools.cache(lambda: moved_often(seeds, boxes[:few], edges[:few]))
+    for name in ONCE:
+        measure(name, once, inside, flags, boxes, edges, moves=BYTES_ONCE)
+    branch, dataflow = (measure(name, often, seeds, boxes[:few], edges[:few], moves=BYTES_ONCE - 4) for name in HOT)
+
+    claim("PED-04", branch.time_ns / dataflow.time_ns, at_least=1.05)

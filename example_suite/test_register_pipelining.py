@@ -1,0 +1,76 @@
+"""Loading the next value before computing with the current one.
+
+From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Throughput".
+"""
+
+import functools
+
+import numpy as np
+import pytest
+
+SOURCE = "kernels/register_pipelining.cu"
+NAMES = ("plain", "prefetch_1", "prefetch_4", "async_tiles")
+BLOCK = 128
+BLOCKS_OF_A_FULL_SM = 16
+CHAIN = 64
+COUNTERS = "a counter of Nsight Compute"
+
+
+def launch_over(kernel, given, out):
+    """``given`` has a row per step."""
+    return kernel.launch(grid=(out.size // BLOCK,), block=(BLOCK,), args=(given, out, given.shape[0]))
+
+
+def doubled_sums(given):
+    """What the threads end with, in float64; for NumPy and CuPy arrays."""
+    return 2 * given.sum(axis=0, dtype="float64")
+
+
+@pytest.mark.parametrize("steps", [4, 8, 64])
+def test_sums_are_right(cuda_kernel, gpu, steps):
+    given = np.random.default_rng(80).uniform(0.5, 1.5, (steps, 3 * BLOCK)).astype(np.float32)
+    for name in NAMES:
+        out = gpu.zeros(3 * BLOCK)
+        launch_over(cuda_kernel(SOURCE, name), gpu.array(given), out)()
+        np.testing.assert_allclose(gpu.to_host(out), doubled_sums(given), rtol=1e-5, err_msg=name)
+
+
+@pytest.mark.gpuperf(budget_s=0.6)
+def test_computing_while_loading(cuda_kernel, gpu, gpuperf, claim):
+    for counter in ("RP-02", "RP-05"):
+        claim.skipped(counter, COUNTERS)
+    claim.skipped("RP-04", "names of the stall reasons of Nsight Compute's counters")
+    kernels = {name: cuda_kernel(SOURCE, name) for name in NAMES}
+    for name, kernel in kernels.items():
+        for profile in kernel.profiles.values():
+            assert profile.shared_bytes == (2 * 4 * BLOCK * 4 if name == "async_tiles" else 0)
+            assert profile.stack_bytes == 0
+    for name in ("plain", "prefetch_1"):
+        assert max(profile.registers for profile in kernels[name].profiles.values()) <= 32  # 16 blocks fit an SM
+
+    rows, threads = 2048, gpu.sm_count * BLOCK
+    lonely = gpu.random((rows, threads), seed=81, low=0.5, high=1.5)
+    crowded = lonely.reshape(rows // BLOCKS_OF_A_FULL_SM, threads * BLOCKS_OF_A_FULL_SM)
+
+    @functools.cache
+    def expected(steps):
+        return doubled_sums(lonely if steps == rows else crowded)
+
+    def measure(name, given, where):
+        out = gpu.zeros(given.shape[1])
+        return gpuperf(
+            launch_over(kernels[name], given, out),
+            name=f"{name}, {where}",
+            bytes=given.nbytes,
+            flops=2 * CHAIN * given.size,
+            check=lambda: gpu.assert_allclose(out, expected(given.shape[0]), rtol=2e-5),
+        )
+
+    alone = {name: measure(name, lonely, "4 warps per SM") for name in NAMES}
+    full = {name: measure(name, crowded, "64 warps per SM") for name in ("plain", "prefetch_1")}
+    time = {name: run.time_ns for name, run in alone.items()}
+
+    claim("RP-01", time["plain"] / time["prefetch_1"], at_least=1.15)
+    claim("RP-03", full["plain"].time_ns / full["prefetch_1"].time_ns, between=(0.9, 1.1))
+    assert time["prefetch_4"] <= 0.9 * time["prefetch_1"]
+    assert time["async_tiles"] <= 0.9 * time["prefetch_1"]
