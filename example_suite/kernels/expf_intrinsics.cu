@@ -10,8 +10,8 @@
 // under names that no option makes approximate; and __fmaf_rn, _rz, _ru, _rd round a fused multiply-add as told.
 //
 // In the machine code: count what surrounds MUFU, the special-function unit's instruction.  It takes 8 cycles of a
-// scheduler's time, in which the extra arithmetic of expf can be issued: with enough warps, expf is almost free.  A lone
-// warp waits for every instruction of the longer chain.
+// scheduler's time, in which the extra arithmetic of expf can be issued: with enough warps, expf is almost free.  A
+// lone warp waits for every instruction of the longer chain.
 
 struct Expf {
     static __device__ __forceinline__ float of(float x) { return expf(x); }

@@ -1,6 +1,7 @@
 // Shared memory as the limit of occupancy: smaller hands, more players.
-// From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Throughput" (the card dealing analogy) and
-// the GTC 2023 talk "What the profiler is telling you: optimizing your CUDA application" (limited by shared memory).
+// From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Throughput" (the card dealing analogy)
+// and the GTC 2023 talk "What the profiler is telling you: optimizing your CUDA application" (limited by shared
+// memory).
 //
 // An SM deals its shared memory to blocks like a dealer deals cards to players: only whole hands, and what is left of
 // the deck is of no use.  One kernel that needs a line of shared memory per thread, launched with two sizes of hands:

@@ -27,6 +27,8 @@ MODULES = {
     "segment_intersection": "test_segment_intersection.py",
     "kernel_a_latency": "test_kernel_a_latency.py",
     "divergent_branch": "test_divergent_branch.py",
+    "angle_compare": "test_angle_compare.py",
+    "moro_inversion": "test_moro_inversion.py",
     "expf_intrinsics": "test_expf_intrinsics.py",
     "loop_counter_signedness": "test_loop_counter_signedness.py",
     "occupancy_smem_cards": "test_occupancy_smem_cards.py",
