@@ -27,6 +27,7 @@ MODULES = {
     "segment_intersection": "test_segment_intersection.py",
     "kernel_a_latency": "test_kernel_a_latency.py",
     "divergent_branch": "test_divergent_branch.py",
+    "kernel_fission": "test_kernel_fission.py",
     "hmma_1688": "test_hmma_1688.py",
     "math_cost_ladder": "test_math_cost_ladder.py",
     "vector_loads_float4": "test_vector_loads_float4.py",
