@@ -82,10 +82,11 @@ def test_chain_is_right(cuda_kernel, gpu, function, options):
 
 
 def test_instructions_of_functions(cuda_kernel, claim):
-    names = ("Expf", "FastExpf", "Sinf", "Cosf", "TimesDouble", "TimesFloat")
+    names = ("Expf", "FastExpf", "Sinf", "FastSinf", "Cosf", "FastCosf", "TimesDouble", "TimesFloat")
     kernels = {name: applying(cuda_kernel, name) for name in names}
     counts = {name: floating_point(kernel) for name, kernel in kernels.items()}
     assert sum(counts["Expf"].values()) >= 8
+    assert sum(counts["FastSinf"].values()) == sum(counts["FastCosf"].values()) == 1
     claim("EXP-01", sum(counts["FastExpf"].values()), equals=2)
     fast = applying(cuda_kernel, "Expf", ("--use_fast_math",))
     assert floating_point(fast) == counts["FastExpf"]

@@ -161,7 +161,7 @@ def test_instructions(cuda_kernel, claim):
 @pytest.mark.gpuperf(budget_s=0.2, cache="warm")
 def test_costs(cuda_kernel, gpu, gpuperf, claim):
     claim.skipped("COST-07", "a counter of Nsight Compute")
-    n, rounds = 2048 * gpu.sm_count, 8192
+    n, rounds = 2048 * gpu.sm_count, 4096
     given = gpu.random(n, seed=224, low=1, high=2)
     integers = gpu.random(n, dtype="uint32", seed=225, high=2**32)
     sample = 997  # an element in so many is checked

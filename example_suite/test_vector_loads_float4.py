@@ -46,17 +46,18 @@ def polynomial(x, coefficients):
 @pytest.mark.parametrize("element", WIDTHS)
 def test_every_element_arrives(cuda_kernel, gpu, element):
     x, y = (gpu.random(100_004, seed=seed, low=-1, high=1) for seed in (210, 211))
-    given = [gpu.to_host(array) if gpu.available else None for array in (x, y)]
-    for name, arrays, numbers in (
-        ("copy", (x,), ()),
-        ("scale", (x,), (np.float32(FACTOR),)),
-        ("axpy", (x, y), (np.float32(FACTOR),)),
-    ):
-        out = gpu.empty(x.size)
-        in_a_grid_stride(of_type(cuda_kernel, name, element), 7, (*arrays, out), *numbers, element=element)()
-        exact = [array.astype(np.float64) for array in given]
-        expected = {"copy": exact[0], "scale": FACTOR * exact[0], "axpy": FACTOR * exact[0] + exact[1]}[name]
-        np.testing.assert_allclose(gpu.to_host(out), expected, rtol=1e-6, atol=2e-7)
+    arguments = {"copy": ((x,), ()), "scale": ((x,), (np.float32(FACTOR),)), "axpy": ((x, y), (np.float32(FACTOR),))}
+    outs = {name: gpu.empty(x.size) for name in arguments}
+    launches = [
+        in_a_grid_stride(of_type(cuda_kernel, name, element), 7, (*arrays, outs[name]), *numbers, element=element)
+        for name, (arrays, numbers) in arguments.items()
+    ]
+    for launch in launches:
+        launch()
+    exact_x, exact_y = (gpu.to_host(array).astype(np.float64) for array in (x, y))
+    np.testing.assert_array_equal(gpu.to_host(outs["copy"]), gpu.to_host(x))
+    np.testing.assert_allclose(gpu.to_host(outs["scale"]), FACTOR * exact_x, rtol=1e-6)
+    np.testing.assert_allclose(gpu.to_host(outs["axpy"]), FACTOR * exact_x + exact_y, rtol=1e-6, atol=2e-7)
 
 
 @pytest.mark.parametrize("element", ["float", "float4"])
