@@ -36,6 +36,15 @@ MODULES = {
     "register_pipelining": "test_register_pipelining.py",
     "occupancy_registers": "test_occupancy_registers.py",
     "simt_divergence_mask": "test_simt_divergence_mask.py",
+    "kernel_fission": "test_kernel_fission.py",
+    "hmma_1688": "test_hmma_1688.py",
+    "math_cost_ladder": "test_math_cost_ladder.py",
+    "vector_loads_float4": "test_vector_loads_float4.py",
+    "angle_compare": "test_angle_compare.py",
+    "moro_inversion": "test_moro_inversion.py",
+    "expf_intrinsics": "test_expf_intrinsics.py",
+    "loop_counter_signedness": "test_loop_counter_signedness.py",
+    "occupancy_smem_cards": "test_occupancy_smem_cards.py",
 }
 
 

@@ -1,0 +1,85 @@
+"""The type of a loop counter: what the compiler may assume about it.
+
+From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Throughput".
+"""
+
+import functools
+
+import numpy as np
+import pytest
+
+from pytest_gpuperf.compile import ptx_instructions, ptx_of
+
+SOURCE = "kernels/loop_counter_signedness.cu"
+NAMES = ("count_unsigned", "count_signed")
+BLOCK = 256
+VALUES = 4
+"""Of a thread, updated in turn."""
+SCALE, OFFSET = (float(np.float32(value)) for value in (0.999, 0.01))
+ARCHS = ("sm_80", "sm_90")
+"""Whose compiler takes the counter's type seriously; Blackwell's finds the number of rounds by itself."""
+
+
+def launch_over(kernel, given, out, rounds):
+    return kernel.launch(grid=(len(given) // BLOCK,), block=(BLOCK,), args=(given, out, SCALE, OFFSET, rounds))
+
+
+def at_the_end(x, rounds):
+    """In float64: the sums of four geometric series; for NumPy and CuPy arrays of float32."""
+    out = x.astype("float64")
+    for turn in range(VALUES):
+        updates = len(range(2 * turn, rounds, 2 * VALUES))
+        power = SCALE**updates
+        out[:, turn] = power * out[:, turn] + OFFSET * (1 - power) / (1 - SCALE)
+    return out
+
+
+def instructions(kernel, arch):
+    return ptx_instructions(ptx_of(kernel.ptx(arch), kernel.name))
+
+
+def branches(counts):
+    return sum(count for name, count in counts.items() if name.startswith("bra"))
+
+
+def test_both_count_alike(cuda_kernel, gpu, claim):
+    given = gpu.random((2 * BLOCK, VALUES), seed=160, low=-1, high=1)
+    differing = 0
+    for rounds in (0, 1, 7, 256, 1001, 4096):
+        outs = [gpu.empty_like(given) for _ in NAMES]
+        for name, out in zip(NAMES, outs, strict=True):
+            launch_over(cuda_kernel(SOURCE, name), given, out, rounds)()
+        found = [gpu.to_host(out) for out in outs]
+        np.testing.assert_allclose(found[0], at_the_end(gpu.to_host(given), rounds), rtol=1e-5, atol=1e-4)
+        differing += np.count_nonzero(found[0] != found[1])
+    claim("LCS-04", differing, equals=0)
+
+
+@pytest.mark.gpuperf(budget_s=0.5, cache="warm")
+def test_loop_of_many_rounds(cuda_kernel, gpu, gpuperf, claim):
+    claim.skipped("LCS-02", "a counter of Nsight Compute")
+    kernels = {name: cuda_kernel(SOURCE, name) for name in NAMES}
+    counts = [{arch: instructions(kernel, arch) for arch in (*ARCHS, "sm_120")} for kernel in kernels.values()]
+    unsigned, signed = counts
+    assert min(sum(unsigned[arch].values()) / sum(signed[arch].values()) for arch in ARCHS) >= 2
+    assert branches(unsigned["sm_120"]) == branches(signed["sm_120"])
+    claim("LCS-01", min(branches(unsigned[arch]) / branches(signed[arch]) for arch in ARCHS), at_least=20)
+    # The array of four is indexed by a constant wherever the loop is unrolled, and by a select elsewhere.
+    assert {profile.stack_bytes for kernel in kernels.values() for profile in kernel.profiles.values()} == {0}
+
+    rounds = 2**16
+    threads = 2048 * gpu.sm_count
+    given = gpu.random((threads, VALUES), seed=161, low=-1, high=1)
+
+    def measure(name):
+        out = gpu.empty_like(given)
+        launch = launch_over(kernels[name], given, out, rounds)
+        check = functools.partial(assert_values, gpu, out, given, rounds)
+        return gpuperf(launch, bytes=2 * given.nbytes, flops=threads * rounds, check=check)
+
+    by_unsigned, by_signed = (measure(name) for name in NAMES)
+    claim("LCS-03", by_unsigned.time_ns / by_signed.time_ns, at_least=1.2)
+
+
+def assert_values(gpu, out, given, rounds):
+    gpu.assert_allclose(out, at_the_end(given, rounds), rtol=1e-4)

@@ -1,0 +1,105 @@
+"""Inverting the normal distribution: calls, branches and slow divisions inside one small function.
+
+From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Throughput".
+"""
+
+import functools
+
+import numpy as np
+import pytest
+from scipy import special
+
+from pytest_gpuperf.compile import ptx_instructions, ptx_of
+
+SOURCE = "kernels/moro_inversion.cu"
+VARIANTS = ("Inlined", "Called", "FastLog", "BothSides")
+BLOCK = 128
+COUNTERS = "a counter of Nsight Compute"
+
+
+def summing(cuda_kernel, variant, options=()):
+    return cuda_kernel(SOURCE, "sum_quantiles", name_expression=f"sum_quantiles<{variant}>", options=options)
+
+
+def launch_over(kernel, numbers, out, rounds, blocks):
+    return kernel.launch(grid=(blocks,), block=(BLOCK,), args=(numbers, out, numbers.size, rounds))
+
+
+def sums(numbers, rounds, ndtri):
+    """In float64; for NumPy and CuPy arrays with their own inverse of the normal distribution."""
+    total = 0.0
+    for one in range(rounds):
+        total = total + ndtri(((numbers ^ np.uint32(one << 8)).astype("float64") + 0.5) / 2**32)
+    return total
+
+
+def instructions(kernel):
+    return ptx_instructions(ptx_of(kernel.ptx(kernel.targets[0]), kernel.binary.symbol))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_quantiles_are_right(cuda_kernel, gpu, variant):
+    ends = np.array([0, 1, 2**31 - 1, 2**31, 2**32 - 2, 2**32 - 1], dtype=np.uint32)
+    anywhere = np.random.default_rng(130).integers(2**32, size=100_003, dtype=np.uint32)
+    numbers = np.concatenate([ends, anywhere])
+    for rounds in (1, 3):
+        out = gpu.empty(numbers.size)
+        launch_over(summing(cuda_kernel, variant), gpu.array(numbers), out, rounds, blocks=100)()
+        expected = sums(numbers, rounds, special.ndtri)
+        tolerance = 1e-4 if variant == "FastLog" else 2e-6
+        np.testing.assert_allclose(gpu.to_host(out), expected, rtol=3e-6, atol=tolerance * rounds)
+
+
+def test_calls_and_registers(cuda_kernel, claim):
+    inlined, called, fast = (
+        summing(cuda_kernel, "Inlined"),
+        summing(cuda_kernel, "Called"),
+        summing(cuda_kernel, "Inlined", ("--use_fast_math",)),
+    )
+    calls = [
+        sum(n for name, n in instructions(kernel).items() if name.startswith("call")) for kernel in (inlined, called)
+    ]
+    assert calls == [0, 1]
+    saved = [called.profiles[arch].registers - inlined.profiles[arch].registers for arch in inlined.profiles]
+    claim("MORO-01", min(saved), at_least=0)
+
+    exact = [sum(n for name, n in instructions(kernel).items() if "div.rn" in name) for kernel in (inlined, fast)]
+    for arch in inlined.profiles:  # the slow path is code that fast division does not have
+        assert fast.profiles[arch].opcodes["branch"] < inlined.profiles[arch].opcodes["branch"] / 2
+    claim("MORO-05", exact[0] - exact[1], equals=1)
+
+
+@pytest.mark.gpuperf(budget_s=0.4, cache="warm")
+def test_inverting_many_numbers(cuda_kernel, gpu, gpuperf, claim):
+    for counter in ("MORO-03", "MORO-04"):
+        claim.skipped(counter, COUNTERS)
+    n, rounds = 2**21, 64
+    random = np.random.default_rng(131).integers(2**32, size=n, dtype=np.uint32)
+    numbers = {"random": gpu.array(random), "sorted": gpu.array(np.sort(random))}
+    blocks = 16 * gpu.sm_count
+
+    @functools.cache
+    def expected(order):
+        from cupyx.scipy import special as on_the_gpu
+
+        return sums(numbers[order], rounds, on_the_gpu.ndtri)
+
+    def measure(variant, order):
+        out = gpu.empty(n)
+        return gpuperf(
+            launch_over(summing(cuda_kernel, variant), numbers[order], out, rounds, blocks),
+            name=f"{variant}, {order} numbers",
+            bytes=2 * out.nbytes,
+            check=lambda: gpu.assert_allclose(out, expected(order), rtol=2e-5, atol=1e-4 * rounds),
+        )
+
+    inlined, called, fast_log, both_sides = (measure(variant, "random") for variant in VARIANTS)
+    without_mixed_warps = measure("Inlined", "sorted")
+
+    # Within the noise: a call adds a few instructions to a hundred.
+    claim("MORO-02", called.time_ns / inlined.time_ns, at_least=0.98)
+    if gpu.slug == "nvidia-h200":
+        assert inlined.time_ns / without_mixed_warps.time_ns >= 1.2
+        assert fast_log.time_ns < inlined.time_ns
+        # Nearly every warp takes both sides anyway.
+        assert both_sides.time_ns < 1.3 * inlined.time_ns

@@ -1,0 +1,121 @@
+"""Wider loads: the same bytes with a quarter of the instructions, and four times the bytes in flight per thread.
+
+From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Throughput" and R. Bourgeois, "Five basic
+performance advice for porting kernels to the GPU".
+"""
+
+import functools
+
+import numpy as np
+import pytest
+
+from pytest_gpuperf.compile import ptx_instructions, ptx_of
+
+SOURCE = "kernels/vector_loads_float4.cu"
+WIDTHS = {"float": 1, "float2": 2, "float4": 4}
+"""Floats of an element."""
+BLOCK = 256
+COEFFICIENTS = 1024
+FACTOR = 2.5
+COUNTERS = "a counter of Nsight Compute"
+
+
+def of_type(cuda_kernel, name, element):
+    return cuda_kernel(SOURCE, name, name_expression=f"{name}<{element}>")
+
+
+def in_a_grid_stride(kernel, blocks, arrays, *numbers, element):
+    """A launch over arrays of a whole number of elements."""
+    n = arrays[0].size // WIDTHS[element]
+    return kernel.launch(grid=(blocks,), block=(BLOCK,), args=(*arrays, *numbers, n))
+
+
+def by_horner(kernel, x, coefficients, out):
+    return kernel.launch(grid=(-(-x.size // BLOCK),), block=(BLOCK,), args=(x, coefficients, out, x.size))
+
+
+def polynomial(x, coefficients):
+    """In float64; for NumPy and CuPy arrays."""
+    x = x.astype("float64")
+    value = x * 0
+    for coefficient in coefficients:
+        value = value * x + float(coefficient)
+    return value
+
+
+@pytest.mark.parametrize("element", WIDTHS)
+def test_every_element_arrives(cuda_kernel, gpu, element):
+    x, y = (gpu.random(100_004, seed=seed, low=-1, high=1) for seed in (210, 211))
+    arguments = {"copy": ((x,), ()), "scale": ((x,), (np.float32(FACTOR),)), "axpy": ((x, y), (np.float32(FACTOR),))}
+    outs = {name: gpu.empty(x.size) for name in arguments}
+    launches = [
+        in_a_grid_stride(of_type(cuda_kernel, name, element), 7, (*arrays, outs[name]), *numbers, element=element)
+        for name, (arrays, numbers) in arguments.items()
+    ]
+    for launch in launches:
+        launch()
+    exact_x, exact_y = (gpu.to_host(array).astype(np.float64) for array in (x, y))
+    np.testing.assert_array_equal(gpu.to_host(outs["copy"]), gpu.to_host(x))
+    np.testing.assert_allclose(gpu.to_host(outs["scale"]), FACTOR * exact_x, rtol=1e-6)
+    np.testing.assert_allclose(gpu.to_host(outs["axpy"]), FACTOR * exact_x + exact_y, rtol=1e-6, atol=2e-7)
+
+
+@pytest.mark.parametrize("element", ["float", "float4"])
+def test_polynomial_is_right(cuda_kernel, gpu, element):
+    coefficients = np.random.default_rng(212).uniform(-1, 1, COEFFICIENTS).astype(np.float32)
+    x = gpu.random(10_007, seed=213, low=-1, high=1)
+    out = gpu.empty(x.size)
+    by_horner(of_type(cuda_kernel, "horner_from_shared", element), x, gpu.array(coefficients), out)()
+    np.testing.assert_allclose(gpu.to_host(out), polynomial(gpu.to_host(x), coefficients), rtol=1e-4, atol=1e-4)
+
+
+def test_width_of_loads(cuda_kernel, claim):
+    loads = {}
+    for element in WIDTHS:
+        kernel = of_type(cuda_kernel, "copy", element)
+        found = ptx_instructions(ptx_of(kernel.ptx(kernel.targets[0]), kernel.binary.symbol))
+        (loads[element],) = (name for name in found if name.startswith("ld.global"))
+        assert {profile.opcodes["global_load"] for profile in kernel.profiles.values()} == {1}
+    assert [".v2." in load for load in loads.values()] == [False, True, False]
+    claim("VEC-04", ".v4." in loads["float4"], equals=1)
+
+
+@pytest.mark.gpuperf(budget_s=0.35)
+def test_gain_of_wide_loads(cuda_kernel, gpu, gpuperf, claim):
+    for counter in ("VEC-01", "VEC-03"):
+        claim.skipped(counter, COUNTERS)
+    src = gpu.random(2**26, seed=214)
+
+    def copying(element, blocks_per_sm):
+        dst = gpu.empty(src.size)
+        kernel = of_type(cuda_kernel, "copy", element)
+        return gpuperf(
+            in_a_grid_stride(kernel, blocks_per_sm * gpu.sm_count, (src, dst), element=element),
+            name=f"copy of {element}, {8 * blocks_per_sm} warps per SM",
+            bytes=2 * src.nbytes,
+            check=lambda: gpu.assert_equal(dst, src),
+        )
+
+    coefficients = np.random.default_rng(215).uniform(-1, 1, COEFFICIENTS).astype(np.float32)
+    x = gpu.random(2**20, seed=216, low=-1, high=1)
+    staged = gpu.array(coefficients)
+    expected = functools.cache(lambda: polynomial(x, coefficients))
+
+    def evaluating(element):
+        out = gpu.empty(x.size)
+        return gpuperf(
+            by_horner(of_type(cuda_kernel, "horner_from_shared", element), x, staged, out),
+            flops=2 * COEFFICIENTS * x.size,
+            cache="warm",
+            check=lambda: gpu.assert_allclose(out, expected(), rtol=1e-4, atol=1e-4),
+        )
+
+    scalar, wide = evaluating("float"), evaluating("float4")
+    full = {element: copying(element, 8) for element in WIDTHS}
+    few_warps = {element: copying(element, 1) for element in ("float", "float4")}
+
+    claim("VEC-02", scalar.time_ns / wide.time_ns, at_least=1.1)
+    if gpu.slug == "nvidia-h200":
+        # What counts is bytes in flight: with one load per thread, even a full SM has too few of 4 bytes.
+        assert full["float4"].bandwidth >= 0.8 * gpu.copy_bandwidth
+        assert few_warps["float"].time_ns / few_warps["float4"].time_ns >= 1.5
