@@ -27,6 +27,18 @@ MODULES = {
     "segment_intersection": "test_segment_intersection.py",
     "kernel_a_latency": "test_kernel_a_latency.py",
     "divergent_branch": "test_divergent_branch.py",
+    "sample2_static_array": "test_sample2_static_array.py",
+    "sample3_layout": "test_sample3_layout.py",
+    "sample5_runtime_bound": "test_sample5_runtime_bound.py",
+    "sample6_mdrange": "test_sample6_mdrange.py",
+    "sample8_divergent_reduce": "test_sample8_divergent_reduce.py",
+    "access_patterns": "test_access_patterns.py",
+    "bank_conflicts": "test_bank_conflicts.py",
+    "latency_hiding_chart": "test_latency_hiding_chart.py",
+    "cfd_real_kernels": "test_muscl_reconstruction.py",
+    "streams_overlap": "test_streams_overlap.py",
+    "hardware_facts": "test_hardware_facts.py",
+    "thresholds": "test_thresholds.py",
 }
 
 
