@@ -110,7 +110,8 @@ __device__ __forceinline__ bool arrives(volatile int* letter, int expected)
 }
 
 // Two blocks of one thread.  Block 0 leaves a letter and waits for the answer; block 1 waits for the letter and
-// answers.  Volatile reads go past the L1; st.wb is the plainest store there is.  Each block says on which SM it was.
+// answers.  Volatile reads go past the L1; st.wb promises nothing beyond the SM that it is on (STG.STRONG.SM).  Each
+// block says on which SM it was.
 extern "C" __global__ void hand_over(int* letter, int* answer, int content, int* arrived, int* sm)
 {
     const bool is_writer = blockIdx.x == 0;
