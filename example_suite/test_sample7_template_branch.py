@@ -6,6 +6,7 @@ From R. Bourgeois, "Five basic performance advice for porting kernels to the GPU
 import itertools
 
 import numpy as np
+from stencils import five_point_mean
 
 SOURCE = "kernels/sample7_template_branch.cu"
 BLOCK = 128
@@ -27,12 +28,6 @@ def at_compile_time(cuda_kernel, expensive):
 
 def grid_over_interior(side):
     return (-(-((side - 2) ** 2) // BLOCK),)
-
-
-def five_point_mean(image):
-    """Of every interior point; ``image[j, i]`` is the kernel's (i, j)."""
-    middle = image[1:-1, 1:-1]
-    return (middle + image[1:-1, :-2] + image[1:-1, 2:] + image[:-2, 1:-1] + image[2:, 1:-1]) / 5
 
 
 def expensive_option(image):

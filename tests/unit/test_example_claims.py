@@ -45,6 +45,18 @@ MODULES = {
     "expf_intrinsics": "test_expf_intrinsics.py",
     "loop_counter_signedness": "test_loop_counter_signedness.py",
     "occupancy_smem_cards": "test_occupancy_smem_cards.py",
+    "sample2_static_array": "test_sample2_static_array.py",
+    "sample3_layout": "test_sample3_layout.py",
+    "sample5_runtime_bound": "test_sample5_runtime_bound.py",
+    "sample6_mdrange": "test_sample6_mdrange.py",
+    "sample8_divergent_reduce": "test_sample8_divergent_reduce.py",
+    "access_patterns": "test_access_patterns.py",
+    "bank_conflicts": "test_bank_conflicts.py",
+    "latency_hiding_chart": "test_latency_hiding_chart.py",
+    "cfd_real_kernels": "test_muscl_reconstruction.py",
+    "streams_overlap": "test_streams_overlap.py",
+    "hardware_facts": "test_hardware_facts.py",
+    "thresholds": "test_thresholds.py",
 }
 
 

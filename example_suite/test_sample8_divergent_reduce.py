@@ -1,0 +1,86 @@
+"""A branch that splits warps in half, or takes whole warps.
+
+From R. Bourgeois, "Five basic performance advice for porting kernels to the GPU" (sample 8).
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+SOURCE = "kernels/sample8_divergent_reduce.cu"
+BLOCK = 256
+WARP = 32
+KERNELS = ("sum_by_half_warp", "sum_by_warp")
+MEAN = 1 / 4 + (1 - math.exp(-1)) / 2
+"""Half of the integral of x over [0, 1), and half of that of exp(-x)."""
+
+
+def compile_both(cuda_kernel):
+    return {name: cuda_kernel(SOURCE, name) for name in KERNELS}
+
+
+def stretch_of(n, warps):
+    """Elements of one warp, so that the warps together have at least n."""
+    return -(-n // (warps * WARP)) * WARP
+
+
+def launch_over(kernel, partial, n):
+    warps = partial.size
+    return kernel.launch(grid=(warps * WARP // BLOCK,), block=(BLOCK,), args=(partial, n, stretch_of(n, warps)))
+
+
+def terms_of(name, n):
+    """What each element adds, in float64."""
+    i = np.arange(n)
+    x = i / n
+    is_cheap = i % 32 < 16 if name == "sum_by_half_warp" else i % 64 < 32
+    return np.where(is_cheap, x, np.exp(-x))
+
+
+def test_every_stretch_adds_up(cuda_kernel, gpu):
+    n, warps = 100_003, 24
+    starts = np.arange(0, n, stretch_of(n, warps))
+    for name, kernel in compile_both(cuda_kernel).items():
+        partial = gpu.full(warps, float("nan"), dtype="float64")
+        launch_over(kernel, partial, n)()
+        expected = np.zeros(warps)
+        expected[: len(starts)] = np.add.reduceat(terms_of(name, n), starts)
+        np.testing.assert_allclose(gpu.to_host(partial), expected, rtol=1e-5, err_msg=name)
+
+
+def test_the_elements_that_take_a_path_differ_and_the_sums_do_not(cuda_kernel, gpu, claim):
+    n = 2**24
+    sums = []
+    for kernel in compile_both(cuda_kernel).values():
+        partial = gpu.zeros(8 * 64, dtype="float64")
+        launch_over(kernel, partial, n)()
+        sums.append(float(gpu.to_host(partial).sum()))
+    half, whole = (terms_of(name, 64) for name in KERNELS)
+    assert np.count_nonzero(half != whole) == 32
+    claim("S8-04", sums[0] / sums[1], equals=1, tol=1e-5)
+
+
+@pytest.mark.gpuperf(budget_s=0.8, cache="warm")
+def test_reduction_with_a_branch(cuda_kernel, gpu, gpuperf, claim):
+    for counter in ("S8-02", "S8-03"):
+        claim.skipped(counter, "a counter of Nsight Compute")
+    kernels = compile_both(cuda_kernel)
+    for arch, profile in kernels["sum_by_warp"].profiles.items():
+        assert profile.opcodes == kernels["sum_by_half_warp"].profiles[arch].opcodes
+        assert profile.stack_bytes == 0
+
+    n = 2**28
+    warps = gpu.sm_count * gpu.max_threads_per_sm // WARP
+
+    def measure(name):
+        partial = gpu.zeros(warps, dtype="float64")
+
+        def check():
+            assert float(partial.sum()) / n == pytest.approx(MEAN, rel=1e-4)
+
+        return gpuperf(launch_over(kernels[name], partial, n), check=check)
+
+    by_half_warp, by_warp = (measure(name) for name in KERNELS)
+
+    claim("S8-01", by_half_warp.time_ns / by_warp.time_ns, between=(1.2, 2.0))
