@@ -7,12 +7,12 @@
     python benchmarks/paired_campaign.py measure aa --timer graph ...
     python benchmarks/paired_campaign.py merge DIR... --output docs/results/paired.md --replays tests/replays
 
-``calibrate`` makes kernels of chosen lengths and versions of them that are slower by a known share (instruction
-counts for loops, CUPTI for copies).  ``measure`` starts fresh processes, a chain per GPU; in each, every kernel is judged
-as the gate would judge it: pilot, block size, randomised blocks, the share of alpha of a run's 20th workload.  A
-SLOWER is confirmed by the next process of its chain.  Both kernels of a pair lie in modules of their own with other
-functions around them, the more so in A/A, where the machine code is the same to the bit.  Results are appended
-line by line, so a campaign can be cut short and continued, in DIR or in another folder that has its ``plan.json``.
+``calibrate`` makes kernels of chosen lengths and versions of them that are slower by a known share (by instruction
+count for loops, by CUPTI for copies).  ``measure`` starts fresh processes, a chain per GPU; in each, every kernel is
+judged as the gate would judge it: pilot, block size, randomised blocks, the share of alpha of a run's 20th workload.
+A SLOWER is confirmed by the next process of its chain.  Both kernels of a pair lie in modules of their own with other
+functions around them; in A/A the machine code of the two is the same to the bit.  Results are appended line by line,
+so a campaign can be cut short and continued, in DIR or in another folder that has its ``plan.json``.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = made.add_subparsers(dest="command", required=True)
     calibrating = commands.add_parser("calibrate", help="make the kernels: writes DIR/plan.json")
-    calibrating.add_argument("--seconds", type=float, default=40.0, help="for refining the copies' slowdowns")
+    calibrating.add_argument("--seconds", type=float, default=20.0, help="for refining the copies' slowdowns")
     measuring = commands.add_parser("measure", help="take verdicts in fresh processes")
     measuring.add_argument("part", choices=("aa", "effects", "blocks"))
     measuring.add_argument("--timer", choices=("cupti", "graph", "events"), default="cupti")
