@@ -80,7 +80,9 @@ def main() -> None:
             print(f"{name:32} {len(kernels):7} {cold:8.2f} {cold / count:14.3f} {count / warm:16.0f}")
             total, total_cold, total_warm = total + count, total_cold + cold, total_warm + warm
     print(f"{'all':32} {total // len(archs):7} {total_cold:8.2f} {total_cold / total:14.3f} {total / total_warm:16.0f}")
-    print(f"targets: cold at most {COLD_TARGET_S} s per kernel and architecture, warm at least {WARM_TARGET_PER_S:.0f}/s")
+    print(
+        f"targets: cold at most {COLD_TARGET_S} s per kernel and architecture, warm at least {WARM_TARGET_PER_S:.0f}/s"
+    )
 
 
 if __name__ == "__main__":

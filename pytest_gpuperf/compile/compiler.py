@@ -135,8 +135,8 @@ _ATTEMPTS = 3
 def _compile(program: Program, arch: str) -> _Entry:
     """Compile, and compile again if the assembler's log is incomplete.
 
-    Without its line in the log a kernel would seem to use no shared memory, no barriers and no spills.  That
-    was seen once, with several processes compiling at a time; what is incomplete is never believed or kept.
+    Without its line in the log a kernel would seem to use no shared memory, no barriers and no spills, as
+    happened where NVRTC took it from a cache of its own; what is incomplete is never believed or kept.
     """
     compiled = compile_cubin(program, arch)
     for _ in range(_ATTEMPTS):

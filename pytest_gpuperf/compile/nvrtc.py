@@ -7,6 +7,7 @@ from NVIDIA's public CUDA Python; this is the layer underneath.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 from types import ModuleType
@@ -104,7 +105,7 @@ def _create(nvrtc: ModuleType, program: Program) -> Any:
 def _compile(nvrtc: ModuleType, handle: Any, program: Program, arch: str) -> str:
     options = [f"--gpu-architecture={arch}".encode(), *(option.encode() for option in program.options)]
     if arch.startswith("sm_"):
-        options.append(VERBOSE_ASSEMBLER.encode())
+        options += [VERBOSE_ASSEMBLER.encode(), *_uncached()]
     (status,) = nvrtc.nvrtcCompileProgram(handle, len(options), options)
     log = _text(_fetch(nvrtc, handle, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog))
     results = nvrtc.nvrtcResult
@@ -115,6 +116,23 @@ def _compile(nvrtc: ModuleType, handle: Any, program: Program, arch: str) -> str
     if status == results.NVRTC_ERROR_BUILTIN_OPERATION_FAILURE:
         raise ToolchainMissing(f"NVRTC cannot load its own libnvrtc-builtins: reinstall it ({log.strip()})")
     raise _compile_error(program, log, status.name)
+
+
+@functools.cache
+def _uncached() -> tuple[bytes, ...]:
+    """The option that keeps NVRTC from its own cache, where it knows one.
+
+    NVRTC 13 keeps what it compiled where there is a driver.  What comes out of that cache comes without the
+    assembler's log, and the log is the only source of spills.
+    """
+    nvrtc = nvrtc_bindings()
+    option = b"--no-cache"
+    handle = _checked(nvrtc, nvrtc.nvrtcCreateProgram(b"", b"probe.cu", 0, [], []))
+    try:
+        (status,) = nvrtc.nvrtcCompileProgram(handle, 1, [option])
+    finally:
+        nvrtc.nvrtcDestroyProgram(handle)
+    return (option,) if status == nvrtc.nvrtcResult.NVRTC_SUCCESS else ()
 
 
 def _option_problem(log: str, arch: str, program: Program) -> CompileProblem:
