@@ -213,7 +213,10 @@ def test_copies_beside_kernels(cuda_kernel, gpu, gpuperf, claim):
     assert copied_beside_kernels(one_stream.milestones()) <= 0.01
     claim("STR-03", copied_beside_kernels(works["n_chunks"].milestones()), at_least=0.5)
     in_turn, beside = (elapsed_ms(CopyAndCompute(pageable, target, compute, streams)) for streams in (1, 2))
-    claim("STR-02", in_turn / beside, at_most=1.1)
+    overlap = in_turn / beside
+    assert overlap < 1.4
+    reason = "the driver copies pageable memory in pieces through a pinned buffer, and the last piece overlaps"
+    claim.refuted("STR-02", overlap, holds=overlap <= 1.1, reason=reason)
     in_turn, beside = (elapsed_ms(CopyAndCompute(host, target, compute, streams)) for streams in (1, 2))
     assert in_turn >= 1.4 * beside  # the same from pinned memory
     assert busiest_ms <= 0.65 * elapsed["serial"]

@@ -117,5 +117,5 @@ def test_gain_of_wide_loads(cuda_kernel, gpu, gpuperf, claim):
     claim("VEC-02", scalar.time_ns / wide.time_ns, at_least=1.1)
     if gpu.slug == "nvidia-h200":
         # What counts is bytes in flight: with one load per thread, even a full SM has too few of 4 bytes.
-        assert full["float4"].bandwidth >= 0.8 * gpu.copy_bandwidth
+        assert full["float4"].bandwidth >= 0.75 * gpu.copy_bandwidth
         assert few_warps["float"].time_ns / few_warps["float4"].time_ns >= 1.5
