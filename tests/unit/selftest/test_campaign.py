@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,7 @@ def test_calibrate_measure_confirm_merge(small: Any, tmp_path: Path, monkeypatch
     text = output.read_text(encoding="utf-8")
     assert capsys.readouterr().out == text + "\n"
     assert "8 verdicts in 4 processes on 2 GPUs: 0 SLOWER" in text
-    assert "| loop 10 us | 10.5 | 1.01" in text
+    assert re.search(r"\| loop 10 us \| 10\.[4-6]\d* \| 1\.01", text), "its length is measured, so its digits vary"
     assert "4 (of 4 tried)" in text
     assert "GPU-" not in text, "no UUID leaves the machine"
     (recorded,) = replays.iterdir()
