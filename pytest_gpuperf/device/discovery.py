@@ -33,7 +33,7 @@ Importer = Callable[[str], Any]
 
 def is_missing_device(problem: BaseException) -> bool:
     """Whether an exception of a user's code says that there is no GPU, no driver or no CuPy."""
-    if isinstance(problem, ModuleNotFoundError) and (problem.name or "").partition(".")[0] == "cupy":
+    if isinstance(problem, ModuleNotFoundError) and (problem.name or "").partition(".")[0] in ("cupy", "cupyx"):
         return True
     return isinstance(problem, Exception) and any(sign in str(problem) for sign in _SIGNS)
 

@@ -181,6 +181,7 @@ def test_the_package_opens_the_device_of_this_process(monkeypatch: pytest.Monkey
         ImportError("libcuda.so.1: cannot open shared object file"),
         ModuleNotFoundError("No module named 'cupy'", name="cupy"),
         ModuleNotFoundError("No module named 'cupy.cuda'", name="cupy.cuda"),
+        ModuleNotFoundError("No module named 'cupyx'", name="cupyx"),
     ],
 )
 def test_errors_of_users_code_that_say_that_there_is_no_gpu(problem: Exception) -> None:
