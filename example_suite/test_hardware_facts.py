@@ -60,9 +60,12 @@ def test_lanes_of_an_sm(cuda_kernel, gpu, claim):
         name: STEPS * FULL_BLOCK / cycles_of(kernels[name], gpu, FULL_BLOCK, *of_kind)
         for name, (_, *of_kind) in kinds.items()
     }
-    for name, (expected, *_) in kinds.items():
-        assert lanes[name] == pytest.approx(expected, rel=0.15), name  # an H200 issues 115 of its 128 FP32 lanes
-    claim("HW-11", lanes["steps_fp32"], equals=128, tol=16)
+    fp32 = lanes.pop("steps_fp32")
+    for name, found in lanes.items():
+        assert found == pytest.approx(kinds[name][0], rel=0.1), name
+    assert 0.85 * 128 <= fp32 <= 128
+    reason = "the loop keeps 115 of the 128 lanes of an H200 busy: what it issues besides takes its share"
+    claim.refuted("HW-11", fp32, holds=abs(fp32 - 128) <= 10, reason=reason)
 
 
 def test_what_a_load_costs(cuda_kernel, gpu, claim):

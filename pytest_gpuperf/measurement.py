@@ -58,10 +58,9 @@ class Measurement:
         """Nanoseconds of device time per run: geometric mean of the rounds' midmeans."""
         if not self._times_ns:
             raise self._untimed or CheckedOnly(f"{self.name} was not timed")
-        product = 1.0
-        for value in self._times_ns:
-            product *= value ** (1 / len(self._times_ns))
-        return product
+        from pytest_gpuperf.judge.shift import geometric_mean
+
+        return geometric_mean(self._times_ns)
 
     @property
     def interval_ns(self) -> tuple[float, float]:
