@@ -6,8 +6,9 @@ import functools
 from collections.abc import Callable, Sequence
 
 from pytest_gpuperf.compile.code_hash import hash_code
-from pytest_gpuperf.compile.cubin import Cubin, CubinKernel, read_cubin, text_of
+from pytest_gpuperf.compile.cubin import Cubin, CubinKernel, parameter_base, read_cubin, text_of
 from pytest_gpuperf.compile.disassembly import Instruction, disassemble, without_padding
+from pytest_gpuperf.compile.dryrun import dry_run
 from pytest_gpuperf.compile.names import parameter_types
 from pytest_gpuperf.compile.opcodes import histogram
 from pytest_gpuperf.compile.ptx_text import unreachable_symbols
@@ -32,13 +33,16 @@ def analyse(cubin: bytes, log: str, ptx: str, arch: str) -> dict[str, KernelAnal
     report = read_log(log)
     code = disassemble(arch, {symbol: text_of(content.elf, symbol).data for symbol in content.kernels})
     return {
-        symbol: _analyse(content, kernel, report, code[symbol], functools.partial(unreachable_symbols, ptx, symbol))
+        symbol: _analyse(
+            content, arch, kernel, report, code[symbol], functools.partial(unreachable_symbols, ptx, symbol)
+        )
         for symbol, kernel in content.kernels.items()
     }
 
 
 def _analyse(
     cubin: Cubin,
+    arch: str,
     kernel: CubinKernel,
     report: Report,
     instructions: tuple[Instruction, ...],
@@ -63,6 +67,7 @@ def _analyse(
         instructions=len(executed),
         opcodes=histogram((line.opcode, line.operands) for line in executed),
         code_hash=hash_code(cubin, kernel, instructions, resources, unreachable),
+        dry_run=dry_run(executed, arch, kernel.parameters, parameter_base(kernel)),
     )
     return KernelAnalysis(
         profile=profile,

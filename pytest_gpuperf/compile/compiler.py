@@ -28,7 +28,7 @@ from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.toolkit import disassembler, toolkit_folders
 from pytest_gpuperf.evidence import KernelBinary, Record
 
-CACHE_VERSION = 2
+CACHE_VERSION = 3
 """Raised whenever what is read from a cubin, or the form of an entry, changes."""
 
 _PROBE = 'extern "C" __global__ void probe() {}'
