@@ -12,6 +12,7 @@ from pytest_gpuperf.compile import (
     CompileCache,
     CompileError,
     KernelSource,
+    ToolchainMissing,
     UnknownArchitecture,
     UnknownKernel,
     compile_for,
@@ -24,7 +25,9 @@ from pytest_gpuperf.compile import (
     toolchain,
 )
 from pytest_gpuperf.compile import nvrtc as nvrtc_module
+from pytest_gpuperf.compile.nvrtc import Program, compile_cubin
 from pytest_gpuperf.compile.toolkit import toolkit_folders
+from pytest_gpuperf.compile.version import version_in
 from pytest_gpuperf.evidence import Parameter
 
 TEXT = """
@@ -132,6 +135,19 @@ def test_the_toolchain_is_the_version_that_the_cubin_names() -> None:
     binary = compile_kernel(KernelSource(TEXT, "copy"), "sm_80")
     assert toolchain() == f"nvrtc {read_cubin(binary.cubin).assembler}"
     assert len(toolchain().split(".")) == 3
+
+
+def test_cuda_12_tells_its_version_in_the_ptx_alone() -> None:
+    made = compile_cubin(Program('extern "C" __global__ void probe() {}', "probe.cu", "probe.cu", ()), "sm_90")
+    without = made._replace(cubin=made.cubin.replace(b".note.nv.tkinfo", b".note.nv.xxinfo"))
+    assert f"nvrtc {version_in(without)}" == toolchain()
+
+
+def test_a_compiler_of_unknown_version_is_refused() -> None:
+    made = compile_cubin(Program('extern "C" __global__ void probe() {}', "probe.cu", "probe.cu", ()), "sm_90")
+    unknown = made._replace(cubin=made.cubin.replace(b".note.nv.tkinfo", b".note.nv.xxinfo"), ptx=".version 8.4")
+    with pytest.raises(ToolchainMissing, match="does not tell its version"):
+        version_in(unknown)
 
 
 @pytest.mark.skipif(not toolkit_folders(), reason="no CUDA headers here: neither a toolkit nor nvidia-cuda-runtime")
