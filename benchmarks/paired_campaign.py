@@ -3,6 +3,7 @@
     python benchmarks/paired_campaign.py calibrate --dir DIR
     python benchmarks/paired_campaign.py measure aa --dir DIR --processes 6 --repeats 30 --seconds 120
     python benchmarks/paired_campaign.py measure effects --dir DIR --processes 6 --repeats 9 --seconds 300
+    python benchmarks/paired_campaign.py measure fine --dir DIR --processes 2 --repeats 5 --seconds 60
     python benchmarks/paired_campaign.py measure blocks --dir DIR --processes 1 --seconds 100
     python benchmarks/paired_campaign.py measure aa --timer graph ...
     python benchmarks/paired_campaign.py merge DIR... --output docs/results/paired.md --replays tests/replays
@@ -58,7 +59,7 @@ def parser() -> argparse.ArgumentParser:
     calibrating = commands.add_parser("calibrate", help="make the kernels: writes DIR/plan.json")
     calibrating.add_argument("--seconds", type=float, default=20.0, help="for refining the copies' slowdowns")
     measuring = commands.add_parser("measure", help="take verdicts in fresh processes")
-    measuring.add_argument("part", choices=("aa", "effects", "blocks"))
+    measuring.add_argument("part", choices=("aa", "effects", "fine", "blocks"))
     measuring.add_argument("--timer", choices=("cupti", "graph", "events"), default="cupti")
     measuring.add_argument("--gpus", type=lambda text: text.split(","), default=None, help="default: all visible")
     measuring.add_argument("--processes", type=int, default=6, help="per GPU")

@@ -117,10 +117,9 @@ def test_adjusting_edges(cuda_kernel, gpu, gpuperf, claim):
         assert branchy["fp32"] >= 3 * straight["fp32"]
 
     n = 2**23
-    combinations = np.resize(np.random.default_rng(63).integers(0, 16, 2**16), n)
-    flags = flags_of(combinations)
-    inside = gpu.array(flags.sum(axis=1, dtype=np.int32))
-    flags = gpu.array(flags)
+    combinations = flags_of(np.random.default_rng(63).integers(0, 16, 2**16))
+    inside = gpu.array(np.resize(combinations.sum(axis=1, dtype=np.int32), n))
+    flags = gpu.array(np.resize(combinations, (n, 4)))
     boxes, edges = (gpu.random((n, 4), seed=seed, low=-1, high=1) for seed in (64, 65))
     few = 2**21
     seeds = gpu.random(few, dtype="uint32", seed=66, low=0, high=2**32)

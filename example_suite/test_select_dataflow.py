@@ -24,8 +24,8 @@ def launch_over(kernel, *arrays):
 
 def exclusive_flags(n, seed):
     """A third of the elements has the first flag, a third the second one, a third none."""
-    kinds = np.resize(np.random.default_rng(seed).integers(0, 3, min(n, 2**20)), n)
-    return [(kinds == kind).astype(np.uint8) for kind in (1, 2)]
+    kinds = np.random.default_rng(seed).integers(0, 3, min(n, 2**20))
+    return [np.resize((kinds == kind).astype(np.uint8), n) for kind in (1, 2)]
 
 
 def chosen(is_a, is_b, a, b):

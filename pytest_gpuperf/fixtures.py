@@ -43,10 +43,12 @@ class KernelCompiler:
     ``UnknownKernel``, ``ToolchainMissing``, ``BadOption``, ``UnknownArchitecture``).
     """
 
-    def __init__(self, bench: Bench, book: TestBook, folder: Path) -> None:
+    def __init__(self, bench: Bench, book: TestBook, folder: Path, items: Sequence[pytest.Item] = ()) -> None:
+        """``items`` are the tests of this run."""
         self._bench = bench
         self._book = book
         self._folder = folder
+        self._items = items
 
     def __call__(
         self,
@@ -71,11 +73,19 @@ class KernelCompiler:
         targets = self._targets(arch)
         native = self._native(targets)
         wanted = list(dict.fromkeys([*targets, *([native] if native else [])]))
-        binaries = compiler.compile_for(source, wanted, cache=self._bench.compile_cache)
+        cache = self._bench.compile_cache
+        binaries = compiler.compile_for(source, wanted, cache=cache, foreseen=self._foreseen)
         gated = {target: binaries[target].record() for target in targets}
         self._book.add_compiled(name_expression or name, gated)
         return Kernel(binaries, device=self._bench.device, native=native, targets=targets,
-                      ptx=lambda which: compiler.ptx(source, which))  # fmt: skip
+                      ptx=lambda which: compiler.ptx(source, which, cache))  # fmt: skip
+
+    def _foreseen(self, source_hash: str) -> tuple[str | None, ...]:
+        from pytest_gpuperf.foreseen import name_expressions
+
+        module = self._book.module
+        nodes = (item.nodeid.partition("::") for item in self._items)
+        return name_expressions(self._bench, module, {test for of, _, test in nodes if of == module}, source_hash)
 
     def _targets(self, arch: str | Sequence[str] | None) -> tuple[str, ...]:
         if arch is None:
@@ -157,7 +167,8 @@ class GpuPerf:
 @pytest.fixture
 def cuda_kernel(request: pytest.FixtureRequest) -> KernelCompiler:
     """Compile a CUDA kernel with NVRTC and take its static evidence for every target architecture."""
-    return KernelCompiler(bench_of(request.config), book_of(request.node), request.path.parent)
+    bench, book = bench_of(request.config), book_of(request.node)
+    return KernelCompiler(bench, book, request.path.parent, request.session.items)
 
 
 @pytest.fixture

@@ -28,8 +28,6 @@ ROUNDS_SHARE = 1 / 4
 """Of a workload's budget goes to rounds where pairs are to follow."""
 MOST_KERNELS = 8
 """Of a callable that a note names."""
-MOST_KERNELS = 8
-"""Of a callable that a note names."""
 
 
 class Gate(Timing):

@@ -7,6 +7,7 @@ timed, and nothing here writes a baseline.
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -101,6 +102,7 @@ def _time(bench: Bench, book: TestBook, request: Request, evidence: WorkloadEvid
     from pytest_gpuperf.gating import Gate  # SciPy comes with it
     from pytest_gpuperf.timing import interval_of
 
+    began = time.perf_counter()
     timing = Gate(bench, request, evidence.key)
     if bench.options.changed_only and timing.judge(()).judgement.verdict is Verdict.UNCHANGED:
         book.add(msgspec.structs.replace(evidence, judgements=(timing.judge(()).judgement,)))
@@ -115,6 +117,7 @@ def _time(bench: Bench, book: TestBook, request: Request, evidence: WorkloadEvid
             interval_ns=interval,
             judgements=judgements,
             disturbances=taken.disturbances,
+            seconds=time.perf_counter() - began,
         )
     )
     return Measurement(

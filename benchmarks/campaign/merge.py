@@ -203,7 +203,7 @@ def _wanted(cell: Cell) -> float | None:
     promised = {(1.0, 0.005): 0.98, (2.0, 0.005): 1.0, (0.5, 0.0025): 0.98}
     if cell.subject == SHORT:
         return 0.98 if (cell.percent, cell.delta) == (2.0, 0.005) else None
-    if cell.subject in FINEST and cell.delta <= 0.001:
+    if cell.subject in FINEST and cell.delta < 0.0025:
         return None  # reported, not promised
     return promised.get((cell.percent, cell.delta))
 

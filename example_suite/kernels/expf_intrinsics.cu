@@ -63,9 +63,9 @@ __global__ void apply(const float* in, float* out, int n)
     if (i < n) out[i] = Function::of(in[i]);
 }
 
-constexpr int kChain = 256;
+constexpr int kChain = 512;
 
-// 256 functions, each of the result of the one before: x -> start - f(x) / 2.
+// 512 functions, each of the result of the one before: x -> start - f(x) / 2.
 template <typename Function>
 __global__ void chain(const float* in, float* out, int n)
 {

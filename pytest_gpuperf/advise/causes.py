@@ -51,7 +51,7 @@ BANK_CONFLICTS = Cause(
 SPILLING = Cause(
     key="register spilling",
     says="the kernel needs more registers than it is allowed, and keeps the rest in local memory",
-    remedy="raise or drop -maxrregcount and __launch_bounds__, or keep fewer values alive: unroll less, split the kernel",
+    remedy="raise or drop -maxrregcount and __launch_bounds__, or keep fewer values alive: unroll less, split kernels",
     family="occupancy_registers",
     source="GTC25 'Occupancy limiters: registers'",
 )
@@ -96,7 +96,7 @@ DIVISION = Cause(
 INSTRUCTIONS = Cause(
     key="instruction growth",
     says="the kernel executes more instructions for the same result",
-    remedy="compute once, at compile time, or by a cheaper formula: hoist, unroll, use FMA, signed counters, intrinsics",
+    remedy="compute once, at compile time, or by a cheaper formula: hoist, unroll, FMA, signed counters, intrinsics",
     family="math_cost_ladder",
     source="GTC25 'Ways to reduce instruction count', 'Small changes can have a large impact'",
 )

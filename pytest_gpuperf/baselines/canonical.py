@@ -1,8 +1,8 @@
 """The one way to print an evidence file: equal content is equal bytes, and a change is a short diff.
 
 Keys are sorted; a round, a session, an opcode table, an access and an occupancy take one line each, and so does a list
-of plain values; everything else is indented by two spaces.  Whole numbers have no fraction, others are the shortest text that
-reads back as the same double.
+of plain values; everything else is indented by two spaces.  Whole numbers have no fraction, others are the shortest
+text that reads back as the same double.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pytest_gpuperf.compile.architectures import ARCHITECTURES, limits_of
     from pytest_gpuperf.compile.cache import CompileCache
-    from pytest_gpuperf.compile.compiler import compile_for, compile_kernel, ptx, toolchain
+    from pytest_gpuperf.compile.compiler import compile_for, compile_kernel, ptx
     from pytest_gpuperf.compile.cubin import Cubin, CubinKernel, read_cubin
     from pytest_gpuperf.compile.errors import (
         BadCubin,
@@ -31,11 +31,12 @@ if TYPE_CHECKING:
     from pytest_gpuperf.compile.source import KernelSource
     from pytest_gpuperf.compile.stored import binary_of
     from pytest_gpuperf.compile.toolkit import disassembler
+    from pytest_gpuperf.compile.version import toolchain
 
 _HOMES = {
     "architectures": ("ARCHITECTURES", "limits_of"),
     "cache": ("CompileCache",),
-    "compiler": ("compile_for", "compile_kernel", "ptx", "toolchain"),
+    "compiler": ("compile_for", "compile_kernel", "ptx"),
     "cubin": ("Cubin", "CubinKernel", "read_cubin"),
     "errors": (
         "BadCubin",
@@ -52,6 +53,7 @@ _HOMES = {
     "source": ("KernelSource",),
     "stored": ("binary_of",),
     "toolkit": ("disassembler",),
+    "version": ("toolchain",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

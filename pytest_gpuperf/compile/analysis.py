@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from pytest_gpuperf.compile.code_hash import hash_code
 from pytest_gpuperf.compile.cubin import Cubin, CubinKernel, parameter_base, read_cubin, text_of
@@ -24,20 +25,43 @@ class KernelAnalysis(Record, frozen=True):
     max_threads_per_block: int | None = None
 
 
-def analyse(cubin: bytes, log: str, ptx: str, arch: str) -> dict[str, KernelAnalysis]:
-    """Analysis of every kernel of a cubin by symbol; ``log`` is what ptxas said while making it from ``ptx``.
+class Assembled(NamedTuple):
+    """A cubin, and what is known of its making."""
 
-    Raises ``BadCubin``, ``ToolchainMissing``.
-    """
-    content = read_cubin(cubin)
-    report = read_log(log)
-    code = disassemble(arch, {symbol: text_of(content.elf, symbol).data for symbol in content.kernels})
-    return {
-        symbol: _analyse(
-            content, arch, kernel, report, code[symbol], functools.partial(unreachable_symbols, ptx, symbol)
-        )
-        for symbol, kernel in content.kernels.items()
+    cubin: bytes
+    log: str = ""
+    """What ptxas said."""
+    ptx: str = ""
+    """What it was made from."""
+
+
+def analyse(made: Assembled, arch: str) -> dict[str, KernelAnalysis]:
+    """Analysis of every kernel of a cubin by symbol.  Raises ``BadCubin``, ``ToolchainMissing``."""
+    return analyse_together([made], arch)[0]
+
+
+def analyse_together(several: Sequence[Assembled], arch: str) -> list[dict[str, KernelAnalysis]]:
+    """``analyse`` for several cubins of one architecture, whose machine code is disassembled in one go."""
+    contents = [read_cubin(made.cubin) for made in several]
+    texts = {
+        (number, symbol): text_of(content.elf, symbol).data
+        for number, content in enumerate(contents)
+        for symbol in content.kernels
     }
+    code = disassemble(arch, texts)
+    found: list[dict[str, KernelAnalysis]] = []
+    for number, (made, content) in enumerate(zip(several, contents, strict=True)):
+        report = read_log(made.log)
+        unreachable = functools.partial(unreachable_symbols, made.ptx)
+        found.append(
+            {
+                symbol: _analyse(
+                    content, arch, kernel, report, code[number, symbol], functools.partial(unreachable, symbol)
+                )
+                for symbol, kernel in content.kernels.items()
+            }
+        )
+    return found
 
 
 def _analyse(

@@ -61,6 +61,10 @@ class CompileCache:
             os.utime(path)
         return payload
 
+    def __contains__(self, key: str) -> bool:
+        """Whether there is an entry, be it whole or not."""
+        return self._path(key).is_file()
+
     def put(self, key: str, payload: bytes) -> None:
         """Keep an entry; does nothing but warn, once, if the folder cannot be written."""
         if self.problem is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pytest_gpuperf.compile.analysis import analyse
+from pytest_gpuperf.compile.analysis import Assembled, analyse
 from pytest_gpuperf.compile.cubin import read_cubin
 from pytest_gpuperf.compile.errors import BadCubin
 from pytest_gpuperf.evidence import KernelBinary, StaticProfile
@@ -40,7 +40,7 @@ def binary_of(
         toolchain=toolchain,
         source_hash=source_hash,
         cubin=cubin,
-        profile=profile or analyse(cubin, "", "", arch)[symbol].profile,
+        profile=profile or analyse(Assembled(cubin), arch)[symbol].profile,
         parameters=kernel.parameters,
         max_threads_per_block=kernel.max_threads_per_block,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pytest_gpuperf.device.timers.queued import QueuedPairs, typical_reading
+from pytest_gpuperf.device.timers.queued import QueuedPairs, middle
 from pytest_gpuperf.device.timers.stream import CapturedGraph, WorkStream
 
 _FEW = 20
@@ -28,16 +28,20 @@ class EmptyKernel(NamedTuple):
 
 
 def measure_empty_kernel(stream: WorkStream, pairs: QueuedPairs) -> EmptyKernel:
-    """Takes about 30 readings.  Raises ``TimerError`` if graphs cannot be captured here."""
-    single, few, many = (_reading(stream, pairs, count) for count in (1, _FEW, _MANY))
+    """Takes 30 readings, the graphs by turns, so that a clock still rising makes none of them longer than another.
+
+    Raises ``TimerError`` if graphs cannot be captured here.
+    """
+    graphs = [_graph(stream, count) for count in (1, _FEW, _MANY)]
+    turns = [[pairs.read(graph.launch) for graph in graphs] for _ in range(_READINGS + 1)]
+    single, few, many = (middle(readings) for readings in zip(*turns[1:], strict=True))
     own = (many - few) / (_MANY - _FEW)
     return EmptyKernel(own, few - _FEW * own, single - own)
 
 
-def _reading(stream: WorkStream, pairs: QueuedPairs, count: int) -> float:
+def _graph(stream: WorkStream, count: int) -> CapturedGraph:
     def launches() -> None:
         for _ in range(count):
             stream.empty()
 
-    graph: CapturedGraph = stream.capture(launches)
-    return typical_reading(pairs, graph.launch, _READINGS)
+    return stream.capture(launches)

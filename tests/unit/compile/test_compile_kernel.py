@@ -12,11 +12,12 @@ from pytest_gpuperf.compile import (
     CompileCache,
     CompileError,
     KernelSource,
+    ToolchainMissing,
     UnknownArchitecture,
     UnknownKernel,
     compile_for,
     compile_kernel,
-    compiler,
+    entries,
     ptx,
     ptx_instructions,
     ptx_of,
@@ -24,7 +25,9 @@ from pytest_gpuperf.compile import (
     toolchain,
 )
 from pytest_gpuperf.compile import nvrtc as nvrtc_module
+from pytest_gpuperf.compile.nvrtc import Program, compile_cubin
 from pytest_gpuperf.compile.toolkit import toolkit_folders
+from pytest_gpuperf.compile.version import version_in
 from pytest_gpuperf.evidence import Parameter
 
 TEXT = """
@@ -134,6 +137,19 @@ def test_the_toolchain_is_the_version_that_the_cubin_names() -> None:
     assert len(toolchain().split(".")) == 3
 
 
+def test_cuda_12_tells_its_version_in_the_ptx_alone() -> None:
+    made = compile_cubin(Program('extern "C" __global__ void probe() {}', "probe.cu", "probe.cu", ()), "sm_90")
+    without = made._replace(cubin=made.cubin.replace(b".note.nv.tkinfo", b".note.nv.xxinfo"))
+    assert f"nvrtc {version_in(without)}" == toolchain()
+
+
+def test_a_compiler_of_unknown_version_is_refused() -> None:
+    made = compile_cubin(Program('extern "C" __global__ void probe() {}', "probe.cu", "probe.cu", ()), "sm_90")
+    unknown = made._replace(cubin=made.cubin.replace(b".note.nv.tkinfo", b".note.nv.xxinfo"), ptx=".version 8.4")
+    with pytest.raises(ToolchainMissing, match="does not tell its version"):
+        version_in(unknown)
+
+
 @pytest.mark.skipif(not toolkit_folders(), reason="no CUDA headers here: neither a toolkit nor nvidia-cuda-runtime")
 def test_cuda_headers_are_found() -> None:
     text = '#include <cuda_fp16.h>\nextern "C" __global__ void twice(__half2* a) { a[0] = __hfma2(a[1], a[2], a[3]); }'
@@ -190,16 +206,13 @@ def test_one_file_gives_the_same_cubin_wherever_it_lies(tmp_path: Path) -> None:
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Architectures that the compiler really ran for, in order."""
     ran: list[str] = []
-    real = compiler.compile_cubin
+    real = entries.compile_cubin
 
     def counted(program: nvrtc_module.Program, arch: str) -> nvrtc_module.Compiled:
         ran.append(arch)
         return real(program, arch)
 
-    monkeypatch.setattr(compiler, "compile_cubin", counted)
-    toolchain.cache_clear()
-    toolchain()
-    ran.clear()
+    monkeypatch.setattr(entries, "compile_cubin", counted)
     return ran
 
 

@@ -1,0 +1,39 @@
+"""Which compiler this is, in its own words."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+from pytest_gpuperf.compile.cubin import read_cubin
+from pytest_gpuperf.compile.errors import STATIC_EXTRA, ToolchainMissing
+from pytest_gpuperf.compile.nvrtc import Compiled, Program, compile_cubin
+
+_PROBE = 'extern "C" __global__ void probe() {}'
+
+
+_IN_PTX = re.compile(r"^// Cuda compilation tools, .*\bV(\d+(?:\.\d+)+)", re.M)
+
+
+@functools.cache
+def toolchain() -> str:
+    """``nvrtc 13.0.88``: the compiler's full version, as it writes it into what it makes.
+
+    Read from a compiled cubin, not from an installed package, so it is right for a toolkit's NVRTC too.
+    Raises ``ToolchainMissing``.
+    """
+    return f"nvrtc {version_in(compile_cubin(Program(_PROBE, 'probe.cu', 'probe.cu', ()), 'sm_80'))}"
+
+
+def version_in(made: Compiled) -> str:
+    """``13.0.88``: from the cubin, or, since CUDA 12 leaves it out there, from the head of the PTX.
+
+    Raises ``ToolchainMissing`` if neither tells: evidence of an unknown compiler could not be compared.
+    """
+    written = read_cubin(made.cubin).assembler
+    if written:
+        return written
+    head = _IN_PTX.search(made.ptx)
+    if head is None:
+        raise ToolchainMissing(f"NVRTC does not tell its version in what it compiles. Install another: {STATIC_EXTRA}")
+    return head[1]
