@@ -1,0 +1,49 @@
+"""What a rule has to go by, and what it may find."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from pytest_gpuperf.advise.causes import Cause
+from pytest_gpuperf.advise.side import Side
+from pytest_gpuperf.advise.usage import Usage
+from pytest_gpuperf.verdict import Change
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """Before and after, with what each makes the hardware do."""
+
+    before: Side
+    after: Side
+    was: Usage
+    now: Usage
+    counted: bool
+    """The usages come from counters, not from the machine code."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """A cause that the evidence shows."""
+
+    cause: Cause
+    evidence: tuple[Change, ...]
+    """Figures, before and after; the first one is the one to show."""
+    without: Usage
+    """The usage of ``after`` if this cause alone were put right."""
+    detail: str = ""
+    """Words that the figures do not say: a limiter."""
+
+
+def grew(before: float | None, after: float | None, factor: float) -> bool:
+    """Whether a quantity is known to have grown by at least this factor."""
+    return before is not None and after is not None and after > max(before, 1e-12) * factor
+
+
+def change(what: str, before: float, after: float, unit: str = "", note: str = "") -> Change:
+    """A figure for the reader: three digits will do."""
+    return Change(what=what, before=_short(before), after=_short(after), unit=unit, direction="worse", note=note)
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.3g}")

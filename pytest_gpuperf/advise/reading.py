@@ -1,0 +1,106 @@
+"""A usage out of the machine code: its dry run, scaled to equal work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pytest_gpuperf.advise.side import Extent, Side
+from pytest_gpuperf.advise.usage import SECTOR_BYTES, WARP, Usage
+from pytest_gpuperf.compile.dryrun.addresses import bank_turns, sectors
+from pytest_gpuperf.dryrun import Access, DryRun
+
+SCHEDULERS = 4
+
+
+def static_usage(side: Side, scale: float = 1.0) -> Usage | None:
+    """What one warp does by the machine code, multiplied by ``scale``; None without a dry run."""
+    record = side.static
+    if record is None or record.profile.dry_run is None:
+        return None
+    run = record.profile.dry_run
+    warps = record.occupancy.warps_per_sm / SCHEDULERS if record.occupancy is not None else None
+    block = side.block or record.block
+    to_global = [a for a in run.accesses if a.op.startswith("global")]
+    to_shared = [a for a in run.accesses if a.op.startswith("shared")]
+    loads = [a for a in to_global if a.op == "global_load"]
+    known = [(a, _sectors(a, block)) for a in to_global]
+    turns = [(a, _turns(a, block)) for a in to_shared]
+    asked = sum(a.times * a.lanes * a.bytes for a in loads)
+    return Usage(
+        issued=scale * sum(run.executed.values()),
+        lanes=run.lanes,
+        classes={name: scale * count for name, count in run.executed.items()},
+        global_requests=scale * sum(a.times for a in to_global),
+        global_bytes=scale * sum(a.times * a.lanes * a.bytes for a in to_global),
+        global_sectors=_total(scale, ((a, s) for a, s in known)),
+        global_ideal=_total(scale, ((a, _least(a, s)) for a, s in known)),
+        global_fresh=min(1.0, sum(a.distinct for a in loads) / asked) if asked else None,
+        shared_requests=scale * sum(a.times for a in to_shared),
+        shared_bytes=scale * sum(a.times * a.lanes * a.bytes for a in to_shared),
+        shared_turns=_total(scale, turns),
+        shared_ideal=_total(scale, ((a, max(1.0, a.bytes * WARP / 128)) for a in to_shared)),
+        local_requests=scale * (run.executed.get("local_load", 0) + run.executed.get("local_store", 0)),
+        divisions=scale * run.divisions,
+        barriers=scale * run.executed.get("barrier", 0),
+        alone=scale * run.cycles,
+        warps=warps,
+    )
+
+
+def _total(scale: float, accesses: Iterable[tuple[Access, float | None]]) -> float:
+    """Per request times requests; what data decide is taken for coalesced and free of conflicts."""
+    return scale * sum(
+        a.times * (figure if figure is not None else max(1.0, a.bytes * a.lanes / SECTOR_BYTES))
+        for a, figure in accesses
+    )
+
+
+def _least(access: Access, found: float | None) -> float:
+    """Sectors that would do; fewer if the lanes share them."""
+    least = max(1.0, access.bytes * access.lanes / SECTOR_BYTES)
+    return least if found is None else min(least, found)
+
+
+def _lanes(access: Access, block: Extent | None) -> list[int] | None:
+    """Addresses of a warp's lanes, where the block is narrower than a warp; None if they are as recorded."""
+    if block is None or block[0] % WARP == 0 or access.strides is None:
+        return None
+    x, y, z = access.strides
+    width, height = block[0], block[1]
+    return [
+        lane % width * x + lane // width % height * y + lane // (width * height) * z
+        for lane in range(int(access.lanes))
+    ]
+
+
+def _sectors(access: Access, block: Extent | None) -> float | None:
+    lanes = _lanes(access, block)
+    return access.sectors if lanes is None else sectors(_raised(lanes), access.bytes)
+
+
+def _turns(access: Access, block: Extent | None) -> float | None:
+    lanes = _lanes(access, block)
+    return access.turns if lanes is None else bank_turns(_raised(lanes), access.bytes)
+
+
+def _raised(lanes: list[int]) -> list[int]:
+    """Moved by whole lines, so that none is below zero."""
+    return [place - min(lanes) // 128 * 128 for place in lanes]
+
+
+def work_of(run: DryRun) -> tuple[float, float]:
+    """Bytes of global memory that whole warps write for the first time, and that the warp reads for the first time."""
+    written = sum(a.distinct for a in run.accesses if a.op == "global_store" and a.lanes == WARP)
+    read = sum(a.distinct for a in run.accesses if a.op == "global_load")
+    return written, read
+
+
+def scale_of(before: DryRun, after: DryRun) -> float:
+    """By what to multiply the figures of ``after`` so that it does as much work as ``before``.
+
+    Work is what a warp writes, or, where single lanes write a result, what it reads.
+    """
+    for was, now in zip(work_of(before), work_of(after), strict=True):
+        if was and now:
+            return was / now
+    return 1.0

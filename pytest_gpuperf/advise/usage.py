@@ -1,0 +1,67 @@
+"""What a workload makes the hardware do, in one form whether it was counted or read off the machine code.
+
+Static figures are per warp and unit of work, counted ones of the whole run: two usages are compared only if they come
+from the same source.  What a source does not tell is None.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+SECTOR_BYTES = 32
+WARP = 32
+
+
+@dataclasses.dataclass(frozen=True)
+class Usage:
+    """Quantities; every one may be compared with its like of another version."""
+
+    issued: float
+    """Instructions issued, warp by warp."""
+    lanes: float = WARP
+    """Mean active lanes of an instruction, 0 to 32."""
+    classes: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    """Instructions by class: those of ``StaticProfile.opcodes``."""
+    global_requests: float = 0
+    """Loads and stores of global memory, warp by warp."""
+    global_bytes: float | None = None
+    """Bytes that the lanes ask of global memory and give to it."""
+    global_sectors: float | None = None
+    """Sectors of 32 bytes that the requests touch."""
+    global_ideal: float | None = None
+    """Sectors that the bytes would fit into."""
+    global_fresh: float | None = None
+    """Share of the bytes loaded that the warp has not asked for before, 0 to 1."""
+    shared_requests: float = 0
+    shared_bytes: float | None = None
+    shared_turns: float | None = None
+    """Passes through the banks (wavefronts)."""
+    shared_ideal: float | None = None
+    """Passes that it would take without conflicts."""
+    local_requests: float = 0
+    """Loads and stores of local memory."""
+    divisions: float = 0
+    """Divisions, roots and remainders with a slow path; only the machine code tells."""
+    barriers: float = 0
+    alone: float | None = None
+    """Cycles that a warp takes that has an SM to itself; only the machine code tells."""
+    warps: float | None = None
+    """Resident warps per scheduler."""
+    l2_sectors: float | None = None
+    dram_bytes: float | None = None
+    busy: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    """Share of the time that a unit was busy, 0 to 1, by unit; counted only."""
+    cycles: float | None = None
+    """Of the whole run; counted only."""
+    stalls: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    """Warps that wait per issued instruction, by reason; counted only."""
+
+    @property
+    def thread_instructions(self) -> float:
+        """Instructions, lane by lane."""
+        return self.issued * self.lanes
+
+    def replace(self, **changes: object) -> Usage:
+        """A copy with other quantities."""
+        return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
