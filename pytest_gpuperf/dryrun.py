@@ -27,6 +27,8 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     """Passes through the 32 banks (shared memory) or lines of 128 bytes (global memory); None: data decide."""
     distinct: float = 0
     """Bytes of global memory that a warp touches by these for the first time; 0 if data decide."""
+    start: int = 0
+    """Bytes from the beginning of a sector to the first lane's address."""
     strides: Strides | None = None
     """Bytes from a thread to its neighbour in x, y and z; None: data decide, or they are not even."""
 
@@ -35,13 +37,16 @@ class DryRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     """One warp's way through a kernel whose data and run-time arguments nobody knows.
 
     Loops whose number of rounds the code does not tell are given one, the same in every kernel; branches that data
-    decide are taken both ways.  So figures compare two versions of a kernel, and none is a prediction by itself.
+    decide are taken both ways, by half of the lanes each if there are two ways.  So figures compare two versions of a
+    kernel, and none is a prediction by itself.
     """
 
     executed: dict[str, float]
     """Instructions by class."""
     cycles: float
     """What a warp takes that has an SM to itself, by the latencies of its instructions."""
+    waits: dict[str, float] = {}
+    """Of these, what it waits for results, by the class of the instruction that makes them; ``barrier`` too."""
     lanes: float = 32
     """Mean number of lanes that take part in an instruction."""
     divisions: float = 0

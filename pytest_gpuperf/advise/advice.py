@@ -14,6 +14,23 @@ LEAST_GAIN = 0.01
 """A cause whose remedy would gain less is not named."""
 
 
+FEW = 0.3
+"""Weight of the case that only one block is on each SM, where the grid is not known."""
+
+
+def gain_of(case, finding, residency):
+    def held(usage):
+        return usage.replace(warps=None if usage.warps is None else usage.warps * residency)
+    total = whole(costs(held(case.now), case.after.arch))
+    return 1 - whole(costs(held(finding.without), case.after.arch)) / total
+
+
+def _few(case):
+    r = case.after.static
+    if r is None or r.occupancy is None or not r.occupancy.blocks_per_sm: return 1.0
+    return 1 / r.occupancy.blocks_per_sm
+
+
 @dataclasses.dataclass(frozen=True)
 class Weighed:
     """A finding and what putting it right would gain: a fraction of the time of ``after``."""
@@ -41,11 +58,10 @@ def static_case(before: Side, after: Side) -> Case | None:
 
 def weigh(case: Case) -> tuple[Weighed, ...]:
     """What the rules find, by gain."""
-    total = whole(costs(case.now, case.after.arch))
     found = []
     for rule in RULES:
         finding = rule(case)
         if finding is not None:
-            gain = 1 - whole(costs(finding.without, case.after.arch)) / total
+            gain = (1 - FEW) * gain_of(case, finding, 1.0) + FEW * gain_of(case, finding, _few(case))
             found.append(Weighed(finding, gain))
-    return tuple(sorted(found, key=lambda one: -one.gain))
+    return tuple(sorted(found, key=lambda one: -round(one.gain, 2)))

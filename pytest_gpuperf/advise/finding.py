@@ -21,6 +21,11 @@ class Case:
     counted: bool
     """The usages come from counters, not from the machine code."""
 
+    @property
+    def per(self) -> str:
+        """What quantities are counted for."""
+        return "" if self.counted else "per warp"
+
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
@@ -31,8 +36,6 @@ class Finding:
     """Figures, before and after; the first one is the one to show."""
     without: Usage
     """The usage of ``after`` if this cause alone were put right."""
-    detail: str = ""
-    """Words that the figures do not say: a limiter."""
 
 
 def grew(before: float | None, after: float | None, factor: float) -> bool:

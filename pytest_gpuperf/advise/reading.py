@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pytest_gpuperf.advise.side import Extent, Side
 from pytest_gpuperf.advise.usage import SECTOR_BYTES, WARP, Usage
@@ -36,15 +36,23 @@ def static_usage(side: Side, scale: float = 1.0) -> Usage | None:
         global_ideal=_total(scale, ((a, _least(a, s)) for a, s in known)),
         global_fresh=min(1.0, sum(a.distinct for a in loads) / asked) if asked else None,
         shared_requests=scale * sum(a.times for a in to_shared),
-        shared_bytes=scale * sum(a.times * a.lanes * a.bytes for a in to_shared),
+        global_width=_width(to_global),
+        shared_width=_width(to_shared),
         shared_turns=_total(scale, turns),
         shared_ideal=_total(scale, ((a, max(1.0, a.bytes * WARP / 128)) for a in to_shared)),
         local_requests=scale * (run.executed.get("local_load", 0) + run.executed.get("local_store", 0)),
         divisions=scale * run.divisions,
         barriers=scale * run.executed.get("barrier", 0),
         alone=scale * run.cycles,
+        waits={name: scale * cycles for name, cycles in run.waits.items()},
         warps=warps,
     )
+
+
+def _width(accesses: Sequence[Access]) -> float | None:
+    """Mean bytes per access and lane."""
+    times = sum(a.times for a in accesses)
+    return sum(a.times * a.bytes for a in accesses) / times if times else None
 
 
 def _total(scale: float, accesses: Iterable[tuple[Access, float | None]]) -> float:
@@ -68,7 +76,7 @@ def _lanes(access: Access, block: Extent | None) -> list[int] | None:
     x, y, z = access.strides
     width, height = block[0], block[1]
     return [
-        lane % width * x + lane // width % height * y + lane // (width * height) * z
+        access.start + lane % width * x + lane // width % height * y + lane // (width * height) * z
         for lane in range(int(access.lanes))
     ]
 
@@ -89,9 +97,15 @@ def _raised(lanes: list[int]) -> list[int]:
 
 
 def work_of(run: DryRun) -> tuple[float, float]:
-    """Bytes of global memory that whole warps write for the first time, and that the warp reads for the first time."""
-    written = sum(a.distinct for a in run.accesses if a.op == "global_store" and a.lanes == WARP)
-    read = sum(a.distinct for a in run.accesses if a.op == "global_load")
+    """Elements of global memory that whole warps write for the first time, and that the warp reads first."""
+    double = run.executed.get("fp64", 0) > run.executed.get("fp32", 0)
+
+    def amount(access: Access) -> float:
+        """In words of 4 bytes; a double is one element as a float is."""
+        return access.distinct / (8 if double and access.bytes == 8 else 4)
+
+    written = sum(amount(a) for a in run.accesses if a.op == "global_store" and a.lanes == WARP)
+    read = sum(amount(a) for a in run.accesses if a.op == "global_load")
     return written, read
 
 

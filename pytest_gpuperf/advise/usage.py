@@ -33,8 +33,10 @@ class Usage:
     """Sectors that the bytes would fit into."""
     global_fresh: float | None = None
     """Share of the bytes loaded that the warp has not asked for before, 0 to 1."""
+    global_width: float | None = None
+    """Bytes per access and lane."""
     shared_requests: float = 0
-    shared_bytes: float | None = None
+    shared_width: float | None = None
     shared_turns: float | None = None
     """Passes through the banks (wavefronts)."""
     shared_ideal: float | None = None
@@ -46,6 +48,8 @@ class Usage:
     barriers: float = 0
     alone: float | None = None
     """Cycles that a warp takes that has an SM to itself; only the machine code tells."""
+    waits: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    """Of ``alone``, the cycles that it waits, by the class of the instruction that it waits for."""
     warps: float | None = None
     """Resident warps per scheduler."""
     l2_sectors: float | None = None
@@ -61,6 +65,12 @@ class Usage:
     def thread_instructions(self) -> float:
         """Instructions, lane by lane."""
         return self.issued * self.lanes
+
+    def faster_alone(self, cycles: float, waits: Mapping[str, float] | None = None) -> Usage:
+        """A copy in which a warp alone takes so many cycles less, and waits as given."""
+        if self.alone is None:
+            return self
+        return self.replace(alone=max(self.alone - cycles, 1.0), waits=self.waits if waits is None else waits)
 
     def replace(self, **changes: object) -> Usage:
         """A copy with other quantities."""

@@ -11,55 +11,65 @@ LANE_LOSS = 1.05
 INSTRUCTION_GROWTH = 1.03
 """Instructions per unit of work; the count varies by 0.1 % from run to run."""
 FP64_GROWTH = 1.1
+"""Double-precision instructions, also as a share of all."""
+DIVISION_GROWTH = 1.05
 DIVISION_INSTRUCTIONS = 12.0
 """That a division by a run-time value takes more than a multiplication, on its fast path (GTC25 'Cost hierarchy')."""
-TENSOR_FMA = 1024
-"""Multiply-adds of one m16n8k8 instruction (GTC25 'Tensor core summary')."""
+MEMORY = frozenset({"global_load", "global_store", "shared_load", "shared_store", "local_load", "local_store"})
+"""Classes whose growth other rules account for."""
 
 
 def lost_tensor_cores(case: Case) -> Finding | None:
     """Fewer tensor instructions, and more multiply-adds in their place."""
     was, now = case.was.classes.get("tensor", 0), case.now.classes.get("tensor", 0)
-    fma, fma_now = case.was.classes.get("fp32", 0), case.now.classes.get("fp32", 0)
-    if now >= was or fma_now <= fma:
+    scalar_was, scalar_now = case.was.classes.get("fp32", 0), case.now.classes.get("fp32", 0)
+    if now >= was or scalar_now <= scalar_was:
         return None
     evidence = (
-        change("tensor instructions", was, now, _per(case)),
-        change("fp32 instructions", fma, fma_now, _per(case)),
+        change("tensor instructions", was, now, case.per),
+        change("fp32 instructions", scalar_was, scalar_now, case.per),
     )
     return Finding(causes.TENSOR, evidence, case.was)
 
 
 def double_precision(case: Case) -> Finding | None:
-    """More double-precision instructions: they appear, or take a larger part in the same work."""
+    """More double-precision instructions, and more of them among all."""
     was, now = case.was.classes.get("fp64", 0), case.now.classes.get("fp64", 0)
     if not grew(was, now, FP64_GROWTH) or not grew(was / case.was.issued, now / case.now.issued, FP64_GROWTH):
         return None
-    extra = now - was
-    conversions = case.now.classes.get("conversion", 0) - case.was.classes.get("conversion", 0)
+    evidence = (change("fp64 instructions", was, now, case.per),)
+    return Finding(causes.DOUBLE, evidence, _in_single_precision(case, now - was))
+
+
+def _in_single_precision(case: Case, extra: float) -> Usage:
+    """The new double-precision instructions in the place of the single-precision ones that they replaced."""
     classes = dict(case.now.classes)
-    classes["fp64"] = was
-    classes["fp32"] = min(classes.get("fp32", 0), case.was.classes.get("fp32", 0)) + (0 if was else extra * 0)
-    classes["fp32"] = max(classes["fp32"], case.was.classes.get("fp32", 0))
-    if conversions > 0:
-        classes["conversion"] -= conversions
-    fewer = extra + max(conversions, 0) + max(case.now.classes.get("fp32", 0) - classes["fp32"], 0)
-    issued = max(case.now.issued - fewer + (classes["fp32"] - case.was.classes.get("fp32", 0)), case.was.issued)
-    evidence = (change("fp64 instructions", was, now, _per(case)),)
-    return Finding(causes.DOUBLE, evidence, _slimmer(case.now, issued, classes))
+    single = case.was.classes.get("fp32", 0)
+    moved = min(max(single - classes.get("fp32", 0), 0), extra)
+    converted = max(classes.get("conversion", 0) - case.was.classes.get("conversion", 0), 0)
+    classes["fp64"] -= extra
+    classes["fp32"] = classes.get("fp32", 0) + moved
+    if converted:
+        classes["conversion"] -= converted
+    issued = max(case.now.issued - extra + moved - converted, case.was.issued)
+    faster = case.now.replace(classes=classes, issued=issued)
+    alone = case.now.alone
+    if alone is None or case.was.alone is None or not case.was.issued:
+        return faster
+    return faster.replace(alone=min(alone, case.was.alone * issued / case.was.issued))
 
 
 def division(case: Case) -> Finding | None:
-    """More divisions, roots or remainders with a slow path; or, in equal code, that path taken more often."""
+    """More divisions, roots or remainders with a slow path."""
     was, now = case.was.divisions, case.now.divisions
-    if not grew(was, now, INSTRUCTION_GROWTH):
+    if not grew(was, now, DIVISION_GROWTH):
         return None
-    extra = (now - was) * DIVISION_INSTRUCTIONS
     classes = dict(case.now.classes)
     for name in ("mufu", "conversion"):
         classes[name] = min(classes.get(name, 0), case.was.classes.get(name, 0))
-    evidence = (change("divisions and roots with a slow path", was, now, _per(case)),)
-    return Finding(causes.DIVISION, evidence, _slimmer(case.now, max(case.now.issued - extra, 1.0), classes))
+    issued = max(case.now.issued - (now - was) * DIVISION_INSTRUCTIONS, 1.0)
+    evidence = (change("divisions and roots with a slow path", was, now, case.per),)
+    return Finding(causes.DIVISION, evidence, slimmer(case.now, issued, classes))
 
 
 def divergence(case: Case) -> Finding | None:
@@ -69,50 +79,43 @@ def divergence(case: Case) -> Finding | None:
         return None
     evidence = (
         change("active lanes per instruction", was, now, f"of {WARP}"),
-        change("instructions", case.was.issued, case.now.issued, _per(case)),
+        change("instructions", case.was.issued, case.now.issued, case.per),
     )
-    share = now / was
-    classes = {name: count * share for name, count in case.now.classes.items()}
-    return Finding(causes.DIVERGENCE, evidence, _slimmer(case.now, case.now.issued * share, classes))
+    classes = {name: count * now / was for name, count in case.now.classes.items()}
+    return Finding(causes.DIVERGENCE, evidence, slimmer(case.now, case.now.issued * now / was, classes))
 
 
 def instruction_growth(case: Case) -> Finding | None:
-    """More instructions, lane by lane, that no other rule accounts for."""
-    was, now = case.was.thread_instructions, case.now.thread_instructions
-    explained = _explained(case) * case.now.lanes
-    if not grew(was, now - explained, INSTRUCTION_GROWTH):
+    """More instructions, lane by lane, than other rules account for."""
+    explained = _explained(case)
+    rest = max(case.now.issued - explained, 1e-9)
+    share = case.was.thread_instructions / (rest * case.now.lanes)
+    if share * INSTRUCTION_GROWTH > 1:
         return None
     grown = sorted(
         ((count - case.was.classes.get(name, 0), name) for name, count in case.now.classes.items()), reverse=True
     )
-    evidence = [change("instructions", case.was.issued, case.now.issued, _per(case))]
-    evidence += [change(f"{name} instructions", case.was.classes.get(name, 0), case.now.classes[name])
-                 for more, name in grown[:2] if more > 0]  # fmt: skip
-    share = was / max(now - explained, 1e-9)
-    classes = {name: min(count, case.was.classes.get(name, 0)) if name not in _MEMORY else count
+    evidence = [change("instructions", case.was.issued, case.now.issued, case.per)]
+    evidence += [change(f"{name.replace('_', ' ')} instructions", case.was.classes.get(name, 0),
+                        case.now.classes[name], case.per) for more, name in grown[:2] if more > 0]  # fmt: skip
+    kept = MEMORY | {"fp64", "mufu", "conversion"} if explained > case.now.classes.get("fp32", 0) * 0 else MEMORY
+    classes = {name: count if name in kept else min(count, case.was.classes.get(name, 0))
                for name, count in case.now.classes.items()}  # fmt: skip
-    issued = explained + (case.now.issued - explained) * share
-    return Finding(causes.INSTRUCTIONS, tuple(evidence), _slimmer(case.now, issued, classes))
-
-
-_MEMORY = frozenset({"global_load", "global_store", "shared_load", "shared_store", "local_load", "local_store"})
+    return Finding(causes.INSTRUCTIONS, tuple(evidence), slimmer(case.now, explained + rest * share, classes))
 
 
 def _explained(case: Case) -> float:
-    """Instructions that are new for reasons of their own: memory accesses, divisions, double precision."""
-    extra = sum(
-        max(case.now.classes.get(name, 0) - case.was.classes.get(name, 0), 0) for name in (*_MEMORY, "fp64", "barrier")
+    """Instructions that are new for reasons of their own: memory accesses, barriers, divisions, double precision."""
+    new = {name: max(count - case.was.classes.get(name, 0), 0) for name, count in case.now.classes.items()}
+    divisions = max(case.now.divisions - case.was.divisions, 0)
+    return sum(new.get(name, 0) for name in (*MEMORY, "fp64", "barrier")) + divisions * DIVISION_INSTRUCTIONS
+
+
+def slimmer(usage: Usage, issued: float, classes: dict[str, float]) -> Usage:
+    """With fewer instructions, and fewer waits for those that are left out."""
+    waited = sum(
+        cycles * (1 - classes.get(name, 0) / usage.classes[name])
+        for name, cycles in usage.waits.items()
+        if name not in MEMORY and usage.classes.get(name, 0) > classes.get(name, 0)
     )
-    return extra + max(case.now.divisions - case.was.divisions, 0) * DIVISION_INSTRUCTIONS
-
-
-def _slimmer(usage: Usage, issued: float, classes: dict[str, float]) -> Usage:
-    """With fewer instructions; a warp alone takes less in proportion."""
-    alone = usage.alone
-    if alone is not None and usage.issued:
-        alone *= min(issued / usage.issued, 1.0)
-    return usage.replace(issued=issued, classes=classes, alone=alone)
-
-
-def _per(case: Case) -> str:
-    return "" if case.counted else "per warp"
+    return usage.replace(issued=issued, classes=classes).faster_alone(max(usage.issued - issued, 0) + waited)

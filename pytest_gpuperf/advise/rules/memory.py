@@ -15,11 +15,11 @@ TRAFFIC_GROWTH = 1.25
 WIDTH_LOSS = 1.4
 """Bytes per memory instruction and lane: between 16, 8 and 4 lies a factor of 2."""
 HIT_LOSS = 1.15
-"""Sectors that reach the next level per sector asked for; near-exact figures vary by 2 %."""
+"""DRAM bytes per sector asked for; they vary by 2 % from run to run."""
 
 
 def register_spilling(case: Case) -> Finding | None:
-    """More spilled bytes, or spill instructions where they are counted."""
+    """More spilled bytes."""
     was, now = case.before.static, case.after.static
     if was is None or now is None:
         return None
@@ -29,7 +29,7 @@ def register_spilling(case: Case) -> Finding | None:
         return None
     evidence = (
         change("spilled bytes per thread", before, after),
-        change("local memory accesses", case.was.local_requests, case.now.local_requests, _per(case)),
+        change("local memory accesses", case.was.local_requests, case.now.local_requests, case.per),
         change("registers", was.profile.registers, now.profile.registers),
     )
     return Finding(causes.SPILLING, evidence, _without_local(case))
@@ -46,36 +46,31 @@ def stack(case: Case) -> Finding | None:
         return None
     evidence = (
         change("stack bytes per thread", was.profile.stack_bytes, now.profile.stack_bytes),
-        change("local memory accesses", case.was.local_requests, case.now.local_requests, _per(case)),
+        change("local memory accesses", case.was.local_requests, case.now.local_requests, case.per),
     )
     return Finding(causes.STACK, evidence, _without_local(case))
 
 
 def _without_local(case: Case) -> Usage:
     """Without the local memory accesses that are new, and the instructions that make them."""
-    extra = max(case.now.local_requests - case.was.local_requests, 0)
-    share = extra / case.now.local_requests if case.now.local_requests else 0
-    alone = case.now.alone
-    if alone is not None and case.now.issued:
-        alone *= max(case.now.issued - extra, 1) / case.now.issued
-    return case.now.replace(
-        local_requests=case.now.local_requests * (1 - share), issued=case.now.issued - extra, alone=alone
-    )
+    now = case.now
+    extra = max(now.local_requests - case.was.local_requests, 0)
+    share = extra / now.local_requests if now.local_requests else 0
+    waited = now.waits.get("local_load", 0) * share
+    less = now.replace(local_requests=now.local_requests - extra, issued=max(now.issued - extra, 1))
+    return less.faster_alone(extra + waited)
 
 
 def uncoalesced(case: Case) -> Finding | None:
     """More sectors for the same bytes."""
-    if case.before.same_code(case.after) and not case.counted:
-        return None
     was, now = _sectors_per_ideal(case.was), _sectors_per_ideal(case.now)
-    if not grew(was, now, SECTOR_GROWTH) or case.now.global_sectors is None or was is None or now is None:
+    if not grew(was, now, SECTOR_GROWTH) or was is None or now is None:
         return None
     evidence = (
         change("sectors per global request", _each(case.was), _each(case.now)),
         change("bytes used of each sector", SECTOR_BYTES / was, SECTOR_BYTES / now, f"of {SECTOR_BYTES}"),
     )
-    share = was / now
-    return Finding(causes.UNCOALESCED, evidence, _scaled_traffic(case.now, share, requests=1.0))
+    return Finding(causes.UNCOALESCED, evidence, _with_traffic(case.now, sectors=was / now, requests=1.0))
 
 
 def _sectors_per_ideal(usage: Usage) -> float | None:
@@ -88,31 +83,32 @@ def _each(usage: Usage) -> float:
     return (usage.global_sectors or 0) / usage.global_requests if usage.global_requests else 0
 
 
-def _scaled_traffic(usage: Usage, sectors: float, requests: float) -> Usage:
-    """With so many times the sectors, and so many times the requests that cause them."""
+def _with_traffic(usage: Usage, *, sectors: float, requests: float) -> Usage:
+    """With so many times the sectors of global memory, and so many times the requests for them."""
     classes = dict(usage.classes)
     for name in ("global_load", "global_store"):
         if name in classes:
             classes[name] *= requests
     less = usage.global_requests * (1 - requests)
-    alone = usage.alone
-    if alone is not None and usage.issued:
-        alone *= 1 - less / usage.issued
-    return usage.replace(
+    ideal = usage.global_ideal
+    slim = usage.replace(
         global_sectors=None if usage.global_sectors is None else usage.global_sectors * sectors,
-        global_requests=usage.global_requests * requests, classes=classes, issued=usage.issued - less, alone=alone,
+        global_ideal=ideal if ideal is None or requests == 1 else ideal * sectors,
+        global_requests=usage.global_requests - less,
+        classes=classes,
+        issued=usage.issued - less,
         l2_sectors=None if usage.l2_sectors is None else usage.l2_sectors * sectors,
-    )  # fmt: skip
+    )
+    return slim.faster_alone(less + usage.waits.get("global_load", 0) * (1 - requests))
 
 
 def bank_conflicts(case: Case) -> Finding | None:
     """More passes through the banks per shared-memory access than there need be."""
-    was, now = _turns_per_ideal(case.was), _turns_per_ideal(case.now)
-    if not grew(was or 1.0, now, CONFLICT_GROWTH) or now is None or case.now.shared_turns is None:
+    was, now = _turns_per_ideal(case.was) or 1.0, _turns_per_ideal(case.now)
+    if not grew(was, now, CONFLICT_GROWTH) or now is None or case.now.shared_turns is None:
         return None
-    evidence = (change("passes per shared-memory access", _turns_each(case.was), _turns_each(case.now)),)
-    without = case.now.replace(shared_turns=case.now.shared_turns * (was or 1.0) / now)
-    return Finding(causes.BANK_CONFLICTS, evidence, without)
+    evidence = (change("passes per shared-memory access", _turns_each(case.was) or was, _turns_each(case.now)),)
+    return Finding(causes.BANK_CONFLICTS, evidence, case.now.replace(shared_turns=case.now.shared_turns * was / now))
 
 
 def _turns_per_ideal(usage: Usage) -> float | None:
@@ -129,63 +125,65 @@ def redundant_traffic(case: Case) -> Finding | None:
     if not grew(was, now, TRAFFIC_GROWTH) or not was or not now:
         return None
     evidence = [
-        change("global memory accesses", case.was.global_requests, case.now.global_requests, _per(case)),
-        change("bytes asked of global memory", was, now, _per(case)),
+        change("global memory accesses", case.was.global_requests, case.now.global_requests, case.per),
+        change("bytes asked of global memory", was, now, case.per),
     ]
     if case.was.shared_requests > case.now.shared_requests * TRAFFIC_GROWTH:
-        evidence.append(change("shared memory accesses", case.was.shared_requests, case.now.shared_requests))
-    share = was / now
-    return Finding(causes.REDUNDANT_TRAFFIC, tuple(evidence), _scaled_traffic(case.now, share, share))
+        evidence.append(change("shared memory accesses", case.was.shared_requests, case.now.shared_requests, case.per))
+    without = _with_traffic(case.now, sectors=was / now, requests=was / now)
+    return Finding(causes.REDUNDANT_TRAFFIC, tuple(evidence), without)
 
 
 def lost_vectorisation(case: Case) -> Finding | None:
-    """Fewer bytes per memory instruction, of global or of shared memory, for about as many bytes."""
-    for kind, was, now in (("global", _width(case.was), _width(case.now)),
-                           ("shared", _shared_width(case.was), _shared_width(case.now))):  # fmt: skip
-        if not grew(now, was, WIDTH_LOSS) or was is None or now is None:
-            continue
-        evidence = (change(f"bytes per {kind} memory instruction and lane", was, now),)
-        return Finding(causes.VECTORISATION, evidence, _widened(case.now, kind, now / was))
+    """Fewer bytes per memory instruction, of global or of shared memory."""
+    for kind in ("global", "shared"):
+        was, now = _width(case.was, kind), _width(case.now, kind)
+        if grew(now, was, WIDTH_LOSS) and was is not None and now is not None:
+            evidence = (
+                change(f"bytes per {kind} memory access and lane", was, now),
+                change(f"{kind} memory accesses", *(_requests(u, kind) for u in (case.was, case.now)), case.per),
+            )
+            return Finding(causes.VECTORISATION, evidence, _widened(case, kind, now / was))
     return None
 
 
-def _width(usage: Usage) -> float | None:
-    if usage.global_bytes is None or not usage.global_requests:
-        return None
-    return usage.global_bytes / usage.global_requests / 32
+def _width(usage: Usage, kind: str) -> float | None:
+    return usage.global_width if kind == "global" else usage.shared_width
 
 
-def _shared_width(usage: Usage) -> float | None:
-    if usage.shared_bytes is None or not usage.shared_requests:
-        return None
-    return usage.shared_bytes / usage.shared_requests / 32
+def _requests(usage: Usage, kind: str) -> float:
+    return usage.global_requests if kind == "global" else usage.shared_requests
 
 
-def _widened(usage: Usage, kind: str, share: float) -> Usage:
-    """With as many bytes in fewer instructions: less to issue, and more on its way per wait."""
-    alone = None if usage.alone is None else usage.alone * share
+OVERHEAD = ("integer", "compare", "branch", "move")
+"""Instructions that come with each access: its address, the loop around it."""
+
+
+def _widened(case: Case, kind: str, share: float) -> Usage:
+    """With as many bytes in fewer accesses: less to issue with each, and more on its way in the same wait."""
+    classes = dict(case.now.classes)
+    saved = 0.0
+    for name in OVERHEAD:
+        count = classes.get(name, 0)
+        fewer = min(count, max(count * share, case.was.classes.get(name, 0)))
+        saved += count - fewer
+        classes[name] = fewer
+    usage = case.now.replace(classes=classes, issued=case.now.issued - saved).faster_alone(saved)
     if kind == "global":
-        fewer = _scaled_traffic(usage, 1.0, share)
-        return fewer.replace(alone=alone)
+        return _with_traffic(usage, sectors=1.0, requests=share)
     less = usage.shared_requests * (1 - share)
-    return usage.replace(shared_requests=usage.shared_requests * share, issued=usage.issued - less, alone=alone)
+    slim = usage.replace(shared_requests=usage.shared_requests - less, issued=usage.issued - less)
+    return slim.faster_alone(less + usage.waits.get("shared_load", 0) * (1 - share))
 
 
 def cache_hit_loss(case: Case) -> Finding | None:
-    """More of what was asked for has to come from further away; counted only."""
+    """More of what was asked for has to come from memory; counted only."""
     was, now = _missed(case.was), _missed(case.now)
-    if not case.counted or not grew(was, now, HIT_LOSS) or was is None or now is None:
+    if not grew(was, now, HIT_LOSS) or was is None or now is None or case.now.dram_bytes is None:
         return None
     evidence = (change("DRAM bytes per sector asked for", was, now, "bytes"),)
-    scaled = None if case.now.dram_bytes is None else case.now.dram_bytes * was / now
-    return Finding(causes.CACHE, evidence, case.now.replace(dram_bytes=scaled))
+    return Finding(causes.CACHE, evidence, case.now.replace(dram_bytes=case.now.dram_bytes * was / now))
 
 
 def _missed(usage: Usage) -> float | None:
-    if usage.dram_bytes is None or not usage.global_sectors:
-        return None
-    return usage.dram_bytes / usage.global_sectors
-
-
-def _per(case: Case) -> str:
-    return "" if case.counted else "per warp"
+    return usage.dram_bytes / usage.global_sectors if usage.dram_bytes and usage.global_sectors else None

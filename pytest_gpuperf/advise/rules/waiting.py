@@ -9,107 +9,108 @@ from pytest_gpuperf.verdict import Change
 
 OCCUPANCY_LOSS = 1.02
 """Theoretical occupancy; an exact figure.  COURSE: more than 50 % achieved is good, less than 25 % poor."""
+SECTOR_GROWTH = 1.05
+"""Sectors that another shape of block touches."""
 THREAD_LOSS = 1.25
 """Threads of the whole launch."""
-LATENCY_GROWTH = 1.05
-"""Cycles of a warp alone per unit of work, as the machine code tells; GTC25: half again is worth a rewrite."""
-BARRIER_CYCLES = 30.0
-"""That a barrier costs a warp at the least: the warps of a block start again together, and wait together."""
+WAIT_GROWTH = 1.05
+"""Cycles that a warp alone waits per unit of work."""
+BARRIER_GROWTH = 1.05
 
 
 def launch_configuration(case: Case) -> Finding | None:
-    """The same code, launched in other blocks of which an SM holds less, or which touch more sectors."""
-    if not case.before.same_code(case.after) or case.before.static is None or case.after.static is None:
-        return None
+    """The same code in other blocks, of which an SM holds less, or which touch more sectors."""
     was, now = case.before.static, case.after.static
-    if was.block == now.block:
+    if was is None or now is None or was.block == now.block or not _launched_alike_but_for_the_block(case):
         return None
-    warps, held = case.was.warps, case.now.warps
-    spread = grew(case.was.global_sectors, case.now.global_sectors, 1.05)
-    if not grew(held, warps, OCCUPANCY_LOSS) and not spread:
+    spread = grew(case.was.global_sectors, case.now.global_sectors, SECTOR_GROWTH)
+    fewer = grew(case.now.warps, case.was.warps, OCCUPANCY_LOSS)
+    if not fewer and not spread:
         return None
     evidence = [_block_change(case)]
-    if warps is not None and held is not None:
+    if fewer:
         evidence.append(_occupancy_change(case))
     if spread:
-        evidence.append(
-            change("sectors of global requests", case.was.global_sectors or 0, case.now.global_sectors or 0)
-        )
+        sectors = (case.was.global_sectors or 0, case.now.global_sectors or 0)
+        evidence.append(change("sectors of global requests", *sectors, case.per))
     return Finding(causes.LAUNCH, tuple(evidence), case.was)
 
 
-def more_work_per_thread(case: Case) -> Finding | None:
-    """Fewer threads for the same work."""
-    was, now = case.before.threads, case.after.threads
-    if was is None or now is None or was < now * THREAD_LOSS or not case.before.same_code(case.after):
-        return None
-    evidence = (change("threads of the launch", was, now),)
-    return Finding(causes.WORK_PER_THREAD, evidence, case.was)
-
-
-def occupancy_lost(case: Case) -> Finding | None:
-    """An SM holds fewer warps, for the registers or the shared memory that a block takes."""
-    if not grew(case.now.warps, case.was.warps, OCCUPANCY_LOSS) or _launch_is_to_blame(case):
-        return None
-    evidence = [_occupancy_change(case)]
-    if case.before.static is not None and case.after.static is not None:
-        was, now = case.before.static, case.after.static
-        if now.profile.registers != was.profile.registers:
-            evidence.append(change("registers", was.profile.registers, now.profile.registers))
-        shared = (s.profile.shared_bytes + s.dynamic_shared_bytes for s in (was, now))
-        before, after = shared
-        if before != after:
-            evidence.append(change("shared memory per block", before, after, "bytes"))
-    without = case.now.replace(warps=case.was.warps)
-    return Finding(causes.OCCUPANCY, tuple(evidence), without, detail=_limiter(case.after))
-
-
-def _launch_is_to_blame(case: Case) -> bool:
-    """Whether only the block differs in what the occupancy depends on."""
+def _launched_alike_but_for_the_block(case: Case) -> bool:
+    """Whether the machine code is the same, or its resources at least, and the shared memory per block."""
     was, now = case.before.static, case.after.static
-    if was is None or now is None or was.block == now.block:
+    if was is None or now is None:
         return False
     resources = [(s.profile.registers, s.profile.shared_bytes + s.dynamic_shared_bytes) for s in (was, now)]
     return resources[0] == resources[1]
 
 
+def more_work_per_thread(case: Case) -> Finding | None:
+    """Fewer threads for the same work."""
+    was, now = case.before.threads, case.after.threads
+    if was is None or now is None or was < now * THREAD_LOSS or case.before.same_code(case.after):
+        return None
+    return Finding(causes.WORK_PER_THREAD, (change("threads of the launch", was, now),), case.was)
+
+
+def occupancy_lost(case: Case) -> Finding | None:
+    """An SM holds fewer warps, for the registers or the shared memory that a block takes."""
+    was, now = case.before.static, case.after.static
+    other_block = was is not None and now is not None and was.block != now.block
+    if not grew(case.now.warps, case.was.warps, OCCUPANCY_LOSS):
+        return None
+    if other_block and _launched_alike_but_for_the_block(case):
+        return None
+    evidence = [_occupancy_change(case)]
+    if was is not None and now is not None:
+        shared = [s.profile.shared_bytes + s.dynamic_shared_bytes for s in (was, now)]
+        if now.profile.registers > was.profile.registers:
+            evidence.append(change("registers", was.profile.registers, now.profile.registers))
+        if shared[1] > shared[0]:
+            evidence.append(change("shared memory per block", *shared, "bytes"))
+    return Finding(causes.OCCUPANCY, tuple(evidence), case.now.replace(warps=case.was.warps))
+
+
 def barrier_stalls(case: Case) -> Finding | None:
     """More barriers for the same work."""
-    if not grew(case.was.barriers, case.now.barriers, LATENCY_GROWTH):
+    if not grew(case.was.barriers, case.now.barriers, BARRIER_GROWTH):
         return None
-    evidence = (change("barriers", case.was.barriers, case.now.barriers, "" if case.counted else "per warp"),)
-    extra = (case.now.barriers - case.was.barriers) * BARRIER_CYCLES
-    alone = case.now.alone
-    without = case.now.replace(
-        barriers=case.was.barriers, alone=None if alone is None else max(alone - extra, alone * 0.1)
-    )
+    evidence = (change("barriers", case.was.barriers, case.now.barriers, case.per),)
+    waited = case.now.waits.get("barrier", 0) - case.was.waits.get("barrier", 0)
+    without = case.now.replace(barriers=case.was.barriers).faster_alone(max(waited, 0))
     return Finding(causes.BARRIERS, evidence, without)
 
 
 def exposed_latency(case: Case) -> Finding | None:
-    """A warp takes longer for the same work than its instructions account for; or fewer warps share the wait."""
-    if _fewer_threads_in_a_block(case):
-        was, now = case.before.block_size or 0, case.after.block_size or 0
-        evidence: tuple[Change, ...] = (change("threads per block", was, now),)
-        share = now / was
-        warps = None if case.now.warps is None else case.now.warps / share
-        return Finding(causes.LATENCY, evidence, case.now.replace(warps=warps))
-    was_alone, now_alone = _wait(case.was), _wait(case.now)
-    if not grew(was_alone, now_alone, LATENCY_GROWTH) or was_alone is None or now_alone is None:
+    """A warp waits longer for the same work; or fewer warps share the wait."""
+    if _smaller_blocks(case):
+        was, now = case.before.block_size or 1, case.after.block_size or 1
+        warps = None if case.now.warps is None else case.now.warps * was / now
+        return Finding(causes.LATENCY, (change("threads per block", was, now),), case.now.replace(warps=warps))
+    excess = {name: cycles - _expected(case, name) for name, cycles in case.now.waits.items() if name != "barrier"}
+    waited = sum(cycles for name, cycles in case.now.waits.items() if name != "barrier")
+    total = sum(excess.values())
+    if waited <= 0 or not grew(waited - total, waited, WAIT_GROWTH):
         return None
-    evidence = (change("cycles of a warp alone per instruction", was_alone, now_alone),)
-    alone = None if case.now.alone is None else case.now.alone * was_alone / now_alone
-    return Finding(causes.LATENCY, evidence, case.now.replace(alone=alone))
+    most = max(excess, key=lambda name: excess[name])
+    each = [u.waits.get(most, 0) / u.classes[most] if u.classes.get(most) else 0.0 for u in (case.was, case.now)]
+    evidence = (change(f"cycles that a warp waits for each {most.replace('_', ' ')}", *each),)
+    return Finding(causes.LATENCY, evidence, case.now.faster_alone(total))
 
 
-def _fewer_threads_in_a_block(case: Case) -> bool:
+def _expected(case: Case, name: str) -> float:
+    """Cycles of waiting for a class of instructions, had each been waited for as long as before."""
+    before = case.was.classes.get(name, 0)
+    if not before:
+        return case.now.waits.get(name, 0)
+    return case.was.waits.get(name, 0) / before * case.now.classes.get(name, 0)
+
+
+def _smaller_blocks(case: Case) -> bool:
+    """Whether the same code runs in smaller blocks that an SM holds as many warps of: the grid may not make up."""
     was, now = case.before.block_size, case.after.block_size
-    return case.before.same_code(case.after) and was is not None and now is not None and now < was
-
-
-def _wait(usage: object) -> float | None:
-    alone, issued = getattr(usage, "alone", None), getattr(usage, "issued", 0)
-    return alone / issued if alone is not None and issued else None
+    alike = case.before.same_code(case.after) and case.was.warps == case.now.warps
+    return alike and was is not None and now is not None and now < was
 
 
 def _block_change(case: Case) -> Change:
@@ -126,7 +127,3 @@ def _occupancy_change(case: Case) -> Change:
         fractions = (100 * was.occupancy.fraction, 100 * now.occupancy.fraction)
         return change("occupancy", *fractions, "%", f"limited by {now.occupancy.limiter}")
     return change("resident warps per scheduler", case.was.warps or 0, case.now.warps or 0)
-
-
-def _limiter(side: Side) -> str:
-    return side.static.occupancy.limiter if side.static is not None and side.static.occupancy is not None else ""

@@ -30,6 +30,8 @@ class Pattern(NamedTuple):
     sectors: float | None = None
     turns: float | None = None
     strides: Strides | None = None
+    start: int = 0
+    """Of the first lane, from the beginning of its sector."""
     words: frozenset[int] = frozenset()
     """Distinct 4-byte words of global memory; empty if data decide."""
 
@@ -63,10 +65,11 @@ def pattern_of(step: Step, address: Value, active: Sequence[bool]) -> Pattern:
     lanes = lanes_of(address.bits)
     taken = [place for place, on in zip(lanes[:WARP], active, strict=True) if on]
     strides = _strides(lanes)
+    start = lanes[0] % SECTOR if strides is not None and any(strides) else 0
     if step.klass.startswith("shared"):
-        return Pattern(step.klass, size, count, None, bank_turns(taken, size), strides)
+        return Pattern(step.klass, size, count, None, bank_turns(taken, size), strides, start)
     words = frozenset(word for place in taken for word in range(place // 4, (place + size - 1) // 4 + 1))
-    return Pattern(step.klass, size, count, sectors(taken, size), lines(taken, size), strides, words)
+    return Pattern(step.klass, size, count, sectors(taken, size), lines(taken, size), strides, start, words)
 
 
 def sectors(places: Sequence[int], size: int) -> int:

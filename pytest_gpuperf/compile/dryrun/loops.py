@@ -18,9 +18,10 @@ from pytest_gpuperf.compile.dryrun.values import WORD, Value, lanes_of, signed
 
 TYPICAL_ROUNDS = 32
 """Of a loop whose bound is an argument; all that matters is that it is several, and the same before and after."""
-LONG_STEP = 256
-LONG_STEP_ROUNDS = 4
-"""Of a loop that moves on by the size of the grid or more: what one thread of a full grid is left to do."""
+STRIDED_ROUNDS = 4
+"""Of a loop that moves on by more than its body could have been unrolled to: by the size of a warp, a block, a grid."""
+MOST_PER_INSTRUCTION = 2
+"""Steps that an unrolled loop makes for each of its instructions, at most."""
 DATA_ROUNDS = 16
 """Of a loop that ends when data say so."""
 MOST_ROUNDS = 100_000
@@ -34,7 +35,11 @@ class Visit:
     share: float
     """Fraction of the lanes."""
     times: float = 1.0
+    data_share: float = 1.0
+    """That fraction, as far as data decide it."""
     cycles: float = 0.0
+    waited: float = 0.0
+    waited_for: str = ""
     pattern: Pattern | None = None
     divides: bool = False
     """It stands for a division or root with a slow path."""
@@ -45,11 +50,15 @@ class Visit:
 
 
 def count_rounds(first: Sequence[Visit], second: Sequence[Visit], rounds: float) -> None:
-    """Let two rounds that were walked stand for as many as there are; the second for all but the first."""
-    for visit in first:
-        visit.times *= min(rounds, 1)
-    for visit in second:
-        visit.times *= max(rounds - 1, 0)
+    """Let two rounds that were walked stand for as many as there are: the second for all but the first.
+
+    Where the two went different ways, they are taken to alternate.
+    """
+    alike = [visit.step.address for visit in first] == [visit.step.address for visit in second]
+    shares = (min(rounds, 1), max(rounds - 1, 0)) if alike else (rounds / 2, rounds / 2)
+    for visits, share in zip((first, second), shares, strict=True):
+        for visit in visits:
+            visit.times *= share
 
 
 def exit_of(body: Sequence[Visit]) -> Visit | None:
@@ -59,8 +68,8 @@ def exit_of(body: Sequence[Visit]) -> Visit | None:
     return ways[-1] if ways else None
 
 
-def rounds_of(way_out: Visit, before: Sequence[Visit]) -> float:
-    """Rounds of a loop, by what its exit compared in the second round and in the first."""
+def rounds_of(way_out: Visit, before: Sequence[Visit], body: int) -> float:
+    """Rounds of a loop of ``body`` instructions, by what its exit compared in the second round and in the first."""
     now = way_out.comparison
     was = next((visit.comparison for visit in reversed(before) if visit.step.address == way_out.step.address), None)
     if now is None or was is None:
@@ -70,7 +79,7 @@ def rounds_of(way_out: Visit, before: Sequence[Visit]) -> float:
     if not step:
         return DATA_ROUNDS if left is None or right is None else TYPICAL_ROUNDS
     if now.left.example or now.right.example or left is None or right is None:
-        return TYPICAL_ROUNDS / abs(step) if abs(step) < LONG_STEP else LONG_STEP_ROUNDS
+        return TYPICAL_ROUNDS / abs(step) if abs(step) <= MOST_PER_INSTRUCTION * body else STRIDED_ROUNDS
     rest = signed(_number(now.right) - _number(now.left) & WORD)
     return float(min(2 + max(0, math.ceil(rest / step)), MOST_ROUNDS))
 

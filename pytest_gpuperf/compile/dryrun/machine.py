@@ -12,10 +12,10 @@ from pytest_gpuperf.compile.dryrun.rates import (
     issue_cycles,
 )
 from pytest_gpuperf.compile.dryrun.surroundings import Surroundings
-from pytest_gpuperf.compile.dryrun.values import UNKNOWN, WORD, Value, combine, lanes_of
+from pytest_gpuperf.compile.dryrun.values import INHERITED, UNKNOWN, WORD, Value, combine, lanes_of
 
 _CARRYING = frozenset({"IADD3", "UIADD3"})
-_SHIFT_PLACE = 3
+_HANDING_ON = frozenset({"MOV", "UMOV", "LDC", "ULDC", "LDCU", "R2UR"})
 
 
 class Comparison:
@@ -33,10 +33,18 @@ class Machine:
         self._surroundings = surroundings
         self._arch = arch
         self._values: dict[str, Value] = {}
-        self._ready: dict[str, float] = {}
+        self._ready: dict[str, tuple[float, str]] = {}
+        """When a result will be there, and the class of what makes it."""
         self._unit_free: dict[str, float] = {}
         self.comparisons: dict[str, Comparison] = {}
+        self.tested: set[int] = set()
+        """Arguments that were compared with zero, by their place in the constant bank."""
+        self.used: set[int] = set()
+        """Arguments that were used for anything else."""
         self.now = 0.0
+        self.waited_for = ""
+        """Class of what the last instruction waited for; empty if it did not wait."""
+        self.waited = 0.0
 
     def register(self, name: str) -> Value:
         return Value(0) if name in ZERO else self._values.get(name, UNKNOWN)
@@ -62,7 +70,17 @@ class Machine:
         values = tuple(self._read(step, place, operand) for place, operand in enumerate(step.sources))
         if step.base in ("ISETP", "UISETP"):
             self._note(step, values)
+        self._note_arguments(step, values)
         return rule(step, values)
+
+    def _note_arguments(self, step: Step, values: tuple[Value, ...]) -> None:
+        """Whether arguments are asked for more than being zero; handing them on does not count."""
+        named = {value.argument for value in values if value.argument}
+        if not named or step.base in _HANDING_ON or "MOV" in step.modifiers:
+            return
+        asks = step.base in ("ISETP", "UISETP") and step.modifiers & {"EQ", "NE"} and "EX" not in step.modifiers
+        is_test = bool(asks) and any(value == Value(0) for value in values)
+        (self.tested if is_test else self.used).update(named)
 
     def _note(self, step: Step, values: tuple[Value, ...]) -> None:
         """Keep the sides of a comparison; of one in two words the lower ones."""
@@ -117,7 +135,9 @@ class Machine:
         new: dict[str, Value] = dict.fromkeys((*step.results, *step.flags), UNKNOWN)
         if values and step.results:
             number = values.pop(0)
-            for place, name in enumerate(step.results):
+            if len(step.results) == 1:
+                new[step.results[0]] = number if number.argument else Value(number.bits, number.marks)
+            for place, name in enumerate(step.results if len(step.results) > 1 else ()):
                 new[name] = combine(lambda bits, at=32 * place: bits >> at & WORD, (number,))
         new.update(zip(step.flags, values, strict=False))
         for name, value in new.items():
@@ -126,16 +146,18 @@ class Machine:
 
     def _advance(self, step: Step) -> float:
         """Wait for sources and for the unit; note when the results will be there."""
-        waits = [self._ready.get(name, 0.0) for name in step.reads]
-        if step.guard is not None:
-            waits.append(self._ready.get(step.guard.text, 0.0))
-        start = max(self.now + 1, self._unit_free.get(step.klass, 0.0), *waits)
+        ready = self._ready
+        names = step.reads if step.guard is None else (*step.reads, step.guard.text)
+        wait, self.waited_for = max((ready[name] for name in names if name in ready), default=(0.0, ""))
+        start = max(self.now + 1, self._unit_free.get(step.klass, 0.0))
         if step.base == "BAR":
-            start += BARRIER_CYCLES
+            wait, self.waited_for = start + BARRIER_CYCLES, step.klass
+        self.waited = max(wait - start, 0.0)
+        start = max(start, wait)
         self._unit_free[step.klass] = start + issue_cycles(step.klass, self._arch)
-        done = start + _latency(step)
+        done = (start + _latency(step), step.klass)
         for name in (*step.results, *step.flags):
-            self._ready[name] = done
+            ready[name] = done
         cycles, self.now = start - self.now, start
         return cycles
 
@@ -157,7 +179,7 @@ def _merged(guard: Value, new: Value, old: Value) -> Value:
     if isinstance(guard.bits, tuple) and old.bits is None:
         return new  # who reads it runs under the same guard: the other lanes hold nothing of use
     if guard.bits is None or new.bits is None or old.bits is None:
-        return Value(None, new.example or old.example)
+        return Value(None, (new.marks | old.marks) & INHERITED)
     return combine(lambda on, a, b: a if on else b, (guard, new, old))
 
 

@@ -14,7 +14,7 @@ from pytest_gpuperf.compile.dryrun.values import WARP, Value, lanes_of
 Mask = tuple[bool, ...]
 EVERYONE: Mask = (True,) * WARP
 DATA_SHARE = 0.5
-"""Of the lanes, on each side of a branch that data decide."""
+"""Of the lanes, on each side of a branch that data decide; all of them if there is one side only."""
 
 
 @dataclasses.dataclass
@@ -27,6 +27,8 @@ class Split:
     """Where the sides meet; ``END`` if they do not."""
     first: Mask | None
     """Lanes on the first side; None if data decide."""
+    one_sided: bool = False
+    """The second side is empty."""
 
     @property
     def lanes(self) -> Mask | None:
@@ -45,13 +47,15 @@ class Splits:
         """The lanes on the way, as far as they are known."""
         self.share = 1.0
         """Fraction of the warp that is on the way."""
+        self.data_share = 1.0
+        """That fraction, as far as data decide it."""
         self.by_data = False
         """Whether data decide that the way leads here."""
 
     def split(self, condition: Value, target: int, meet: int) -> None:
         """Open a split: lanes for which the condition holds wait at ``target``."""
         first = None if condition.bits is None else tuple(not bit for bit in lanes_of(condition.bits)[:WARP])
-        self._open.append(Split(target, meet, first))
+        self._open.append(Split(target, meet, first, one_sided=target == meet))
         self._count()
 
     def without(self, condition: Value) -> None:
@@ -89,8 +93,8 @@ class Splits:
         mask, share = tuple(not gone for gone in self._gone), 1.0
         for split in self._open:
             if split.lanes is None:
-                share *= DATA_SHARE
+                share *= 1.0 if split.one_sided else DATA_SHARE
             else:
                 mask = tuple(a and b for a, b in zip(mask, split.lanes, strict=True))
-        self.mask, self.share = mask, share * sum(mask) / WARP
+        self.mask, self.share, self.data_share = mask, share * sum(mask) / WARP, share
         self.by_data = any(split.first is None for split in self._open)

@@ -9,7 +9,7 @@ it is counted, not walked.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_gpuperf.compile.disassembly import INSTRUCTION_BYTES, Instruction
 from pytest_gpuperf.compile.dryrun.addresses import MEMORY, Pattern, address_of, pattern_of
@@ -37,17 +37,33 @@ def dry_run(
     ``parameter_base`` is where the parameters begin in constant bank 0.  None if the way is longer than
     ``MOST_VISITS``: half a walk would compare with nothing.
     """
-    walk = Walk(instructions, Machine(Surroundings(arch, parameters, parameter_base), arch))
-    walk.go()
-    return summary(walk.visits) if len(walk.visits) < MOST_VISITS else None
+    steps = with_jumps({line.address: decode(line) for line in instructions})
+
+    def walk(warp: int, flags: Iterable[int] = ()) -> Walk:
+        one = Walk(steps, Machine(Surroundings(arch, parameters, parameter_base, warp, flags), arch))
+        one.go()
+        return one
+
+    first = walk(0)
+    flags = first.flags
+    if flags and (without := walk(0, flags)).writes:
+        first = without
+    else:
+        flags = frozenset()
+    walks = [first, walk(1, flags)] if first.warps_differ else [first]
+    if any(len(one.visits) >= MOST_VISITS for one in walks):
+        return None
+    return summary([visit for one in walks for visit in one.visits], len(walks))
 
 
 class Walk:
     """The way so far."""
 
-    def __init__(self, instructions: Sequence[Instruction], machine: Machine) -> None:
+    def __init__(self, steps: Mapping[int, Step], machine: Machine) -> None:
         self.visits: list[Visit] = []
-        self._steps = with_jumps({line.address: decode(line) for line in instructions})
+        self.warps_differ = False
+        """Whether the thread's index decided a branch or an exit."""
+        self._steps = steps
         self._meets = meeting_points(self._steps)
         self._machine = machine
         self._arrivals: dict[int, list[int]] = {}
@@ -62,14 +78,25 @@ class Walk:
             place = self._splits.arrive(place)
             place = self._visit(self._steps[place])
 
+    @property
+    def flags(self) -> frozenset[int]:
+        """Arguments that the way asked for nothing but whether they are zero."""
+        return frozenset(self._machine.tested - self._machine.used)
+
+    @property
+    def writes(self) -> bool:
+        """Whether the way comes to anything that writes to memory."""
+        return any(visit.step.klass in ("global_store", "atomic", "bulk_copy") for visit in self.visits)
+
     def _visit(self, step: Step) -> int | None:
         """Execute one instruction; returns the address of the next."""
         guard = self._machine.predicate(step.guard)
-        visit = Visit(step, self._splits.share)
+        visit = Visit(step, self._splits.share, data_share=self._splits.data_share)
         if step.klass in MEMORY:
             lanes = active_lanes(guard, self._splits.mask)
             visit.pattern = pattern_of(step, address_of(step, self._machine.register), lanes)
         visit.cycles = self._machine.execute(step)
+        visit.waited, visit.waited_for = self._machine.waited, self._machine.waited_for
         self.visits.append(visit)
         following = step.address + INSTRUCTION_BYTES
         if is_branch(step) and step.target is not None:
@@ -86,6 +113,7 @@ class Walk:
 
     def _exit(self, step: Step, guard: Value, following: int) -> int | None:
         """Leave the kernel, or stay where that depends on data or arguments: those who leave are the exception."""
+        self.warps_differ |= guard.by_thread and not guard.example
         if step.guard is None or (guard.bits == 1 and not guard.example):
             return self._splits.side_ends()
         if isinstance(guard.bits, tuple) and not guard.example:
@@ -104,6 +132,9 @@ class Walk:
         condition = self._machine.predicate(named)
         visit.comparison = self._machine.comparisons.get(named.text) if named else None
         forward = target > step.address
+        self.warps_differ |= condition.by_thread and not condition.example
+        if not forward and named is not None and condition.example:
+            condition = Value(1)  # arguments are examples: the loop goes round at least twice
         if condition.bits == 0 or (forward and self._is_bound(visit)):
             visit.other_way = target
             return following
@@ -138,7 +169,7 @@ class Walk:
         way_out = exit_of(body)
         if way_out is None:
             return following
-        count_rounds(self.visits[first : arrivals[0]], body, rounds_of(way_out, self.visits[: arrivals[0]]))
+        count_rounds(self.visits[first : arrivals[0]], body, rounds_of(way_out, self.visits[: arrivals[0]], len(body)))
         return way_out.other_way
 
 
@@ -149,19 +180,23 @@ def _condition_of(step: Step) -> Operand | None:
     return next((source for source in step.sources if source.kind == "predicate"), None)
 
 
-def summary(visits: Sequence[Visit]) -> DryRun:
-    """All visits, added up."""
+def summary(visits: Sequence[Visit], warps: int) -> DryRun:
+    """The visits of so many warps, added up and shared out among them."""
     executed: dict[str, float] = defaultdict(float)
+    waits: dict[str, float] = defaultdict(float)
     lanes = cycles = divisions = 0.0
     for visit in visits:
+        visit.times /= warps
         executed[visit.step.klass] += visit.times
         lanes += visit.times * visit.share
         cycles += visit.times * visit.cycles
         divisions += visit.times * visit.divides
+        waits[visit.waited_for] += visit.times * visit.waited
     issued = sum(executed.values())
     return DryRun(
         executed={name: _rounded(count) for name, count in sorted(executed.items()) if count},
         cycles=_rounded(cycles),
+        waits={name: _rounded(count) for name, count in sorted(waits.items()) if count},
         lanes=_rounded(WARP * lanes / issued) if issued else WARP,
         divisions=_rounded(divisions),
         accesses=_accesses(visits),
@@ -178,12 +213,12 @@ def _accesses(visits: Sequence[Visit]) -> tuple[Access, ...]:
         if pattern is None or not pattern.lanes or not visit.times:
             continue
         kind = pattern._replace(words=frozenset())
-        times[kind] += visit.times
-        fresh[kind] += visit.times * len(pattern.words - seen[pattern.op])
+        times[kind] += visit.times * visit.data_share
+        fresh[kind] += visit.times * visit.data_share * len(pattern.words - seen[pattern.op])
         seen[pattern.op] |= pattern.words
     found = [
         Access(op=kind.op, bytes=kind.bytes, times=_rounded(times[kind]), lanes=kind.lanes, sectors=kind.sectors,
-               turns=kind.turns, strides=kind.strides, distinct=_rounded(4 * fresh[kind]))
+               turns=kind.turns, start=kind.start, strides=kind.strides, distinct=_rounded(4 * fresh[kind]))
         for kind in times
     ]  # fmt: skip
     return tuple(sorted(found, key=lambda one: (one.op, one.bytes, one.sectors or 0, one.turns or 0, str(one))))
