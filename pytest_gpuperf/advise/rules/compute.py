@@ -64,10 +64,12 @@ def division(case: Case) -> Finding | None:
     was, now = case.was.divisions, case.now.divisions
     if not grew(was, now, DIVISION_GROWTH):
         return None
-    classes = dict(case.now.classes)
+    saved = min((now - was) * DIVISION_INSTRUCTIONS, case.now.issued - 1)
+    issued = case.now.issued - saved
+    classes = {name: count if name in MEMORY else count * issued / case.now.issued
+               for name, count in case.now.classes.items()}  # fmt: skip
     for name in ("mufu", "conversion"):
         classes[name] = min(classes.get(name, 0), case.was.classes.get(name, 0))
-    issued = max(case.now.issued - (now - was) * DIVISION_INSTRUCTIONS, 1.0)
     evidence = (change("divisions and roots with a slow path", was, now, case.per),)
     return Finding(causes.DIVISION, evidence, slimmer(case.now, issued, classes))
 
@@ -98,8 +100,8 @@ def instruction_growth(case: Case) -> Finding | None:
     evidence = [change("instructions", case.was.issued, case.now.issued, case.per)]
     evidence += [change(f"{name.replace('_', ' ')} instructions", case.was.classes.get(name, 0),
                         case.now.classes[name], case.per) for more, name in grown[:2] if more > 0]  # fmt: skip
-    kept = MEMORY | {"fp64", "mufu", "conversion"} if explained > case.now.classes.get("fp32", 0) * 0 else MEMORY
-    classes = {name: count if name in kept else min(count, case.was.classes.get(name, 0))
+    scale = min((explained + rest * share) / case.now.issued, 1.0)
+    classes = {name: count if name in MEMORY else max(min(count, case.was.classes.get(name, 0)), count * scale)
                for name, count in case.now.classes.items()}  # fmt: skip
     return Finding(causes.INSTRUCTIONS, tuple(evidence), slimmer(case.now, explained + rest * share, classes))
 

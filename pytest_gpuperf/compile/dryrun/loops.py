@@ -16,7 +16,7 @@ from pytest_gpuperf.compile.dryrun.decode import Step
 from pytest_gpuperf.compile.dryrun.machine import Comparison
 from pytest_gpuperf.compile.dryrun.values import WORD, Value, lanes_of, signed
 
-TYPICAL_ROUNDS = 32
+TYPICAL_ROUNDS = 256
 """Of a loop whose bound is an argument; all that matters is that it is several, and the same before and after."""
 STRIDED_ROUNDS = 4
 """Of a loop that moves on by more than its body could have been unrolled to: by the size of a warp, a block, a grid."""
