@@ -7,6 +7,7 @@ is the fourth root of the sum of fourth powers.  What a change would gain is how
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 from pytest_gpuperf.advise.usage import SECTOR_BYTES, Usage
 from pytest_gpuperf.compile.dryrun.rates import issue_cycles
@@ -58,6 +59,34 @@ def costs(usage: Usage, arch: str) -> dict[str, float]:
     return found
 
 
-def whole(parts: dict[str, float]) -> float:
+def measured(usage: Usage, busy: Mapping[str, float], arch: str, sm_count: int) -> dict[str, float]:
+    """Cycles by part of a usage that was counted: as busy as it was, or, where that was not counted, by the quantities.
+
+    ``busy`` is the fraction of the time that parts were busy.
+    """
+    cycles = usage.cycles or 0.0
+    found = {part: cost / (SCHEDULERS * sm_count) for part, cost in costs(usage, arch).items() if part != "latency"}
+    found.update({part: fraction * cycles for part, fraction in busy.items()})
+    if "mufu" in busy:
+        found["conversion"] = 0.0  # the same unit
+    if usage.alone is not None:
+        found["latency"] = usage.alone / (usage.warps or 1.0)
+    return found
+
+
+def changed(parts: Mapping[str, float], now: Usage, without: Usage, arch: str) -> dict[str, float]:
+    """Those cycles, had ``now`` been ``without``: each part in proportion to what it has to do."""
+    had, has = costs(now, arch), costs(without, arch)
+    if now.dram_bytes and without.dram_bytes is not None:
+        had["dram"], has["dram"] = now.dram_bytes, without.dram_bytes
+    return {part: cycles * (has[part] / had[part] if had.get(part) else 1.0) for part, cycles in parts.items()}
+
+
+def rest_of(cycles: float, parts: Mapping[str, float]) -> float:
+    """What is missing of ``cycles`` when the parts are added up as in ``whole``."""
+    return float(max(cycles**SHARPNESS - sum(part**SHARPNESS for part in parts.values()), 0.0) ** (1 / SHARPNESS))
+
+
+def whole(parts: Mapping[str, float]) -> float:
     """All parts together, cycles."""
     return float(sum(part**SHARPNESS for part in parts.values()) ** (1 / SHARPNESS))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 from pytest_gpuperf.advise.side import Extent, Side
@@ -18,7 +19,7 @@ def static_usage(side: Side, scale: float = 1.0) -> Usage | None:
     if record is None or record.profile.dry_run is None:
         return None
     run = record.profile.dry_run
-    warps = record.occupancy.warps_per_sm / SCHEDULERS if record.occupancy is not None else None
+    limit = limit_of(side)
     block = side.block or record.block
     to_global = [a for a in run.accesses if a.op.startswith("global")]
     to_shared = [a for a in run.accesses if a.op.startswith("shared")]
@@ -45,8 +46,23 @@ def static_usage(side: Side, scale: float = 1.0) -> Usage | None:
         barriers=scale * run.executed.get("barrier", 0),
         alone=scale * run.cycles,
         waits={name: scale * cycles for name, cycles in run.waits.items()},
-        warps=warps,
+        warps=limit if limit is None else resident_warps(side, limit),
+        limit=limit,
     )
+
+
+def limit_of(side: Side) -> float | None:
+    """Warps per scheduler that the kernel's resources allow."""
+    occupancy = side.static.occupancy if side.static is not None else None
+    return occupancy.warps_per_sm / SCHEDULERS if occupancy is not None else None
+
+
+def resident_warps(side: Side, limit: float) -> float:
+    """Warps per scheduler: less than the limit if the grid has not blocks enough for every SM."""
+    if side.grid is None or side.sm_count is None or side.block_size is None:
+        return limit
+    blocks = math.ceil(side.grid[0] * side.grid[1] * side.grid[2] / side.sm_count)
+    return min(limit, blocks * math.ceil(side.block_size / WARP) / SCHEDULERS)
 
 
 def _width(accesses: Sequence[Access]) -> float | None:

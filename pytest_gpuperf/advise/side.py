@@ -21,6 +21,9 @@ class Side(Record, frozen=True):
     grid: Extent | None = None
     block: Extent | None = None
     sm_count: int | None = None
+    bytes: int | None = None
+    flops: int | None = None
+    """What one run must move and compute, as the test declares it."""
 
     @property
     def threads(self) -> int | None:

@@ -47,19 +47,18 @@ class Usage:
     """Divisions, roots and remainders with a slow path; only the machine code tells."""
     barriers: float = 0
     alone: float | None = None
-    """Cycles that a warp takes that has an SM to itself; only the machine code tells."""
+    """Cycles that a warp takes that has an SM to itself; counted, those of a scheduler that no part was busy in,
+    times the warps that shared them."""
     waits: Mapping[str, float] = dataclasses.field(default_factory=dict)
     """Of ``alone``, the cycles that it waits, by the class of the instruction that it waits for."""
     warps: float | None = None
-    """Resident warps per scheduler."""
+    """Resident warps per scheduler: counted, or as many as the launch can hold."""
+    limit: float | None = None
+    """As many as the kernel's resources allow, whatever the grid."""
     l2_sectors: float | None = None
     dram_bytes: float | None = None
-    busy: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    """Share of the time that a unit was busy, 0 to 1, by unit; counted only."""
     cycles: float | None = None
     """Of the whole run; counted only."""
-    stalls: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    """Warps that wait per issued instruction, by reason; counted only."""
 
     @property
     def thread_instructions(self) -> float:

@@ -70,7 +70,7 @@ def uncoalesced(case: Case) -> Finding | None:
         change("sectors per global request", _each(case.was), _each(case.now)),
         change("bytes used of each sector", SECTOR_BYTES / was, SECTOR_BYTES / now, f"of {SECTOR_BYTES}"),
     )
-    return Finding(causes.UNCOALESCED, evidence, _with_traffic(case.now, sectors=was / now, requests=1.0))
+    return Finding(causes.UNCOALESCED, evidence, _with_traffic(case, sectors=was / now, requests=1.0))
 
 
 def _sectors_per_ideal(usage: Usage) -> float | None:
@@ -83,8 +83,12 @@ def _each(usage: Usage) -> float:
     return (usage.global_sectors or 0) / usage.global_requests if usage.global_requests else 0
 
 
-def _with_traffic(usage: Usage, *, sectors: float, requests: float) -> Usage:
+def _with_traffic(case: Case, *, sectors: float, requests: float, of: Usage | None = None) -> Usage:
     """With so many times the sectors of global memory, and so many times the requests for them."""
+    usage = of or case.now
+    dram = usage.dram_bytes
+    if dram is not None:
+        dram = max(dram * sectors, min(case.was.dram_bytes or 0.0, dram))
     classes = dict(usage.classes)
     for name in ("global_load", "global_store"):
         if name in classes:
@@ -98,6 +102,7 @@ def _with_traffic(usage: Usage, *, sectors: float, requests: float) -> Usage:
         classes=classes,
         issued=usage.issued - less,
         l2_sectors=None if usage.l2_sectors is None else usage.l2_sectors * sectors,
+        dram_bytes=dram,
     )
     return slim.faster_alone(less + usage.waits.get("global_load", 0) * (1 - requests))
 
@@ -130,7 +135,7 @@ def redundant_traffic(case: Case) -> Finding | None:
     ]
     if case.was.shared_requests > case.now.shared_requests * TRAFFIC_GROWTH:
         evidence.append(change("shared memory accesses", case.was.shared_requests, case.now.shared_requests, case.per))
-    without = _with_traffic(case.now, sectors=was / now, requests=was / now)
+    without = _with_traffic(case, sectors=was / now, requests=was / now)
     return Finding(causes.REDUNDANT_TRAFFIC, tuple(evidence), without)
 
 
@@ -170,7 +175,7 @@ def _widened(case: Case, kind: str, share: float) -> Usage:
         classes[name] = fewer
     usage = case.now.replace(classes=classes, issued=case.now.issued - saved).faster_alone(saved)
     if kind == "global":
-        return _with_traffic(usage, sectors=1.0, requests=share)
+        return _with_traffic(case, sectors=1.0, requests=share, of=usage)
     less = usage.shared_requests * (1 - share)
     slim = usage.replace(shared_requests=usage.shared_requests - less, issued=usage.issued - less)
     return slim.faster_alone(less + usage.waits.get("shared_load", 0) * (1 - share))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pytest_gpuperf.advise import causes
 from pytest_gpuperf.advise.finding import Case, Finding, change, grew
 from pytest_gpuperf.advise.side import Side
+from pytest_gpuperf.advise.usage import Usage
 from pytest_gpuperf.verdict import Change
 
 OCCUPANCY_LOSS = 1.02
@@ -15,6 +16,10 @@ THREAD_LOSS = 1.25
 """Threads of the whole launch."""
 WAIT_GROWTH = 1.05
 """Cycles that a warp alone waits per unit of work."""
+WARP_LOSS = 1.1
+"""Resident warps; the counted figure varies by a few percent."""
+BINDING = 0.6
+"""Of the limit: a full grid achieves 60 to 95 % of the theoretical occupancy (GTC23: 14.5 of 16 warps)."""
 BARRIER_GROWTH = 1.05
 
 
@@ -24,7 +29,7 @@ def launch_configuration(case: Case) -> Finding | None:
     if was is None or now is None or was.block == now.block or not _launched_alike_but_for_the_block(case):
         return None
     spread = grew(case.was.global_sectors, case.now.global_sectors, SECTOR_GROWTH)
-    fewer = grew(case.now.warps, case.was.warps, OCCUPANCY_LOSS)
+    fewer = grew(case.now.limit, case.was.limit, OCCUPANCY_LOSS) and _limit_binds(case.now)
     if not fewer and not spread:
         return None
     evidence = [_block_change(case)]
@@ -57,7 +62,7 @@ def occupancy_lost(case: Case) -> Finding | None:
     """An SM holds fewer warps, for the registers or the shared memory that a block takes."""
     was, now = case.before.static, case.after.static
     other_block = was is not None and now is not None and was.block != now.block
-    if not grew(case.now.warps, case.was.warps, OCCUPANCY_LOSS):
+    if not grew(case.now.limit, case.was.limit, OCCUPANCY_LOSS) or not _limit_binds(case.now):
         return None
     if other_block and _launched_alike_but_for_the_block(case):
         return None
@@ -69,6 +74,11 @@ def occupancy_lost(case: Case) -> Finding | None:
         if shared[1] > shared[0]:
             evidence.append(change("shared memory per block", *shared, "bytes"))
     return Finding(causes.OCCUPANCY, tuple(evidence), case.now.replace(warps=case.was.warps))
+
+
+def _limit_binds(usage: Usage) -> bool:
+    """Whether there are about as many warps as there could be: a small grid does not reach its limit."""
+    return usage.warps is None or usage.limit is None or usage.warps >= BINDING * usage.limit
 
 
 def barrier_stalls(case: Case) -> Finding | None:
@@ -83,6 +93,9 @@ def barrier_stalls(case: Case) -> Finding | None:
 
 def exposed_latency(case: Case) -> Finding | None:
     """A warp waits longer for the same work; or fewer warps share the wait."""
+    if _fewer_warps(case) and case.was.warps is not None and case.now.warps is not None:
+        evidence = (change("resident warps per scheduler", case.was.warps, case.now.warps),)
+        return Finding(causes.LATENCY, evidence, case.now.replace(warps=case.was.warps))
     if _smaller_blocks(case):
         was, now = case.before.block_size or 1, case.after.block_size or 1
         warps = None if case.now.warps is None else case.now.warps * was / now
@@ -106,10 +119,15 @@ def _expected(case: Case, name: str) -> float:
     return case.was.waits.get(name, 0) / before * case.now.classes.get(name, 0)
 
 
+def _fewer_warps(case: Case) -> bool:
+    """Whether fewer warps are resident, though the kernel's resources would allow as many as before."""
+    return grew(case.now.warps, case.was.warps, WARP_LOSS) and not _limit_binds(case.now)
+
+
 def _smaller_blocks(case: Case) -> bool:
     """Whether the same code runs in smaller blocks that an SM holds as many warps of: the grid may not make up."""
     was, now = case.before.block_size, case.after.block_size
-    alike = case.before.same_code(case.after) and case.was.warps == case.now.warps
+    alike = case.before.same_code(case.after) and case.was.limit == case.now.limit and not case.counted
     return alike and was is not None and now is not None and now < was
 
 
