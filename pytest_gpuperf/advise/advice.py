@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from pytest_gpuperf.advise.causes import Cause
 from pytest_gpuperf.advise.cost import changed, costs, measured, whole
 from pytest_gpuperf.advise.counting import busy_parts, counted_usage
-from pytest_gpuperf.advise.finding import Case, Finding
+from pytest_gpuperf.advise.finding import Case
 from pytest_gpuperf.advise.reading import scale_of, static_usage
+from pytest_gpuperf.advise.record import Advice
 from pytest_gpuperf.advise.rules import RULES
 from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.advise.usage import Usage
-from pytest_gpuperf.evidence import Record
-from pytest_gpuperf.verdict import Change
 
 LEAST_GAIN = 0.002
 """A cause whose remedy would gain less is not named."""
@@ -21,22 +19,6 @@ COUNTED_LEAST_GAIN = 0.02
 """The same where it was counted: times and counters vary by a percent or two."""
 FEW = 0.3
 """Weight of the case that every SM holds a single block, where the grid is not known."""
-
-
-class Advice(Record, frozen=True):
-    """One cause, with its evidence and what putting it right would gain."""
-
-    cause: str
-    """Key of one of ``causes.CAUSES``."""
-    evidence: tuple[Change, ...]
-    """Figures, before and after; the most telling one first."""
-    gain: float
-    """Fraction of the time of the slower version, 0 to 1: an estimate."""
-    counted: bool = False
-    """The estimate rests on counters; otherwise on the machine code alone."""
-    remedy: str = ""
-    family: str = ""
-    """Of the example suite, that shows it."""
 
 
 def advise(before: Side, after: Side) -> tuple[Advice, ...]:
@@ -55,17 +37,16 @@ def advise(before: Side, after: Side) -> tuple[Advice, ...]:
     lost = _lost(before, after)
     found.sort(key=lambda one: -round(one[0], 2))
     return tuple(
-        _advice(finding.cause, finding, min(gained, lost), counted=case.counted)
+        Advice(
+            cause=finding.cause.key,
+            evidence=finding.evidence,
+            gain=round(min(gained, lost), 3),
+            arch=after.arch,
+            counted=case.counted,
+        )  # fmt: skip
         for gained, finding in found
         if gained >= least
     )
-
-
-def _advice(cause: Cause, finding: Finding, gain: float, *, counted: bool) -> Advice:
-    return Advice(
-        cause=cause.key, evidence=finding.evidence, gain=round(gain, 3), counted=counted, remedy=cause.remedy,
-        family=cause.family,
-    )  # fmt: skip
 
 
 def static_case(before: Side, after: Side) -> Case | None:

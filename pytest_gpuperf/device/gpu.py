@@ -22,6 +22,8 @@ class Gpu:
 
     def __init__(self, device: Device) -> None:
         self._device = device
+        self.measured_peaks: dict[str, float] = {}
+        """Ceilings that were asked for so far, by name."""
 
     def __getattr__(self, name: str) -> Any:
         """A fact about the GPU."""
@@ -79,12 +81,16 @@ class Gpu:
     @property
     def copy_bandwidth(self) -> float:
         """Bytes per second of a large copy, bytes read plus bytes written; measured at first use."""
-        return self._device.peak("copy_bandwidth")
+        return self._peak("copy_bandwidth")
 
     @property
     def fma_throughput(self) -> float:
         """FLOP per second of independent single-precision FMAs, two FLOP each; measured at first use."""
-        return self._device.peak("fma_throughput")
+        return self._peak("fma_throughput")
+
+    def _peak(self, name: str) -> float:
+        self.measured_peaks[name] = self._device.peak(name)
+        return self.measured_peaks[name]
 
     def assert_equal(self, actual: Any, expected: Any) -> None:
         """Same shape, same type, same bits everywhere; NaN never passes.

@@ -146,7 +146,7 @@ def lost_vectorisation(case: Case) -> Finding | None:
         if grew(now, was, WIDTH_LOSS) and was is not None and now is not None:
             evidence = (
                 change(f"bytes per {kind} memory access and lane", was, now),
-                change(f"{kind} memory accesses", *(_requests(u, kind) for u in (case.was, case.now)), case.per),
+                change(f"{kind} memory accesses", _requests(case.was, kind), _requests(case.now, kind), case.per),
             )
             return Finding(causes.VECTORISATION, evidence, _widened(case, kind, now / was))
     return None

@@ -36,8 +36,8 @@ def launch_configuration(case: Case) -> Finding | None:
     if fewer:
         evidence.append(_occupancy_change(case))
     if spread:
-        sectors = (case.was.global_sectors or 0, case.now.global_sectors or 0)
-        evidence.append(change("sectors of global requests", *sectors, case.per))
+        was_touched, now_touched = case.was.global_sectors or 0, case.now.global_sectors or 0
+        evidence.append(change("sectors of global requests", was_touched, now_touched, case.per))
     return Finding(causes.LAUNCH, tuple(evidence), case.was)
 
 
@@ -68,11 +68,11 @@ def occupancy_lost(case: Case) -> Finding | None:
         return None
     evidence = [_occupancy_change(case)]
     if was is not None and now is not None:
-        shared = [s.profile.shared_bytes + s.dynamic_shared_bytes for s in (was, now)]
+        taken, takes = (s.profile.shared_bytes + s.dynamic_shared_bytes for s in (was, now))
         if now.profile.registers > was.profile.registers:
             evidence.append(change("registers", was.profile.registers, now.profile.registers))
-        if shared[1] > shared[0]:
-            evidence.append(change("shared memory per block", *shared, "bytes"))
+        if takes > taken:
+            evidence.append(change("shared memory per block", taken, takes, "bytes"))
     return Finding(causes.OCCUPANCY, tuple(evidence), case.now.replace(warps=case.was.warps))
 
 
@@ -106,8 +106,9 @@ def exposed_latency(case: Case) -> Finding | None:
     if waited <= 0 or not grew(waited - total, waited, WAIT_GROWTH):
         return None
     most = max(excess, key=lambda name: excess[name])
-    each = [u.waits.get(most, 0) / u.classes[most] if u.classes.get(most) else 0.0 for u in (case.was, case.now)]
-    evidence = (change(f"cycles that a warp waits for each {most.replace('_', ' ')}", *each),)
+    was_each, now_each = (u.waits.get(most, 0) / u.classes[most] if u.classes.get(most) else 0.0
+                          for u in (case.was, case.now))  # fmt: skip
+    evidence = (change(f"cycles that a warp waits for each {most.replace('_', ' ')}", was_each, now_each),)
     return Finding(causes.LATENCY, evidence, case.now.faster_alone(total))
 
 
@@ -142,6 +143,6 @@ def _block_change(case: Case) -> Change:
 def _occupancy_change(case: Case) -> Change:
     was, now = case.before.static, case.after.static
     if was is not None and now is not None and was.occupancy is not None and now.occupancy is not None:
-        fractions = (100 * was.occupancy.fraction, 100 * now.occupancy.fraction)
-        return change("occupancy", *fractions, "%", f"limited by {now.occupancy.limiter}")
+        before, after = 100 * was.occupancy.fraction, 100 * now.occupancy.fraction
+        return change("occupancy", before, after, "%", f"limited by {now.occupancy.limiter}")
     return change("resident warps per scheduler", case.was.warps or 0, case.now.warps or 0)
