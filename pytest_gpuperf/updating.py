@@ -30,6 +30,14 @@ RECORDS_TIME = {
 """Verdicts on time whose workload an update records; UNCHANGED and ENV-SHIFT are not a change of the code."""
 
 
+RECORDS_COUNTERS = {
+    "new": {Verdict.NEW},
+    "changed": {Verdict.NEW, Verdict.WORSE, Verdict.BETTER, Verdict.NOT_COMPARABLE},
+    "all": set(Verdict) - {Verdict.NOT_MEASURED},
+}  # fmt: skip
+"""Verdicts on counters whose workload gets new ones from an update that does not record its time."""
+
+
 class Recorded(Record, frozen=True):
     """One baseline that an update wrote or refused."""
 
@@ -76,6 +84,41 @@ def wanted_times(accepted: Iterable[TestEvidence], options: Options) -> dict[Key
         for judgement in workload.judgements
         if judgement.kind == "time" and judgement.verdict in verdicts
     }
+
+
+def wanted_counters(accepted: Iterable[TestEvidence], options: Options) -> list[tuple[str, WorkloadEvidence]]:
+    """Workloads with counters that this update takes, each with the GPU model that they belong to."""
+    verdicts = RECORDS_COUNTERS[options.update or "changed"]
+    return [
+        (judgement.target, workload)
+        for evidence in accepted
+        for workload in evidence.workloads
+        for judgement in workload.judgements
+        if judgement.kind == "counters" and judgement.verdict in verdicts and workload.counters
+    ]
+
+
+def with_counters(recorded: Recorded, workload: WorkloadEvidence | None) -> Recorded:
+    """A newly recorded time with the counters that this run took of the same code."""
+    if workload is None or not isinstance(recorded.after, TimeRecord):
+        return recorded
+    if not workload.counters or workload.identity != recorded.after.identity:
+        return recorded
+    return msgspec.structs.replace(recorded, after=msgspec.structs.replace(recorded.after, counters=workload.counters))
+
+
+def counters_alone(target: str, workload: WorkloadEvidence, before: TimeRecord | None) -> Recorded:
+    """Counters for a record whose rounds stay: only of the very code that was timed, or nothing would fit together."""
+    key = workload.key
+    if before is None:
+        return Recorded(key=key, target=target, refused="counters need a time on record, and this one has none")
+    same = workload.identity is not None and workload.identity.same_execution(before.identity)
+    if not same and workload.identity != before.identity:
+        refused = "the code on record is another: --update-baselines=all records its time as well"
+        return Recorded(key=key, target=target, before=before, refused=refused)
+    known = before.counters if same else {}
+    after = msgspec.structs.replace(before, counters={**known, **workload.counters})
+    return Recorded(key=key, target=target, before=before, after=after)
 
 
 def merge(records: Sequence[ProcessRecord], keys: Iterable[Key], options: Options) -> tuple[Session, list[Recorded]]:
