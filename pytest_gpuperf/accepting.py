@@ -86,9 +86,10 @@ def _with_counters(bench: Bench, accepted: Sequence[TestEvidence], times: Times)
     recorded = [with_counters(one, found.get(one.key)) for one in times.recorded]
     again = {one.key for one in recorded}
     alone = [
-        counters_alone(target, work, bench.store.time(target, work.key))
-        for target, work in wanted_counters(accepted, bench.options)
-        if work.key not in again
+        found_alone
+        for taken in wanted_counters(accepted, bench.options)
+        if taken.workload.key not in again
+        and (found_alone := counters_alone(taken, bench.store.time(taken.target, taken.workload.key)))
     ]
     counters = {(one.target, one.key): one.after.counters for one in alone if isinstance(one.after, TimeRecord)}
     return dataclasses.replace(times, update=_taken(recorded), counters=counters, recorded=[*recorded, *alone])

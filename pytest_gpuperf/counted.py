@@ -11,6 +11,7 @@ import pytest
 
 from pytest_gpuperf import stash
 from pytest_gpuperf.counters.asking import rules_for
+from pytest_gpuperf.counters.chips import canonical, chip_of
 from pytest_gpuperf.counters.derived import with_derived
 from pytest_gpuperf.counters.exchange import COLLECTED, Collected, CollectedWorkload, read_collected
 from pytest_gpuperf.judge.counters import Conditions, compare_counters, not_counted
@@ -45,7 +46,7 @@ def collected_of(config: pytest.Config) -> Collected:
         config.stash[stash.COLLECTED] = (
             read_collected(path)
             if path is not None and path.exists()
-            else Collected(problem="nothing was collected for this run", remedy="run it again without -p no:terminal")
+            else Collected(problem="nothing was collected for this run", remedy="see what it said when it began")
         )
     return config.stash[stash.COLLECTED]
 
@@ -85,7 +86,8 @@ def _obstacle(collected: Collected, found: CollectedWorkload | None, request: Re
 def _judge(bench: Bench, key: Key, request: Request, found: CollectedWorkload, target: str) -> Judgement:
     baseline = bench.store.time(target, key)
     old = dict(baseline.counters) if baseline else {}
-    own = dict(request.metrics)
+    chip = chip_of(bench.native_arch or "")
+    own = {canonical(name, chip): tolerance for name, tolerance in request.metrics.items()}
     before, after = with_derived(old) if old else {}, with_derived(found.counters)
     return compare_counters(
         key, target, before, after, rules_for(dict.fromkeys([*before, *after]), own),

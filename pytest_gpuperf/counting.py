@@ -72,7 +72,10 @@ def _collect(config: pytest.Config, nodes: Sequence[str], own: Sequence[str], sh
     options = config.stash[stash.OPTIONS]
     chip = chip_of(_architecture(config))
     ncu = find_ncu()
-    asked = [canonical(name, chip) for name in names_of([*options.ncu, *options.metrics, *own])]
+    try:
+        asked = [canonical(name, chip) for name in names_of([*options.ncu, *options.metrics, *own])]
+    except KeyError as unknown:
+        raise pytest.UsageError(f"--gpuperf-ncu, --gpuperf-metrics: there is no figure {unknown}") from None
     limit_s = options.ncu_timeout_s or START_LIMIT_S + TEST_LIMIT_S * len(nodes)
     show(f"counting {len(nodes)} tests under {ncu}")
     shown = [0.0]

@@ -6,7 +6,7 @@ Pure but for ``write``: evidence and the old baselines in, an ``Update`` and its
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -86,15 +86,25 @@ def wanted_times(accepted: Iterable[TestEvidence], options: Options) -> dict[Key
     }
 
 
-def wanted_counters(accepted: Iterable[TestEvidence], options: Options) -> list[tuple[str, WorkloadEvidence]]:
-    """Workloads with counters that this update takes, each with the GPU model that they belong to."""
+class CountersTaken(NamedTuple):
+    """A workload's counters, as an update finds them."""
+
+    target: str
+    """The GPU model that they belong to."""
+    workload: WorkloadEvidence
+    replace: bool
+    """Whether they take the place of those on record, or only metrics that the record lacks are added."""
+
+
+def wanted_counters(accepted: Iterable[TestEvidence], options: Options) -> list[CountersTaken]:
+    """Workloads with counters that this update may take."""
     verdicts = RECORDS_COUNTERS[options.update or "changed"]
     return [
-        (judgement.target, workload)
+        CountersTaken(judgement.target, workload, judgement.verdict in verdicts)
         for evidence in accepted
         for workload in evidence.workloads
         for judgement in workload.judgements
-        if judgement.kind == "counters" and judgement.verdict in verdicts and workload.counters
+        if judgement.kind == "counters" and workload.counters
     ]
 
 
@@ -107,17 +117,24 @@ def with_counters(recorded: Recorded, workload: WorkloadEvidence | None) -> Reco
     return msgspec.structs.replace(recorded, after=msgspec.structs.replace(recorded.after, counters=workload.counters))
 
 
-def counters_alone(target: str, workload: WorkloadEvidence, before: TimeRecord | None) -> Recorded:
-    """Counters for a record whose rounds stay: only of the very code that was timed, or nothing would fit together."""
-    key = workload.key
+def counters_alone(taken: CountersTaken, before: TimeRecord | None) -> Recorded | None:
+    """Counters for a record whose rounds stay: only of the very code that was timed, or nothing would fit together.
+
+    None if there is nothing to write.
+    """
+    key, target, mine = taken.workload.key, taken.target, taken.workload.identity
     if before is None:
         return Recorded(key=key, target=target, refused="counters need a time on record, and this one has none")
-    same = workload.identity is not None and workload.identity.same_execution(before.identity)
-    if not same and workload.identity != before.identity:
+    if mine is None or not (mine.same_execution(before.identity) or mine == before.identity):
+        if not taken.replace:
+            return None
         refused = "the code on record is another: --update-baselines=all records its time as well"
         return Recorded(key=key, target=target, before=before, refused=refused)
-    known = before.counters if same else {}
-    after = msgspec.structs.replace(before, counters={**known, **workload.counters})
+    new, known = taken.workload.counters, before.counters
+    counters = {**known, **new} if taken.replace else {**new, **known}
+    if counters == known:
+        return None
+    after = msgspec.structs.replace(before, counters=counters)
     return Recorded(key=key, target=target, before=before, after=after)
 
 

@@ -66,5 +66,8 @@ def counter_words(reporter: pytest.TerminalReporter, evidence: Iterable[TestEvid
     for reason, count in reasons.items():
         those = f"{count} workloads have" if count > 1 else "1 workload has"
         reporter.write_line(f"{those} no counters: {reason}", yellow=True)
+    passing = Counter(note for one in judged if one.verdict is Verdict.UNCHANGED for note in one.notes)
+    for note, count in passing.items():
+        reporter.write_line(f"counters of {count} workload{'s' if count > 1 else ''}: {note}")
     for note in notes:
         reporter.write_line(f"counters: {note}", yellow=True)
