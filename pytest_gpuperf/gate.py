@@ -54,6 +54,7 @@ def failure_message(failed: Sequence[Judgement]) -> str:
         lines += describe(judgement)
     verdicts = {j.verdict for j in failed}
     if any(v.is_regression for v in verdicts):
-        lines.append("If this change is intended: pytest --update-baselines, and commit what it writes.")
+        counters = " --gpuperf-ncu" if any(j.kind == "counters" for j in failed) else ""
+        lines.append(f"If this change is intended: pytest --update-baselines{counters}, and commit what it writes.")
     lines += dict.fromkeys(words for verdict, words in REMEDIES.items() if verdict in verdicts)
     return "\n".join(lines)
