@@ -174,12 +174,24 @@ def ncu_suite(recorded: Suite, stand_in_ncu: Path, monkeypatch: pytest.MonkeyPat
     return recorded
 
 
+@pytest.fixture(scope="session")
+def counting(recording: Path, stand_in_ncu: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Baselines of the suite on the simulated GPU with counters, recorded once."""
+    folder = tmp_path_factory.mktemp("counting")
+    shutil.copytree(recording.parent, folder, dirs_exist_ok=True)
+    (folder / "conftest.py").write_text(SIMULATED + READER, encoding="utf-8")
+    environment = {name: value for name, value in os.environ.items() if name != "CI"}
+    environment["PATH"] = f"{stand_in_ncu}{os.pathsep}{environment['PATH']}"
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--update-baselines=new", "--gpuperf-ncu"]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "baselines"
+
+
 @pytest.fixture
-def counted(ncu_suite: Suite) -> Suite:
+def counted(ncu_suite: Suite, counting: Path) -> Suite:
     """The same, with counters on record."""
-    result = ncu_suite.run("--update-baselines=new", "--gpuperf-ncu")
-    assert result.ret == 0
-    (ncu_suite.path / "calls.jsonl").unlink()
+    shutil.copytree(counting, ncu_suite.path / "baselines", dirs_exist_ok=True)
     return ncu_suite
 
 

@@ -45,7 +45,7 @@ def test_equal_counters_are_unchanged_and_worse_ones_fail_their_test(counted, wo
             "*doubling  WORSE  on simulated-gpu (counters)",
             "*global load sectors * -> * sectors (+1.00 %)",
             "*the counters got worse: *",
-            "If this change is intended: pytest --update-baselines --gpuperf-ncu, and commit what it writes.",
+            "If this change is intended: pytest --gpuperf-ncu --update-baselines, and commit what it writes.",
         ]
     )
     assert "Traceback" not in result.stdout.str()
