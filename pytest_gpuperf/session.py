@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from pytest_gpuperf.advise.record import Advice, State
-from pytest_gpuperf.evidence import DeviceFacts, Key, Record, Session, StaticRecord, TimeRecord
+from pytest_gpuperf.evidence import DeviceFacts, Identity, Key, Record, Session, StaticRecord, TimeRecord
 from pytest_gpuperf.verdict import Judgement
 
 Status = Literal["complete", "static only", "checked only"]
@@ -26,8 +26,12 @@ class WorkloadEvidence(Record, frozen=True):
     key: Key
     static: dict[str, StaticRecord] = msgspec.field(default_factory=dict)
     """By architecture."""
+    identity: Identity | None = None
+    """What ran; None where nothing did."""
     time: TimeRecord | None = None
     interval_ns: tuple[float, float] | None = None
+    counters: dict[str, float] = msgspec.field(default_factory=dict)
+    """Raw ones by canonical name, as Nsight Compute counted them."""
     judgements: tuple[Judgement, ...] = ()
     disturbances: tuple[str, ...] = ()
     """Why the time should not become a baseline; empty if nothing speaks against it."""
@@ -78,7 +82,7 @@ class TestEvidence(Record, frozen=True):
     sentinel: SentinelReading | None = None
     red_on_time: bool = False
     """The gate failed it, and for nothing but its times."""
-    peaks: dict[str, float] = {}
+    peaks: dict[str, float] = msgspec.field(default_factory=dict)
     """Ceilings of the GPU that were measured so far: ``copy_bandwidth``, ``fma_throughput``; per second."""
 
     @property
@@ -193,7 +197,13 @@ class Book:
 
     @property
     def gathered_anything(self) -> bool:
-        return any(work.static or work.time for evidence in self.evidence for work in evidence.workloads)
+        return any(
+            work.static or work.time or work.counters for evidence in self.evidence for work in evidence.workloads
+        )
+
+    @property
+    def gathered_counters(self) -> bool:
+        return any(work.counters for evidence in self.evidence for work in evidence.workloads)
 
     @property
     def judged_times(self) -> bool:

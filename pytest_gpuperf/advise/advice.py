@@ -43,7 +43,7 @@ def advise(before: Side, after: Side) -> tuple[Advice, ...]:
             gain=round(min(gained, lost), 3),
             arch=after.arch,
             counted=case.counted,
-        )  # fmt: skip
+        )
         for gained, finding in found
         if gained >= least
     )
