@@ -84,7 +84,7 @@ def find(start: Path) -> Path | None:
 
 
 def read(path: Path) -> LastRun:
-    """The last run in ``path``.  Raises ``LastRunError`` for a file that is none, is damaged, or is of another version."""
+    """The last run in ``path``.  Raises ``LastRunError`` for a file that is damaged or of another version."""
     remedy = "run pytest --gpuperf again, or read the baselines instead: gpuperf explain --baseline"
     try:
         with path.open("rb") as opened:

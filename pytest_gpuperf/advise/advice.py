@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pytest_gpuperf.advise.cost import changed, costs, measured, whole
-from pytest_gpuperf.advise.counting import busy_parts, counted_usage
-from pytest_gpuperf.advise.finding import Case
-from pytest_gpuperf.advise.reading import scale_of, static_usage
+from pytest_gpuperf.advise.counting import alike, busy_parts, counted_usage
+from pytest_gpuperf.advise.finding import Case, Finding
+from pytest_gpuperf.advise.reading import dry_runs, scale_of, static_usage
 from pytest_gpuperf.advise.record import Advice
 from pytest_gpuperf.advise.rules import RULES
 from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.advise.usage import Usage
+from pytest_gpuperf.device.nominal import nominal_facts
 
 LEAST_GAIN = 0.002
 """A cause whose remedy would gain less is not named."""
@@ -27,36 +28,31 @@ def advise(before: Side, after: Side) -> tuple[Advice, ...]:
     Counters speak where both sides have them, the machine code otherwise.  Times bound the gain: undoing the change can
     bring back no more than was lost.
     """
-    counted = counted_case(before, after)
-    case = counted or static_case(before, after)
+    case = counted_case(before, after) or static_case(before, after)
     if case is None or _alike(case):
         return ()
-    gain = _counted_gain(case) if counted else _static_gain(case)
-    least = COUNTED_LEAST_GAIN if counted else LEAST_GAIN
+    gain = _counted_gain(case) if case.counted else _static_gain(case)
     found = [(gain(finding.without), finding) for rule in RULES if (finding := rule(case)) is not None]
-    lost = _lost(before, after)
     found.sort(key=lambda one: -round(one[0], 2))
-    return tuple(
-        Advice(
-            cause=finding.cause.key,
-            evidence=finding.evidence,
-            gain=round(min(gained, lost), 3),
-            arch=after.arch,
-            counted=case.counted,
-        )
-        for gained, finding in found
-        if gained >= least
-    )
+    least = COUNTED_LEAST_GAIN if case.counted else LEAST_GAIN
+    lost = _lost(before, after)
+    return tuple(_advice(case, finding, min(gained, lost)) for gained, finding in found if gained >= least)
+
+
+def _advice(case: Case, finding: Finding, gain: float) -> Advice:
+    return Advice(
+        cause=finding.cause.key, evidence=finding.evidence, gain=round(gain, 3), arch=case.after.arch,
+        counted=case.counted,
+    )  # fmt: skip
 
 
 def static_case(before: Side, after: Side) -> Case | None:
-    """Both sides by their machine code, scaled to equal work; None if one has none that was walked through."""
-    runs = [side.static.profile.dry_run if side.static is not None else None for side in (before, after)]
-    if runs[0] is None or runs[1] is None:
+    """Both sides by their machine code, scaled to equal work; None if there is none of one."""
+    if before.static is None or after.static is None:
         return None
-    scale = 1.0 if before.same_code(after) else scale_of(runs[0], runs[1])
-    was, now = static_usage(before), static_usage(after, scale)
-    return None if was is None or now is None else Case(before, after, was, now, counted=False)
+    old, new = dry_runs(before.static.profile, after.static.profile)
+    scale = 1.0 if before.same_code(after) else scale_of(old, new)
+    return Case(before, after, static_usage(before, old), static_usage(after, new, scale), counted=False)
 
 
 def counted_case(before: Side, after: Side) -> Case | None:
@@ -73,11 +69,11 @@ def _declared_scale(before: Side, after: Side) -> float:
 
 
 def _alike(case: Case) -> bool:
-    """Whether there is nothing that could be a cause: the same code, launched alike, and counted alike if counted."""
-    sides = (case.before, case.after)
-    same_launch = len({(s.grid, s.block or (s.static.block if s.static else None)) for s in sides}) == 1
-    same_shared = len({s.static.dynamic_shared_bytes if s.static else 0 for s in sides}) == 1
-    return not case.counted and case.before.same_code(case.after) and same_launch and same_shared
+    """Whether nothing differs that could be a cause: the same code, launched alike, and counted alike if counted."""
+    before, after = case.before, case.after
+    if before.launch != after.launch or not (before.same_code(after) or before.static is None is after.static):
+        return False
+    return not case.counted or alike(before.counters, after.counters)
 
 
 def _lost(before: Side, after: Side) -> float:
@@ -114,5 +110,5 @@ def _counted_gain(case: Case) -> Callable[[Usage], float]:
     """Gain by how busy each part was."""
     arch = case.after.arch
     busy: Mapping[str, float] = busy_parts(case.after.counters)
-    parts = measured(case.now, busy, arch, case.after.sm_count or 132)
+    parts = measured(case.now, busy, arch, case.after.sm_count or nominal_facts(arch).sm_count)
     return lambda without: 1 - whole(changed(parts, case.now, without, arch)) / whole(parts)

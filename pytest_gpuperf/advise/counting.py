@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pytest_gpuperf.advise.cost import rest_of
 from pytest_gpuperf.advise.reading import limit_of
 from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.advise.usage import SECTOR_BYTES, WARP, Usage
@@ -44,6 +45,24 @@ PARTS = {
     "dram": ("dram__throughput.avg.pct_of_peak_sustained_elapsed", 0.01),
 }
 """Metric and factor that say which fraction of the time a part was busy."""
+
+
+EXACT = (
+    INSTRUCTIONS, "smsp__thread_inst_executed.sum",
+    *(f"l1tex__t_{what}_pipe_lsu_mem_{where}_op_{way}.sum" for what in ("requests", "sectors")
+      for where in ("global", "local") for way in ("ld", "st")),
+    *(f"smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_{way}.sum" for way in ("ld", "st")),
+    *(f"smsp__sass_inst_executed_op_{kind}.sum" for kind in ACCESSES.values()),
+)  # fmt: skip
+"""Counters that are the same in every run of the same work; the others tell a difference, too, but not reliably."""
+SAME = 0.002
+"""Relative difference of exact counters that is none: instructions vary by 0.1 % where warps race."""
+
+
+def alike(before: Counters, after: Counters) -> bool:
+    """Whether two runs did the same, by every exact counter that both have."""
+    both = [name for name in EXACT if name in before and name in after]
+    return all(abs(before[name] - after[name]) <= SAME * max(abs(before[name]), abs(after[name])) for name in both)
 
 
 def busy_parts(counters: Counters) -> dict[str, float]:
@@ -106,8 +125,6 @@ def _classes(counters: Counters, lanes: float) -> dict[str, float]:
 
 def _with_waits(usage: Usage, counters: Counters) -> Usage:
     """With what is left of the time when every part's busy time is taken out, shared out by stall reasons."""
-    from pytest_gpuperf.advise.cost import rest_of
-
     if usage.cycles is None or not busy_parts(counters):
         return usage
     held = usage.warps or 1.0

@@ -44,7 +44,11 @@ def grew(before: float | None, after: float | None, factor: float) -> bool:
 
 
 def change(what: str, before: float, after: float, unit: str = "", note: str = "") -> Change:
-    """A figure for the reader: three digits will do."""
+    """A figure for the reader: three digits will do, and millions where there are many."""
+    for size, prefix in ((1e9, "G"), (1e6, "M")):
+        if max(before, after) >= size:
+            before, after, unit = before / size, after / size, f"{prefix} {unit}".strip()
+            break
     return Change(what=what, before=_short(before), after=_short(after), unit=unit, direction="worse", note=note)
 
 

@@ -9,18 +9,26 @@ from pytest_gpuperf.advise.side import Extent, Side
 from pytest_gpuperf.advise.usage import SECTOR_BYTES, WARP, Usage
 from pytest_gpuperf.compile.dryrun.addresses import bank_turns, sectors
 from pytest_gpuperf.dryrun import Access, DryRun
+from pytest_gpuperf.evidence import StaticProfile
 
 SCHEDULERS = 4
 
 
-def static_usage(side: Side, scale: float = 1.0) -> Usage | None:
-    """What one warp does by the machine code, multiplied by ``scale``; None without a dry run."""
-    record = side.static
-    if record is None or record.profile.dry_run is None:
-        return None
-    run = record.profile.dry_run
+def dry_runs(before: StaticProfile, after: StaticProfile) -> tuple[DryRun, DryRun]:
+    """Of both, in a form that compares: where one was not walked through, every instruction of both counts once."""
+    if before.dry_run is not None and after.dry_run is not None:
+        return before.dry_run, after.dry_run
+    old, new = (
+        DryRun(executed={name: float(count) for name, count in profile.opcodes.items()}, cycles=profile.instructions)
+        for profile in (before, after)
+    )
+    return old, new
+
+
+def static_usage(side: Side, run: DryRun, scale: float = 1.0) -> Usage:
+    """What one warp does by its dry run, multiplied by ``scale``."""
     limit = limit_of(side)
-    block = side.block or record.block
+    block = side.launch[1]
     to_global = [a for a in run.accesses if a.op.startswith("global")]
     to_shared = [a for a in run.accesses if a.op.startswith("shared")]
     loads = [a for a in to_global if a.op == "global_load"]

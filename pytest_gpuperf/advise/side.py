@@ -34,8 +34,15 @@ class Side(Record, frozen=True):
     @property
     def block_size(self) -> int | None:
         """Threads of a block."""
-        block = self.block or (self.static.block if self.static is not None else None)
+        block = self.launch[1]
         return None if block is None else _volume(block)
+
+    @property
+    def launch(self) -> tuple[Extent | None, Extent | None, int]:
+        """Grid, block and dynamic shared memory, as far as they are known."""
+        static = self.static
+        block = self.block or (static.block if static is not None else None)
+        return self.grid, block, static.dynamic_shared_bytes if static is not None else 0
 
     def same_code(self, other: Side) -> bool:
         """Whether both run the very same machine code."""

@@ -60,7 +60,10 @@ def from_last_run(wanted: Wanted, start: Path, write: Callable[[str], object]) -
 
 
 def from_baselines(wanted: Wanted, baselines: Path, write: Callable[[str], object]) -> int:
-    """Explain what baselines hold of workloads; returns the exit status, 0.  Raises ``ExplainError``, ``BaselineError``."""
+    """Explain what baselines hold of workloads; returns the exit status, 0.
+
+    Raises ``ExplainError`` and ``BaselineError``.
+    """
     store = BaselineStore(baselines)
     targets = (*store.devices(), *store.archs())
     keys = dict.fromkeys(key for target in targets for key in store.keys(target))

@@ -29,9 +29,14 @@ Rule = Callable[[Step, tuple[Value, ...]], tuple[Value, ...]]
 def rule_of(step: Step) -> Rule | None:
     """How the results follow from the sources: the register (or pair, as one number) first, then the predicates.
 
-    None for an instruction whose result nobody knows.  A rule may give fewer results than there are.
+    None for an instruction whose result nobody knows, or that is written in a form that is not known.  A rule may give
+    fewer results than there are.
     """
-    return RULES.get(step.base.removeprefix("U"))
+    rule, needed = RULES.get(step.base.removeprefix("U"), (None, 0))
+    if step.base.removeprefix("U") == "LEA" and "HI" in step.modifiers and "SX32" not in step.modifiers:
+        needed = 4
+    given = sum(source.kind != "predicate" for source in step.sources)
+    return rule if given >= needed else None
 
 
 def _numbers(step: Step, values: tuple[Value, ...]) -> tuple[tuple[Value, ...], tuple[Value, ...]]:
@@ -66,14 +71,12 @@ def _multiply_add(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
     numbers, carries = _numbers(step, values)
     if "MOV" in step.modifiers:
         return (numbers[2],)
-    if len(numbers) < 3:
-        return ()
     unsigned = "U32" in step.modifiers
     read: Callable[[int], int] = (lambda bits: bits) if unsigned else signed
     if "WIDE" in step.modifiers:
         return (combine(lambda a, b, c: read(a) * read(b) + c & (1 << 64) - 1, numbers[:3]),)
     if "HI" in step.modifiers:
-        return (combine(lambda a, b, c: (read(a) * read(b) >> 32) + c & WORD, numbers[:3]),)
+        return (combine(lambda a, b, c: read(a) * read(b) + c >> 32 & WORD, numbers[:3]),)
     given = (*numbers[:3], *carries[:1]) if "X" in step.modifiers else numbers[:3]
     return (combine(lambda a, b, c, carry=0: a * b + c + carry & WORD, given),)
 
@@ -83,21 +86,21 @@ def _scaled_add(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
     numbers, carries = _numbers(step, values)
     if "HI" in step.modifiers:
         if "SX32" in step.modifiers:
-            low, base, shift = numbers
+            low, base, shift = numbers[:3]
             high = combine(lambda bits: WORD if bits >> 31 else 0, (low,))
         else:
-            low, base, high, shift = numbers
+            low, base, high, shift = numbers[:4]
         given = (low, high, base, shift, *(carries[:1] if "X" in step.modifiers else ()))
-        total = combine(lambda a, h, b, s, carry=0: ((h << 32 | a) << s >> 32 & WORD) + b + carry, given)
+        total = combine(lambda a, h, b, s, carry=0: ((h << 32 | a) << (s & 31) >> 32 & WORD) + b + carry, given)
     else:
         low, base, shift = (*numbers[:2], numbers[-1])
-        total = combine(lambda a, b, s: (a << s & WORD) + b, (low, base, shift))
+        total = combine(lambda a, b, s: (a << (s & 31) & WORD) + b, (low, base, shift))
     return (combine(lambda bits: bits & WORD, (total,)), *(_carry(total) for _ in step.flags))
 
 
 def _shift(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
     """SHF: low word, distance, high word."""
-    low, distance, high = values[:3]
+    low, distance, high = _numbers(step, values)[0][:3]
     upper, wraps = "HI" in step.modifiers, "W" in step.modifiers
     is_signed = bool(step.modifiers & {"S32", "S64"})
     wide = bool(step.modifiers & {"U64", "S64"})
@@ -118,10 +121,11 @@ def _shift(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
 
 def _logic(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
     """LOP3: any function of three bits, given as its truth table; the predicate says whether anything is left."""
-    table = values[3].bits
+    numbers, _ = _numbers(step, values)
+    table = numbers[3].bits
     if not isinstance(table, int):
         return ()
-    result = combine(_lut(table), values[:3])
+    result = combine(_lut(table), numbers[:3])
     found = (result,) if step.results else ()
     return (*found, *(combine(lambda bits: int(bits != 0), (result,)) for _ in step.flags))
 
@@ -142,7 +146,7 @@ def _compare(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
     numbers, predicates = _numbers(step, values)
     relation = next((COMPARE[name] for name in COMPARE if name in step.modifiers), None)
     join = next((JOIN[name] for name in JOIN if name in step.modifiers), None)
-    if relation is None or join is None or len(numbers) < 2 or not predicates:
+    if relation is None or join is None or len(predicates) < (2 if "EX" in step.modifiers else 1):
         return ()
     wide = bool(step.modifiers & {"S64", "U64"})
     read: Callable[[int], int] = lambda bits: bits  # noqa: E731
@@ -173,14 +177,17 @@ def _predicates(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
     return tuple(result if index == 0 else UNKNOWN for index in range(len(step.flags)))
 
 
-def _select(_step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
-    return (combine(lambda a, b, chosen: a if chosen else b, values[:3]),)
+def _select(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
+    numbers, predicates = _numbers(step, values)
+    if not predicates:
+        return ()
+    return (combine(lambda a, b, chosen: a if chosen else b, (*numbers[:2], predicates[0])),)
 
 
 def _extreme(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
     """IMNMX: the smaller of two numbers if the predicate holds, else the larger."""
     numbers, predicates = _numbers(step, values)
-    if len(numbers) < 2 or not predicates or "S64" in step.modifiers:
+    if not predicates or "S64" in step.modifiers:
         return ()
     read: Callable[[int], int] = (lambda bits: bits) if "U32" in step.modifiers else signed
     given = (*numbers[:2], predicates[0])
@@ -217,7 +224,7 @@ def _to_float(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
 
 def _reciprocal(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
     """MUFU.RCP of a number that is known, as only an integer division has it."""
-    if "RCP" not in step.modifiers or not values or values[0].bits is None:
+    if "RCP" not in step.modifiers:
         return ()
     return (combine(lambda bits: _float_bits(1 / _float_of(bits)) if _float_of(bits) else 0, values[:1]),)
 
@@ -254,11 +261,13 @@ def _halves(step: Step, _values: tuple[Value, ...]) -> tuple[Value, ...]:
     return (Value(high << 16 | low),) if step.klass == "move" else ()
 
 
-RULES: dict[str, Rule] = {
-    "MOV": _move, "MOV32I": _move, "R2UR": _move, "S2R": _move, "S2UR": _move, "CS2R": _move, "CS2UR": _move,
-    "LDC": _move, "LDCU": _move, "ULDC": _move, "LDC32": _move, "IADD3": _add, "IADD": _add, "VIADD": _add,
-    "IMAD": _multiply_add, "LEA": _scaled_add, "SHF": _shift, "LOP3": _logic, "ISETP": _compare,
-    "PLOP3": _predicates, "SEL": _select, "IMNMX": _extreme, "VIMNMX": _extreme, "IABS": _absolute, "PRMT": _permute,
-    "HFMA2": _halves, "I2F": _to_float, "I2FP": _to_float, "MUFU": _reciprocal, "F2I": _to_integer,
+RULES: dict[str, tuple[Rule, int]] = {
+    "MOV": (_move, 1), "MOV32I": (_move, 1), "R2UR": (_move, 1), "S2R": (_move, 1), "S2UR": (_move, 1),
+    "CS2R": (_move, 1), "CS2UR": (_move, 1), "LDC": (_move, 1), "LDCU": (_move, 1), "IADD3": (_add, 2),
+    "IADD": (_add, 2), "VIADD": (_add, 2), "IMAD": (_multiply_add, 3), "LEA": (_scaled_add, 3), "SHF": (_shift, 3),
+    "LOP3": (_logic, 4), "ISETP": (_compare, 2), "PLOP3": (_predicates, 1), "SEL": (_select, 2),
+    "IMNMX": (_extreme, 2), "VIMNMX": (_extreme, 2), "IABS": (_absolute, 1), "PRMT": (_permute, 3),
+    "HFMA2": (_halves, 4), "I2F": (_to_float, 1), "I2FP": (_to_float, 1), "MUFU": (_reciprocal, 1),
+    "F2I": (_to_integer, 1),
 }  # fmt: skip
-"""By the opcode's first word, without the U of the uniform form."""
+"""By the opcode's first word, without the U of the uniform form: the rule, and how many numbers it takes at least."""

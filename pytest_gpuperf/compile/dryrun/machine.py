@@ -87,9 +87,9 @@ class Machine:
         numbers = [v for v, source in zip(values, step.sources, strict=True) if source.kind != "predicate"]
         found = Comparison(*numbers[:2]) if len(numbers) >= 2 else None
         if "EX" in step.modifiers:
-            lower = [source.text for source in step.sources if source.kind == "predicate"][-1]
-            found = self.comparisons.get(lower)
-        if found is not None:
+            lower = [source.text for source in step.sources if source.kind == "predicate"]
+            found = self.comparisons.get(lower[-1]) if lower else None
+        if found is not None and step.flags:
             self.comparisons[step.flags[0]] = found
 
     def _read(self, step: Step, place: int, operand: Operand) -> Value:
@@ -119,7 +119,8 @@ class Machine:
             return len(step.results)
         if "64" in step.modifiers or ("SETP" in step.base and step.modifiers & {"S64", "U64"}):
             return 2
-        return 2 if "WIDE" in step.modifiers and place == 2 else 1
+        wide = step.base in ("IMAD", "UIMAD") and step.modifiers & {"WIDE", "HI"}
+        return 2 if wide and place == 2 else 1
 
     def _registers(self, first: str, words: int) -> Value:
         if first in ZERO or words == 1:
