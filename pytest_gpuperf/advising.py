@@ -92,6 +92,7 @@ def side_of(
     )  # fmt: skip
 
 
-def recorded_sides(store: BaselineStore, key: Key, target: str, arch: str, toolchain: str) -> Side:
-    """What baselines alone know of a workload."""
-    return side_of(arch, store.static(arch, key, toolchain).record, store.time(target, key), None)
+def recorded_side(store: BaselineStore, key: Key, target: str, arch: str, toolchain: str) -> Side:
+    """What baselines alone know of a workload on a GPU model and for an architecture, either of them empty for none."""
+    static = store.static(arch, key, toolchain).record if arch else None
+    return side_of(arch, static, store.time(target, key) if target else None, None)

@@ -32,7 +32,9 @@ def explain_workload(store: BaselineStore, test: TestEvidence, work: WorkloadEvi
     before, after = sides(store, work, arch, test.toolchain, test.device)
     advice = work.advice or (advise(before, after) if before is not None else ())
     work = msgspec.structs.replace(work, advice=advice, state=work.state or state_of(after, test.peaks))
-    return explained(work, after, test.peaks, compared=_compared(before, after))
+    return explained(
+        work, after, test.peaks, compared=_compared(before, after), has_baseline=before is not None
+    )  # fmt: skip
 
 
 def _compared(before: Side | None, after: Side) -> str:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pytest_gpuperf import lastrun
 from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.advise.state import state_of
-from pytest_gpuperf.advising import recorded_sides
+from pytest_gpuperf.advising import recorded_side
 from pytest_gpuperf.baselines import BaselineStore
 from pytest_gpuperf.evidence import Key
 from pytest_gpuperf.explaining import explain_workload
@@ -73,7 +73,7 @@ def from_baselines(wanted: Wanted, baselines: Path, write: Callable[[str], objec
     for key in found:
         for side in _recorded(store, key):
             work = WorkloadEvidence(key=key, state=state_of(side, {}))
-            write("\n".join(explained(work, side, {}, compared="this is the baseline")) + "\n\n")
+            write("\n".join(explained(work, side, {}, compared="this is one", has_baseline=False)) + "\n\n")
     return 0
 
 
@@ -85,10 +85,10 @@ def _recorded(store: BaselineStore, key: Key) -> list[Side]:
         arch, toolchain = next(
             ((a, t) for a, t in known for target in timed if _is_of(store, key, target, a, t)), known[-1]
         )
-        return [recorded_sides(store, key, target, arch, toolchain) for target in timed]
+        return [recorded_side(store, key, target, arch, toolchain) for target in timed]
     if timed:
-        return [recorded_sides(store, key, target, "", "") for target in timed]
-    return [recorded_sides(store, key, "", arch, toolchain) for arch, toolchain in known]
+        return [recorded_side(store, key, target, "", "") for target in timed]
+    return [recorded_side(store, key, "", arch, toolchain) for arch, toolchain in known]
 
 
 def _is_of(store: BaselineStore, key: Key, target: str, arch: str, toolchain: str) -> bool:

@@ -15,7 +15,9 @@ from pytest_gpuperf.verdict import Judgement, Verdict
 MOST_CAUSES = 4
 
 
-def explained(work: WorkloadEvidence, side: Side, peaks: Mapping[str, float], *, compared: str) -> list[str]:
+def explained(
+    work: WorkloadEvidence, side: Side, peaks: Mapping[str, float], *, compared: str, has_baseline: bool
+) -> list[str]:
     """Lines on one workload; ``compared`` says what with, or why with nothing.
 
     ``side`` is what was found out about it, the architecture chosen.
@@ -29,18 +31,13 @@ def explained(work: WorkloadEvidence, side: Side, peaks: Mapping[str, float], *,
         lines += [f"    {line}" for line in describe(judgement)]
     lines += advice_lines(work.advice, MOST_CAUSES)
     if not work.advice:
-        lines += wrapped(f"causes: {_no_cause(work, compared)}", INDENT)
+        none = "nothing differs that would make it slower" if has_baseline else "none can be named without a baseline"
+        lines += wrapped(f"causes: {none}", INDENT)
     return lines
 
 
 def _telling(judgements: Iterable[Judgement]) -> list[Judgement]:
     return [j for j in judgements if j.verdict not in (Verdict.UNCHANGED, Verdict.NEW)]
-
-
-def _no_cause(work: WorkloadEvidence, compared: str) -> str:
-    if not any(judgement.verdict is not Verdict.NEW for judgement in work.judgements) and not compared:
-        return "none can be named without a baseline"
-    return "none: nothing differs that would make it slower"
 
 
 def _figures(side: Side) -> list[str]:

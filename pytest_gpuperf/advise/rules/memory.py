@@ -32,7 +32,11 @@ def register_spilling(case: Case) -> Finding | None:
         change("local memory accesses", case.was.local_requests, case.now.local_requests, case.per),
         change("registers", was.profile.registers, now.profile.registers),
     )
-    return Finding(causes.SPILLING, evidence, _without_local(case))
+    without = _without_local(case)
+    if without.alone is not None and case.was.alone is not None:
+        # where values do not fit, loads are not issued ahead any more either: those waits go with the spills
+        without = without.replace(alone=min(without.alone, case.was.alone))
+    return Finding(causes.SPILLING, evidence, without)
 
 
 def stack(case: Case) -> Finding | None:

@@ -129,7 +129,7 @@ def test_double_precision() -> None:
 def test_division() -> None:
     found = compute.division(case(now=COPY.replace(divisions=2.0, issued=140.0)))
     assert found is not None
-    assert found.without.issued == pytest.approx(140 - 2 * compute.DIVISION_INSTRUCTIONS * BELOW)
+    assert found.without.issued == pytest.approx(140 - 2 * compute.DIVISION_INSTRUCTIONS)
     was = COPY.replace(divisions=2.0)
     assert compute.division(case(was, COPY.replace(divisions=2.0 * compute.DIVISION_GROWTH * BELOW))) is None
 
