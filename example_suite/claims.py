@@ -55,6 +55,8 @@ class Claim:
     text: str
     chip: bool = False
     """Of a counter: whether it depends on the chip's rates and sizes, not on the code alone."""
+    see: tuple[str, ...] = ()
+    """Claims that have the figures, where this one promises what they measure."""
 
     @property
     def is_about_time(self) -> bool:
@@ -70,7 +72,7 @@ class Claim:
 def load_claims() -> dict[str, Claim]:
     """Every claim by id."""
     lines = json.loads(Path(__file__).with_name("claims.json").read_text(encoding="utf-8"))
-    return {line["id"]: Claim(**line) for line in lines}
+    return {line["id"]: Claim(**line | {"see": tuple(line.get("see", ()))}) for line in lines}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,6 +176,10 @@ class ClaimChecker:
     def skipped(self, claim_id: str, reason: str) -> None:
         """Record that the claim was not looked at, and why."""
         self._file(load_claims()[claim_id], "not measured", None, reason=reason)
+
+    def seen_elsewhere(self, claim_id: str) -> None:
+        """Record that other claims, those that it names in ``see``, have the figures."""
+        self._file(load_claims()[claim_id], "measured elsewhere", None)
 
     def _of_counters(self, claim_id: str, figure: Callable[[], float]) -> float | None:
         """None, and put on record, where this run did not take what the figure needs."""

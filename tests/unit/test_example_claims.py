@@ -202,6 +202,13 @@ def test_a_skipped_claim_is_filed(claim: Any, record: Recorder) -> None:
     assert record.outcomes == [{"id": "TR-05", "verdict": "not measured", "measured": None, "reason": "a counter"}]
 
 
+def test_a_promise_is_filed_as_measured_by_claims_that_exist(claim: Any, record: Recorder) -> None:
+    claim.seen_elsewhere("CHK-03")
+    assert record.outcomes == [{"id": "CHK-03", "verdict": "measured elsewhere", "measured": None}]
+    known = claims.load_claims()
+    assert {other for one in known.values() for other in one.see} <= known.keys()
+
+
 def test_expected_times_bind_on_the_gpu_they_were_worked_out_for_only(record: Recorder) -> None:
     elsewhere = claims.ClaimChecker(record, measured_on=lambda: "nvidia-l4")
     elsewhere("S1-01", 1.9, at_least=2.5)
