@@ -4,13 +4,15 @@ From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Thro
 """
 
 import functools
+import re
+import subprocess
 
 import counters
 import numpy as np
 import pytest
 from scipy import special
 
-from pytest_gpuperf.compile import ptx_instructions, ptx_of
+from pytest_gpuperf.compile import disassembler, ptx_instructions, ptx_of
 
 SOURCE = "kernels/moro_inversion.cu"
 VARIANTS = ("Inlined", "Called", "FastLog", "BothSides")
@@ -69,9 +71,29 @@ def test_calls_and_registers(cuda_kernel, claim):
     claim("MORO-05", exact[0] - exact[1], equals=1)
 
 
+def live_registers(kernel, folder):
+    """Instructions in the order of the machine code, and how many registers each leaves with a value to be used."""
+    file = folder / "kernel.cubin"
+    file.write_bytes(kernel.binary.cubin)
+    command = [disassembler().path, "-c", "--print-life-ranges", "--life-range-mode", "count", file]
+    listing = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    found = re.findall(r"/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;\s*//\s*\|\s*(\d*)", listing)
+    return [(instruction, int(count or 0)) for instruction, count in found]
+
+
+def test_where_most_registers_are_live(cuda_kernel, claim, tmp_path):
+    """In the talk's version, with its fast logarithm; from the first constant of the approximation to its division."""
+    lives = live_registers(summing(cuda_kernel, "FastLog"), tmp_path)
+    (first,) = (place for place, (instruction, _) in enumerate(lives) if "-21.06224" in instruction)
+    (last,) = (place for place, (instruction, _) in enumerate(lives) if "CALL" in instruction)
+    end = max(place for place, (instruction, _) in enumerate(lives) if instruction.endswith("EXIT"))
+    inside = max(count for _, count in lives[first : last + 1])
+    outside = max(count for _, count in lives[:first] + lives[last + 1 : end])  # beyond is what the division calls
+    claim("MORO-03", inside / outside, at_least=1)
+
+
 @pytest.mark.gpuperf(budget_s=0.4, cache="warm")
 def test_inverting_many_numbers(cuda_kernel, gpu, gpuperf, claim):
-    claim.skipped("MORO-03", "live registers of single instructions: Nsight Compute's source view has them, no counter")
     n, rounds = 2**21, 64
     random = np.random.default_rng(131).integers(2**32, size=n, dtype=np.uint32)
     numbers = {"random": gpu.array(random), "sorted": gpu.array(np.sort(random))}
