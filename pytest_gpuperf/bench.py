@@ -95,7 +95,11 @@ class Bench:
     def gpu(self) -> Gpu:
         from pytest_gpuperf.device.gpu import Gpu
 
-        return Gpu(self.device)
+        if self.options.ncu_to is None:
+            return Gpu(self.device)
+        from pytest_gpuperf.measurement import CheckedOnly
+
+        return Gpu(self.device, no_peaks=CheckedOnly("peaks are not measured while counters are collected"))
 
     @property
     def native_arch(self) -> str | None:
@@ -107,7 +111,7 @@ class Bench:
         """Architectures whose static evidence is gathered and gated."""
         if self.options.archs:
             return self.options.archs
-        known = self.store.archs() if self.options.active else ()
+        known = self.store.archs() if self.options.times else ()
         return tuple(known) or ((self.native_arch,) if self.native_arch else FALLBACK_ARCHS)
 
     @cached_property

@@ -28,7 +28,8 @@ class MarkerSettings:
     budget_s: float | None = None
     xfail: str | None = None
     """A regression of this test is expected, for this reason: reported, not failed."""
-    metrics: dict[str, Any] | None = None
+    metrics: Any = None
+    """Metrics to collect: names, or a dict of name to tolerance."""
 
 
 def _problem(name: str, value: Any) -> str | None:
@@ -44,7 +45,7 @@ def _problem(name: str, value: Any) -> str | None:
     elif name == "xfail":
         ok, accepts = isinstance(value, str) and bool(value), "the reason, in words"
     else:
-        ok, accepts = isinstance(value, dict), "a dict of metric name to settings"
+        ok, accepts = isinstance(value, dict | list | tuple), "names of metrics, or a dict of name to tolerance"
     return None if ok else f"{name}={value!r} is not valid: it takes {accepts}"
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
 from pytest_gpuperf import stash
+from pytest_gpuperf.counting import counters_at_end, progress_of
 from pytest_gpuperf.evidence import Key, Session, TimeRecord
 from pytest_gpuperf.recording import RecordingFailed, leave_rounds, record
 from pytest_gpuperf.updating import Recorded, merge, wanted_static, wanted_times
@@ -40,6 +41,8 @@ class Outcome:
         """Why the run's times prove nothing; empty if they do."""
         self.shifts: tuple[str, ...] = ()
         """Signs that the machine changed as a whole."""
+        self.counter_notes: tuple[str, ...] = ()
+        """What collecting the counters had to say beside them."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,6 +64,8 @@ def finish(session: pytest.Session) -> None:
         leave_rounds(bench, book)
     if bench.options.is_child:
         return
+    if bench.options.ncu:
+        outcome.counter_notes = counters_at_end(config)
     if bench.options.update is not None and session.exitstatus != pytest.ExitCode.INTERRUPTED:
         _update(config, bench, book, outcome)
         if outcome.problem and session.exitstatus == pytest.ExitCode.OK:
@@ -108,12 +113,19 @@ def _watch(session: pytest.Session, book: Book, outcome: Outcome) -> None:
 
 def _guard(session: pytest.Session, book: Book, outcome: Outcome) -> None:
     """A run that gathered nothing fails in its own words, whatever the reason."""
-    if book.gathered_anything or session.exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+    options = session.config.stash[stash.OPTIONS]
+    gathered = book.gathered_anything if options.gates else book.gathered_counters
+    if gathered or session.exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         return
     if book.tests_run == 0:
         outcome.nothing = (
             "nothing was measured: no test ran. Check the paths, -k and -m of this run: "
             "a gate that selects nothing would always be green."
+        )
+    elif not options.gates:
+        outcome.nothing = (
+            f"nothing was counted: {book.tests_run} tests ran and none has counters. Add --gpuperf to gate times and "
+            "static evidence as well, or see to what is said above."
         )
     else:
         outcome.nothing = (
@@ -143,7 +155,7 @@ def _update(config: pytest.Config, bench: Bench, book: Book, outcome: Outcome) -
 
 
 def _record_times(config: pytest.Config, bench: Bench, keys: list[Key]) -> Times:
-    records = record(config, sorted({key.node_id for key in keys}), _progress(config))
+    records = record(config, sorted({key.node_id for key in keys}), progress_of(config))
     session, merged = merge(records, keys, bench.options)
     slug = records[0].device.slug
     cubins = {sha: cubin for one in records for sha, cubin in one.cubins.items()}
@@ -154,14 +166,3 @@ def _record_times(config: pytest.Config, bench: Bench, keys: list[Key]) -> Times
         cubins=[cubins[sha] for sha in {time.cubin for time in taken.values()} if sha in cubins],
         recorded=[msgspec.structs.replace(one, before=bench.store.time(slug, one.key)) for one in merged],
     )
-
-
-def _progress(config: pytest.Config) -> Callable[[str], None]:
-    reporter = config.pluginmanager.get_plugin("terminalreporter")
-
-    def show(text: str) -> None:
-        if reporter is not None:
-            reporter.ensure_newline()
-            reporter.write_line(f"gpuperf: {text}")
-
-    return show

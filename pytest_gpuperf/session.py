@@ -27,6 +27,8 @@ class WorkloadEvidence(Record, frozen=True):
     """By architecture."""
     time: TimeRecord | None = None
     interval_ns: tuple[float, float] | None = None
+    counters: dict[str, float] = msgspec.field(default_factory=dict)
+    """Raw ones by canonical name, as Nsight Compute counted them."""
     judgements: tuple[Judgement, ...] = ()
     disturbances: tuple[str, ...] = ()
     """Why the time should not become a baseline; empty if nothing speaks against it."""
@@ -186,7 +188,13 @@ class Book:
 
     @property
     def gathered_anything(self) -> bool:
-        return any(work.static or work.time for evidence in self.evidence for work in evidence.workloads)
+        return any(
+            work.static or work.time or work.counters for evidence in self.evidence for work in evidence.workloads
+        )
+
+    @property
+    def gathered_counters(self) -> bool:
+        return any(work.counters for evidence in self.evidence for work in evidence.workloads)
 
     @property
     def judged_times(self) -> bool:

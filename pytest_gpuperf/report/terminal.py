@@ -20,11 +20,18 @@ if TYPE_CHECKING:
 
 def header(options: Options) -> str:
     """The line under pytest's own header: what this run does."""
+    if options.ncu_to is not None:
+        return "gpuperf: under ncu"
     if options.confirm_to is not None:
         return "gpuperf: confirming suspected regressions"
     if options.record_to is not None:
         return f"gpuperf: recording process {options.record_index + 1} of {options.processes}"
-    task = f"updating baselines ({options.update})" if options.update else "measuring and gating"
+    if options.update:
+        task = f"updating baselines ({options.update})"
+    else:
+        task = "measuring and gating" if options.enabled else "gating counters only"
+    if options.ncu:
+        task += f", counters {', '.join(options.ncu)}"
     by_hand = options.tolerance is not None
     zone = f"tolerance {options.zone().delta * 100:g} %" if by_hand else f"profile {options.profile}"
     return f"gpuperf: {task}, {zone}, baselines in {options.baselines}"
@@ -44,6 +51,7 @@ def summary(reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, opt
         _print(reporter, time_table(evidence))
         _machine(reporter, evidence)
     _words(reporter, evidence)
+    _counters(reporter, evidence, outcome)
     _not_paired(reporter, evidence)
     _static_only(reporter, evidence, timed)
     _update(reporter, outcome)
@@ -87,7 +95,7 @@ def _words(reporter: pytest.TerminalReporter, evidence: Iterable[TestEvidence]) 
     """Explain the verdicts that need it; count the workloads that have no baseline."""
     new: list[Judgement] = []
     for one in evidence:
-        new += [judgement for judgement in one.judgements if judgement.verdict is Verdict.NEW]
+        new += [j for j in one.judgements if j.verdict is Verdict.NEW and j.kind != "counters"]
         for judgement in one.judgements:
             if judgement.verdict in NEEDS_A_WORD:
                 _explain(reporter, judgement, one.xfail)
@@ -98,6 +106,27 @@ def _words(reporter: pytest.TerminalReporter, evidence: Iterable[TestEvidence]) 
             "record them with pytest --update-baselines=new and commit the files",
             yellow=True,
         )
+
+
+def _counters(reporter: pytest.TerminalReporter, evidence: Iterable[TestEvidence], outcome: Outcome) -> None:
+    """How many workloads passed by their counters, which have none, and what the collection had to say."""
+    judged = [judgement for one in evidence for judgement in one.judgements if judgement.kind == "counters"]
+    verdicts = Counter(judgement.verdict for judgement in judged)
+    if judged:
+        counts = ", ".join(f"{count} {verdict.value}" for verdict, count in verdicts.items())
+        reporter.write_line(f"counters: {counts}")
+    if verdicts[Verdict.NEW]:
+        reporter.write_line(
+            f"{verdicts[Verdict.NEW]} workloads have no counters on record: record them with "
+            "pytest --update-baselines=new --gpuperf-ncu and commit the files",
+            yellow=True,
+        )
+    reasons = Counter(judgement.reason for judgement in judged if judgement.verdict is Verdict.NOT_MEASURED)
+    for reason, count in reasons.items():
+        those = f"{count} workloads have" if count > 1 else "1 workload has"
+        reporter.write_line(f"{those} no counters: {reason}", yellow=True)
+    for note in outcome.counter_notes:
+        reporter.write_line(f"counters: {note}", yellow=True)
 
 
 def _explain(reporter: pytest.TerminalReporter, judgement: Judgement, xfail: str) -> None:
