@@ -111,7 +111,7 @@ class Bench:
         """Architectures whose static evidence is gathered and gated."""
         if self.options.archs:
             return self.options.archs
-        known = self.store.archs() if self.options.times else ()
+        known = self.store.archs() if self.options.active else ()
         return tuple(known) or ((self.native_arch,) if self.native_arch else FALLBACK_ARCHS)
 
     @cached_property

@@ -1,59 +1,35 @@
-"""Counters of this run: collected before the first test by a process under ncu, read and judged in each test.
+"""Counters of this run: collected before its first test, by a process under ncu that the reporting one starts.
 
-The process that reports starts the profiled one; pytest-xdist workers find what it brought in a file.
+pytest-xdist workers find what it brought in a file; ``counted`` reads and judges it.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import tempfile
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from pytest_gpuperf import stash
-from pytest_gpuperf.counters.asking import names_of, rules_for
+from pytest_gpuperf.counted import WORKER_INPUT, collected_of
+from pytest_gpuperf.counters.asking import names_of
 from pytest_gpuperf.counters.chips import canonical, chip_of
 from pytest_gpuperf.counters.collecting import Assignment, Collection
-from pytest_gpuperf.counters.derived import with_derived
 from pytest_gpuperf.counters.dump import write_json
 from pytest_gpuperf.counters.errors import CountersUnavailable
-from pytest_gpuperf.counters.exchange import COLLECTED, Collected, CollectedWorkload, read_collected, write
+from pytest_gpuperf.counters.exchange import COLLECTED, Collected, write
 from pytest_gpuperf.counters.locating import find_ncu
 from pytest_gpuperf.counters.reading import read_report
 from pytest_gpuperf.device.lock import lock_folder
-from pytest_gpuperf.judge.counters import Conditions, compare_counters, not_counted
 from pytest_gpuperf.marker import settings_of
-from pytest_gpuperf.measurement import CountersMissing
 from pytest_gpuperf.recording import child_command
-from pytest_gpuperf.verdict import Judgement
 
-if TYPE_CHECKING:
-    from pytest_gpuperf.bench import Bench
-    from pytest_gpuperf.evidence import Key
-    from pytest_gpuperf.measuring import Request
-
-WORKER_INPUT = "gpuperf_counters"
 FOLDER: pytest.StashKey[Path] = pytest.StashKey()
 START_LIMIT_S, TEST_LIMIT_S = 60.0, 10.0
 """Time for collecting: for the start, and for each test."""
 PROGRESS_S = 5.0
-
-
-@dataclasses.dataclass(frozen=True)
-class Counted:
-    """What is known of one workload's counters."""
-
-    counters: Mapping[str, float]
-    """As collected; empty if there are none."""
-    shown: Mapping[str, float] | CountersMissing
-    """For the test: with what follows from them, or why there are none."""
-    judgements: tuple[Judgement, ...]
-
-
-# --- in the process that reports -----------------------------------------------------------------
 
 
 def prepare_worker(config: pytest.Config, workerinput: MutableMapping[str, Any]) -> None:
@@ -96,7 +72,10 @@ def _collect(config: pytest.Config, nodes: Sequence[str], own: Sequence[str], sh
     options = config.stash[stash.OPTIONS]
     chip = chip_of(_architecture(config))
     ncu = find_ncu()
-    asked = [canonical(name, chip) for name in names_of([*options.ncu, *options.metrics, *own])]
+    try:
+        asked = [canonical(name, chip) for name in names_of([*options.ncu, *options.metrics, *own])]
+    except KeyError as unknown:
+        raise pytest.UsageError(f"--gpuperf-ncu, --gpuperf-metrics: there is no figure {unknown}") from None
     limit_s = options.ncu_timeout_s or START_LIMIT_S + TEST_LIMIT_S * len(nodes)
     show(f"counting {len(nodes)} tests under {ncu}")
     shown = [0.0]
@@ -162,63 +141,3 @@ def progress_of(config: pytest.Config) -> Callable[[str], None]:
             reporter.write_line(f"gpuperf: {text}")
 
     return show
-
-
-# --- in the process that tests -------------------------------------------------------------------
-
-
-def collected_of(config: pytest.Config) -> Collected:
-    """What the run's profiling brought."""
-    if stash.COLLECTED not in config.stash:
-        given = getattr(config, "workerinput", {}).get(WORKER_INPUT)
-        path = Path(given) / COLLECTED if given else None
-        config.stash[stash.COLLECTED] = (
-            read_collected(path)
-            if path is not None and path.exists()
-            else Collected(problem="nothing was collected for this run", remedy="run it again without -p no:terminal")
-        )
-    return config.stash[stash.COLLECTED]
-
-
-def counted(bench: Bench, key: Key, request: Request) -> Counted:
-    """The counters of one workload, and what the gate says of them; nothing where none were asked for."""
-    if not bench.options.ncu:
-        why = CountersMissing(f"{key.workload} has no counters: none were asked for; run pytest --gpuperf-ncu")
-        return Counted({}, why, ())
-    collected = collected_of(bench.config)
-    found = collected.of(key)
-    obstacle = _obstacle(collected, found, request)
-    target = collected.gpu or bench.device.facts.slug
-    if obstacle or found is None:
-        return Counted({}, CountersMissing(f"{key.workload} has no counters: {obstacle}"),
-                       (not_counted(key, target, obstacle),))  # fmt: skip
-    return Counted(found.counters, with_derived(found.counters), (_judge(bench, key, request, found, target),))
-
-
-def _obstacle(collected: Collected, found: CollectedWorkload | None, request: Request) -> str:
-    """Why a workload has no counters; empty if it has some."""
-    if collected.problem:
-        return f"{collected.problem}; {collected.remedy}"
-    if found is None:
-        return (
-            "its test did not come to it in the profiled process: it failed there, or read a time or a peak before; "
-            "put such assertions behind the last gpuperf(...)"
-        )
-    if not found.counters:
-        return "ncu saw no kernel of it: it has to launch on the current stream of its own process"
-    mine = request.identity()
-    if found.identity != mine:
-        return "the profiled process ran other code or other arguments: seed what is random, and do not edit meanwhile"
-    return ""
-
-
-def _judge(bench: Bench, key: Key, request: Request, found: CollectedWorkload, target: str) -> Judgement:
-    baseline = bench.store.time(target, key)
-    old = dict(baseline.counters) if baseline else {}
-    own = dict(request.metrics)
-    before, after = with_derived(old) if old else {}, with_derived(found.counters)
-    return compare_counters(
-        key, target, before, after, rules_for(dict.fromkeys([*before, *after]), own),
-        before=Conditions(baseline.identity, baseline.cache) if baseline else None,
-        after=Conditions(found.identity, found.cache), notes=found.notes,
-    )  # fmt: skip

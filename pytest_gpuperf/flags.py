@@ -58,10 +58,13 @@ def architectures(text: str) -> tuple[str, ...]:
 METRIC_WORD = re.compile(r"(derived:)?[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*")
 
 
+METRIC_SETS = ("default", "memory", "compute", "latency", "full")
+
+
 def metric_words(text: str) -> tuple[str, ...]:
     words = tuple(word.strip() for word in text.split(",") if word.strip())
-    if not words or not all(METRIC_WORD.fullmatch(word) for word in words):
-        raise BadValue("accepts default, memory, compute, latency, full, and names of metrics, separated by commas")
+    if not words or not all(word in METRIC_SETS or ("_" in word and METRIC_WORD.fullmatch(word)) for word in words):
+        raise BadValue(f"accepts {', '.join(METRIC_SETS)}, and names of metrics, separated by commas")
     return words
 
 

@@ -22,7 +22,7 @@ from pytest_gpuperf.verdict import Verdict
 
 if TYPE_CHECKING:
     from pytest_gpuperf.bench import Bench
-    from pytest_gpuperf.counting import Counted
+    from pytest_gpuperf.counted import Counted
     from pytest_gpuperf.session import TestBook
 
 
@@ -106,10 +106,12 @@ def _profile(bench: Bench, request: Request, evidence: WorkloadEvidence) -> Meas
 
 def _count(bench: Bench, book: TestBook, request: Request, evidence: WorkloadEvidence) -> Counted:
     """The workload's counters, put on record with what the gate says of them."""
-    from pytest_gpuperf.counting import counted
+    from pytest_gpuperf.counted import counted
 
     found = counted(bench, evidence.key, request)
-    book.add(msgspec.structs.replace(evidence, counters=dict(found.counters), judgements=found.judgements))
+    book.add(msgspec.structs.replace(
+        evidence, identity=request.identity(), counters=dict(found.counters), judgements=found.judgements
+    ))  # fmt: skip
     return found
 
 

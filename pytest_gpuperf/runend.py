@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import msgspec
 import pytest
 
 from pytest_gpuperf import stash
-from pytest_gpuperf.counting import counters_at_end, progress_of
-from pytest_gpuperf.evidence import Key, Session, TimeRecord
-from pytest_gpuperf.recording import RecordingFailed, leave_rounds, record
-from pytest_gpuperf.updating import Recorded, merge, wanted_static, wanted_times
+from pytest_gpuperf.accepting import accept
+from pytest_gpuperf.counting import counters_at_end
+from pytest_gpuperf.recording import RecordingFailed, leave_rounds
+from pytest_gpuperf.updating import Recorded
 
 if TYPE_CHECKING:
     from pytest_gpuperf.bench import Bench
@@ -43,16 +40,6 @@ class Outcome:
         """Signs that the machine changed as a whole."""
         self.counter_notes: tuple[str, ...] = ()
         """What collecting the counters had to say beside them."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Times:
-    """Time baselines to write."""
-
-    update: dict[tuple[str, Key], TimeRecord] = dataclasses.field(default_factory=dict)
-    sessions: Sequence[Session] = ()
-    cubins: Sequence[bytes] = ()
-    recorded: Sequence[Recorded] = ()
 
 
 def finish(session: pytest.Session) -> None:
@@ -136,33 +123,10 @@ def _guard(session: pytest.Session, book: Book, outcome: Outcome) -> None:
 
 
 def _update(config: pytest.Config, bench: Bench, book: Book, outcome: Outcome) -> None:
-    """Record what changed and write it; a problem is told and nothing is half done."""
-    from pytest_gpuperf.baselines import BaselineError, Update
+    """Record what changed; a problem is told and nothing is half done."""
+    from pytest_gpuperf.baselines import BaselineError
 
-    accepted = list(book.accepted())
     try:
-        static = wanted_static(bench.store, accepted, bench.options)
-        keys = sorted(wanted_times(accepted, bench.options))
-        times = _record_times(config, bench, keys) if keys else Times()
-        recorded = [
-            Recorded(key=key, target=arch, before=bench.store.static(arch, key, toolchain).record, after=new)
-            for (arch, toolchain, key), new in static.items()
-        ]
-        bench.store.write(Update(static=static, time=times.update, sessions=times.sessions, cubins=times.cubins))
-        outcome.recorded += [*recorded, *times.recorded]
+        outcome.recorded += accept(config, bench, book)
     except (RecordingFailed, BaselineError) as problem:
         outcome.problem = str(problem)
-
-
-def _record_times(config: pytest.Config, bench: Bench, keys: list[Key]) -> Times:
-    records = record(config, sorted({key.node_id for key in keys}), progress_of(config))
-    session, merged = merge(records, keys, bench.options)
-    slug = records[0].device.slug
-    cubins = {sha: cubin for one in records for sha, cubin in one.cubins.items()}
-    taken = {(slug, one.key): one.after for one in merged if isinstance(one.after, TimeRecord)}
-    return Times(
-        update=taken,
-        sessions=(session,) if taken else (),
-        cubins=[cubins[sha] for sha in {time.cubin for time in taken.values()} if sha in cubins],
-        recorded=[msgspec.structs.replace(one, before=bench.store.time(slug, one.key)) for one in merged],
-    )

@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 import pytest
 
-from pytest_gpuperf.evidence import DeviceFacts, Key, Record, Session, StaticRecord, TimeRecord
+from pytest_gpuperf.evidence import DeviceFacts, Identity, Key, Record, Session, StaticRecord, TimeRecord
 from pytest_gpuperf.verdict import Judgement
 
 Status = Literal["complete", "static only", "checked only"]
@@ -25,6 +25,8 @@ class WorkloadEvidence(Record, frozen=True):
     key: Key
     static: dict[str, StaticRecord] = msgspec.field(default_factory=dict)
     """By architecture."""
+    identity: Identity | None = None
+    """What ran; None where nothing did."""
     time: TimeRecord | None = None
     interval_ns: tuple[float, float] | None = None
     counters: dict[str, float] = msgspec.field(default_factory=dict)

@@ -102,7 +102,8 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
     if book.status == "static only":
         report.gpuperf_status = book.status  # type: ignore[attr-defined]
     for judgement in _judgements(book):
-        name = f"gpuperf.{judgement.key.workload}.{judgement.target}"
+        counters = ".counters" if judgement.kind == "counters" else ""
+        name = f"gpuperf.{judgement.key.workload}.{judgement.target}{counters}"
         item.user_properties.append((name, judgement.verdict.value))
     report.user_properties = list(item.user_properties)
     if report.failed and report.longrepr is not None:

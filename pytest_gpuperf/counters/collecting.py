@@ -89,11 +89,22 @@ class Collection:
             else:
                 self._notes += [f"{entry.key}: it asks for other metrics or caches in every process" for entry in rest]
         self._notes += [f"there is no metric {name} on this GPU{asking.hint(name)}" for name in self._missing]
+        self._notes += self._without_value()
         return Collected(
             gpu=self._gpu, uuid=self._uuid, ncu=str(self._do.ncu), metrics=tuple(self._asked),
             workloads=tuple(self._found.values()), notes=tuple(dict.fromkeys(self._notes)),
             seconds=time.monotonic() - started, processes=self._starts, log=self._log,
         )  # fmt: skip
+
+    def _without_value(self) -> list[str]:
+        """Metrics that ncu took and gave no figure for, of any kernel."""
+        if not any(one.kernels for one in self._found.values()):
+            return []
+        given = {
+            canonical(name, self._do.chip) for one in self._found.values() for k in one.kernels for name in k.metrics
+        }
+        absent = [name for name in self._asked if name not in self._missing and name not in given]
+        return [f"ncu gave no value for {', '.join(absent)}"] if absent else []
 
     def _process(self, request: ProfileRequest) -> list[Entry]:
         """Run one request and keep what it brought; returns what it put off."""

@@ -13,10 +13,10 @@ from typing import NamedTuple
 from pytest_gpuperf.counters.errors import CountersUnavailable
 
 PERMISSION_REMEDY = (
-    "check with: grep RmProfilingAdminOnly /proc/driver/nvidia/params (1: administrators only). "
-    "On the host: 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' in /etc/modprobe.d, then reload the driver "
-    "(rebuild the initrd and reboot); in a container: start it with --cap-add=SYS_ADMIN; in a cloud that allows "
-    "neither, counters cannot be had: time and static evidence need no permission"
+    "on the host: 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' in /etc/modprobe.d, then reload the driver "
+    "(rebuild the initrd and reboot; afterwards /proc/driver/nvidia/params has RmProfilingAdminOnly: 0); in a "
+    "container: start it with --cap-add=SYS_ADMIN; in a cloud that allows neither, counters cannot be had. "
+    "Time and static evidence do not need this"
 )
 
 

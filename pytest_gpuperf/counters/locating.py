@@ -1,7 +1,7 @@
 """Find Nsight Compute's command line, ``ncu``, and know its version.
 
 Looked for on PATH, then in ``CUDA_HOME`` and ``CUDA_PATH``, then where CUDA toolkits and Nsight Compute install
-themselves, the newest first.
+themselves, the newest first.  ``gpuperf doctor`` looks in the same places.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,10 +18,11 @@ from pytest_gpuperf.counters.errors import CountersUnavailable
 
 VARIABLES = ("CUDA_HOME", "CUDA_PATH")
 FOLDERS = ("/usr/local/cuda*/bin", "/opt/nvidia/nsight-compute/*", "/usr/local/NVIDIA-Nsight-Compute*")
-OLDEST = (2022, 2)
-"""The first version whose manual has regular expressions in NVTX filters, which the command line needs."""
+OLDEST = (2022, 4)
+"""What came with CUDA 12.0, the oldest CUDA that this plugin measures with; it knows every option that is used."""
 VERSION_LIMIT_S = 30.0
 INSTALL = "install Nsight Compute (part of the CUDA toolkit), or put the folder of ncu on PATH"
+UPGRADE = "install a newer Nsight Compute, or put a newer one first on PATH"
 
 
 class Ncu(NamedTuple):
@@ -29,9 +30,10 @@ class Ncu(NamedTuple):
 
     path: Path
     version: tuple[int, ...]
+    """Empty if it does not tell."""
 
     def __str__(self) -> str:
-        return f"ncu {'.'.join(map(str, self.version))}"
+        return f"ncu {'.'.join(map(str, self.version)) or 'of unknown version'}"
 
 
 def folders(environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -40,49 +42,52 @@ def folders(environ: Mapping[str, str]) -> tuple[str, ...]:
     return (*own, *FOLDERS)
 
 
-def version_of(words: str) -> tuple[int, ...] | None:
-    """The version that ``ncu --version`` prints; None if its words have none."""
+def find_program(program: str, patterns: Sequence[str], path: str | None = None) -> str | None:
+    """A program on PATH or, newest name first, in folders given as glob patterns from the root."""
+    found = shutil.which(program, path=path)
+    if found:
+        return found
+    for pattern in patterns:
+        for candidate in sorted(Path("/").glob(f"{pattern.lstrip('/')}/{program}"), reverse=True):
+            if candidate.is_file() and os.access(candidate, os.X_OK):
+                return str(candidate)
+    return None
+
+
+def version_of(words: str) -> tuple[int, ...]:
+    """The version that ``ncu --version`` prints; empty if its words have none."""
     found = re.search(r"Version (\d+(?:\.\d+)+)", words)
-    return tuple(map(int, found[1].split("."))) if found else None
+    return tuple(map(int, found[1].split("."))) if found else ()
 
 
-def too_old(version: tuple[int, ...]) -> bool:
-    return version < OLDEST
+def too_old(version: tuple[int, ...]) -> str:
+    """What is wrong with a version; empty if nothing is."""
+    if not version or version >= OLDEST:
+        return ""
+    return f"version {'.'.join(map(str, version))} is too old: {'.'.join(map(str, OLDEST))} is needed"
 
 
 def find_ncu(environ: Mapping[str, str] | None = None) -> Ncu:
     """The ``ncu`` to use.  Raises ``CountersUnavailable``: there is none, it does not run, or it is too old."""
     environ = os.environ if environ is None else environ
-    path = _path(environ)
+    path = find_program("ncu", folders(environ), environ.get("PATH", ""))
     if path is None:
         raise CountersUnavailable("no ncu", "ncu is neither on PATH nor in a CUDA toolkit", INSTALL)
+    version = version_of(_words(path))
+    if too_old(version):
+        raise CountersUnavailable("too old", f"{path}: {too_old(version)}", UPGRADE)
+    return Ncu(Path(path), version)
+
+
+def _words(path: str) -> str:
     try:
         done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False,
                               timeout=VERSION_LIMIT_S, stdin=subprocess.DEVNULL)  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as problem:
         raise CountersUnavailable("no ncu", f"{path} does not run ({problem})", "repair its installation") from None
-    version = version_of(done.stdout)
-    if version is None:
-        words = (done.stderr or done.stdout).strip().splitlines()[:1]
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip()[:300]
         raise CountersUnavailable(
-            "no ncu", f"{path} --version does not tell its version (exit status {done.returncode}: {words})",
-            "repair its installation",
-        )  # fmt: skip
-    if too_old(version):
-        oldest = ".".join(map(str, OLDEST))
-        raise CountersUnavailable(
-            "too old", f"{path} is version {'.'.join(map(str, version))}, and {oldest} is needed",
-            "install a newer Nsight Compute, or put a newer one first on PATH",
-        )  # fmt: skip
-    return Ncu(Path(path), version)
-
-
-def _path(environ: Mapping[str, str]) -> str | None:
-    found = shutil.which("ncu", path=environ.get("PATH", ""))
-    if found:
-        return found
-    for pattern in folders(environ):
-        for candidate in sorted(Path("/").glob(f"{pattern.lstrip('/')}/ncu"), reverse=True):
-            if candidate.is_file() and os.access(candidate, os.X_OK):
-                return str(candidate)
-    return None
+            "no ncu", f"{path} does not run (exit status {done.returncode}: {said})", "repair its installation"
+        )
+    return done.stdout

@@ -9,8 +9,10 @@ from __future__ import annotations
 import contextlib
 import importlib
 import math
+import os
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,6 +23,9 @@ from pytest_gpuperf.counters.errors import CountersUnavailable
 from pytest_gpuperf.evidence import Record
 
 MODULE = "ncu_report"
+LIMIT_S = 120.0
+NO_READER = 3
+"""Exit status of the reading process where no module can read the report."""
 BESIDE = ("extras/python", "../extras/python", "../../extras/python")
 """Where ``ncu`` keeps its own module, from its folder."""
 
@@ -46,8 +51,46 @@ class Reader(Protocol):
 def read_report(report: Path, ncu: Path | None = None) -> list[KernelResult]:
     """Every profiled kernel of a report, in the order of launches; none if the report says nothing.
 
-    ``ncu`` is the program that wrote it.  Raises ``CountersUnavailable`` if no module can read it.
+    ``ncu`` is the program that wrote it.  Read in a process of its own: on a report that is cut short, NVIDIA's
+    module may crash.  Raises ``CountersUnavailable`` if no module can read it.
     """
+    command = [sys.executable, "-m", __name__, str(report), *([str(ncu)] if ncu else [])]
+    path = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])])
+    try:
+        done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, stdin=subprocess.DEVNULL,
+                              capture_output=True, timeout=LIMIT_S, check=False)  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise unreadable(f"reading {report.name} was not done after {LIMIT_S:g} s") from None
+    if done.returncode == NO_READER:
+        raise unreadable(done.stdout.decode(errors="replace").strip())
+    if done.returncode != 0:
+        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        raise unreadable(f"{report.name} is broken: its reader ended with status {done.returncode} {last}")
+    return msgspec.json.decode(done.stdout, type=list[KernelResult])
+
+
+def unreadable(why: str) -> CountersUnavailable:
+    remedy = "pip install 'pytest-gpuperf[ncu]', and the newest ncu-report: it has to be as new as ncu"
+    return CountersUnavailable("no reader", f"the report of ncu cannot be read ({why})", remedy)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """In the process that reads: the results as JSON on standard output, or why there are none."""
+    try:
+        results = read_here(Path(arguments[0]), Path(arguments[1]) if arguments[1:] else None)
+    except UnreadableReport as problem:
+        print(problem)
+        return NO_READER
+    sys.stdout.buffer.write(msgspec.json.encode(results))
+    return 0
+
+
+class UnreadableReport(Exception):
+    """No module is there that can read this report; the message says what was tried."""
+
+
+def read_here(report: Path, ncu: Path | None) -> list[KernelResult]:
+    """``read_report`` in this process.  Raises ``UnreadableReport``."""
     problems, read = [], False
     for module in _modules(ncu):
         try:
@@ -59,14 +102,9 @@ def read_report(report: Path, ncu: Path | None = None) -> list[KernelResult]:
         if results:
             return results
         read = True
-    if read:
-        return []
-    why = "; ".join(problems) or "the Python package ncu-report is not installed"
-    raise CountersUnavailable(
-        "no reader",
-        f"the report of ncu cannot be read ({why})",
-        "pip install 'pytest-gpuperf[ncu]', the newest there is",
-    )
+    if not read:
+        raise UnreadableReport("; ".join(problems) or "the Python package ncu-report is not installed")
+    return []
 
 
 def _modules(ncu: Path | None) -> Iterator[Any]:
@@ -88,8 +126,8 @@ def _beside(ncu: Path | None) -> list[Path]:
 
 
 def _load_from(folder: Path) -> Any:
-    """ncu's own module, imported without leaving a trace in the import path; None if it does not load here."""
-    kept = sys.modules.pop(MODULE, None)
+    """ncu's own module; None if it does not load in this Python."""
+    sys.modules.pop(MODULE, None)
     sys.path.insert(0, str(folder))
     try:
         return importlib.import_module(MODULE)
@@ -97,9 +135,6 @@ def _load_from(folder: Path) -> Any:
         return None
     finally:
         sys.path.remove(str(folder))
-        sys.modules.pop(MODULE, None)
-        if kept is not None:
-            sys.modules[MODULE] = kept
 
 
 def _chunks(context: Any) -> Iterator[Any]:
@@ -136,3 +171,7 @@ def _figures(action: Any) -> tuple[dict[str, float], dict[str, str]]:
         if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
             metrics[name], units[name] = float(value), metric.unit() or ""
     return metrics, units
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

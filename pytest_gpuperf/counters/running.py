@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -60,14 +61,14 @@ def run(
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """End the process and what it started, if it has not ended by itself."""
-    for what in (signal.SIGTERM, signal.SIGKILL):
-        if process.poll() is not None:
-            return
-        os.killpg(process.pid, what)
-        try:
-            process.wait(END_S)
-        except subprocess.TimeoutExpired:
-            continue
+    if process.poll() is not None:
+        return
+    os.killpg(process.pid, signal.SIGTERM)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(END_S)
+    with contextlib.suppress(ProcessLookupError):  # all of them have ended
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def _ncu_words(folder: Path) -> str:

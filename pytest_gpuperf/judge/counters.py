@@ -59,22 +59,31 @@ def compare_counters(
     NEW, other conditions or nothing to compare are NOT-COMPARABLE.
     """
     obstacle = _obstacle(before, after) if old and before and after else ""
-    both = [rule for rule in table if rule.name in old and rule.name in new]
+    gated = [rule for rule in table if rule.tolerance is not None]
+    both = [rule for rule in gated if rule.name in old and rule.name in new]
     changes: tuple[Change, ...] = ()
     if not old:
         verdict, reason = Verdict.NEW, "no counters on record: record them with pytest --update-baselines --gpuperf-ncu"
     elif obstacle or not both:
-        obstacle = obstacle or "no metric is on record and was collected too"
+        obstacle = obstacle or "no metric that gates is on record and was collected too"
         verdict, reason = Verdict.NOT_COMPARABLE, f"{obstacle}: record anew with --update-baselines --gpuperf-ncu"
     else:
         changes = tuple(_changes(both, old, new))
         verdict, reason = _verdict(changes)
-    missing = [rule.what for rule in table if rule.name in old and rule.name not in new and rule.tolerance is not None]
-    if missing and verdict not in (Verdict.NEW, Verdict.NOT_COMPARABLE):
-        notes = (*notes, f"on record and not collected by this run: {', '.join(missing)}")
+    if verdict not in (Verdict.NEW, Verdict.NOT_COMPARABLE):
+        notes = (*notes, *_one_sided(gated, old, new))
     return Judgement(
         key=key, target=target, kind="counters", verdict=verdict, reason=reason, changes=changes, notes=tuple(notes)
     )
+
+
+def _one_sided(gated: Sequence[CounterRule], old: Mapping[str, float], new: Mapping[str, float]) -> Iterable[str]:
+    missing = [rule.what for rule in gated if rule.name in old and rule.name not in new]
+    if missing:
+        yield f"on record and not collected by this run: {', '.join(missing)}"
+    added = [rule.what for rule in gated if rule.name in new and rule.name not in old]
+    if added:
+        yield f"collected and not on record yet (--update-baselines=new --gpuperf-ncu adds them): {', '.join(added)}"
 
 
 def not_counted(key: Key, target: str, reason: str) -> Judgement:
@@ -97,7 +106,7 @@ def _obstacle(before: Conditions, after: Conditions) -> str:
 def _changes(table: Iterable[CounterRule], old: Mapping[str, float], new: Mapping[str, float]) -> Iterable[Change]:
     for rule in table:
         before, after = old[rule.name], new[rule.name]
-        if rule.tolerance is not None and beyond(rule, before, after):
+        if beyond(rule, before, after):
             yield Change(
                 what=rule.what, before=before, after=after, unit=rule.unit, direction=_direction(rule, before, after),
                 note=_relative(before, after),

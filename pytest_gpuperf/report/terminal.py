@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_gpuperf.report.counters import counter_table, counter_words
 from pytest_gpuperf.report.tables import Table, static_table, time_table, update_table
 from pytest_gpuperf.report.text import describe
 from pytest_gpuperf.verdict import Judgement, Verdict
@@ -45,13 +46,16 @@ def summary(reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, opt
         reporter.section("gpuperf")
     evidence = [e for e in book.evidence if e.workloads]
     timed = book.judged_times
-    if evidence and (not timed or reporter.config.get_verbosity() > 0):
+    if evidence and options.gates and (not timed or reporter.config.get_verbosity() > 0):
         _print(reporter, static_table(evidence))
+    if book.gathered_counters and (not timed or reporter.config.get_verbosity() > 0):
+        _print(reporter, counter_table(evidence))
     if timed:
         _print(reporter, time_table(evidence))
         _machine(reporter, evidence)
     _words(reporter, evidence)
-    _counters(reporter, evidence, outcome)
+    if options.ncu:
+        counter_words(reporter, evidence, outcome.counter_notes)
     _not_paired(reporter, evidence)
     _static_only(reporter, evidence, timed)
     _update(reporter, outcome)
@@ -106,27 +110,6 @@ def _words(reporter: pytest.TerminalReporter, evidence: Iterable[TestEvidence]) 
             "record them with pytest --update-baselines=new and commit the files",
             yellow=True,
         )
-
-
-def _counters(reporter: pytest.TerminalReporter, evidence: Iterable[TestEvidence], outcome: Outcome) -> None:
-    """How many workloads passed by their counters, which have none, and what the collection had to say."""
-    judged = [judgement for one in evidence for judgement in one.judgements if judgement.kind == "counters"]
-    verdicts = Counter(judgement.verdict for judgement in judged)
-    if judged:
-        counts = ", ".join(f"{count} {verdict.value}" for verdict, count in verdicts.items())
-        reporter.write_line(f"counters: {counts}")
-    if verdicts[Verdict.NEW]:
-        reporter.write_line(
-            f"{verdicts[Verdict.NEW]} workloads have no counters on record: record them with "
-            "pytest --update-baselines=new --gpuperf-ncu and commit the files",
-            yellow=True,
-        )
-    reasons = Counter(judgement.reason for judgement in judged if judgement.verdict is Verdict.NOT_MEASURED)
-    for reason, count in reasons.items():
-        those = f"{count} workloads have" if count > 1 else "1 workload has"
-        reporter.write_line(f"{those} no counters: {reason}", yellow=True)
-    for note in outcome.counter_notes:
-        reporter.write_line(f"counters: {note}", yellow=True)
 
 
 def _explain(reporter: pytest.TerminalReporter, judgement: Judgement, xfail: str) -> None:
