@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import siblings
 from claims import PROPERTY, ClaimChecker, load_claims
 from measured import figures_of
 
@@ -22,18 +23,40 @@ def claim(request: pytest.FixtureRequest) -> ClaimChecker:
     return ClaimChecker(record, lambda: str(request.getfixturevalue("gpu").slug))
 
 
+@pytest.fixture
+def gpuperf(request: pytest.FixtureRequest, gpuperf: Any) -> Any:
+    """The plugin's; with ``--naive-siblings`` it measures naive workloads in the place of optimised ones."""
+    turning = request.config.pluginmanager.get_plugin("naive-siblings")
+    return gpuperf if turning is None else siblings.NaiveSiblings(gpuperf, turning.of(request.node.nodeid))
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--claims-to", metavar="FILE", help="write what became of the documents' claims to this JSON file")
+    parser.addoption(
+        "--naive-siblings", metavar="FAMILY[:OPTIMISED]", nargs="?", const=siblings.ALL, action="append",
+        help="measure the naive sibling of these optimised workloads, or of all, in their place: the gate must notice",
+    )  # fmt: skip
+    parser.addoption(
+        "--siblings-to", metavar="FILE", help="write what the gate said of naive siblings to this JSON file"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    file = config.getoption("--claims-to", None)  # not there yet if pytest meets this file after it began
-    if file is None or hasattr(config, "workerinput"):  # under pytest-xdist the outcomes come to the controller
-        return
-    path = config.invocation_params.dir / file
+    claims_to, siblings_to = (_file(config, option) for option in ("--claims-to", "--siblings-to"))
+    siblings.configure(config, siblings_to)
+    if claims_to is not None:
+        config.pluginmanager.register(ClaimOutcomes(claims_to), "claim-outcomes")
+
+
+def _file(config: pytest.Config, option: str) -> Path | None:
+    """Where this process writes; under pytest-xdist the outcomes come to the controller."""
+    given = config.getoption(option, None)  # not there yet if pytest meets this file after it began
+    if given is None or hasattr(config, "workerinput"):
+        return None
+    path: Path = config.invocation_params.dir / given
     if not path.parent.is_dir():
-        raise pytest.UsageError(f"--claims-to={file}: there is no folder {path.parent}")
-    config.pluginmanager.register(ClaimOutcomes(path), "claim-outcomes")
+        raise pytest.UsageError(f"{option}={given}: there is no folder {path.parent}")
+    return path
 
 
 class ClaimOutcomes:

@@ -142,7 +142,12 @@ PAIRS: tuple[Pair, ...] = (
         "test_inverting_many_numbers",
         ("Inlined, random numbers", "Called, random numbers", INSTRUCTIONS, "calls a function for each number"),
         ("FastLog, random numbers", "Inlined, random numbers", INSTRUCTIONS, "logarithms correct to the last bit"),
-        ("Inlined, sorted numbers", "Inlined, random numbers", DIVERGENCE, "nearly every warp has numbers of each side"),
+        (
+            "Inlined, sorted numbers",
+            "Inlined, random numbers",
+            DIVERGENCE,
+            "nearly every warp has numbers of each side",
+        ),
     ),
     *_pairs(
         "kernel_fission",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_gpuperf.device.arguments import array_facts, prepare
 from pytest_gpuperf.device.errors import LaunchError
@@ -16,7 +16,15 @@ from pytest_gpuperf.device.interface import Device, Dim3, LoadedKernel
 from pytest_gpuperf.device.limits import check_limits, dim3, threads_in
 from pytest_gpuperf.evidence import Identity, KernelBinary, Occupancy, StaticProfile, StaticRecord
 
-__all__ = ["Kernel", "Launch", "LaunchError"]
+__all__ = ["Configuration", "Kernel", "Launch", "LaunchError"]
+
+
+class Configuration(NamedTuple):
+    """How a kernel is launched, apart from its arguments."""
+
+    grid: Dim3
+    block: Dim3
+    dynamic_shared_bytes: int
 
 
 class Kernel:
@@ -110,9 +118,17 @@ class Launch:
         """Enqueue one launch on the current stream.  Raises ``DeviceNeeded`` without a GPU."""
         self.run_with(self.kernel.loaded)
 
-    def run_with(self, loaded: LoadedKernel) -> None:
-        """Enqueue another kernel of the same parameters with this launch's configuration and arguments."""
-        loaded(self.grid, self.block, self._values, self.dynamic_shared_bytes)
+    def run_with(self, loaded: LoadedKernel, configuration: Configuration | None = None) -> None:
+        """Enqueue another kernel of the same parameters with this launch's arguments, and its configuration or another.
+
+        Whether another configuration fits the kernel and the device is the caller's to check.
+        """
+        grid, block, shared_bytes = configuration or self.configuration
+        loaded(grid, block, self._values, shared_bytes)
+
+    @property
+    def configuration(self) -> Configuration:
+        return Configuration(self.grid, self.block, self.dynamic_shared_bytes)
 
     @property
     def binary(self) -> KernelBinary:
