@@ -110,9 +110,10 @@ def _guard(session: pytest.Session, book: Book, outcome: Outcome) -> None:
             "a gate that selects nothing would always be green."
         )
     elif not options.gates:
+        tests = "1 test ran and has no" if book.tests_run == 1 else f"{book.tests_run} tests ran and none has"
         outcome.nothing = (
-            f"nothing was counted: {book.tests_run} tests ran and none has counters. Add --gpuperf to gate times and "
-            "static evidence as well, or see to what is said above."
+            f"nothing was counted: {tests} counters. Add --gpuperf to gate times and static evidence as well, or see "
+            "to what is said above."
         )
     else:
         outcome.nothing = (

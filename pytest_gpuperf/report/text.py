@@ -33,7 +33,7 @@ def quantity(value: float, unit: str = "") -> str:
         if abs(value) >= limit:
             scale = 1e3 if prefix == "k" else limit
             return f"{_digits(value / scale)} {prefix}{unit}"
-    return f"{value:g} {unit}".rstrip()
+    return f"{value:.4g} {unit}".rstrip()
 
 
 def _digits(value: float) -> str:
