@@ -114,7 +114,7 @@ TESTS = """
 def test_outcomes_of_all_tests_are_written_whoever_ran_them(
     pytester: pytest.Pytester, workers: tuple[str, ...]
 ) -> None:
-    for name in ("conftest.py", "claims.py", "claims.json"):
+    for name in ("conftest.py", "claims.py", "claims.json", "siblings.py", "pairs.py"):
         (pytester.path / name).write_text((SUITE / name).read_text(encoding="utf-8"), encoding="utf-8")
     pytester.makepyfile(TESTS)
     pytester.runpytest_subprocess("--claims-to=found.json", *workers).assert_outcomes(passed=1, failed=1)
@@ -128,7 +128,7 @@ def test_outcomes_of_all_tests_are_written_whoever_ran_them(
 
 
 def test_a_file_in_no_folder_is_a_usage_error(pytester: pytest.Pytester) -> None:
-    for name in ("conftest.py", "claims.py", "claims.json"):
+    for name in ("conftest.py", "claims.py", "claims.json", "siblings.py", "pairs.py"):
         (pytester.path / name).write_text((SUITE / name).read_text(encoding="utf-8"), encoding="utf-8")
     result = pytester.runpytest_subprocess("--claims-to=nowhere/found.json")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
