@@ -49,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     task = Task(
         folder=options.dir, part=options.part, timer=options.timer, process="", index=0,
         processes=options.processes * len(options.gpus), repeats=options.repeats, seconds=0.0, device=options.device,
+        only=options.only,
     )  # fmt: skip
     return int(conduct(task, options.gpus, options.processes, options.seconds) > 0)
 
@@ -65,6 +66,7 @@ def parser() -> argparse.ArgumentParser:
     measuring.add_argument("--processes", type=int, default=6, help="per GPU")
     measuring.add_argument("--repeats", type=int, default=1, help="verdicts per cell and process")
     measuring.add_argument("--seconds", type=float, default=120.0, help="for all processes together")
+    measuring.add_argument("--only", nargs="+", default=(), metavar="NAME", help="kernels, or cells such as softmax@1")
     for one in (calibrating, measuring):
         one.add_argument("--dir", type=Path, required=True)
         one.add_argument("--device", default=DEVICE, help=argparse.SUPPRESS)

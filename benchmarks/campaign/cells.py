@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from pytest_gpuperf.judge.suite import Spending
@@ -61,9 +61,20 @@ class Cell:
         return cls(record["subject"], record["percent"], record["delta"])
 
 
-def cells_of(part: str, durations_ns: dict[str, float], timer: str) -> list[Cell]:
-    """Cells of a part of the campaign; without CUPTI only of kernels that are long enough."""
+def cells_of(part: str, durations_ns: dict[str, float], timer: str, only: Collection[str] = ()) -> list[Cell]:
+    """Cells of a part of the campaign; without CUPTI only of kernels that are long enough.
+
+    ``only`` names the kernels (``softmax``) or cells (``softmax@1``, with the slowdown in percent) to keep; none: all.
+    Raises ``ValueError`` for a name that the part has no cell of.
+    """
     cells = {"aa": _same, "effects": _effects, "fine": _fine, "blocks": _recorded}[part](timer)
+    names = {cell: {cell.subject, f"{cell.subject}@{cell.percent:g}"} for cell in cells}
+    if unknown := sorted(set(only).difference(*names.values())):
+        raise ValueError(
+            f"{part} has no {', '.join(unknown)}; it has {', '.join(sorted(set().union(*names.values())))}"
+        )
+    if only:
+        cells = [cell for cell in cells if names[cell] & set(only)]
     if timer == "cupti":
         return cells
     return [cell for cell in cells if durations_ns[cell.subject] >= GRAPH_LEAST_NS]

@@ -50,6 +50,8 @@ class Task:
     predecessor: str = ""
     """Process whose SLOWER verdicts are to be confirmed."""
     only_confirm: bool = False
+    only: Sequence[str] = ()
+    """Kernels or cells to keep; none: all."""
 
     @property
     def results(self) -> Path:
@@ -106,7 +108,8 @@ def run(task: Task, clock: Callable[[], float] = time.perf_counter) -> None:
 def _own_cells(task: Task, plan: dict[str, Subject]) -> list[Cell]:
     if task.only_confirm:
         return []
-    cells = cells_of(task.part, {name: subject.duration_ns for name, subject in plan.items()}, task.timer)
+    durations = {name: subject.duration_ns for name, subject in plan.items()}
+    cells = cells_of(task.part, durations, task.timer, task.only)
     return cells[task.index :: task.processes] if task.part == "blocks" else cells
 
 

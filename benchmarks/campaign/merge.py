@@ -8,7 +8,7 @@ import re
 import statistics
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -222,7 +222,10 @@ def pinned(r: Sequence[float], policy: PairedPolicy) -> list[list[str | int]]:
 
 
 def write_replays(lines: Sequence[Line], durations: dict[str, float], folder: Path) -> None:
-    """One JSON file per kernel: block values as taken, which slot order each had, and what they were."""
+    """One JSON file per kernel: block values as taken, which slot order each had, and what they were.
+
+    A slowdown that was not recorded this time keeps the sequence that is on file.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     recorded: dict[tuple[str, str], list[Line]] = defaultdict(list)
     for line in lines:
@@ -230,20 +233,31 @@ def write_replays(lines: Sequence[Line], durations: dict[str, float], folder: Pa
             recorded[line["subject"], line["timer"]].append(line)
     models = {line["process"]: line["model"] for line in lines if line["kind"] == "process"}
     for (subject, timer), sequences in recorded.items():
+        name = re.sub(r"[^a-z0-9]+", "-", f"{subject} {timer}".lower()).strip("-")
+        file = folder / f"{name}.json"
+        taken = [
+            {
+                "percent": line["percent"], "ratio": round(line["known"], 7), "size": line["size"],
+                "seed": line["seed"], "discarded": line["discarded"], "orders": line["orders"],
+                "r": (r := [round(value * UNITS) for value in line["r"]]),
+                "verdicts": pinned([value / UNITS for value in r], Cell.of(line).policy),
+            }
+            for line in sequences
+        ]  # fmt: skip
+        kept = _on_file(file, {one["percent"] for one in taken})
         document = {
             "kernel": subject, "timer": timer, "gpu": models[sequences[0]["process"]],
             "duration_ns": round(durations[subject]), "unit": 1 / UNITS,
-            "sequences": [
-                {
-                    "percent": line["percent"], "ratio": round(line["known"], 7), "size": line["size"],
-                    "seed": line["seed"], "discarded": line["discarded"], "orders": line["orders"],
-                    "r": (r := [round(value * UNITS) for value in line["r"]]),
-                    "verdicts": pinned([value / UNITS for value in r], Cell.of(line).policy),
-                }
-                for line in sorted(sequences, key=lambda line: (line["percent"], line["seed"]))
-            ],
+            "sequences": sorted([*taken, *kept], key=lambda one: (one["percent"], one["seed"])),
         }  # fmt: skip
-        name = re.sub(r"[^a-z0-9]+", "-", f"{subject} {timer}".lower()).strip("-")
         text = json.dumps(document, indent=1)
         text = re.sub(r"\[([^\[\]{}]*)\]", lambda found: "[" + re.sub(r"\s*\n\s*", "", found[1]) + "]", text)
-        (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+        file.write_text(text + "\n", encoding="utf-8")
+
+
+def _on_file(file: Path, taken: Set[float]) -> list[dict[str, Any]]:
+    """Sequences that ``file`` has of other slowdowns than those ``taken``."""
+    if not file.exists():
+        return []
+    sequences: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))["sequences"]
+    return [one for one in sequences if one["percent"] not in taken]

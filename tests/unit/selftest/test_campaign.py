@@ -136,6 +136,31 @@ def test_without_cupti_only_kernels_of_20_us_and_longer_are_tried(campaign: Any)
     assert {cell.subject for cell in cells.cells_of("aa", DURATIONS, "cupti")} == set(DURATIONS)
 
 
+def test_kernels_and_cells_can_be_chosen_and_a_wrong_name_is_refused(campaign: Any) -> None:
+    cells_of = campaign["cells"].cells_of
+    chosen = cells_of("blocks", DURATIONS, "cupti", ["softmax@1", "loop 1 ms"])
+    assert [(cell.subject, cell.percent) for cell in chosen] == [
+        ("loop 1 ms", 0.0), ("loop 1 ms", 1.0), ("loop 1 ms", 2.0), ("softmax", 1.0),
+    ]  # fmt: skip
+    with pytest.raises(ValueError, match="blocks has no softmx; it has copy 16 MB, copy 16 MB@0"):
+        cells_of("blocks", DURATIONS, "cupti", ["softmx"])
+
+
+def test_a_replay_keeps_the_slowdowns_that_were_not_recorded_again(campaign: Any, tmp_path: Path) -> None:
+    def recorded(percent: float, seed: int) -> list[Line]:
+        r = [percent / 100] * 30
+        line = {"kind": "verdict", "part": "blocks", "subject": "softmax", "timer": "cupti", "process": "p",
+                "percent": percent, "known": 1 + percent / 100, "size": 6, "seed": seed, "discarded": 0,
+                "orders": "A" * 30, "r": r, "delta": 0.005}  # fmt: skip
+        return [{"kind": "process", "process": "p", "model": "NVIDIA H200"}, line]
+
+    write = campaign["merge"].write_replays
+    for lines in (recorded(0.0, 1), recorded(1.0, 2), recorded(0.0, 3)):
+        write(lines, {"softmax": 55_000.0}, tmp_path)
+    document = json.loads((tmp_path / "softmax-cupti.json").read_text(encoding="utf-8"))
+    assert [(one["percent"], one["seed"]) for one in document["sequences"]] == [(0.0, 3), (1.0, 2)]
+
+
 def a_line(number: int = 0, **changes: Any) -> Line:
     return {
         "kind": "verdict", "id": f"p/{number}", "process": "p", "part": "effects", "timer": "cupti", "gpu": "abc",
