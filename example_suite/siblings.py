@@ -32,7 +32,7 @@ def choose(given: Sequence[str]) -> tuple[Pair, ...]:
     chosen: dict[Pair, None] = {}
     for text in given:
         family, _, optimised = text.partition(":")
-        found = [pair for pair in PAIRS if text == ALL or pair.family == family and optimised in ("", pair.optimised)]
+        found = [pair for pair in PAIRS if text == ALL or (pair.family == family and optimised in ("", pair.optimised))]
         if not found:
             known = {pair.family for pair in PAIRS} | {f"{pair.family}:{pair.optimised}" for pair in PAIRS}
             close = ", ".join(difflib.get_close_matches(text, known, n=3)) or "see example_suite/pairs.py"

@@ -16,12 +16,10 @@ STEP = np.float32(0.03125)
 """How far the hand moves from one query to the next."""
 ANGLE, RADIUS = 1.0, 1.0
 LIMITS = {
-    "AngleByAcos": ANGLE,
-    "AngleByCosine": float(np.cos(ANGLE)),
-    "AngleBySquare": float(np.cos(ANGLE)),
-    "DistanceByRoot": RADIUS,
-    "DistanceBySquare": RADIUS,
+    **dict.fromkeys(("AngleByAcos", "AngleByCosine", "AngleBySquare"), (ANGLE, np.cos(ANGLE))),
+    **dict.fromkeys(("DistanceByRoot", "DistanceBySquare"), (RADIUS, RADIUS**2)),
 }
+"""By question: the limit, and what it is in the other space."""
 TIE = 1e-5
 """Radians, or units of length: closer to the limit than this, float32 may decide either way."""
 FACTORS = 10_000
@@ -34,7 +32,7 @@ def counting(cuda_kernel, question, queries):
 
 def launch_over(kernel, question, points, count):
     n = len(count)
-    args = (*points, np.float32(LIMITS[question]), count, n)
+    args = (*points, *(np.float32(limit) for limit in LIMITS[question]), count, n)
     return kernel.launch(grid=(-(-n // BLOCK),), block=(BLOCK,), args=args)
 
 

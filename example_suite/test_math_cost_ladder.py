@@ -35,10 +35,10 @@ def stepping(x, p, q):
 
 OPERATIONS = {
     "Add": Operation(lambda x, p, _: x + p, 2.0**-8, unrolled=128),
-    "Multiply": Operation(lambda x, p, _: x * p, 0.9999, unrolled=128),
+    "Multiply": Operation(lambda x, p, _: x * p, 1 / 1.0001, 1.0001, unrolled=128),
     "Fma": Operation(lambda x, p, q: x * p + q, 0.999, 0.01, unrolled=128),
     "MultiplyThenAdd": Operation(lambda x, p, q: x * p + q, 0.999, 0.01, unrolled=128),
-    "Divide": Operation(lambda x, p, _: x / p, 1.0001),
+    "Divide": Operation(lambda x, _, q: x / q, 1 / 1.0001, 1.0001),
     "DivideByConstant": Operation(lambda x, *_: x / float(np.float32(1.0001))),
     "Root": Operation(lambda x, *_: np.sqrt(x)),
     "Sine": Operation(lambda x, *_: np.sin(x)),

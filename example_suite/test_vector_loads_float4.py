@@ -13,8 +13,7 @@ import pytest
 from pytest_gpuperf.compile import ptx_instructions, ptx_of
 
 SOURCE = "kernels/vector_loads_float4.cu"
-WIDTHS = {"float": 1, "float2": 2, "float4": 4}
-"""Floats of an element."""
+ELEMENTS = ("float", "float2", "float4")
 BLOCK = 256
 COEFFICIENTS = 1024
 FACTOR = 2.5
@@ -24,10 +23,9 @@ def of_type(cuda_kernel, name, element):
     return cuda_kernel(SOURCE, name, name_expression=f"{name}<{element}>")
 
 
-def in_a_grid_stride(kernel, blocks, arrays, *numbers, element):
+def in_a_grid_stride(kernel, blocks, arrays, *numbers):
     """A launch over arrays of a whole number of elements."""
-    n = arrays[0].size // WIDTHS[element]
-    return kernel.launch(grid=(blocks,), block=(BLOCK,), args=(*arrays, *numbers, n))
+    return kernel.launch(grid=(blocks,), block=(BLOCK,), args=(*arrays, *numbers, arrays[0].size))
 
 
 def by_horner(kernel, x, coefficients, out):
@@ -43,13 +41,13 @@ def polynomial(x, coefficients):
     return value
 
 
-@pytest.mark.parametrize("element", WIDTHS)
+@pytest.mark.parametrize("element", ELEMENTS)
 def test_every_element_arrives(cuda_kernel, gpu, element):
     x, y = (gpu.random(100_004, seed=seed, low=-1, high=1) for seed in (210, 211))
     arguments = {"copy": ((x,), ()), "scale": ((x,), (np.float32(FACTOR),)), "axpy": ((x, y), (np.float32(FACTOR),))}
     outs = {name: gpu.empty(x.size) for name in arguments}
     launches = [
-        in_a_grid_stride(of_type(cuda_kernel, name, element), 7, (*arrays, outs[name]), *numbers, element=element)
+        in_a_grid_stride(of_type(cuda_kernel, name, element), 7, (*arrays, outs[name]), *numbers)
         for name, (arrays, numbers) in arguments.items()
     ]
     for launch in launches:
@@ -71,7 +69,7 @@ def test_polynomial_is_right(cuda_kernel, gpu, element):
 
 def test_width_of_loads(cuda_kernel, claim):
     loads = {}
-    for element in WIDTHS:
+    for element in ELEMENTS:
         kernel = of_type(cuda_kernel, "copy", element)
         found = ptx_instructions(ptx_of(kernel.ptx(kernel.targets[0]), kernel.binary.symbol))
         (loads[element],) = (name for name in found if name.startswith("ld.global"))
@@ -88,7 +86,7 @@ def test_gain_of_wide_loads(cuda_kernel, gpu, gpuperf, claim):
         dst = gpu.empty(src.size)
         kernel = of_type(cuda_kernel, "copy", element)
         return gpuperf(
-            in_a_grid_stride(kernel, blocks_per_sm * gpu.sm_count, (src, dst), element=element),
+            in_a_grid_stride(kernel, blocks_per_sm * gpu.sm_count, (src, dst)),
             name=f"copy of {element}, {8 * blocks_per_sm} warps per SM",
             bytes=2 * src.nbytes,
             check=lambda: gpu.assert_equal(dst, src),
@@ -109,7 +107,7 @@ def test_gain_of_wide_loads(cuda_kernel, gpu, gpuperf, claim):
         )
 
     scalar, wide = evaluating("float"), evaluating("float4")
-    full = {element: copying(element, 8) for element in WIDTHS}
+    full = {element: copying(element, 8) for element in ELEMENTS}
     few_warps = {element: copying(element, 1) for element in ("float", "float4")}
 
     assert_what_counters_say(full, claim)

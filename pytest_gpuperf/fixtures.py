@@ -7,6 +7,7 @@ until a test asks for a fixture.
 from __future__ import annotations
 
 import difflib
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,18 +75,20 @@ class KernelCompiler:
         native = self._native(targets)
         wanted = list(dict.fromkeys([*targets, *([native] if native else [])]))
         cache = self._bench.compile_cache
-        binaries = compiler.compile_for(source, wanted, cache=cache, foreseen=self._foreseen)
+        binaries = compiler.compile_for(
+            source, wanted, cache=cache, foreseen=functools.partial(self._foreseen, name_expression or name)
+        )
         gated = {target: binaries[target].record() for target in targets}
         self._book.add_compiled(name_expression or name, gated)
         return Kernel(binaries, device=self._bench.device, native=native, targets=targets,
                       ptx=lambda which: compiler.ptx(source, which, cache))  # fmt: skip
 
-    def _foreseen(self, source_hash: str) -> tuple[str | None, ...]:
+    def _foreseen(self, kernel: str, source_hash: str) -> tuple[str | None, ...]:
         from pytest_gpuperf.foreseen import name_expressions
 
-        module = self._book.module
         nodes = (item.nodeid.partition("::") for item in self._items)
-        return name_expressions(self._bench, module, {test for of, _, test in nodes if of == module}, source_hash)
+        tests = {test for module, _, test in nodes if module == self._book.module}
+        return name_expressions(self._bench, self._book, tests, kernel, source_hash)
 
     def _targets(self, arch: str | Sequence[str] | None) -> tuple[str, ...]:
         if arch is None:

@@ -125,7 +125,10 @@ def test_a_recorded_launch_that_no_gpu_takes_is_never_run(recorded):
     result = recorded.run("--gpuperf", *ONE)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
-        ["work  SLOWER  *unpaired", "*not paired: the baseline cannot be launched as it was: *beyond the device*s limit of 1024*"]
+        [
+            "work  SLOWER  *unpaired",
+            "*not paired: the baseline cannot be launched as it was: *beyond the device*s limit of 1024*",
+        ]
     )
 
 
