@@ -1,4 +1,4 @@
-"""What the committed baselines say of the suite's workloads: recorded times, and what a pair's kernels have in common."""
+"""What the committed baselines say of the suite's workloads: recorded times, and what the two of a pair differ in."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ARCH = "sm_90"
 SUITE = Path(__file__).parent
 BASELINES = SUITE.parent / "baselines"
 
-Difference = Literal["code", "launch", "data"]
+Difference = Literal["code", "launch", "data", "callable"]
 
 
 class Recorded:
@@ -50,12 +50,14 @@ class Recorded:
         return naive / optimised if naive and optimised else None
 
     def difference(self, pair: Pair) -> Difference:
-        """What a pair differs in: its machine code; or else the launch; or else nothing but data.
+        """What the two differ in: the machine code; or else the launch; or else nothing but data.
 
-        Of workloads without machine code of their own it is taken to be the code.
+        A callable, which launches several kernels, has no machine code of its own.
         """
         naive, optimised = self.static(pair, pair.naive), self.static(pair, pair.optimised)
-        if naive is None or optimised is None or naive.profile.code_hash != optimised.profile.code_hash:
+        if naive is None or optimised is None:
+            return "callable"
+        if naive.profile.code_hash != optimised.profile.code_hash:
             return "code"
         times = self.time(pair, pair.naive), self.time(pair, pair.optimised)
         arguments = [[word.partition(" ")[0] for word in one.identity.arguments] for one in times if one]
