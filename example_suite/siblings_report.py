@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from measured import GPU, Difference, Recorded
+from recorded import GPU, Difference, Recorded
 from pairs import PAIRS, Pair
 
 WORTH_SEEING = 1.02

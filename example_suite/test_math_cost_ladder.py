@@ -7,6 +7,7 @@ performance advice for porting kernels to the GPU".
 from collections.abc import Callable
 from typing import NamedTuple
 
+import counters
 import numpy as np
 import pytest
 
@@ -160,7 +161,6 @@ def test_instructions(cuda_kernel, claim):
 
 @pytest.mark.gpuperf(budget_s=0.2, cache="warm")
 def test_costs(cuda_kernel, gpu, gpuperf, claim):
-    claim.skipped("COST-07", "a counter of Nsight Compute")
     n, rounds = 2048 * gpu.sm_count, 4096
     given = gpu.random(n, seed=224, low=1, high=2)
     integers = gpu.random(n, dtype="uint32", seed=225, high=2**32)
@@ -191,6 +191,13 @@ def test_costs(cuda_kernel, gpu, gpuperf, claim):
     runs = {name: measure(name) for name in timed}
     runs |= {name: measure_remainder(name) for name in ("Remainder", "RemainderBy7")}
     rolled_up = measure("Fma", unrolled=1)
+    integer = runs["RemainderBy7"]
+
+    def busy_with_integers():
+        assert counters.stall(integer, "wait") >= counters.longest_stall(integer)
+        return counters.pipe_busy(integer, "fma")
+
+    claim.counter("COST-07", busy_with_integers, at_least=50)
     assert_what_the_talks_say({name: run.time_ns for name, run in runs.items()}, claim)
     if gpu.slug == "nvidia-h200":
         assert rolled_up.time_ns > 1.5 * runs["Fma"].time_ns

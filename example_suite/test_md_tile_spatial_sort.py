@@ -6,6 +6,7 @@ From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Thro
 import functools
 from typing import NamedTuple
 
+import counters
 import numpy as np
 import pytest
 
@@ -180,8 +181,6 @@ def test_forces_are_right(cuda_kernel, gpu, order):
 
 @pytest.mark.gpuperf(budget_s=0.8, cache="warm")
 def test_forces_of_many_atoms(cuda_kernel, gpu, gpuperf, claim):
-    for counter in ("MD-01", "MD-02"):
-        claim.skipped(counter, "a counter of Nsight Compute")
     kernel = cuda_kernel(SOURCE, "tile_forces")
     for arch in kernel.profiles:
         counts = ptx_instructions(ptx_of(kernel.ptx(arch), kernel.name))
@@ -209,5 +208,16 @@ def test_forces_of_many_atoms(cuda_kernel, gpu, gpuperf, claim):
 
     random, bisect, morton = (measure(order) for order in ORDERS)
 
+    def lanes_beyond_the_distance_test():
+        """Of the unsorted tiles: those that store a force there, as three floats.  At the start all lanes of a warp
+        store an atom, of 16 bytes by one instruction, and a force of zero."""
+        warps = len(tiled(side, "patch_random").pairs)
+        stored = counters.bytes_to_shared(random) - warps * TILE * (16 + 12)
+        stores = counters.memory_instructions(random, "shared", "st") - warps * (1 + 3)
+        return stored / (4 * stores)
+
+    lanes = counters.lanes_not_predicated_off
+    claim.counter("MD-01", lambda: lanes(bisect) / lanes(random), at_least=1.5)
+    claim.counter("MD-02", lanes_beyond_the_distance_test, at_most=20)
     claim("MD-03", random.time_ns / bisect.time_ns, at_least=1.5)
     assert random.time_ns >= 1.2 * morton.time_ns

@@ -5,6 +5,7 @@ From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Thro
 
 import functools
 
+import counters
 import numpy as np
 import pytest
 
@@ -133,13 +134,19 @@ def test_steps_from_pow_to_fma(cuda_kernel, gpu, gpuperf, claim):
 
 @pytest.mark.gpuperf(budget_s=0.8, cache="warm")
 def test_independent_work_or_more_blocks(cuda_kernel, gpu, gpuperf, claim):
-    claim.skipped("POLY-13", "a counter of Nsight Compute")
     fma, estrin = (cuda_kernel(SOURCE, name, options=NO_CONTRACTION) for name in ("horner_fma", "estrin_fma"))
     measure = measuring(gpu, gpuperf, n=2**22)
     fma_of_8 = measure(fma, "Horner, 8 blocks per SM", 128, blocks_per_sm=8)
     fma_of_1 = measure(fma, "Horner, 1 block per SM", 128, blocks_per_sm=1)
     estrin_of_8 = measure(estrin, "Estrin, 8 blocks per SM", 129, blocks_per_sm=8)
     estrin_of_1 = measure(estrin, "Estrin, 1 block per SM", 129, blocks_per_sm=1)
+
+    def issue_rate_of_estrin():
+        assert counters.stall(fma_of_1, "wait") >= counters.longest_stall(fma_of_1)
+        assert 0.4 <= counters.issue_rate(fma_of_1) <= 0.6
+        return counters.issue_rate(estrin_of_1)
+
+    claim.counter("POLY-13", issue_rate_of_estrin, at_least=0.9)
     claim("POLY-06", fma_of_1.time_ns / fma_of_8.time_ns, between=(1.6, 2.2))
     claim("POLY-07", estrin_of_1.time_ns / estrin_of_8.time_ns, between=(1.0, 1.35))
     assert fma_of_8.time_ns == pytest.approx(estrin_of_8.time_ns, rel=0.05)

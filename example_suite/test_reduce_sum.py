@@ -5,6 +5,7 @@ From the "Optimization" chapter of a CUDA course.
 
 import functools
 
+import counters
 import numpy as np
 import pytest
 
@@ -45,7 +46,6 @@ def test_lane_0_holds_the_sum_of_its_warp(cuda_kernel, gpu, claim):
 
 
 def test_sum_of_an_array(cuda_kernel, gpu, gpuperf, claim):
-    claim.skipped("RED-02", "a counter of Nsight Compute")
     kernels = {name: cuda_kernel(SOURCE, name) for name in BARRIERS}
     for name, kernel in kernels.items():
         for profile in kernel.profiles.values():
@@ -71,6 +71,15 @@ def test_sum_of_an_array(cuda_kernel, gpu, gpuperf, claim):
 
     tree, tree_shfl, shfl, grid_stride = (measure(name) for name in kernels)
 
+    at_barriers = functools.partial(counters.stall_share, reason="barrier")
+    claim.counter("RED-02", lambda: at_barriers(tree_shfl) / at_barriers(tree), at_most=1)
+    claim.counter(
+        "THR-06",
+        lambda: counters.on_the_right_sides(
+            at_barriers(grid_stride), at_barriers(tree), good_beyond=0.1, poor_beyond=0.2
+        ),
+        at_least=0,
+    )
     assert grid_stride.time_ns <= shfl.time_ns <= tree.time_ns
     claim("RED-01", tree.time_ns / tree_shfl.time_ns, at_least=1.05)
     claim("RED-03", grid_stride.bandwidth / gpu.copy_bandwidth, at_least=0.85)

@@ -3,6 +3,7 @@
 From R. Bourgeois, "Five basic performance advice for porting kernels to the GPU" (sample 2).
 """
 
+import counters
 import numpy as np
 import pytest
 
@@ -46,7 +47,6 @@ def test_columns_that_nobody_foresaw_do_not_compile(cuda_kernel):
 
 @pytest.mark.gpuperf(budget_s=0.6)
 def test_adding_to_rows(cuda_kernel, gpu, gpuperf, claim):
-    claim.skipped("S2-03", "a counter of Nsight Compute")
     naive = cuda_kernel(SOURCE, "add_rows_naive")
     static = static_kernel(cuda_kernel, 3)
     for profile in static.profiles.values():
@@ -73,5 +73,12 @@ def test_adding_to_rows(cuda_kernel, gpu, gpuperf, claim):
     counted = measure(naive, "naive")
     known = measure(static, "static")
 
+    def stores_of_counted_columns():
+        loads, stores = ([counters.requests(run, way) * 32 / rows for run in (known, counted)] for way in ("ld", "st"))
+        assert (loads[0], stores[0]) == (6, 3)
+        assert 90 <= loads[1] <= 180
+        return stores[1]
+
+    claim.counter("S2-03", stores_of_counted_columns, equals=90)
     assert known.bandwidth >= 0.6 * gpu.copy_bandwidth
     claim("S2-01", counted.time_ns / known.time_ns, at_least=3)

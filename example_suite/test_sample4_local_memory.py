@@ -5,12 +5,12 @@ From R. Bourgeois, "Five basic performance advice for porting kernels to the GPU
 
 import functools
 
+import counters
 import numpy as np
 
 SOURCE = "kernels/sample4_local_memory.cu"
 BLOCK = 256
 COLUMNS = 4
-COUNTERS = "a counter of Nsight Compute"
 
 
 def compile_variant(cuda_kernel, variant):
@@ -64,8 +64,6 @@ def test_the_smallest_stack_frame_holds_what_it_should(cuda_kernel, gpu):
 
 
 def test_adding_rows(cuda_kernel, gpu, gpuperf, claim):
-    for counter in ("S4-03", "S4-04", "S4-05", "S4-06"):
-        claim.skipped(counter, COUNTERS)
     kernels = {variant: compile_variant(cuda_kernel, variant) for variant in ("add_indexed", "add_switch")}
     for profile in kernels["add_indexed"].profiles.values():
         assert profile.opcodes["local_store"] > 0
@@ -98,5 +96,28 @@ def test_adding_rows(cuda_kernel, gpu, gpuperf, claim):
 
     indexed, switch = (measure(variant) for variant in kernels)
 
+    assert_what_counters_say(indexed, switch, claim)
     claim("S4-02", indexed.time_ns / switch.time_ns, at_least=1.1)
     claim("S4-07", switch.bandwidth / gpu.copy_bandwidth, at_least=0.8)
+
+
+def assert_what_counters_say(indexed, switch, claim):
+    def accesses_left():
+        assert counters.local_accesses(indexed) > 0
+        return counters.local_accesses(switch)
+
+    def global_requests(run):
+        return counters.requests(run, "ld") + counters.requests(run, "st")
+
+    def hits_of_the_stack():
+        assert counters.l1_hit_rate(switch) <= 10
+        return counters.l1_hit_rate(indexed)
+
+    claim.counter("S4-03", accesses_left, equals=0)
+    claim.counter("S4-04", lambda: global_requests(switch) / global_requests(indexed), equals=1)
+    claim.counter("S4-05", hits_of_the_stack, at_least=80)
+    claim.counter(
+        "S4-06",
+        lambda: counters.stall(switch, "long_scoreboard") / counters.stall(indexed, "long_scoreboard"),
+        at_most=1,
+    )

@@ -3,6 +3,7 @@
 From R. Bourgeois, "Five basic performance advice for porting kernels to the GPU" (sample 6).
 """
 
+import counters
 import numpy as np
 import pytest
 from stencils import five_point_mean
@@ -47,7 +48,6 @@ def test_occupancy_by_block_size_on_the_articles_gpu(claim):
 
 @pytest.mark.gpuperf(budget_s=0.6)
 def test_blur_by_block_shape(cuda_kernel, gpu, gpuperf, claim):
-    claim.skipped("S6-05", "a counter of Nsight Compute")
     kernels = compile_both(cuda_kernel)
     two, one = kernels[2].profiles, kernels[1].profiles
     more = max(two[arch].registers - one[arch].registers for arch in two)
@@ -73,6 +73,12 @@ def test_blur_by_block_shape(cuda_kernel, gpu, gpuperf, claim):
         name: gpuperf(launch, name=name, bytes=2 * image.nbytes, flops=5 * (side - 2) ** 2, check=check)
         for name, launch in launches.items()
     }
+
+    def sectors_of_two_pieces():
+        assert 4 <= counters.sectors_per_request(runs["linear"], "ld") <= 5
+        return counters.sectors_per_request(runs["mdrange"], "ld")
+
+    claim.counter("S6-05", sectors_of_two_pieces, between=(4, 6))
     time = {name: run.time_ns for name, run in runs.items()}
 
     claim("S6-01", time["mdrange"] / time["linear"], at_least=1.5)

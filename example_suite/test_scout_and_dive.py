@@ -5,6 +5,7 @@ From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Thro
 
 import functools
 
+import counters
 import numpy as np
 import pytest
 
@@ -103,7 +104,6 @@ def test_queue(cuda_kernel, gpu, claim):
 
 @pytest.mark.gpuperf(budget_s=0.4, cache="warm")
 def test_diving_for_a_share_of_items(cuda_kernel, gpu, gpuperf, claim):
-    claim.skipped("SD-04", "a counter of Nsight Compute")
     n, steps = 2**24, 1024
     blocks = BLOCKS_PER_SM * gpu.sm_count
     items = gpu.array(items_up_to(n))
@@ -130,6 +130,11 @@ def test_diving_for_a_share_of_items(cuda_kernel, gpu, gpuperf, claim):
         queued[share] = measure("from queue", share, from_queue, longest)
     two = measure("two kernels", "1 in 16", TwoKernels, gpu)
 
+    def lanes_from_the_queue():
+        assert counters.active_lanes(alone["1 in 16"]) < 6
+        return counters.active_lanes(queued["1 in 16"])
+
+    claim.counter("SD-04", lanes_from_the_queue, at_least=20)
     claim("SD-02", alone["1 in 16"].time_ns / queued["1 in 16"].time_ns, at_least=3)
     claim("SD-03", alone["all"].time_ns / queued["all"].time_ns, at_most=1.1)
     assert two.time_ns <= alone["1 in 16"].time_ns / 3

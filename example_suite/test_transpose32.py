@@ -3,12 +3,13 @@
 From the GTC 2023 talk "What the profiler is telling you: optimizing your CUDA application".
 """
 
+import counters
 import numpy as np
+import pytest
 
 SOURCE = "kernels/transpose32.cu"
 TILE_BYTES = {"transpose_copy": 0, "transpose_naive": 0, "transpose_coalesced": 4096, "transpose_padded": 4224}
 MATRICES = 200_000
-COUNTERS = "a counter of Nsight Compute"
 
 
 def test_every_element_lands_where_it_should(cuda_kernel, gpu):
@@ -24,8 +25,6 @@ def test_every_element_lands_where_it_should(cuda_kernel, gpu):
 
 
 def test_transpose_of_a_batch(cuda_kernel, gpu, gpuperf, claim):
-    for counter in ("TR-05", "TR-06", "TR-07", "TR-08", "TR-09", "TR-10", "TR-11", "TR-12"):
-        claim.skipped(counter, COUNTERS)
     kernels = {name: cuda_kernel(SOURCE, name) for name in TILE_BYTES}
     for name, kernel in kernels.items():
         for profile in kernel.profiles.values():
@@ -43,6 +42,7 @@ def test_transpose_of_a_batch(cuda_kernel, gpu, gpuperf, claim):
 
     copy, naive, coalesced, padded = (measure(name) for name in kernels)
 
+    assert_what_counters_say(copy, naive, coalesced, padded, claim)
     reach = copy.bandwidth / gpu.copy_bandwidth
     reason = (
         "Little's law: a thread has 4 bytes to load and 4 to store, and lives 1.0 us for it; all resident threads of "
@@ -59,3 +59,33 @@ def test_transpose_of_a_batch(cuda_kernel, gpu, gpuperf, claim):
         "do, takes most of the time now"
     )
     claim.refuted("TR-03", gain, holds=gain >= 0.9 * 3.07, reason=reason)
+
+
+def assert_what_counters_say(copy, naive, coalesced, padded, claim):
+    variants = (copy, naive, coalesced, padded)
+
+    def loads():
+        assert {counters.requests(each, "ld") / MATRICES for each in variants} == {32}
+        return max(counters.sectors_per_request(each, "ld") for each in variants)
+
+    def stores():
+        assert [counters.sectors_per_request(each, "st") for each in variants] == [4, 32, 4, 4]
+        per_request = [counters.l2_sectors(each, "st") / counters.l2_requests(each, "st") for each in variants]
+        assert per_request == pytest.approx([4, 1, 4, 4], rel=1e-3)
+        return per_request[1]
+
+    def turns():
+        assert counters.wavefronts_per_shared_access(padded, "ld") == 1
+        assert {counters.wavefronts_per_shared_access(each, "st") for each in (coalesced, padded)} == {1}
+        return counters.wavefronts_per_shared_access(coalesced, "ld")
+
+    claim.counter("TR-06", loads, equals=4)
+    claim.counter("TR-07", stores, equals=1, tol=0.001)
+    claim.counter("TR-09", turns, equals=32)
+    claim.counter("TR-10", lambda: counters.bank_conflicts(coalesced) / MATRICES, equals=1005, tol=30)
+    claim.counter(
+        "TR-05", lambda: counters.dram_throughput(naive) / counters.dram_throughput(copy) - 1, between=(-0.82, -0.67)
+    )
+    claim.counter("TR-08", lambda: counters.l2_hit_rate_of(padded, "st"), at_least=99)
+    claim.counter("TR-11", lambda: counters.dram_throughput(padded), at_least=80)
+    claim.counter("TR-12", lambda: counters.cycles(coalesced) / counters.cycles(copy), between=(1.15, 1.41))

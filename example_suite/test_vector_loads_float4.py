@@ -6,6 +6,7 @@ performance advice for porting kernels to the GPU".
 
 import functools
 
+import counters
 import numpy as np
 import pytest
 
@@ -16,7 +17,6 @@ ELEMENTS = ("float", "float2", "float4")
 BLOCK = 256
 COEFFICIENTS = 1024
 FACTOR = 2.5
-COUNTERS = "a counter of Nsight Compute"
 
 
 def of_type(cuda_kernel, name, element):
@@ -80,8 +80,6 @@ def test_width_of_loads(cuda_kernel, claim):
 
 @pytest.mark.gpuperf(budget_s=0.35)
 def test_gain_of_wide_loads(cuda_kernel, gpu, gpuperf, claim):
-    for counter in ("VEC-01", "VEC-03"):
-        claim.skipped(counter, COUNTERS)
     src = gpu.random(2**26, seed=214)
 
     def copying(element, blocks_per_sm):
@@ -112,8 +110,42 @@ def test_gain_of_wide_loads(cuda_kernel, gpu, gpuperf, claim):
     full = {element: copying(element, 8) for element in ELEMENTS}
     few_warps = {element: copying(element, 1) for element in ("float", "float4")}
 
+    assert_what_counters_say(full, claim)
+    assert_rules_of_thumb(wide, few_warps["float"], full["float4"], claim)
     claim("VEC-02", scalar.time_ns / wide.time_ns, at_least=1.1)
     if gpu.slug == "nvidia-h200":
         # What counts is bytes in flight: with one load per thread, even a full SM has too few of 4 bytes.
         assert full["float4"].bandwidth >= 0.75 * gpu.copy_bandwidth
         assert few_warps["float"].time_ns / few_warps["float4"].time_ns >= 1.5
+
+
+def assert_what_counters_say(copies, claim):
+    scalar, wide = copies["float"], copies["float4"]
+
+    def fewer_loads():
+        assert counters.sectors(scalar, "ld") == counters.sectors(wide, "ld")
+        assert [counters.sectors_per_request(each, "ld") for each in (scalar, wide)] == [4, 16]
+        return counters.memory_instructions(scalar, "global", "ld") / counters.memory_instructions(wide, "global", "ld")
+
+    claim.counter("VEC-01", fewer_loads, equals=4)
+    claim.counter(
+        "VEC-03", lambda: counters.stall(wide, "lg_throttle") / counters.stall(scalar, "lg_throttle"), at_most=1
+    )
+
+
+def assert_rules_of_thumb(computing, waiting, streaming, claim):
+    def on_memory(run):
+        """Share of the time that warps spend on it."""
+        return counters.stall_share(run, "long_scoreboard") + counters.stall_share(run, "lg_throttle")
+
+    right = counters.on_the_right_sides
+    claim.counter(
+        "THR-02",
+        lambda: right(
+            counters.dram_throughput(streaming), counters.dram_throughput(waiting), good_beyond=60, poor_beyond=20
+        ),
+        at_least=0,
+    )
+    claim.counter(
+        "THR-05", lambda: right(on_memory(computing), on_memory(waiting), good_beyond=0.3, poor_beyond=0.5), at_least=0
+    )

@@ -95,7 +95,11 @@ class Bench:
     def gpu(self) -> Gpu:
         from pytest_gpuperf.device.gpu import Gpu
 
-        return Gpu(self.device)
+        if self.options.ncu_to is None:
+            return Gpu(self.device)
+        from pytest_gpuperf.measurement import CheckedOnly
+
+        return Gpu(self.device, no_peaks=CheckedOnly("peaks are not measured while counters are collected"))
 
     @property
     def native_arch(self) -> str | None:

@@ -146,6 +146,7 @@ class GpuPerf:
         tolerance: float | None = None,
         metrics: Sequence[str] | Mapping[str, Any] = (),
     ) -> Measurement:
+        from pytest_gpuperf.counters.asking import BadMetric, own_metrics
         from pytest_gpuperf.measuring import Request, measure
 
         if not callable(workload):
@@ -157,12 +158,16 @@ class GpuPerf:
             raise BadArgument(f"gpuperf: cache={cache!r} is not valid: it takes 'cold' or 'warm'")
         if tolerance is not None and not 0 < tolerance <= 0.5:
             raise BadArgument(f"gpuperf: tolerance={tolerance!r} is not valid: it takes a fraction up to 0.5")
+        try:
+            own = {**self._bench.options.metrics, **own_metrics(self._settings.metrics or ()), **own_metrics(metrics)}
+        except BadMetric as problem:
+            raise BadArgument(f"gpuperf: {problem}") from None
         request = Request.of(
             workload, name=name, check=check, reset=reset, bytes=bytes, flops=flops,
             cache=cache or self._settings.cache or self._bench.options.cache,
             zone=self._bench.options.zone(tolerance or self._settings.tolerance, self._settings.profile),
             budget_s=self._settings.budget_s or self._bench.options.budget_s,
-            metrics=metrics,
+            metrics=own,
         )  # fmt: skip
         return measure(self._bench, self._book, request)
 

@@ -55,6 +55,35 @@ def architectures(text: str) -> tuple[str, ...]:
     return names
 
 
+METRIC_WORD = re.compile(r"(derived:)?[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*")
+
+
+METRIC_SETS = ("default", "memory", "compute", "latency", "full")
+
+
+def metric_words(text: str) -> tuple[str, ...]:
+    words = tuple(word.strip() for word in text.split(",") if word.strip())
+    if not words or not all(word in METRIC_SETS or ("_" in word and METRIC_WORD.fullmatch(word)) for word in words):
+        raise BadValue(f"accepts {', '.join(METRIC_SETS)}, and names of metrics, separated by commas")
+    return words
+
+
+def metrics(text: str) -> dict[str, float | None]:
+    """Names, or names with a tolerance behind a space, separated by commas or line breaks."""
+    found: dict[str, float | None] = {}
+    for entry in re.split(r"[,\n]", text):
+        name, _, tolerance = entry.strip().partition(" ")
+        try:
+            value = float(tolerance) if tolerance.strip() else None
+        except ValueError:
+            value = float("nan")
+        if name and (not METRIC_WORD.fullmatch(name) or (value is not None and not -1 <= value <= 100)):
+            raise BadValue("accepts metrics, each a name or a name and a tolerance such as 'dram__bytes.sum 0.02'")
+        if name:
+            found[name] = value
+    return found
+
+
 def yes_no(text: str) -> bool:
     words = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
     if text.lower() not in words:
@@ -126,9 +155,18 @@ FLAGS: tuple[Flag, ...] = (
     Flag("--gpuperf-confirmations", "confirmations",
          "tests per process whose suspected regressions a second process confirms (default 20)",
          whole(0, 100_000), metavar="N"),
+    Flag("--gpuperf-ncu", "ncu", "collect and gate hardware counters with Nsight Compute: default, memory, compute, "
+         "latency, full, or names of metrics", metric_words, metavar="SET", const="default"),
+    Flag("--gpuperf-metrics", "metrics", "metrics to collect with the set, each with a tolerance to gate it by, "
+         "such as 'dram__bytes.sum 0.02'", metrics, metavar="NAME,..."),
+    Flag("--gpuperf-ncu-timeout", "ncu_timeout_s", "seconds for collecting counters (default: 60, and 10 per test)",
+         number(1, 86400, " seconds"), metavar="SECONDS"),
+    Flag("--gpuperf-ncu-json", "ncu_json", "write every collected counter to this JSON file", str, metavar="FILE",
+         ini=False),
     Flag("--gpuperf-allow-ci-update", "allow_ci_update", "let --update-baselines write under CI", ini=False),
     Flag("--gpuperf-force-update", "force_update", "record measurements that were disturbed, too", ini=False),
     Flag("--gpuperf-record-to", "record_to", "", str, ini=False, hidden=True),
     Flag("--gpuperf-record-index", "record_index", "", whole(0, 9999), ini=False, hidden=True),
+    Flag("--gpuperf-ncu-to", "ncu_to", "", str, ini=False, hidden=True),
     Flag("--gpuperf-confirm-to", "confirm_to", "", str, ini=False, hidden=True),
 )  # fmt: skip

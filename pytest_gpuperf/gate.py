@@ -38,13 +38,16 @@ def failures(judgements: Iterable[Judgement], options: Options) -> list[Judgemen
     return [j for j in judgements if fails(j, options) and not will_be_recorded(j, options)]
 
 
-STALE = "the baseline is stale: accept the gain with pytest --update-baselines, or a later loss of as much goes unseen"
+STALE = (
+    "the baseline is stale: accept the gain with pytest{ncu} --update-baselines, or a later loss of as much goes unseen"
+)
 REMEDIES = {
-    Verdict.NEW: "no baseline yet: record one with pytest --update-baselines=new and commit it",
+    Verdict.NEW: "no baseline yet: record one with pytest{ncu} --update-baselines=new and commit it",
     Verdict.FASTER: STALE,
     Verdict.BETTER: STALE,
     Verdict.INCONCLUSIVE: "undecided within the budget: a quieter GPU or a larger --gpuperf-budget decides it",
 }  # fmt: skip
+"""By verdict; ``{ncu}`` is the flag that an update needs to take counters too."""
 
 
 def failure_message(failed: Sequence[Judgement]) -> str:
@@ -52,8 +55,9 @@ def failure_message(failed: Sequence[Judgement]) -> str:
     lines: list[str] = []
     for judgement in failed:
         lines += describe(judgement)
+    ncu = " --gpuperf-ncu" if any(judgement.kind == "counters" for judgement in failed) else ""
     verdicts = {j.verdict for j in failed}
     if any(v.is_regression for v in verdicts):
-        lines.append("If this change is intended: pytest --update-baselines, and commit what it writes.")
-    lines += dict.fromkeys(words for verdict, words in REMEDIES.items() if verdict in verdicts)
+        lines.append(f"If this change is intended: pytest{ncu} --update-baselines, and commit what it writes.")
+    lines += dict.fromkeys(words.format(ncu=ncu) for verdict, words in REMEDIES.items() if verdict in verdicts)
     return "\n".join(lines)

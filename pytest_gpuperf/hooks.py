@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from pytest_gpuperf.counters.reading import Reader
     from pytest_gpuperf.device.interface import Device
 
 
@@ -17,4 +18,13 @@ def pytest_gpuperf_device(config: pytest.Config, worker: int | None) -> Device |
     Called once per process, when the first test asks for a fixture.  ``worker`` is the number of the
     pytest-xdist worker, None without workers.  Meant for GPUs that the plugin cannot find by itself and
     for simulated ones in tests.
+    """
+
+
+@pytest.hookspec(firstresult=True)
+def pytest_gpuperf_ncu_reader(config: pytest.Config) -> Reader | None:
+    """Return what reads the reports of Nsight Compute; None leaves the choice to the plugin.
+
+    Called once per run, before the profiled process is started, in the process that starts it.  Meant for other
+    readers of ``.ncu-rep`` files than the package ``ncu-report``, and for tests.
     """

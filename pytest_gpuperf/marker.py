@@ -28,7 +28,8 @@ class MarkerSettings:
     budget_s: float | None = None
     xfail: str | None = None
     """A regression of this test is expected, for this reason: reported, not failed."""
-    metrics: dict[str, Any] | None = None
+    metrics: Any = None
+    """Metrics to collect: names, or a dict of name to tolerance."""
 
 
 def _problem(name: str, value: Any) -> str | None:
@@ -44,8 +45,20 @@ def _problem(name: str, value: Any) -> str | None:
     elif name == "xfail":
         ok, accepts = isinstance(value, str) and bool(value), "the reason, in words"
     else:
-        ok, accepts = isinstance(value, dict), "a dict of metric name to settings"
+        return _metrics_problem(value)
     return None if ok else f"{name}={value!r} is not valid: it takes {accepts}"
+
+
+def _metrics_problem(value: Any) -> str | None:
+    from pytest_gpuperf.counters.asking import BadMetric, own_metrics
+
+    if not isinstance(value, dict | list | tuple):
+        return f"metrics={value!r} is not valid: it takes names of metrics, or a dict of name to tolerance"
+    try:
+        own_metrics(value)
+    except BadMetric as problem:
+        return str(problem)
+    return None
 
 
 def settings_of(item: pytest.Item) -> MarkerSettings:

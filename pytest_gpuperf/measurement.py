@@ -20,6 +20,13 @@ class CheckedOnly(Exception):
     """The test wanted a time in a run that takes none; its checks have passed."""
 
 
+class CountersMissing(CheckedOnly, LookupError):
+    """The test wanted counters in a run that has none of this workload; the message says why and what to do.
+
+    A test that does not catch it ends as *checked only*: a run without counters proves nothing against it.
+    """
+
+
 class Measurement:
     """The evidence on one workload, for assertions in the test.
 
@@ -40,6 +47,7 @@ class Measurement:
         flops: int | None = None,
         judgement: Judgement | None = None,
         untimed: Exception | None = None,
+        counters: Mapping[str, float] | Exception | None = None,
     ) -> None:
         self.name = name
         self.static = static
@@ -52,6 +60,7 @@ class Measurement:
         self._bytes = bytes
         self._flops = flops
         self._untimed = untimed
+        self._counters = counters
 
     @property
     def time_ns(self) -> float:
@@ -67,6 +76,16 @@ class Measurement:
         """95 % interval of ``time_ns`` over the rounds of this process; other processes may differ by more."""
         mean = self.time_ns
         return self._interval_ns or (mean, mean)
+
+    @property
+    def counters(self) -> Mapping[str, float]:
+        """What Nsight Compute counted in one run, and what follows from it, by name (docs/counters.md).
+
+        Raises ``CountersMissing`` (a ``LookupError``), with the reason and what to do, where nothing was counted.
+        """
+        if isinstance(self._counters, Mapping):
+            return self._counters
+        raise self._counters or CountersMissing(f"{self.name} has no counters: run pytest --gpuperf-ncu")
 
     @property
     def bandwidth(self) -> float:

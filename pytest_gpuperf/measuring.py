@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -22,6 +22,7 @@ from pytest_gpuperf.verdict import Verdict
 
 if TYPE_CHECKING:
     from pytest_gpuperf.bench import Bench
+    from pytest_gpuperf.counted import Counted
     from pytest_gpuperf.session import TestBook
 
 
@@ -38,7 +39,8 @@ class Request:
     cache: CacheMode
     zone: Tolerance
     budget_s: float
-    metrics: Sequence[str] | Mapping[str, Any]
+    metrics: Mapping[str, float | None]
+    """Metrics beside the run's set; a tolerance gates one, None leaves it to the catalogue."""
 
     @classmethod
     def of(cls, workload: Callable[[], Any], *, name: str | None, **settings: Any) -> Request:
@@ -66,14 +68,51 @@ def measure(bench: Bench, book: TestBook, request: Request) -> Measurement:
     evidence = WorkloadEvidence(key=key, static=static)
     book.add(evidence)
     if not bench.has_gpu:
-        book.stop("static only", str(bench.no_device))
-        return _untimed(bench, request, static, StaticOnly(str(bench.no_device)))
+        return _without_gpu(bench, book, request, evidence)
     if not bench.options.active:
         _run_and_check(bench, request)
         return _untimed(bench, request, static, CheckedOnly(f"{request.name} was not timed: run pytest --gpuperf"))
     with bench.device.lock():  # the check too: its work would disturb what another process times
         _run_and_check(bench, request)
-        return _time(bench, book, request, evidence)
+        if bench.options.ncu_to is not None:
+            return _profile(bench, request, evidence)
+        counted = _count(bench, book, request, evidence)
+        if not bench.options.times:
+            why = CheckedOnly(f"{request.name} was not timed: run pytest --gpuperf")
+            return _untimed(bench, request, static, why, counted.shown)
+        return _time(bench, book, request, counted)
+
+
+def _without_gpu(bench: Bench, book: TestBook, request: Request, evidence: WorkloadEvidence) -> Measurement:
+    """Static evidence is all there is."""
+    why = StaticOnly(str(bench.no_device))
+    book.stop("static only", str(bench.no_device))
+    if bench.options.ncu:
+        from pytest_gpuperf.judge.counters import not_counted
+
+        judgement = not_counted(evidence.key, "any GPU", str(bench.no_device))
+        book.add(msgspec.structs.replace(evidence, judgements=(judgement,)))
+    return _untimed(bench, request, evidence.static, why, why)
+
+
+def _profile(bench: Bench, request: Request, evidence: WorkloadEvidence) -> Measurement:
+    """In a process under ncu: one run in a range of its own."""
+    from pytest_gpuperf import profiling
+
+    profiling.profile(bench, evidence.key, request)
+    why = CheckedOnly(f"{request.name}: this process collects counters and takes no times")
+    return _untimed(bench, request, evidence.static, why, why)
+
+
+def _count(bench: Bench, book: TestBook, request: Request, evidence: WorkloadEvidence) -> Counted:
+    """The workload's counters, put on record with what the gate says of them."""
+    from pytest_gpuperf.counted import counted
+
+    found = counted(bench, evidence.key, request)
+    book.add(msgspec.structs.replace(
+        evidence, identity=request.identity(), counters=dict(found.counters), judgements=found.judgements
+    ))  # fmt: skip
+    return found
 
 
 def _static(request: Request) -> dict[str, StaticRecord]:
@@ -83,9 +122,15 @@ def _static(request: Request) -> dict[str, StaticRecord]:
     return {arch: record for arch, record in request.launch.records().items() if arch in request.launch.kernel.targets}
 
 
-def _untimed(bench: Bench, request: Request, static: dict[str, StaticRecord], why: Exception) -> Measurement:
+def _untimed(
+    bench: Bench,
+    request: Request,
+    static: dict[str, StaticRecord],
+    why: Exception,
+    counters: Mapping[str, float] | Exception | None = None,
+) -> Measurement:
     return Measurement(request.name, static=static, native=bench.native_arch, bytes=request.bytes,
-                       flops=request.flops, untimed=why)  # fmt: skip
+                       flops=request.flops, untimed=why, counters=counters)  # fmt: skip
 
 
 def _run_and_check(bench: Bench, request: Request) -> None:
@@ -97,16 +142,20 @@ def _run_and_check(bench: Bench, request: Request) -> None:
         raise WrongResult(f"{request.name}: the check of its result returned False; nothing was timed")
 
 
-def _time(bench: Bench, book: TestBook, request: Request, evidence: WorkloadEvidence) -> Measurement:
+def _time(bench: Bench, book: TestBook, request: Request, counted: Counted) -> Measurement:
     """Take rounds and judge them; the caller holds the GPU's lock."""
     from pytest_gpuperf.gating import Gate  # SciPy comes with it
     from pytest_gpuperf.timing import interval_of
 
     began = time.perf_counter()
+    evidence = book.workloads[request.name]
     timing = Gate(bench, request, evidence.key)
     if bench.options.changed_only and timing.judge(()).judgement.verdict is Verdict.UNCHANGED:
-        book.add(msgspec.structs.replace(evidence, judgements=(timing.judge(()).judgement,)))
-        return _untimed(bench, request, evidence.static, CheckedOnly(f"{request.name}: unchanged, so not timed"))
+        book.add(msgspec.structs.replace(
+            evidence, judgements=(*counted.judgements, timing.judge(()).judgement)
+        ))  # fmt: skip
+        why = CheckedOnly(f"{request.name}: unchanged, so not timed")
+        return _untimed(bench, request, evidence.static, why, counted.shown)
     taken = timing.take()
     interval = interval_of([one.midmean for one in taken.rounds])
     judgements = () if taken.judgement is None else (taken.judgement,)
@@ -115,7 +164,7 @@ def _time(bench: Bench, book: TestBook, request: Request, evidence: WorkloadEvid
             evidence,
             time=timing.record_of(taken.rounds),
             interval_ns=interval,
-            judgements=judgements,
+            judgements=(*counted.judgements, *judgements),
             disturbances=taken.disturbances,
             seconds=time.perf_counter() - began,
         )
@@ -123,4 +172,5 @@ def _time(bench: Bench, book: TestBook, request: Request, evidence: WorkloadEvid
     return Measurement(
         request.name, static=evidence.static, native=bench.native_arch, bytes=request.bytes, flops=request.flops,
         times_ns=tuple(one.midmean for one in taken.rounds), interval_ns=interval, judgement=taken.judgement,
+        counters=counted.shown,
     )  # fmt: skip

@@ -69,6 +69,14 @@ class Options:
     """Workloads of equal identity are paired too, and count in the run's error rate."""
     confirmations: int = 20
     """Tests per process whose suspected regressions are confirmed in a second process."""
+    ncu: tuple[str, ...] = ()
+    """Counters to collect: names of sets and of metrics; empty: none."""
+    metrics: dict[str, float | None] = {}  # noqa: RUF012 - not a data class, and nobody changes it
+    """More metrics for every workload, with the tolerance that gates them."""
+    ncu_timeout_s: float | None = None
+    """Bound of collecting counters, seconds; None: by the number of tests."""
+    ncu_json: Path | None = None
+    """File to write every collected counter to."""
     allow_ci_update: bool = False
     force_update: bool = False
     """Record measurements that their own health checks call disturbed."""
@@ -80,15 +88,28 @@ class Options:
     confirm_to: Path | None = None
     """Internal: this process confirms suspected regressions for the run that started it, by way of this folder."""
 
+    ncu_to: Path | None = None
+    """Internal: this process runs under ncu for the run that started it, by way of this folder."""
+
     @property
     def active(self) -> bool:
         """Whether anything is measured or compared in this process."""
-        return self.enabled or self.update is not None or self.is_child
+        return self.gates or self.is_child or bool(self.ncu)
+
+    @property
+    def gates(self) -> bool:
+        """Whether static evidence is judged, and times are taken and judged."""
+        return self.enabled or self.update is not None
+
+    @property
+    def times(self) -> bool:
+        """Whether times are taken in this process."""
+        return self.gates or self.record_to is not None or self.confirm_to is not None
 
     @property
     def is_child(self) -> bool:
         """Whether this process measures for another one and gates nothing itself."""
-        return self.record_to is not None or self.confirm_to is not None
+        return any(folder is not None for folder in (self.record_to, self.confirm_to, self.ncu_to))
 
     def zone(self, tolerance: float | None = None, profile: str | None = None) -> Tolerance:
         """The indifference zone after a test's own ``tolerance`` or ``profile``, the nearest word winning."""
@@ -120,9 +141,10 @@ def add_options(parser: pytest.Parser) -> None:
             parser.addini(flag.ini_name, flag.help.replace("%%", "%"), type="string", default=None)
 
 
-def spell_out_update(arguments: list[str]) -> None:
-    """Give a bare ``--update-baselines`` its value, so that it does not take the path after it for one."""
-    arguments[:] = [f"{word}=changed" if word == "--update-baselines" else word for word in arguments]
+def spell_out_defaults(arguments: list[str]) -> None:
+    """Give a bare ``--update-baselines`` its value, and its like, so that they do not take the path after them."""
+    defaults = {flag.name: flag.const for flag in FLAGS if flag.const is not None}
+    arguments[:] = [f"{word}={defaults[word]}" if word in defaults else word for word in arguments]
 
 
 def is_ci(environ: dict[str, str] | os._Environ[str]) -> bool:
@@ -143,9 +165,12 @@ def read_options(config: pytest.Config) -> Options:
             continue
         values[flag.field] = _parse(flag, given, origin)
     values["baselines"] = _folder(config, values.get("baselines", "baselines"))
-    for field in ("record_to", "confirm_to"):
+    for field in ("record_to", "confirm_to", "ncu_to"):
         if field in values:  # the ini file may ask for a gate or an update, which is for the parent to do
-            values.update({field: Path(values[field]), "enabled": False, "update": None, "changed_only": False})
+            values.update({field: Path(values[field]), "enabled": False, "update": None, "changed_only": False,
+                           "ncu": (), "ncu_json": None})  # fmt: skip
+    if values.get("ncu_json"):
+        values["ncu_json"] = config.invocation_params.dir / values["ncu_json"]
     options = Options(**{"missing": "fail" if values["ci"] else "warn", **values})
     _refuse_ci_update(options)
     if options.pair_all and options.changed_only:

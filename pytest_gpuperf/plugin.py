@@ -24,7 +24,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 
 def pytest_load_initial_conftests(args: list[str]) -> None:
-    options.spell_out_update(args)
+    options.spell_out_defaults(args)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -46,6 +46,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         from pytest_gpuperf import confirming
 
         confirming.select(config, items)
+    if config.stash[stash.OPTIONS].ncu_to is not None:
+        from pytest_gpuperf import profiling
+
+        profiling.select(config, items)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -54,6 +58,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         from pytest_gpuperf import sentinels
 
         stash.bench_of(config).sentinels = sentinels.choose(config, session.items)
+    if config.stash[stash.OPTIONS].ncu and not config.option.collectonly and not hasattr(config, "workerinput"):
+        from pytest_gpuperf import counting
+
+        counting.count_items(config, session.items)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -110,6 +118,20 @@ class Reporting:
             from pytest_gpuperf import bench
 
             bench.require_gpu(self.config)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        if self.options.ncu:
+            from pytest_gpuperf import counting
+
+            counting.prepare_worker(self.config, node.workerinput)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        if self.options.ncu and not self.config.option.collectonly:
+            from pytest_gpuperf import counting
+
+            counting.count_nodes(self.config, ids)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if self.options.active:

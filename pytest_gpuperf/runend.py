@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-import msgspec
 import pytest
 
 from pytest_gpuperf import stash
-from pytest_gpuperf.evidence import Key, Session, TimeRecord
-from pytest_gpuperf.recording import RecordingFailed, leave_rounds, record
-from pytest_gpuperf.updating import Recorded, merge, wanted_static, wanted_times
+from pytest_gpuperf.accepting import accept
+from pytest_gpuperf.counting import counters_at_end
+from pytest_gpuperf.recording import RecordingFailed, leave_rounds
+from pytest_gpuperf.updating import Recorded
 
 if TYPE_CHECKING:
     from pytest_gpuperf.bench import Bench
@@ -40,16 +38,8 @@ class Outcome:
         """Why the run's times prove nothing; empty if they do."""
         self.shifts: tuple[str, ...] = ()
         """Signs that the machine changed as a whole."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Times:
-    """Time baselines to write."""
-
-    update: dict[tuple[str, Key], TimeRecord] = dataclasses.field(default_factory=dict)
-    sessions: Sequence[Session] = ()
-    cubins: Sequence[bytes] = ()
-    recorded: Sequence[Recorded] = ()
+        self.counter_notes: tuple[str, ...] = ()
+        """What collecting the counters had to say beside them."""
 
 
 def finish(session: pytest.Session) -> None:
@@ -61,6 +51,8 @@ def finish(session: pytest.Session) -> None:
         leave_rounds(bench, book)
     if bench.options.is_child:
         return
+    if bench.options.ncu:
+        outcome.counter_notes = counters_at_end(config)
     if bench.options.update is not None and session.exitstatus != pytest.ExitCode.INTERRUPTED:
         _update(config, bench, book, outcome)
         if outcome.problem and session.exitstatus == pytest.ExitCode.OK:
@@ -108,12 +100,20 @@ def _watch(session: pytest.Session, book: Book, outcome: Outcome) -> None:
 
 def _guard(session: pytest.Session, book: Book, outcome: Outcome) -> None:
     """A run that gathered nothing fails in its own words, whatever the reason."""
-    if book.gathered_anything or session.exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+    options = session.config.stash[stash.OPTIONS]
+    gathered = book.gathered_anything if options.gates else book.gathered_counters
+    if gathered or session.exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         return
     if book.tests_run == 0:
         outcome.nothing = (
             "nothing was measured: no test ran. Check the paths, -k and -m of this run: "
             "a gate that selects nothing would always be green."
+        )
+    elif not options.gates:
+        tests = "1 test ran and has no" if book.tests_run == 1 else f"{book.tests_run} tests ran and none has"
+        outcome.nothing = (
+            f"nothing was counted: {tests} counters. Add --gpuperf to gate times and static evidence as well, or see "
+            "to what is said above."
         )
     else:
         outcome.nothing = (
@@ -124,44 +124,10 @@ def _guard(session: pytest.Session, book: Book, outcome: Outcome) -> None:
 
 
 def _update(config: pytest.Config, bench: Bench, book: Book, outcome: Outcome) -> None:
-    """Record what changed and write it; a problem is told and nothing is half done."""
-    from pytest_gpuperf.baselines import BaselineError, Update
+    """Record what changed; a problem is told and nothing is half done."""
+    from pytest_gpuperf.baselines import BaselineError
 
-    accepted = list(book.accepted())
     try:
-        static = wanted_static(bench.store, accepted, bench.options)
-        keys = sorted(wanted_times(accepted, bench.options))
-        times = _record_times(config, bench, keys) if keys else Times()
-        recorded = [
-            Recorded(key=key, target=arch, before=bench.store.static(arch, key, toolchain).record, after=new)
-            for (arch, toolchain, key), new in static.items()
-        ]
-        bench.store.write(Update(static=static, time=times.update, sessions=times.sessions, cubins=times.cubins))
-        outcome.recorded += [*recorded, *times.recorded]
+        outcome.recorded += accept(config, bench, book)
     except (RecordingFailed, BaselineError) as problem:
         outcome.problem = str(problem)
-
-
-def _record_times(config: pytest.Config, bench: Bench, keys: list[Key]) -> Times:
-    records = record(config, sorted({key.node_id for key in keys}), _progress(config))
-    session, merged = merge(records, keys, bench.options)
-    slug = records[0].device.slug
-    cubins = {sha: cubin for one in records for sha, cubin in one.cubins.items()}
-    taken = {(slug, one.key): one.after for one in merged if isinstance(one.after, TimeRecord)}
-    return Times(
-        update=taken,
-        sessions=(session,) if taken else (),
-        cubins=[cubins[sha] for sha in {time.cubin for time in taken.values()} if sha in cubins],
-        recorded=[msgspec.structs.replace(one, before=bench.store.time(slug, one.key)) for one in merged],
-    )
-
-
-def _progress(config: pytest.Config) -> Callable[[str], None]:
-    reporter = config.pluginmanager.get_plugin("terminalreporter")
-
-    def show(text: str) -> None:
-        if reporter is not None:
-            reporter.ensure_newline()
-            reporter.write_line(f"gpuperf: {text}")
-
-    return show

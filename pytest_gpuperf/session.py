@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 import pytest
 
-from pytest_gpuperf.evidence import DeviceFacts, Key, Record, Session, StaticRecord, TimeRecord
+from pytest_gpuperf.evidence import DeviceFacts, Identity, Key, Record, Session, StaticRecord, TimeRecord
 from pytest_gpuperf.verdict import Judgement
 
 Status = Literal["complete", "static only", "checked only"]
@@ -25,8 +25,12 @@ class WorkloadEvidence(Record, frozen=True):
     key: Key
     static: dict[str, StaticRecord] = msgspec.field(default_factory=dict)
     """By architecture."""
+    identity: Identity | None = None
+    """What ran; None where nothing did."""
     time: TimeRecord | None = None
     interval_ns: tuple[float, float] | None = None
+    counters: dict[str, float] = msgspec.field(default_factory=dict)
+    """Raw ones by canonical name, as Nsight Compute counted them."""
     judgements: tuple[Judgement, ...] = ()
     disturbances: tuple[str, ...] = ()
     """Why the time should not become a baseline; empty if nothing speaks against it."""
@@ -186,7 +190,13 @@ class Book:
 
     @property
     def gathered_anything(self) -> bool:
-        return any(work.static or work.time for evidence in self.evidence for work in evidence.workloads)
+        return any(
+            work.static or work.time or work.counters for evidence in self.evidence for work in evidence.workloads
+        )
+
+    @property
+    def gathered_counters(self) -> bool:
+        return any(work.counters for evidence in self.evidence for work in evidence.workloads)
 
     @property
     def judged_times(self) -> bool:

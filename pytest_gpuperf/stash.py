@@ -8,12 +8,14 @@ import pytest
 
 if TYPE_CHECKING:
     from pytest_gpuperf.bench import Bench
+    from pytest_gpuperf.counters.exchange import Collected
     from pytest_gpuperf.options import Options
     from pytest_gpuperf.session import Book, TestBook
 
 OPTIONS: pytest.StashKey[Options] = pytest.StashKey()
 BENCH: pytest.StashKey[Bench] = pytest.StashKey()
 BOOK: pytest.StashKey[Book] = pytest.StashKey()
+COLLECTED: pytest.StashKey[Collected] = pytest.StashKey()
 TEST_BOOK: pytest.StashKey[TestBook] = pytest.StashKey()
 
 

@@ -28,7 +28,7 @@ def finish(item: pytest.Item, problem: Exception | None) -> None:
         from pytest_gpuperf import confirming
 
         confirming.confirm(item, bench, book)
-    if bench.options.enabled or bench.options.update is not None:
+    if bench.options.gates:
         _judge_static(bench, book)
     if problem is not None and not stopped:
         raise _without_our_frames(item, problem)
@@ -49,7 +49,8 @@ def _note_early_stop(bench: Bench, book: TestBook, problem: Exception) -> bool:
     from pytest_gpuperf.device.discovery import is_missing_device
 
     if isinstance(problem, CheckedOnly):
-        book.stop("checked only", str(problem))
+        if book.status != "static only":
+            book.stop("checked only", str(problem))
     elif isinstance(problem, DeviceNeeded) or (not bench.has_gpu and book.compiled and is_missing_device(problem)):
         book.stop("static only", str(bench.no_device or problem).splitlines()[0])
     else:
@@ -101,7 +102,8 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
     if book.status == "static only":
         report.gpuperf_status = book.status  # type: ignore[attr-defined]
     for judgement in _judgements(book):
-        name = f"gpuperf.{judgement.key.workload}.{judgement.target}"
+        counters = ".counters" if judgement.kind == "counters" else ""
+        name = f"gpuperf.{judgement.key.workload}.{judgement.target}{counters}"
         item.user_properties.append((name, judgement.verdict.value))
     report.user_properties = list(item.user_properties)
     if report.failed and report.longrepr is not None:

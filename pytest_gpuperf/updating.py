@@ -6,7 +6,7 @@ Pure but for ``write``: evidence and the old baselines in, an ``Update`` and its
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -28,6 +28,14 @@ RECORDS_TIME = {
     "all": set(Verdict),
 }  # fmt: skip
 """Verdicts on time whose workload an update records; UNCHANGED and ENV-SHIFT are not a change of the code."""
+
+
+RECORDS_COUNTERS = {
+    "new": {Verdict.NEW},
+    "changed": {Verdict.NEW, Verdict.WORSE, Verdict.BETTER, Verdict.NOT_COMPARABLE},
+    "all": set(Verdict) - {Verdict.NOT_MEASURED},
+}  # fmt: skip
+"""Verdicts on counters whose workload gets new ones from an update that does not record its time."""
 
 
 class Recorded(Record, frozen=True):
@@ -76,6 +84,58 @@ def wanted_times(accepted: Iterable[TestEvidence], options: Options) -> dict[Key
         for judgement in workload.judgements
         if judgement.kind == "time" and judgement.verdict in verdicts
     }
+
+
+class CountersTaken(NamedTuple):
+    """A workload's counters, as an update finds them."""
+
+    target: str
+    """The GPU model that they belong to."""
+    workload: WorkloadEvidence
+    replace: bool
+    """Whether they take the place of those on record, or only metrics that the record lacks are added."""
+
+
+def wanted_counters(accepted: Iterable[TestEvidence], options: Options) -> list[CountersTaken]:
+    """Workloads with counters that this update may take."""
+    verdicts = RECORDS_COUNTERS[options.update or "changed"]
+    return [
+        CountersTaken(judgement.target, workload, judgement.verdict in verdicts)
+        for evidence in accepted
+        for workload in evidence.workloads
+        for judgement in workload.judgements
+        if judgement.kind == "counters" and workload.counters
+    ]
+
+
+def with_counters(recorded: Recorded, workload: WorkloadEvidence | None) -> Recorded:
+    """A newly recorded time with the counters that this run took of the same code."""
+    if workload is None or not isinstance(recorded.after, TimeRecord):
+        return recorded
+    if not workload.counters or workload.identity != recorded.after.identity:
+        return recorded
+    return msgspec.structs.replace(recorded, after=msgspec.structs.replace(recorded.after, counters=workload.counters))
+
+
+def counters_alone(taken: CountersTaken, before: TimeRecord | None) -> Recorded | None:
+    """Counters for a record whose rounds stay: only of the very code that was timed, or nothing would fit together.
+
+    None if there is nothing to write.
+    """
+    key, target, mine = taken.workload.key, taken.target, taken.workload.identity
+    if before is None:
+        return Recorded(key=key, target=target, refused="counters need a time on record, and this one has none")
+    if mine is None or not (mine.same_execution(before.identity) or mine == before.identity):
+        if not taken.replace:
+            return None
+        refused = "the code on record is another: --update-baselines=all records its time as well"
+        return Recorded(key=key, target=target, before=before, refused=refused)
+    new, known = taken.workload.counters, before.counters
+    counters = {**known, **new} if taken.replace else {**new, **known}
+    if counters == known:
+        return None
+    after = msgspec.structs.replace(before, counters=counters)
+    return Recorded(key=key, target=target, before=before, after=after)
 
 
 def merge(records: Sequence[ProcessRecord], keys: Iterable[Key], options: Options) -> tuple[Session, list[Recorded]]:

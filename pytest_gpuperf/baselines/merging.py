@@ -13,7 +13,7 @@ import msgspec
 
 from pytest_gpuperf.baselines.errors import UnwritableEvidenceError
 from pytest_gpuperf.baselines.files import StaticFile, TimeFile
-from pytest_gpuperf.baselines.rounding import round_record, round_session
+from pytest_gpuperf.baselines.rounding import round_counters, round_record, round_session
 from pytest_gpuperf.baselines.versions import SCHEMA_VERSION
 from pytest_gpuperf.evidence import Key, Session, StaticRecord, TimeRecord
 
@@ -28,6 +28,8 @@ class Update:
     """By architecture (``sm_90``), toolchain (``nvrtc 13.0.88``) and workload."""
     time: Mapping[tuple[str, Key], TimeRecord] = dataclasses.field(default_factory=dict)
     """By GPU model (``nvidia-h200``) and workload."""
+    counters: Mapping[tuple[str, Key], Mapping[str, float]] = dataclasses.field(default_factory=dict)
+    """The same, for workloads whose time record stays as it is and gets these counters."""
     sessions: Collection[Session] = ()
     """Those that the time records' rounds name, oldest first."""
     cubins: Collection[bytes] = ()
@@ -46,11 +48,16 @@ def merge_static(old: StaticFile | None, target: str, new: Iterable[tuple[str, K
 
 
 def merge_time(
-    old: TimeFile | None, target: str, new: Iterable[tuple[Key, TimeRecord]], sessions: Collection[Session]
+    old: TimeFile | None,
+    target: str,
+    new: Iterable[tuple[Key, TimeRecord]],
+    sessions: Collection[Session],
+    counters: Iterable[tuple[Key, Mapping[str, float]]] = (),
 ) -> TimeFile:
-    """``new``: keys of one module.
+    """``new``: keys of one module.  ``counters`` replace those of records that are there and not in ``new``.
 
-    Raises ``UnwritableEvidenceError`` if a round names a session that is not in ``sessions``.
+    Raises ``UnwritableEvidenceError`` if a round names a session that is not in ``sessions``, or counters a
+    workload that has no record.
     """
     given = {session.id: round_session(session) for session in sessions}
     table = _by_date([*(old.sessions if old else ()), *given.values()])
@@ -63,6 +70,11 @@ def merge_time(
                 )
         workloads = tests.setdefault(key.test, {})
         workloads[key.workload] = _joined(workloads.get(key.workload), round_record(record, given), list(table))
+    for key, figures in counters:
+        known = tests.get(key.test, {}).get(key.workload)
+        if known is None:
+            raise UnwritableEvidenceError(f"{key}: counters belong to a time on record, and there is none")
+        tests[key.test][key.workload] = msgspec.structs.replace(known, counters=round_counters(figures))
     return referenced_only(TimeFile(target=target, sessions=tuple(table.values()), tests=tests, schema=SCHEMA_VERSION))
 
 

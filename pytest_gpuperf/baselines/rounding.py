@@ -7,6 +7,7 @@ creep through earlier rounds.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import msgspec
 
@@ -21,8 +22,12 @@ NOISE_PARTS = 20
 def round_record(record: TimeRecord, sessions: dict[str, Session]) -> TimeRecord:
     """The record as it will be stored.  Each round's session must be in ``sessions``."""
     rounds = tuple(_round(entry, sessions[entry.session].tick_ns) for entry in record.rounds)
-    counters = {name: significant(value, 9) for name, value in record.counters.items()}
-    return msgspec.structs.replace(record, rounds=rounds, counters=counters)
+    return msgspec.structs.replace(record, rounds=rounds, counters=round_counters(record.counters))
+
+
+def round_counters(counters: Mapping[str, float]) -> dict[str, float]:
+    """Counts stay exact, for exactly is how they are compared; ratios get nine digits."""
+    return {name: value if float(value).is_integer() else significant(value, 9) for name, value in counters.items()}
 
 
 def round_session(session: Session) -> Session:

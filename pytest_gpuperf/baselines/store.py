@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_gpuperf.baselines import atomic, layout
@@ -150,12 +151,16 @@ class BaselineStore:
 
     def _time_plan(self, update: Update) -> list[tuple[Path, bytes]]:
         groups: dict[tuple[str, str], list[tuple[Key, TimeRecord]]] = defaultdict(list)
+        counters: dict[tuple[str, str], list[tuple[Key, Mapping[str, float]]]] = defaultdict(list)
         for (device, key), record in update.time.items():
             groups[device, key.module].append((key, record))
+        for (device, key), figures in update.counters.items():
+            counters[device, key.module].append((key, figures))
         plan = []
-        for (device, module), records in sorted(groups.items()):
+        for device, module in sorted({*groups, *counters}):
             old = self._time_file(device, module)
-            plan += self.changed(module, old, merge_time(old, device, records, update.sessions))
+            new = merge_time(old, device, groups[device, module], update.sessions, counters[device, module])
+            plan += self.changed(module, old, new)
         return plan
 
     def changed(self, module: str, old: EvidenceFile | None, new: EvidenceFile) -> list[tuple[Path, bytes]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
@@ -105,6 +106,14 @@ class CudaDevice:
 
     def to_host(self, array: Any) -> Any:
         return self._cupy.asnumpy(self._cupy.asarray(array) if hasattr(array, "__cuda_array_interface__") else array)
+
+    @contextlib.contextmanager
+    def profiler_range(self, name: str) -> Iterator[None]:
+        """See ``Device``.  In NVTX's default domain, of this thread."""
+        from cupyx.profiler import time_range
+
+        with time_range(name):
+            yield
 
     def flush_l2(self) -> None:
         """Enqueue a write of twice the L2's size, so that what a kernel reads next comes from device memory."""

@@ -99,3 +99,6 @@ class Device(Protocol):
 
     def to_host(self, array: Any) -> Any:
         """The array as NumPy."""
+
+    def profiler_range(self, name: str) -> AbstractContextManager[None]:
+        """A range of this name around what is launched inside, for profilers to see (NVTX push and pop)."""

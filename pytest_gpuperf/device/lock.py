@@ -17,6 +17,7 @@ from filelock import FileLock, Timeout
 
 from pytest_gpuperf.device.errors import LockTimeout, LockUnavailable
 
+LOCK_VARIABLE = "GPUPERF_LOCK_DIR"
 WAIT_S = 600.0
 """How long a process waits for the GPU."""
 _SHARED_FOLDER = 0o1777
@@ -25,8 +26,9 @@ _SHARED_FILE = 0o666
 
 
 def lock_folder() -> Path:
-    """The machine's folder of GPU locks."""
-    return Path(tempfile.gettempdir()) / "gpuperf-locks"
+    """The machine's folder of GPU locks: ``$GPUPERF_LOCK_DIR``, else one in the temporary folder."""
+    own = os.environ.get(LOCK_VARIABLE)
+    return Path(own) if own else Path(tempfile.gettempdir()) / "gpuperf-locks"
 
 
 class GpuLock:

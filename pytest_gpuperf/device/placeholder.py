@@ -76,6 +76,9 @@ class PlaceholderDevice:
     def synchronize(self) -> None:
         raise DeviceNeeded.for_("the test waits for the GPU")
 
+    def profiler_range(self, name: str) -> AbstractContextManager[None]:
+        raise DeviceNeeded.for_("the test is profiled")
+
     def state(self) -> DeviceState:
         """Nothing is known of a GPU that is not there."""
         return DeviceState()

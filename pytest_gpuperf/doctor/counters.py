@@ -4,32 +4,33 @@ from __future__ import annotations
 
 import re
 
+from pytest_gpuperf.counters import locating
+from pytest_gpuperf.counters.failures import PERMISSION_REMEDY
 from pytest_gpuperf.doctor.findings import Finding
 from pytest_gpuperf.doctor.machine import Machine, ProgramError
 
-NCU_FOLDERS = ("/usr/local/cuda*/bin", "/opt/nvidia/nsight-compute/*")
 DRIVER_PARAMETERS = "/proc/driver/nvidia/params"
 CAP_SYS_ADMIN = 21
 """Bit of the capability in Linux's capability sets (``linux/capability.h``)."""
 
-PERMISSION_ADVICE = (
-    "on the host: 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' in /etc/modprobe.d and reload the driver; "
-    "in a container: start it with --cap-add=SYS_ADMIN. Time and static evidence do not need this."
-)
-
 
 def probe_ncu(machine: Machine) -> list[Finding]:
-    path = machine.find("ncu", NCU_FOLDERS)
+    own = {name: value for name in locating.VARIABLES if (value := machine.environ(name))}
+    path = machine.find("ncu", locating.folders(own))
     if path is None:
-        advice = "install Nsight Compute (part of the CUDA toolkit) if counters are wanted"
-        return [Finding("counters", "ncu", "missing", "not on PATH, nor in a CUDA toolkit", advice, required=True)]
+        where = "not on PATH, nor in a CUDA toolkit"
+        return [Finding("counters", "ncu", "missing", where, locating.INSTALL, required=True)]
     try:
         words = machine.run(path, "--version")
     except ProgramError as problem:
         advice = f"run '{path} --version' by hand and repair the installation"
         return [Finding("counters", "ncu", "missing", f"{path} does not run: {problem}", advice, required=True)]
-    version = re.search(r"Version ([0-9.]+)", words)
-    return [Finding("counters", "ncu", "ok", f"{version[1] if version else 'unknown version'} at {path}")]
+    version = locating.version_of(words)
+    old = locating.too_old(version)
+    if old:
+        return [Finding("counters", "ncu", "missing", f"{path}: {old}", locating.UPGRADE, required=True)]
+    known = ".".join(map(str, version)) or "unknown version"
+    return [Finding("counters", "ncu", "ok", f"{known} at {path}")]
 
 
 def probe_ncu_report(machine: Machine) -> list[Finding]:
@@ -55,7 +56,7 @@ def probe_counter_permission(machine: Machine) -> list[Finding]:
     if _may_administrate(machine):
         return [Finding("counters", name, "ok", "restricted to administrators, and this process is one")]
     detail = "restricted to administrators (RmProfilingAdminOnly: 1), and this process lacks CAP_SYS_ADMIN"
-    return [Finding("counters", name, "missing", detail, PERMISSION_ADVICE, required=True)]
+    return [Finding("counters", name, "missing", detail, PERMISSION_REMEDY, required=True)]
 
 
 def _may_administrate(machine: Machine) -> bool:

@@ -8,11 +8,12 @@ from __future__ import annotations
 import importlib
 import os
 import platform
-import shutil
 import subprocess
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
+
+from pytest_gpuperf.counters.locating import find_program
 
 RUN_LIMIT_S = 30
 
@@ -50,14 +51,7 @@ class Machine:
 
     def find(self, program: str, folders: tuple[str, ...] = ()) -> str | None:
         """Path of a program on PATH or, newest name first, in folders given as glob patterns from the root."""
-        found = shutil.which(program)
-        if found:
-            return found
-        for folder in folders:
-            for candidate in sorted(Path("/").glob(f"{folder.lstrip('/')}/{program}"), reverse=True):
-                if os.access(candidate, os.X_OK):
-                    return str(candidate)
-        return None
+        return find_program(program, folders)
 
     def run(self, *command: str) -> str:
         """Standard output of a program.  Raises ``ProgramError``."""

@@ -66,7 +66,7 @@ def static_table(evidence: Sequence[TestEvidence]) -> Table:
         for work in one.workloads:
             if work.static:
                 cells = [_static_cell(work.static.get(arch)) for arch in archs]
-                word, markup = _verdict(work.judgements, "static")
+                word, markup = verdict_cell(work.judgements, "static")
                 table.row(f"  {work.key.workload}", *cells, word, markup=markup)
     return table
 
@@ -92,7 +92,7 @@ def time_table(evidence: Sequence[TestEvidence]) -> Table:
         if timed:
             table.heading(f"{one.module}::{one.test}")
         for work in timed:
-            word, markup = _verdict(work.judgements, "time")
+            word, markup = verdict_cell(work.judgements, "time")
             table.row(f"  {work.key.workload}", *_time_cells(work), word, markup=markup)
     return table
 
@@ -119,7 +119,7 @@ def geometric_mean(record: TimeRecord) -> float:
     return math.exp(sum(math.log(r.midmean) for r in record.rounds) / len(record.rounds))
 
 
-def _verdict(judgements: Iterable[Judgement], kind: EvidenceKind) -> tuple[str, tuple[str, ...]]:
+def verdict_cell(judgements: Iterable[Judgement], kind: EvidenceKind) -> tuple[str, tuple[str, ...]]:
     """The verdict of this kind that a reader has to know first, with its markup."""
     found = {judgement.verdict for judgement in judgements if judgement.kind == kind}
     worst = next((verdict for verdict in [*MARKUP, *Verdict] if verdict in found), None)
@@ -139,6 +139,8 @@ def update_table(recorded: Sequence[Recorded]) -> Table:
 
 def _change(one: Recorded) -> str:
     if isinstance(one.before, TimeRecord) and isinstance(one.after, TimeRecord):
+        if one.after.rounds == one.before.rounds:
+            return "counters"
         return percent(geometric_mean(one.after) / geometric_mean(one.before) - 1)
     return "new" if one.before is None else ""
 

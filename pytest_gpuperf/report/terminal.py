@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_gpuperf.report.counters import counter_table, counter_words
 from pytest_gpuperf.report.tables import Table, static_table, time_table, update_table
 from pytest_gpuperf.report.text import describe
 from pytest_gpuperf.verdict import Judgement, Verdict
@@ -20,11 +21,18 @@ if TYPE_CHECKING:
 
 def header(options: Options) -> str:
     """The line under pytest's own header: what this run does."""
+    if options.ncu_to is not None:
+        return "gpuperf: under ncu"
     if options.confirm_to is not None:
         return "gpuperf: confirming suspected regressions"
     if options.record_to is not None:
         return f"gpuperf: recording process {options.record_index + 1} of {options.processes}"
-    task = f"updating baselines ({options.update})" if options.update else "measuring and gating"
+    if options.update:
+        task = f"updating baselines ({options.update})"
+    else:
+        task = "measuring and gating" if options.enabled else "gating counters only"
+    if options.ncu:
+        task += f", counters {', '.join(options.ncu)}"
     by_hand = options.tolerance is not None
     zone = f"tolerance {options.zone().delta * 100:g} %" if by_hand else f"profile {options.profile}"
     return f"gpuperf: {task}, {zone}, baselines in {options.baselines}"
@@ -38,12 +46,16 @@ def summary(reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, opt
         reporter.section("gpuperf")
     evidence = [e for e in book.evidence if e.workloads]
     timed = book.judged_times
-    if evidence and (not timed or reporter.config.get_verbosity() > 0):
+    if evidence and options.gates and (not timed or reporter.config.get_verbosity() > 0):
         _print(reporter, static_table(evidence))
+    if book.gathered_counters and (not timed or reporter.config.get_verbosity() > 0):
+        _print(reporter, counter_table(evidence))
     if timed:
         _print(reporter, time_table(evidence))
         _machine(reporter, evidence)
     _words(reporter, evidence)
+    if options.ncu:
+        counter_words(reporter, evidence, outcome.counter_notes)
     _not_paired(reporter, evidence)
     _static_only(reporter, evidence, timed)
     _update(reporter, outcome)
@@ -87,7 +99,7 @@ def _words(reporter: pytest.TerminalReporter, evidence: Iterable[TestEvidence]) 
     """Explain the verdicts that need it; count the workloads that have no baseline."""
     new: list[Judgement] = []
     for one in evidence:
-        new += [judgement for judgement in one.judgements if judgement.verdict is Verdict.NEW]
+        new += [j for j in one.judgements if j.verdict is Verdict.NEW and j.kind != "counters"]
         for judgement in one.judgements:
             if judgement.verdict in NEEDS_A_WORD:
                 _explain(reporter, judgement, one.xfail)

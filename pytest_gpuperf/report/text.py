@@ -27,6 +27,15 @@ def rate(per_second: float, unit: str) -> str:
     return f"{_digits(per_second)} {unit}"
 
 
+def quantity(value: float, unit: str = "") -> str:
+    """``12.3 MB``, ``1.05 G``: a count or an amount, by powers of ten."""
+    for limit, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if abs(value) >= limit:
+            scale = 1e3 if prefix == "k" else limit
+            return f"{_digits(value / scale)} {prefix}{unit}"
+    return f"{value:.4g} {unit}".rstrip()
+
+
 def _digits(value: float) -> str:
     return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import json
 import os
 import pkgutil
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -104,6 +106,16 @@ class Suite:
         runner = self.pytester.runpytest_subprocess if subprocess else self.pytester.runpytest_inprocess
         return runner("-p", "no:cacheprovider", *arguments)
 
+    def ncu_calls(self) -> list[dict[str, Any]]:
+        """What the stand-in for ncu was called with."""
+        path = self.path / "calls.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def counters(self) -> dict[str, dict[str, float]]:
+        """Counters on record, by test; each has one workload."""
+        tests = json.loads((self.path / "baselines/simulated-gpu/test_suite.json").read_text())["tests"]
+        return {test: next(iter(work.values())).get("counters", {}) for test, work in tests.items()}
+
     def baseline_files(self) -> dict[str, bytes]:
         root = self.path / "baselines"
         return {str(f.relative_to(root)): f.read_bytes() for f in sorted(root.rglob("*.json"))}
@@ -131,6 +143,56 @@ def recorded(gpu_suite: Suite, recording: Path) -> Suite:
     """On a simulated GPU, with baselines."""
     shutil.copytree(recording, gpu_suite.path / "baselines")
     return gpu_suite
+
+
+@pytest.fixture(scope="session")
+def stand_in_ncu(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a program ``ncu`` that behaves like the real one."""
+    folder = tmp_path_factory.mktemp("ncu")
+    text = (HERE / "stand_in_ncu.py").read_text(encoding="utf-8")
+    program = folder / "ncu"
+    program.write_text(text.replace("#!/usr/bin/env python3", f"#!{sys.executable}", 1), encoding="utf-8")
+    program.chmod(0o755)
+    return folder
+
+
+READER = """
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_gpuperf_ncu_reader(config):
+    from stand_in_reader import read_stand_in_report
+    return read_stand_in_report
+"""
+
+
+@pytest.fixture
+def ncu_suite(recorded: Suite, stand_in_ncu: Path, monkeypatch: pytest.MonkeyPatch) -> Suite:
+    """On a simulated GPU, with baselines of times, and with the stand-in for ncu on PATH."""
+    recorded.write("conftest.py", SIMULATED + READER)
+    monkeypatch.setenv("PATH", f"{stand_in_ncu}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("STAND_IN_NCU_CALLS", str(recorded.path / "calls.jsonl"))
+    return recorded
+
+
+@pytest.fixture(scope="session")
+def counting(recording: Path, stand_in_ncu: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Baselines of the suite on the simulated GPU with counters, recorded once."""
+    folder = tmp_path_factory.mktemp("counting")
+    shutil.copytree(recording.parent, folder, dirs_exist_ok=True)
+    (folder / "conftest.py").write_text(SIMULATED + READER, encoding="utf-8")
+    environment = {name: value for name, value in os.environ.items() if name != "CI"}
+    environment["PATH"] = f"{stand_in_ncu}{os.pathsep}{environment['PATH']}"
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--update-baselines=new", "--gpuperf-ncu"]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "baselines"
+
+
+@pytest.fixture
+def counted(ncu_suite: Suite, counting: Path) -> Suite:
+    """The same, with counters on record."""
+    shutil.copytree(counting, ncu_suite.path / "baselines", dirs_exist_ok=True)
+    return ncu_suite
 
 
 @pytest.fixture

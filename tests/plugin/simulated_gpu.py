@@ -8,9 +8,11 @@ with noise between processes and between samples; its result comes from a Python
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,6 +49,7 @@ class SimulatedKernel:
         if implementation is not None:
             implementation(*args)
         self._device.elapsed_ns += self.duration_ns(grid)
+        self._device.counted(self._binary.name, self._binary.profile.instructions * grid[0])
 
 
 class SimulatedTimer:
@@ -118,6 +121,7 @@ class SimulatedGpu:
         self._placement = placement
         self.block_ns = block_ns
         self._loads = 0
+        self._range = ""
         self._state = state or DeviceState(sm_clock_mhz=1980, memory_clock_mhz=3201, temperature_c=40, power_w=120.0)
 
     def noise(self) -> float:
@@ -141,6 +145,19 @@ class SimulatedGpu:
 
     def peak(self, name: str) -> float:
         return {"copy_bandwidth": 4.3e12, "fma_throughput": 6.0e13}[name]
+
+    @contextlib.contextmanager
+    def profiler_range(self, name: str) -> Iterator[None]:
+        self._range = name
+        yield
+        self._range = ""
+
+    def counted(self, kernel: str, instructions: int) -> None:
+        """What the stand-in for ncu sees of a launch."""
+        folder = os.environ.get("STAND_IN_NCU")
+        if folder and self._range:
+            with Path(folder).open("a") as trace:
+                trace.write(json.dumps({"range": self._range, "kernel": kernel, "instructions": instructions}) + "\n")
 
     def to_host(self, array: Any) -> Any:
         return np.asarray(array)

@@ -27,7 +27,7 @@ def pairs(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 @pytest.fixture
 def recorded(pairs: ModuleType) -> Any:
-    return importlib.import_module("measured").Recorded()
+    return importlib.import_module("recorded").Recorded()
 
 
 def test_every_family_has_a_pair(pairs: ModuleType) -> None:
@@ -85,6 +85,6 @@ def test_gains_are_those_of_the_recorded_times(pairs: ModuleType, recorded: Any)
 
 
 def test_without_a_record_there_is_no_gain(pairs: ModuleType, tmp_path: Path) -> None:
-    nothing = importlib.import_module("measured").Recorded(tmp_path)
+    nothing = importlib.import_module("recorded").Recorded(tmp_path)
     assert nothing.gain(pair_of(pairs, "transpose_padded")) is None
     assert nothing.difference(pair_of(pairs, "transpose_padded")) == "callable"

@@ -319,6 +319,27 @@ def test_counters_survive_a_recording_without_them() -> None:
     assert only(merge_time(file, H200, [(make_key(), other)], [third])).counters == {}
 
 
+def test_counters_alone_replace_those_of_a_record_and_leave_its_rounds() -> None:
+    session = make_session(1)
+    file = merge_time(None, H200, [(make_key(), make_time(session, counters={"dram": 5.0, "l2": 7.0}))], [session])
+    after = merge_time(file, H200, [], [], [(make_key(), {"dram": 6.0})])
+    assert only(after).counters == {"dram": 6.0}
+    assert only(after).rounds == only(file).rounds
+    assert after.sessions == file.sessions
+
+
+def test_counters_without_a_record_are_refused() -> None:
+    with pytest.raises(UnwritableEvidenceError, match="there is none"):
+        merge_time(None, H200, [], [], [(make_key(), {"dram": 6.0})])
+
+
+def test_counts_stay_exact_and_ratios_get_nine_digits() -> None:
+    session = make_session(1)
+    figures = {"count": 12_345_678_901.0, "ratio": 12.345678901234}
+    file = merge_time(None, H200, [(make_key(), make_time(session, counters=figures))], [session])
+    assert only(file).counters == {"count": 12_345_678_901.0, "ratio": 12.3456789}
+
+
 # --- rounding ------------------------------------------------------------------------------------
 
 

@@ -54,6 +54,17 @@ def test_a_missing_folder_is_a_store_without_baselines(store: BaselineStore) -> 
     assert store.keys("sm_90") == ()
 
 
+def test_counters_alone_are_written_into_the_record_that_is_there(store: BaselineStore, root: Path) -> None:
+    store.write(time_update(make_session()))
+    before = store.time(H200, make_key())
+    store.write(Update(counters={(H200, make_key()): {"smsp__inst_executed.sum": 42.0}}))
+    after = BaselineStore(root).time(H200, make_key())
+    assert after is not None
+    assert before is not None
+    assert after.counters == {"smsp__inst_executed.sum": 42.0}
+    assert after.rounds == before.rounds
+
+
 def test_static_evidence_comes_back_as_it_was_recorded(store: BaselineStore, root: Path) -> None:
     written = store.write(static_update())
     assert [(file.path, file.created) for file in written] == [(root / "sm_90/example_suite/test_transpose.json", True)]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -156,3 +159,19 @@ def test_a_peak_is_measured_once_under_the_lock(device: CudaDevice, monkeypatch:
 def test_an_unknown_peak_is_refused(device: CudaDevice) -> None:
     with pytest.raises(ValueError, match="no peak is called 'speed': there are copy_bandwidth, fma_throughput"):
         device.peak("speed")
+
+
+def test_a_profiler_sees_a_range_around_what_is_launched_inside(
+    device: CudaDevice, cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextlib.contextmanager
+    def time_range(name: str) -> Iterator[None]:
+        cupy.log.append(("push", name))
+        yield
+        cupy.log.append("pop")
+
+    monkeypatch.setitem(sys.modules, "cupyx", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "cupyx.profiler", SimpleNamespace(time_range=time_range))
+    with device.profiler_range("gpuperf:3"):
+        cupy.log.append("launch")
+    assert cupy.log[-3:] == [("push", "gpuperf:3"), "launch", "pop"]

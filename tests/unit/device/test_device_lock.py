@@ -134,3 +134,10 @@ def test_no_uuid_escapes_the_folder(folder: Path) -> None:
     assert GpuLock("../../etc/passwd", folder).path.parent == folder
     assert GpuLock("", folder).path.name == "unknown.lock"
     assert GpuLock("GPU-11").path.parent == lock_folder()
+
+
+def test_the_folder_of_the_locks_can_be_given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("GPUPERF_LOCK_DIR", str(tmp_path / "locks"))
+    assert lock_folder() == tmp_path / "locks"
+    with GpuLock("GPU-11").held():
+        assert (tmp_path / "locks" / "GPU-11.lock").exists()

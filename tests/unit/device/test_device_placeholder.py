@@ -146,6 +146,7 @@ def test_the_device_gives_facts_and_refuses_the_rest(device: PlaceholderDevice) 
         (device.timer, "timed"),
         (device.synchronize, "waits"),
         (device.lock, "for itself"),
+        (lambda: device.profiler_range("gpuperf:0"), "profiled"),
         (lambda: device.peak("copy_bandwidth"), "copy bandwidth is measured"),
         (lambda: device.to_host(None), "data"),
     ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_gpuperf.counters import locating
 from pytest_gpuperf.doctor import counters
 from pytest_gpuperf.doctor.findings import is_ready
 from pytest_gpuperf.doctor.machine import ProgramError
@@ -36,6 +37,23 @@ def test_an_ncu_that_does_not_run_is_missing(machine):
     (finding,) = counters.probe_ncu(machine)
     assert finding.status == "missing"
     assert "libfoo.so not found" in finding.detail
+
+
+def test_an_ncu_that_is_too_old_is_missing(machine):
+    machine.programs["ncu"] = "/opt/ncu"
+    machine.outputs["/opt/ncu"] = NCU_WORDS.replace("2025.3.1.0", "2021.3.0.0")
+    (finding,) = counters.probe_ncu(machine)
+    assert not is_ready("counters", [finding])
+    assert "2021.3.0.0 is too old: 2022.4 is needed" in finding.detail
+
+
+def test_the_doctor_looks_where_a_run_looks(machine):
+    asked = []
+    machine.find = lambda program, folders: asked.append((program, folders))
+    machine.variables["CUDA_HOME"] = "/sw/cuda"
+    counters.probe_ncu(machine)
+    assert asked == [("ncu", locating.folders({"CUDA_HOME": "/sw/cuda"}))]
+    assert asked[0][1][0] == "/sw/cuda/bin"
 
 
 def test_the_report_reader_is_an_extra(machine):

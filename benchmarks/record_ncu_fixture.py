@@ -1,0 +1,147 @@
+"""Record a small report of Nsight Compute for the tests of its reader, with ncu's own reading of it beside it.
+
+    python benchmarks/record_ncu_fixture.py [--to FOLDER] [--set full] [--name nvidia-h200]
+
+Needs a GPU, ncu and the right to read counters.  A few kernels of the example suite, on grids small enough for
+the report to stay below 200 KB, are profiled just as ``--gpuperf-ncu`` does it.  The expected figures are
+what ``ncu --import ... --page raw --csv --print-units base`` prints of the same report: a second reading that
+shares no code with the plugin's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from pytest_gpuperf.counters.asking import names_of
+from pytest_gpuperf.counters.chips import chip_of, on_chip
+from pytest_gpuperf.counters.command import LOG, REPORT, command, environment
+from pytest_gpuperf.counters.exchange import REQUEST, ProfileRequest, entries, write
+from pytest_gpuperf.counters.locating import Ncu, find_ncu
+from pytest_gpuperf.device.listing import first_architecture
+from pytest_gpuperf.device.lock import lock_folder
+
+ROOT = Path(__file__).parent.parent
+MOST_BYTES = 200_000
+TESTS = """
+def test_transpose(cuda_kernel, gpu, gpuperf):
+    src = gpu.random((64, 32, 32), seed=1)
+    for name in ("transpose_naive", "transpose_coalesced", "transpose_padded"):
+        kernel = cuda_kernel(KERNELS + "transpose32.cu", name)
+        dst = gpu.empty_like(src)
+        gpuperf(kernel.launch(grid=(64,), block=(32, 32), args=(src, dst)), name=name,
+                check=lambda: gpu.assert_equal(dst, src.swapaxes(1, 2)))
+
+
+def test_reduction(cuda_kernel, gpu, gpuperf):
+    given, partial = gpu.random(64 * 256, seed=2), gpu.zeros(64)
+    kernel = cuda_kernel(KERNELS + "reduce_sum.cu", "reduce_tree")
+    gpuperf(kernel.launch(grid=(64,), block=(256,), args=(given, partial, given.size)))
+
+
+def test_spills(cuda_kernel, gpu, gpuperf):
+    given, out = gpu.random((64, 1024), seed=3), gpu.zeros(1024)
+    kernel = cuda_kernel(KERNELS + "occupancy_registers.cu", "two_passes", name_expression="two_passes<float, 64>",
+                         options=["-maxrregcount=32"])
+    gpuperf(kernel.launch(grid=(8,), block=(128,), args=(given, out, out.size)))
+
+
+def test_two_kernels(cuda_kernel, gpu, gpuperf):
+    given, partial, total = gpu.random(64 * 256, seed=4), gpu.zeros(64), gpu.zeros(1)
+    kernel = cuda_kernel(KERNELS + "reduce_sum.cu", "reduce_shfl")
+    first = kernel.launch(grid=(64,), block=(256,), args=(given, partial, given.size))
+    second = kernel.launch(grid=(1,), block=(256,), args=(partial, total, partial.size))
+
+    def both():
+        first()
+        second()
+
+    gpuperf(both)
+"""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--to", type=Path, default=ROOT / "tests" / "unit" / "counters" / "fixtures")
+    parser.add_argument("--set", default="full", help="what to collect, as --gpuperf-ncu takes it")
+    parser.add_argument("--name", help="of the two files; default: the GPU model")
+    given = parser.parse_args()
+    ncu = find_ncu()
+    with tempfile.TemporaryDirectory(prefix="gpuperf-fixture-") as name:
+        folder = Path(name)
+        kernels = record(ncu, folder, tuple(given.set.split(",")))
+        met = entries(folder)
+        target = given.to / f"{given.name or met[0].gpu}.ncu-rep"
+        given.to.mkdir(parents=True, exist_ok=True)
+        shutil.copy(folder / REPORT, target)
+    target.with_suffix(".json").write_text(json.dumps({"ncu": str(ncu), "kernels": kernels}, indent=1) + "\n")
+    size = target.stat().st_size
+    print(f"{target}: {size} bytes, {len(kernels)} kernels, {len(kernels[0]['metrics'])} metrics")
+    if size > MOST_BYTES:
+        print(f"more than {MOST_BYTES} bytes: try a smaller --set", file=sys.stderr)
+    return int(size > MOST_BYTES)
+
+
+def record(ncu: Ncu, folder: Path, asked: tuple[str, ...]) -> list[dict[str, object]]:
+    """Profile the tests, and read the report by ncu itself: one entry per kernel, in the order of launches."""
+    module = folder / "test_fixture.py"
+    module.write_text(f"KERNELS = {str(ROOT / 'example_suite' / 'kernels')!r} + '/'\n{TESTS}", encoding="utf-8")
+    tests = re.findall(r"^def (test_\w+)", TESTS, re.MULTILINE)
+    names = names_of(asked)
+    write(ProfileRequest(nodes=tuple(f"test_fixture.py::{test}" for test in tests), cache="cold", metrics=names),
+          folder / REQUEST)  # fmt: skip
+    chip = chip_of(first_architecture() or "")
+    own = [here for name in names if (here := on_chip(name, chip))]
+    target = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--rootdir={folder}",
+              f"--gpuperf-ncu-to={folder}", str(module)]  # fmt: skip
+    done = subprocess.run(command(ncu.path, folder, own, "cold", target), cwd=folder, check=False,
+                          env=environment(os.environ, folder, lock_folder()))  # fmt: skip
+    if not (folder / REPORT).exists():
+        raise SystemExit(f"ncu left no report (exit status {done.returncode}):\n{(folder / LOG).read_text()}")
+    printed = subprocess.run(
+        [str(ncu.path), "--config-file", "off", "--import", str(folder / REPORT), "--page", "raw", "--csv",
+         "--print-units", "base"], capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    return as_kernels(printed, own, ranges_of(folder))
+
+
+def ranges_of(folder: Path) -> list[int]:
+    """The number of each kernel's range: every workload has one kernel, but for the last, which has two."""
+    numbers = [entry.number for entry in entries(folder) if entry.number is not None]
+    return [*numbers, numbers[-1]]
+
+
+def as_kernels(printed: str, names: list[str], ranges: list[int]) -> list[dict[str, object]]:
+    """ncu's table: a line of headings, a line of units, a line per kernel; other output may come before it."""
+    lines = printed.splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith('"ID"'))
+    rows = list(csv.DictReader(io.StringIO("\n".join(lines[start:]))))[1:]
+    if len(rows) != len(ranges):
+        raise SystemExit(f"ncu prints {len(rows)} kernels, and {len(ranges)} were launched")
+    return [
+        {
+            "kernel": re.split(r"[(<]", row["Kernel Name"])[0].removeprefix("void ").strip(),
+            "range": number,
+            "metrics": {name: figure for name in names if (figure := _figure(row.get(name) or ""))},
+        }
+        for row, number in zip(rows, ranges, strict=True)
+    ]
+
+
+def _figure(printed: str) -> str:
+    """``12,345.67`` without its commas; empty for words such as ``n/a``."""
+    plain = printed.replace(",", "")
+    return plain if re.fullmatch(r"-?\d+(\.\d+)?", plain) else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,206 @@
+"""The metrics that this plugin knows, and the sets that a run asks for: data, and how to look things up in it.
+
+Names are those of GH100; ``chips`` has the names of other GPUs.  A metric's class says what may be concluded
+from a change of it.  *Exact* metrics are the same in every run of the same code on the same inputs: counts of
+what the code does.  *Near-exact* ones also depend on what was in the caches and on which block ran where.  The
+others inform: they depend on clocks and on scheduling.  The bands are wider than what repeated runs on an H200
+showed (docs/counters.md).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Literal
+
+from pytest_gpuperf.judge.counters import Better, CounterRule
+
+Class = Literal["exact", "near-exact", "informational"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Metric:
+    """One metric of Nsight Compute."""
+
+    name: str
+    what: str
+    unit: str = ""
+    klass: Class = "informational"
+    better: Better = "neutral"
+    tolerance: float | None = None
+    """Relative band of an exact or near-exact metric."""
+    floor: float = 0.0
+    """Absolute band, in ``unit``."""
+    sass: bool = False
+    """Counted by patched machine code: ncu collects it in a pass of its own."""
+    ncu_only: bool = False
+    """Made by Nsight Compute itself; the chip's own list of metrics does not have it."""
+
+    @property
+    def additive(self) -> bool:
+        """Whether the metric of several kernels is the sum of theirs."""
+        return self.name.endswith(".sum") or (self.ncu_only and self.klass == "exact")
+
+    @property
+    def rule(self) -> CounterRule:
+        return CounterRule(self.name, self.what, self.unit, self.better, self.tolerance, self.floor)
+
+
+def _exact(name: str, what: str, unit: str, tolerance: float = 0.0, **more: bool) -> Metric:
+    return Metric(name, what, unit, "exact", "lower", tolerance, **more)
+
+
+def _near(name: str, what: str, unit: str, tolerance: float, floor: float) -> Metric:
+    return Metric(name, what, unit, "near-exact", "lower", tolerance, floor)
+
+
+def _work(name: str, what: str, unit: str) -> Metric:
+    """Exact, and neither more nor less of it is better by itself."""
+    return Metric(name, what, unit, "exact", "neutral", 0.0, sass=True)
+
+
+def _info(name: str, what: str, unit: str = "%", better: Better = "neutral", *, ncu_only: bool = False) -> Metric:
+    return Metric(name, what, unit, better=better, ncu_only=ncu_only)
+
+
+INSTRUCTION_BAND = 0.001
+DRAM_BAND, DRAM_FLOOR = 0.02, 65536.0
+L2_BAND, L2_FLOOR_SECTORS = 0.01, 2048.0
+SECTOR_BYTES = 32
+
+DURATION = _info("gpu__time_duration.sum", "duration under ncu", "ns")
+CYCLES = _info("sm__cycles_elapsed.max", "SM cycles", "cycles")
+PASSES = _info("profiler__replayer_passes", "replay passes", "", ncu_only=True)
+ACHIEVED_OCCUPANCY = _info("sm__warps_active.avg.pct_of_peak_sustained_active", "achieved occupancy", better="higher")
+DRAM_THROUGHPUT = _info("dram__throughput.avg.pct_of_peak_sustained_elapsed", "DRAM throughput")
+INSTRUCTIONS = _exact("smsp__inst_executed.sum", "instructions executed", "instructions", INSTRUCTION_BAND)
+THREAD_INSTRUCTIONS = _exact(
+    "smsp__thread_inst_executed.sum", "thread instructions executed", "instructions", INSTRUCTION_BAND
+)
+DRAM_READ = _near("dram__bytes_read.sum", "DRAM bytes read", "bytes", DRAM_BAND, DRAM_FLOOR)
+DRAM_WRITE = _near("dram__bytes_write.sum", "DRAM bytes written", "bytes", DRAM_BAND, DRAM_FLOOR)
+L2_SECTORS = _near("lts__t_sectors.sum", "L2 sectors", "sectors", L2_BAND, L2_FLOOR_SECTORS)
+L2_READ = _near("lts__t_sectors_op_read.sum", "L2 sectors read", "sectors", L2_BAND, L2_FLOOR_SECTORS)
+L2_WRITE = _near("lts__t_sectors_op_write.sum", "L2 sectors written", "sectors", L2_BAND, L2_FLOOR_SECTORS)
+L2_BYTES = _near("lts__t_bytes.sum", "L2 bytes", "bytes", L2_BAND, L2_FLOOR_SECTORS * SECTOR_BYTES)
+
+LOAD_REQUESTS = _exact("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", "global load requests", "requests")
+STORE_REQUESTS = _exact("l1tex__t_requests_pipe_lsu_mem_global_op_st.sum", "global store requests", "requests")
+LOAD_SECTORS = _exact("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "global load sectors", "sectors")
+STORE_SECTORS = _exact("l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", "global store sectors", "sectors")
+LOCAL_LOAD_SECTORS = _exact("l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum", "local load sectors", "sectors")
+LOCAL_STORE_SECTORS = _exact("l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum", "local store sectors", "sectors")
+
+SHARED_LOAD_WAVEFRONTS = _exact(
+    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", "shared load wavefronts", "wavefronts", sass=True
+)
+SHARED_STORE_WAVEFRONTS = _exact(
+    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_st.sum", "shared store wavefronts", "wavefronts", sass=True
+)
+SHARED_WAVEFRONTS = _exact("memory_l1_wavefronts_shared", "shared wavefronts", "wavefronts", sass=True, ncu_only=True)
+SHARED_WAVEFRONTS_IDEAL = Metric(
+    "memory_l1_wavefronts_shared_ideal", "shared wavefronts without conflicts", "wavefronts", "exact",
+    tolerance=0.0, sass=True, ncu_only=True,
+)  # fmt: skip
+SPILL_INSTRUCTIONS = _exact(
+    "sass__inst_executed_register_spilling", "spill instructions executed", "instructions", sass=True, ncu_only=True
+)
+
+
+def _executed(kind: str, what: str) -> Metric:
+    return _exact(
+        f"smsp__sass_inst_executed_op_{kind}.sum", f"{what} executed", "instructions", INSTRUCTION_BAND, sass=True
+    )
+
+
+GLOBAL_LOADS, GLOBAL_STORES = _executed("global_ld", "global loads"), _executed("global_st", "global stores")
+SHARED_LOADS, SHARED_STORES = _executed("shared_ld", "shared loads"), _executed("shared_st", "shared stores")
+LOCAL_LOADS, LOCAL_STORES = _executed("local_ld", "local loads"), _executed("local_st", "local stores")
+BRANCHES = _executed("branch", "branches")
+DIVERGENT_TARGETS = _exact(
+    "smsp__sass_branch_targets_threads_divergent.sum", "divergent branch targets", "targets", INSTRUCTION_BAND,
+    sass=True,
+)  # fmt: skip
+UNIFORM_TARGETS = _work("smsp__sass_branch_targets_threads_uniform.sum", "uniform branch targets", "targets")
+USEFUL_LOAD_BYTES = _work("smsp__sass_data_bytes_mem_global_op_ld.sum", "bytes asked for by global loads", "bytes")
+USEFUL_STORE_BYTES = _work("smsp__sass_data_bytes_mem_global_op_st.sum", "bytes given by global stores", "bytes")
+
+OPERATIONS = {
+    kind: _work(f"smsp__sass_thread_inst_executed_op_{kind}_pred_on.sum", f"{kind} operations", "operations")
+    for kind in ("fadd", "fmul", "ffma", "dadd", "dmul", "dfma", "hfma", "integer")
+}
+
+STALLS = {
+    reason: _info(f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio",
+                  f"warps stalled: {reason.replace('_', ' ')}", "warps per issue")
+    for reason in (
+        "long_scoreboard", "wait", "barrier", "lg_throttle", "short_scoreboard", "math_pipe_throttle", "mio_throttle",
+        "not_selected", "selected", "no_instruction", "branch_resolving", "dispatch_stall", "drain", "imc_miss",
+        "membar", "misc", "sleeping", "tex_throttle", "gmma",
+    )
+}  # fmt: skip
+"""What warps wait for; ``selected`` is no wait, it completes the whole."""
+
+SCHEDULERS = (
+    _info("smsp__warps_active.avg.per_cycle_active", "active warps per scheduler", "warps"),
+    _info("smsp__warps_eligible.avg.per_cycle_active", "eligible warps per scheduler", "warps", "higher"),
+    _info("smsp__issue_active.avg.per_cycle_active", "issues per cycle and scheduler", "", "higher"),
+    _info("smsp__average_warp_latency_per_inst_issued.ratio", "cycles between two issues of a warp", "cycles"),
+)
+
+PIPES = tuple(
+    _info(f"sm__inst_executed_pipe_{pipe}.avg.pct_of_peak_sustained_active", f"pipe {pipe.replace('_', ' ')}")
+    for pipe in ("alu", "fma", "fma_type_fp16", "fp64", "lsu", "xu", "uniform", "tensor")
+)
+
+THROUGHPUTS = (
+    _info("sm__throughput.avg.pct_of_peak_sustained_elapsed", "SM throughput"),
+    _info("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "memory throughput"),
+    _info("l1tex__throughput.avg.pct_of_peak_sustained_active", "L1 throughput"),
+    _info("lts__throughput.avg.pct_of_peak_sustained_elapsed", "L2 throughput"),
+)
+
+HIT_RATES = (
+    _info("l1tex__t_sector_hit_rate.pct", "L1 hit rate", better="higher"),
+    _info("lts__t_sector_hit_rate.pct", "L2 hit rate", better="higher"),
+)
+
+LAUNCH = tuple(
+    _info(name, what, unit, ncu_only=True)
+    for name, what, unit in (
+        ("launch__registers_per_thread", "registers per thread", "registers"),
+        ("launch__waves_per_multiprocessor", "waves per SM", "waves"),
+        ("launch__occupancy_limit_registers", "blocks per SM by registers", "blocks"),
+        ("launch__occupancy_limit_shared_mem", "blocks per SM by shared memory", "blocks"),
+        ("launch__occupancy_limit_warps", "blocks per SM by warps", "blocks"),
+        ("launch__occupancy_limit_blocks", "blocks per SM by blocks", "blocks"),
+        ("sm__maximum_warps_per_active_cycle_pct", "theoretical occupancy", "%"),
+    )
+)
+
+_DEFAULT = (
+    PASSES, DURATION, CYCLES, INSTRUCTIONS, THREAD_INSTRUCTIONS, LOAD_SECTORS, STORE_SECTORS, L2_SECTORS, L2_READ,
+    L2_WRITE, DRAM_READ, DRAM_WRITE, DRAM_THROUGHPUT, ACHIEVED_OCCUPANCY,
+)  # fmt: skip
+_MEMORY = (
+    LOAD_REQUESTS, STORE_REQUESTS, LOCAL_LOAD_SECTORS, LOCAL_STORE_SECTORS, *HIT_RATES, SHARED_LOAD_WAVEFRONTS,
+    SHARED_STORE_WAVEFRONTS, SHARED_WAVEFRONTS, SHARED_WAVEFRONTS_IDEAL, GLOBAL_LOADS, GLOBAL_STORES, SHARED_LOADS,
+    SHARED_STORES, LOCAL_LOADS, LOCAL_STORES, SPILL_INSTRUCTIONS, USEFUL_LOAD_BYTES, USEFUL_STORE_BYTES,
+)  # fmt: skip
+_COMPUTE = (BRANCHES, DIVERGENT_TARGETS, UNIFORM_TARGETS, *OPERATIONS.values(), *PIPES)
+_LATENCY = (*SCHEDULERS, *STALLS.values(), *LAUNCH)
+
+SETS: Mapping[str, tuple[Metric, ...]] = {
+    "default": _DEFAULT,
+    "memory": (*_DEFAULT, *_MEMORY),
+    "compute": (*_DEFAULT, *_COMPUTE),
+    "latency": (*_DEFAULT, *_LATENCY),
+    "full": (*_DEFAULT, *_MEMORY, *_COMPUTE, *_LATENCY, *THROUGHPUTS, L2_BYTES),
+}
+"""What a run may ask for by one word.
+
+``default`` is what fits into one pass (two on TU10x): no kernel runs twice for it, and ncu has no memory to save
+and restore.  The others take 5, 4, 7 and about 16 passes, and one more for what is counted by patched code.
+"""
+
+METRICS: Mapping[str, Metric] = {metric.name: metric for metric in SETS["full"]}

@@ -1,0 +1,111 @@
+"""What the profiled process and the one that started it tell each other, by files in a folder.
+
+Before the run the parent leaves a ``ProfileRequest``.  While it runs, the profiled process adds one line per
+workload to the index, so that a crash loses nothing of what came before.  Afterwards all there is to know is
+one ``Collected``, which pytest-xdist workers read too.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from pytest_gpuperf.counters.reading import KernelResult
+from pytest_gpuperf.evidence import CacheMode, Identity, Key, Record
+
+REQUEST = "request.json"
+INDEX = "index.jsonl"
+COLLECTED = "collected.json"
+
+
+class ProfileRequest(Record, frozen=True):
+    """What a profiled process is to do."""
+
+    nodes: tuple[str, ...]
+    """Ids of the tests to run."""
+    cache: CacheMode
+    """The L2 that this process gives to its workloads; those that want another are put off."""
+    metrics: tuple[str, ...]
+    """Canonical names that are collected, or were found not to exist; workloads that want more are put off."""
+    only: tuple[Key, ...] | None = None
+    """Workloads to profile; None: all that the tests have."""
+
+
+class Entry(Record, frozen=True):
+    """One workload as the profiled process met it."""
+
+    key: Key
+    identity: Identity
+    cache: CacheMode
+    metrics: tuple[str, ...] = ()
+    """The test's own, canonical names."""
+    number: int | None = None
+    """Of its range in the report; None if it was put off to another process."""
+    gpu: str = ""
+    uuid: str = ""
+
+
+class CollectedWorkload(Record, frozen=True):
+    """The counters of one workload."""
+
+    key: Key
+    identity: Identity
+    cache: CacheMode
+    counters: dict[str, float]
+    """By canonical name; empty if nothing was seen of it."""
+    kernels: tuple[KernelResult, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Collected(Record, frozen=True):
+    """Everything that one run's profiling brought."""
+
+    gpu: str = ""
+    """``nvidia-h200``"""
+    uuid: str = ""
+    ncu: str = ""
+    """``ncu 2025.3.1.0``"""
+    metrics: tuple[str, ...] = ()
+    """Asked for, by canonical name."""
+    workloads: tuple[CollectedWorkload, ...] = ()
+    notes: tuple[str, ...] = ()
+    problem: str = ""
+    """Why there is nothing; empty if there is something."""
+    remedy: str = ""
+    seconds: float = 0.0
+    processes: int = 0
+    log: tuple[str, ...] = ()
+    """The profiled tests' last lines, where not all of them passed."""
+
+    def of(self, key: Key) -> CollectedWorkload | None:
+        return next((one for one in self.workloads if one.key == key), None)
+
+
+def write(record: Record, path: Path) -> None:
+    """All of it or nothing."""
+    partial = path.with_suffix(".partial")
+    partial.write_bytes(msgspec.json.encode(record))
+    partial.replace(path)
+
+
+def read_request(folder: Path) -> ProfileRequest:
+    return msgspec.json.decode((folder / REQUEST).read_bytes(), type=ProfileRequest)
+
+
+def add_entry(folder: Path, entry: Entry) -> None:
+    with (folder / INDEX).open("ab") as index:
+        index.write(msgspec.json.encode(entry) + b"\n")
+
+
+def entries(folder: Path) -> list[Entry]:
+    """What the profiled process has met so far; a last line that is still being written is left out."""
+    path = folder / INDEX
+    if not path.exists():
+        return []
+    lines = path.read_bytes().split(b"\n")[:-1]
+    return [msgspec.json.decode(line, type=Entry) for line in lines]
+
+
+def read_collected(path: Path) -> Collected:
+    return msgspec.json.decode(path.read_bytes(), type=Collected)

@@ -1,0 +1,58 @@
+"""In a process that runs under ncu: each workload once, inside an NVTX range of its own, and nothing timed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_gpuperf import stash
+from pytest_gpuperf.counters.asking import names_of
+from pytest_gpuperf.counters.chips import canonical, chip_of
+from pytest_gpuperf.counters.command import RANGE_PREFIX
+from pytest_gpuperf.counters.exchange import Entry, add_entry, entries, read_request
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.bench import Bench
+    from pytest_gpuperf.evidence import Key
+    from pytest_gpuperf.measuring import Request
+
+
+def select(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tests that the parent names, as far as they measure anything."""
+    folder = config.stash[stash.OPTIONS].ncu_to
+    assert folder is not None
+    nodes = set(read_request(folder).nodes)
+    kept = [item for item in items if item.nodeid in nodes and "gpuperf" in getattr(item, "fixturenames", ())]
+    dropped = [item for item in items if item not in kept]
+    items[:] = kept
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+
+
+def profile(bench: Bench, key: Key, request: Request) -> None:
+    """Run a workload once more for ncu, or put it off to a process that collects what it wants.
+
+    The workload has run before, so whatever is compiled and loaded on first use is there.
+    """
+    folder = bench.options.ncu_to
+    assert folder is not None
+    asked = read_request(folder)
+    if asked.only is not None and key not in asked.only:
+        return
+    facts = bench.device.facts
+    own = tuple(canonical(name, chip_of(facts.arch)) for name in names_of(request.metrics))
+    fits = request.cache == asked.cache and set(own) <= set(asked.metrics)
+    number = len(entries(folder)) if fits else None
+    add_entry(folder, Entry(
+        key=key, identity=request.identity(), cache=request.cache, metrics=own, number=number, gpu=facts.slug,
+        uuid=facts.uuid,
+    ))  # fmt: skip
+    if number is None:
+        return
+    if request.reset is not None:
+        request.reset()
+    bench.device.synchronize()
+    with bench.device.profiler_range(f"{RANGE_PREFIX}{number}"):
+        request.workload()
+        bench.device.synchronize()

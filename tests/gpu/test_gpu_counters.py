@@ -1,0 +1,137 @@
+"""Counters by the real ncu: known figures of known kernels, the same in every process, gated and explained."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from pytest_gpuperf.counters.catalogue import METRICS, SETS
+from pytest_gpuperf.counters.errors import CountersUnavailable
+from pytest_gpuperf.counters.locating import find_ncu
+
+pytestmark = pytest.mark.gpu
+
+SUITE = '''
+SOURCE = """
+extern "C" __global__ void copy(const float* in, float* out)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = in[i];
+}
+
+extern "C" __global__ void strided(const float* in, float* out)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = in[(i * 32) % (gridDim.x * blockDim.x)];
+}
+
+extern "C" __global__ void conflicts(const float* in, float* out)
+{
+    __shared__ float tile[32 * PITCH];
+    int row = threadIdx.x / 32, lane = threadIdx.x % 32;
+    for (int r = row; r < 32; r += blockDim.x / 32) tile[r * PITCH + lane] = in[r * 32 + lane];
+    __syncthreads();
+    for (int r = row; r < 32; r += blockDim.x / 32) out[r * 32 + lane] = tile[lane * PITCH + r];
+}
+"""
+BLOCKS, THREADS = 4096, 256
+
+
+def test_access(cuda_kernel, gpu, gpuperf):
+    a = gpu.random(BLOCKS * THREADS, seed=1)
+    for name in ("copy", "strided"):
+        kernel = cuda_kernel(SOURCE, name, options=["-DPITCH=32"])
+        gpuperf(kernel.launch(grid=BLOCKS, block=THREADS, args=(a, gpu.empty_like(a))), name=name)
+
+
+def test_shared(cuda_kernel, gpu, gpuperf):
+    a = gpu.random(1024, seed=1)
+    for pitch in (32, 33):
+        kernel = cuda_kernel(SOURCE, "conflicts", options=[f"-DPITCH={pitch}"])
+        gpuperf(kernel.launch(grid=1, block=256, args=(a, gpu.empty_like(a))), name=f"pitch {pitch}")
+'''
+WARPS = 4096 * 256 // 32
+
+
+@pytest.fixture
+def suite(cuda_device: Any, pytester: pytest.Pytester) -> pytest.Pytester:
+    try:
+        find_ncu()
+    except CountersUnavailable as problem:
+        pytest.skip(f"needs ncu: {problem.reason}")
+    pytester.makepyfile(test_kernels=SUITE)
+    return pytester
+
+
+def collect(suite: pytest.Pytester, *flags: str) -> tuple[pytest.RunResult, dict[str, Any]]:
+    out = suite.path / "all.json"
+    result = suite.runpytest_subprocess("-p", "no:cacheprovider", f"--gpuperf-ncu-json={out}", *flags)
+    found = json.loads(out.read_text(encoding="utf-8"))
+    if "ERR_NVGPUCTRPERM" in found["problem"]:
+        pytest.skip(found["problem"])
+    return result, found
+
+
+def workloads(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {name: work for works in found["workloads"].values() for name, work in works.items()}
+
+
+def test_the_default_set_takes_one_pass_and_little_time(suite: pytest.Pytester) -> None:
+    result, found = collect(suite, "--gpuperf-ncu")
+    result.assert_outcomes(passed=2)
+    assert found["processes"] == 1
+    for work in workloads(found).values():
+        assert work["counters"]["profiler__replayer_passes"] == 1
+        assert set(work["counters"]) == {metric.name for metric in SETS["default"]}
+
+
+def test_known_kernels_have_known_counters(suite: pytest.Pytester) -> None:
+    _, found = collect(suite, "--gpuperf-ncu=memory")
+    works = workloads(found)
+    copy, strided = works["copy"], works["strided"]
+    assert copy["counters"]["l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"] == WARPS
+    assert copy["derived"]["derived:sectors_per_load_request"] == 4
+    assert copy["derived"]["derived:bytes_per_load_sector"] == 32
+    assert strided["derived"]["derived:sectors_per_load_request"] == 32
+    assert works["pitch 32"]["derived"]["derived:shared_wavefronts_per_load"] == 32
+    assert works["pitch 33"]["derived"]["derived:shared_wavefronts_per_load"] == 1
+    assert works["pitch 32"]["derived"]["derived:excess_shared_wavefronts"] == 32 * 31
+    assert works["pitch 33"]["derived"]["derived:excess_shared_wavefronts"] == 0
+
+
+def test_exact_counters_are_the_same_in_every_process(suite: pytest.Pytester) -> None:
+    first, *others = [workloads(collect(suite, "--gpuperf-ncu=memory")[1]) for _ in range(3)]
+    for other in others:
+        for name, work in first.items():
+            exact = {metric for metric in work["counters"] if METRICS[metric].klass == "exact"}
+            assert {metric: other[name]["counters"][metric] for metric in exact} == {
+                metric: work["counters"][metric] for metric in exact
+            }
+
+
+def test_no_metric_of_the_full_set_is_unknown_to_ncu(suite: pytest.Pytester) -> None:
+    _, found = collect(suite, "--gpuperf-ncu=full")
+    assert [note for note in found["notes"] if "there is no metric" in note] == []
+    assert found["processes"] == 1
+
+
+def test_a_misspelt_metric_costs_a_start_and_nothing_else(suite: pytest.Pytester) -> None:
+    result, found = collect(suite, "--gpuperf-ncu=default,smsp__inst_excuted.sum,misspelt__altogether")
+    result.assert_outcomes(passed=2)
+    assert sum("there is no metric" in note for note in found["notes"]) == 2
+    assert len(workloads(found)) == 4
+
+
+def test_recorded_counters_are_green_and_a_conflict_is_red(suite: pytest.Pytester) -> None:
+    record = ("--update-baselines", "--gpuperf-rounds=4", "--gpuperf-processes=2", "--gpuperf-force-update")
+    collect(suite, *record, "--gpuperf-ncu=memory")
+    result, _ = collect(suite, "--gpuperf-ncu=memory")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["counters: 4 UNCHANGED"])
+    path = suite.path / "test_kernels.py"
+    path.write_text(path.read_text(encoding="utf-8").replace('f"-DPITCH={pitch}"', '"-DPITCH=32"'), encoding="utf-8")
+    result, _ = collect(suite, "--gpuperf-ncu=memory")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*shared load wavefronts 32 -> 1024 wavefronts*"])

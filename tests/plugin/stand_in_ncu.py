@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""Behaves as ``ncu`` does, on a simulated GPU: the same options, words, exit statuses, and a report at the end.
+
+It really runs the program that it is given.  The simulated GPU leaves a line for every launch in a range, from
+which the report is made: JSON, since nobody but ncu can write an ``.ncu-rep``; ``read_stand_in_report`` reads it.
+``STAND_IN_NCU_MODE`` makes it fail as the real one does; the words are those of Nsight Compute 2022 to 2026.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+TAKES_VALUE = {
+    "--config-file", "--target-processes", "--replay-mode", "--clock-control", "--cache-control",
+    "--nvtx-include", "--metrics", "--log-file", "--export",
+}  # fmt: skip
+SWITCHES = {"--nvtx", "--force-overwrite"}
+VERSION = """NVIDIA (R) Nsight Compute Command Line Profiler
+Copyright (c) 2018-2025 NVIDIA Corporation
+Version {} (build 12345678) (public-release)
+"""
+KNOWN = re.compile(r"(dram|gpu|l1tex|launch|lts|memory_l1|profiler|sass|sm|smsp)__?\w*(\.\w+)*")
+PERMISSION = """
+==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters on the \
+target device 0. For instructions on enabling permissions and to get more information see \
+https://developer.nvidia.com/ERR_NVGPUCTRPERM
+"""
+BUSY = """==ERROR== An error was reported by the driver
+==ERROR== Profiling failed because a driver resource was unavailable. Ensure that no other tool (like DCGM) is \
+concurrently collecting profiling data. See https://docs.nvidia.com/nsight-compute/ProfilingGuide/index.html#faq \
+for more details.
+==ERROR== Failed to profile "work" in process 4711
+==PROF== Trying to shutdown target application
+==ERROR== The application returned an error code (9).
+"""
+SANDBOX = """==ERROR== An error was reported by the counter measurement library:
+==ERROR== Failed to initialize the profiler: LibraryNotLoaded. Check that a compatible driver library is loaded.
+==PROF== Trying to shutdown target application
+==ERROR== The application returned an error code (9).
+"""
+LOCK = """==ERROR== Failed to open/create lock file {}/nsight-compute-lock. Please check that this process has write \
+permissions on it.
+==ERROR== InterprocessLockFailed
+"""
+UNSUPPORTED = (
+    "==ERROR== Profiling is not supported on device 0. To find out supported GPUs refer --list-chips option.\n"
+)
+DRIVER = "==ERROR== Cuda driver is not compatible with Nsight Compute.\n"
+NO_KERNELS = "==WARNING== No kernels were profiled.\n"
+EARLY = {"permission": PERMISSION, "unsupported": UNSUPPORTED, "driver": DRIVER}
+"""The program runs on; nothing is profiled."""
+FATAL = {"busy": BUSY, "sandbox": SANDBOX}
+"""The program is ended."""
+
+
+def main(arguments: list[str]) -> int:
+    mode = os.environ.get("STAND_IN_NCU_MODE", "")
+    if arguments == ["--version"]:
+        print(VERSION.format(os.environ.get("STAND_IN_NCU_VERSION", "2025.3.1.0")))
+        return 0
+    options: dict[str, str] = {}
+    while arguments and arguments[0].startswith("-"):
+        word = arguments.pop(0)
+        if word in TAKES_VALUE and (mode != "old option" or word != "--nvtx-include"):
+            options[word] = arguments.pop(0)
+        elif word in SWITCHES:
+            options[word] = ""
+        else:
+            print(f"==ERROR== unrecognised option '{word}'. Use --help for further details.")
+            return 1
+    return Session(options, arguments, mode).run()
+
+
+class Session:
+    def __init__(self, options: dict[str, str], target: list[str], mode: str) -> None:
+        self.options = options
+        self.target = target
+        self.mode = mode
+        self.log = Path(options["--log-file"])
+        self.report = Path(options["--export"])
+        self.metrics = options["--metrics"].split(",")
+
+    def say(self, words: str) -> None:
+        with self.log.open("a") as log:
+            log.write(words if words.endswith("\n") else words + "\n")
+
+    def run(self) -> int:
+        note = os.environ.get("STAND_IN_NCU_CALLS")
+        if note:
+            with Path(note).open("a") as calls:
+                calls.write(json.dumps({"options": self.options, "target": self.target}) + "\n")
+        folder = Path(os.environ.get("TMPDIR", "/tmp"))
+        if self.mode == "lock":
+            self.say(LOCK.format(folder))
+            return 9
+        with (folder / "nsight-compute-lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return self.profile(folder / "trace.jsonl")
+
+    def profile(self, trace: Path) -> int:
+        process = subprocess.Popen(self.target, env={**os.environ, "STAND_IN_NCU": str(trace)})
+        self.say(f"==PROF== Connected to process {process.pid} ({self.target[0]})")
+        unknown = [name for name in self.metrics if not KNOWN.fullmatch(name) or "misspelt" in name]
+        if self.mode in FATAL or unknown:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            self.say(FATAL.get(self.mode, "") or f"==ERROR== Failed to find metric {shown(unknown[0])}")
+            return 9
+        if self.mode == "hang":
+            time.sleep(600)
+        status = process.wait()
+        self.say(f"==PROF== Disconnected from process {process.pid}")
+        if status:
+            self.say(f"==ERROR== The application returned an error code ({status}).")
+        launches = self.launches(trace)
+        if self.mode in EARLY:
+            self.say(EARLY[self.mode])
+        if self.mode in (*EARLY, "no kernels") or not launches:
+            self.say(NO_KERNELS)
+            return status
+        for number, launch in enumerate(launches):
+            self.say(f'==PROF== Profiling "{launch["kernel"]}" - {number}: 0%....50%....100% - 1 pass')
+        self.report.write_text(json.dumps([{**launch, "metrics": self.figures(launch)} for launch in launches]))
+        self.say(f"==PROF== Report: {self.report}")
+        return status
+
+    def launches(self, trace: Path) -> list[dict[str, object]]:
+        if not trace.exists():
+            return []
+        found = [json.loads(line) for line in trace.read_text().splitlines()]
+        wanted = re.compile(self.options["--nvtx-include"].removeprefix("regex:").removesuffix("/"))
+        return [launch for launch in found if wanted.fullmatch(launch["range"])]
+
+    def figures(self, launch: dict[str, object]) -> dict[str, float]:
+        """Counts grow with the instructions; DRAM traffic is not the same twice."""
+        instructions = float(str(launch["instructions"]))
+        scale = float(os.environ.get("STAND_IN_NCU_SCALE", "1"))
+        figures = {name: float(len(name)) * instructions * scale for name in self.metrics}
+        for name in figures:
+            if name.startswith("dram__bytes"):
+                figures[name] *= 1 + 0.0005 * (os.getpid() % 7)
+            elif name == "profiler__replayer_passes":
+                figures[name] = 1.0
+            elif not name.endswith(".sum"):
+                figures[name] = 50.0
+        return figures
+
+
+def shown(name: str) -> str:
+    """A name without a suffix is shown as the expression that it was looked up by."""
+    return name if "." in name else rf"regex:^{name}(\.(sum|min|max|avg|pct|ratio|max_rate))?$"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

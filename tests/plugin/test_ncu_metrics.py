@@ -1,0 +1,178 @@
+"""Metrics of one's own: by ini file, flag, marker and ``metrics=``."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+OWN = "gpu__own_metric.sum"
+
+
+def collected(suite, *flags):
+    out = suite.path / "all.json"
+    result = suite.run("--gpuperf-ncu", f"--gpuperf-ncu-json={out}", *flags)
+    found = json.loads(out.read_text())
+    return result, found
+
+
+def ask(suite, metrics):
+    suite.edit("test_suite.py", 'name="doubling"', f'name="doubling", metrics={metrics}')
+
+
+def mark(suite, metrics):
+    suite.edit("test_suite.py", "def test_other", f"@pytest.mark.gpuperf(metrics={metrics})\ndef test_other")
+
+
+def by_ini(suite, tolerance=""):
+    suite.pytester.makeini(f"[pytest]\ngpuperf_metrics =\n    {OWN} {tolerance}\n    gpu__second.sum\n")
+
+
+def by_flag(suite, tolerance=""):
+    suite.pytester.makeini(f"[pytest]\naddopts = '--gpuperf-metrics={OWN} {tolerance}'\n")
+
+
+@pytest.mark.parametrize("add", [by_ini, by_flag])
+def test_the_ini_file_and_the_flag_add_metrics_for_every_workload(counted, add):
+    add(counted)
+    result, found = collected(counted)
+    result.assert_outcomes(passed=3)
+    assert all(OWN in work["counters"] for works in found["workloads"].values() for work in works.values())
+    assert found["processes"] == 1
+
+
+def test_a_markers_metrics_need_no_second_process(counted):
+    mark(counted, [OWN])
+    result, found = collected(counted)
+    result.assert_outcomes(passed=3)
+    assert OWN in found["workloads"]["test_suite.py::test_other"]["doubling"]["counters"]
+    assert found["processes"] == 1
+
+
+def test_metrics_of_a_call_are_taken_by_a_second_process_together_with_the_set(counted):
+    ask(counted, [OWN])
+    result, found = collected(counted)
+    result.assert_outcomes(passed=3)
+    counters = found["workloads"]["test_suite.py::test_other"]["doubling"]["counters"]
+    assert OWN in counters
+    assert "smsp__inst_executed.sum" in counters
+    assert found["processes"] == 2
+    first, second = counted.ncu_calls()
+    assert OWN not in first["options"]["--metrics"]
+    assert second["target"][-2].endswith("test_suite.py")
+    assert OWN not in found["workloads"]["test_suite.py::test_work[1024]"]["work"]["counters"]
+
+
+@pytest.mark.parametrize(
+    "add",
+    [lambda s: by_ini(s, "0.01"), lambda s: by_flag(s, "0.01"), lambda s: ask(s, {OWN: 0.01}),
+     lambda s: mark(s, {OWN: 0.01})],
+    ids=["ini", "flag", "argument", "marker"],
+)  # fmt: skip
+def test_a_metric_with_a_tolerance_is_stored_and_gated(counted, monkeypatch, add):
+    add(counted)
+    counted.run("--update-baselines=new", "--gpuperf-ncu")
+    assert counted.counters()["test_other"][OWN] > 0
+    counted.run("--gpuperf-ncu").assert_outcomes(passed=3)
+    path = counted.path / "baselines/simulated-gpu/test_suite.json"
+    tree = json.loads(path.read_text())
+    tree["tests"]["test_other"]["doubling"]["counters"][OWN] /= 1.02
+    path.write_text(json.dumps(tree))
+    result = counted.run("--gpuperf-ncu")
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines([f"*{OWN} * -> * (+2.00 %)", f"*the counters got worse: {OWN}"])
+
+
+def test_a_metric_without_a_tolerance_informs_only(counted, monkeypatch):
+    ask(counted, [OWN])
+    counted.run("--update-baselines=new", "--gpuperf-ncu")
+    path = counted.path / "baselines/simulated-gpu/test_suite.json"
+    tree = json.loads(path.read_text())
+    tree["tests"]["test_other"]["doubling"]["counters"][OWN] /= 2
+    path.write_text(json.dumps(tree))
+    counted.run("--gpuperf-ncu").assert_outcomes(passed=3)
+
+
+def test_a_derived_figure_may_gate(counted, monkeypatch):
+    ask(counted, {"derived:sectors_per_load_request": 0.0})
+    counted.run("--update-baselines=new", "--gpuperf-ncu")
+    path = counted.path / "baselines/simulated-gpu/test_suite.json"
+    tree = json.loads(path.read_text())
+    tree["tests"]["test_other"]["doubling"]["counters"]["l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"] *= 2
+    path.write_text(json.dumps(tree))
+    result = counted.run("--gpuperf-ncu", "-k", "other")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*sectors per global load request * -> *"])
+
+
+def test_a_test_may_loosen_what_the_catalogue_gates(counted, monkeypatch):
+    monkeypatch.setenv("STAND_IN_NCU_SCALE", "1.01")
+    names = ["smsp__inst_executed.sum", "smsp__thread_inst_executed.sum", "lts__t_sectors.sum",
+             "lts__t_sectors_op_read.sum", "lts__t_sectors_op_write.sum",
+             *(f"l1tex__t_sectors_pipe_lsu_mem_global_op_{way}.sum" for way in ("ld", "st"))]  # fmt: skip
+    mark(counted, dict.fromkeys(names, 0.05))
+    counted.run("--gpuperf-ncu").assert_outcomes(failed=2, passed=1)
+
+
+@pytest.mark.parametrize(
+    "add",
+    [lambda s: by_ini(s), lambda s: ask(s, ["smsp__inst_excuted_misspelt.sum", OWN]),
+     lambda s: mark(s, ["smsp__inst_excuted_misspelt.sum", OWN])],
+    ids=["ini", "argument", "marker"],
+)  # fmt: skip
+def test_a_misspelt_metric_is_a_note_and_loses_nothing(counted, add):
+    add(counted)
+    if "misspelt" not in (counted.path / "test_suite.py").read_text():
+        counted.pytester.makeini(f"[pytest]\ngpuperf_metrics = smsp__inst_excuted_misspelt.sum, {OWN}\n")
+    result, found = collected(counted)
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(["counters: there is no metric smsp__inst_excuted_misspelt.sum on this GPU*"])
+    counters = found["workloads"]["test_suite.py::test_other"]["doubling"]["counters"]
+    assert OWN in counters
+    assert "smsp__inst_executed.sum" in counters
+
+
+def test_a_misspelt_name_gets_a_hint(counted):
+    counted.pytester.makeini("[pytest]\ngpuperf_metrics = smsp__misspelt_inst_executed.sum\n")
+    result, _ = collected(counted)
+    result.stdout.fnmatch_lines(["*no metric smsp__misspelt_inst_executed.sum on this GPU; did you mean *"])
+
+
+def test_more_misspelt_names_than_anybody_writes_end_the_attempts(counted):
+    names = ",".join(f"smsp__misspelt_{number}.sum" for number in range(9))
+    counted.pytester.makeini(f"[pytest]\ngpuperf_metrics = {names}\n")
+    result, found = collected(counted)
+    assert "of the metrics do not exist" in found["problem"]
+    assert len(counted.ncu_calls()) == 6
+    assert result.ret == 10
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("gpuperf_metrics = a b c", "ini setting gpuperf_metrics: 'a b c' is not valid: it accepts metrics"),
+        ("gpuperf_metrics = a__b.sum 500", "is not valid: it accepts metrics"),
+        ("gpuperf_ncu = defualt", "ini setting gpuperf_ncu: 'defualt' is not valid: it accepts default, memory"),
+        ("gpuperf_ncu = derived:nothing_known", "there is no figure 'derived:nothing_known'"),
+    ],
+)
+def test_a_bad_setting_is_a_usage_error(counted, given, words):
+    counted.pytester.makeini(f"[pytest]\n{given}\n")
+    result = counted.run("--gpuperf" if "ncu" in given else "--gpuperf-ncu")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert words in result.stderr.str() + result.stdout.str()
+
+
+def test_a_bad_marker_names_the_test_and_a_bad_argument_fails_it(counted):
+    mark(counted, {"a b": None})
+    result = counted.run()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "test_other: @pytest.mark.gpuperf: metrics: 'a b' is no name" in result.stderr.str() + result.stdout.str()
+    mark(counted, "3)\n@pytest.mark.gpuperf(metrics=None")
+
+
+def test_a_bad_argument_fails_its_test(counted):
+    ask(counted, {"a__b.sum": "much"})
+    result = counted.run("-k", "other")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*gpuperf: metrics: the tolerance 'much' of a__b.sum is not valid*"])

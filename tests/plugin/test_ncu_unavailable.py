@@ -1,0 +1,104 @@
+"""Counters that cannot be had: the run says why and what to do, and goes on without them."""
+
+from __future__ import annotations
+
+import pytest
+
+WORKERS = pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["plain", "n2"])
+
+
+@pytest.mark.parametrize(
+    ("mode", "reason", "remedy"),
+    [
+        ("permission", "this user may not read the GPU's performance counters (ERR_NVGPUCTRPERM)",
+         "NVreg_RestrictProfilingToAdminUsers=0"),
+        ("busy", "another profiler holds the GPU's counters", "dcgmi profile --pause"),
+        ("lock", "ncu cannot take its lock file", "nsight-compute-lock"),
+        ("sandbox", "ncu cannot reach the driver from this sandbox", "run outside of the sandbox"),
+        ("unsupported", "this ncu does not know this GPU", "newer Nsight Compute"),
+        ("driver", "this ncu is too new for the driver", "update the driver"),
+        ("old option", "this ncu does not know an option that it is given", "newer Nsight Compute"),
+        ("no kernels", "ncu saw no kernel of any workload", "under plain pytest"),
+    ],
+)  # fmt: skip
+def test_the_reason_and_the_remedy_are_told_once_and_the_rest_goes_on(ncu_suite, monkeypatch, mode, reason, remedy):
+    monkeypatch.setenv("STAND_IN_NCU_MODE", mode)
+    result = ncu_suite.run("--gpuperf", "--gpuperf-ncu")
+    result.assert_outcomes(passed=3)
+    assert result.ret == 0
+    lines = [line for line in result.stdout.lines if line.startswith("3 workloads have no counters: ")]
+    assert len(lines) == 1
+    assert reason in lines[0]
+    assert remedy in lines[0]
+    result.stdout.fnmatch_lines([f"gpuperf: no counters: {reason}*".replace("[", "[[]"), "counters: 3 NOT-MEASURED"])
+    assert "UNCHANGED" in result.stdout.str()
+
+
+@WORKERS
+def test_a_run_for_counters_alone_that_has_none_fails(ncu_suite, monkeypatch, workers):
+    monkeypatch.setenv("STAND_IN_NCU_MODE", "permission")
+    result = ncu_suite.run("--gpuperf-ncu", *workers, subprocess=True)
+    result.assert_outcomes(passed=3)
+    assert result.ret == 10
+    result.stdout.fnmatch_lines(
+        ["*ERR_NVGPUCTRPERM*", "ERROR: nothing was counted: 3 tests ran and none has counters*"]
+    )
+
+
+@WORKERS
+def test_no_ncu_is_told(ncu_suite, monkeypatch, workers):
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.setenv("CUDA_HOME", str(ncu_suite.path))
+    result = ncu_suite.run("--gpuperf", "--gpuperf-ncu", *workers, subprocess=True)
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(["3 workloads have no counters: ncu is neither on PATH*install Nsight Compute*"])
+
+
+def test_an_old_ncu_is_told(ncu_suite, monkeypatch):
+    monkeypatch.setenv("STAND_IN_NCU_VERSION", "2021.3.1.0")
+    result = ncu_suite.run("--gpuperf", "--gpuperf-ncu")
+    result.stdout.fnmatch_lines(["*2021.3.1.0 is too old: 2022.4 is needed*"])
+    assert ncu_suite.ncu_calls() == []
+
+
+@WORKERS
+def test_no_gpu_is_told(suite, workers):
+    result = suite.run("--gpuperf", "--gpuperf-ncu", *workers, subprocess=True)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["counters: 3 NOT-MEASURED", "*workloads have no counters: *"])
+
+
+def test_a_profiled_test_that_crashes_is_told_by_its_last_words(ncu_suite):
+    ncu_suite.edit(
+        "conftest.py", "return SimulatedGpu(",
+        "import os\n    if 'STAND_IN_NCU' in os.environ:\n        os._exit(139)\n    return SimulatedGpu(",
+    )  # fmt: skip
+    result = ncu_suite.run("--gpuperf", "--gpuperf-ncu")
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(["*no counters: *(139)*"])
+
+
+def test_a_test_that_fails_in_the_profiled_process_alone_loses_only_its_own_counters(ncu_suite):
+    ncu_suite.edit(
+        "test_suite.py", "def test_other(cuda_kernel, gpu, gpuperf):",
+        "def test_other(cuda_kernel, gpu, gpuperf):\n    import os\n    assert 'STAND_IN_NCU' not in os.environ, 'odd'",
+    )  # fmt: skip
+    result = ncu_suite.run("--gpuperf", "--gpuperf-ncu")
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(["counters: 2 NEW, 1 NOT-MEASURED", "*the last lines of the profiled tests:", "*odd*"])
+
+
+def test_a_run_that_hangs_is_ended(ncu_suite, monkeypatch):
+    monkeypatch.setenv("STAND_IN_NCU_MODE", "hang")
+    result = ncu_suite.run("--gpuperf", "--gpuperf-ncu", "--gpuperf-ncu-timeout=2")
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(["*collecting counters was not done after 2 s; select fewer tests*"])
+
+
+def test_a_report_that_cannot_be_read_is_told(ncu_suite):
+    from conftest import SIMULATED
+
+    ncu_suite.write("conftest.py", SIMULATED)  # the real reader meets the stand-in's report
+    result = ncu_suite.run("--gpuperf", "--gpuperf-ncu")
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(["*no counters: the report of ncu *"])

@@ -1,0 +1,118 @@
+"""``--update-baselines --gpuperf-ncu``: counters go where the times are."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+INSTRUCTIONS = "smsp__inst_executed.sum"
+RECORD = ("--gpuperf-rounds=4", "--gpuperf-processes=2")
+
+
+def rounds(suite):
+    tests = json.loads((suite.path / "baselines/simulated-gpu/test_suite.json").read_text())["tests"]
+    return {test: next(iter(work.values()))["rounds"] for test, work in tests.items()}
+
+
+def test_counters_are_added_to_times_that_have_none_and_the_rounds_stay(ncu_suite):
+    before = rounds(ncu_suite)
+    result = ncu_suite.run("--update-baselines=new", "--gpuperf-ncu")
+    assert result.ret == 0
+    assert rounds(ncu_suite) == before
+    assert all(counters[INSTRUCTIONS] > 0 for counters in ncu_suite.counters().values())
+    result.stdout.fnmatch_lines(["*doubling*simulated-gpu*counters", "3 baselines written"])
+
+
+def test_a_second_update_writes_nothing(counted):
+    before = counted.baseline_files()
+    counted.run("--update-baselines=changed", "--gpuperf-ncu")
+    assert counted.baseline_files() == before
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["plain", "n2"])
+def test_a_first_recording_takes_times_and_counters_together(ncu_suite, workers):
+    (ncu_suite.path / "baselines/simulated-gpu/test_suite.json").unlink()
+    result = ncu_suite.run("--update-baselines", "--gpuperf-ncu", *RECORD, *workers, subprocess=True)
+    assert result.ret == 0
+    assert all(counters[INSTRUCTIONS] > 0 for counters in ncu_suite.counters().values())
+    ncu_suite.run("--gpuperf", "--gpuperf-ncu").stdout.fnmatch_lines(["counters: 3 UNCHANGED"])
+
+
+def test_derived_figures_are_not_stored(counted):
+    assert not [name for counters in counted.counters().values() for name in counters if name.startswith("derived:")]
+
+
+def test_changed_code_takes_new_times_and_new_counters(counted):
+    before = counted.counters()
+    counted.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=200")
+    result = counted.run("--update-baselines", "--gpuperf-ncu", *RECORD)
+    result.assert_outcomes(passed=3)
+    after = counted.counters()
+    assert after["test_work[1024]"][INSTRUCTIONS] > before["test_work[1024]"][INSTRUCTIONS]
+    assert after["test_other"] == before["test_other"]
+    counted.run("--gpuperf-ncu").stdout.fnmatch_lines(["counters: 3 UNCHANGED"])
+
+
+def test_changed_code_without_counters_drops_the_old_ones(counted):
+    counted.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=200")
+    counted.run("--update-baselines", *RECORD)
+    after = counted.counters()
+    assert after["test_work[1024]"] == {}
+    assert after["test_other"] != {}
+
+
+def test_recording_the_same_code_without_counters_keeps_them(counted):
+    before = counted.counters()
+    counted.run("--update-baselines=all", *RECORD, "-k", "other")
+    assert counted.counters() == before
+
+
+def test_changed_counters_of_the_same_code_are_taken_and_the_rounds_stay(counted, monkeypatch):
+    before, old = rounds(counted), counted.counters()
+    monkeypatch.setenv("STAND_IN_NCU_SCALE", "1.5")
+    counted.run("--update-baselines=new", "--gpuperf-ncu")
+    assert counted.counters() == old
+    result = counted.run("--update-baselines=changed", "--gpuperf-ncu")
+    result.assert_outcomes(passed=3)
+    assert rounds(counted) == before
+    assert counted.counters()["test_other"][INSTRUCTIONS] == 1.5 * old["test_other"][INSTRUCTIONS]
+
+
+def test_a_larger_set_adds_what_is_not_on_record(counted):
+    old = counted.counters()["test_other"]
+    result = counted.run("--gpuperf-ncu=memory")
+    result.stdout.fnmatch_lines(["*collected and not on record yet (--update-baselines=new --gpuperf-ncu adds them)*"])
+    counted.run("--update-baselines=new", "--gpuperf-ncu=memory")
+    new = counted.counters()["test_other"]
+    assert set(new) > set(old)
+    assert {name: new[name] for name in old} == old
+
+
+def test_counters_without_a_time_on_record_are_refused_with_the_reason(ncu_suite):
+    ncu_suite.edit(
+        "conftest.py", "return SimulatedGpu(",
+        "from pytest_gpuperf.evidence import DeviceState\n"
+        "    return SimulatedGpu(state=DeviceState(throttle_reasons=('power cap',)), ",
+    )  # fmt: skip
+    (ncu_suite.path / "baselines/simulated-gpu/test_suite.json").unlink()
+    result = ncu_suite.run("--update-baselines", "--gpuperf-ncu", *RECORD, "-k", "other")
+    result.stdout.fnmatch_lines(["*refused*power cap*"])
+    assert not (ncu_suite.path / "baselines/simulated-gpu/test_suite.json").exists()
+
+
+def test_a_failed_test_gives_no_counters(ncu_suite):
+    ncu_suite.edit("test_suite.py", "assert result.time_ns > 0", "assert result.time_ns < 0")
+    ncu_suite.run("--update-baselines=new", "--gpuperf-ncu").assert_outcomes(failed=2, passed=1)
+    found = ncu_suite.counters()
+    assert found["test_other"] != {}
+    assert found["test_work[1024]"] == {}
+
+
+def test_an_update_whose_counters_are_unavailable_records_the_rest(ncu_suite, monkeypatch):
+    monkeypatch.setenv("STAND_IN_NCU_MODE", "permission")
+    (ncu_suite.path / "baselines/simulated-gpu/test_suite.json").unlink()
+    result = ncu_suite.run("--update-baselines", "--gpuperf-ncu", *RECORD)
+    assert result.ret == 0
+    assert set(ncu_suite.counters()) == {"test_work[1024]", "test_work[2048]", "test_other"}
+    result.stdout.fnmatch_lines(["*ERR_NVGPUCTRPERM*"])

@@ -1,0 +1,102 @@
+"""The catalogue against the chips' own lists, and against NVIDIA's metric library."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from perfworks import PerfWorks
+
+from pytest_gpuperf.compile.architectures import ARCHITECTURES as COMPILED
+from pytest_gpuperf.counters.catalogue import METRICS, SETS, STALLS
+from pytest_gpuperf.counters.chips import ARCHITECTURES, NAMES, REFERENCE, canonical, chip_of, on_chip
+from pytest_gpuperf.counters.derived import DERIVED, OPTIONAL
+from pytest_gpuperf.flags import METRIC_SETS
+
+LISTS = Path(__file__).parent / "chips"
+LISTED = sorted(path.stem for path in LISTS.glob("*.txt"))
+OF_CHIPS = [metric for metric in METRICS.values() if not metric.ncu_only]
+
+
+def base(name: str) -> str:
+    return name.partition(".")[0]
+
+
+@pytest.mark.parametrize("chip", LISTED)
+def test_every_name_is_in_the_chips_own_list(chip):
+    listed = set((LISTS / f"{chip}.txt").read_text(encoding="utf-8").split())
+    named = {base(own) for metric in OF_CHIPS if (own := on_chip(metric.name, chip))}
+    assert named <= listed
+
+
+@pytest.mark.parametrize("chip", LISTED)
+def test_what_a_chip_is_said_to_lack_is_not_in_its_list(chip):
+    listed = set((LISTS / f"{chip}.txt").read_text(encoding="utf-8").split())
+    lacking = {base(metric.name) for metric in OF_CHIPS if on_chip(metric.name, chip) is None}
+    assert not lacking & listed
+
+
+@pytest.mark.parametrize("chip", NAMES)
+def test_the_metric_library_knows_every_name_with_its_suffix(chip):
+    library = PerfWorks(chip)
+    assert not library.has("smsp__misspelt.sum")
+    unknown = [own for metric in OF_CHIPS if (own := on_chip(metric.name, chip)) and not library.has(own)]
+    assert unknown == []
+
+
+@pytest.mark.parametrize("chip", NAMES)
+def test_the_default_set_takes_one_pass(chip):
+    names = [own for metric in SETS["default"] if not metric.ncu_only and (own := on_chip(metric.name, chip))]
+    assert PerfWorks(chip).passes(names) == (2 if chip == "TU102" else 1)
+
+
+@pytest.mark.parametrize(("name", "most"), [("memory", 5), ("compute", 5), ("latency", 8), ("full", 17)])
+def test_the_other_sets_take_as_many_passes_as_the_manual_says(name, most):
+    def passes(chip):
+        return PerfWorks(chip).passes([own for m in SETS[name] if not m.ncu_only and (own := on_chip(m.name, chip))])
+
+    assert max(passes(chip) for chip in NAMES) == most
+
+
+def test_every_architecture_that_can_be_compiled_for_has_a_chip():
+    assert set(ARCHITECTURES) == set(COMPILED)
+    assert set(ARCHITECTURES.values()) == set(NAMES)
+    assert chip_of("sm_90a") == "GH100"
+    assert chip_of("sm_999") == REFERENCE
+
+
+@pytest.mark.parametrize("chip", NAMES)
+def test_names_go_to_the_chip_and_back(chip):
+    for name in METRICS:
+        own = on_chip(name, chip)
+        assert own is None or canonical(own, chip) == name
+
+
+def test_a_strangers_metric_keeps_its_name():
+    assert on_chip("smsp__something_new.sum.per_second", "GB202") == "smsp__something_new.sum.per_second"
+
+
+def test_the_sets_are_those_that_the_flag_accepts_and_hold_the_default():
+    assert set(SETS) == set(METRIC_SETS)
+    for metrics in SETS.values():
+        names = [metric.name for metric in metrics]
+        assert len(set(names)) == len(names)
+        assert set(SETS["default"]) <= set(metrics)
+    assert {metric for metrics in SETS.values() for metric in metrics} == set(SETS["full"])
+
+
+def test_exact_and_near_exact_metrics_gate_and_the_others_do_not():
+    for metric in METRICS.values():
+        if metric.klass == "informational":
+            assert metric.tolerance is None
+        else:
+            assert metric.tolerance is not None
+            assert 0 <= metric.tolerance <= (0.001 if metric.klass == "exact" else 0.02)
+            assert metric.additive
+
+
+def test_derived_figures_are_made_of_metrics_that_the_catalogue_has():
+    for one in DERIVED.values():
+        assert set(one.inputs) <= set(METRICS)
+    assert set(METRICS) >= OPTIONAL
+    assert {f"derived:stall_share_{reason}" for reason in STALLS} <= set(DERIVED)

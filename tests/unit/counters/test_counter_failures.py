@@ -1,0 +1,109 @@
+"""Every way in which ncu fails is recognised by its own words."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_gpuperf.counters.failures import complaints, recognise, timed_out, unknown_metrics
+
+CONNECTED = "==PROF== Connected to process 4711 (/usr/bin/python3.11)\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "remedy"),
+    [
+        (
+            "\n==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance "
+            "Counters on the target device 0. For instructions on enabling permissions and to get more information see "
+            "https://developer.nvidia.com/ERR_NVGPUCTRPERM\n==WARNING== No kernels were profiled.\n",
+            "permission", "NVreg_RestrictProfilingToAdminUsers=0",
+        ),
+        (
+            "==ERROR== An error was reported by the driver\n==ERROR== Profiling failed because a driver resource was "
+            "unavailable. Ensure that no other tool (like DCGM) is concurrently collecting profiling data.\n"
+            "==ERROR== The application returned an error code (9).\n",
+            "busy", "dcgmi profile --pause",
+        ),
+        (
+            "==ERROR== Failed to open/create lock file /tmp/nsight-compute-lock. Please check permissions.\n"
+            "==ERROR== InterprocessLockFailed\n",
+            "lock", "nsight-compute-lock",
+        ),
+        (
+            "==ERROR== An error was reported by the counter measurement library:\n==ERROR== Failed to initialize the "
+            "profiler: LibraryNotLoaded. Check that a compatible driver library is loaded.\n",
+            "sandbox", "sandbox",
+        ),
+        (
+            "==ERROR== Nsight Compute failed to connect to the CUDA driver (stub libcuda.so[.1] on path?).\n"
+            "==ERROR== The application returned an error code (1).\n==WARNING== No kernels were profiled.\n",
+            "sandbox", "--gpus all",
+        ),
+        (
+            "==ERROR== Profiling is not supported on device 0. To find out supported GPUs refer --list-chips option.\n"
+            "==WARNING== No kernels were profiled.\n",
+            "unsupported", "newer Nsight Compute",
+        ),
+        ("==ERROR== Cuda driver is not compatible with Nsight Compute.\n", "driver", "update the driver"),
+        ("==ERROR== unrecognised option '--nvtx-include'. Use --help for further details.", "too old", "newer"),
+        ("==ERROR== Failed to create report file: No space left on device\n", "disk", "free space"),
+    ],
+)  # fmt: skip
+def test_known_words_have_a_reason_and_a_remedy(words, kind, remedy):
+    found = recognise(CONNECTED + words, "", 9)
+    assert found.kind == kind
+    assert remedy in found.remedy
+    assert str(found) == f"{found.reason}; {found.remedy}"
+
+
+def test_no_kernels_tells_what_the_tests_died_of():
+    words = "==ERROR== The application returned an error code (1).\n==WARNING== No kernels were profiled.\n"
+    target = "E   ModuleNotFoundError: No module named 'torch'\n1 error in 0.10s\n"
+    found = recognise(words, target, 1)
+    assert found.kind == "no kernels"
+    assert "The application returned an error code (1)." in found.reason
+    found = recognise("==WARNING== No kernels were profiled.\n", target, 1)
+    assert "No module named 'torch'" in found.reason
+
+
+def test_a_crash_is_told_by_the_last_words_of_the_tests():
+    found = recognise(CONNECTED, "collecting ...\nFatal Python error: Segmentation fault\n", 139)
+    assert found.kind == "crash"
+    assert "exit status 139" in found.reason
+    assert "Segmentation fault" in found.reason
+
+
+def test_words_that_nobody_has_seen_yet_are_passed_on():
+    found = recognise("==ERROR== The moon is in the wrong house.\n", "", 9)
+    assert "The moon is in the wrong house." in found.reason
+    assert recognise("", "", 0).kind == "no report"
+
+
+def test_a_report_with_nothing_in_it_asks_for_a_newer_reader():
+    assert recognise("", "", 0, left_report=True).kind == "no reader"
+
+
+def test_what_the_tests_print_is_not_taken_for_ncu():
+    found = recognise("==WARNING== No kernels were profiled.\n", "print: ERR_NVGPUCTRPERM InterprocessLockFailed\n", 0)
+    assert found.kind == "no kernels"
+    assert complaints("noise ==ERROR== not at the start\n==PROF== fine\n==ERROR== real\n") == ["real"]
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        (r"==ERROR== Failed to find metric regex:^bad_metric_xyz(\.(sum|min|max|avg|pct|ratio|max_rate))?$",
+         ("bad_metric_xyz",)),
+        ("==ERROR== Failed to find metric smsp__misspelt.sum\n", ("smsp__misspelt.sum",)),
+        ("==ERROR== Failed to find metric smsp__misspelt.sum.\n==ERROR== Failed to find metric l1tex__nope.avg\n",
+         ("smsp__misspelt.sum", "l1tex__nope.avg")),
+        ("==ERROR== something else\n", ()),
+    ],
+)  # fmt: skip
+def test_unknown_metrics_are_named(words, names):
+    assert unknown_metrics(words) == names
+
+
+def test_a_timeout_says_what_to_do():
+    assert "--gpuperf-ncu-timeout" in timed_out(75).remedy
+    assert timed_out(75).kind == "timeout"

@@ -1,0 +1,99 @@
+"""Where ncu is looked for, and which version will do."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pytest_gpuperf.counters import locating
+from pytest_gpuperf.counters.errors import CountersUnavailable
+from pytest_gpuperf.counters.locating import find_ncu, find_program, folders, too_old, version_of
+
+WORDS = "NVIDIA (R) Nsight Compute Command Line Profiler\\nVersion {} (build 36398880) (public-release)"
+
+
+def program(folder: Path, script: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "ncu"
+    path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def says(version: str) -> str:
+    return f'printf "{WORDS.format(version)}\\n"'
+
+
+def test_path_wins_over_the_toolkit(tmp_path):
+    own = program(tmp_path / "path", says("2025.3.1.0"))
+    program(tmp_path / "toolkit" / "bin", says("2024.1.0.0"))
+    found = find_ncu({"PATH": str(tmp_path / "path"), "CUDA_HOME": str(tmp_path / "toolkit")})
+    assert (found.path, found.version) == (own, (2025, 3, 1, 0))
+    assert str(found) == "ncu 2025.3.1.0"
+
+
+@pytest.mark.parametrize("variable", ["CUDA_HOME", "CUDA_PATH"])
+def test_the_toolkits_variables_are_asked(tmp_path, variable):
+    own = program(tmp_path / "toolkit" / "bin", says("2024.1.0.0"))
+    assert find_ncu({"PATH": "", variable: f"{tmp_path / 'toolkit'}/"}).path == own
+
+
+def test_the_newest_of_several_installations_is_taken(tmp_path):
+    for version in ("2023.1.0", "2025.3.1", "2024.2.0"):
+        program(tmp_path / version, says(version))
+    assert find_program("ncu", [f"{tmp_path}/*"], path="") == str(tmp_path / "2025.3.1" / "ncu")
+
+
+def test_a_file_that_cannot_be_run_is_passed_over(tmp_path):
+    program(tmp_path / "a", says("2024.1.0")).chmod(0o644)
+    if not os.access(tmp_path / "a" / "ncu", os.X_OK):
+        assert find_program("ncu", [f"{tmp_path}/*"], path="") is None
+    (tmp_path / "b" / "ncu").mkdir(parents=True)
+    assert find_program("ncu", [f"{tmp_path}/b"], path="") is None
+
+
+def test_no_ncu_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(locating, "FOLDERS", ())
+    with pytest.raises(CountersUnavailable) as problem:
+        find_ncu({"PATH": ""})
+    assert problem.value.kind == "no ncu"
+    assert "install Nsight Compute" in problem.value.remedy
+
+
+@pytest.mark.parametrize(("script", "words"), [("exit 3", "exit status 3"), ("echo broken >&2; exit 127", "broken")])
+def test_an_ncu_that_does_not_run_is_told_from_one_that_is_missing(tmp_path, script, words):
+    program(tmp_path, script)
+    with pytest.raises(CountersUnavailable) as problem:
+        find_ncu({"PATH": str(tmp_path)})
+    assert words in problem.value.reason
+
+
+def test_a_program_of_another_machine_does_not_run(tmp_path):
+    path = program(tmp_path, "")
+    path.write_bytes(b"\x7fELF nonsense")
+    with pytest.raises(CountersUnavailable) as problem:
+        find_ncu({"PATH": str(tmp_path)})
+    assert problem.value.kind == "no ncu"
+
+
+def test_an_old_version_is_refused_with_what_is_needed(tmp_path):
+    program(tmp_path, says("2021.3.1.0"))
+    with pytest.raises(CountersUnavailable) as problem:
+        find_ncu({"PATH": str(tmp_path)})
+    assert problem.value.kind == "too old"
+    assert "2021.3.1.0 is too old: 2022.4 is needed" in problem.value.reason
+
+
+def test_versions_are_read_and_compared():
+    assert version_of(WORDS.format("2022.4.0.0")) == (2022, 4, 0, 0)
+    assert version_of("hello") == ()
+    assert too_old(()) == ""
+    assert too_old((2022, 4, 0)) == ""
+    assert too_old((2022, 3, 9))
+
+
+def test_variables_come_before_the_usual_places():
+    assert folders({"CUDA_HOME": "/sw/cuda", "CUDA_PATH": "/opt/cuda/"})[:2] == ("/sw/cuda/bin", "/opt/cuda/bin")
+    assert folders({}) == locating.FOLDERS

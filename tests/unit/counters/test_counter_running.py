@@ -1,0 +1,91 @@
+"""A run of ncu is bounded, and nothing of it stays behind."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+import time
+
+import pytest
+
+from pytest_gpuperf.counters import running
+from pytest_gpuperf.counters.command import LOG, command, environment
+from pytest_gpuperf.counters.errors import CountersUnavailable
+from pytest_gpuperf.counters.running import run
+
+
+def python(text: str) -> list[str]:
+    return [sys.executable, "-c", text]
+
+
+def alive(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as stat:  # noqa: PTH123
+            return stat.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_run_leaves_its_status_and_its_words(tmp_path):
+    (tmp_path / LOG).write_text("==PROF== from the log\n", encoding="utf-8")
+    script = "print('==ERROR== early'); print('of the tests'); raise SystemExit(7)"
+    done = run(python(script), tmp_path, tmp_path, os.environ, limit_s=30, watch=lambda spent: None)
+    assert done.status == 7
+    assert "==PROF== from the log" in done.words
+    assert "==ERROR== early" in done.words
+    assert "of the tests" not in done.words
+    assert "of the tests" in done.target_words
+
+
+def test_a_run_that_takes_too_long_is_ended_with_what_it_started(tmp_path, monkeypatch):
+    monkeypatch.setattr(running, "END_S", 0.5)
+    script = (
+        "import os, signal, subprocess, sys, time\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        "open('pids', 'w').write(f'{os.getpid()} {child.pid}')\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "time.sleep(60)\n"
+    )
+    with pytest.raises(CountersUnavailable) as problem:
+        run(python(script), tmp_path, tmp_path, os.environ, limit_s=2, watch=lambda spent: None)
+    assert problem.value.kind == "timeout"
+    pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
+    deadline = time.monotonic() + 5
+    while any(map(alive, pids)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(alive, pids))
+
+
+def test_the_time_so_far_is_told_while_it_runs(tmp_path):
+    told: list[float] = []
+    run(python("import time; time.sleep(0.5)"), tmp_path, tmp_path, os.environ, limit_s=30, watch=told.append)
+    assert len(told) >= 2
+    assert told == sorted(told)
+
+
+def test_a_program_that_is_not_there_cannot_be_started(tmp_path):
+    with pytest.raises(CountersUnavailable) as problem:
+        run([str(tmp_path / "ncu")], tmp_path, tmp_path, {}, limit_s=1, watch=lambda spent: None)
+    assert problem.value.kind == "no ncu"
+
+
+def test_the_command_leaves_the_clocks_alone_and_profiles_ranges_only(tmp_path):
+    words = command(tmp_path / "ncu", tmp_path, ["a__b.sum", "a__c.pct"], "cold", ["python", "-m", "pytest"])
+    assert words[0] == str(tmp_path / "ncu")
+    assert words[-3:] == ["python", "-m", "pytest"]
+    options = dict(itertools.pairwise(words))
+    assert options["--clock-control"] == "none"
+    assert options["--cache-control"] == "all"
+    assert options["--metrics"] == "a__b.sum,a__c.pct"
+    assert options["--nvtx-include"] == "regex:gpuperf:.*/"
+    warm = command(tmp_path / "ncu", tmp_path, ["a__b.sum"], "warm", [])
+    assert dict(itertools.pairwise(warm))["--cache-control"] == "none"
+
+
+def test_ncu_gets_a_temporary_folder_of_its_own_and_the_locks_stay_where_they_are(tmp_path):
+    given = environment({"HOME": "/home/me", "TMPDIR": "/tmp"}, tmp_path, tmp_path / "locks")
+    assert given["HOME"] == "/home/me"
+    assert given["TMPDIR"] == str(tmp_path / "tmp")
+    assert (tmp_path / "tmp").is_dir()
+    assert given["GPUPERF_LOCK_DIR"] == str(tmp_path / "locks")

@@ -1,0 +1,142 @@
+"""Counters against counters: exact ones exactly, near-exact ones by their band, the rest never."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_gpuperf.evidence import Identity, Key
+from pytest_gpuperf.judge.counters import Conditions, CounterRule, beyond, compare_counters, not_counted
+from pytest_gpuperf.verdict import Verdict
+
+KEY = Key(module="test_m.py", test="test_t", workload="w")
+EXACT = CounterRule("sectors", "load sectors", "sectors")
+BAND = CounterRule("dram", "DRAM bytes read", "bytes", tolerance=0.02, floor=1000.0)
+HIGHER = CounterRule("hits", "hit rate", "%", better="higher", tolerance=0.0)
+WORK = CounterRule("adds", "adds", better="neutral", tolerance=0.0)
+INFO = CounterRule("stalls", "stalls", tolerance=None)
+TABLE = (EXACT, BAND, HIGHER, WORK, INFO)
+BASE = {"sectors": 100.0, "dram": 1e6, "hits": 50.0, "adds": 7.0, "stalls": 3.0}
+
+
+def judge(new, old=BASE, **more):
+    return compare_counters(KEY, "nvidia-h200", old, new, TABLE, **more)
+
+
+def conditions(code="aa", launch="grid=(1, 1, 1)", arguments=("float32[8]",), cache="cold"):
+    return Conditions(Identity(code=code, launch=launch, arguments=arguments), cache)
+
+
+def test_equal_counters_are_unchanged():
+    found = judge(dict(BASE))
+    assert (found.verdict, found.kind, found.target, found.changes) == (
+        Verdict.UNCHANGED, "counters", "nvidia-h200", (),
+    )  # fmt: skip
+
+
+def test_one_sector_more_is_worse_and_one_less_is_better():
+    worse = judge({**BASE, "sectors": 101.0})
+    assert worse.verdict is Verdict.WORSE
+    assert worse.reason == "the counters got worse: load sectors"
+    assert str(worse.changes[0]) == "load sectors 100 -> 101 sectors (+1.00 %)"
+    assert judge({**BASE, "sectors": 99.0}).verdict is Verdict.BETTER
+
+
+def test_worse_wins_over_better():
+    assert judge({**BASE, "sectors": 99.0, "hits": 49.0}).verdict is Verdict.WORSE
+
+
+@pytest.mark.parametrize(
+    ("after", "verdict"),
+    [(1.02e6, Verdict.UNCHANGED), (1.0201e6, Verdict.WORSE), (0.98e6, Verdict.UNCHANGED), (0.9799e6, Verdict.BETTER)],
+)
+def test_near_exact_counters_have_a_band(after, verdict):
+    assert judge({**BASE, "dram": after}).verdict is verdict
+
+
+@pytest.mark.parametrize(("after", "verdict"), [(1000.0, Verdict.UNCHANGED), (1001.0, Verdict.WORSE)])
+def test_the_floor_holds_where_there_was_nothing(after, verdict):
+    assert judge({**BASE, "dram": after}, {**BASE, "dram": 0.0}).verdict is verdict
+
+
+def test_where_higher_is_better_a_fall_is_worse():
+    assert judge({**BASE, "hits": 49.0}).verdict is Verdict.WORSE
+    assert judge({**BASE, "hits": 51.0}).verdict is Verdict.BETTER
+
+
+def test_other_work_is_noted_and_does_not_gate():
+    found = judge({**BASE, "adds": 9.0})
+    assert found.verdict is Verdict.UNCHANGED
+    assert [change.direction for change in found.changes] == ["neutral"]
+
+
+def test_what_informs_never_gates():
+    assert judge({**BASE, "stalls": 300.0}) == judge(dict(BASE))
+
+
+def test_nothing_on_record_is_new():
+    found = judge(dict(BASE), {})
+    assert found.verdict is Verdict.NEW
+    assert "--update-baselines --gpuperf-ncu" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        (conditions(), conditions(launch="grid=(2, 1, 1)"), "the launch changed from grid=(1, 1, 1) to grid=(2, 1, 1)"),
+        (conditions(), conditions(arguments=("float32[9]",)), "the arguments changed from float32[8] to float32[9]"),
+        (conditions(arguments=()), conditions(), "the arguments changed from none to float32[8]"),
+        (conditions(), conditions(cache="warm"), "were taken with a cold L2, these with a warm one"),
+    ],
+)
+def test_other_work_and_other_caches_are_not_comparable(before, after, words):
+    found = judge({**BASE, "sectors": 900.0}, before=before, after=after)
+    assert found.verdict is Verdict.NOT_COMPARABLE
+    assert words in found.reason
+    assert found.changes == ()
+
+
+def test_other_code_is_what_the_gate_is_for():
+    found = judge({**BASE, "sectors": 900.0}, before=conditions(code="aa"), after=conditions(code="bb"))
+    assert found.verdict is Verdict.WORSE
+
+
+def test_sets_without_a_gating_metric_in_common_are_not_comparable():
+    assert judge({"sectors": 1.0, "stalls": 3.0}, {"dram": 1.0, "stalls": 3.0}).verdict is Verdict.NOT_COMPARABLE
+
+
+def test_metrics_of_one_side_are_named():
+    found = judge({"sectors": 100.0, "hits": 50.0}, {"sectors": 100.0, "dram": 1e6, "stalls": 3.0})
+    assert found.verdict is Verdict.UNCHANGED
+    assert found.notes == (
+        "on record and not collected by this run: DRAM bytes read",
+        "collected and not on record yet (--update-baselines=new --gpuperf-ncu adds them): hit rate",
+    )
+
+
+def test_notes_travel_with_the_verdict():
+    assert judge(dict(BASE), notes=("2 kernels: ...",)).notes == ("2 kernels: ...",)
+
+
+def test_without_counters_the_reason_is_kept():
+    found = not_counted(KEY, "nvidia-h200", "no ncu; install it")
+    assert (found.verdict, found.kind, found.reason) == (Verdict.NOT_MEASURED, "counters", "no ncu; install it")
+
+
+amounts = st.floats(0, 1e15)
+
+
+@given(st.dictionaries(st.sampled_from(sorted(BASE)), amounts, min_size=1))
+def test_no_set_of_counters_differs_from_itself(counters):
+    assert judge(dict(counters), dict(counters)).verdict in (Verdict.UNCHANGED, Verdict.NOT_COMPARABLE)
+
+
+@given(amounts, amounts, st.floats(0, 1), st.floats(0, 1e6))
+def test_the_two_directions_of_a_change_never_agree(before, after, tolerance, floor):
+    rule = CounterRule("sectors", "sectors", tolerance=tolerance, floor=floor)
+    found = compare_counters(KEY, "t", {"sectors": before}, {"sectors": after}, [rule])
+    if not beyond(rule, before, after):
+        assert found.verdict is Verdict.UNCHANGED
+    else:
+        assert found.verdict is (Verdict.WORSE if after > before else Verdict.BETTER)

@@ -1,0 +1,40 @@
+"""The script that records a fixture reads ncu's table as ncu prints it."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "record_ncu_fixture.py"
+PRINTED = """==PROF== Connected to process 1
+"ID","Process ID","Process Name","Host Name","Kernel Name","Context","dram__bytes_read.sum","a__share.pct","a__gone.sum"
+"","","","","","","byte","%",""
+"0","1","python3.11","127.0.0.1","transpose_naive(const float *, float *)","1","1,234,560","12.34","n/a"
+"1","1","python3.11","127.0.0.1","void two_passes<float, 64>(const T1 *, T1 *, int)","1","0","0.50","n/a"
+"""
+NAMES = ["dram__bytes_read.sum", "a__share.pct", "a__gone.sum", "a__missing.sum"]
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("record_ncu_fixture", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_figures_lose_their_commas_and_keep_their_decimals(script):
+    assert script.as_kernels(PRINTED, NAMES, [0, 1]) == [
+        {"kernel": "transpose_naive", "range": 0,
+         "metrics": {"dram__bytes_read.sum": "1234560", "a__share.pct": "12.34"}},
+        {"kernel": "two_passes", "range": 1, "metrics": {"dram__bytes_read.sum": "0", "a__share.pct": "0.50"}},
+    ]  # fmt: skip
+
+
+def test_another_number_of_kernels_is_an_error(script):
+    with pytest.raises(SystemExit, match="ncu prints 2 kernels, and 3 were launched"):
+        script.as_kernels(PRINTED, NAMES, [0, 1, 1])
