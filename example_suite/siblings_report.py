@@ -18,8 +18,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from recorded import GPU, Difference, Recorded
 from pairs import PAIRS, Pair
+from recorded import GPU, Difference, Recorded
 
 WORTH_SEEING = 1.02
 """A gain that the gate has to notice the loss of."""

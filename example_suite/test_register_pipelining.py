@@ -71,8 +71,8 @@ def test_computing_while_loading(cuda_kernel, gpu, gpuperf, claim):
     claim("RP-01", time["plain"] / time["prefetch_1"], at_least=1.15)
     crowded_gain = full["plain"].time_ns / full["prefetch_1"].time_ns
     reason = (
-        "Little's law: with one load of 4 bytes under way per thread, the 2048 threads of an SM ask for 8 KB at a time, "
-        "and an H200's DRAM wants about 30 KB; a second load under way still pays"
+        "Little's law: with one load of 4 bytes under way per thread, the 2048 threads of an SM ask for 8 KB at a "
+        "time, and an H200's DRAM wants about 30 KB; a second load under way still pays"
     )
     claim.refuted("RP-03", crowded_gain, holds=0.95 <= crowded_gain <= 1.05, reason=reason)
     assert time["prefetch_4"] <= 0.9 * time["prefetch_1"]

@@ -155,9 +155,8 @@ def test_only_tests_by_the_clock_may_fail(
     assert "test_product_is_right[matmul_tiled16] failed: arrays differ" in capsys.readouterr().err
 
 
-def test_tests_by_the_clock_exist() -> None:
-    tools = importlib.import_module("sanitizing.tools")
-    for node in tools.BY_THE_CLOCK:
+def test_tests_by_the_clock_exist(sanitize: ModuleType) -> None:
+    for node in importlib.import_module("sanitizing.tools").BY_THE_CLOCK:
         path, _, test = node.partition("::")
         assert f"def {test}(" in (ROOT / path).read_text(encoding="utf-8")
 
