@@ -5,9 +5,8 @@ From the "Optimization" chapter of a CUDA course.
 
 import counters
 import numpy as np
+import ptx_counts
 import pytest
-
-from pytest_gpuperf.compile import ptx_instructions, ptx_of
 
 SOURCE = "kernels/matmul.cu"
 WIDTHS = {"matmul_naive": 32, "matmul_tiled16": 16, "matmul_tiled32": 32}
@@ -23,7 +22,7 @@ def launch_over(kernel, name, a, b, c):
 
 def intensity(kernel, arch):
     """FLOP per byte of global loads, from the instructions of a kernel whose loops have both."""
-    counts = ptx_instructions(ptx_of(kernel.ptx(arch), kernel.name))
+    counts = ptx_counts.instructions(kernel, arch)
     multiply_adds = sum(count for name, count in counts.items() if name.startswith("fma."))
     loads = sum(count for name, count in counts.items() if name.startswith("ld.global."))
     return 2 * multiply_adds / (4 * loads)

@@ -8,6 +8,7 @@ import functools
 import counters
 import numpy as np
 import pytest
+from launching import blocks_over
 
 SOURCE = "kernels/segment_intersection.cu"
 OPTIONS = ("--ftz=false",)
@@ -69,7 +70,7 @@ def counting_kernel(cuda_kernel, predicate, box):
 
 def launch_over(kernel, ends, count):
     n = len(ends)
-    tiles = -(-n // TILE)
+    tiles = blocks_over(n, TILE)
     return kernel.launch(grid=(tiles, tiles), block=(32, 16), args=(ends, n, count))
 
 
