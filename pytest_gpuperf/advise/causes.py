@@ -1,9 +1,9 @@
 """What a kernel can be slow of: every cause that ``advise`` may name, as data.
 
 The sources are the documents that the example suite follows:
-GTC25 "CUDA Techniques to Maximize Compute and Instruction Throughput" (S72685); GTC23 "What the profiler is telling you:
-optimizing your CUDA application"; BLOG "Five basic performance advice for porting kernels to the GPU"; COURSE the
-"Optimization" chapter of a CUDA course.
+GTC25 "CUDA Techniques to Maximize Compute and Instruction Throughput" (S72685); GTC23 "What the profiler is telling
+you: optimizing your CUDA application"; BLOG "Five basic performance advice for porting kernels to the GPU"; COURSE
+the "Optimization" chapter of a CUDA course.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ BANK_CONFLICTS = Cause(
 SPILLING = Cause(
     key="register spilling",
     says="the kernel needs more registers than it is allowed, and keeps the rest in local memory",
-    remedy="raise or drop -maxrregcount and __launch_bounds__, or keep fewer values alive: smaller unroll, split kernel",
+    remedy="raise or drop -maxrregcount and __launch_bounds__, or keep fewer values alive: unroll less, split kernels",
     family="occupancy_registers",
     source="GTC25 'Occupancy limiters: registers'",
 )
@@ -80,7 +80,7 @@ DIVERGENCE = Cause(
 DOUBLE = Cause(
     key="double-precision literals",
     says="the kernel computes in double precision",
-    remedy="write 1.0f instead of 1.0 and powf instead of pow, and keep T of a template in its literals: static_cast<T>",
+    remedy="write 1.0f instead of 1.0, powf instead of pow, and in a template static_cast<T>(1.0)",
     family="polynomial",
     source="GTC25 'Use only the precision your application needs'; BLOG 4",
 )
@@ -96,8 +96,7 @@ DIVISION = Cause(
 INSTRUCTIONS = Cause(
     key="instruction growth",
     says="the kernel executes more instructions for the same result",
-    remedy="look for what can be computed once, at compile time or by a cheaper formula: hoist, unroll, use FMA, signed "
-    "counters, intrinsics",
+    remedy="compute once, at compile time, or by a cheaper formula: hoist, unroll, FMA, signed counters, intrinsics",
     family="math_cost_ladder",
     source="GTC25 'Ways to reduce instruction count', 'Small changes can have a large impact'",
 )

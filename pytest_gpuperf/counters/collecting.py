@@ -112,9 +112,7 @@ class Collection:
         met = entries(folder)
         report = folder / REPORT
         results = self._do.reader(report, self._do.ncu.path) if report.exists() else []
-        if not results and any(entry.number is not None for entry in met):
-            raise recognise(finished.words, finished.target_words, finished.status, left_report=report.exists())
-        if not met:
+        if not met or (not results and any(entry.number is not None for entry in met)):
             raise recognise(finished.words, finished.target_words, finished.status, left_report=report.exists())
         if finished.status:
             self._log = tuple(finished.target_words.splitlines()[-LOG_LINES:])
