@@ -11,6 +11,8 @@ from typing import Literal
 
 import msgspec
 
+from pytest_gpuperf.dryrun import DryRun
+
 CacheMode = Literal["cold", "warm"]
 TimerName = Literal["cupti", "graph", "events"]
 
@@ -78,6 +80,8 @@ class StaticProfile(Record, frozen=True):
     """SASS instructions by class (``global_load``, ``fp32``, ``tensor``, ...); zero classes are left out."""
     code_hash: str
     """SHA-256 of everything in the cubin that execution depends on; names and neighbours are not in it."""
+    dry_run: DryRun | None = None
+    """What one warp does, for advice; never gated.  None: recorded without, or too long to walk through."""
 
 
 class Occupancy(Record, frozen=True):

@@ -13,6 +13,7 @@ from typing import Literal
 import msgspec
 import pytest
 
+from pytest_gpuperf.advise.record import Advice, State
 from pytest_gpuperf.evidence import DeviceFacts, Identity, Key, Record, Session, StaticRecord, TimeRecord
 from pytest_gpuperf.verdict import Judgement
 
@@ -38,6 +39,10 @@ class WorkloadEvidence(Record, frozen=True):
     """Wall-clock seconds that timing and judging it took in this process, the test's own check excluded."""
     launched: bool = True
     """False for a kernel that was compiled and not handed to ``gpuperf``."""
+    advice: tuple[Advice, ...] = ()
+    """Causes of what got worse, the likeliest gain first."""
+    state: State | None = None
+    """What holds the workload back; None if nothing tells, or nobody asked."""
 
 
 class SentinelReading(Record, frozen=True):
@@ -77,6 +82,8 @@ class TestEvidence(Record, frozen=True):
     sentinel: SentinelReading | None = None
     red_on_time: bool = False
     """The gate failed it, and for nothing but its times."""
+    peaks: dict[str, float] = msgspec.field(default_factory=dict)
+    """Ceilings of the GPU that were measured so far: ``copy_bandwidth``, ``fma_throughput``; per second."""
 
     @property
     def judgements(self) -> list[Judgement]:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from pytest_gpuperf.compile.code_hash import hash_code
-from pytest_gpuperf.compile.cubin import Cubin, CubinKernel, read_cubin, text_of
+from pytest_gpuperf.compile.cubin import Cubin, CubinKernel, parameter_base, read_cubin, text_of
 from pytest_gpuperf.compile.disassembly import Instruction, disassemble, without_padding
+from pytest_gpuperf.compile.dryrun import dry_run
 from pytest_gpuperf.compile.names import parameter_types
 from pytest_gpuperf.compile.opcodes import histogram
 from pytest_gpuperf.compile.ptx_text import unreachable_symbols
@@ -54,7 +55,9 @@ def analyse_together(several: Sequence[Assembled], arch: str) -> list[dict[str, 
         unreachable = functools.partial(unreachable_symbols, made.ptx)
         found.append(
             {
-                symbol: _analyse(content, kernel, report, code[number, symbol], functools.partial(unreachable, symbol))
+                symbol: _analyse(
+                    content, arch, kernel, report, code[number, symbol], functools.partial(unreachable, symbol)
+                )
                 for symbol, kernel in content.kernels.items()
             }
         )
@@ -63,6 +66,7 @@ def analyse_together(several: Sequence[Assembled], arch: str) -> list[dict[str, 
 
 def _analyse(
     cubin: Cubin,
+    arch: str,
     kernel: CubinKernel,
     report: Report,
     instructions: tuple[Instruction, ...],
@@ -87,6 +91,7 @@ def _analyse(
         instructions=len(executed),
         opcodes=histogram((line.opcode, line.operands) for line in executed),
         code_hash=hash_code(cubin, kernel, instructions, resources, unreachable),
+        dry_run=dry_run(executed, arch, kernel.parameters, parameter_base(kernel)),
     )
     return KernelAnalysis(
         profile=profile,

@@ -69,6 +69,12 @@ class Cubin(NamedTuple):
     elf: Elf
 
 
+def parameter_base(kernel: CubinKernel) -> int:
+    """Where the kernel's parameters begin in constant bank 0, bytes; 0 if it has none."""
+    places = [attribute.value for attribute in kernel.attributes if attribute.number == PARAM_CBANK]
+    return int(struct.unpack_from("<H", places[0], 4)[0]) if places and len(places[0]) >= 6 else 0
+
+
 def read_cubin(content: bytes) -> Cubin:
     """Parse a cubin.  Raises ``BadCubin`` if it is none, is cut short or contradicts itself."""
     elf = read_elf(content)
