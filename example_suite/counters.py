@@ -317,8 +317,11 @@ def stall_share(of: Measured, reason: str) -> float:
 
 
 def longest_stall(of: Measured, *besides: str) -> float:
-    """Of the reasons other than those given; issuing is none."""
-    return max(stall(of, reason) for reason in STALLS if reason not in (*besides, "selected"))
+    """Of the reasons other than those given.
+
+    A warp that issues waits for nothing, nor does one that could, and was not selected because another one was.
+    """
+    return max(stall(of, reason) for reason in STALLS if reason not in (*besides, "selected", "not_selected"))
 
 
 # --- rules ---------------------------------------------------------------------------------------

@@ -208,7 +208,13 @@ def assert_what_counters_say(runs, n, gpu, claim):
 
     claim.counter("SEG-09", busiest_unit, at_least=75)
     claim.counter("SEG-10", issuing_against_pipes, at_least=0)
-    claim.counter("SEG-11", share_of_peak, equals=0.29, tol=0.03)
+    claim.counter_refuted(
+        "SEG-11",
+        share_of_peak,
+        holds=lambda share: abs(share - 0.29) <= 0.03,
+        reason="half of it: an SM of an H200 has 128 FP32 lanes where an A100's has 64, and the same four schedulers, "
+        "which here as there are busy with instructions of all kinds in nine cycles of ten",
+    )
     claim.counter("SEG-12", lambda: counters.cycles_per_instruction(slow), equals=16.86, tol=1.7)
     claim.counter("SM-01", lambda: counters.active_lanes(slow), equals=23.18, tol=1)
     claim.counter("SEG-13", slow_divisions, between=(0.92, 0.96))

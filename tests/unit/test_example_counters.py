@@ -200,12 +200,12 @@ def test_figures_are_what_they_are_called(counters: ModuleType) -> None:
     assert counters.tensor_instructions(run) == 8
 
 
-def test_the_longest_stall_leaves_out_issuing_and_what_it_is_told(counters: ModuleType) -> None:
+def test_the_longest_stall_leaves_out_warps_that_could_issue_and_what_it_is_told(counters: ModuleType) -> None:
     def metric(reason: str) -> str:
         return f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio"
 
     waits = {metric(reason): 0.0 for reason in counters.STALLS}
-    waits |= {metric("selected"): 9.0, metric("wait"): 5.0, metric("barrier"): 3.0}
+    waits |= {metric("selected"): 9.0, metric("not_selected"): 8.0, metric("wait"): 5.0, metric("barrier"): 3.0}
     run = Run({**waits, "smsp__average_warp_latency_per_inst_issued.ratio": 20.0})
     assert counters.longest_stall(run) == 5
     assert counters.longest_stall(run, "wait") == 3
