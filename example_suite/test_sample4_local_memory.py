@@ -99,8 +99,8 @@ def test_adding_rows(cuda_kernel, gpu, gpuperf, claim):
     assert_what_counters_say(indexed, switch, claim)
     gain = indexed.time_ns / switch.time_ns
     reason = (
-        "it gains more: every store to the stack goes through to the L2 (11 of 12 sectors written there), which is 95 % "
-        "busy while the DRAM is at 27 %; without a stack the DRAM limits, and has five times the article's bandwidth"
+        "it gains more: every store to the stack goes through to the L2 (11 of 12 sectors written there), which is 95 "
+        "% busy while the DRAM is at 27 %; without a stack the DRAM limits, and has five times the article's bandwidth"
     )
     claim.refuted("S4-02", gain, holds=1.1 <= gain <= 1.6, reason=reason)
     claim("S4-07", switch.bandwidth / gpu.copy_bandwidth, at_least=0.8)
