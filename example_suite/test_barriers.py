@@ -5,9 +5,8 @@ From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Thro
 
 import counters
 import numpy as np
+import ptx_counts
 import pytest
-
-from pytest_gpuperf.compile import ptx_instructions, ptx_of
 
 SOURCE = "kernels/barriers.cu"
 NAMES = ("converged", "group_sync", "sync_after_exit")
@@ -62,7 +61,7 @@ def test_what_the_talk_says(cuda_kernel, gpu, claim):
     for name, barriers in BARRIERS.items():
         kernel = cuda_kernel(SOURCE, name)
         for arch in kernel.profiles:
-            counts = ptx_instructions(ptx_of(kernel.ptx(arch), name))
+            counts = ptx_counts.instructions(kernel, arch)
             assert {opcode: n for opcode, n in counts.items() if opcode.startswith("bar")} == barriers
     claim("BAR-01", wrong_elements(cuda_kernel, gpu, "sync_after_exit"), equals=0)
     claim("BAR-02", wrong_elements(cuda_kernel, gpu, "group_sync"), equals=0)

@@ -5,8 +5,8 @@ From the "Optimization" chapter of a CUDA course.
 
 import counters
 import numpy as np
-
-from pytest_gpuperf.compile import ptx_instructions, ptx_of
+import ptx_counts
+from launching import blocks_over
 
 SOURCE = "kernels/divergent_branch.cu"
 NAMES = ("branch_even_odd", "branch_by_warp")
@@ -20,7 +20,7 @@ PATH_A, PATH_B = ((float(factor), float(term)) for factor, term in PATHS.reshape
 
 def launch_over(kernel, given, out, paths):
     n = given.size
-    return kernel.launch(grid=(-(-n // BLOCK),), block=(BLOCK,), args=(given, out, paths, n))
+    return kernel.launch(grid=(blocks_over(n, BLOCK),), block=(BLOCK,), args=(given, out, paths, n))
 
 
 def at_the_end(path, x):
@@ -71,7 +71,7 @@ def test_branch_in_a_long_computation(cuda_kernel, gpu, gpuperf, claim):
     kernels = {name: cuda_kernel(SOURCE, name) for name in NAMES}
     for kernel in kernels.values():
         for arch, profile in kernel.profiles.items():  # both paths are there, neither folded nor selected
-            counts = ptx_instructions(ptx_of(kernel.ptx(arch), kernel.name))
+            counts = ptx_counts.instructions(kernel, arch)
             assert sum(count for name, count in counts.items() if name.startswith("fma.")) == 2 * UNROLLED
             assert profile.opcodes["fp32"] >= 2 * UNROLLED
 

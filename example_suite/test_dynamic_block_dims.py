@@ -5,6 +5,7 @@ From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Thro
 
 import numpy as np
 import pytest
+from launching import blocks_over
 
 SOURCE = "kernels/dynamic_block_dims.cu"
 SHAPES = ((8, 8, 4), (16, 16, 1), (32, 8, 1), (4, 4, 16))
@@ -70,7 +71,9 @@ def test_shapes_that_blocks_choose(cuda_kernel, gpu, claim):
     polygons, _ = many_kinds(10_000, seed=72)
     shapes = gpu.zeros((len(polygons), 3), dtype="int32")
     choose = cuda_kernel(SOURCE, "choose_shapes")
-    choose.launch(grid=(-(-len(polygons) // 256),), block=(256,), args=(gpu.array(polygons), shapes, THREADS, 10_000))()
+    choose.launch(
+        grid=(blocks_over(len(polygons), 256),), block=(256,), args=(gpu.array(polygons), shapes, THREADS, 10_000)
+    )()
     found = gpu.to_host(shapes)
     powers = (found > 0) & (found & (found - 1) == 0)
     fits = powers.all(axis=1) & (found.prod(axis=1) <= THREADS)

@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 import counters
 import numpy as np
+import ptx_counts
 import pytest
-
-from pytest_gpuperf.compile import ptx_instructions, ptx_of
 
 SOURCE = "kernels/kernel_a_latency.cu"
 SCHEDULERS = 4
@@ -107,7 +106,7 @@ def test_chain_of_additions(cuda_kernel, gpu, gpuperf, claim):
     kernels = {name: cuda_kernel(SOURCE, name) for name in ADDITIONS}
     for name, kernel in kernels.items():
         for arch, profile in kernel.profiles.items():
-            counts = ptx_instructions(ptx_of(kernel.ptx(arch), kernel.name))
+            counts = ptx_counts.instructions(kernel, arch)
             floats = ("f32", "f64")
             found = sum(n for opcode, n in counts.items() if opcode.startswith("add.") and opcode.endswith(floats))
             assert found == ADDITIONS[name]

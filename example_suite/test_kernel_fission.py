@@ -7,6 +7,7 @@ import functools
 
 import numpy as np
 import pytest
+from launching import blocks_over
 
 from pytest_gpuperf.compile import occupancy
 
@@ -92,7 +93,7 @@ class Molecule:
         return self._kernel(SOURCE, name, options=self._options)
 
     def blocks(self, part):
-        return -(-len(self.terms[part]) // BLOCK)
+        return blocks_over(len(self.terms[part]), BLOCK)
 
     def apart(self, part):
         args = (self._atoms, self._terms[part], len(self.terms[part]), self.forces)

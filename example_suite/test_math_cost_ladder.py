@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import counters
 import numpy as np
+import ptx_counts
 import pytest
-
-from pytest_gpuperf.compile import ptx_instructions, ptx_of
+from launching import blocks_over
 
 SOURCE = "kernels/math_cost_ladder.cu"
 BLOCK = 256
@@ -62,7 +62,9 @@ def repeating_remainder(cuda_kernel, name):
 
 
 def launch_over(kernel, given, out, *numbers):
-    return kernel.launch(grid=(-(-given.size // BLOCK),), block=(BLOCK,), args=(given, out, *numbers, given.size))
+    return kernel.launch(
+        grid=(blocks_over(given.size, BLOCK),), block=(BLOCK,), args=(given, out, *numbers, given.size)
+    )
 
 
 def parameters(name):
@@ -88,7 +90,7 @@ def remainders(x, divisor, rounds):
 
 
 def fp64(kernel):
-    counts = ptx_instructions(ptx_of(kernel.ptx(kernel.targets[0]), kernel.binary.symbol))
+    counts = ptx_counts.instructions(kernel)
     return sum(n for opcode, n in counts.items() if "f64" in opcode)
 
 
@@ -115,7 +117,7 @@ def test_power_is_right(cuda_kernel, gpu):
     given = gpu.random(10_007, seed=222, low=-2, high=2)
     for kernel, exponent in (power_kernels(cuda_kernel)[0], ()), (power_kernels(cuda_kernel)[1], (5,)):
         out = gpu.empty_like(given)
-        grid = (-(-given.size // BLOCK),)
+        grid = (blocks_over(given.size, BLOCK),)
         kernel.launch(grid=grid, block=(BLOCK,), args=(given, out, given.size, *exponent))()
         np.testing.assert_allclose(gpu.to_host(out), gpu.to_host(given).astype(np.float64) ** 5, rtol=1e-6)
 

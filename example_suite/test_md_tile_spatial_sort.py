@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import counters
 import numpy as np
+import ptx_counts
 import pytest
-
-from pytest_gpuperf.compile import ptx_instructions, ptx_of
+from launching import blocks_over
 
 SOURCE = "kernels/md_tile_spatial_sort.cu"
 TILE = 32
@@ -156,7 +156,7 @@ def forces_on(some, atoms):
 def launch_over(kernel, gpu, tiles):
     forces = gpu.zeros((3, len(tiles.order)))
     args = (*(gpu.array(part) for part in tiles[1:]), forces, len(tiles.order), len(tiles.pairs), CUTOFF**2)
-    return kernel.launch(grid=(-(-len(tiles.pairs) // 4),), block=(4 * TILE,), args=args), forces
+    return kernel.launch(grid=(blocks_over(len(tiles.pairs), 4),), block=(4 * TILE,), args=args), forces
 
 
 def check_forces(gpu, tiles, forces, some, expected):
@@ -183,7 +183,7 @@ def test_forces_are_right(cuda_kernel, gpu, order):
 def test_forces_of_many_atoms(cuda_kernel, gpu, gpuperf, claim):
     kernel = cuda_kernel(SOURCE, "tile_forces")
     for arch in kernel.profiles:
-        counts = ptx_instructions(ptx_of(kernel.ptx(arch), kernel.name))
+        counts = ptx_counts.instructions(kernel, arch)
         wide = sum(n for opcode, n in counts.items() if opcode.startswith("ld.global.v4"))
         assert wide == 3  # an atom of either tile, and which tiles they are
     claim("MD-04", TILE * TILE / (2 * TILE * 16), equals=1)

@@ -9,10 +9,11 @@ import subprocess
 
 import counters
 import numpy as np
+import ptx_counts
 import pytest
 from scipy import special
 
-from pytest_gpuperf.compile import disassembler, ptx_instructions, ptx_of
+from pytest_gpuperf.compile import disassembler
 
 SOURCE = "kernels/moro_inversion.cu"
 VARIANTS = ("Inlined", "Called", "FastLog", "BothSides")
@@ -35,10 +36,6 @@ def sums(numbers, rounds, ndtri):
     return total
 
 
-def instructions(kernel):
-    return ptx_instructions(ptx_of(kernel.ptx(kernel.targets[0]), kernel.binary.symbol))
-
-
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_quantiles_are_right(cuda_kernel, gpu, variant):
     ends = np.array([0, 1, 2**31 - 1, 2**31, 2**32 - 2, 2**32 - 1], dtype=np.uint32)
@@ -59,13 +56,16 @@ def test_calls_and_registers(cuda_kernel, claim):
         summing(cuda_kernel, "Inlined", ("--use_fast_math",)),
     )
     calls = [
-        sum(n for name, n in instructions(kernel).items() if name.startswith("call")) for kernel in (inlined, called)
+        sum(n for name, n in ptx_counts.instructions(kernel).items() if name.startswith("call"))
+        for kernel in (inlined, called)
     ]
     assert calls == [0, 1]
     saved = [called.profiles[arch].registers - inlined.profiles[arch].registers for arch in inlined.profiles]
     claim("MORO-01", min(saved), at_least=0)
 
-    exact = [sum(n for name, n in instructions(kernel).items() if "div.rn" in name) for kernel in (inlined, fast)]
+    exact = [
+        sum(n for name, n in ptx_counts.instructions(kernel).items() if "div.rn" in name) for kernel in (inlined, fast)
+    ]
     for arch in inlined.profiles:  # the slow path is code that fast division does not have
         assert fast.profiles[arch].opcodes["branch"] < inlined.profiles[arch].opcodes["branch"] / 2
     claim("MORO-05", exact[0] - exact[1], equals=1)

@@ -6,6 +6,7 @@ porting kernels to the GPU", reports on.
 
 import numpy as np
 import pytest
+from launching import blocks_over
 
 SOURCE = "kernels/muscl_reconstruction.cu"
 BLOCK = 128
@@ -23,7 +24,7 @@ def fixed_kernel(cuda_kernel, limiter, directions=3):
 
 
 def launch_over(kernel, n, *args):
-    return kernel.launch(grid=(-(-(n - 2) // BLOCK), n - 2, n - 2), block=(BLOCK,), args=args)
+    return kernel.launch(grid=(blocks_over(n - 2, BLOCK), n - 2, n - 2), block=(BLOCK,), args=args)
 
 
 def inverse_distances(widths):

@@ -6,6 +6,7 @@ From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Thro
 import counters
 import numpy as np
 import pytest
+from launching import blocks_over
 
 SOURCE = "kernels/occupancy_block_size.cu"
 BLOCKS_ON_HOPPER = {32: (32, 32, 0.50), 64: (32, 64, 1.00), 768: (2, 48, 0.75), 1024: (2, 64, 1.00)}
@@ -15,7 +16,7 @@ LIFE_S = 1.2e-6
 
 
 def launch_over(kernel, block, src, dst):
-    return kernel.launch(grid=(-(-src.size // block),), block=(block,), args=(src, dst, src.size))
+    return kernel.launch(grid=(blocks_over(src.size, block),), block=(block,), args=(src, dst, src.size))
 
 
 def test_every_element_is_copied(cuda_kernel, gpu):

@@ -8,6 +8,7 @@ import functools
 import counters
 import numpy as np
 import pytest
+from launching import blocks_over
 
 SOURCE = "kernels/polygon_edge_dataflow.cu"
 ONCE = ("branch_once", "dataflow_once")
@@ -23,7 +24,7 @@ CORNERS = ((MIN_X, MIN_Y), (MIN_X, MAX_Y), (MAX_X, MIN_Y), (MAX_X, MAX_Y))
 
 def launch_over(kernel, *arrays):
     n = len(arrays[-1])
-    return kernel.launch(grid=(-(-n // BLOCK),), block=(BLOCK,), args=(*arrays, n))
+    return kernel.launch(grid=(blocks_over(n, BLOCK),), block=(BLOCK,), args=(*arrays, n))
 
 
 def flags_of(bits):

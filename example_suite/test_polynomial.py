@@ -7,9 +7,8 @@ import functools
 
 import counters
 import numpy as np
+import ptx_counts
 import pytest
-
-from pytest_gpuperf.compile import ptx_instructions, ptx_of
 
 SOURCE = "kernels/polynomial.cu"
 NO_CONTRACTION = ("--fmad=false",)
@@ -57,11 +56,6 @@ def sum_of_evaluations(x):
     return total
 
 
-def instructions(kernel):
-    """How often each instruction is in a kernel's PTX; of one target, because they hardly differ before ptxas."""
-    return ptx_instructions(ptx_of(kernel.ptx(kernel.targets[0]), kernel.name))
-
-
 def operations(counts, width=32):
     """Multiplications, additions and fused multiply-adds among instructions, of 32 or 64 bits."""
 
@@ -96,7 +90,7 @@ def test_estrins_identities(claim):
 
 def test_each_step_has_its_instructions(cuda_kernel, claim):
     kernels = {name: cuda_kernel(SOURCE, name, options=NO_CONTRACTION) for name in VARIANTS}
-    counts = {name: instructions(kernel) for name, kernel in kernels.items()}
+    counts = {name: ptx_counts.instructions(kernel) for name, kernel in kernels.items()}
     for name, expected in OPERATIONS.items():
         whole = tuple(own + loop for own, loop in zip(expected, OF_THE_LOOP, strict=True))
         assert operations(counts[name]) == whole
@@ -112,7 +106,9 @@ def test_each_step_has_its_instructions(cuda_kernel, claim):
 
 def test_cast_keeps_double_out(cuda_kernel, claim):
     names = ("horner", "horner_without_cast", "horner_of_double")
-    cast, no_cast, double = (instructions(cuda_kernel(SOURCE, name, options=NO_CONTRACTION)) for name in names)
+    cast, no_cast, double = (
+        ptx_counts.instructions(cuda_kernel(SOURCE, name, options=NO_CONTRACTION)) for name in names
+    )
     assert sum(operations(no_cast, width=64)) > DEGREE / 2
     assert operations(double, width=64) == operations(cast)
     claim("POLY-12", sum(count for name, count in cast.items() if "f64" in name), equals=0)

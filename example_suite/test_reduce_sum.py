@@ -8,6 +8,7 @@ import functools
 import counters
 import numpy as np
 import pytest
+from launching import blocks_over
 
 SOURCE = "kernels/reduce_sum.cu"
 BLOCK = 256
@@ -18,7 +19,7 @@ ELEMENTS_PER_THREAD = {"reduce_grid_stride": 64}
 
 
 def grid_over(name, n):
-    return (-(-n // (BLOCK * ELEMENTS_PER_THREAD.get(name, 1))),)
+    return (blocks_over(n, BLOCK * ELEMENTS_PER_THREAD.get(name, 1)),)
 
 
 def test_partial_sums_add_up(cuda_kernel, gpu):

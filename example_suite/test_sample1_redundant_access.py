@@ -6,6 +6,7 @@ From R. Bourgeois, "Five basic performance advice for porting kernels to the GPU
 import counters
 import numpy as np
 import pytest
+from launching import blocks_over
 
 SOURCE = "kernels/sample1_redundant_access.cu"
 BLOCK = 256
@@ -14,7 +15,7 @@ GLOBAL_ACCESSES = {"accumulate_naive": (31, 30), "accumulate_register": (4, 1), 
 
 
 def grid_over_interior(n):
-    return (-(-(n - 2) // BLOCK),)
+    return (blocks_over(n - 2, BLOCK),)
 
 
 def test_interior_gains_its_neighbours_and_the_rim_nothing(cuda_kernel, gpu):

@@ -6,6 +6,7 @@ From R. Bourgeois, "Five basic performance advice for porting kernels to the GPU
 import counters
 import numpy as np
 import pytest
+from launching import blocks_over
 
 from pytest_gpuperf.compile import CompileError
 
@@ -20,7 +21,7 @@ def static_kernel(cuda_kernel, columns):
 
 
 def grid_over(rows):
-    return (-(-rows // BLOCK),)
+    return (blocks_over(rows, BLOCK),)
 
 
 def test_every_column_gains_the_sum_of_its_row(cuda_kernel, gpu, claim):

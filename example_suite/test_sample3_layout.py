@@ -6,6 +6,7 @@ From R. Bourgeois, "Five basic performance advice for porting kernels to the GPU
 import counters
 import numpy as np
 import pytest
+from launching import blocks_over
 
 SOURCE = "kernels/sample3_layout.cu"
 BLOCK = 256
@@ -28,7 +29,7 @@ def matrix_of(values, rows, columns, layout):
 
 
 def launch_over(kernel, sums, values, rows, columns):
-    return kernel.launch(grid=(-(-sums.size // BLOCK),), block=(BLOCK,), args=(sums, values, rows, columns))
+    return kernel.launch(grid=(blocks_over(sums.size, BLOCK),), block=(BLOCK,), args=(sums, values, rows, columns))
 
 
 def test_sums_are_right(cuda_kernel, gpu):

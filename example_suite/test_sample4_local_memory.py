@@ -7,6 +7,7 @@ import functools
 
 import counters
 import numpy as np
+from launching import blocks_over
 
 SOURCE = "kernels/sample4_local_memory.cu"
 BLOCK = 256
@@ -20,7 +21,7 @@ def compile_variant(cuda_kernel, variant):
 
 
 def grid_over(rows):
-    return (-(-rows // BLOCK),)
+    return (blocks_over(rows, BLOCK),)
 
 
 def test_columns_gain_what_their_row_names(cuda_kernel, gpu):

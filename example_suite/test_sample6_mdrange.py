@@ -6,6 +6,7 @@ From R. Bourgeois, "Five basic performance advice for porting kernels to the GPU
 import counters
 import numpy as np
 import pytest
+from launching import blocks_over
 from stencils import five_point_mean
 
 from pytest_gpuperf.compile import occupancy_of
@@ -25,7 +26,7 @@ def launch_over(kernels, block, out, image):
     side = image.shape[0]
     inner = side - 2
     points = (inner**2,) if len(block) == 1 else (inner, inner)
-    grid = tuple(-(-length // threads) for length, threads in zip(points, block, strict=True))
+    grid = tuple(blocks_over(length, threads) for length, threads in zip(points, block, strict=True))
     return kernels[len(block)].launch(grid=grid, block=block, args=(out, image, side))
 
 

@@ -7,6 +7,7 @@ import itertools
 
 import counters
 import numpy as np
+from launching import blocks_over
 from stencils import five_point_mean
 
 SOURCE = "kernels/sample7_template_branch.cu"
@@ -27,7 +28,7 @@ def at_compile_time(cuda_kernel, expensive):
 
 
 def grid_over_interior(side):
-    return (-(-((side - 2) ** 2) // BLOCK),)
+    return (blocks_over((side - 2) ** 2, BLOCK),)
 
 
 def expensive_option(image):

@@ -8,6 +8,7 @@ import functools
 import counters
 import numpy as np
 import pytest
+from launching import blocks_over
 
 SOURCE = "kernels/scout_and_dive.cu"
 BLOCK = 64
@@ -53,7 +54,7 @@ class TwoKernels:
     def __init__(self, out, cuda_kernel, gpu, share, steps, blocks):
         n = out.size
         items, self.length = gpu.zeros(n, dtype="int32"), gpu.zeros(1, dtype="int32")
-        collecting = (-(-n // (256 * ITEMS_PER_LANE)),)
+        collecting = (blocks_over(n, 256 * ITEMS_PER_LANE),)
         collect, dive = cuda_kernel(SOURCE, "collect"), cuda_kernel(SOURCE, "dive_collected")
         self._launches = (
             collect.launch(grid=collecting, block=(256,), args=(items, self.length, n, share)),

@@ -8,6 +8,7 @@ import functools
 import counters
 import numpy as np
 import pytest
+from launching import blocks_over
 
 SOURCE = "kernels/segment_intersection.cu"
 OPTIONS = ("--ftz=false",)
@@ -69,7 +70,7 @@ def counting_kernel(cuda_kernel, predicate, box):
 
 def launch_over(kernel, ends, count):
     n = len(ends)
-    tiles = -(-n // TILE)
+    tiles = blocks_over(n, TILE)
     return kernel.launch(grid=(tiles, tiles), block=(32, 16), args=(ends, n, count))
 
 
@@ -144,10 +145,7 @@ def test_counting_among_many_segments(cuda_kernel, gpu, gpuperf, claim):
 
 
 def assert_what_the_talk_says(time, claim):
-    """``time`` is in nanoseconds by predicate, box and magnitude.
-
-    The predicates have no branches and gain more than the talk's: 3.8 instead of 2.5 at 1e19 on an H200.
-    """
+    """``time`` is in nanoseconds by predicate, box and magnitude."""
 
     def gain(predicate, magnitude):
         """How much faster than division, without boxes."""
@@ -162,10 +160,15 @@ def assert_what_the_talk_says(time, claim):
     claim("SEG-05", cost_of_box(1e18), at_least=1)
     with_box = max(time[p, True, 1e2] for p in PREDICATES)
     claim("SEG-07", time["Divide", False, 1e2] / with_box, at_least=1.2)
-    claim("SEG-01", gain("Compare", 1e19), between=(2.3, 4.2))
-    claim("SEG-02", gain("Orient", 1e19), between=(2.2, 3.1))
-    claim("SEG-06", min(gain("Compare", 1e2), gain("Orient", 1e2)), between=(1.0, 1.35))
-    claim("SEG-04", min(gain("Compare", 1e18), gain("Orient", 1e18)), between=(0.95, 1.3))
+    claim("SEG-02", gain("Orient", 1e19), equals=2.67, tol=0.27)
+    reason = (
+        "it gains more: with && and || the comparisons became branches and booleans on an H200 and took longer than "
+        "dividing (1.29 ms against 1.08 at 1e18); here they are joined by & and |"
+    )
+    claim.refuted("SEG-01", gain("Compare", 1e19), holds=2.3 <= gain("Compare", 1e19) <= 2.8, reason=reason)
+    for claim_id, magnitude, compare, orient in (("SEG-04", 1e18, 1.05, 1.10), ("SEG-06", 1e2, 1.15, 1.16)):
+        found = gain("Compare", magnitude), gain("Orient", magnitude)
+        claim.refuted(claim_id, found[0], holds=found == pytest.approx((compare, orient), rel=0.1), reason=reason)
     claim("SEG-03", cost_of_box(1e19), at_least=1)
 
 

@@ -8,6 +8,7 @@ import functools
 import counters
 import numpy as np
 import pytest
+from launching import blocks_over
 
 SOURCE = "kernels/select_dataflow.cu"
 IN_MEMORY = ("branch", "predicate_math")
@@ -20,7 +21,7 @@ BYTES_PER_ELEMENT = 2 * 1 + 3 * 4
 
 def launch_over(kernel, *arrays):
     n = arrays[-1].size
-    return kernel.launch(grid=(-(-n // BLOCK),), block=(BLOCK,), args=(*arrays, n))
+    return kernel.launch(grid=(blocks_over(n, BLOCK),), block=(BLOCK,), args=(*arrays, n))
 
 
 def exclusive_flags(n, seed):

@@ -6,6 +6,7 @@ From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Thro
 import counters
 import numpy as np
 import pytest
+from launching import blocks_over
 
 SOURCE = "kernels/simt_divergence_mask.cu"
 MASKS = {"mask_divergent": 0b1011, "uniform_true": 0xFFFFFFFF, "uniform_false": 0}
@@ -18,7 +19,7 @@ KEY = 0x9E3779B9
 
 def launch_over(kernel, given, out, mask):
     args = (given, out, mask, FACTOR, TERM, KEY, given.size)
-    return kernel.launch(grid=(-(-given.size // BLOCK),), block=(BLOCK,), args=args)
+    return kernel.launch(grid=(blocks_over(given.size, BLOCK),), block=(BLOCK,), args=args)
 
 
 def multiplied(x):

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from launching import blocks_over
 
 SOURCE = "kernels/streams_overlap.cu"
 BLOCK = 256
@@ -31,7 +32,7 @@ class Part(NamedTuple):
 
 
 def grid_over(n):
-    return (-(-n // BLOCK),)
+    return (blocks_over(n, BLOCK),)
 
 
 @contextlib.contextmanager

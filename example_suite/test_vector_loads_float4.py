@@ -8,9 +8,9 @@ import functools
 
 import counters
 import numpy as np
+import ptx_counts
 import pytest
-
-from pytest_gpuperf.compile import ptx_instructions, ptx_of
+from launching import blocks_over
 
 SOURCE = "kernels/vector_loads_float4.cu"
 ELEMENTS = ("float", "float2", "float4")
@@ -29,7 +29,7 @@ def in_a_grid_stride(kernel, blocks, arrays, *numbers):
 
 
 def by_horner(kernel, x, coefficients, out):
-    return kernel.launch(grid=(-(-x.size // BLOCK),), block=(BLOCK,), args=(x, coefficients, out, x.size))
+    return kernel.launch(grid=(blocks_over(x.size, BLOCK),), block=(BLOCK,), args=(x, coefficients, out, x.size))
 
 
 def polynomial(x, coefficients):
@@ -71,7 +71,7 @@ def test_width_of_loads(cuda_kernel, claim):
     loads = {}
     for element in ELEMENTS:
         kernel = of_type(cuda_kernel, "copy", element)
-        found = ptx_instructions(ptx_of(kernel.ptx(kernel.targets[0]), kernel.binary.symbol))
+        found = ptx_counts.instructions(kernel)
         (loads[element],) = (name for name in found if name.startswith("ld.global"))
         assert {profile.opcodes["global_load"] for profile in kernel.profiles.values()} == {1}
     assert [".v2." in load for load in loads.values()] == [False, True, False]

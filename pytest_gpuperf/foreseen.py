@@ -33,7 +33,7 @@ def name_expressions(
     except BaselineError:  # for the judge to tell
         return ()
     records = [record for test in known.keys() & tests for record in known[test].values()]
-    sources = {record.source_hash for record in records} & {source_hash}
-    sources = sources or {record.source_hash for record in known.get(book.test, {}).values() if record.kernel == kernel}
+    of_kernel = {record.source_hash for record in known.get(book.test, {}).values() if record.kernel == kernel}
+    sources = {source_hash} if source_hash in of_kernel else {source_hash, *of_kernel}
     kernels = {record.kernel for record in records if record.source_hash in sources}
     return tuple(dict.fromkeys(name if "<" in name else None for name in sorted(kernels)))

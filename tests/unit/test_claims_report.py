@@ -251,7 +251,7 @@ TESTS = """
 
 
 def copy_suite_into(folder: Path) -> None:
-    for name in ("conftest.py", "claims.py", "claims.json", "measured.py", "siblings.py", "pairs.py"):
+    for name in ("conftest.py", "claims.py", "claims.json", "measured.py", "siblings.py", "pairs.py", "pairs.json"):
         (folder / name).write_text((SUITE / name).read_text(encoding="utf-8"), encoding="utf-8")
 
 
