@@ -10,6 +10,7 @@ import counters
 import numpy as np
 import ptx_counts
 import pytest
+from rules_of_thumb import on_the_right_sides
 
 SOURCE = "kernels/kernel_a_latency.cu"
 SCHEDULERS = 4
@@ -182,15 +183,16 @@ def assert_what_counters_say(runs, claim):
 
 def assert_rules_of_thumb(lone, busy, claim):
     """Of a lone warp and of SMs full of them, doing the same."""
-    right = counters.on_the_right_sides
     claim.counter(
         "THR-01",
-        lambda: right(counters.sm_throughput(busy), counters.sm_throughput(lone), good_beyond=80, poor_beyond=50),
+        lambda: on_the_right_sides(
+            counters.sm_throughput(busy), counters.sm_throughput(lone), good_beyond=80, poor_beyond=50
+        ),
         at_least=0,
     )
     claim.counter(
         "THR-07",
-        lambda: right(
+        lambda: on_the_right_sides(
             counters.instructions_per_cycle(busy), counters.instructions_per_cycle(lone), good_beyond=1, poor_beyond=0.5
         ),
         at_least=0,
@@ -198,7 +200,9 @@ def assert_rules_of_thumb(lone, busy, claim):
     peaks = (counters.sm_throughput, counters.memory_throughput)
     claim.counter(
         "THR-08",
-        lambda: right(*(max(peak(run) for peak in peaks) for run in (busy, lone)), good_beyond=80, poor_beyond=60),
+        lambda: on_the_right_sides(
+            *(max(peak(run) for peak in peaks) for run in (busy, lone)), good_beyond=80, poor_beyond=60
+        ),
         at_least=0,
     )
     claim.counter("THR-09", lambda: max(peak(busy) for peak in peaks), at_least=80)

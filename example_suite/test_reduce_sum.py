@@ -9,6 +9,7 @@ import counters
 import numpy as np
 import pytest
 from launching import blocks_over
+from rules_of_thumb import on_the_right_sides
 
 SOURCE = "kernels/reduce_sum.cu"
 BLOCK = 256
@@ -76,9 +77,7 @@ def test_sum_of_an_array(cuda_kernel, gpu, gpuperf, claim):
     claim.counter("RED-02", lambda: at_barriers(tree_shfl) / at_barriers(tree), at_most=1)
     claim.counter_refuted(
         "THR-06",
-        lambda: counters.on_the_right_sides(
-            at_barriers(grid_stride), at_barriers(tree), good_beyond=0.1, poor_beyond=0.2
-        ),
+        lambda: on_the_right_sides(at_barriers(grid_stride), at_barriers(tree), good_beyond=0.1, poor_beyond=0.2),
         holds=lambda margin: margin >= 0,
         reason="the tree's nine barriers take 15 % of its warps' time, which the rule does not call poor, though the "
         "version with one barrier and shuffles needs 30 % less time for the same loads",

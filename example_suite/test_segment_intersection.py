@@ -156,10 +156,14 @@ def assert_what_the_talk_says(time, claim):
 
     for predicate in ("Compare", "Orient"):
         assert time[predicate, False, 1e19] / time[predicate, False, 1e18] == pytest.approx(1, abs=0.01)
-    claim("SEG-08", time["Divide", False, 1e19] / time["Divide", False, 1e18], between=(2, 2.9))
+    claim("SEG-08", time["Divide", False, 1e19] / time["Divide", False, 1e18], equals=2.43, tol=0.243)
     claim("SEG-05", cost_of_box(1e18), at_least=1)
-    with_box = max(time[p, True, 1e2] for p in PREDICATES)
-    claim("SEG-07", time["Divide", False, 1e2] / with_box, at_least=1.2)
+    paid = [time["Divide", False, 1e2] / time[p, True, 1e2] for p in PREDICATES]
+    reason = (
+        "it pays more: in a round of a warp, a division takes as many issue slots as on an A100 (66 and 65), a "
+        "division after a test of the boxes fewer (39 and 45), whose four comparisons are joined by & here"
+    )
+    claim.refuted("SEG-07", paid[0], holds=paid == pytest.approx([1.43, 1.46, 1.48], rel=0.1), reason=reason)
     claim("SEG-02", gain("Orient", 1e19), equals=2.67, tol=0.27)
     reason = (
         "it gains more: with && and || the comparisons became branches and booleans on an H200 and took longer than "

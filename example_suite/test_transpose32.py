@@ -76,6 +76,11 @@ def assert_what_counters_say(copy, naive, coalesced, padded, claim):
         assert per_request == pytest.approx([4, 1, 4, 4], rel=1e-3)
         return per_request[1]
 
+    def times_the_copys():
+        """How much more of their peaks L1, L2 and DRAM are used, and how many more cycles that takes."""
+        figures = (counters.l1_throughput, counters.l2_throughput, counters.dram_throughput, counters.cycles)
+        return [figure(naive) / figure(copy) for figure in figures]
+
     def turns():
         assert counters.wavefronts_per_shared_access(padded, "ld") == 1
         assert {counters.wavefronts_per_shared_access(each, "st") for each in (coalesced, padded)} == {1}
@@ -89,8 +94,12 @@ def assert_what_counters_say(copy, naive, coalesced, padded, claim):
     claim.counter("TR-07", stores, equals=1, tol=0.001)
     claim.counter("TR-09", turns, equals=32)
     claim.counter("TR-10", lambda: counters.bank_conflicts(coalesced) / MATRICES, equals=1005, tol=30)
-    claim.counter(
-        "TR-05", lambda: counters.dram_throughput(naive) / counters.dram_throughput(copy) - 1, between=(-0.82, -0.67)
+    claim.counter_refuted(
+        "TR-05",
+        lambda: times_the_copys()[1] - 1,
+        holds=lambda _: times_the_copys() == pytest.approx([3.32, 2.075, 0.256, 3.89], rel=0.1),
+        reason="that is the L2, which the copy keeps at 58 % of its peak on an H200, and at 33 % on a Titan V: the "
+        "DRAM has gained more bandwidth than the L2, where the lone sectors of the naive version are too much for both",
     )
     claim.counter("TR-08", hits_of_stores, at_least=99)
     claim.counter_refuted(

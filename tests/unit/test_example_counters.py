@@ -62,6 +62,11 @@ def counters(suite: None) -> ModuleType:
 
 
 @pytest.fixture
+def rules(suite: None) -> ModuleType:
+    return importlib.import_module("rules_of_thumb")
+
+
+@pytest.fixture
 def outcomes() -> list[dict[str, Any]]:
     return []
 
@@ -223,12 +228,12 @@ def test_the_longest_stall_leaves_out_warps_that_could_issue_and_what_it_is_told
     ],
 )
 def test_a_rule_of_thumb_is_right_on_both_sides_or_wrong(
-    counters: ModuleType, good: float, poor: float, limits: tuple[float, float], margin: float
+    rules: ModuleType, good: float, poor: float, limits: tuple[float, float], margin: float
 ) -> None:
-    found = counters.on_the_right_sides(good, poor, good_beyond=limits[0], poor_beyond=limits[1])
+    found = rules.on_the_right_sides(good, poor, good_beyond=limits[0], poor_beyond=limits[1])
     assert found == pytest.approx(margin)
 
 
-def test_the_gain_of_full_warps_is_the_talks(counters: ModuleType) -> None:
-    assert counters.gain_of_full_warps(32, busy=0.9) == 0
-    assert counters.gain_of_full_warps(21.59, busy=0.858) == pytest.approx(0.2792, abs=0.0005)
+def test_the_gain_of_full_warps_is_the_talks(rules: ModuleType) -> None:
+    assert rules.gain_of_full_warps(32, busy=0.9) == 0
+    assert rules.gain_of_full_warps(21.59, busy=0.858) == pytest.approx(0.2792, abs=0.0005)
