@@ -34,7 +34,9 @@ of each claim whether it holds where the suite ran: {where}. It is made by
 
 The tables that the documents are known for, as measured here. A *gain* is over the variant that has 1.00; *the
 document's* is the same gain on the document's GPU. GB/s and GFLOP/s are of the bytes and operations that have to be;
-occupancy is what the registers and the block allow, *achieved* what was there on average.
+occupancy is what the registers and the block allow, *achieved* what was there on average. Of bytes loaded, one that
+several lanes of a warp load together counts once (so that the naive product has more than 0.25 FLOP per byte); bytes of
+DRAM are those that were counted, where the data do not stay in the caches.
 {tables}
 ## Claim by claim
 
@@ -104,13 +106,18 @@ def _table(family: str, claims: Sequence[Claim], outcomes: Mapping[str, Outcome]
 def _row(claim: Claim, outcomes: Mapping[str, Outcome]) -> str:
     outcome = outcomes[claim.id]
     measured, expected = outcome["measured"], outcome.get("expected")
-    here = "" if measured is None else f"{measured:.3g}" + (f" ({expected} expected)" if expected else "")
+    here = "" if measured is None else _number(measured) + (f" ({expected} expected)" if expected else "")
     cells = claim.id, claim.text, claim.gpu, here, _verdict(claim, outcomes)
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 def _figure(outcome: Outcome) -> str:
-    return "not measured" if outcome["measured"] is None else f"{outcome['measured']:.3g}"
+    return "not measured" if outcome["measured"] is None else _number(outcome["measured"])
+
+
+def _number(figure: float) -> str:
+    """Counts in full, all else to three significant digits."""
+    return f"{figure:.0f}" if abs(figure) >= 1000 and figure.is_integer() else f"{figure:.3g}"
 
 
 def _verdict(claim: Claim, outcomes: Mapping[str, Outcome]) -> str:

@@ -170,6 +170,16 @@ def memory_throughput(of: Measured) -> float:
     return reading(of, "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed")
 
 
+def l1_throughput(of: Measured) -> float:
+    """Percent of the peak."""
+    return reading(of, "l1tex__throughput.avg.pct_of_peak_sustained_active")
+
+
+def l2_throughput(of: Measured) -> float:
+    """Percent of the peak."""
+    return reading(of, "lts__throughput.avg.pct_of_peak_sustained_elapsed")
+
+
 def dram_throughput(of: Measured) -> float:
     """Percent of the peak."""
     return reading(of, "dram__throughput.avg.pct_of_peak_sustained_elapsed")
@@ -231,19 +241,8 @@ def stall_share(of: Measured, reason: str) -> float:
 
 
 def longest_stall(of: Measured, *besides: str) -> float:
-    """Of the reasons other than those given; issuing is none."""
-    return max(stall(of, reason) for reason in STALLS if reason not in (*besides, "selected"))
+    """Of the reasons other than those given.
 
-
-def gain_of_full_warps(lanes: float, busy: float) -> float:
-    """Share of the time that ncu hopes for if all 32 lanes worked; ``busy`` is the share of the SM's peak."""
-    return (32 - lanes) / 32 * busy
-
-
-def on_the_right_sides(good: float, poor: float, *, good_beyond: float, poor_beyond: float) -> float:
-    """By how much a rule of thumb is right about a figure that should be good and one that should be poor.
-
-    Negative if it is wrong about one of them.  Good is above its limit, or below it, as the limits lie.
+    A warp that issues waits for nothing, nor does one that could, and was not selected because another one was.
     """
-    sign = 1 if good_beyond > poor_beyond else -1
-    return min(sign * (good - good_beyond), sign * (poor_beyond - poor))
+    return max(stall(of, reason) for reason in STALLS if reason not in (*besides, "selected", "not_selected"))

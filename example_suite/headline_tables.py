@@ -7,6 +7,7 @@ variant: their GPUs are others, so that only ratios can be compared.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -121,6 +122,13 @@ class Row:
         moved = self.of_counters(of)
         return self.figures["flops"] / moved if moved else None
 
+    def per_byte_of_dram(self) -> float | None:
+        """None as well where the data stayed in the caches: what little was moved then is not the workload's."""
+        moved = self.of_counters(counters.dram_bytes)
+        if moved is None or moved < self.figures.get("bytes", math.inf) / 2:
+            return None
+        return self.per_byte(counters.dram_bytes)
+
     def of_counters(self, figure: Callable[[Any], float]) -> float | None:
         try:
             return figure(self)
@@ -139,7 +147,7 @@ COLUMNS: Mapping[str, Callable[[Row], str | None]] = {
     "occupancy": lambda row: _optional(row.figures.get("occupancy"), "{:.0%}"),
     "achieved": lambda row: _optional(row.of_counters(counters.achieved_occupancy), "{:.0f}%"),
     "FLOP per byte loaded": lambda row: _optional(row.per_byte(counters.bytes_asked_for), "{:.3g}"),
-    "FLOP per byte of DRAM": lambda row: _optional(row.per_byte(counters.dram_bytes), "{:.3g}"),
+    "FLOP per byte of DRAM": lambda row: _optional(row.per_byte_of_dram(), "{:.3g}"),
 }
 """A column is left out where no variant has anything to show in it."""
 

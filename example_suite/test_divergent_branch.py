@@ -98,7 +98,7 @@ def test_branch_in_a_long_computation(cuda_kernel, gpu, gpuperf, claim):
 
     claim.counter("DB-03", lanes_of_mixed_warps, equals=16, tol=0.5)
     claim("DB-01", mixed.time_ns / by_warp.time_ns, between=(1.8, 2.2))
-    claim("DB-02", mixed.time_ns / by_warp.time_ns, between=(1.5, 2.2))
+    claim("DB-02", mixed.time_ns / by_warp.time_ns, between=(1.5, 2))
     # A chain on an H200 reaches 0.63 of the peak if each step reads three registers, as here; 0.87 with a literal in
     # place of one of them (Horner), and 0.99 of the rate of additions with one register (kernel_a_latency).
     assert by_warp.flops >= 0.5 * gpu.fma_throughput

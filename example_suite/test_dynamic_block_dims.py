@@ -84,7 +84,7 @@ def test_shapes_that_blocks_choose(cuda_kernel, gpu, claim):
 
 @pytest.mark.gpuperf(budget_s=0.5, cache="warm")
 def test_shape_of_a_block(cuda_kernel, gpu, gpuperf, claim):
-    n, repeats = 2**14, 16
+    n, repeats = 2**16, 16  # so many that no block takes as long as all others together
     static, virtual = (cuda_kernel(SOURCE, name) for name in ("static_shape", "virtual_shape"))
     fits_static = polygons_of(*np.tile([[8], [8], [4]], n), seed=74)
 
@@ -95,7 +95,7 @@ def test_shape_of_a_block(cuda_kernel, gpu, gpuperf, claim):
 
         def check():
             found = gpu.to_host(totals)
-            for i in range(0, n, 101):
+            for i in range(0, n, 401):
                 assert found[i] == crossings(polygons[i], vertices, repeats), f"polygon {i}"
 
         return gpuperf(launch, name=name, check=check)
@@ -107,6 +107,6 @@ def test_shape_of_a_block(cuda_kernel, gpu, gpuperf, claim):
     needless = measure("all fit, virtual", virtual, fits_static, (THREADS, 1, 1))
     time = {shape: run.time_ns for shape, run in shapes.items()}
 
+    assert min(time.values()) >= chosen.time_ns  # of (8, 8, 4)
     claim("DBD-02", time[32, 8, 1] / chosen.time_ns, at_least=1.3)
     claim("DBD-04", fitting.time_ns / needless.time_ns, at_most=1.05)
-    assert min(time.values()) >= 0.95 * chosen.time_ns

@@ -163,6 +163,6 @@ def test_chain_of_exponentials(cuda_kernel, gpu, gpuperf, claim):
 
     # A full GPU has 8 cycles of MUFU in either version, and expf's 10 instructions take not many more.
     latency, throughput = waiting.time_ns / waiting_less.time_ns, issuing.time_ns / issuing_less.time_ns
-    claim("EXP-05", latency, at_least=1.3)
+    claim("EXP-05", throughput, at_least=1.3)
     if gpu.slug == "nvidia-h200":
-        assert 1.0 <= throughput < latency
+        assert throughput < latency

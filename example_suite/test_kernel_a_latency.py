@@ -10,6 +10,7 @@ import counters
 import numpy as np
 import ptx_counts
 import pytest
+from rules_of_thumb import on_the_right_sides
 
 SOURCE = "kernels/kernel_a_latency.cu"
 SCHEDULERS = 4
@@ -131,7 +132,7 @@ def test_chain_of_additions(cuda_kernel, gpu, gpuperf, claim):
     time = {name: run.time_ns for name, run in runs.items()}
 
     assert time["f32_ilp2"] == pytest.approx(time["f32_1warp"], rel=0.05)  # twice the work
-    claim("KA-13", time["f64_saturated"] / time["f64_1warp"], between=(3.5, 4.5))
+    claim("KA-13", time["f64_saturated"] / time["f64_1warp"], equals=4, tol=0.4)
     assert time["f32_3warps"] <= 1.1 * time["f32_1warp"]  # three times the work, in the time of a lone warp
     assert time["f32_3warps_slide"] <= 1.1 * time["f32_1warp"]
     assert time["f32_1warp"] <= 0.7 * time["f64_1warp"]
@@ -153,7 +154,13 @@ def assert_what_counters_say(runs, claim):
     claim.counter("KA-03", lambda: counters.eligible_warps(lone) - counters.issue_rate(lone), equals=0, tol=0.01)
     claim.counter("KA-04", lambda: 1 - counters.issue_rate(lone), equals=7 / 8, tol=0.02)
     claim.counter("KA-05", lambda: counters.stall(lone, "wait") / counters.longest_stall(lone, "wait"), at_least=1)
-    claim.counter("KA-06", lambda: counters.active_warps(saturated), between=(15.5, 16))
+    claim.counter_refuted(
+        "KA-06",
+        lambda: counters.active_warps(saturated),
+        holds=lambda warps: warps >= 15.5,
+        reason="all 16 start together and have the same to do, but four fill the FP64 pipe (a latency of 8 cycles, an "
+        "instruction every 2): schedulers favour some, and the average warp is gone after 74 % of the time",
+    )
     claim.counter(
         "KA-07", lambda: counters.issue_rate(saturated), between=(0.50, 0.53)
     )  # 16 FP64 lanes, not the talk's 8
@@ -176,15 +183,16 @@ def assert_what_counters_say(runs, claim):
 
 def assert_rules_of_thumb(lone, busy, claim):
     """Of a lone warp and of SMs full of them, doing the same."""
-    right = counters.on_the_right_sides
     claim.counter(
         "THR-01",
-        lambda: right(counters.sm_throughput(busy), counters.sm_throughput(lone), good_beyond=80, poor_beyond=50),
+        lambda: on_the_right_sides(
+            counters.sm_throughput(busy), counters.sm_throughput(lone), good_beyond=80, poor_beyond=50
+        ),
         at_least=0,
     )
     claim.counter(
         "THR-07",
-        lambda: right(
+        lambda: on_the_right_sides(
             counters.instructions_per_cycle(busy), counters.instructions_per_cycle(lone), good_beyond=1, poor_beyond=0.5
         ),
         at_least=0,
@@ -192,7 +200,9 @@ def assert_rules_of_thumb(lone, busy, claim):
     peaks = (counters.sm_throughput, counters.memory_throughput)
     claim.counter(
         "THR-08",
-        lambda: right(*(max(peak(run) for peak in peaks) for run in (busy, lone)), good_beyond=80, poor_beyond=60),
+        lambda: on_the_right_sides(
+            *(max(peak(run) for peak in peaks) for run in (busy, lone)), good_beyond=80, poor_beyond=60
+        ),
         at_least=0,
     )
     claim.counter("THR-09", lambda: max(peak(busy) for peak in peaks), at_least=80)

@@ -115,8 +115,15 @@ def test_bandwidth_by_warps(cuda_kernel, gpu, gpuperf, claim):
         return gpuperf(launch, name=f"{warps} warps per scheduler", bytes=3 * a.nbytes, flops=n, check=check)
 
     runs = [measure(warps) for warps in WARPS_PER_SCHEDULER]
-    # Four warps where there was one; the independent instructions are kernel_a_latency's.
-    claim.counter("LAT-02", lambda: counters.issue_rate(runs[2]) / counters.issue_rate(runs[0]), equals=4, tol=0.4)
+    # Four warps where there was one; additions, and independent ones, are kernel_a_latency's.
+    claim.counter_refuted(
+        "LAT-02",
+        lambda: counters.issue_rate(runs[2]) / counters.issue_rate(runs[0]),
+        holds=lambda gain: abs(gain - 4) <= 0.4,
+        reason="the latency does not stay the same: an instruction takes a warp 41 cycles at a tenth of the DRAM's "
+        "peak and 46 at a third of it; with the fixed latency of an addition, three warps issue 2.97 times as much "
+        "(KA-10)",
+    )
     bandwidths = [run.bandwidth for run in runs]
 
     assert bandwidths[2] >= 3 * bandwidths[0]

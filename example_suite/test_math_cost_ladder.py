@@ -193,13 +193,18 @@ def test_costs(cuda_kernel, gpu, gpuperf, claim):
     runs = {name: measure(name) for name in timed}
     runs |= {name: measure_remainder(name) for name in ("Remainder", "RemainderBy7")}
     rolled_up = measure("Fma", unrolled=1)
-    integer = runs["RemainderBy7"]
 
-    def busy_with_integers():
-        assert counters.stall(integer, "wait") >= counters.longest_stall(integer)
-        return counters.pipe_busy(integer, "fma")
+    def busy_with_the_counter():
+        assert counters.stall(rolled_up, "wait") >= counters.longest_stall(rolled_up)
+        return counters.pipe_busy(rolled_up, "fma")
 
-    claim.counter("COST-07", busy_with_integers, at_least=50)
+    claim.counter_refuted(
+        "COST-07",
+        busy_with_the_counter,
+        holds=lambda percent: percent >= 50,
+        reason="warps do wait for fixed latencies most, but no IMAD is left: the loop's counter is added to by the "
+        "uniform datapath and compared on the ALU, which is 39 % busy; all that the FMA pipe has is the loop's FMA",
+    )
     assert_what_the_talks_say({name: run.time_ns for name, run in runs.items()}, claim)
     if gpu.slug == "nvidia-h200":
         assert rolled_up.time_ns > 1.5 * runs["Fma"].time_ns

@@ -75,13 +75,18 @@ def test_product_of_large_matrices(cuda_kernel, gpu, gpuperf, claim):
         """The factor does not depend on the size of the matrices."""
         return counters.memory_instructions(naive, "global", "ld") / counters.memory_instructions(tiled, "global", "ld")
 
+    def fewer_loads_that_the_l2_does_not_see():
+        assert counters.l2_sectors(naive, "ld") < counters.l2_sectors(tiled16, "ld")  # the L1 has what is loaded again
+        return fewer_loads(tiled16)
+
     claim.counter("MM-01", lambda: fewer_loads(tiled32), equals=32)
-    claim.counter("MM-02", lambda: fewer_loads(tiled16), equals=16)
+    claim.counter("MM-02", fewer_loads_that_the_l2_does_not_see, equals=16)
     claim("MM-06", naive.time_ns / tensor.time_ns, between=(10, 100))
-    claim("MM-07", naive.time_ns / tiled32.time_ns, between=(1.2, 5))
+    claim("MM-07", naive.time_ns / tiled32.time_ns, between=(1.2, 2))
     claim("MM-08", tiled16.time_ns / tiled32.time_ns, at_least=0.9)
     assert tiled32.flops < 0.25 * gpu.fma_throughput
-    claim("MM-03", gpu.fma_throughput / gpu.copy_bandwidth, between=(11, 18))
+    # By the data sheet 13.9; a copy reaches 85 % of that bandwidth at least.
+    claim("MM-03", gpu.fma_throughput / gpu.copy_bandwidth, between=(13.9, 13.9 / 0.85))
     loaded = tiled32.flops / INTENSITIES["matmul_tiled32"]
     reason = (
         "even if every load of a tile went to DRAM, it would take a quarter of what a copy moves; shared memory limits"

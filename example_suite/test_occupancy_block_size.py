@@ -76,7 +76,14 @@ def test_copy_by_block_size(cuda_kernel, gpu, gpuperf, claim):
         """Percent of all that an SM could hold: the most and the fewest of the block sizes."""
         return [counters.theoretical_occupancy(run) - counters.achieved_occupancy(run) for run in times.values()]
 
-    claim.counter("OCC-05", lambda: max(missing_warps()), between=(0, 15))
+    claim.counter_refuted(
+        "OCC-05",
+        lambda: max(missing_warps()),
+        holds=lambda percent: percent <= 15 and min(missing_warps()) >= 0,
+        reason="a thread lives 0.6 us here, and its place stays empty until a block follows: an H200 launches 1.66 "
+        "blocks per nanosecond, which with 64 threads fill a quarter of the places, and a block of 1024 follows only "
+        "when all 32 warps of another have left",
+    )
 
     # Little's law: 4 bytes are on their way to every resident thread, and then away from it.  On an H200 that makes
     # half of what a copy reaches with 64 bytes per thread under way.

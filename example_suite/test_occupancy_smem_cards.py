@@ -10,6 +10,7 @@ from typing import NamedTuple
 import counters
 import numpy as np
 import pytest
+from rules_of_thumb import on_the_right_sides
 
 from pytest_gpuperf.compile import occupancy
 
@@ -95,7 +96,7 @@ def test_copy_by_size_of_hand(cuda_kernel, gpu, gpuperf, claim):
 
     claim.counter(
         "THR-03",
-        lambda: counters.on_the_right_sides(
+        lambda: on_the_right_sides(
             counters.achieved_occupancy(bare), counters.achieved_occupancy(large), good_beyond=50, poor_beyond=25
         ),
         at_least=0,

@@ -121,11 +121,11 @@ def test_steps_from_pow_to_fma(cuda_kernel, gpu, gpuperf, claim):
     runs = [measure(kernel, name, flops_per_evaluation=FLOPS[name]) for name, kernel in kernels.items()]
     slowest, literals, powers, horner, fma, estrin = (run.time_ns for run in runs)
     claim("POLY-01", slowest / max(literals, powers, horner, fma, estrin), at_least=1)
-    # The talk's factors in total (90x, 128x, 240x) are the products of these.
+    # The talk's factors in total (90x, 128x, 240x) are the products of these; each is to be met within a tenth.
     claim("POLY-02", slowest / literals, between=(5, 8))
-    claim("POLY-03", literals / powers, between=(9, 20))
-    claim("POLY-04", powers / horner, between=(1.3, 1.6))
-    claim("POLY-05", horner / fma, between=(1.7, 2.1))
+    claim("POLY-03", literals / powers, equals=13.6, tol=1.36)
+    claim("POLY-04", powers / horner, equals=1.425, tol=0.1425)
+    claim("POLY-05", horner / fma, equals=1.87, tol=0.187)
 
 
 @pytest.mark.gpuperf(budget_s=0.8, cache="warm")
@@ -142,9 +142,17 @@ def test_independent_work_or_more_blocks(cuda_kernel, gpu, gpuperf, claim):
         assert 0.4 <= counters.issue_rate(fma_of_1) <= 0.6
         return counters.issue_rate(estrin_of_1)
 
-    claim.counter("POLY-13", issue_rate_of_estrin, at_least=0.9)
-    claim("POLY-06", fma_of_1.time_ns / fma_of_8.time_ns, between=(1.6, 2.2))
-    claim("POLY-07", estrin_of_1.time_ns / estrin_of_8.time_ns, between=(1.0, 1.35))
+    claim.counter_refuted(
+        "POLY-13",
+        issue_rate_of_estrin,
+        holds=lambda rate: rate >= 0.9,
+        reason="two warps with two chains each have just the four multiply-adds under way that hide four cycles: what "
+        "an instruction takes beyond its two cycles (0.11 of loading x, 0.05 each of the other warp's turn and of "
+        "fetching code) is lost, and 0.89 is left",
+    )
+    claim("POLY-06", fma_of_1.time_ns / fma_of_8.time_ns, equals=1.92, tol=0.192)
+    claim("POLY-07", estrin_of_1.time_ns / estrin_of_8.time_ns, equals=1.12, tol=0.112)
+    assert fma_of_1.time_ns == pytest.approx(1.70 * estrin_of_1.time_ns, rel=0.1)
     assert fma_of_8.time_ns == pytest.approx(estrin_of_8.time_ns, rel=0.05)
     claim("POLY-11", fma_of_8.flops / gpu.fma_throughput, at_least=0.7)
 

@@ -9,6 +9,7 @@ import counters
 import numpy as np
 import pytest
 from launching import blocks_over
+from rules_of_thumb import on_the_right_sides
 
 SOURCE = "kernels/reduce_sum.cu"
 BLOCK = 256
@@ -74,19 +75,19 @@ def test_sum_of_an_array(cuda_kernel, gpu, gpuperf, claim):
 
     at_barriers = functools.partial(counters.stall_share, reason="barrier")
     claim.counter("RED-02", lambda: at_barriers(tree_shfl) / at_barriers(tree), at_most=1)
-    claim.counter(
+    claim.counter_refuted(
         "THR-06",
-        lambda: counters.on_the_right_sides(
-            at_barriers(grid_stride), at_barriers(tree), good_beyond=0.1, poor_beyond=0.2
-        ),
-        at_least=0,
+        lambda: on_the_right_sides(at_barriers(grid_stride), at_barriers(tree), good_beyond=0.1, poor_beyond=0.2),
+        holds=lambda margin: margin >= 0,
+        reason="the tree's nine barriers take 15 % of its warps' time, which the rule does not call poor, though the "
+        "version with one barrier and shuffles needs 30 % less time for the same loads",
     )
     assert grid_stride.time_ns <= shfl.time_ns <= tree.time_ns
-    claim("RED-01", tree.time_ns / tree_shfl.time_ns, at_least=1.05)
+    claim("RED-01", tree.time_ns / tree_shfl.time_ns, between=(1.2, 1.6))
     claim("RED-03", grid_stride.bandwidth / gpu.copy_bandwidth, at_least=0.85)
     reach = tree.bandwidth / gpu.copy_bandwidth
     reason = (
-        "it stays even further below: a thread has 4 bytes to load and nothing to store, and lives 1.2 us for it, nine "
-        "barriers included; all resident threads of an H200 together then read 0.9 TB/s"
+        "it stays even further below: a thread has 4 bytes to load and nothing to store, and its place is taken "
+        "again after 1.2 us, nine barriers included; all resident threads of an H200 together then read 0.9 TB/s"
     )
     claim.refuted("RED-05", reach, holds=0.35 <= reach <= 0.60, reason=reason)

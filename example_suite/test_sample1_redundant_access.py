@@ -62,8 +62,9 @@ def test_accumulating_over_an_array(cuda_kernel, gpu, gpuperf, claim):
     claim("S1-01", naive.time_ns / register.time_ns, at_least=2.5)
     reach = register.bandwidth / gpu.copy_bandwidth
     reason = (
-        "Little's law: a thread has 8 bytes of its own to load and 4 to store, and lives 1.1 us for it; all resident "
-        "threads of an H200 together then move 3.0 TB/s, which was plenty for the 0.96 TB/s of an RTX 6000 Ada"
+        "Little's law: a thread has 8 bytes of its own to load and 4 to store, and its place is taken again after 1.1 "
+        "us; all resident threads of an H200 together then move 3.0 TB/s, which was plenty for the 0.96 TB/s of an RTX "
+        "6000 Ada"
     )
     claim.refuted("S1-07", reach, holds=reach >= 0.8, reason=reason)
 
@@ -84,6 +85,10 @@ def assert_what_counters_say(naive, register, n, claim):
             assert 0.90 <= counters.bytes_written_to_dram(each) / (4 * n) <= 1.03
         return counters.dram_bytes(register) / counters.dram_bytes(naive)
 
+    def bytes_used():
+        assert counters.bytes_used_per_sector(register) == pytest.approx(28.4, rel=0.1)
+        return counters.bytes_used_per_sector(naive)
+
     def share_of_throttle():
         assert counters.stall_share(register, "lg_throttle") <= 0.02
         return counters.stall_share(naive, "lg_throttle")
@@ -100,8 +105,20 @@ def assert_what_counters_say(naive, register, n, claim):
         equals=1,
         tol=0.02,
     )
-    claim.counter("S1-08", lambda: counters.pipe_busy(register, "lsu") / counters.pipe_busy(naive, "lsu"), at_most=0.3)
-    claim.counter("S1-09", lambda: counters.l1_hit_rate(naive) - counters.l1_hit_rate(register), between=(17, 20.5))
+    claim.counter_refuted(
+        "S1-08",
+        lambda: counters.pipe_busy(register, "lsu") / counters.pipe_busy(naive, "lsu"),
+        holds=lambda ratio: ratio <= 0.3,
+        reason="the naive version makes 12 times the accesses in 11 times the cycles: its stores, all of which go on "
+        "to the L2 (76 % busy), keep it waiting long before its load/store pipe is full (17 %)",
+    )
+    claim.counter_refuted(
+        "S1-09",
+        lambda: counters.l1_hit_rate(naive) - counters.l1_hit_rate(register),
+        holds=lambda percent: 17 <= percent <= 20.5,
+        reason="61 % with a register, as in the article, but 93 % without: of 61 accesses to the same few lines only "
+        "the first to each must miss, and an H200 misses 7 % of them where the article's GPU missed 20 %",
+    )
     claim.counter_refuted(
         "THR-04",
         lambda: counters.l2_hit_rate(naive) - counters.l2_hit_rate(register),
@@ -109,8 +126,11 @@ def assert_what_counters_say(naive, register, n, claim):
         reason="the slow version has the higher hit rate: what the L2 serves again need not have left the registers",
     )
     claim.counter("S1-10", share_of_throttle, at_least=0.2)
-    claim.counter("S1-11", lambda: counters.bytes_used_per_sector(naive), equals=27.6, tol=0.3)
-    claim.counter(
-        "S1-12", lambda: counters.instructions_per_cycle(register) / counters.instructions_per_cycle(naive),
-        between=(1.3, 1.55),
-    )  # fmt: skip
+    claim.counter("S1-11", bytes_used, equals=27.6, tol=0.3)
+    claim.counter_refuted(
+        "S1-12",
+        lambda: counters.instructions_per_cycle(register) / counters.instructions_per_cycle(naive),
+        holds=lambda ratio: 1.3 <= ratio <= 1.55,
+        reason="half of the instructions are left in both cases, but in an eleventh of the cycles here, not in a "
+        "third: the naive version waits for its stores to the L2",
+    )

@@ -73,9 +73,10 @@ def test_sums_of_a_matrix(cuda_kernel, gpu, gpuperf, claim):
     assert_what_counters_say(runs["sum_rows", "ColumnMajor"], runs["sum_rows", "RowMajor"], claim)
     time = {variant: run.time_ns for variant, run in runs.items()}
 
-    claim("S3-05", runs["sum_rows", "ColumnMajor"].bandwidth / gpu.copy_bandwidth, at_least=0.75)
+    claim("S3-05", runs["sum_rows", "ColumnMajor"].bandwidth / gpu.copy_bandwidth, at_least=0.8)
     claim("S3-06", time["sum_columns", "ColumnMajor"] / time["sum_columns", "RowMajor"], at_least=1.3)
-    claim("S3-01", time["sum_rows", "RowMajor"] / time["sum_rows", "ColumnMajor"], at_least=1.5)
+    # Predicted were 1.5 to 4, and 4.0 it is.
+    claim("S3-01", time["sum_rows", "RowMajor"] / time["sum_rows", "ColumnMajor"], between=(1.5, 4.05))
 
 
 def assert_what_counters_say(fast, slow, claim):

@@ -98,7 +98,12 @@ def test_adding_rows(cuda_kernel, gpu, gpuperf, claim):
     indexed, switch = (measure(variant) for variant in kernels)
 
     assert_what_counters_say(indexed, switch, claim)
-    claim("S4-02", indexed.time_ns / switch.time_ns, at_least=1.1)
+    gain = indexed.time_ns / switch.time_ns
+    reason = (
+        "it gains more: every store to the stack goes through to the L2 (11 of 12 sectors written there), which is 95 "
+        "% busy while the DRAM is at 27 %; without a stack the DRAM limits, and has five times the article's bandwidth"
+    )
+    claim.refuted("S4-02", gain, holds=1.1 <= gain <= 1.6, reason=reason)
     claim("S4-07", switch.bandwidth / gpu.copy_bandwidth, at_least=0.8)
 
 
@@ -110,13 +115,19 @@ def assert_what_counters_say(indexed, switch, claim):
     def global_requests(run):
         return counters.requests(run, "ld") + counters.requests(run, "st")
 
-    def hits_of_the_stack():
-        assert counters.l1_hit_rate(switch) <= 10
-        return counters.l1_hit_rate(indexed)
+    def hits_without_the_stack():
+        assert counters.l1_hit_rate(indexed) >= 80
+        return counters.l1_hit_rate(switch)
 
     claim.counter("S4-03", accesses_left, equals=0)
     claim.counter("S4-04", lambda: global_requests(switch) / global_requests(indexed), equals=1)
-    claim.counter("S4-05", hits_of_the_stack, at_least=80)
+    claim.counter_refuted(
+        "S4-05",
+        hits_without_the_stack,
+        holds=lambda percent: percent <= 10,
+        reason="it falls from 86.6 %, but what is left are stores to lines of A that the same thread has just loaded: "
+        "a quarter of all accesses, of which an H200 still finds 43 % in its L1, and the article's GPU found 28 %",
+    )
     claim.counter(
         "S4-06",
         lambda: counters.stall(switch, "long_scoreboard") / counters.stall(indexed, "long_scoreboard"),

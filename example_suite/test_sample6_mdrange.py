@@ -86,7 +86,8 @@ def test_blur_by_block_shape(cuda_kernel, gpu, gpuperf, claim):
     assert max(time["b32x8"], time["b64x4"]) <= 1.3 * time["linear"]
     reach = runs["linear"].bandwidth / gpu.copy_bandwidth
     reason = (
-        "Little's law: a thread has 4 bytes of its own to load and 4 to store, and lives about a microsecond for it; "
-        "all resident threads of an H200 together then move half of what a copy does with 64 bytes per thread"
+        "Little's law: a thread has 4 bytes of its own to load and 4 to store, and its place is taken again after "
+        "about a microsecond; all resident threads of an H200 together then move half of what a copy does with 64 "
+        "bytes per thread"
     )
     claim.refuted("S6-04", reach, holds=reach >= 0.8, reason=reason)

@@ -139,6 +139,18 @@ def assert_what_counters_say(with_branch, without, claim):
         assert counters.stall(with_branch, "long_scoreboard") >= counters.longest_stall(with_branch)
         return busiest(with_branch)
 
-    claim.counter("S7-03", lambda: counters.achieved_occupancy(without), at_least=70)
-    claim.counter("S7-05", arrived_of_the_estimate, between=(0.85, 1.05))
+    claim.counter_refuted(
+        "S7-03",
+        lambda: counters.achieved_occupancy(without),
+        holds=lambda percent: percent >= 70,
+        reason="an H200 launches 1.66 blocks per nanosecond, and would need 1.3 us to fill all its SMs with blocks of "
+        "128 threads, which are gone after 0.7 us",
+    )
+    claim.counter_refuted(
+        "S7-05",
+        arrived_of_the_estimate,
+        holds=lambda share: 0.85 <= share <= 1.05,
+        reason="the estimate supposes that something will be at its peak: here the time stops shrinking when blocks "
+        "cannot be launched any faster, with the memory at 42 % and computation at 39 % of theirs",
+    )
     claim.counter("S7-06", busy_and_waiting, at_most=60)

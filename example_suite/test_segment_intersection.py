@@ -156,10 +156,14 @@ def assert_what_the_talk_says(time, claim):
 
     for predicate in ("Compare", "Orient"):
         assert time[predicate, False, 1e19] / time[predicate, False, 1e18] == pytest.approx(1, abs=0.01)
-    claim("SEG-08", time["Divide", False, 1e19] / time["Divide", False, 1e18], between=(2, 2.9))
+    claim("SEG-08", time["Divide", False, 1e19] / time["Divide", False, 1e18], equals=2.43, tol=0.243)
     claim("SEG-05", cost_of_box(1e18), at_least=1)
-    with_box = max(time[p, True, 1e2] for p in PREDICATES)
-    claim("SEG-07", time["Divide", False, 1e2] / with_box, at_least=1.2)
+    paid = [time["Divide", False, 1e2] / time[p, True, 1e2] for p in PREDICATES]
+    reason = (
+        "it pays more: in a round of a warp, a division takes as many issue slots as on an A100 (66 and 65), a "
+        "division after a test of the boxes fewer (39 and 45), whose four comparisons are joined by & here"
+    )
+    claim.refuted("SEG-07", paid[0], holds=paid == pytest.approx([1.43, 1.46, 1.48], rel=0.1), reason=reason)
     claim("SEG-02", gain("Orient", 1e19), equals=2.67, tol=0.27)
     reason = (
         "it gains more: with && and || the comparisons became branches and booleans on an H200 and took longer than "
@@ -197,6 +201,10 @@ def assert_what_counters_say(runs, n, gpu, claim):
         lanes = 128 * gpu.sm_count
         return counters.single_precision_operations(slow) / (2 * lanes * counters.cycles(slow))
 
+    def lanes():
+        assert counters.lanes_not_predicated_off(slow) == pytest.approx(21.59, abs=1)
+        return counters.active_lanes(slow)
+
     def slow_divisions():
         """Each takes a reciprocal of its own, besides that of the two divisions of every round."""
         more = counters.special_instructions(slow) - counters.special_instructions(fast)
@@ -211,9 +219,15 @@ def assert_what_counters_say(runs, n, gpu, claim):
 
     claim.counter("SEG-09", busiest_unit, at_least=75)
     claim.counter("SEG-10", issuing_against_pipes, at_least=0)
-    claim.counter("SEG-11", share_of_peak, equals=0.29, tol=0.03)
+    claim.counter_refuted(
+        "SEG-11",
+        share_of_peak,
+        holds=lambda share: abs(share - 0.29) <= 0.03,
+        reason="half of it: an SM of an H200 has 128 FP32 lanes where an A100's has 64, and the same four schedulers, "
+        "which here as there are busy with instructions of all kinds in nine cycles of ten",
+    )
     claim.counter("SEG-12", lambda: counters.cycles_per_instruction(slow), equals=16.86, tol=1.7)
-    claim.counter("SM-01", lambda: counters.active_lanes(slow), equals=23.18, tol=1)
+    claim.counter("SM-01", lanes, equals=23.18, tol=1)
     claim.counter("SEG-13", slow_divisions, between=(0.92, 0.96))
     claim.counter("SEG-14", lambda: counters.instructions(slow) / counters.instructions(fast), at_least=1.6)
     claim.counter("SEG-15", lambda: counters.stall_share(without_division, "short_scoreboard"), at_least=0.01)

@@ -111,5 +111,10 @@ def test_choosing_by_flags(cuda_kernel, gpu, gpuperf, claim):
         return counters.divergent_targets(math)
 
     claim.counter("SEL-02", divergence_of_math, equals=0)
-    claim("SEL-03", branch.time_ns / math.time_ns, at_least=1.2)
-    assert convert.time_ns >= 0.95 * select.time_ns  # arithmetic gains nothing where the compiler selects by itself
+    assert branch.time_ns >= 1.2 * math.time_ns  # it waits for a flag before it loads what the flag is about
+    gain = select.time_ns / convert.time_ns
+    reason = (
+        "only where values are in memory (1.6x), because the arithmetic loads all at once; with values in registers "
+        "the compiler itself selects without a branch, and the arithmetic has 12.6 instructions a round for 8.6"
+    )
+    claim.refuted("SEL-03", gain, holds=gain >= 1.2, reason=reason)

@@ -7,6 +7,7 @@ import counters
 import numpy as np
 import pytest
 from launching import blocks_over
+from rules_of_thumb import gain_of_full_warps
 
 SOURCE = "kernels/simt_divergence_mask.cu"
 MASKS = {"mask_divergent": 0b1011, "uniform_true": 0xFFFFFFFF, "uniform_false": 0}
@@ -57,7 +58,7 @@ def test_every_lane_runs_its_side(cuda_kernel, gpu):
 @pytest.mark.gpuperf(budget_s=0.8, cache="warm")
 def test_branch_by_lane(cuda_kernel, gpu, gpuperf, claim):
     # The talk's figures are those of segment_intersection; this is what they make of it.
-    claim("SM-04", counters.gain_of_full_warps(21.59, busy=0.858), equals=0.2792, tol=0.0005)
+    claim("SM-04", gain_of_full_warps(21.59, busy=0.858), equals=0.2792, tol=0.0005)
     kernel = cuda_kernel(SOURCE, "branch_by_mask")
     for profile in kernel.profiles.values():  # both sides are there as loops
         assert profile.opcodes["fp32"] >= 64

@@ -83,6 +83,12 @@ def test_a_refuted_claim_shows_its_reason(report: ModuleType, tmp_path: Path) ->
     assert "refuted 1." in page
 
 
+def test_counts_are_shown_in_full(report: ModuleType, tmp_path: Path) -> None:
+    counted = {"id": "HW-03", "verdict": "holds", "measured": 65536.0, "expected": "exactly 65536"}
+    outcomes = [counted if line["id"] == "HW-03" else line for line in outcomes_of_all(report)]
+    assert "| Hopper | 65536 (exactly 65536 expected) | holds |" in row_of(page_of(report, tmp_path, outcomes), "HW-03")
+
+
 def test_gaps_say_why(report: ModuleType, tmp_path: Path) -> None:
     page = page_of(report, tmp_path, outcomes_of_all(report))
     assert row_of(page, "TR-05").endswith("|  | not measured: a counter |")
@@ -151,17 +157,23 @@ def test_a_headline_table_has_all_variants_with_the_documents_gains(report: Modu
 def test_counters_add_their_columns(headlines: ModuleType) -> None:
     counters = {
         "smsp__sass_data_bytes_mem_global_op_ld.sum": 2e8,
-        "dram__bytes_read.sum": 5e7,
-        "dram__bytes_write.sum": 0.0,
+        "dram__bytes_read.sum": 9e8,
+        "dram__bytes_write.sum": 1e8,
         "sm__warps_active.avg.pct_of_peak_sustained_active": 91.4,
     }
-    workloads = [each | {"flops": 10**9, "counters": counters} for each in workloads_of_all()]
+    workloads = [each | {"flops": 2 * 10**10, "counters": counters} for each in workloads_of_all()]
     title, *_, row = table_of(headlines.tables(workloads) + "\n", "Multiplying matrices")
     assert title == (
         "| variant | time | gain | GB/s | GFLOP/s | registers | occupancy | achieved | "
         "FLOP per byte loaded | FLOP per byte of DRAM |"
     )
-    assert row == "| matmul_naive | 1.000 ms | 1.00 | 1000 | 1000 | 16 | 50% | 91% | 5 | 20 |"
+    assert row == "| matmul_naive | 1.000 ms | 1.00 | 1000 | 20000 | 16 | 50% | 91% | 100 | 20 |"
+
+
+@pytest.mark.parametrize("moved", [{"dram__bytes_read.sum": 4e8, "dram__bytes_write.sum": 0.0}, {}])
+def test_what_stays_in_the_caches_has_no_intensity_on_dram(headlines: ModuleType, moved: dict[str, float]) -> None:
+    workloads = [each | {"flops": 10**9, "counters": moved} for each in workloads_of_all()]
+    assert "DRAM" not in headlines.tables(workloads)
 
 
 def test_a_table_without_all_its_variants_makes_no_page(

@@ -62,6 +62,11 @@ def counters(suite: None) -> ModuleType:
 
 
 @pytest.fixture
+def rules(suite: None) -> ModuleType:
+    return importlib.import_module("rules_of_thumb")
+
+
+@pytest.fixture
 def outcomes() -> list[dict[str, Any]]:
     return []
 
@@ -200,12 +205,12 @@ def test_figures_are_what_they_are_called(counters: ModuleType) -> None:
     assert counters.tensor_instructions(run) == 8
 
 
-def test_the_longest_stall_leaves_out_issuing_and_what_it_is_told(counters: ModuleType) -> None:
+def test_the_longest_stall_leaves_out_warps_that_could_issue_and_what_it_is_told(counters: ModuleType) -> None:
     def metric(reason: str) -> str:
         return f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio"
 
     waits = {metric(reason): 0.0 for reason in counters.STALLS}
-    waits |= {metric("selected"): 9.0, metric("wait"): 5.0, metric("barrier"): 3.0}
+    waits |= {metric("selected"): 9.0, metric("not_selected"): 8.0, metric("wait"): 5.0, metric("barrier"): 3.0}
     run = Run({**waits, "smsp__average_warp_latency_per_inst_issued.ratio": 20.0})
     assert counters.longest_stall(run) == 5
     assert counters.longest_stall(run, "wait") == 3
@@ -223,12 +228,12 @@ def test_the_longest_stall_leaves_out_issuing_and_what_it_is_told(counters: Modu
     ],
 )
 def test_a_rule_of_thumb_is_right_on_both_sides_or_wrong(
-    counters: ModuleType, good: float, poor: float, limits: tuple[float, float], margin: float
+    rules: ModuleType, good: float, poor: float, limits: tuple[float, float], margin: float
 ) -> None:
-    found = counters.on_the_right_sides(good, poor, good_beyond=limits[0], poor_beyond=limits[1])
+    found = rules.on_the_right_sides(good, poor, good_beyond=limits[0], poor_beyond=limits[1])
     assert found == pytest.approx(margin)
 
 
-def test_the_gain_of_full_warps_is_the_talks(counters: ModuleType) -> None:
-    assert counters.gain_of_full_warps(32, busy=0.9) == 0
-    assert counters.gain_of_full_warps(21.59, busy=0.858) == pytest.approx(0.2792, abs=0.0005)
+def test_the_gain_of_full_warps_is_the_talks(rules: ModuleType) -> None:
+    assert rules.gain_of_full_warps(32, busy=0.9) == 0
+    assert rules.gain_of_full_warps(21.59, busy=0.858) == pytest.approx(0.2792, abs=0.0005)
