@@ -83,11 +83,15 @@ class Collection:
         for request in _following(put_off, self._do.metrics):
             self._asked.update(dict.fromkeys(request.metrics))
             try:
-                rest = self._process(request)
+                self._process(request)
+                why = "the process for its metrics and cache mode did not come to it"
             except CountersUnavailable as problem:
-                self._notes.append(f"{len(request.only or ())} workloads have no counters: {problem}")
-            else:
-                self._notes += [f"{entry.key}: it asks for other metrics or caches in every process" for entry in rest]
+                why = str(problem)
+            for entry in put_off:
+                if entry.cache == request.cache and entry.key not in self._found:
+                    self._found[entry.key] = CollectedWorkload(
+                        key=entry.key, identity=entry.identity, cache=entry.cache, counters={}, notes=(why,)
+                    )
         self._notes += [f"there is no metric {name} on this GPU{asking.hint(name)}" for name in self._missing]
         self._notes += self._without_value()
         return Collected(

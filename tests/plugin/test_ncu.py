@@ -98,6 +98,13 @@ def test_counters_that_nobody_asked_for_end_the_test_as_checked_only(ncu_suite, 
     assert ncu_suite.ncu_calls() == []
 
 
+def test_without_a_gpu_missing_counters_leave_a_test_static_only(suite):
+    suite.edit("test_suite.py", "assert result.time_ns > 0", "assert result.counters['a__b.sum'] < 0")
+    result = suite.run("--gpuperf", "--gpuperf-ncu")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*3 static only*"])
+
+
 def test_missing_counters_are_a_lookup_error_with_the_remedy(ncu_suite):
     ncu_suite.edit(
         "test_suite.py", "assert result.time_ns > 0",

@@ -108,7 +108,7 @@ def test_what_a_second_process_lacks_does_not_take_the_first_ones_counters(ncu_s
     result = ncu_suite.run("--gpuperf", "--gpuperf-ncu")
     result.assert_outcomes(passed=3)
     result.stdout.fnmatch_lines(
-        ["counters: 2 NEW, 1 NOT-MEASURED", "counters: 1 workloads have no counters: another profiler holds *"]
+        ["counters: 2 NEW, 1 NOT-MEASURED", "1 workload has no counters: another profiler holds *"]
     )
 
 
