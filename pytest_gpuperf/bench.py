@@ -102,6 +102,11 @@ class Bench:
         return Gpu(self.device, no_peaks=CheckedOnly("peaks are not measured while counters are collected"))
 
     @property
+    def measured_peaks(self) -> dict[str, float]:
+        """Ceilings of the GPU that tests asked for so far; empty if none did."""
+        return dict(self.gpu.measured_peaks) if "gpu" in self.__dict__ else {}
+
+    @property
     def native_arch(self) -> str | None:
         """Architecture of the GPU; None without one."""
         return self.device.facts.arch if self.has_gpu else None

@@ -21,6 +21,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _doctor(as_json=parsed.json)
     if parsed.command == "selftest":
         return _selftest(parsed)
+    if parsed.command == "explain":
+        return _explain(parsed)
     return _prune(parsed.paths, parsed.baselines, confirmed=parsed.yes)
 
 
@@ -39,6 +41,14 @@ def build_parser() -> argparse.ArgumentParser:
     selftest.add_argument("--quick", action="store_true", help="fewer processes and verdicts: half a minute")
     selftest.add_argument("--output", metavar="FILE", type=Path, help="write the report to this file too, as JSON")
     selftest.add_argument("--timer", choices=("cupti", "graph", "events"), help="default: the best that works here")
+
+    explain = commands.add_parser(
+        "explain", help="say what holds a workload back and why it changed, from the last run or a baseline"
+    )
+    explain.add_argument("node_id", metavar="NODEID", help="a test, class or module, as pytest names it")
+    explain.add_argument("workload", nargs="?", help="one workload of the test (default: all)")
+    explain.add_argument("--baseline", action="store_true", help="read the committed baselines, not the last run")
+    explain.add_argument("--baselines", metavar="DIR", type=Path, default=Path("baselines"), help="their folder")
 
     prune = commands.add_parser("prune", help="name baselines whose tests are gone; remove them with --yes")
     prune.add_argument("paths", nargs="*", help="test files and folders to look at (default: pytest's own)")
@@ -66,6 +76,21 @@ def _selftest(parsed: argparse.Namespace) -> int:
         )  # fmt: skip
     except (*selftest.PROBLEMS, OSError) as problem:
         sys.stderr.write(f"gpuperf selftest: {problem}\n")
+        return 1
+
+
+def _explain(parsed: argparse.Namespace) -> int:
+    from pytest_gpuperf.baselines import BaselineError
+    from pytest_gpuperf.commands import explain
+    from pytest_gpuperf.lastrun import LastRunError
+
+    wanted = explain.Wanted(parsed.node_id, parsed.workload)
+    try:
+        if parsed.baseline:
+            return explain.from_baselines(wanted, parsed.baselines, sys.stdout.write)
+        return explain.from_last_run(wanted, Path.cwd(), sys.stdout.write)
+    except (BaselineError, LastRunError, explain.ExplainError) as problem:
+        sys.stderr.write(f"gpuperf explain: {problem}\n")
         return 1
 
 

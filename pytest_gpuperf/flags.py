@@ -163,6 +163,7 @@ FLAGS: tuple[Flag, ...] = (
          number(1, 86400, " seconds"), metavar="SECONDS"),
     Flag("--gpuperf-ncu-json", "ncu_json", "write every collected counter to this JSON file", str, metavar="FILE",
          ini=False),
+    Flag("--gpuperf-explain", "explain", "say of every workload what holds it back, and the causes of what changed"),
     Flag("--gpuperf-allow-ci-update", "allow_ci_update", "let --update-baselines write under CI", ini=False),
     Flag("--gpuperf-force-update", "force_update", "record measurements that were disturbed, too", ini=False),
     Flag("--gpuperf-record-to", "record_to", "", str, ini=False, hidden=True),

@@ -5,10 +5,13 @@ Pure: judgements and options in, text out.  Which verdicts fail is DESIGN sectio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
+from pytest_gpuperf.advise.record import Advice
+from pytest_gpuperf.evidence import Key
 from pytest_gpuperf.options import Options
-from pytest_gpuperf.report.text import describe
+from pytest_gpuperf.report.message import workload_lines
 from pytest_gpuperf.verdict import Judgement, Verdict
 
 
@@ -48,13 +51,17 @@ REMEDIES = {
     Verdict.INCONCLUSIVE: "undecided within the budget: a quieter GPU or a larger --gpuperf-budget decides it",
 }  # fmt: skip
 """By verdict; ``{ncu}`` is the flag that an update needs to take counters too."""
+NO_ADVICE: Mapping[Key, Sequence[Advice]] = MappingProxyType({})
 
 
-def failure_message(failed: Sequence[Judgement]) -> str:
-    """The whole message of a failed gate: what got worse, by how much, what to do."""
+def failure_message(failed: Sequence[Judgement], advice: Mapping[Key, Sequence[Advice]] = NO_ADVICE) -> str:
+    """The whole message of a failed gate: what got worse, by how much, of what cause, what to do.
+
+    ``advice`` are the causes found, by workload.
+    """
     lines: list[str] = []
-    for judgement in failed:
-        lines += describe(judgement)
+    for key in dict.fromkeys(judgement.key for judgement in failed):
+        lines += workload_lines([judgement for judgement in failed if judgement.key == key], advice.get(key, ()))
     ncu = " --gpuperf-ncu" if any(judgement.kind == "counters" for judgement in failed) else ""
     verdicts = {j.verdict for j in failed}
     if any(v.is_regression for v in verdicts):

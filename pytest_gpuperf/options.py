@@ -77,6 +77,8 @@ class Options:
     """Bound of collecting counters, seconds; None: by the number of tests."""
     ncu_json: Path | None = None
     """File to write every collected counter to."""
+    explain: bool = False
+    """State and causes of every workload in the summary, not only of red ones."""
     allow_ci_update: bool = False
     force_update: bool = False
     """Record measurements that their own health checks call disturbed."""

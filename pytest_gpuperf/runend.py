@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ from pytest_gpuperf.recording import RecordingFailed, leave_rounds
 from pytest_gpuperf.updating import Recorded
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pytest_gpuperf.bench import Bench
     from pytest_gpuperf.session import Book
 
@@ -33,6 +36,8 @@ class Outcome:
     def __init__(self) -> None:
         self.recorded: list[Recorded] = []
         self.problem = ""
+        self.not_kept = ""
+        """Why ``gpuperf explain`` will not know of this run; empty if it will."""
         self.nothing = ""
         self.environment = ""
         """Why the run's times prove nothing; empty if they do."""
@@ -57,8 +62,27 @@ def finish(session: pytest.Session) -> None:
         _update(config, bench, book, outcome)
         if outcome.problem and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = EXIT_NOT_RECORDED
+    _keep(config, book, outcome)
     _watch(session, book, outcome)
     _guard(session, book, outcome)
+
+
+def _keep(config: pytest.Config, book: Book, outcome: Outcome) -> None:
+    """Leave the evidence for ``gpuperf explain``."""
+    from pytest_gpuperf import __version__, lastrun
+
+    tests = tuple(evidence for evidence in book.evidence if evidence.workloads)
+    if not tests:
+        return
+    date = datetime.datetime.now(datetime.timezone.utc)
+    run = lastrun.LastRun(
+        schema=lastrun.SCHEMA, date=f"{date:%Y-%m-%dT%H:%M:%SZ}", plugin=__version__,
+        baselines=str(config.stash[stash.OPTIONS].baselines), tests=tests,
+    )  # fmt: skip
+    try:
+        lastrun.keep(config.rootpath, run)
+    except lastrun.LastRunError as problem:
+        outcome.not_kept = str(problem)
 
 
 def summarise(reporter: pytest.TerminalReporter) -> None:
@@ -67,7 +91,23 @@ def summarise(reporter: pytest.TerminalReporter) -> None:
 
     config = reporter.config
     outcome = config.stash.setdefault(OUTCOME, Outcome())
-    terminal.summary(reporter, stash.run_book_of(config), outcome, config.stash[stash.OPTIONS])
+    options, book = config.stash[stash.OPTIONS], stash.run_book_of(config)
+    terminal.summary(reporter, book, outcome, options)
+    if options.explain and not options.is_child:
+        _explain(reporter, book, options.baselines)
+
+
+def _explain(reporter: pytest.TerminalReporter, book: Book, baselines: Path) -> None:
+    """State, figures and causes of every workload."""
+    from pytest_gpuperf.baselines import BaselineError, BaselineStore
+    from pytest_gpuperf.explaining import explain_all
+
+    reporter.section("gpuperf explains")
+    try:
+        for line in explain_all(BaselineStore(baselines), book.evidence):
+            reporter.write_line(line)
+    except BaselineError as problem:
+        reporter.write_line(f"ERROR: {problem}", red=True)
 
 
 def _watch(session: pytest.Session, book: Book, outcome: Outcome) -> None:

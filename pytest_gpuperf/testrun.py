@@ -14,7 +14,9 @@ from pytest_gpuperf.session import TestBook, TestEvidence, encode
 from pytest_gpuperf.verdict import Judgement
 
 if TYPE_CHECKING:
+    from pytest_gpuperf.advise.record import Advice
     from pytest_gpuperf.bench import Bench
+    from pytest_gpuperf.evidence import Key
 
 
 def finish(item: pytest.Item, problem: Exception | None) -> None:
@@ -30,12 +32,14 @@ def finish(item: pytest.Item, problem: Exception | None) -> None:
         confirming.confirm(item, bench, book)
     if bench.options.gates:
         _judge_static(bench, book)
+    if bench.options.active and not bench.options.is_child:
+        _advise(bench, book)
     if problem is not None and not stopped:
         raise _without_our_frames(item, problem)
     failed = gate.failures(_judgements(book), bench.options)
     if failed and settings_of(item).xfail is None:
         book.red_on_time = all(judgement.kind == "time" for judgement in failed)
-        raise pytest.fail.Exception(gate.failure_message(failed), pytrace=False)
+        raise pytest.fail.Exception(gate.failure_message(failed, _advice(book)), pytrace=False)
     if book.status == "static only":
         raise pytest.skip.Exception(f"static only: {book.reason}")
 
@@ -90,6 +94,20 @@ def _judge_static(bench: Bench, book: TestBook) -> None:
         raise pytest.fail.Exception(str(problem), pytrace=False) from None
 
 
+def _advise(bench: Bench, book: TestBook) -> None:
+    from pytest_gpuperf.advising import advise_test
+    from pytest_gpuperf.baselines import BaselineError
+
+    try:
+        advise_test(bench, book)
+    except BaselineError as problem:
+        raise pytest.fail.Exception(str(problem), pytrace=False) from None
+
+
+def _advice(book: TestBook) -> dict[Key, tuple[Advice, ...]]:
+    return {workload.key: workload.advice for workload in book.workloads.values() if workload.advice}
+
+
 def attach(item: pytest.Item, report: pytest.TestReport) -> None:
     """Put the evidence on the report (pytest-xdist carries it) and short verdicts into JUnit's properties."""
     bench, book = stash.bench_of(item.config), stash.book_of(item)
@@ -107,13 +125,13 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
         item.user_properties.append((name, judgement.verdict.value))
     report.user_properties = list(item.user_properties)
     if report.failed and report.longrepr is not None:
-        _add_section(report, _judgements(book), bench)
+        _add_section(report, book, bench)
 
 
-def _add_section(report: pytest.TestReport, judgements: list[Judgement], bench: Bench) -> None:
+def _add_section(report: pytest.TestReport, book: TestBook, bench: Bench) -> None:
     """A test that failed by its own assertion still shows what the gate would have said."""
-    failed = gate.failures(judgements, bench.options)
-    text = gate.failure_message(failed) if failed else ""
+    failed = gate.failures(_judgements(book), bench.options)
+    text = gate.failure_message(failed, _advice(book)) if failed else ""
     if text and text not in str(report.longrepr):
         report.sections.append(("gpuperf", text))
 
@@ -126,19 +144,11 @@ def evidence_of(bench: Bench, book: TestBook, item: pytest.Item) -> TestEvidence
         test=book.test,
         status=book.status,
         reason=book.reason,
-        toolchain=_toolchain(book),
         device=bench.device.facts if timed else None,
         session=bench.session if timed else None,
         workloads=tuple(book.workloads.values()),
         xfail=settings_of(item).xfail or "",
         sentinel=bench.readings.pop(item.nodeid, None),
         red_on_time=book.red_on_time,
+        peaks=bench.measured_peaks if timed else {},
     )
-
-
-def _toolchain(book: TestBook) -> str:
-    if not book.compiled:
-        return ""
-    from pytest_gpuperf.compile import toolchain
-
-    return toolchain()

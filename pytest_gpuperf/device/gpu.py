@@ -23,6 +23,8 @@ class Gpu:
     def __init__(self, device: Device, *, no_peaks: Exception | None = None) -> None:
         """``no_peaks`` is raised by whoever asks for a measured peak, where none may be measured."""
         self._device = device
+        self.measured_peaks: dict[str, float] = {}
+        """Ceilings that were asked for so far, by name."""
         self._no_peaks = no_peaks
 
     def __getattr__(self, name: str) -> Any:
@@ -91,7 +93,8 @@ class Gpu:
     def _peak(self, name: str) -> float:
         if self._no_peaks is not None:
             raise self._no_peaks
-        return self._device.peak(name)
+        self.measured_peaks[name] = self._device.peak(name)
+        return self.measured_peaks[name]
 
     def assert_equal(self, actual: Any, expected: Any) -> None:
         """Same shape, same type, same bits everywhere; NaN never passes.

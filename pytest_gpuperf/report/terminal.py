@@ -60,6 +60,8 @@ def summary(reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, opt
     _static_only(reporter, evidence, timed)
     _update(reporter, outcome)
     _undecided(reporter, book)
+    if outcome.not_kept:
+        reporter.write_line(outcome.not_kept, yellow=True)
     for text in outcome.shifts:
         reporter.write_line(f"environment shift: {text}", yellow=True)
     for text in (outcome.problem, outcome.environment, outcome.nothing):

@@ -1,0 +1,181 @@
+"""The page about causes: what advice says of every pair of the suite, going from optimised to naive.
+
+    python example_suite/causes.py --output docs/results/causes.md
+
+Everything is read from the committed baselines: static evidence, and counters and times where they are on record.
+Ends with status 1, the page written all the same, if fewer first causes are right than the project promises.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from measured import ARCH, BASELINES, GPU, SUITE
+from pairs import PAIRS, Pair
+
+from pytest_gpuperf.advise.advice import advise, counted_case
+from pytest_gpuperf.advise.record import Advice
+from pytest_gpuperf.advise.side import Side
+from pytest_gpuperf.baselines import BaselineStore
+from pytest_gpuperf.evidence import Key, StaticRecord, TimeRecord
+from pytest_gpuperf.judge.shift import geometric_mean
+
+PROMISED_STATIC = 0.70
+PROMISED_COUNTED = 0.95
+SMS = {GPU: 132}
+"""Multiprocessors of the GPU whose counters are on record."""
+OTHER_ARCHS = ("sm_80", "sm_120")
+
+HEADER = """\
+# Causes named for naive siblings
+
+What [advice](../explain.md) names first when an optimised workload of the example suite becomes its naive sibling.
+*True cause* is what `example_suite/pairs.py` says the naive one is slow of; pairs without a single dominant cause are
+left out. *By the machine code* uses the static evidence for {arch} alone, as a machine without a GPU has it; *by
+counters* uses what an {gpu} counted. A bold entry is right. Made by
+
+    python example_suite/causes.py --output docs/results/causes.md
+
+{summary}
+
+A pair that differs in nothing but its data has the same machine code, launched alike: what reads the code cannot tell
+its sides apart, and says nothing. These pairs count as missed.
+
+| family | from → to | true cause | by the machine code | by counters |
+|---|---|---|---|---|
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One pair with what advice says of it."""
+
+    pair: Pair
+    static: tuple[Advice, ...] | None
+    """By the machine code; None if there is none: a function that launches several kernels."""
+    counted: tuple[Advice, ...] | None
+    """By counters; None without."""
+    data_only: bool
+
+    @property
+    def static_right(self) -> bool:
+        return first(self.static) == self.pair.cause
+
+    @property
+    def counted_right(self) -> bool:
+        return first(self.counted) == self.pair.cause
+
+
+def first(advice: Sequence[Advice] | None) -> str:
+    """The cause named first; empty if none is."""
+    return advice[0].cause if advice else ""
+
+
+class Suite:
+    """The committed baselines of the example suite."""
+
+    def __init__(self, baselines: Path = BASELINES) -> None:
+        self._store = BaselineStore(baselines)
+
+    def rows(self, arch: str = ARCH, pairs: Sequence[Pair] = PAIRS) -> list[Row]:
+        """Every pair with a cause."""
+        return [self.row(pair, arch) for pair in pairs if pair.cause]
+
+    def row(self, pair: Pair, arch: str) -> Row:
+        statics = [self._static(pair, name, arch) for name in (pair.optimised, pair.naive)]
+        times = [self._store.time(GPU, _key(pair, name)) for name in (pair.optimised, pair.naive)]
+        bare = [Side(arch=arch, static=static) for static in statics]
+        full = [_side(arch, static, time) for static, time in zip(statics, times, strict=True)]
+        return Row(
+            pair,
+            static=advise(*bare) if None not in statics else None,
+            counted=advise(*full) if counted_case(*full) is not None else None,
+            data_only=None not in statics and bare[0].same_code(bare[1]) and bare[0].block_size == bare[1].block_size,
+        )
+
+    def _static(self, pair: Pair, workload: str, arch: str) -> StaticRecord | None:
+        key = _key(pair, workload)
+        for toolchain in self._store.static(arch, key, "").other_toolchains:
+            return self._store.static(arch, key, toolchain).record
+        return None
+
+
+def _key(pair: Pair, workload: str) -> Key:
+    return Key(module=f"{SUITE.name}/{pair.module}", test=pair.test, workload=workload)
+
+
+def _side(arch: str, static: StaticRecord | None, time: TimeRecord | None) -> Side:
+    if time is None:
+        return Side(arch=arch, static=static)
+    return Side(
+        arch=arch, static=static, counters=time.counters, grid=time.grid, block=time.block, sm_count=SMS[GPU],
+        time_ns=geometric_mean([one.midmean for one in time.rounds]) if time.rounds else None,
+        bytes=time.bytes, flops=time.flops,
+    )  # fmt: skip
+
+
+def share(right: int, of: int) -> str:
+    return f"{right} of {of} ({right / of:.0%})" if of else "none"
+
+
+def page(rows: Sequence[Row], elsewhere: dict[str, list[Row]]) -> str:
+    """The page in Markdown."""
+    lines = [_line(row) for row in rows]
+    counted = [row for row in rows if row.counted is not None]
+    right = share(sum(row.static_right for row in rows), len(rows))
+    parts = [f"Named first: the true cause in {right} of the pairs by the machine code for {ARCH}"]
+    parts += [f"{share(sum(row.static_right for row in other), len(other))} for {arch}"
+              for arch, other in elsewhere.items()]  # fmt: skip
+    text = f"{parts[0]} ({', '.join(parts[1:])}, where some pairs compile to equally good code)"
+    if counted:
+        text += f", and in {share(sum(row.counted_right for row in counted), len(counted))} by counters"
+    text += f". {sum(row.data_only for row in rows)} pairs differ in data or grid alone."
+    return HEADER.format(arch=ARCH, gpu="H200", summary=_wrapped(text)) + "\n".join(lines) + "\n"
+
+
+def _line(row: Row) -> str:
+    pair = row.pair
+    cells = [pair.family, f"{pair.optimised} → {pair.naive}", pair.cause,
+             _cell(row.static, pair.cause, "same code" if row.data_only else "nothing"),
+             _cell(row.counted, pair.cause, "nothing")]  # fmt: skip
+    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
+
+
+def _cell(advice: Sequence[Advice] | None, true: str, silent: str) -> str:
+    if advice is None:
+        return "-"
+    if not advice:
+        return silent
+    named = first(advice)
+    return f"**{named}**" if named == true else named
+
+
+def _wrapped(text: str) -> str:
+    import textwrap
+
+    return "\n".join(textwrap.wrap(text, 120, break_long_words=False, break_on_hyphens=False))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Write the page about causes from the committed baselines.")
+    parser.add_argument("--output", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--baselines", type=Path, default=BASELINES, metavar="DIR")
+    parsed = parser.parse_args(arguments)
+    suite = Suite(parsed.baselines)
+    rows = suite.rows()
+    parsed.output.write_text(page(rows, {arch: suite.rows(arch) for arch in OTHER_ARCHS}), encoding="utf-8")
+    counted = [row for row in rows if row.counted is not None]
+    kept = sum(row.static_right for row in rows) >= PROMISED_STATIC * len(rows)
+    kept = kept and sum(row.counted_right for row in counted) >= PROMISED_COUNTED * len(counted)
+    if not kept:
+        sys.stderr.write(f"{parsed.output}: fewer causes are right than {PROMISED_STATIC:.0%} by the machine code and "
+                         f"{PROMISED_COUNTED:.0%} by counters\n")  # fmt: skip
+    return 0 if kept else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

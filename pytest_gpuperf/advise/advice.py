@@ -1,0 +1,114 @@
+"""From two versions of a workload to the causes of what became slower, the likeliest gain first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pytest_gpuperf.advise.cost import changed, costs, measured, whole
+from pytest_gpuperf.advise.counting import alike, busy_parts, counted_usage
+from pytest_gpuperf.advise.finding import Case, Finding
+from pytest_gpuperf.advise.reading import dry_runs, scale_of, static_usage
+from pytest_gpuperf.advise.record import Advice
+from pytest_gpuperf.advise.rules import RULES
+from pytest_gpuperf.advise.side import Side
+from pytest_gpuperf.advise.usage import Usage
+from pytest_gpuperf.device.nominal import nominal_facts
+
+LEAST_GAIN = 0.002
+"""A cause whose remedy would gain less is not named."""
+COUNTED_LEAST_GAIN = 0.02
+"""The same where it was counted: times and counters vary by a percent or two."""
+FEW = 0.3
+"""Weight of the case that every SM holds a single block, where the grid is not known."""
+
+
+def advise(before: Side, after: Side) -> tuple[Advice, ...]:
+    """Causes of what ``after`` is slower by, the likeliest gain first.  Empty where nothing differs.
+
+    Counters speak where both sides have them, the machine code otherwise.  Times bound the gain: undoing the change can
+    bring back no more than was lost.
+    """
+    case = counted_case(before, after) or static_case(before, after)
+    if case is None or _alike(case):
+        return ()
+    gain = _counted_gain(case) if case.counted else _static_gain(case)
+    found = [(gain(finding.without), finding) for rule in RULES if (finding := rule(case)) is not None]
+    found.sort(key=lambda one: -round(one[0], 2))
+    least = COUNTED_LEAST_GAIN if case.counted else LEAST_GAIN
+    lost = _lost(before, after)
+    return tuple(_advice(case, finding, min(gained, lost)) for gained, finding in found if gained >= least)
+
+
+def _advice(case: Case, finding: Finding, gain: float) -> Advice:
+    return Advice(
+        cause=finding.cause.key, evidence=finding.evidence, gain=round(gain, 3), arch=case.after.arch,
+        counted=case.counted,
+    )  # fmt: skip
+
+
+def static_case(before: Side, after: Side) -> Case | None:
+    """Both sides by their machine code, scaled to equal work; None if there is none of one."""
+    if before.static is None or after.static is None:
+        return None
+    old, new = dry_runs(before.static.profile, after.static.profile)
+    scale = 1.0 if before.same_code(after) else scale_of(old, new)
+    return Case(before, after, static_usage(before, old), static_usage(after, new, scale), counted=False)
+
+
+def counted_case(before: Side, after: Side) -> Case | None:
+    """Both sides by their counters, scaled to the work that the test declares; None if one has none."""
+    was, now = counted_usage(before), counted_usage(after, _declared_scale(before, after))
+    return None if was is None or now is None else Case(before, after, was, now, counted=True)
+
+
+def _declared_scale(before: Side, after: Side) -> float:
+    for was, now in ((before.flops, after.flops), (before.bytes, after.bytes)):
+        if was and now:
+            return was / now
+    return 1.0
+
+
+def _alike(case: Case) -> bool:
+    """Whether nothing differs that could be a cause: the same code, launched alike, and counted alike if counted."""
+    before, after = case.before, case.after
+    if before.launch != after.launch or not (before.same_code(after) or before.static is None is after.static):
+        return False
+    return not case.counted or alike(before.counters, after.counters)
+
+
+def _lost(before: Side, after: Side) -> float:
+    """Fraction of the slower time that the faster one did not take; 1 where that is not known."""
+    if before.time_ns is None or after.time_ns is None:
+        return 1.0
+    scale = _declared_scale(before, after)
+    return max(1 - before.time_ns / (after.time_ns * scale), 0.0)
+
+
+def _static_gain(case: Case) -> Callable[[Usage], float]:
+    """Gain by the machine code: with as many warps as fit, and with a single block on each SM."""
+    few = 1.0
+    record = case.after.static
+    if case.after.grid is None and record is not None and record.occupancy is not None:
+        few = 1 / max(record.occupancy.blocks_per_sm, 1)
+
+    def gain(without: Usage) -> float:
+        arch = case.after.arch
+        full, single = (
+            1 - whole(costs(_held(without, share), arch)) / whole(costs(_held(case.now, share), arch))
+            for share in (1.0, few)
+        )
+        return (1 - FEW) * full + FEW * single
+
+    return gain
+
+
+def _held(usage: Usage, share: float) -> Usage:
+    return usage.replace(warps=None if usage.warps is None else usage.warps * share)
+
+
+def _counted_gain(case: Case) -> Callable[[Usage], float]:
+    """Gain by how busy each part was."""
+    arch = case.after.arch
+    busy: Mapping[str, float] = busy_parts(case.after.counters)
+    parts = measured(case.now, busy, arch, case.after.sm_count or nominal_facts(arch).sm_count)
+    return lambda without: 1 - whole(changed(parts, case.now, without, arch)) / whole(parts)

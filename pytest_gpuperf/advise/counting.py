@@ -1,0 +1,159 @@
+"""A usage out of Nsight Compute's counters, and how busy each part of the hardware was.
+
+Metrics are named as on GH100.  Where a metric was not collected, what depends on it is unknown, and the rules that need
+it stay silent; only how often divisions and barriers occur is taken from the machine code, which no counter tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pytest_gpuperf.advise.cost import rest_of
+from pytest_gpuperf.advise.reading import limit_of
+from pytest_gpuperf.advise.side import Side
+from pytest_gpuperf.advise.usage import SECTOR_BYTES, WARP, Usage
+from pytest_gpuperf.dryrun import DryRun
+
+Counters = Mapping[str, float]
+
+INSTRUCTIONS = "smsp__inst_executed.sum"
+CYCLES = "sm__cycles_elapsed.max"
+STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
+
+UNIT_OPERATIONS = {
+    "fp32": ("fadd", "fmul", "ffma"), "fp64": ("dadd", "dmul", "dfma"), "fp16": ("hfma",), "integer": ("integer",),
+}  # fmt: skip
+ACCESSES = {
+    "global_load": "global_ld", "global_store": "global_st", "shared_load": "shared_ld", "shared_store": "shared_st",
+    "local_load": "local_ld", "local_store": "local_st", "branch": "branch",
+}  # fmt: skip
+STALLS = {
+    "global_load": ("long_scoreboard", "lg_throttle"), "shared_load": ("short_scoreboard", "mio_throttle"),
+    "barrier": ("barrier", "membar"), "fp32": ("wait",), "branch": ("branch_resolving", "no_instruction"),
+    "texture": ("tex_throttle",),
+}  # fmt: skip
+"""What a warp waits for, by the class of instruction that makes it wait; ``wait`` is a fixed latency of arithmetic."""
+PARTS = {
+    "issue": ("smsp__issue_active.avg.per_cycle_active", 1.0),
+    "fp64": ("sm__inst_executed_pipe_fp64.avg.pct_of_peak_sustained_active", 0.01),
+    "fp32": ("sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_active", 0.01),
+    "integer": ("sm__inst_executed_pipe_alu.avg.pct_of_peak_sustained_active", 0.01),
+    "mufu": ("sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_active", 0.01),
+    "tensor": ("sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active", 0.01),
+    "l1": ("l1tex__throughput.avg.pct_of_peak_sustained_active", 0.01),
+    "l2": ("lts__throughput.avg.pct_of_peak_sustained_elapsed", 0.01),
+    "dram": ("dram__throughput.avg.pct_of_peak_sustained_elapsed", 0.01),
+}
+"""Metric and factor that say which fraction of the time a part was busy."""
+
+
+EXACT = (
+    INSTRUCTIONS, "smsp__thread_inst_executed.sum",
+    *(f"l1tex__t_{what}_pipe_lsu_mem_{where}_op_{way}.sum" for what in ("requests", "sectors")
+      for where in ("global", "local") for way in ("ld", "st")),
+    *(f"smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_{way}.sum" for way in ("ld", "st")),
+    *(f"smsp__sass_inst_executed_op_{kind}.sum" for kind in ACCESSES.values()),
+)  # fmt: skip
+"""Counters that are the same in every run of the same work; the others tell a difference, too, but not reliably."""
+SAME = 0.002
+"""Relative difference of exact counters that is none: instructions vary by 0.1 % where warps race."""
+
+
+def alike(before: Counters, after: Counters) -> bool:
+    """Whether two runs did the same, by every exact counter that both have."""
+    both = [name for name in EXACT if name in before and name in after]
+    return all(abs(before[name] - after[name]) <= SAME * max(abs(before[name]), abs(after[name])) for name in both)
+
+
+def busy_parts(counters: Counters) -> dict[str, float]:
+    """Fraction of the time that each part was busy, for the parts that were counted."""
+    return {part: counters[name] * factor for part, (name, factor) in PARTS.items() if name in counters}
+
+
+def counted_usage(side: Side, scale: float = 1.0) -> Usage | None:
+    """What the whole run did, multiplied by ``scale``; None without the count of instructions."""
+    counters = side.counters
+    issued = counters.get(INSTRUCTIONS)
+    if not issued:
+        return None
+    threads = counters.get("smsp__thread_inst_executed.sum")
+    lanes = threads / issued if threads else WARP
+    classes = _classes(counters, lanes)
+    requests = _sum(counters, "l1tex__t_requests_pipe_lsu_mem_global_op_{}.sum")
+    sectors = _sum(counters, "l1tex__t_sectors_pipe_lsu_mem_global_op_{}.sum")
+    useful = _sum(counters, "smsp__sass_data_bytes_mem_global_op_{}.sum")
+    shared = classes.get("shared_load", 0) + classes.get("shared_store", 0)
+    turns = counters.get("memory_l1_wavefronts_shared")
+    least = counters.get("memory_l1_wavefronts_shared_ideal")
+    run = side.static.profile.dry_run if side.static is not None else None
+    times = scale * issued / sum(run.executed.values()) if run is not None else 0.0
+    warps = counters.get("smsp__warps_active.avg.per_cycle_active")
+    usage = Usage(
+        issued=scale * issued, lanes=lanes, classes={name: scale * count for name, count in classes.items()},
+        global_requests=scale * (requests or 0), global_bytes=_times(useful, scale),
+        global_sectors=_times(sectors, scale), global_ideal=_times(_ideal(requests, sectors, useful), scale),
+        global_width=useful / requests / lanes if useful and requests else None,
+        shared_requests=scale * shared, shared_turns=_times(turns, scale), shared_ideal=_times(least, scale),
+        shared_width=4 * least / shared if least and shared else None,
+        local_requests=scale * (classes.get("local_load", 0) + classes.get("local_store", 0)),
+        divisions=times * run.divisions if run is not None else 0.0, barriers=times * _barriers(run),
+        warps=warps, limit=limit_of(side), l2_sectors=_times(counters.get("lts__t_sectors.sum"), scale),
+        dram_bytes=_times(_sum(counters, "dram__bytes_{}.sum", ("read", "write")), scale),
+        cycles=_times(counters.get(CYCLES), scale),
+    )  # fmt: skip
+    return _with_waits(usage, counters)
+
+
+def _classes(counters: Counters, lanes: float) -> dict[str, float]:
+    """Instructions by class, warp by warp, as far as they are counted."""
+    found = {}
+    for name, kind in ACCESSES.items():
+        count = counters.get(f"smsp__sass_inst_executed_op_{kind}.sum")
+        if count is not None:
+            found[name] = count
+    for name, kinds in UNIT_OPERATIONS.items():
+        counts = [counters.get(f"smsp__sass_thread_inst_executed_op_{kind}_pred_on.sum") for kind in kinds]
+        if any(count is not None for count in counts):
+            found[name] = sum(count or 0.0 for count in counts) / max(lanes, 1.0)
+    for name in ("mufu", "tensor"):
+        metric, factor = PARTS[name]
+        cycles = counters.get(CYCLES)
+        if metric in counters and cycles:
+            found[name] = counters[metric] * factor * cycles
+    return found
+
+
+def _with_waits(usage: Usage, counters: Counters) -> Usage:
+    """With what is left of the time when every part's busy time is taken out, shared out by stall reasons."""
+    if usage.cycles is None or not busy_parts(counters):
+        return usage
+    held = usage.warps or 1.0
+    alone = held * rest_of(usage.cycles, {part: busy * usage.cycles for part, busy in busy_parts(counters).items()})
+    stalls = {
+        name: sum(counters.get(STALL.format(reason), 0.0) for reason in reasons) for name, reasons in STALLS.items()
+    }
+    if usage.classes.get("fp64", 0) > usage.classes.get("fp32", 0):
+        stalls["fp64"] = stalls.pop("fp32")
+    total = sum(stalls.values())
+    waits = {name: alone * stall / total for name, stall in stalls.items() if stall} if total else {}
+    return usage.replace(alone=alone, waits=waits, warps=held)
+
+
+def _sum(counters: Counters, template: str, kinds: tuple[str, str] = ("ld", "st")) -> float | None:
+    found = [counters.get(template.format(kind)) for kind in kinds]
+    return None if all(one is None for one in found) else sum(one or 0.0 for one in found)
+
+
+def _times(value: float | None, scale: float) -> float | None:
+    return None if value is None else value * scale
+
+
+def _ideal(requests: float | None, sectors: float | None, useful: float | None) -> float | None:
+    """Sectors that the bytes would fit into; lanes that ask for the same byte share it."""
+    if sectors is None or useful is None or requests is None:
+        return None
+    return min(sectors, max(requests, useful / SECTOR_BYTES))
+
+
+def _barriers(run: DryRun | None) -> float:
+    return run.executed.get("barrier", 0) if run is not None else 0.0

@@ -1,0 +1,56 @@
+"""What a rule has to go by, and what it may find."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from pytest_gpuperf.advise.causes import Cause
+from pytest_gpuperf.advise.side import Side
+from pytest_gpuperf.advise.usage import Usage
+from pytest_gpuperf.verdict import Change
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """Before and after, with what each makes the hardware do."""
+
+    before: Side
+    after: Side
+    was: Usage
+    now: Usage
+    counted: bool
+    """The usages come from counters, not from the machine code."""
+
+    @property
+    def per(self) -> str:
+        """What quantities are counted for."""
+        return "" if self.counted else "per warp"
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """A cause that the evidence shows."""
+
+    cause: Cause
+    evidence: tuple[Change, ...]
+    """Figures, before and after; the first one is the one to show."""
+    without: Usage
+    """The usage of ``after`` if this cause alone were put right."""
+
+
+def grew(before: float | None, after: float | None, factor: float) -> bool:
+    """Whether a quantity is known to have grown by at least this factor."""
+    return before is not None and after is not None and after > max(before, 1e-12) * factor
+
+
+def change(what: str, before: float, after: float, unit: str = "", note: str = "") -> Change:
+    """A figure for the reader: three digits will do, and millions where there are many."""
+    for size, prefix in ((1e9, "G"), (1e6, "M")):
+        if max(before, after) >= size:
+            before, after, unit = before / size, after / size, f"{prefix} {unit}".strip()
+            break
+    return Change(what=what, before=_short(before), after=_short(after), unit=unit, direction="worse", note=note)
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.3g}")

@@ -1,0 +1,37 @@
+"""What advice is made of when it travels and is printed: causes with their evidence, and the state of a kernel."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pytest_gpuperf.evidence import Record
+from pytest_gpuperf.verdict import Change
+
+Bound = Literal["compute", "memory", "latency", "compute and memory", "divergence"]
+
+
+class Advice(Record, frozen=True):
+    """One cause, with its evidence and what putting it right would gain."""
+
+    cause: str
+    """Key of one of ``causes.CAUSES``, which has the words for it."""
+    evidence: tuple[Change, ...]
+    """Figures, before and after; the most telling one first."""
+    gain: float
+    """Fraction of the time of the slower version, 0 to 1: an estimate."""
+    arch: str = ""
+    """Whose machine code was compared."""
+    counted: bool = False
+    """The estimate rests on counters; otherwise on the machine code alone."""
+
+
+class State(Record, frozen=True):
+    """What holds a kernel back."""
+
+    bound: Bound
+    why: str
+    """The figures that say so."""
+    roofline: float | None = None
+    """Least possible time, by the declared bytes and operations and the measured ceilings, over the time taken."""
+    missing: str = ""
+    """What would tell more."""

@@ -1,0 +1,123 @@
+"""Causes that lie in what is computed: precision, division, divergence, tensor cores, sheer number."""
+
+from __future__ import annotations
+
+from pytest_gpuperf.advise import causes
+from pytest_gpuperf.advise.finding import Case, Finding, change, grew
+from pytest_gpuperf.advise.usage import WARP, Usage
+
+LANE_LOSS = 1.05
+"""Mean active lanes; exact figures.  Nsight Compute's own rule speaks up below 24 of 32, without a comparison."""
+INSTRUCTION_GROWTH = 1.03
+"""Instructions per unit of work; the count varies by 0.1 % from run to run."""
+FP64_GROWTH = 1.1
+"""Double-precision instructions, also as a share of all."""
+DIVISION_GROWTH = 1.05
+DIVISION_INSTRUCTIONS = 12.0
+"""That a division by a run-time value takes more than a multiplication, on its fast path (GTC25 'Cost hierarchy')."""
+MEMORY = frozenset({"global_load", "global_store", "shared_load", "shared_store", "local_load", "local_store"})
+"""Classes whose growth other rules account for."""
+
+
+def lost_tensor_cores(case: Case) -> Finding | None:
+    """Fewer tensor instructions, and more multiply-adds in their place."""
+    was, now = case.was.classes.get("tensor", 0), case.now.classes.get("tensor", 0)
+    scalar_was, scalar_now = case.was.classes.get("fp32", 0), case.now.classes.get("fp32", 0)
+    if now >= was or scalar_now <= scalar_was:
+        return None
+    evidence = (
+        change("tensor instructions", was, now, case.per),
+        change("fp32 instructions", scalar_was, scalar_now, case.per),
+    )
+    return Finding(causes.TENSOR, evidence, case.was)
+
+
+def double_precision(case: Case) -> Finding | None:
+    """More double-precision instructions, and more of them among all."""
+    was, now = case.was.classes.get("fp64", 0), case.now.classes.get("fp64", 0)
+    if not grew(was, now, FP64_GROWTH) or not grew(was / case.was.issued, now / case.now.issued, FP64_GROWTH):
+        return None
+    evidence = (change("fp64 instructions", was, now, case.per),)
+    return Finding(causes.DOUBLE, evidence, _in_single_precision(case, now - was))
+
+
+def _in_single_precision(case: Case, extra: float) -> Usage:
+    """The new double-precision instructions in the place of the single-precision ones that they replaced."""
+    classes = dict(case.now.classes)
+    single = case.was.classes.get("fp32", 0)
+    moved = min(max(single - classes.get("fp32", 0), 0), extra)
+    converted = max(classes.get("conversion", 0) - case.was.classes.get("conversion", 0), 0)
+    classes["fp64"] -= extra
+    classes["fp32"] = classes.get("fp32", 0) + moved
+    if converted:
+        classes["conversion"] -= converted
+    issued = max(case.now.issued - extra + moved - converted, case.was.issued)
+    faster = case.now.replace(classes=classes, issued=issued)
+    alone = case.now.alone
+    if alone is None or case.was.alone is None or not case.was.issued:
+        return faster
+    return faster.replace(alone=min(alone, case.was.alone * issued / case.was.issued))
+
+
+def division(case: Case) -> Finding | None:
+    """More divisions, roots or remainders with a slow path."""
+    was, now = case.was.divisions, case.now.divisions
+    if not grew(was, now, DIVISION_GROWTH):
+        return None
+    saved = min((now - was) * DIVISION_INSTRUCTIONS, case.now.issued - 1)
+    issued = case.now.issued - saved
+    classes = {name: count if name in MEMORY else count * issued / case.now.issued
+               for name, count in case.now.classes.items()}  # fmt: skip
+    for name in ("mufu", "conversion"):
+        classes[name] = min(classes.get(name, 0), case.was.classes.get(name, 0))
+    evidence = (change("divisions and roots with a slow path", was, now, case.per),)
+    return Finding(causes.DIVISION, evidence, slimmer(case.now, issued, classes))
+
+
+def divergence(case: Case) -> Finding | None:
+    """Fewer lanes take part in an instruction."""
+    was, now = case.was.lanes, case.now.lanes
+    if not grew(now, was, LANE_LOSS):
+        return None
+    evidence = (
+        change("active lanes per instruction", was, now, f"of {WARP}"),
+        change("instructions", case.was.issued, case.now.issued, case.per),
+    )
+    classes = {name: count * now / was for name, count in case.now.classes.items()}
+    return Finding(causes.DIVERGENCE, evidence, slimmer(case.now, case.now.issued * now / was, classes))
+
+
+def instruction_growth(case: Case) -> Finding | None:
+    """More instructions, lane by lane, than other rules account for."""
+    explained = _explained(case)
+    rest = max(case.now.issued - explained, 1e-9)
+    share = case.was.thread_instructions / (rest * case.now.lanes)
+    if share * INSTRUCTION_GROWTH > 1:
+        return None
+    grown = sorted(
+        ((count - case.was.classes.get(name, 0), name) for name, count in case.now.classes.items()), reverse=True
+    )
+    evidence = [change("instructions", case.was.issued, case.now.issued, case.per)]
+    evidence += [change(f"{name.replace('_', ' ')} instructions", case.was.classes.get(name, 0),
+                        case.now.classes[name], case.per) for more, name in grown[:2] if more > 0]  # fmt: skip
+    scale = min((explained + rest * share) / case.now.issued, 1.0)
+    classes = {name: count if name in MEMORY else max(min(count, case.was.classes.get(name, 0)), count * scale)
+               for name, count in case.now.classes.items()}  # fmt: skip
+    return Finding(causes.INSTRUCTIONS, tuple(evidence), slimmer(case.now, explained + rest * share, classes))
+
+
+def _explained(case: Case) -> float:
+    """Instructions that are new for reasons of their own: memory accesses, barriers, divisions, double precision."""
+    new = {name: max(count - case.was.classes.get(name, 0), 0) for name, count in case.now.classes.items()}
+    divisions = max(case.now.divisions - case.was.divisions, 0)
+    return sum(new.get(name, 0) for name in (*MEMORY, "fp64", "barrier")) + divisions * DIVISION_INSTRUCTIONS
+
+
+def slimmer(usage: Usage, issued: float, classes: dict[str, float]) -> Usage:
+    """With fewer instructions, and fewer waits for those that are left out."""
+    waited = sum(
+        cycles * (1 - classes.get(name, 0) / usage.classes[name])
+        for name, cycles in usage.waits.items()
+        if name not in MEMORY and usage.classes.get(name, 0) > classes.get(name, 0)
+    )
+    return usage.replace(issued=issued, classes=classes).faster_alone(max(usage.issued - issued, 0) + waited)

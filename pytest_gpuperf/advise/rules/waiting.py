@@ -1,0 +1,150 @@
+"""Causes that lie in waiting: launch, work per thread, occupancy, barriers, latency."""
+
+from __future__ import annotations
+
+from pytest_gpuperf.advise import causes
+from pytest_gpuperf.advise.finding import Case, Finding, change, grew
+from pytest_gpuperf.advise.side import Side
+from pytest_gpuperf.advise.usage import Usage
+from pytest_gpuperf.verdict import Change
+
+OCCUPANCY_LOSS = 1.02
+"""Theoretical occupancy; an exact figure.  COURSE: more than 50 % achieved is good, less than 25 % poor."""
+SECTOR_GROWTH = 1.05
+"""Sectors that another shape of block touches."""
+THREAD_LOSS = 1.25
+"""Threads of the whole launch."""
+WAIT_GROWTH = 1.05
+"""Cycles that a warp alone waits per unit of work, by the machine code: exact."""
+COUNTED_WAIT_GROWTH = 1.25
+"""The same by stall counters, which vary by some percent from run to run."""
+WARP_LOSS = 1.1
+"""Resident warps; the counted figure varies by a few percent."""
+BINDING = 0.6
+"""Of the limit: a full grid achieves 60 to 95 % of the theoretical occupancy (GTC23: 14.5 of 16 warps)."""
+BARRIER_GROWTH = 1.05
+
+
+def launch_configuration(case: Case) -> Finding | None:
+    """The same code in other blocks, of which an SM holds less, or which touch more sectors."""
+    was, now = case.before.static, case.after.static
+    if was is None or now is None or was.block == now.block or not _launched_alike_but_for_the_block(case):
+        return None
+    spread = grew(case.was.global_sectors, case.now.global_sectors, SECTOR_GROWTH)
+    fewer = grew(case.now.limit, case.was.limit, OCCUPANCY_LOSS) and _limit_binds(case.now)
+    if not fewer and not spread:
+        return None
+    evidence = [_block_change(case)]
+    if fewer:
+        evidence.append(_occupancy_change(case))
+    if spread:
+        was_touched, now_touched = case.was.global_sectors or 0, case.now.global_sectors or 0
+        evidence.append(change("sectors of global requests", was_touched, now_touched, case.per))
+    return Finding(causes.LAUNCH, tuple(evidence), case.was)
+
+
+def _launched_alike_but_for_the_block(case: Case) -> bool:
+    """Whether the machine code is the same, or its resources at least, and the shared memory per block."""
+    was, now = case.before.static, case.after.static
+    if was is None or now is None:
+        return False
+    resources = [(s.profile.registers, s.profile.shared_bytes + s.dynamic_shared_bytes) for s in (was, now)]
+    return resources[0] == resources[1]
+
+
+def more_work_per_thread(case: Case) -> Finding | None:
+    """Fewer threads for the same work."""
+    was, now = case.before.threads, case.after.threads
+    if was is None or now is None or was < now * THREAD_LOSS or case.before.same_code(case.after):
+        return None
+    return Finding(causes.WORK_PER_THREAD, (change("threads of the launch", was, now),), case.was)
+
+
+def occupancy_lost(case: Case) -> Finding | None:
+    """An SM holds fewer warps, for the registers or the shared memory that a block takes."""
+    was, now = case.before.static, case.after.static
+    other_block = was is not None and now is not None and was.block != now.block
+    if not grew(case.now.limit, case.was.limit, OCCUPANCY_LOSS) or not _limit_binds(case.now):
+        return None
+    if other_block and _launched_alike_but_for_the_block(case):
+        return None
+    evidence = [_occupancy_change(case)]
+    if was is not None and now is not None:
+        taken, takes = (s.profile.shared_bytes + s.dynamic_shared_bytes for s in (was, now))
+        if now.profile.registers > was.profile.registers:
+            evidence.append(change("registers", was.profile.registers, now.profile.registers))
+        if takes > taken:
+            evidence.append(change("shared memory per block", taken, takes, "bytes"))
+    return Finding(causes.OCCUPANCY, tuple(evidence), case.now.replace(warps=case.was.warps))
+
+
+def _limit_binds(usage: Usage) -> bool:
+    """Whether there are about as many warps as there could be: a small grid does not reach its limit."""
+    return usage.warps is None or usage.limit is None or usage.warps >= BINDING * usage.limit
+
+
+def barrier_stalls(case: Case) -> Finding | None:
+    """More barriers for the same work."""
+    if not grew(case.was.barriers, case.now.barriers, BARRIER_GROWTH):
+        return None
+    evidence = (change("barriers", case.was.barriers, case.now.barriers, case.per),)
+    waited = case.now.waits.get("barrier", 0) - case.was.waits.get("barrier", 0)
+    without = case.now.replace(barriers=case.was.barriers).faster_alone(max(waited, 0))
+    return Finding(causes.BARRIERS, evidence, without)
+
+
+def exposed_latency(case: Case) -> Finding | None:
+    """A warp waits longer for the same work; or fewer warps share the wait."""
+    if _fewer_warps(case) and case.was.warps is not None and case.now.warps is not None:
+        evidence = (change("resident warps per scheduler", case.was.warps, case.now.warps),)
+        return Finding(causes.LATENCY, evidence, case.now.replace(warps=case.was.warps))
+    if _smaller_blocks(case):
+        was, now = case.before.block_size or 1, case.after.block_size or 1
+        warps = None if case.now.warps is None else case.now.warps * was / now
+        return Finding(causes.LATENCY, (change("threads per block", was, now),), case.now.replace(warps=warps))
+    excess = {name: cycles - _expected(case, name) for name, cycles in case.now.waits.items() if name != "barrier"}
+    waited = sum(cycles for name, cycles in case.now.waits.items() if name != "barrier")
+    total = sum(excess.values())
+    if waited <= 0 or not grew(waited - total, waited, COUNTED_WAIT_GROWTH if case.counted else WAIT_GROWTH):
+        return None
+    most = max(excess, key=lambda name: excess[name])
+    was_each, now_each = (u.waits.get(most, 0) / u.classes[most] if u.classes.get(most) else 0.0
+                          for u in (case.was, case.now))  # fmt: skip
+    evidence = (change(f"cycles that a warp waits for each {most.replace('_', ' ')}", was_each, now_each),)
+    return Finding(causes.LATENCY, evidence, case.now.faster_alone(total))
+
+
+def _expected(case: Case, name: str) -> float:
+    """Cycles of waiting for a class of instructions, had each been waited for as long as before."""
+    before = case.was.classes.get(name, 0)
+    if not before:
+        return case.now.waits.get(name, 0)
+    return case.was.waits.get(name, 0) / before * case.now.classes.get(name, 0)
+
+
+def _fewer_warps(case: Case) -> bool:
+    """Whether fewer warps are resident, though the kernel's resources would allow as many as before."""
+    return grew(case.now.warps, case.was.warps, WARP_LOSS) and not _limit_binds(case.now)
+
+
+def _smaller_blocks(case: Case) -> bool:
+    """Whether the same code runs in smaller blocks that an SM holds as many warps of: the grid may not make up."""
+    was, now = case.before.block_size, case.after.block_size
+    alike = case.before.same_code(case.after) and case.was.limit == case.now.limit and not case.counted
+    return alike and was is not None and now is not None and now < was
+
+
+def _block_change(case: Case) -> Change:
+    def text(side: Side) -> str:
+        block = side.launch[1]
+        return "x".join(map(str, block)) if block else "unknown"
+
+    return Change(what="block", before=text(case.before), after=text(case.after), direction="worse")
+
+
+def _occupancy_change(case: Case) -> Change:
+    was, now = case.before.static, case.after.static
+    if was is not None and now is not None and was.occupancy is not None and now.occupancy is not None:
+        before, after = 100 * was.occupancy.fraction, 100 * now.occupancy.fraction
+        return change("occupancy", before, after, "%", f"limited by {now.occupancy.limiter}")
+    return change("resident warps per scheduler", case.was.warps or 0, case.now.warps or 0)

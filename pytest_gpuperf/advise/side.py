@@ -1,0 +1,55 @@
+"""One version of a workload, as far as anything is known about it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from pytest_gpuperf.evidence import Record, StaticRecord
+
+Extent = tuple[int, int, int]
+
+
+class Side(Record, frozen=True):
+    """Evidence of one version, from whatever was gathered."""
+
+    arch: str
+    """``sm_90``: of the machine code below, and of the GPU that counted and timed."""
+    static: StaticRecord | None = None
+    counters: dict[str, float] = msgspec.field(default_factory=dict)
+    """Raw metrics of Nsight Compute by their GH100 names; empty if none were taken."""
+    time_ns: float | None = None
+    grid: Extent | None = None
+    block: Extent | None = None
+    sm_count: int | None = None
+    bytes: int | None = None
+    flops: int | None = None
+    """What one run must move and compute, as the test declares it."""
+
+    @property
+    def threads(self) -> int | None:
+        """Threads of the whole launch; None if the grid is not known."""
+        block = self.block_size
+        return None if self.grid is None or block is None else _volume(self.grid) * block
+
+    @property
+    def block_size(self) -> int | None:
+        """Threads of a block."""
+        block = self.launch[1]
+        return None if block is None else _volume(block)
+
+    @property
+    def launch(self) -> tuple[Extent | None, Extent | None, int]:
+        """Grid, block and dynamic shared memory, as far as they are known."""
+        static = self.static
+        block = self.block or (static.block if static is not None else None)
+        return self.grid, block, static.dynamic_shared_bytes if static is not None else 0
+
+    def same_code(self, other: Side) -> bool:
+        """Whether both run the very same machine code."""
+        if self.static is None or other.static is None:
+            return False
+        return self.static.profile.code_hash == other.static.profile.code_hash
+
+
+def _volume(extent: Extent) -> int:
+    return extent[0] * extent[1] * extent[2]

@@ -1,0 +1,98 @@
+"""What a run knows of a workload and its baseline, brought together for ``advise``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pytest_gpuperf.advise.side import Side
+from pytest_gpuperf.judge.shift import geometric_mean
+from pytest_gpuperf.judge.static import with_launch_of
+from pytest_gpuperf.judging import recorded_under_another_name
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.baselines import BaselineStore
+    from pytest_gpuperf.bench import Bench
+    from pytest_gpuperf.evidence import DeviceFacts, Key, StaticRecord, TimeRecord
+    from pytest_gpuperf.session import TestBook, WorkloadEvidence
+    from pytest_gpuperf.verdict import Judgement
+
+
+def advise_test(bench: Bench, book: TestBook) -> None:
+    """Name the causes of what got worse in this test; of every workload, and its state, if the run asks for it."""
+    for work in list(book.workloads.values()):
+        if bench.options.explain or any(judgement.verdict.is_regression for judgement in work.judgements):
+            book.add(_advised(bench, work))
+
+
+def _advised(bench: Bench, work: WorkloadEvidence) -> WorkloadEvidence:
+    from pytest_gpuperf.advise.advice import advise
+    from pytest_gpuperf.advise.state import state_of
+    from pytest_gpuperf.compile import toolchain
+
+    facts = bench.device.facts if bench.has_gpu else None
+    arch = arch_to_explain(work, facts)
+    compiler = toolchain() if work.static else ""
+    before, after = sides(bench.store, work, arch, compiler, facts)
+    advice = advise(before, after) if before is not None else ()
+    return msgspec.structs.replace(work, advice=advice, state=state_of(after, bench.measured_peaks))
+
+
+def arch_to_explain(work: WorkloadEvidence, facts: DeviceFacts | None) -> str:
+    """The GPU's own architecture if there is one, else the first whose verdict is red, else the first of all."""
+    native = facts.arch if facts is not None else ""
+    if native and (not work.static or native in _plain(work.static)):
+        return next((arch for arch in work.static if arch.rstrip("af") == native), native)
+    red = [judgement.target for judgement in work.judgements if judgement.verdict.is_regression]
+    return next((target for target in [*red, *work.static] if target in work.static), native)
+
+
+def _plain(archs: Iterable[str]) -> set[str]:
+    return {arch.rstrip("af") for arch in archs}
+
+
+def sides(
+    store: BaselineStore, work: WorkloadEvidence, arch: str, toolchain: str, facts: DeviceFacts | None
+) -> tuple[Side | None, Side]:
+    """Baseline and candidate; None for a baseline of which nothing is known."""
+    new = work.static.get(arch)
+    old = store.static(arch, work.key, toolchain).record if toolchain else None
+    if old is None and new is not None and not work.launched:
+        old = recorded_under_another_name(store, arch, toolchain, work.key, new)
+    if new is not None and old is not None and new.block is None:
+        new = with_launch_of(new, old)
+    time = store.time(facts.slug, work.key) if facts is not None else None
+    judged = next((judgement for judgement in work.judgements if judgement.kind == "time"), None)
+    after = side_of(arch, new, work.time, facts, counters=work.counters, judged=judged, which="after_ns")
+    if old is None and time is None:
+        return None, after
+    return side_of(arch, old, time, facts, judged=judged, which="before_ns"), after
+
+
+def side_of(
+    arch: str,
+    static: StaticRecord | None,
+    time: TimeRecord | None,
+    facts: DeviceFacts | None,
+    *,
+    counters: dict[str, float] | None = None,
+    judged: Judgement | None = None,
+    which: str = "",
+) -> Side:
+    """One side; its time is the one that the verdict compared, where there was one."""
+    time_ns = geometric_mean(tuple(one.midmean for one in time.rounds)) if time is not None and time.rounds else None
+    compared = getattr(judged.time, which) if judged is not None and judged.time is not None else None
+    return Side(
+        arch=arch, static=static, counters=counters or (time.counters if time is not None else {}),
+        time_ns=compared or time_ns, grid=time.grid if time is not None else None,
+        block=time.block if time is not None else None, sm_count=facts.sm_count if facts is not None else None,
+        bytes=time.bytes if time is not None else None, flops=time.flops if time is not None else None,
+    )  # fmt: skip
+
+
+def recorded_side(store: BaselineStore, key: Key, target: str, arch: str, toolchain: str) -> Side:
+    """What baselines alone know of a workload on a GPU model and for an architecture, either of them empty for none."""
+    static = store.static(arch, key, toolchain).record if arch else None
+    return side_of(arch, static, store.time(target, key) if target else None, None)

@@ -1,0 +1,86 @@
+"""Values that a warp computes: a number for all lanes, one per lane, or unknown.
+
+Registers hold 32 bits without a sign, predicates 0 or 1.  A value carries marks: it may depend on the kernel's
+arguments or on the size of the launch, and then its number is an example; it may depend on the thread's index, and be
+another in the block's next warp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+WARP = 32
+LANES = WARP + 2
+"""A warp that lies along x, then its first lane's neighbours in y and in z."""
+WORD = 0xFFFFFFFF
+
+Bits = int | tuple[int, ...] | None
+"""A number, one for each of ``LANES``, or None for what nobody knows."""
+
+
+EXAMPLE, THREAD = 1, 2
+INHERITED = EXAMPLE | THREAD
+"""Marks that a result takes over from what it is computed of."""
+ARGUMENT_SHIFT = 8
+"""The bits above are the place of an argument in the constant bank, in a value that is that argument and no more."""
+
+
+class Value(NamedTuple):
+    """What a register or predicate holds."""
+
+    bits: Bits
+    marks: int = 0
+
+    @property
+    def example(self) -> bool:
+        """It depends on arguments or on the launch."""
+        return bool(self.marks & EXAMPLE)
+
+    @property
+    def by_thread(self) -> bool:
+        """It depends on the thread's index."""
+        return bool(self.marks & THREAD)
+
+    @property
+    def argument(self) -> int:
+        """Where the argument lies that this is, as it was passed; 0 if it is none."""
+        return self.marks >> ARGUMENT_SHIFT
+
+
+UNKNOWN = Value(None)
+
+
+def signed(bits: int) -> int:
+    """32 bits read as a signed number."""
+    return bits - ((bits & 0x80000000) << 1)
+
+
+def signed64(bits: int) -> int:
+    """64 bits read as a signed number."""
+    return bits - ((bits & 1 << 63) << 1)
+
+
+def lanes_of(bits: int | tuple[int, ...]) -> tuple[int, ...]:
+    """One number per lane, whatever it was."""
+    return (bits,) * LANES if isinstance(bits, int) else bits
+
+
+def narrow(lanes: tuple[int, ...]) -> int | tuple[int, ...]:
+    """A single number where all lanes agree: what follows is then cheap."""
+    return lanes[0] if lanes.count(lanes[0]) == LANES else lanes
+
+
+def combine(function: Callable[..., int], values: tuple[Value, ...]) -> Value:
+    """Apply a function of numbers lane by lane; unknown if one of them is."""
+    marks = 0
+    for value in values:
+        marks |= value.marks
+    marks &= INHERITED
+    bits = [value.bits for value in values]
+    if any(one is None for one in bits):
+        return Value(None, marks)
+    if all(isinstance(one, int) for one in bits):
+        return Value(function(*bits), marks)
+    each = zip(*(lanes_of(one) for one in bits if one is not None), strict=True)
+    return Value(narrow(tuple(function(*lane) for lane in each)), marks)

@@ -1,0 +1,74 @@
+"""One workload explained: its state, its figures, what differs from the baseline, and of what cause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pytest_gpuperf.advise.side import Side
+from pytest_gpuperf.advise.state import why_unknown
+from pytest_gpuperf.evidence import StaticRecord
+from pytest_gpuperf.report.advice import INDENT, advice_lines, state_line, wrapped
+from pytest_gpuperf.report.text import describe, duration, rate
+from pytest_gpuperf.session import WorkloadEvidence
+from pytest_gpuperf.verdict import Judgement, Verdict
+
+MOST_CAUSES = 4
+
+
+def explained(
+    work: WorkloadEvidence, side: Side, peaks: Mapping[str, float], *, compared: str, has_baseline: bool
+) -> list[str]:
+    """Lines on one workload; ``compared`` says what with, or why with nothing.
+
+    ``side`` is what was found out about it, the architecture chosen.
+    """
+    lines = [str(work.key)]
+    state = state_line(work.state) if work.state is not None else why_unknown(side, peaks)
+    lines += wrapped(f"state: {state}", INDENT)
+    lines += wrapped(f"figures: {', '.join(_figures(side))}", INDENT)
+    lines += wrapped(f"baseline: {compared}", INDENT)
+    for judgement in _telling(work.judgements):
+        lines += [f"    {line}" for line in describe(judgement)]
+    lines += advice_lines(work.advice, MOST_CAUSES)
+    if not work.advice:
+        none = "nothing differs that would make it slower" if has_baseline else "none can be named without a baseline"
+        lines += wrapped(f"causes: {none}", INDENT)
+    return lines
+
+
+def _telling(judgements: Iterable[Judgement]) -> list[Judgement]:
+    return [j for j in judgements if j.verdict not in (Verdict.UNCHANGED, Verdict.NEW)]
+
+
+def _figures(side: Side) -> list[str]:
+    found = []
+    if side.time_ns is not None:
+        found.append(f"time {duration(side.time_ns)}")
+        if side.bytes is not None:
+            found.append(rate(side.bytes / side.time_ns * 1e9, "B/s"))
+        if side.flops is not None:
+            found.append(rate(side.flops / side.time_ns * 1e9, "FLOP/s"))
+    if side.static is not None:
+        found += _static_figures(side.static, side.arch)
+    return found or ["none"]
+
+
+def _static_figures(record: StaticRecord, arch: str) -> list[str]:
+    profile = record.profile
+    found = [f"{profile.registers} registers", f"{profile.spill_store_bytes + profile.spill_load_bytes} spilled bytes"]
+    if record.occupancy is not None:
+        found.append(f"occupancy {record.occupancy.fraction:.0%} (limited by {record.occupancy.limiter})")
+    run = profile.dry_run
+    if run is not None:
+        sectors = [(a.times, a.sectors) for a in run.accesses if a.op.startswith("global") and a.sectors is not None]
+        turns = [(a.times, a.turns) for a in run.accesses if a.op.startswith("shared") and a.turns is not None]
+        if sectors:
+            found.append(f"{_mean(sectors):.3g} sectors per global request")
+        if turns:
+            found.append(f"{_mean(turns):.3g} passes per shared-memory access")
+        found.append(f"{run.lanes:.3g} of 32 lanes active")
+    return [*found[:-1], f"{found[-1]} ({arch})"]
+
+
+def _mean(weighted: list[tuple[float, float]]) -> float:
+    return sum(times * figure for times, figure in weighted) / (sum(times for times, _ in weighted) or 1.0)

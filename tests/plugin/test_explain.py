@@ -1,0 +1,223 @@
+"""Causes under a red verdict, ``--gpuperf-explain`` and ``gpuperf explain``."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pytest_gpuperf.cli import main
+
+HOG = """
+extern "C" __global__ void hog(const float* a, float* b)
+{
+    float arr[64];
+#pragma unroll
+    for (int k = 0; k < 64; ++k) arr[k] = a[threadIdx.x + 32 * k];
+    float s = 0.0f;
+#pragma unroll
+    for (int k = 0; k < 64; ++k) s = s * 0.5f + arr[k];
+    float r = s;
+#pragma unroll
+    for (int k = 63; k >= 0; --k) r = r * 0.25f + arr[k] * s;
+    b[threadIdx.x] = r;
+}
+"""
+COPY = """
+extern "C" __global__ void copy(const float* a, float* b)
+{
+    b[threadIdx.y * 32 + threadIdx.x] = a[threadIdx.y * 32 + threadIdx.x];
+}
+"""
+TESTS = """
+def test_hog(cuda_kernel, gpu, gpuperf):
+    kernel = cuda_kernel("hog.cu", "hog", options=[])
+    a, b = gpu.random(4096, seed=1), gpu.empty(32)
+    gpuperf(kernel.launch(grid=1, block=32, args=(a, b)))
+
+def test_copy(cuda_kernel, gpu, gpuperf):
+    kernel = cuda_kernel("copy.cu", "copy")
+    a, b = gpu.random(1024, seed=1), gpu.empty(1024)
+    gpuperf(kernel.launch(grid=1, block=(32, 32), args=(a, b)), name="rows")
+"""
+ARCHS = "--gpuperf-arch=sm_80,sm_90,sm_120"
+
+
+@pytest.fixture
+def explained(suite):
+    suite.write("hog.cu", HOG)
+    suite.write("copy.cu", COPY)
+    suite.write("test_hog.py", TESTS)
+    (suite.path / "test_suite.py").unlink()
+    suite.run("--update-baselines", ARCHS)
+    return suite
+
+
+def spill(suite) -> None:
+    suite.edit("test_hog.py", "options=[]", 'options=["-maxrregcount=32"]')
+
+
+def scatter(suite) -> None:
+    suite.edit("copy.cu", "b[threadIdx.y * 32 + threadIdx.x]", "b[threadIdx.x * 32 + threadIdx.y]")
+
+
+def message(result: pytest.RunResult) -> list[str]:
+    """Lines of the failure."""
+    lines = result.stdout.lines
+    first = next(n for n, line in enumerate(lines) if "WORSE" in line)
+    last = next(n for n, line in enumerate(lines) if "If this change is intended" in line)
+    return lines[first : last + 1]
+
+
+def test_a_red_workload_says_its_cause_and_remedy_on_one_screen(explained):
+    spill(explained)
+    result = explained.run("--gpuperf", "-k", "hog")
+    assert result.ret == 1
+    lines = message(result)
+    assert len(lines) <= 24
+    assert all(len(line) <= 100 for line in lines)
+    text = "\n".join(lines)
+    for words in ("hog  WORSE  on sm_80 (static)", "spill stores 0 -> ", "cause: register spilling (sm_80)",
+                  "-> raise or drop -maxrregcount", "example: occupancy_registers"):  # fmt: skip
+        assert words in text
+
+
+def test_the_cause_rides_through_pytest_xdist(explained):
+    spill(explained)
+    result = explained.run("--gpuperf", "-n", "2", subprocess=True)
+    assert "cause: register spilling" in result.stdout.str()
+
+
+def test_a_changed_kernel_that_does_not_fail_is_explained_on_request(explained):
+    scatter(explained)
+    plain = explained.run("--gpuperf")
+    assert plain.ret == 0
+    assert "cause:" not in plain.stdout.str()
+    result = explained.run("--gpuperf", "--gpuperf-explain", "-k", "copy")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(
+        ["*gpuperf explains*", "test_hog.py::test_copy *rows*", "*state: unknown: *GPU*", "*figures: * registers*",
+         "*baseline: the machine code differs*", "*cause: uncoalesced access (sm_80)*",
+         "*sectors per global request 4 -> 18,*"]
+    )  # fmt: skip
+
+
+def test_unchanged_kernels_have_no_cause(explained):
+    result = explained.run("--gpuperf", "--gpuperf-explain")
+    assert result.ret == 0
+    assert "cause:" not in result.stdout.str()
+    assert result.stdout.str().count("causes: nothing differs") == 2
+
+
+def test_without_a_baseline_nothing_can_be_compared(suite):
+    result = suite.run("--gpuperf", "--gpuperf-explain", "-k", "other")
+    result.stdout.fnmatch_lines(
+        ["*baseline: none for this workload*", "*causes: none can be named without a baseline*"]
+    )
+
+
+def run_command(suite, monkeypatch, capsys, *arguments: str) -> tuple[int, str, str]:
+    monkeypatch.chdir(suite.path)
+    capsys.readouterr()
+    status = main(["explain", *arguments])
+    printed = capsys.readouterr()
+    return status, printed.out, printed.err
+
+
+def test_the_last_run_is_explained_afterwards(explained, monkeypatch, capsys):
+    spill(explained)
+    explained.run("--gpuperf")
+    status, out, err = run_command(explained, monkeypatch, capsys, "test_hog.py::test_hog")
+    assert (status, err) == (0, "")
+    assert "cause: register spilling" in out
+    assert "test_copy" not in out
+    inside = explained.path / "deeper"
+    inside.mkdir()
+    monkeypatch.chdir(inside)
+    assert main(["explain", "test_hog.py"]) == 0
+    assert "test_hog.py::test_copy [rows]" in capsys.readouterr().out
+
+
+def test_one_workload_can_be_asked_for_by_name(explained, monkeypatch, capsys):
+    explained.run("--gpuperf")
+    status, out, _ = run_command(explained, monkeypatch, capsys, "test_hog.py::test_copy", "rows")
+    assert status == 0
+    assert "[rows]" in out
+    status, _, err = run_command(explained, monkeypatch, capsys, "test_hog.py::test_copy", "columns")
+    assert status == 1
+    assert "has no workload 'columns'" in err
+    assert "it has: rows" in err
+
+
+def test_an_unknown_node_id_is_answered_with_close_ones(explained, monkeypatch, capsys):
+    explained.run("--gpuperf")
+    status, _, err = run_command(explained, monkeypatch, capsys, "test_hog.py::test_hogs")
+    assert status == 1
+    assert "test_hog.py::test_hogs is not in the last run; close to it: test_hog.py::test_hog" in err
+
+
+def test_no_last_run_is_said_with_what_to_do(suite, monkeypatch, capsys):
+    status, _, err = run_command(suite, monkeypatch, capsys, "test_suite.py")
+    assert status == 1
+    assert "run pytest --gpuperf first" in err
+    assert "--baseline" in err
+
+
+@pytest.mark.parametrize("content", ["", "{", '{"schema": 99}', '{"schema": 1}', "[]", '{"schema": "x"}'])
+def test_a_damaged_last_run_is_refused_by_name(explained, monkeypatch, capsys, content):
+    explained.run("--gpuperf")
+    (explained.path / ".gpuperf/last-run.json").write_text(content)
+    status, _, err = run_command(explained, monkeypatch, capsys, "test_hog.py")
+    assert status == 1
+    assert "last-run.json" in err
+    assert "run pytest --gpuperf again" in err
+
+
+def test_baselines_are_explained_without_a_run(explained, monkeypatch, capsys):
+    status, out, err = run_command(explained, monkeypatch, capsys, "--baseline", "test_hog.py::test_copy")
+    assert (status, err) == (0, "")
+    assert out.count("test_hog.py::test_copy [rows]") == 3  # one for each architecture
+    assert "4 sectors per global request" in out
+    status, _, err = run_command(explained, monkeypatch, capsys, "--baseline", "test_other.py")
+    assert status == 1
+    assert "is not in the baselines in baselines" in err
+
+
+def last_run(suite) -> Path:
+    return suite.path / ".gpuperf/last-run.json"
+
+
+def test_a_run_leaves_its_evidence_whole_and_ignored_by_git(explained):
+    explained.run("--gpuperf", "-n", "2", subprocess=True)
+    document = json.loads(last_run(explained).read_text())
+    assert document["schema"] == 1
+    assert {test["test"] for test in document["tests"]} == {"test_hog", "test_copy"}
+    assert (explained.path / ".gpuperf/.gitignore").read_text() == "*\n"
+    assert [path.name for path in sorted((explained.path / ".gpuperf").iterdir())] == [".gitignore", "last-run.json"]
+
+
+def test_a_run_that_gathered_nothing_leaves_the_last_one_alone(explained):
+    explained.run("--gpuperf")
+    before = last_run(explained).read_bytes()
+    explained.run("--gpuperf", "-k", "no_such_test")
+    explained.run()
+    assert last_run(explained).read_bytes() == before
+
+
+def test_a_folder_that_cannot_be_written_costs_a_word_and_no_more(explained):
+    shutil.rmtree(explained.path / ".gpuperf")
+    (explained.path / ".gpuperf").write_text("a file in the way")
+    result = explained.run("--gpuperf")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*last-run.json cannot be written*gpuperf explain will not know of this run*"])
+
+
+def test_an_expected_regression_has_its_cause_on_record(explained, monkeypatch, capsys):
+    spill(explained)
+    explained.edit("test_hog.py", "def test_hog", "import pytest\n@pytest.mark.gpuperf(xfail='until #7')\ndef test_hog")
+    assert explained.run("--gpuperf").ret == 0
+    status, out, _ = run_command(explained, monkeypatch, capsys, "test_hog.py::test_hog")
+    assert status == 0
+    assert "cause: register spilling" in out

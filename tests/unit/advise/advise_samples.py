@@ -1,0 +1,55 @@
+"""Usages, sides and cases for tests of advice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pytest_gpuperf.advise.finding import Case
+from pytest_gpuperf.advise.side import Side
+from pytest_gpuperf.advise.usage import Usage
+from pytest_gpuperf.dryrun import Access, DryRun
+from pytest_gpuperf.evidence import Occupancy, StaticProfile, StaticRecord
+
+COPY = Usage(
+    issued=100.0, classes={"global_load": 4.0, "global_store": 1.0, "fp32": 20.0, "integer": 30.0},
+    global_requests=5.0, global_bytes=640.0, global_sectors=20.0, global_ideal=20.0, global_fresh=1.0,
+    global_width=4.0, alone=1000.0, waits={"global_load": 700.0, "fp32": 60.0}, warps=16.0, limit=16.0,
+)  # fmt: skip
+"""A coalesced kernel of moderate length that fills the SM."""
+
+
+def profile(code: str = "a", **figures: Any) -> StaticProfile:
+    known: dict[str, Any] = {
+        "registers": 32, "stack_bytes": 0, "spill_store_bytes": 0, "spill_load_bytes": 0, "shared_bytes": 0,
+        "constant_bytes": 560, "barriers": 0, "code_bytes": 1024, "instructions": 50, "opcodes": {"fp32": 20},
+    }  # fmt: skip
+    return StaticProfile(**{**known, "code_hash": code * 64, **figures})
+
+
+def record(code: str = "a", *, block: int = 256, warps: int = 64, dynamic: int = 0, limiter: str = "warps",
+           **figures: Any) -> StaticRecord:  # fmt: skip
+    return StaticRecord(
+        kernel="kernel", source_hash="0" * 64, profile=profile(code, **figures), block=(block, 1, 1),
+        dynamic_shared_bytes=dynamic,
+        occupancy=Occupancy(blocks_per_sm=warps * 32 // block, warps_per_sm=warps, fraction=warps / 64,
+                            limiter=limiter),
+    )  # fmt: skip
+
+
+def side(static: StaticRecord | None = None, **more: Any) -> Side:
+    return Side(arch="sm_90", static=static, **more)
+
+
+def case(was: Usage = COPY, now: Usage = COPY, *, before: Side | None = None, after: Side | None = None,
+         counted: bool = False) -> Case:  # fmt: skip
+    return Case(before or side(record("a")), after or side(record("b")), was, now, counted)
+
+
+def dry(executed: dict[str, float] | None = None, *accesses: Access, **figures: Any) -> DryRun:
+    counts = executed or {"fp32": 20.0, "integer": 30.0, "global_load": 4.0, "global_store": 1.0}
+    return DryRun(**{"executed": counts, "cycles": 1000.0, "accesses": accesses, **figures})
+
+
+def load(sectors: float = 4.0, times: float = 4.0, size: int = 4, op: str = "global_load") -> Access:
+    return Access(op=op, bytes=size, times=times, sectors=sectors, turns=1, distinct=32 * size * times,
+                  strides=(size, 0, 0))  # fmt: skip

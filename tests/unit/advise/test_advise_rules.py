@@ -1,0 +1,239 @@
+"""One rule at a time: it speaks on its evidence and is silent just below its threshold."""
+
+from __future__ import annotations
+
+import pytest
+from advise_samples import COPY, case, record, side
+
+from pytest_gpuperf.advise import causes
+from pytest_gpuperf.advise.rules import RULES, compute, memory, waiting
+
+BELOW = 0.999
+"""Just short of a threshold."""
+TILE = COPY.replace(shared_requests=4.0, shared_turns=4.0, shared_ideal=4.0, shared_width=4.0)
+
+
+def test_every_cause_has_a_rule_and_every_rule_a_test() -> None:
+    assert len(RULES) == len(causes.CAUSES)
+    tests = {name for name in globals() if name.startswith("test_")}
+    assert {rule.__name__ for rule in RULES} <= {name.removeprefix("test_") for name in tests}
+
+
+def test_causes_have_words_and_an_example_family() -> None:
+    assert len({cause.key for cause in causes.CAUSES}) == len(causes.CAUSES)
+    for cause in causes.CAUSES:
+        assert cause.says
+        assert cause.remedy
+        assert cause.source
+
+
+def test_register_spilling() -> None:
+    after = side(record("b", spill_store_bytes=64, spill_load_bytes=64, stack_bytes=64))
+    now = COPY.replace(local_requests=32.0, issued=132.0)
+    found = memory.register_spilling(case(now=now, after=after))
+    assert found is not None
+    assert (found.evidence[0].before, found.evidence[0].after) == (0, 128)
+    assert found.without.local_requests == 0
+    assert found.without.issued == 100
+    assert memory.register_spilling(case()) is None
+    assert memory.register_spilling(case(before=after, after=after)) is None
+
+
+def test_stack() -> None:
+    after = side(record("b", stack_bytes=16))
+    found = memory.stack(case(now=COPY.replace(local_requests=82.0), after=after))
+    assert found is not None
+    assert found.cause is causes.STACK
+    assert memory.stack(case(now=COPY, after=after)) is None  # a stack that nobody touches
+    spilled = side(record("b", stack_bytes=16, spill_store_bytes=16))
+    assert memory.stack(case(now=COPY.replace(local_requests=82.0), after=spilled)) is None
+
+
+def test_uncoalesced() -> None:
+    found = memory.uncoalesced(case(now=COPY.replace(global_sectors=160.0)))
+    assert found is not None
+    assert [(c.before, c.after) for c in found.evidence] == [(4, 32), (32, 4)]
+    assert found.without.global_sectors == 20
+    assert memory.uncoalesced(case(now=COPY.replace(global_sectors=20.0 * memory.SECTOR_GROWTH * BELOW))) is None
+    wide = COPY.replace(global_sectors=80.0, global_ideal=80.0)  # 16 bytes per lane take 16 sectors, and should
+    assert memory.uncoalesced(case(now=wide)) is None
+
+
+def test_bank_conflicts() -> None:
+    found = memory.bank_conflicts(case(TILE, TILE.replace(shared_turns=128.0)))
+    assert found is not None
+    assert (found.evidence[0].before, found.evidence[0].after) == (1, 32)
+    assert found.without.shared_turns == 4
+    assert memory.bank_conflicts(case(TILE, TILE.replace(shared_turns=4.0 * memory.CONFLICT_GROWTH * BELOW))) is None
+    wide = TILE.replace(shared_turns=16.0, shared_ideal=16.0)
+    assert memory.bank_conflicts(case(TILE, wide)) is None
+
+
+def test_redundant_traffic() -> None:
+    now = COPY.replace(global_requests=61.0, global_bytes=7808.0, global_sectors=244.0, issued=156.0)
+    found = memory.redundant_traffic(case(now=now))
+    assert found is not None
+    assert (found.evidence[0].before, found.evidence[0].after) == (5, 61)
+    assert found.without.global_requests == pytest.approx(5)
+    most = COPY.replace(global_bytes=640.0 * memory.TRAFFIC_GROWTH * BELOW)
+    assert memory.redundant_traffic(case(now=most)) is None
+
+
+def test_redundant_traffic_tells_of_shared_memory_that_is_no_longer_used() -> None:
+    now = COPY.replace(global_bytes=1280.0)
+    found = memory.redundant_traffic(case(TILE, now))
+    assert found is not None
+    assert "shared memory accesses 4 -> 0" in str(found.evidence[-1])
+
+
+def test_lost_vectorisation() -> None:
+    wide = COPY.replace(global_width=16.0, global_requests=1.25)
+    found = memory.lost_vectorisation(case(wide, COPY))
+    assert found is not None
+    assert str(found.evidence[0]) == "bytes per global memory access and lane 16 -> 4"
+    assert memory.lost_vectorisation(case(COPY.replace(global_width=4.0 * memory.WIDTH_LOSS * BELOW), COPY)) is None
+    shared = memory.lost_vectorisation(case(TILE.replace(shared_width=16.0), TILE))
+    assert shared is not None
+    assert "shared" in shared.evidence[0].what
+
+
+def test_cache_hit_loss() -> None:
+    was = COPY.replace(dram_bytes=1000.0)
+    found = memory.cache_hit_loss(case(was, COPY.replace(dram_bytes=2000.0), counted=True))
+    assert found is not None
+    assert found.without.dram_bytes == 1000
+    most = COPY.replace(dram_bytes=1000.0 * memory.HIT_LOSS * BELOW)
+    assert memory.cache_hit_loss(case(was, most, counted=True)) is None
+    assert memory.cache_hit_loss(case()) is None  # the machine code does not tell
+
+
+def test_lost_tensor_cores() -> None:
+    was = COPY.replace(classes={"tensor": 32.0, "fp32": 0.0})
+    now = COPY.replace(classes={"fp32": 32768.0})
+    assert compute.lost_tensor_cores(case(was, now)) is not None
+    assert compute.lost_tensor_cores(case(was, was)) is None
+    assert compute.lost_tensor_cores(case(was, COPY.replace(classes={}))) is None  # less of everything
+
+
+def test_double_precision() -> None:
+    now = COPY.replace(classes={**COPY.classes, "fp64": 20.0, "fp32": 0.0, "conversion": 4.0}, issued=104.0)
+    found = compute.double_precision(case(now=now))
+    assert found is not None
+    assert found.without.classes["fp64"] == 0
+    assert found.without.classes["fp32"] == 20
+    was = COPY.replace(classes={**COPY.classes, "fp64": 20.0})
+    most = COPY.replace(classes={**COPY.classes, "fp64": 20.0 * compute.FP64_GROWTH})
+    assert compute.double_precision(case(was, most)) is None
+
+
+def test_division() -> None:
+    found = compute.division(case(now=COPY.replace(divisions=2.0, issued=140.0)))
+    assert found is not None
+    assert found.without.issued == pytest.approx(140 - 2 * compute.DIVISION_INSTRUCTIONS)
+    was = COPY.replace(divisions=2.0)
+    assert compute.division(case(was, COPY.replace(divisions=2.0 * compute.DIVISION_GROWTH * BELOW))) is None
+
+
+def test_divergence() -> None:
+    found = compute.divergence(case(now=COPY.replace(lanes=16.0, issued=200.0)))
+    assert found is not None
+    assert found.without.issued == 100
+    assert compute.divergence(case(now=COPY.replace(lanes=32.0 / compute.LANE_LOSS + 0.01))) is None
+
+
+def test_instruction_growth() -> None:
+    now = COPY.replace(issued=200.0, classes={**COPY.classes, "integer": 130.0})
+    found = compute.instruction_growth(case(now=now))
+    assert found is not None
+    assert [str(one) for one in found.evidence] == [
+        "instructions 100 -> 200 per warp",
+        "integer instructions 30 -> 130 per warp",
+    ]
+    assert found.without.issued == pytest.approx(100)
+    assert compute.instruction_growth(case(now=COPY.replace(issued=100.0 * compute.INSTRUCTION_GROWTH * BELOW))) is None
+
+
+def test_instruction_growth_leaves_alone_what_others_account_for() -> None:
+    spilled = COPY.replace(issued=200.0, classes={**COPY.classes, "local_load": 50.0, "local_store": 50.0})
+    assert compute.instruction_growth(case(now=spilled)) is None
+    split = COPY.replace(issued=200.0, lanes=16.0)
+    assert compute.instruction_growth(case(now=split)) is None
+
+
+def test_launch_configuration() -> None:
+    before, after = side(record("a", block=64)), side(record("a", block=32, warps=32, limiter="blocks"))
+    now = COPY.replace(warps=8.0, limit=8.0)
+    found = waiting.launch_configuration(case(now=now, before=before, after=after))
+    assert found is not None
+    assert [str(one) for one in found.evidence] == [
+        "block 64x1x1 -> 32x1x1",
+        "occupancy 100 -> 50 % (limited by blocks)",
+    ]
+    assert waiting.launch_configuration(case(before=before, after=after)) is None  # as many warps as before
+    assert waiting.launch_configuration(case(now=now, before=before, after=before)) is None
+    hungry = side(record("a", block=32, warps=32, registers=64))
+    assert waiting.launch_configuration(case(now=now, before=before, after=hungry)) is None
+    small_grid = COPY.replace(warps=1.0, limit=8.0)
+    assert waiting.launch_configuration(case(now=small_grid, before=before, after=after)) is None
+
+
+def test_more_work_per_thread() -> None:
+    before = side(record("a"), grid=(100, 1, 1), sm_count=132)
+    after = side(record("b"), grid=(25, 1, 1), sm_count=132)
+    found = waiting.more_work_per_thread(case(before=before, after=after))
+    assert found is not None
+    assert str(found.evidence[0]) == "threads of the launch 25600 -> 6400"
+    fewer = side(record("b"), grid=(81, 1, 1), sm_count=132)
+    assert waiting.more_work_per_thread(case(before=before, after=fewer)) is None
+    assert waiting.more_work_per_thread(case()) is None  # grids are not known
+
+
+def test_occupancy_lost() -> None:
+    after = side(record("b", registers=168, warps=12, limiter="registers"))
+    now = COPY.replace(warps=3.0, limit=3.0)
+    found = waiting.occupancy_lost(case(now=now, after=after))
+    assert found is not None
+    assert str(found.evidence[0]) == "occupancy 100 -> 18.8 % (limited by registers)"
+    assert found.without.warps == 16
+    slightly = COPY.replace(warps=16.0 / waiting.OCCUPANCY_LOSS / BELOW, limit=16.0 / waiting.OCCUPANCY_LOSS / BELOW)
+    assert waiting.occupancy_lost(case(now=slightly)) is None
+
+
+def test_barrier_stalls() -> None:
+    was = COPY.replace(barriers=4.0, waits={**COPY.waits, "barrier": 120.0})
+    now = COPY.replace(barriers=9.0, waits={**COPY.waits, "barrier": 270.0})
+    found = waiting.barrier_stalls(case(was, now))
+    assert found is not None
+    assert found.without.alone == 850
+    assert waiting.barrier_stalls(case(was, was)) is None
+
+
+def test_exposed_latency() -> None:
+    now = COPY.replace(waits={"global_load": 2400.0, "fp32": 60.0}, alone=2700.0)
+    found = waiting.exposed_latency(case(now=now))
+    assert found is not None
+    assert str(found.evidence[0]) == "cycles that a warp waits for each global load 175 -> 600"
+    assert found.without.alone == pytest.approx(1000)
+    most = COPY.replace(waits={name: cycles * waiting.WAIT_GROWTH * BELOW for name, cycles in COPY.waits.items()})
+    assert waiting.exposed_latency(case(now=most)) is None
+    as_long_for_more = COPY.replace(
+        waits={"global_load": 1400.0, "fp32": 60.0}, classes={**COPY.classes, "global_load": 8.0}
+    )
+    assert waiting.exposed_latency(case(now=as_long_for_more)) is None
+
+
+def test_exposed_latency_by_fewer_warps_than_there_could_be() -> None:
+    found = waiting.exposed_latency(case(now=COPY.replace(warps=2.0)))
+    assert found is not None
+    assert str(found.evidence[0]) == "resident warps per scheduler 16 -> 2"
+    assert found.without.warps == 16
+    most = COPY.replace(warps=16.0 / waiting.WARP_LOSS / BELOW)
+    assert waiting.exposed_latency(case(now=most)) is None
+
+
+def test_exposed_latency_by_smaller_blocks_of_the_same_code() -> None:
+    before, after = side(record("a", block=256)), side(record("a", block=128))
+    found = waiting.exposed_latency(case(before=before, after=after))
+    assert found is not None
+    assert str(found.evidence[0]) == "threads per block 256 -> 128"
+    assert waiting.exposed_latency(case(before=after, after=before)) is None

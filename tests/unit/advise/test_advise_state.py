@@ -1,0 +1,70 @@
+"""What holds a kernel back, by counters or by what the test declares."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_gpuperf.advise.side import Side
+from pytest_gpuperf.advise.state import COMPUTE, MEMORY, roofline_fraction, state_of, why_unknown
+
+PEAKS = {"copy_bandwidth": 4e12, "fma_throughput": 60e12}
+
+
+def counted(compute: float, memory: float, lanes: float = 32.0) -> Side:
+    counters = {COMPUTE: compute, MEMORY: memory, "smsp__inst_executed.sum": 1e6,
+                "smsp__thread_inst_executed.sum": lanes * 1e6}  # fmt: skip
+    return Side(arch="sm_90", counters=counters)
+
+
+@pytest.mark.parametrize(
+    ("compute", "memory", "lanes", "bound"),
+    [
+        (85, 30, 32, "compute"),
+        (85, 30, 23, "divergence"),
+        (85, 30, 24, "compute"),
+        (30, 92, 32, "memory"),
+        (30, 92, 8, "memory"),
+        (59, 59, 32, "latency"),
+        (60, 40, 32, "compute"),
+        (85, 82, 32, "compute and memory"),
+        (70, 65, 32, "compute and memory"),
+        (79, 61, 32, "compute"),
+        (2, 3, 32, "latency"),
+    ],
+)
+def test_the_pair_of_throughputs_tells_the_state(compute: float, memory: float, lanes: float, bound: str) -> None:
+    found = state_of(counted(compute, memory, lanes), {})
+    assert found is not None
+    assert found.bound == bound
+
+
+def test_the_roofline_is_the_dearer_of_moving_and_computing() -> None:
+    timed = Side(arch="sm_90", time_ns=1e6, bytes=2_000_000_000, flops=30_000_000_000)
+    assert roofline_fraction(timed, PEAKS) == pytest.approx(0.5)
+    assert roofline_fraction(timed, {"fma_throughput": 30e12}) == pytest.approx(1.0)
+    assert roofline_fraction(timed, {}) is None
+
+
+def test_declared_bytes_and_operations_tell_without_counters() -> None:
+    found = state_of(Side(arch="sm_90", time_ns=1e6, bytes=3_600_000_000), PEAKS)
+    assert found is not None
+    assert (found.bound, found.roofline) == ("memory", pytest.approx(0.9))
+    assert found.why == "90% of the measured copy bandwidth"
+    slow = state_of(Side(arch="sm_90", time_ns=1e6, bytes=400_000_000), PEAKS)
+    assert slow is not None
+    assert slow.bound == "latency"
+    assert "--gpuperf-ncu" in slow.missing
+
+
+@pytest.mark.parametrize(
+    ("side", "peaks", "words"),
+    [
+        (Side(arch="sm_90"), PEAKS, "needs a GPU"),
+        (Side(arch="sm_90", time_ns=1e6), PEAKS, "bytes="),
+        (Side(arch="sm_90", time_ns=1e6, bytes=10), {}, "gpu.copy_bandwidth"),
+        (Side(arch="sm_90", time_ns=1e6, bytes=10), {"fma_throughput": 1e12}, "what the test declares"),
+    ],
+)
+def test_what_is_missing_for_a_state_is_said(side: Side, peaks: dict[str, float], words: str) -> None:
+    assert state_of(side, peaks) is None
+    assert words in why_unknown(side, peaks)

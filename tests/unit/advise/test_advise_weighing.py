@@ -1,0 +1,188 @@
+"""Which cause is named first, what it would gain, and when nothing is named."""
+
+from __future__ import annotations
+
+import pytest
+from advise_samples import dry, load, record, side
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_gpuperf.advise import cost
+from pytest_gpuperf.advise.advice import COUNTED_LEAST_GAIN, advise
+from pytest_gpuperf.advise.counting import PARTS, STALL
+from pytest_gpuperf.advise.usage import Usage
+
+EXACT = {
+    "smsp__inst_executed.sum": 2e7, "smsp__thread_inst_executed.sum": 6.4e8,
+    "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": 2e6, "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum": 1e6,
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": 8e6, "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": 4e6,
+    "smsp__sass_data_bytes_mem_global_op_ld.sum": 2.56e8, "smsp__sass_data_bytes_mem_global_op_st.sum": 1.28e8,
+    "smsp__sass_inst_executed_op_global_ld.sum": 2e6, "smsp__sass_inst_executed_op_global_st.sum": 1e6,
+    "smsp__sass_inst_executed_op_shared_ld.sum": 1e6, "smsp__sass_inst_executed_op_shared_st.sum": 1e6,
+    "memory_l1_wavefronts_shared": 2e6, "memory_l1_wavefronts_shared_ideal": 2e6,
+    "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum": 2e8,
+    "smsp__sass_thread_inst_executed_op_integer_pred_on.sum": 2e8,
+}  # fmt: skip
+NEAR = {"dram__bytes_read.sum": 2.56e8, "dram__bytes_write.sum": 1.28e8, "lts__t_sectors.sum": 1.2e7}
+NOISY = {
+    "sm__cycles_elapsed.max": 2e5, "smsp__warps_active.avg.per_cycle_active": 14.0,
+    "smsp__issue_active.avg.per_cycle_active": 0.2, "dram__throughput.avg.pct_of_peak_sustained_elapsed": 85.0,
+    "lts__throughput.avg.pct_of_peak_sustained_elapsed": 45.0,
+    "l1tex__throughput.avg.pct_of_peak_sustained_active": 30.0,
+    "sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_active": 12.0,
+    "sm__inst_executed_pipe_alu.avg.pct_of_peak_sustained_active": 15.0,
+    STALL.format("long_scoreboard"): 30.0, STALL.format("wait"): 3.0, STALL.format("barrier"): 1.0,
+    STALL.format("short_scoreboard"): 2.0, STALL.format("lg_throttle"): 1.0,
+}  # fmt: skip
+COUNTED = {**EXACT, **NEAR, **NOISY}
+
+
+def first(before, after) -> str:  # type: ignore[no-untyped-def]
+    found = advise(before, after)
+    return found[0].cause if found else ""
+
+
+def static(code: str, *accesses, executed=None, **figures):  # type: ignore[no-untyped-def]
+    kept = {name: figures.pop(name) for name in ("cycles", "lanes", "divisions", "waits") if name in figures}
+    return side(record(code, dry_run=dry(executed, *accesses, **kept), **figures))
+
+
+def test_the_machine_code_names_uncoalesced_access_first() -> None:
+    before = static("a", load(), load(op="global_store", times=1))
+    after = static("b", load(sectors=32.0), load(op="global_store", times=1))
+    (advice, *_) = advise(before, after)
+    assert advice.cause == "uncoalesced access"
+    assert 0.5 < advice.gain < 1
+    assert not advice.counted
+    assert advice.arch == "sm_90"
+
+
+def test_the_same_code_launched_alike_has_no_cause() -> None:
+    before = static("a", load())
+    assert advise(before, before) == ()
+
+
+def test_a_launch_of_half_the_work_is_compared_by_work() -> None:
+    """A thread that does four elements executes more instructions than one that does a single one."""
+    one = static("a", load(times=1), load(op="global_store", times=1),
+                 executed={"fp32": 10.0, "global_load": 1.0, "global_store": 1.0})  # fmt: skip
+    four = static("b", load(times=4), load(op="global_store", times=4),
+                  executed={"fp32": 40.0, "global_load": 4.0, "global_store": 4.0}, cycles=4000.0)  # fmt: skip
+    assert advise(one, four) == ()
+
+
+def test_a_double_is_one_element_as_a_float_is() -> None:
+    single = static("a", load(op="global_store", times=1), executed={"fp32": 100.0, "global_store": 1.0})
+    double = static("b", load(sectors=8.0, op="global_store", times=1, size=8),
+                    executed={"fp64": 100.0, "global_store": 1.0})  # fmt: skip
+    assert first(single, double) == "double-precision literals"
+
+
+def test_without_dry_runs_the_classes_of_instructions_still_tell() -> None:
+    before = side(record("a", opcodes={"fp32": 100}))
+    after = side(record("b", opcodes={"fp64": 100, "conversion": 20}))
+    assert first(before, after) == "double-precision literals"
+    one_has_none = static("b", executed={"fp64": 100.0})
+    assert first(before, one_has_none) in ("", "double-precision literals")
+
+
+def test_times_bound_the_gain() -> None:
+    before, after = static("a", load()), static("b", load(sectors=32.0))
+    timed = [
+        side(before.static, time_ns=100.0),
+        side(after.static, time_ns=110.0),
+    ]
+    (advice,) = advise(*timed)
+    assert advice.gain == pytest.approx(1 - 100 / 110, abs=1e-3)
+
+
+def changed(**counters: float) -> dict[str, float]:
+    return {**COUNTED, **counters}
+
+
+def counted(code: str, counters: dict[str, float], **figures):  # type: ignore[no-untyped-def]
+    return side(record(code, dry_run=dry(), **figures), counters=counters)
+
+
+@pytest.mark.parametrize(
+    ("cause", "after"),
+    [
+        ("uncoalesced access", {"l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": 3.2e7, "lts__t_sectors.sum": 4e7,
+                                "lts__throughput.avg.pct_of_peak_sustained_elapsed": 90.0,
+                                "dram__throughput.avg.pct_of_peak_sustained_elapsed": 25.0,
+                                "sm__cycles_elapsed.max": 7e5}),
+        ("bank conflicts", {"memory_l1_wavefronts_shared": 3.3e7, "sm__cycles_elapsed.max": 4e5,
+                            "l1tex__throughput.avg.pct_of_peak_sustained_active": 95.0,
+                            "dram__throughput.avg.pct_of_peak_sustained_elapsed": 42.0}),
+        ("divergence", {"smsp__inst_executed.sum": 4e7, "smsp__issue_active.avg.per_cycle_active": 0.9,
+                        "dram__throughput.avg.pct_of_peak_sustained_elapsed": 30.0, "sm__cycles_elapsed.max": 5e5}),
+        ("instruction growth", {"smsp__inst_executed.sum": 6e7, "smsp__thread_inst_executed.sum": 1.92e9,
+                                "smsp__sass_thread_inst_executed_op_integer_pred_on.sum": 1e9,
+                                "smsp__issue_active.avg.per_cycle_active": 0.9, "sm__cycles_elapsed.max": 5e5,
+                                "dram__throughput.avg.pct_of_peak_sustained_elapsed": 30.0}),
+        ("cache hit loss", {"dram__bytes_read.sum": 5.12e8, "sm__cycles_elapsed.max": 3.3e5,
+                            "dram__throughput.avg.pct_of_peak_sustained_elapsed": 92.0}),
+    ],
+)  # fmt: skip
+def test_counters_name_the_cause_first(cause: str, after: dict[str, float]) -> None:
+    found = advise(counted("a", COUNTED), counted("b", changed(**after)))
+    assert found[0].cause == cause
+    assert found[0].counted
+    assert found[0].gain > 0.2
+
+
+noise = st.floats(0.9, 1.1)
+small = st.floats(0.99, 1.01)
+
+
+@st.composite
+def again(draw: st.DrawFn) -> dict[str, float]:
+    """The same work counted once more: exact counters the same, the others within their noise."""
+    near = {name: value * draw(small) for name, value in NEAR.items()}
+    noisy = {name: value * draw(noise) for name, value in NOISY.items()}
+    return {**EXACT, **near, **noisy}
+
+
+@given(again(), again())
+def test_the_same_work_counted_twice_has_no_cause(before: dict[str, float], after: dict[str, float]) -> None:
+    assert advise(counted("a", before), counted("a", after)) == ()
+
+
+def callable_side(counters: dict[str, float]):  # type: ignore[no-untyped-def]
+    return side(None, counters=counters)
+
+
+@given(again(), again())
+def test_a_callable_counted_twice_has_no_cause(before: dict[str, float], after: dict[str, float]) -> None:
+    assert advise(callable_side(before), callable_side(after)) == ()
+
+
+@given(again(), again())
+def test_other_code_that_does_the_same_has_no_cause_but_its_waits(
+    before: dict[str, float], after: dict[str, float]
+) -> None:
+    """Noise alone: the machine code was shuffled, and executes as many instructions on as many bytes."""
+    named = {one.cause for one in advise(counted("a", before), counted("b", after)) if one.gain >= 0.05}
+    assert named <= {"exposed latency"}
+
+
+def test_a_difference_too_small_to_matter_is_not_named() -> None:
+    slightly = changed(**{"smsp__inst_executed.sum": 2.1e7, "smsp__thread_inst_executed.sum": 6.72e8})
+    found = advise(counted("a", COUNTED), counted("b", slightly))
+    assert all(one.gain >= COUNTED_LEAST_GAIN for one in found)
+
+
+def test_the_dearest_part_sets_the_pace() -> None:
+    assert cost.whole({"a": 100.0}) == pytest.approx(100)
+    assert cost.whole({"a": 100.0, "b": 50.0}) == pytest.approx(101.5, abs=0.1)
+    assert cost.whole({"a": 100.0, "b": 100.0}) == pytest.approx(119, abs=0.5)
+    rest = cost.rest_of(120.0, {"a": 100.0})
+    assert cost.whole({"a": 100.0, "rest": rest}) == pytest.approx(120)
+    assert cost.rest_of(90.0, {"a": 100.0}) == 0
+
+
+def test_parts_that_were_not_counted_are_reckoned_from_quantities() -> None:
+    usage = Usage(issued=4 * 132 * 1000.0, cycles=2000.0)
+    assert cost.measured(usage, {}, "sm_90", 132)["issue"] == pytest.approx(1000)
+    assert cost.measured(usage, {"issue": 0.75}, "sm_90", 132)["issue"] == pytest.approx(1500)
+    assert set(PARTS) <= {*cost.costs(usage, "sm_90"), "tensor"}
