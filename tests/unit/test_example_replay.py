@@ -40,7 +40,7 @@ def replay(folder: Path, file: Path, *tests: str) -> Replay:
     environment = {**os.environ, "PYTHONPATH": path, "CUDA_VISIBLE_DEVICES": ""}
     command = [
         sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "recorded_counters", "-q",
-        f"{recorded_counters.OPTION}={file}", f"--claims-to={outcomes}", *tests,
+        "--gpuperf-arch=sm_90", f"{recorded_counters.OPTION}={file}", f"--claims-to={outcomes}", *tests,
     ]  # fmt: skip
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     claims = json.loads(outcomes.read_text(encoding="utf-8"))["claims"] if outcomes.exists() else []
