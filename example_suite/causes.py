@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from measured import ARCH, BASELINES, GPU, SUITE
+from recorded import ARCH, BASELINES, GPU, SUITE
 from pairs import PAIRS, Pair
 
 from pytest_gpuperf.advise.advice import advise, counted_case

@@ -3,10 +3,14 @@
 The claims are in ``claims.json``, one a line.  A test names each claim of its family by id and states
 the bound that this suite holds it to; the outcome, with the measured figure, goes to the test's
 ``user_properties`` as JSON, from which a report of all claims can be made.  Types: ``a`` ratio of times,
-``b`` counter of Nsight Compute, ``c`` static figure, ``d`` bandwidth or share of a peak, ``e`` fact.
+``b`` counter of Nsight Compute, ``c`` static figure, ``d`` bandwidth or share of a peak, ``e`` fact,
+``f`` rule of thumb.
 
-What is expected of a time (``a`` and ``d``) was worked out for one GPU model; on another one the figure
-is put on record and binds nobody.  ``claims_report.py`` makes a document of the outcomes of a run.
+What is expected of a time (``a`` and ``d``), and of a counter that says how busy a chip is, was worked
+out for one GPU model; on another one the figure is put on record and binds nobody.  A counter that
+counts what the code does (``sectors per request``) is the same everywhere.  Where a run took no counters,
+claims about them are put on record as not measured.  ``claims_report.py`` makes a document of the
+outcomes of a run.
 """
 
 from __future__ import annotations
@@ -17,14 +21,26 @@ import json
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+from pytest_gpuperf.measurement import CountersMissing
 
 PROPERTY = "gpuperf_claim"
 """Name under which an outcome is filed in ``user_properties``."""
 
 EXPECTED_OF = "nvidia-h200"
 """The GPU model that the bounds on times were worked out for."""
+ALL_COUNTERS = "--gpuperf-ncu=full"
+"""Collects every metric that a claim is about."""
 
 Record = Callable[[str, object], None]
+
+
+class NotCollected(LookupError):
+    """Counters were taken, and this metric is not among them."""
+
+    def __init__(self, metric: str) -> None:
+        super().__init__(f"{metric} was not collected: needs {ALL_COUNTERS}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,17 +53,26 @@ class Claim:
     gpu: str
     """The GPU or compiler that the document's own figure comes from."""
     text: str
+    chip: bool = False
+    """Of a counter: whether it depends on the chip's rates and sizes, not on the code alone."""
+    see: tuple[str, ...] = ()
+    """Claims that have the figures, where this one promises what they measure."""
 
     @property
     def is_about_time(self) -> bool:
         return self.type in ("a", "d")
+
+    @property
+    def is_about_one_gpu(self) -> bool:
+        """Whether what the suite expects of it was worked out for ``EXPECTED_OF``."""
+        return self.is_about_time or self.chip
 
 
 @functools.cache
 def load_claims() -> dict[str, Claim]:
     """Every claim by id."""
     lines = json.loads(Path(__file__).with_name("claims.json").read_text(encoding="utf-8"))
-    return {line["id"]: Claim(**line) for line in lines}
+    return {line["id"]: Claim(**line | {"see": tuple(line.get("see", ()))}) for line in lines}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,7 +126,7 @@ class ClaimChecker:
     def __init__(self, record: Record, measured_on: Callable[[], str]) -> None:
         self._record = record
         self._measured_on = measured_on
-        """Names the model of this GPU; asked for claims about times only."""
+        """Names the model of this GPU; asked for claims about one GPU only."""
 
     def __call__(
         self,
@@ -124,6 +149,20 @@ class ClaimChecker:
             f"{claim.id} does not hold: measured {value:g}, expected {bounds}. The claim ({claim.gpu}): {claim.text}"
         )
 
+    def counter(self, claim_id: str, figure: Callable[[], float], **bound: Any) -> None:
+        """Assert what ``figure`` makes of counters; ``bound`` as for a call.  Without counters: not measured."""
+        value = self._of_counters(claim_id, figure)
+        if value is not None:
+            self(claim_id, value, **bound)
+
+    def counter_refuted(
+        self, claim_id: str, figure: Callable[[], float], *, holds: Callable[[float], bool], reason: str
+    ) -> None:
+        """``refuted`` for what ``figure`` makes of counters; ``holds`` tells whether it is as claimed after all."""
+        value = self._of_counters(claim_id, figure)
+        if value is not None:
+            self.refuted(claim_id, value, holds=holds(value), reason=reason)
+
     def refuted(self, claim_id: str, value: float, *, holds: bool, reason: str) -> None:
         """Record that the document's claim is not true here.  Fails if, to everyone's surprise, it ``holds``."""
         claim = load_claims()[claim_id]
@@ -138,14 +177,26 @@ class ClaimChecker:
         """Record that the claim was not looked at, and why."""
         self._file(load_claims()[claim_id], "not measured", None, reason=reason)
 
+    def seen_elsewhere(self, claim_id: str) -> None:
+        """Record that other claims, those that it names in ``see``, have the figures."""
+        self._file(load_claims()[claim_id], "measured elsewhere", None)
+
+    def _of_counters(self, claim_id: str, figure: Callable[[], float]) -> float | None:
+        """None, and put on record, where this run did not take what the figure needs."""
+        try:
+            return figure()
+        except (CountersMissing, NotCollected) as problem:
+            self.skipped(claim_id, str(problem))
+            return None
+
     def _verdict_elsewhere(self, claim: Claim) -> str | None:
-        """What an unexpected time is called on a GPU that nobody worked it out for; None where it binds."""
-        if not claim.is_about_time or self._measured_on() == EXPECTED_OF:
+        """What an unexpected figure is called on a GPU that nobody worked it out for; None where it binds."""
+        if not claim.is_about_one_gpu or self._measured_on() == EXPECTED_OF:
             return None
         return f"differs on {self._measured_on()}"
 
     def _file(self, claim: Claim, verdict: str, value: float | None, **more: str) -> None:
-        if claim.is_about_time and value is not None:
+        if claim.is_about_one_gpu and value is not None:
             more["gpu"] = self._measured_on()
         outcome = {"id": claim.id, "verdict": verdict, "measured": None if value is None else float(value), **more}
         self._record(PROPERTY, json.dumps(outcome, ensure_ascii=False))

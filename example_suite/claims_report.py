@@ -1,9 +1,10 @@
 """The document about the claims, made from the outcomes of a run.
 
-    pytest --gpuperf example_suite --claims-to outcomes.json
+    pytest --gpuperf --gpuperf-ncu=full example_suite --claims-to outcomes.json
     python example_suite/claims_report.py --from outcomes.json --output docs/claims.md
 
-Every claim must have an outcome, so that a document is never made from a part of the suite.
+Every claim must have an outcome, and every variant of a headline table a time, so that a document is never made from a
+part of the suite.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from claims import Claim, load_claims
+from headline_tables import IncompleteTable, tables
 
 HEADER = """\
 # What the documents claim, and what an example run found
@@ -23,27 +25,46 @@ HEADER = """\
 The kernels of `example_suite/` follow talks and articles that claim figures, most of them on other GPUs. This page says
 of each claim whether it holds where the suite ran: {where}. It is made by
 
-    pytest --gpuperf example_suite --claims-to outcomes.json
+    pytest --gpuperf --gpuperf-ncu=full example_suite --claims-to outcomes.json
     python example_suite/claims_report.py --from outcomes.json --output docs/claims.md
 
+{counts}
+
+## The headline tables
+
+The tables that the documents are known for, as measured here. A *gain* is over the variant that has 1.00; *the
+document's* is the same gain on the document's GPU. GB/s and GFLOP/s are of the bytes and operations that have to be;
+occupancy is what the registers and the block allow, *achieved* what was there on average. Of bytes loaded, one that
+several lanes of a warp load together counts once (so that the naive product has more than 0.25 FLOP per byte); bytes of
+DRAM are those that were counted, where the data do not stay in the caches.
+{tables}
+## Claim by claim
+
 *Here* is the figure that the suite looks at, in the terms of the claim: a ratio of times, a share of the measured copy
-bandwidth or FMA throughput, a static figure. {counts}
+bandwidth or FMA throughput, a static figure, a counter.
 """
-COUNTERS_LATER = "counters come later"
-"""Said of claims about Nsight Compute's counters that were not measured."""
 
 Outcome = Mapping[str, Any]
+
+
+class Outcomes(NamedTuple):
+    """What ``--claims-to`` wrote."""
+
+    claims: Mapping[str, Outcome]
+    """By id."""
+    workloads: Sequence[Mapping[str, Any]]
 
 
 class BadOutcomes(ValueError):
     """The file is not one that ``--claims-to`` wrote on a run of the whole suite."""
 
 
-def read_outcomes(file: Path) -> dict[str, Outcome]:
-    """Outcomes by claim.  Raises ``BadOutcomes`` unless the file has exactly one for every claim."""
+def read_outcomes(file: Path) -> Outcomes:
+    """Raises ``BadOutcomes`` unless the file has exactly one outcome for every claim."""
     try:
-        lines: list[Outcome] = json.loads(file.read_text(encoding="utf-8"))["claims"]
-        by_id = {str(line["id"]): line for line in lines}
+        content = json.loads(file.read_text(encoding="utf-8"))
+        by_id = {str(line["id"]): line for line in content["claims"]}
+        workloads = list(content["workloads"])
     except (OSError, ValueError, KeyError, TypeError) as problem:
         raise BadOutcomes(f"{file} cannot be read as outcomes of claims: {problem!r}") from problem
     known = load_claims()
@@ -53,45 +74,56 @@ def read_outcomes(file: Path) -> dict[str, Outcome]:
         raise BadOutcomes(
             f"{file} has no outcome of {', '.join(missing)}: run the whole suite, on a GPU, until it passes"
         )
-    return by_id
+    return Outcomes(by_id, workloads)
 
 
-def document(outcomes: Mapping[str, Outcome]) -> str:
-    """The page in Markdown; the same for the same outcomes."""
+def document(found: Outcomes) -> str:
+    """The page in Markdown; the same for the same outcomes.  Raises ``IncompleteTable``."""
+    outcomes = found.claims
     families: dict[str, list[Claim]] = {}
     for claim in load_claims().values():
         families.setdefault(claim.family, []).append(claim)
     gpus = sorted({str(outcome["gpu"]) for outcome in outcomes.values() if "gpu" in outcome})
-    header = HEADER.format(where=", ".join(gpus) or "no GPU", counts=_counts(outcomes))
+    header = HEADER.format(where=", ".join(gpus) or "no GPU", counts=_counts(outcomes), tables=tables(found.workloads))
     return header + "".join(_table(family, claims, outcomes) for family, claims in families.items())
 
 
 def _counts(outcomes: Mapping[str, Outcome]) -> str:
     counts: dict[str, int] = {}
     for claim in load_claims().values():
-        kind = _verdict(claim, outcomes[claim.id]).partition(":")[0]
+        kind = str(outcomes[claim.id]["verdict"])
         counts[kind] = counts.get(kind, 0) + 1
     return f"Of {len(outcomes)} claims: {', '.join(f'{kind} {count}' for kind, count in sorted(counts.items()))}."
 
 
 def _table(family: str, claims: Sequence[Claim], outcomes: Mapping[str, Outcome]) -> str:
     title = "What the hardware is" if family == "HW" else family
-    lines = [f"\n## {title}\n", "| claim | the document | on | here | verdict |", "|---|---|---|---|---|"]
-    lines += [_row(claim, outcomes[claim.id]) for claim in claims]
+    lines = [f"\n### {title}\n", "| claim | the document | on | here | verdict |", "|---|---|---|---|---|"]
+    lines += [_row(claim, outcomes) for claim in claims]
     return "\n".join(lines) + "\n"
 
 
-def _row(claim: Claim, outcome: Outcome) -> str:
+def _row(claim: Claim, outcomes: Mapping[str, Outcome]) -> str:
+    outcome = outcomes[claim.id]
     measured, expected = outcome["measured"], outcome.get("expected")
-    here = "" if measured is None else f"{measured:.3g}" + (f" ({expected} expected)" if expected else "")
-    cells = claim.id, claim.text, claim.gpu, here, _verdict(claim, outcome)
+    here = "" if measured is None else _number(measured) + (f" ({expected} expected)" if expected else "")
+    cells = claim.id, claim.text, claim.gpu, here, _verdict(claim, outcomes)
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
-def _verdict(claim: Claim, outcome: Outcome) -> str:
-    verdict, reason = str(outcome["verdict"]), outcome.get("reason")
-    if verdict == "not measured" and claim.type == "b":
-        return COUNTERS_LATER
+def _figure(outcome: Outcome) -> str:
+    return "not measured" if outcome["measured"] is None else _number(outcome["measured"])
+
+
+def _number(figure: float) -> str:
+    """Counts in full, all else to three significant digits."""
+    return f"{figure:.0f}" if abs(figure) >= 1000 and figure.is_integer() else f"{figure:.3g}"
+
+
+def _verdict(claim: Claim, outcomes: Mapping[str, Outcome]) -> str:
+    verdict, reason = str(outcomes[claim.id]["verdict"]), outcomes[claim.id].get("reason")
+    if claim.see:
+        reason = ", ".join(f"{other} ({_figure(outcomes[other])})" for other in claim.see)
     return f"{verdict}: {reason}" if reason else verdict
 
 
@@ -104,7 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     try:
         text = document(read_outcomes(chosen.outcomes))
-    except BadOutcomes as problem:
+    except (BadOutcomes, IncompleteTable) as problem:
         print(f"claims_report: {problem}", file=sys.stderr)
         return 1
     chosen.output.write_text(text, encoding="utf-8")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import siblings
 from claims import PROPERTY, ClaimChecker, load_claims
+from measured import figures_of
 
 
 @pytest.fixture
@@ -59,18 +60,23 @@ def _file(config: pytest.Config, option: str) -> Path | None:
 
 
 class ClaimOutcomes:
-    """Collects the outcomes from the reports of all tests and writes them when the run ends."""
+    """Collects the outcomes and the measured figures from the reports of all tests; writes them when the run ends."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._outcomes: dict[str, dict[str, Any]] = {}
+        self._workloads: dict[str, list[dict[str, Any]]] = {}
+        """By test."""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call":
             found = (json.loads(str(value)) for name, value in report.user_properties if name == PROPERTY)
             self._outcomes.update((outcome["id"], outcome) for outcome in found)
+            evidence = getattr(report, "gpuperf", None)  # with --gpuperf alone
+            self._workloads[report.nodeid] = [] if evidence is None else figures_of(evidence)
 
     def pytest_sessionfinish(self) -> None:
         in_order = [self._outcomes[claim_id] for claim_id in load_claims() if claim_id in self._outcomes]
-        text = json.dumps({"claims": in_order}, indent=1, ensure_ascii=False)
+        workloads = [figures for test in sorted(self._workloads) for figures in self._workloads[test]]
+        text = json.dumps({"claims": in_order, "workloads": workloads}, indent=1, ensure_ascii=False)
         self._file.write_text(text + "\n", encoding="utf-8")

@@ -5,6 +5,7 @@ From the GTC 2023 talk "What the profiler is telling you: optimizing your CUDA a
 
 from typing import NamedTuple
 
+import counters
 import numpy as np
 import pytest
 
@@ -15,7 +16,6 @@ LOADS = 32
 """Of a thread."""
 MAX_L2_FETCH_GRANULARITY = 5
 """``cudaLimitMaxL2FetchGranularity``"""
-COUNTERS = "a counter of Nsight Compute"
 
 
 class Pattern(NamedTuple):
@@ -71,8 +71,6 @@ def test_what_the_l2_fetches(gpu, claim):
 
 @pytest.mark.gpuperf(budget_s=0.6)
 def test_reading_in_patterns(cuda_kernel, gpu, gpuperf, claim):
-    for counter in ("ACC-01", "ACC-02", "ACC-03"):
-        claim.skipped(counter, COUNTERS)
     kernels = compile_all(cuda_kernel)
     for kernel in kernels.values():
         for profile in kernel.profiles.values():
@@ -81,14 +79,14 @@ def test_reading_in_patterns(cuda_kernel, gpu, gpuperf, claim):
 
     useful = 2**26
     warps = useful // (WARP * LOADS)
+    values = gpu.random(warps * LOADS * max(pattern.pitch for pattern in PATTERNS.values()), seed=381)
 
     def measure(name):
         pattern = PATTERNS[name]
-        values = gpu.random(warps * LOADS * pattern.pitch, seed=381)
         out = gpu.empty(warps * WARP)
 
         def check():
-            expected = read_by(pattern, values).sum(axis=1, dtype="float64")
+            expected = read_by(pattern, values[: warps * LOADS * pattern.pitch]).sum(axis=1, dtype="float64")
             gpu.assert_allclose(out, expected.ravel(), rtol=1e-5)
 
         launch = launch_over(kernels[name], out, values)
@@ -96,8 +94,18 @@ def test_reading_in_patterns(cuda_kernel, gpu, gpuperf, claim):
 
     aligned, unaligned, worst = (measure(name) for name in PATTERNS)
 
+    def sectors_of(run, lines, share_used):
+        """Of a load that touches so many lines and uses such a share of what it moves."""
+        assert counters.bytes_used_per_sector(run) == pytest.approx(32 * share_used)
+        assert counters.l2_requests(run, "ld") / counters.requests(run, "ld") == pytest.approx(lines, rel=0.01)
+        assert counters.l2_sectors(run, "ld") == pytest.approx(counters.sectors(run, "ld"), rel=0.01)
+        return counters.sectors_per_request(run, "ld")
+
+    claim.counter("ACC-01", lambda: sectors_of(aligned, lines=1, share_used=1), equals=4)
+    claim.counter("ACC-02", lambda: sectors_of(unaligned, lines=2, share_used=0.8), equals=5)
+    claim.counter("ACC-03", lambda: sectors_of(worst, lines=8, share_used=0.125), equals=32)
     assert aligned.bandwidth >= 0.75 * gpu.copy_bandwidth
-    claim("ACC-05", worst.bandwidth / gpu.copy_bandwidth, between=(0.1, 0.15))
-    claim("ACC-04", worst.time_ns / aligned.time_ns, between=(5.5, 8.5))
+    claim("ACC-05", worst.bandwidth / gpu.copy_bandwidth, equals=0.125, tol=0.0125)
+    claim("ACC-04", worst.time_ns / aligned.time_ns, between=(6, 8))
     # Five sectors for four; and six where the L2 fetches them in pairs.
     assert 1.1 <= unaligned.time_ns / aligned.time_ns <= 2.1

@@ -6,9 +6,9 @@ From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Thro
 import functools
 
 import numpy as np
+import ptx_counts
 import pytest
-
-from pytest_gpuperf.compile import ptx_instructions, ptx_of
+from launching import blocks_over
 
 SOURCE = "kernels/angle_compare.cu"
 BLOCK = 256
@@ -16,12 +16,10 @@ STEP = np.float32(0.03125)
 """How far the hand moves from one query to the next."""
 ANGLE, RADIUS = 1.0, 1.0
 LIMITS = {
-    "AngleByAcos": ANGLE,
-    "AngleByCosine": float(np.cos(ANGLE)),
-    "AngleBySquare": float(np.cos(ANGLE)),
-    "DistanceByRoot": RADIUS,
-    "DistanceBySquare": RADIUS,
+    **dict.fromkeys(("AngleByAcos", "AngleByCosine", "AngleBySquare"), (ANGLE, np.cos(ANGLE))),
+    **dict.fromkeys(("DistanceByRoot", "DistanceBySquare"), (RADIUS, RADIUS**2)),
 }
+"""By question: the limit, and what it is in the other space."""
 TIE = 1e-5
 """Radians, or units of length: closer to the limit than this, float32 may decide either way."""
 FACTORS = 10_000
@@ -34,8 +32,8 @@ def counting(cuda_kernel, question, queries):
 
 def launch_over(kernel, question, points, count):
     n = len(count)
-    args = (*points, np.float32(LIMITS[question]), count, n)
-    return kernel.launch(grid=(-(-n // BLOCK),), block=(BLOCK,), args=args)
+    args = (*points, *(np.float32(limit) for limit in LIMITS[question]), count, n)
+    return kernel.launch(grid=(blocks_over(n, BLOCK),), block=(BLOCK,), args=args)
 
 
 def excess(question, u, v):
@@ -66,13 +64,10 @@ def elbows(gpu, n, seed):
     return [gpu.random((n, 2), seed=seed + k, low=-1, high=1) for k in range(3)]
 
 
-def floating_point(kernel):
+def calculations(kernel):
     """How many instructions of the PTX calculate with floats, and how many of them divide."""
-    found = ptx_instructions(ptx_of(kernel.ptx(kernel.targets[0]), kernel.binary.symbol))
-    calculating = {
-        name: n for name, n in found.items() if name.endswith(".f32") and not name.startswith(("ld.", "st.", "mov."))
-    }
-    return sum(calculating.values()), sum(n for name, n in calculating.items() if name.startswith("div."))
+    found = ptx_counts.floating_point(kernel)
+    return sum(found.values()), sum(n for name, n in found.items() if name.startswith("div."))
 
 
 def test_questions_are_answered_alike(cuda_kernel, gpu, claim):
@@ -113,7 +108,7 @@ def test_a_product_underflows_where_logarithms_do_not(cuda_kernel, gpu, claim):
 
 
 def test_instructions_of_questions(cuda_kernel, claim):
-    found = {question: floating_point(counting(cuda_kernel, question, 1)) for question in LIMITS}
+    found = {question: calculations(counting(cuda_kernel, question, 1)) for question in LIMITS}
     totals = {question: total for question, (total, _) in found.items()}
     divisions = {question: division for question, (_, division) in found.items()}
     claim("ANG-02", totals["AngleByAcos"] / totals["AngleByCosine"], at_least=1.5)

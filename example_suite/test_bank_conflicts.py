@@ -3,6 +3,9 @@
 From the GTC 2023 talk "What the profiler is telling you: optimizing your CUDA application".
 """
 
+import functools
+
+import counters
 import numpy as np
 import pytest
 
@@ -91,8 +94,6 @@ def test_cycles_of_a_load(cuda_kernel, gpu, claim):
 
 @pytest.mark.gpuperf(budget_s=0.4, cache="warm")
 def test_loading_from_banks(cuda_kernel, gpu, gpuperf, claim):
-    for counter in ("BNK-01", "BNK-02", "BNK-03", "BNK-04"):
-        claim.skipped(counter, "a counter of Nsight Compute")
     load, chase = (cuda_kernel(SOURCE, name) for name in ("load_words", "chase_words"))
     for profile in load.profiles.values():
         assert profile.shared_bytes == 4 * WORDS
@@ -126,6 +127,11 @@ def test_loading_from_banks(cuda_kernel, gpu, gpuperf, claim):
 
     runs = {name: measure(name) for name in ("none", "three_way", "thirtytwo_way", "padded", "broadcast")}
     lone, in_turns = (measure_chase(name) for name in ("none", "thirtytwo_way"))
+    turns = functools.partial(counters.wavefronts_per_shared_access, way="ld")
+    claim.counter("BNK-01", lambda: turns(runs["none"]), equals=1)
+    claim.counter("BNK-02", lambda: turns(runs["three_way"]), equals=3)
+    claim.counter("BNK-03", lambda: turns(runs["thirtytwo_way"]), equals=32)
+    claim.counter("BNK-04", lambda: turns(runs["padded"]), equals=1)
     time = {name: run.time_ns for name, run in runs.items()}
 
     assert max(time["padded"], time["broadcast"]) <= 1.1 * time["none"] <= time["three_way"]

@@ -5,6 +5,7 @@ From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Thro
 
 import numpy as np
 import pytest
+from launching import blocks_over
 
 SOURCE = "kernels/dynamic_block_dims.cu"
 SHAPES = ((8, 8, 4), (16, 16, 1), (32, 8, 1), (4, 4, 16))
@@ -70,7 +71,9 @@ def test_shapes_that_blocks_choose(cuda_kernel, gpu, claim):
     polygons, _ = many_kinds(10_000, seed=72)
     shapes = gpu.zeros((len(polygons), 3), dtype="int32")
     choose = cuda_kernel(SOURCE, "choose_shapes")
-    choose.launch(grid=(-(-len(polygons) // 256),), block=(256,), args=(gpu.array(polygons), shapes, THREADS, 10_000))()
+    choose.launch(
+        grid=(blocks_over(len(polygons), 256),), block=(256,), args=(gpu.array(polygons), shapes, THREADS, 10_000)
+    )()
     found = gpu.to_host(shapes)
     powers = (found > 0) & (found & (found - 1) == 0)
     fits = powers.all(axis=1) & (found.prod(axis=1) <= THREADS)
@@ -81,7 +84,7 @@ def test_shapes_that_blocks_choose(cuda_kernel, gpu, claim):
 
 @pytest.mark.gpuperf(budget_s=0.5, cache="warm")
 def test_shape_of_a_block(cuda_kernel, gpu, gpuperf, claim):
-    n, repeats = 2**14, 16
+    n, repeats = 2**16, 16  # so many that no block takes as long as all others together
     static, virtual = (cuda_kernel(SOURCE, name) for name in ("static_shape", "virtual_shape"))
     fits_static = polygons_of(*np.tile([[8], [8], [4]], n), seed=74)
 
@@ -92,7 +95,7 @@ def test_shape_of_a_block(cuda_kernel, gpu, gpuperf, claim):
 
         def check():
             found = gpu.to_host(totals)
-            for i in range(0, n, 101):
+            for i in range(0, n, 401):
                 assert found[i] == crossings(polygons[i], vertices, repeats), f"polygon {i}"
 
         return gpuperf(launch, name=name, check=check)
@@ -104,6 +107,6 @@ def test_shape_of_a_block(cuda_kernel, gpu, gpuperf, claim):
     needless = measure("all fit, virtual", virtual, fits_static, (THREADS, 1, 1))
     time = {shape: run.time_ns for shape, run in shapes.items()}
 
+    assert min(time.values()) >= chosen.time_ns  # of (8, 8, 4)
     claim("DBD-02", time[32, 8, 1] / chosen.time_ns, at_least=1.3)
     claim("DBD-04", fitting.time_ns / needless.time_ns, at_most=1.05)
-    assert min(time.values()) >= 0.95 * chosen.time_ns

@@ -7,6 +7,7 @@ kernels to the GPU".  Nothing here is timed by the plugin: cycles are read from 
 
 import numpy as np
 import pytest
+from launching import blocks_over
 
 from pytest_gpuperf.compile import limits_of, occupancy_of
 
@@ -78,7 +79,7 @@ def test_what_a_load_costs(cuda_kernel, gpu, claim):
 
     def cycles_of_load(count, warm_up):
         lines = gpu.empty((count, 16), dtype="uint64")
-        link.launch(grid=(-(-count // 256),), block=(256,), args=(lines, count, FACTOR, TERM))()
+        link.launch(grid=(blocks_over(count, 256),), block=(256,), args=(lines, count, FACTOR, TERM))()
         reached, cycles = gpu.zeros(1, dtype="uint32"), gpu.zeros(1, dtype="int64")
         follow.launch(grid=(1,), block=(1,), args=(lines, warm_up, STEPS, reached, cycles))()
         assert int(gpu.to_host(reached)[0]) == after_steps(0, warm_up + STEPS, count)

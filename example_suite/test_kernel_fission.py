@@ -7,6 +7,7 @@ import functools
 
 import numpy as np
 import pytest
+from launching import blocks_over
 
 from pytest_gpuperf.compile import occupancy
 
@@ -92,7 +93,7 @@ class Molecule:
         return self._kernel(SOURCE, name, options=self._options)
 
     def blocks(self, part):
-        return -(-len(self.terms[part]) // BLOCK)
+        return blocks_over(len(self.terms[part]), BLOCK)
 
     def apart(self, part):
         args = (self._atoms, self._terms[part], len(self.terms[part]), self.forces)
@@ -172,5 +173,5 @@ def test_one_launch_or_three(cuda_kernel, gpu, gpuperf, claim):
     bonds = measure(apart[0], "bonds", ("bonds",))
     fused_bonds = measure(molecule.fused(("bonds",)), "fused, bonds only", ("bonds",))
 
-    claim("FIS-03", fused_bonds.time_ns / bonds.time_ns, at_least=0.97)
+    claim("FIS-03", fused_bonds.time_ns / bonds.time_ns, at_least=0.99)  # no slower, within the noise of two times
     assert 0.5 < whole.time_ns / split.time_ns < 2  # either may win

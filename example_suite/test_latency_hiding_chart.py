@@ -7,6 +7,7 @@ profiler is telling you: optimizing your CUDA application".
 import itertools
 import math
 
+import counters
 import numpy as np
 import pytest
 
@@ -94,7 +95,6 @@ def test_warps_or_chains_keep_a_scheduler_busy(cuda_kernel, gpu):
 
 @pytest.mark.gpuperf(budget_s=0.5)
 def test_bandwidth_by_warps(cuda_kernel, gpu, gpuperf, claim):
-    claim.skipped("LAT-02", "a counter of Nsight Compute")
     kernel = cuda_kernel(SOURCE, "multiply_elements")
     for profile in kernel.profiles.values():
         assert (profile.opcodes["global_load"], profile.opcodes["global_store"]) == (2, 1)
@@ -115,6 +115,15 @@ def test_bandwidth_by_warps(cuda_kernel, gpu, gpuperf, claim):
         return gpuperf(launch, name=f"{warps} warps per scheduler", bytes=3 * a.nbytes, flops=n, check=check)
 
     runs = [measure(warps) for warps in WARPS_PER_SCHEDULER]
+    # Four warps where there was one; additions, and independent ones, are kernel_a_latency's.
+    claim.counter_refuted(
+        "LAT-02",
+        lambda: counters.issue_rate(runs[2]) / counters.issue_rate(runs[0]),
+        holds=lambda gain: abs(gain - 4) <= 0.4,
+        reason="the latency does not stay the same: an instruction takes a warp 41 cycles at a tenth of the DRAM's "
+        "peak and 46 at a third of it; with the fixed latency of an addition, three warps issue 2.97 times as much "
+        "(KA-10)",
+    )
     bandwidths = [run.bandwidth for run in runs]
 
     assert bandwidths[2] >= 3 * bandwidths[0]

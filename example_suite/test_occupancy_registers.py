@@ -8,6 +8,7 @@ import itertools
 
 import numpy as np
 import pytest
+from launching import blocks_over
 
 SOURCE = "kernels/occupancy_registers.cu"
 LENGTH = 128
@@ -23,7 +24,7 @@ def two_passes(cuda_kernel, cap=255, length=LENGTH, dtype="float"):
 
 
 def launch_over(kernel, given, out, block=BLOCK):
-    return kernel.launch(grid=(-(-out.size // block),), block=(block,), args=(given, out, out.size))
+    return kernel.launch(grid=(blocks_over(out.size, block),), block=(block,), args=(given, out, out.size))
 
 
 def folded(given):

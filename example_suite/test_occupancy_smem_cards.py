@@ -7,8 +7,10 @@ profiler is telling you: optimizing your CUDA application".
 import functools
 from typing import NamedTuple
 
+import counters
 import numpy as np
 import pytest
+from rules_of_thumb import on_the_right_sides
 
 from pytest_gpuperf.compile import occupancy
 
@@ -92,6 +94,13 @@ def test_copy_by_size_of_hand(cuda_kernel, gpu, gpuperf, claim):
         measure(f"{hand.threads} threads with {hand.shared_bytes / KIB:g} KB", hand) for hand in (LARGE, SMALL, BARE)
     )
 
+    claim.counter(
+        "THR-03",
+        lambda: on_the_right_sides(
+            counters.achieved_occupancy(bare), counters.achieved_occupancy(large), good_beyond=50, poor_beyond=25
+        ),
+        at_least=0,
+    )
     # Few warps and a loop of loads and barriers: what is slow is waiting, which more warps (and nothing else) shorten.
     claim("OCS-05", large.time_ns / bare.time_ns, at_least=1.5)
     if gpu.slug == "nvidia-h200":

@@ -5,10 +5,10 @@ From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Thro
 
 import functools
 
+import counters
 import numpy as np
+import ptx_counts
 import pytest
-
-from pytest_gpuperf.compile import ptx_instructions, ptx_of
 
 SOURCE = "kernels/polynomial.cu"
 NO_CONTRACTION = ("--fmad=false",)
@@ -56,11 +56,6 @@ def sum_of_evaluations(x):
     return total
 
 
-def instructions(kernel):
-    """How often each instruction is in a kernel's PTX; of one target, because they hardly differ before ptxas."""
-    return ptx_instructions(ptx_of(kernel.ptx(kernel.targets[0]), kernel.name))
-
-
 def operations(counts, width=32):
     """Multiplications, additions and fused multiply-adds among instructions, of 32 or 64 bits."""
 
@@ -95,7 +90,7 @@ def test_estrins_identities(claim):
 
 def test_each_step_has_its_instructions(cuda_kernel, claim):
     kernels = {name: cuda_kernel(SOURCE, name, options=NO_CONTRACTION) for name in VARIANTS}
-    counts = {name: instructions(kernel) for name, kernel in kernels.items()}
+    counts = {name: ptx_counts.instructions(kernel) for name, kernel in kernels.items()}
     for name, expected in OPERATIONS.items():
         whole = tuple(own + loop for own, loop in zip(expected, OF_THE_LOOP, strict=True))
         assert operations(counts[name]) == whole
@@ -111,7 +106,9 @@ def test_each_step_has_its_instructions(cuda_kernel, claim):
 
 def test_cast_keeps_double_out(cuda_kernel, claim):
     names = ("horner", "horner_without_cast", "horner_of_double")
-    cast, no_cast, double = (instructions(cuda_kernel(SOURCE, name, options=NO_CONTRACTION)) for name in names)
+    cast, no_cast, double = (
+        ptx_counts.instructions(cuda_kernel(SOURCE, name, options=NO_CONTRACTION)) for name in names
+    )
     assert sum(operations(no_cast, width=64)) > DEGREE / 2
     assert operations(double, width=64) == operations(cast)
     claim("POLY-12", sum(count for name, count in cast.items() if "f64" in name), equals=0)
@@ -124,24 +121,38 @@ def test_steps_from_pow_to_fma(cuda_kernel, gpu, gpuperf, claim):
     runs = [measure(kernel, name, flops_per_evaluation=FLOPS[name]) for name, kernel in kernels.items()]
     slowest, literals, powers, horner, fma, estrin = (run.time_ns for run in runs)
     claim("POLY-01", slowest / max(literals, powers, horner, fma, estrin), at_least=1)
-    # The talk's factors in total (90x, 128x, 240x) are the products of these.
+    # The talk's factors in total (90x, 128x, 240x) are the products of these; each is to be met within a tenth.
     claim("POLY-02", slowest / literals, between=(5, 8))
-    claim("POLY-03", literals / powers, between=(9, 20))
-    claim("POLY-04", powers / horner, between=(1.3, 1.6))
-    claim("POLY-05", horner / fma, between=(1.7, 2.1))
+    claim("POLY-03", literals / powers, equals=13.6, tol=1.36)
+    claim("POLY-04", powers / horner, equals=1.425, tol=0.1425)
+    claim("POLY-05", horner / fma, equals=1.87, tol=0.187)
 
 
 @pytest.mark.gpuperf(budget_s=0.8, cache="warm")
 def test_independent_work_or_more_blocks(cuda_kernel, gpu, gpuperf, claim):
-    claim.skipped("POLY-13", "a counter of Nsight Compute")
     fma, estrin = (cuda_kernel(SOURCE, name, options=NO_CONTRACTION) for name in ("horner_fma", "estrin_fma"))
     measure = measuring(gpu, gpuperf, n=2**22)
     fma_of_8 = measure(fma, "Horner, 8 blocks per SM", 128, blocks_per_sm=8)
     fma_of_1 = measure(fma, "Horner, 1 block per SM", 128, blocks_per_sm=1)
     estrin_of_8 = measure(estrin, "Estrin, 8 blocks per SM", 129, blocks_per_sm=8)
     estrin_of_1 = measure(estrin, "Estrin, 1 block per SM", 129, blocks_per_sm=1)
-    claim("POLY-06", fma_of_1.time_ns / fma_of_8.time_ns, between=(1.6, 2.2))
-    claim("POLY-07", estrin_of_1.time_ns / estrin_of_8.time_ns, between=(1.0, 1.35))
+
+    def issue_rate_of_estrin():
+        assert counters.stall(fma_of_1, "wait") >= counters.longest_stall(fma_of_1)
+        assert 0.4 <= counters.issue_rate(fma_of_1) <= 0.6
+        return counters.issue_rate(estrin_of_1)
+
+    claim.counter_refuted(
+        "POLY-13",
+        issue_rate_of_estrin,
+        holds=lambda rate: rate >= 0.9,
+        reason="two warps with two chains each have just the four multiply-adds under way that hide four cycles: what "
+        "an instruction takes beyond its two cycles (0.11 of loading x, 0.05 each of the other warp's turn and of "
+        "fetching code) is lost, and 0.89 is left",
+    )
+    claim("POLY-06", fma_of_1.time_ns / fma_of_8.time_ns, equals=1.92, tol=0.192)
+    claim("POLY-07", estrin_of_1.time_ns / estrin_of_8.time_ns, equals=1.12, tol=0.112)
+    assert fma_of_1.time_ns == pytest.approx(1.70 * estrin_of_1.time_ns, rel=0.1)
     assert fma_of_8.time_ns == pytest.approx(estrin_of_8.time_ns, rel=0.05)
     claim("POLY-11", fma_of_8.flops / gpu.fma_throughput, at_least=0.7)
 

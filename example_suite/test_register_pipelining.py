@@ -5,6 +5,7 @@ From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Thro
 
 import functools
 
+import counters
 import numpy as np
 import pytest
 
@@ -13,7 +14,6 @@ NAMES = ("plain", "prefetch_1", "prefetch_4", "async_tiles")
 BLOCK = 128
 BLOCKS_OF_A_FULL_SM = 16
 CHAIN = 64
-COUNTERS = "a counter of Nsight Compute"
 
 
 def launch_over(kernel, given, out):
@@ -37,9 +37,6 @@ def test_sums_are_right(cuda_kernel, gpu, steps):
 
 @pytest.mark.gpuperf(budget_s=0.6)
 def test_computing_while_loading(cuda_kernel, gpu, gpuperf, claim):
-    for counter in ("RP-02", "RP-05"):
-        claim.skipped(counter, COUNTERS)
-    claim.skipped("RP-04", "names of the stall reasons of Nsight Compute's counters")
     kernels = {name: cuda_kernel(SOURCE, name) for name in NAMES}
     for name, kernel in kernels.items():
         for profile in kernel.profiles.values():
@@ -68,14 +65,28 @@ def test_computing_while_loading(cuda_kernel, gpu, gpuperf, claim):
 
     alone = {name: measure(name, lonely, "4 warps per SM") for name in NAMES}
     full = {name: measure(name, crowded, "64 warps per SM") for name in ("plain", "prefetch_1")}
+    assert_what_counters_say(alone["plain"], alone["prefetch_1"], claim)
     time = {name: run.time_ns for name, run in alone.items()}
 
     claim("RP-01", time["plain"] / time["prefetch_1"], at_least=1.15)
     crowded_gain = full["plain"].time_ns / full["prefetch_1"].time_ns
     reason = (
-        "Little's law: with one load of 4 bytes under way per thread, the 2048 threads of an SM ask for 8 KB at a time, "
-        "and an H200's DRAM wants about 30 KB; a second load under way still pays"
+        "Little's law: with one load of 4 bytes under way per thread, the 2048 threads of an SM ask for 8 KB at a "
+        "time, and an H200's DRAM wants about 30 KB; a second load under way still pays"
     )
     claim.refuted("RP-03", crowded_gain, holds=0.95 <= crowded_gain <= 1.05, reason=reason)
     assert time["prefetch_4"] <= 0.9 * time["prefetch_1"]
     assert time["async_tiles"] <= 0.9 * time["prefetch_1"]
+
+
+def assert_what_counters_say(plain, prefetching, claim):
+    def all_reasons():
+        """What warps wait for, by reason, against how long they wait."""
+        return sum(counters.stall(plain, reason) for reason in counters.STALLS) / counters.cycles_per_instruction(plain)
+
+    claim.counter(
+        "RP-02",
+        lambda: counters.stall(prefetching, "long_scoreboard") / counters.stall(plain, "long_scoreboard") - 1,
+        at_most=-0.3,
+    )
+    claim.counter("RP-04", all_reasons, equals=1, tol=0.02)

@@ -3,8 +3,10 @@
 From R. Bourgeois, "Five basic performance advice for porting kernels to the GPU" (sample 2).
 """
 
+import counters
 import numpy as np
 import pytest
+from launching import blocks_over
 
 from pytest_gpuperf.compile import CompileError
 
@@ -19,7 +21,7 @@ def static_kernel(cuda_kernel, columns):
 
 
 def grid_over(rows):
-    return (-(-rows // BLOCK),)
+    return (blocks_over(rows, BLOCK),)
 
 
 def test_every_column_gains_the_sum_of_its_row(cuda_kernel, gpu, claim):
@@ -31,9 +33,9 @@ def test_every_column_gains_the_sum_of_its_row(cuda_kernel, gpu, claim):
     for columns, kernel in kernels.items():
         before, terms = rng.uniform(0.5, 1.5, (2, columns, rows)).astype(np.float32)
         expected = before.astype(np.float64) + 10 * terms.astype(np.float64).sum(axis=0)
-        for variant, more in ((naive, (columns,)), (kernel, ())):
+        for variant in (naive, kernel):
             a = gpu.array(before)
-            variant.launch(grid=grid_over(rows), block=(BLOCK,), args=(a, gpu.array(terms), rows, *more))()
+            variant.launch(grid=grid_over(rows), block=(BLOCK,), args=(a, gpu.array(terms), rows, columns))()
             np.testing.assert_allclose(gpu.to_host(a), expected, rtol=1e-5, err_msg=f"{variant.name}, {columns}")
         right += 1
     claim("S2-04", right, equals=3)
@@ -46,7 +48,6 @@ def test_columns_that_nobody_foresaw_do_not_compile(cuda_kernel):
 
 @pytest.mark.gpuperf(budget_s=0.6)
 def test_adding_to_rows(cuda_kernel, gpu, gpuperf, claim):
-    claim.skipped("S2-03", "a counter of Nsight Compute")
     naive = cuda_kernel(SOURCE, "add_rows_naive")
     static = static_kernel(cuda_kernel, 3)
     for profile in static.profiles.values():
@@ -66,12 +67,19 @@ def test_adding_to_rows(cuda_kernel, gpu, gpuperf, claim):
         for d in range(3):
             gpu.assert_allclose(a[d], start[d] + gain, rtol=1e-5)
 
-    def measure(kernel, name, *columns):
-        launch = kernel.launch(grid=grid_over(rows), block=(BLOCK,), args=(a, b, rows, *columns))
+    def measure(kernel, name):
+        launch = kernel.launch(grid=grid_over(rows), block=(BLOCK,), args=(a, b, rows, 3))
         return gpuperf(launch, name=name, bytes=3 * a.nbytes, flops=90 * rows, check=check, reset=restore)
 
-    counted = measure(naive, "naive", 3)
+    counted = measure(naive, "naive")
     known = measure(static, "static")
 
+    def stores_of_counted_columns():
+        loads, stores = ([counters.requests(run, way) * 32 / rows for run in (known, counted)] for way in ("ld", "st"))
+        assert (loads[0], stores[0]) == (6, 3)
+        assert 90 <= loads[1] <= 180
+        return stores[1]
+
+    claim.counter("S2-03", stores_of_counted_columns, equals=90)
     assert known.bandwidth >= 0.6 * gpu.copy_bandwidth
     claim("S2-01", counted.time_ns / known.time_ns, at_least=3)

@@ -5,12 +5,13 @@ From R. Bourgeois, "Five basic performance advice for porting kernels to the GPU
 
 import functools
 
+import counters
 import numpy as np
+from launching import blocks_over
 
 SOURCE = "kernels/sample4_local_memory.cu"
 BLOCK = 256
 COLUMNS = 4
-COUNTERS = "a counter of Nsight Compute"
 
 
 def compile_variant(cuda_kernel, variant):
@@ -20,7 +21,7 @@ def compile_variant(cuda_kernel, variant):
 
 
 def grid_over(rows):
-    return (-(-rows // BLOCK),)
+    return (blocks_over(rows, BLOCK),)
 
 
 def test_columns_gain_what_their_row_names(cuda_kernel, gpu):
@@ -64,8 +65,6 @@ def test_the_smallest_stack_frame_holds_what_it_should(cuda_kernel, gpu):
 
 
 def test_adding_rows(cuda_kernel, gpu, gpuperf, claim):
-    for counter in ("S4-03", "S4-04", "S4-05", "S4-06"):
-        claim.skipped(counter, COUNTERS)
     kernels = {variant: compile_variant(cuda_kernel, variant) for variant in ("add_indexed", "add_switch")}
     for profile in kernels["add_indexed"].profiles.values():
         assert profile.opcodes["local_store"] > 0
@@ -98,5 +97,39 @@ def test_adding_rows(cuda_kernel, gpu, gpuperf, claim):
 
     indexed, switch = (measure(variant) for variant in kernels)
 
-    claim("S4-02", indexed.time_ns / switch.time_ns, at_least=1.1)
+    assert_what_counters_say(indexed, switch, claim)
+    gain = indexed.time_ns / switch.time_ns
+    reason = (
+        "it gains more: every store to the stack goes through to the L2 (11 of 12 sectors written there), which is 95 "
+        "% busy while the DRAM is at 27 %; without a stack the DRAM limits, and has five times the article's bandwidth"
+    )
+    claim.refuted("S4-02", gain, holds=1.1 <= gain <= 1.6, reason=reason)
     claim("S4-07", switch.bandwidth / gpu.copy_bandwidth, at_least=0.8)
+
+
+def assert_what_counters_say(indexed, switch, claim):
+    def accesses_left():
+        assert counters.local_accesses(indexed) > 0
+        return counters.local_accesses(switch)
+
+    def global_requests(run):
+        return counters.requests(run, "ld") + counters.requests(run, "st")
+
+    def hits_without_the_stack():
+        assert counters.l1_hit_rate(indexed) >= 80
+        return counters.l1_hit_rate(switch)
+
+    claim.counter("S4-03", accesses_left, equals=0)
+    claim.counter("S4-04", lambda: global_requests(switch) / global_requests(indexed), equals=1)
+    claim.counter_refuted(
+        "S4-05",
+        hits_without_the_stack,
+        holds=lambda percent: percent <= 10,
+        reason="it falls from 86.6 %, but what is left are stores to lines of A that the same thread has just loaded: "
+        "a quarter of all accesses, of which an H200 still finds 43 % in its L1, and the article's GPU found 28 %",
+    )
+    claim.counter(
+        "S4-06",
+        lambda: counters.stall(switch, "long_scoreboard") / counters.stall(indexed, "long_scoreboard"),
+        at_most=1,
+    )

@@ -5,6 +5,7 @@ From R. Bourgeois, "Five basic performance advice for porting kernels to the GPU
 
 import numpy as np
 import pytest
+from launching import blocks_over
 
 SOURCE = "kernels/sample5_runtime_bound.cu"
 BLOCK = 256
@@ -18,7 +19,7 @@ def compile_both(cuda_kernel):
 
 
 def launch_over(kernel, out, given, *bound):
-    return kernel.launch(grid=(-(-out.size // BLOCK),), block=(BLOCK,), args=(out, given, given.size, *bound))
+    return kernel.launch(grid=(blocks_over(out.size, BLOCK),), block=(BLOCK,), args=(out, given, given.size, *bound))
 
 
 def test_three_neighbours_add_up(cuda_kernel, gpu, claim):

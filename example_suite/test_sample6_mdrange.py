@@ -3,8 +3,10 @@
 From R. Bourgeois, "Five basic performance advice for porting kernels to the GPU" (sample 6).
 """
 
+import counters
 import numpy as np
 import pytest
+from launching import blocks_over
 from stencils import five_point_mean
 
 from pytest_gpuperf.compile import occupancy_of
@@ -24,7 +26,7 @@ def launch_over(kernels, block, out, image):
     side = image.shape[0]
     inner = side - 2
     points = (inner**2,) if len(block) == 1 else (inner, inner)
-    grid = tuple(-(-length // threads) for length, threads in zip(points, block, strict=True))
+    grid = tuple(blocks_over(length, threads) for length, threads in zip(points, block, strict=True))
     return kernels[len(block)].launch(grid=grid, block=block, args=(out, image, side))
 
 
@@ -47,7 +49,6 @@ def test_occupancy_by_block_size_on_the_articles_gpu(claim):
 
 @pytest.mark.gpuperf(budget_s=0.6)
 def test_blur_by_block_shape(cuda_kernel, gpu, gpuperf, claim):
-    claim.skipped("S6-05", "a counter of Nsight Compute")
     kernels = compile_both(cuda_kernel)
     two, one = kernels[2].profiles, kernels[1].profiles
     more = max(two[arch].registers - one[arch].registers for arch in two)
@@ -73,13 +74,20 @@ def test_blur_by_block_shape(cuda_kernel, gpu, gpuperf, claim):
         name: gpuperf(launch, name=name, bytes=2 * image.nbytes, flops=5 * (side - 2) ** 2, check=check)
         for name, launch in launches.items()
     }
+
+    def sectors_of_two_pieces():
+        assert 4 <= counters.sectors_per_request(runs["linear"], "ld") <= 5
+        return counters.sectors_per_request(runs["mdrange"], "ld")
+
+    claim.counter("S6-05", sectors_of_two_pieces, between=(4, 6))
     time = {name: run.time_ns for name, run in runs.items()}
 
     claim("S6-01", time["mdrange"] / time["linear"], at_least=1.5)
     assert max(time["b32x8"], time["b64x4"]) <= 1.3 * time["linear"]
     reach = runs["linear"].bandwidth / gpu.copy_bandwidth
     reason = (
-        "Little's law: a thread has 4 bytes of its own to load and 4 to store, and lives about a microsecond for it; "
-        "all resident threads of an H200 together then move half of what a copy does with 64 bytes per thread"
+        "Little's law: a thread has 4 bytes of its own to load and 4 to store, and its place is taken again after "
+        "about a microsecond; all resident threads of an H200 together then move half of what a copy does with 64 "
+        "bytes per thread"
     )
     claim.refuted("S6-04", reach, holds=reach >= 0.8, reason=reason)

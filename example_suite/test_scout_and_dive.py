@@ -5,8 +5,10 @@ From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Thro
 
 import functools
 
+import counters
 import numpy as np
 import pytest
+from launching import blocks_over
 
 SOURCE = "kernels/scout_and_dive.cu"
 BLOCK = 64
@@ -36,12 +38,12 @@ def dived(items, share):
     return limits * (hashes >> 8 < share)
 
 
-def at_once(cuda_kernel, out, share, steps, blocks):
-    args = (out, out.size, share, steps)
+def at_once(out, cuda_kernel, longest, share, steps, blocks):
+    args = (out, longest, out.size, share, steps)
     return cuda_kernel(SOURCE, "dive_at_once").launch(grid=(blocks,), block=(BLOCK,), args=args)
 
 
-def from_queue(cuda_kernel, out, longest, share, steps, blocks):
+def from_queue(out, cuda_kernel, longest, share, steps, blocks):
     args = (out, longest, out.size, share, steps)
     return cuda_kernel(SOURCE, "dive_from_queue").launch(grid=(blocks,), block=(BLOCK,), args=args)
 
@@ -49,10 +51,10 @@ def from_queue(cuda_kernel, out, longest, share, steps, blocks):
 class TwoKernels:
     """One collects the items that need a dive, the other one dives; both run when this is called."""
 
-    def __init__(self, cuda_kernel, gpu, out, share, steps, blocks):
+    def __init__(self, out, cuda_kernel, gpu, share, steps, blocks):
         n = out.size
         items, self.length = gpu.zeros(n, dtype="int32"), gpu.zeros(1, dtype="int32")
-        collecting = (-(-n // (256 * ITEMS_PER_LANE)),)
+        collecting = (blocks_over(n, 256 * ITEMS_PER_LANE),)
         collect, dive = cuda_kernel(SOURCE, "collect"), cuda_kernel(SOURCE, "dive_collected")
         self._launches = (
             collect.launch(grid=collecting, block=(256,), args=(items, self.length, n, share)),
@@ -75,9 +77,10 @@ def items_up_to(n):
 def test_dives_reach_their_limit(cuda_kernel, gpu, share):
     n = 100_003  # neither a multiple of the grid nor of the warp
     one, two, three = (gpu.zeros(n) for _ in range(3))
-    at_once(cuda_kernel, one, SHARES[share], 100, 48)()
-    from_queue(cuda_kernel, two, gpu.zeros(1, dtype="int32"), SHARES[share], 100, 48)()
-    TwoKernels(cuda_kernel, gpu, three, SHARES[share], 100, 48)()
+    longest = gpu.zeros(1, dtype="int32")
+    at_once(one, cuda_kernel, longest, SHARES[share], 100, 48)()
+    from_queue(two, cuda_kernel, longest, SHARES[share], 100, 48)()
+    TwoKernels(three, cuda_kernel, gpu, SHARES[share], 100, 48)()
     expected = dived(items_up_to(n), SHARES[share])
     for name, out in (("at once", one), ("from queue", two), ("two kernels", three)):
         np.testing.assert_array_equal(gpu.to_host(out), expected, err_msg=name)
@@ -94,7 +97,7 @@ def test_queue(cuda_kernel, gpu, claim):
     for n, blocks in ((100_003, 7), (100, 3), (64, 1), (1, 2)):  # the last three leave threads without an item
         for share in SHARES.values():
             out = gpu.zeros(n)
-            from_queue(cuda_kernel, out, longest, share, 100, blocks)()
+            from_queue(out, cuda_kernel, longest, share, 100, blocks)()
             wrong += int((gpu.to_host(out) != dived(items_up_to(n), share)).sum())
     claim("SD-05", wrong, equals=0)
     claim("SD-01", int(gpu.to_host(longest)[0]), between=(CAPACITY - BLOCK, CAPACITY - 1))
@@ -102,7 +105,6 @@ def test_queue(cuda_kernel, gpu, claim):
 
 @pytest.mark.gpuperf(budget_s=0.4, cache="warm")
 def test_diving_for_a_share_of_items(cuda_kernel, gpu, gpuperf, claim):
-    claim.skipped("SD-04", "a counter of Nsight Compute")
     n, steps = 2**24, 1024
     blocks = BLOCKS_PER_SM * gpu.sm_count
     items = gpu.array(items_up_to(n))
@@ -111,9 +113,9 @@ def test_diving_for_a_share_of_items(cuda_kernel, gpu, gpuperf, claim):
     def expected(share):
         return dived(items, share)
 
-    def measure(how, share, make):
+    def measure(how, share, make, *more):
         out = gpu.zeros(n)
-        workload = make(out)
+        workload = make(out, cuda_kernel, *more, SHARES[share], steps, blocks)
         return gpuperf(
             workload,
             name=f"{how}, {share}",
@@ -123,17 +125,18 @@ def test_diving_for_a_share_of_items(cuda_kernel, gpu, gpuperf, claim):
         )
 
     alone, queued = {}, {}
-    for share, units in SHARES.items():
+    for share in SHARES:
         longest = gpu.zeros(1, dtype="int32")
-        alone[share] = measure("at once", share, lambda out, s=units: at_once(cuda_kernel, out, s, steps, blocks))
-        queued[share] = measure(
-            "from queue", share, lambda out, s=units, q=longest: from_queue(cuda_kernel, out, q, s, steps, blocks)
-        )
-    two = measure(
-        "two kernels", "1 in 16", lambda out: TwoKernels(cuda_kernel, gpu, out, SHARES["1 in 16"], steps, blocks)
-    )
+        alone[share] = measure("at once", share, at_once, longest)
+        queued[share] = measure("from queue", share, from_queue, longest)
+    two = measure("two kernels", "1 in 16", TwoKernels, gpu)
 
-    claim("SD-02", alone["1 in 16"].time_ns / queued["1 in 16"].time_ns, at_least=3)
+    def lanes_from_the_queue():
+        assert counters.active_lanes(alone["1 in 16"]) < 6
+        return counters.active_lanes(queued["1 in 16"])
+
+    claim.counter("SD-04", lanes_from_the_queue, at_least=20)
+    claim("SD-02", alone["1 in 16"].time_ns / queued["1 in 16"].time_ns, between=(4, 10))
     claim("SD-03", alone["all"].time_ns / queued["all"].time_ns, at_most=1.1)
     assert two.time_ns <= alone["1 in 16"].time_ns / 3
     assert queued["1 in 256"].time_ns <= alone["1 in 256"].time_ns

@@ -6,32 +6,31 @@ performance advice for porting kernels to the GPU".
 
 import functools
 
+import counters
 import numpy as np
+import ptx_counts
 import pytest
-
-from pytest_gpuperf.compile import ptx_instructions, ptx_of
+from launching import blocks_over
+from rules_of_thumb import on_the_right_sides
 
 SOURCE = "kernels/vector_loads_float4.cu"
-WIDTHS = {"float": 1, "float2": 2, "float4": 4}
-"""Floats of an element."""
+ELEMENTS = ("float", "float2", "float4")
 BLOCK = 256
 COEFFICIENTS = 1024
 FACTOR = 2.5
-COUNTERS = "a counter of Nsight Compute"
 
 
 def of_type(cuda_kernel, name, element):
     return cuda_kernel(SOURCE, name, name_expression=f"{name}<{element}>")
 
 
-def in_a_grid_stride(kernel, blocks, arrays, *numbers, element):
+def in_a_grid_stride(kernel, blocks, arrays, *numbers):
     """A launch over arrays of a whole number of elements."""
-    n = arrays[0].size // WIDTHS[element]
-    return kernel.launch(grid=(blocks,), block=(BLOCK,), args=(*arrays, *numbers, n))
+    return kernel.launch(grid=(blocks,), block=(BLOCK,), args=(*arrays, *numbers, arrays[0].size))
 
 
 def by_horner(kernel, x, coefficients, out):
-    return kernel.launch(grid=(-(-x.size // BLOCK),), block=(BLOCK,), args=(x, coefficients, out, x.size))
+    return kernel.launch(grid=(blocks_over(x.size, BLOCK),), block=(BLOCK,), args=(x, coefficients, out, x.size))
 
 
 def polynomial(x, coefficients):
@@ -43,13 +42,13 @@ def polynomial(x, coefficients):
     return value
 
 
-@pytest.mark.parametrize("element", WIDTHS)
+@pytest.mark.parametrize("element", ELEMENTS)
 def test_every_element_arrives(cuda_kernel, gpu, element):
     x, y = (gpu.random(100_004, seed=seed, low=-1, high=1) for seed in (210, 211))
     arguments = {"copy": ((x,), ()), "scale": ((x,), (np.float32(FACTOR),)), "axpy": ((x, y), (np.float32(FACTOR),))}
     outs = {name: gpu.empty(x.size) for name in arguments}
     launches = [
-        in_a_grid_stride(of_type(cuda_kernel, name, element), 7, (*arrays, outs[name]), *numbers, element=element)
+        in_a_grid_stride(of_type(cuda_kernel, name, element), 7, (*arrays, outs[name]), *numbers)
         for name, (arrays, numbers) in arguments.items()
     ]
     for launch in launches:
@@ -71,9 +70,9 @@ def test_polynomial_is_right(cuda_kernel, gpu, element):
 
 def test_width_of_loads(cuda_kernel, claim):
     loads = {}
-    for element in WIDTHS:
+    for element in ELEMENTS:
         kernel = of_type(cuda_kernel, "copy", element)
-        found = ptx_instructions(ptx_of(kernel.ptx(kernel.targets[0]), kernel.binary.symbol))
+        found = ptx_counts.instructions(kernel)
         (loads[element],) = (name for name in found if name.startswith("ld.global"))
         assert {profile.opcodes["global_load"] for profile in kernel.profiles.values()} == {1}
     assert [".v2." in load for load in loads.values()] == [False, True, False]
@@ -82,15 +81,13 @@ def test_width_of_loads(cuda_kernel, claim):
 
 @pytest.mark.gpuperf(budget_s=0.35)
 def test_gain_of_wide_loads(cuda_kernel, gpu, gpuperf, claim):
-    for counter in ("VEC-01", "VEC-03"):
-        claim.skipped(counter, COUNTERS)
     src = gpu.random(2**26, seed=214)
 
     def copying(element, blocks_per_sm):
         dst = gpu.empty(src.size)
         kernel = of_type(cuda_kernel, "copy", element)
         return gpuperf(
-            in_a_grid_stride(kernel, blocks_per_sm * gpu.sm_count, (src, dst), element=element),
+            in_a_grid_stride(kernel, blocks_per_sm * gpu.sm_count, (src, dst)),
             name=f"copy of {element}, {8 * blocks_per_sm} warps per SM",
             bytes=2 * src.nbytes,
             check=lambda: gpu.assert_equal(dst, src),
@@ -111,11 +108,50 @@ def test_gain_of_wide_loads(cuda_kernel, gpu, gpuperf, claim):
         )
 
     scalar, wide = evaluating("float"), evaluating("float4")
-    full = {element: copying(element, 8) for element in WIDTHS}
+    full = {element: copying(element, 8) for element in ELEMENTS}
     few_warps = {element: copying(element, 1) for element in ("float", "float4")}
 
+    assert_what_counters_say(full, claim)
+    assert_rules_of_thumb(wide, few_warps["float"], full["float4"], claim)
     claim("VEC-02", scalar.time_ns / wide.time_ns, at_least=1.1)
     if gpu.slug == "nvidia-h200":
         # What counts is bytes in flight: with one load per thread, even a full SM has too few of 4 bytes.
         assert full["float4"].bandwidth >= 0.75 * gpu.copy_bandwidth
         assert few_warps["float"].time_ns / few_warps["float4"].time_ns >= 1.5
+
+
+def assert_what_counters_say(copies, claim):
+    scalar, wide = copies["float"], copies["float4"]
+
+    def fewer_loads():
+        assert counters.sectors(scalar, "ld") == counters.sectors(wide, "ld")
+        assert [counters.sectors_per_request(each, "ld") for each in (scalar, wide)] == [4, 16]
+        return counters.memory_instructions(scalar, "global", "ld") / counters.memory_instructions(wide, "global", "ld")
+
+    claim.counter("VEC-01", fewer_loads, equals=4)
+    claim.counter_refuted(
+        "VEC-03",
+        lambda: counters.stall(wide, "lg_throttle") - counters.stall(scalar, "lg_throttle"),
+        holds=lambda cycles: cycles < 0,
+        reason="there is none to decrease: a thread that waits for its one load before it stores never fills the queue "
+        "of memory instructions",
+    )
+
+
+def assert_rules_of_thumb(computing, waiting, streaming, claim):
+    def on_memory(run):
+        """Share of the time that warps spend on it."""
+        return counters.stall_share(run, "long_scoreboard") + counters.stall_share(run, "lg_throttle")
+
+    claim.counter(
+        "THR-02",
+        lambda: on_the_right_sides(
+            counters.dram_throughput(streaming), counters.dram_throughput(waiting), good_beyond=60, poor_beyond=20
+        ),
+        at_least=0,
+    )
+    claim.counter(
+        "THR-05",
+        lambda: on_the_right_sides(on_memory(computing), on_memory(waiting), good_beyond=0.3, poor_beyond=0.5),
+        at_least=0,
+    )

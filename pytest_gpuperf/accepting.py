@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from pytest_gpuperf.counting import progress_of
+from pytest_gpuperf.children import progress_of
 from pytest_gpuperf.evidence import Key, Session, TimeRecord
 from pytest_gpuperf.recording import record
 from pytest_gpuperf.updating import (

@@ -18,6 +18,7 @@ import msgspec
 import pytest
 
 from pytest_gpuperf import stash
+from pytest_gpuperf.children import child_command, keep
 from pytest_gpuperf.evidence import Identity, Key, Record
 from pytest_gpuperf.judge.case import TimeCase
 from pytest_gpuperf.judge.paired import judge_blocks
@@ -25,7 +26,6 @@ from pytest_gpuperf.judge.pairs import judge_pairs, unconfirmed
 from pytest_gpuperf.judge.votes import PairedPolicy
 from pytest_gpuperf.measurement import CheckedOnly
 from pytest_gpuperf.pairing import Pairing
-from pytest_gpuperf.recording import child_command
 from pytest_gpuperf.verdict import Judgement
 
 if TYPE_CHECKING:
@@ -69,10 +69,7 @@ class Suspect:
 def select(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep the tests that have a suspect."""
     nodes = {key.node_id for key in wanted(stash.bench_of(config))}
-    dropped = [item for item in items if item.nodeid not in nodes]
-    items[:] = [item for item in items if item.nodeid in nodes]
-    if dropped:
-        config.hook.pytest_deselected(items=dropped)
+    keep(config, items, lambda item: item.nodeid in nodes)
 
 
 def wanted(bench: Bench) -> tuple[Key, ...]:

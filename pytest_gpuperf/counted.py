@@ -76,7 +76,11 @@ def _obstacle(collected: Collected, found: CollectedWorkload | None, request: Re
             "put such assertions behind the last gpuperf(...)"
         )
     if not found.counters:
-        return "ncu saw no kernel of it: it has to launch on the current stream of its own process"
+        return (
+            found.notes[0]
+            if found.notes
+            else "ncu saw no kernel of it: it has to launch on the current stream of its own process"
+        )
     mine = request.identity()
     if found.identity != mine:
         return "the profiled process ran other code or other arguments: seed what is random, and do not edit meanwhile"

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from pytest_gpuperf import stash
+from pytest_gpuperf.children import child_command, progress_of
 from pytest_gpuperf.counted import WORKER_INPUT, collected_of
 from pytest_gpuperf.counters.asking import names_of
 from pytest_gpuperf.counters.chips import canonical, chip_of
@@ -24,12 +25,24 @@ from pytest_gpuperf.counters.locating import find_ncu
 from pytest_gpuperf.counters.reading import read_report
 from pytest_gpuperf.device.lock import lock_folder
 from pytest_gpuperf.marker import settings_of
-from pytest_gpuperf.recording import child_command
 
 FOLDER: pytest.StashKey[Path] = pytest.StashKey()
 START_LIMIT_S, TEST_LIMIT_S = 60.0, 10.0
 """Time for collecting: for the start, and for each test."""
 PROGRESS_S = 5.0
+
+
+class Progress:
+    """Tells now and then how far the profiled process has come."""
+
+    def __init__(self, show: Callable[[str], None]) -> None:
+        self._show = show
+        self._told_s = 0.0
+
+    def __call__(self, met: int, spent_s: float) -> None:
+        if spent_s - self._told_s >= PROGRESS_S:
+            self._told_s = spent_s
+            self._show(f"counters: {met} workloads after {spent_s:.0f} s")
 
 
 def prepare_worker(config: pytest.Config, workerinput: MutableMapping[str, Any]) -> None:
@@ -78,18 +91,11 @@ def _collect(config: pytest.Config, nodes: Sequence[str], own: Sequence[str], sh
         raise pytest.UsageError(f"--gpuperf-ncu, --gpuperf-metrics: there is no figure {unknown}") from None
     limit_s = options.ncu_timeout_s or START_LIMIT_S + TEST_LIMIT_S * len(nodes)
     show(f"counting {len(nodes)} tests under {ncu}")
-    shown = [0.0]
-
-    def watch(met: int, spent: float) -> None:
-        if spent - shown[0] >= PROGRESS_S:
-            shown[0] = spent
-            show(f"counters: {met} workloads after {spent:.0f} s")
-
     assignment = Assignment(
         nodes=tuple(nodes), metrics=tuple(dict.fromkeys(asked)), cache=options.cache, chip=chip, ncu=ncu,
         reader=config.hook.pytest_gpuperf_ncu_reader(config=config) or read_report,
         target=lambda ids, folder: [*child_command(config, ids), f"--gpuperf-ncu-to={folder}"],
-        working_folder=config.rootpath, locks=lock_folder(), limit_s=limit_s, watch=watch,
+        working_folder=config.rootpath, locks=lock_folder(), limit_s=limit_s, watch=Progress(show),
     )  # fmt: skip
     return Collection(assignment, _folder(config)).collect()
 
@@ -129,15 +135,3 @@ def _folder(config: pytest.Config) -> Path:
         config.add_cleanup(temporary.cleanup)
         config.stash[FOLDER] = Path(temporary.name)
     return config.stash[FOLDER]
-
-
-def progress_of(config: pytest.Config) -> Callable[[str], None]:
-    """Prints a line on the terminal, if there is one."""
-    reporter = config.pluginmanager.get_plugin("terminalreporter")
-
-    def show(text: str) -> None:
-        if reporter is not None:
-            reporter.ensure_newline()
-            reporter.write_line(f"gpuperf: {text}")
-
-    return show

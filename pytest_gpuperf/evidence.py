@@ -52,7 +52,9 @@ class Parameter(Record, frozen=True):
     size: int
     """Bytes; a pointer is 8."""
     type: str | None = None
-    """C++ type from the mangled name (``float const*``); None for ``extern "C"`` kernels."""
+    """C++ type, where the mangled name (``float const*``) or the compiler tells; None for ``extern "C"`` kernels."""
+    name: str = ""
+    """What the source calls it; empty where the compiler does not tell."""
 
 
 class StaticProfile(Record, frozen=True):
@@ -62,10 +64,11 @@ class StaticProfile(Record, frozen=True):
     """32-bit registers per thread."""
     stack_bytes: int
     """Stack frame per thread, bytes; includes spilled registers."""
-    spill_store_bytes: int
-    """Bytes stored per thread by register spills (ptxas)."""
-    spill_load_bytes: int
-    """Bytes loaded per thread by register spills (ptxas)."""
+    spill_store_bytes: int | None
+    """Bytes stored per thread by register spills (ptxas); None where only the machine code is at hand and does not
+    tell them from an array in local memory."""
+    spill_load_bytes: int | None
+    """Bytes loaded per thread by register spills; None as above."""
     shared_bytes: int
     """Static shared memory per block as declared, bytes (without the 1 KB the driver reserves)."""
     constant_bytes: int
@@ -82,6 +85,13 @@ class StaticProfile(Record, frozen=True):
     """SHA-256 of everything in the cubin that execution depends on; names and neighbours are not in it."""
     dry_run: DryRun | None = None
     """What one warp does, for advice; never gated.  None: recorded without, or too long to walk through."""
+
+    @property
+    def spill_bytes(self) -> int | None:
+        """Bytes stored and loaded per thread by register spills; None where they are not known."""
+        if self.spill_store_bytes is None or self.spill_load_bytes is None:
+            return None
+        return self.spill_store_bytes + self.spill_load_bytes
 
 
 class Occupancy(Record, frozen=True):
@@ -121,6 +131,7 @@ class KernelBinary(Record, frozen=True):
     toolchain: str
     """``nvrtc 13.0.88``"""
     source_hash: str
+    """Empty for machine code whose source is not at hand."""
     cubin: bytes
     profile: StaticProfile
     parameters: tuple[Parameter, ...]

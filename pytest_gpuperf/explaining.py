@@ -29,7 +29,7 @@ def explain_all(store: BaselineStore, tests: Iterable[TestEvidence]) -> Iterator
 def explain_workload(store: BaselineStore, test: TestEvidence, work: WorkloadEvidence) -> list[str]:
     """Lines on one workload of a run, compared with its baseline.  Raises ``BaselineError``."""
     arch = arch_to_explain(work, test.device)
-    before, after = sides(store, work, arch, test.toolchain, test.device)
+    before, after = sides(store, work, arch, work.toolchain, test.device)
     advice = work.advice or (advise(before, after) if before is not None else ())
     work = msgspec.structs.replace(work, advice=advice, state=work.state or state_of(after, test.peaks))
     return explained(

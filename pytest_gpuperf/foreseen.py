@@ -1,7 +1,8 @@
 """What else a run will ask of a source, told by its baselines: compiled along with the first kernel of that source.
 
-A matter of speed alone.  A baseline of the same source, headers and options names the kernels that its test
-had of it, so the tests of this run will have them again; whoever is wrong about that has compiled in vain.
+A matter of speed alone.  The baselines name the kernels that the tests of a module had of one source, with the
+same headers and options, so the tests of this run will have them again; whoever is wrong about that has
+compiled in vain.
 """
 
 from __future__ import annotations
@@ -11,12 +12,16 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pytest_gpuperf.bench import Bench
+    from pytest_gpuperf.session import TestBook
 
 
-def name_expressions(bench: Bench, module: str, tests: Set[str], source_hash: str) -> tuple[str | None, ...]:
-    """Of the kernels that ``tests`` of ``module`` had of the source; None stands for all that are no templates.
+def name_expressions(
+    bench: Bench, book: TestBook, tests: Set[str], kernel: str, source_hash: str
+) -> tuple[str | None, ...]:
+    """Of the kernels that ``tests`` had of the source of ``kernel``; None stands for all that are no templates.
 
-    Nothing under pytest-xdist, whose workers would all compile the same, nor without a gate or a readable baseline.
+    A source that was edited since is known by what this test had of it.  Nothing under pytest-xdist, whose
+    workers would all compile the same, nor without a gate or a readable baseline.
     """
     from pytest_gpuperf.baselines import BaselineError
     from pytest_gpuperf.compile import toolchain
@@ -24,13 +29,11 @@ def name_expressions(bench: Bench, module: str, tests: Set[str], source_hash: st
     if bench.worker is not None or not bench.options.active:
         return ()
     try:
-        known = bench.store.static_tests(bench.targets[0], module, toolchain())
+        known = bench.store.static_tests(bench.targets[0], book.module, toolchain())
     except BaselineError:  # for the judge to tell
         return ()
-    kernels = {
-        record.kernel
-        for test in known.keys() & tests
-        for record in known[test].values()
-        if record.source_hash == source_hash
-    }
-    return tuple(dict.fromkeys(kernel if "<" in kernel else None for kernel in sorted(kernels)))
+    records = [record for test in known.keys() & tests for record in known[test].values()]
+    of_kernel = {record.source_hash for record in known.get(book.test, {}).values() if record.kernel == kernel}
+    sources = {source_hash} if source_hash in of_kernel else {source_hash, *of_kernel}
+    kernels = {record.kernel for record in records if record.source_hash in sources}
+    return tuple(dict.fromkeys(name if "<" in name else None for name in sorted(kernels)))

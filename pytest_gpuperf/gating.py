@@ -12,6 +12,7 @@ import msgspec
 from pytest_gpuperf import confirming, sentinels
 from pytest_gpuperf.confirming import Suspect
 from pytest_gpuperf.device.errors import LoadError
+from pytest_gpuperf.device.launch import Configuration
 from pytest_gpuperf.evidence import KernelBinary
 from pytest_gpuperf.judge.case import TimeStep
 from pytest_gpuperf.judge.pairs import judge_pairs
@@ -53,7 +54,7 @@ class Gate(Timing):
         if opponent.other_parameters:
             found = Taken(taken.rounds, self._not_comparable(step.judgement, opponent.obstacle), taken.disturbed)
         elif opponent.binary is not None and (step.pairing_helps or all_of_them):
-            found = self._paired(opponent.binary, taken, step)
+            found = self._paired(opponent.binary, opponent.configuration, taken, step)
         else:
             found = self._unpaired(taken, step, opponent.obstacle if step.pairing_helps else "")
         self._watch(taken)
@@ -73,12 +74,14 @@ class Gate(Timing):
             judgement = msgspec.structs.replace(judgement, time=figures)
         return Taken(rounds, judgement, disturbed)
 
-    def _paired(self, baseline: KernelBinary, taken: Rounds, step: TimeStep) -> Taken:
+    def _paired(
+        self, baseline: KernelBinary, configuration: Configuration | None, taken: Rounds, step: TimeStep
+    ) -> Taken:
         """Let the baseline's own machine code run beside the candidate's; a suspect waits for its second process."""
         zone = self._request.zone
         policy = PairedPolicy(delta=zone.delta, epsilon=zone.epsilon, alpha=self._alpha)
         try:
-            pairing = self._pair(baseline, policy, taken, self._request.budget_s - taken.seconds)
+            pairing = self._pair(baseline, policy, taken, self._request.budget_s - taken.seconds, configuration)
         except LoadError as problem:  # of the baseline: the candidate has run
             return self._unpaired(taken, step, f"the baseline's machine code cannot be loaded: {problem}")
         case = self._case(taken.rounds, taken.disturbed)
@@ -88,13 +91,21 @@ class Gate(Timing):
             self._bench.suspects[self._key] = Suspect(case, policy, pairing, judgement)
         return Taken(taken.rounds, judgement, taken.disturbed)
 
-    def _pair(self, baseline: KernelBinary, policy: PairedPolicy, taken: Rounds, budget_s: float) -> Pairing:
+    def _pair(
+        self,
+        baseline: KernelBinary,
+        policy: PairedPolicy,
+        taken: Rounds,
+        budget_s: float,
+        configuration: Configuration | None = None,
+    ) -> Pairing:
         """Paired blocks of ``baseline`` against this workload's launch, until ``policy`` decides."""
         request, launch = self._request, self._request.launch
         assert launch is not None
         return pair(
             self._bench.device, self._bench.timer, launch, baseline, policy, seed=self._bench.seed(),
             reset=request.reset, cache=request.cache, duration_ns=taken.rounds[-1].midmean, budget_s=budget_s,
+            configuration=configuration,
         )  # fmt: skip
 
     def _confirm(self) -> Taken:
@@ -106,7 +117,8 @@ class Gate(Timing):
                 raise confirming.CannotConfirm(f"{self._key}: {opponent.obstacle}")
             zone = self._request.zone
             policy = PairedPolicy(delta=zone.delta, epsilon=zone.epsilon).confirming()
-            pairing = self._pair(opponent.binary, policy, taken, self._request.budget_s - taken.seconds)
+            left_s = self._request.budget_s - taken.seconds
+            pairing = self._pair(opponent.binary, policy, taken, left_s, opponent.configuration)
             confirming.leave(self._bench, self._key, self._identity, pairing)
         return Taken(taken.rounds)
 

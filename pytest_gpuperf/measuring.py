@@ -15,7 +15,7 @@ import msgspec
 
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.evidence import CacheMode, Identity, StaticRecord
-from pytest_gpuperf.measurement import CheckedOnly, Measurement, StaticOnly
+from pytest_gpuperf.measurement import CheckedOnly, CountersMissing, Measurement, StaticOnly
 from pytest_gpuperf.session import WorkloadEvidence
 from pytest_gpuperf.tolerance import Tolerance
 from pytest_gpuperf.verdict import Verdict
@@ -65,7 +65,8 @@ def measure(bench: Bench, book: TestBook, request: Request) -> Measurement:
     """Run, check, measure and judge one workload.  Raises what the check raises, and nothing is timed then."""
     key = book.open(request.name)
     static = _static(request)
-    evidence = WorkloadEvidence(key=key, static=static)
+    toolchain = request.launch.binary.toolchain if request.launch else ""
+    evidence = WorkloadEvidence(key=key, static=static, toolchain=toolchain)
     book.add(evidence)
     if not bench.has_gpu:
         return _without_gpu(bench, book, request, evidence)
@@ -92,7 +93,8 @@ def _without_gpu(bench: Bench, book: TestBook, request: Request, evidence: Workl
 
         judgement = not_counted(evidence.key, "any GPU", str(bench.no_device))
         book.add(msgspec.structs.replace(evidence, judgements=(judgement,)))
-    return _untimed(bench, request, evidence.static, why, why)
+    missing = CountersMissing(f"{request.name} has no counters: {bench.no_device}")
+    return _untimed(bench, request, evidence.static, why, missing)
 
 
 def _profile(bench: Bench, request: Request, evidence: WorkloadEvidence) -> Measurement:
@@ -101,7 +103,8 @@ def _profile(bench: Bench, request: Request, evidence: WorkloadEvidence) -> Meas
 
     profiling.profile(bench, evidence.key, request)
     why = CheckedOnly(f"{request.name}: this process collects counters and takes no times")
-    return _untimed(bench, request, evidence.static, why, why)
+    missing = CountersMissing(f"{request.name}: its counters are being collected")
+    return _untimed(bench, request, evidence.static, why, missing)
 
 
 def _count(bench: Bench, book: TestBook, request: Request, evidence: WorkloadEvidence) -> Counted:

@@ -172,7 +172,7 @@ def read_options(config: pytest.Config) -> Options:
             values.update({field: Path(values[field]), "enabled": False, "update": None, "changed_only": False,
                            "ncu": (), "ncu_json": None})  # fmt: skip
     if values.get("ncu_json"):
-        values["ncu_json"] = config.invocation_params.dir / values["ncu_json"]
+        values["ncu_json"] = _file(config, values["ncu_json"], bool(values.get("ncu")))
     options = Options(**{"missing": "fail" if values["ci"] else "warn", **values})
     _refuse_ci_update(options)
     if options.pair_all and options.changed_only:
@@ -195,6 +195,15 @@ def _parse(flag: Flag, given: Any, origin: str) -> Any:
 def _folder(config: pytest.Config, given: str) -> Path:
     path = Path(given).expanduser()
     return path if path.is_absolute() else config.rootpath / path
+
+
+def _file(config: pytest.Config, given: str, ncu: bool) -> Path:
+    path: Path = config.invocation_params.dir / given
+    if not ncu:
+        raise pytest.UsageError(f"--gpuperf-ncu-json={given}: there is nothing to write without --gpuperf-ncu")
+    if not path.parent.is_dir():
+        raise pytest.UsageError(f"--gpuperf-ncu-json={given}: there is no folder {path.parent}")
+    return path
 
 
 def _refuse_ci_update(options: Options) -> None:

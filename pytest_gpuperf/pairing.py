@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pytest_gpuperf.device.interface import Device, Timer
-from pytest_gpuperf.device.launch import Launch
+from pytest_gpuperf.device.launch import Configuration, Launch
 from pytest_gpuperf.evidence import CacheMode, KernelBinary
 from pytest_gpuperf.judge.paired import Paired, judge_blocks
 from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
@@ -63,6 +63,7 @@ def pair(
     *,
     seed: int,
     candidate: KernelBinary | None = None,
+    configuration: Configuration | None = None,
     reset: Callable[[], Any] | None = None,
     cache: CacheMode = "cold",
     duration_ns: float | None = None,
@@ -72,7 +73,8 @@ def pair(
     """Take blocks of ``baseline`` against ``candidate`` until ``policy`` decides or ``budget_s`` seconds are over.
 
     ``launch`` gives grid, block, shared memory and arguments to both sides; ``candidate`` is its own machine
-    code unless another is given.  Both must take the parameters that the launch was formed for: that is the
+    code unless another is given, and ``configuration`` is the baseline's grid, block and shared memory where they
+    are not the launch's.  Both must take the parameters that the launch was formed for: that is the
     caller's to check, before anything runs.  With ``reset``, which restores the caller's own buffers, the
     buffers stay where they are.  ``duration_ns``, about what the launch takes, lets long ones make do with
     fewer samples.  Afterwards the caller's own buffers hold what the candidate writes.  The caller holds the
@@ -80,7 +82,8 @@ def pair(
     Raises ``LoadError`` for a cubin that the device refuses, and what the timer raises.
     """
     start = clock()
-    exchange = _Exchange(device, launch, baseline, candidate or launch.binary, keep_buffers=reset is not None)
+    binaries = baseline, candidate or launch.binary
+    exchange = _Exchange(device, launch, binaries, configuration, keep_buffers=reset is not None)
     sides = (
         Workload(exchange.run_baseline, reset, cache),
         Workload(exchange.run_candidate, reset, cache),
@@ -113,11 +116,19 @@ class _Exchange:
     """Both sides as they are loaded and placed at the moment."""
 
     def __init__(
-        self, device: Device, launch: Launch, baseline: KernelBinary, candidate: KernelBinary, *, keep_buffers: bool
+        self,
+        device: Device,
+        launch: Launch,
+        binaries: tuple[KernelBinary, KernelBinary],
+        configuration: Configuration | None,
+        *,
+        keep_buffers: bool,
     ) -> None:
+        """``binaries`` are the baseline's and the candidate's; ``configuration`` is the baseline's, if of its own."""
         self._device = device
         self._launch = launch
-        self._binaries = (baseline, candidate)
+        self._binaries = binaries
+        self._configuration = configuration
         self._buffers = None if keep_buffers else MovingBuffers.of(device, launch)
         self.reload()
 
@@ -143,7 +154,7 @@ class _Exchange:
             self._device.synchronize()
 
     def run_baseline(self) -> None:
-        self._launch.run_with(self._baseline)
+        self._launch.run_with(self._baseline, self._configuration)
 
     def run_candidate(self) -> None:
         self._launch.run_with(self._candidate)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_gpuperf import stash
+from pytest_gpuperf.children import keep
 from pytest_gpuperf.counters.asking import names_of
 from pytest_gpuperf.counters.chips import canonical, chip_of
 from pytest_gpuperf.counters.command import RANGE_PREFIX
@@ -23,11 +24,7 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> None:
     folder = config.stash[stash.OPTIONS].ncu_to
     assert folder is not None
     nodes = set(read_request(folder).nodes)
-    kept = [item for item in items if item.nodeid in nodes and "gpuperf" in getattr(item, "fixturenames", ())]
-    dropped = [item for item in items if item not in kept]
-    items[:] = kept
-    if dropped:
-        config.hook.pytest_deselected(items=dropped)
+    keep(config, items, lambda item: item.nodeid in nodes and "gpuperf" in getattr(item, "fixturenames", ()))
 
 
 def profile(bench: Bench, key: Key, request: Request) -> None:
@@ -50,9 +47,16 @@ def profile(bench: Bench, key: Key, request: Request) -> None:
     ))  # fmt: skip
     if number is None:
         return
-    if request.reset is not None:
-        request.reset()
-    bench.device.synchronize()
+    if request.cache == "warm":  # the check has been at the caches since
+        _prepare(bench, request)
+        request.workload()
+    _prepare(bench, request)
     with bench.device.profiler_range(f"{RANGE_PREFIX}{number}"):
         request.workload()
         bench.device.synchronize()
+
+
+def _prepare(bench: Bench, request: Request) -> None:
+    if request.reset is not None:
+        request.reset()
+    bench.device.synchronize()

@@ -10,9 +10,8 @@ from __future__ import annotations
 import json
 import random
 import subprocess
-import sys
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,8 +19,9 @@ import msgspec
 import pytest
 
 from pytest_gpuperf import stash
+from pytest_gpuperf.children import child_command, keep
 from pytest_gpuperf.evidence import DeviceFacts, Record, Session
-from pytest_gpuperf.options import Options, forwarded
+from pytest_gpuperf.options import Options
 from pytest_gpuperf.session import Book, TestEvidence
 
 if TYPE_CHECKING:
@@ -62,12 +62,8 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> None:
     options = config.stash[stash.OPTIONS]
     assert options.record_to is not None
     wanted = set(json.loads((options.record_to / SELECTION).read_text(encoding="utf-8")))
-    dropped = [item for item in items if item.nodeid not in wanted]
-    kept = [item for item in items if item.nodeid in wanted]
-    random.Random(options.record_index).shuffle(kept)
-    items[:] = kept
-    if dropped:
-        config.hook.pytest_deselected(items=dropped)
+    keep(config, items, lambda item: item.nodeid in wanted)
+    random.Random(options.record_index).shuffle(items)
 
 
 def leave_rounds(bench: Bench, book: Book) -> None:
@@ -117,20 +113,3 @@ def _run_process(config: pytest.Config, folder: Path, index: int, node_ids: Sequ
             f"written. Its last lines:\n{tail}"
         )
     return msgspec.json.decode(left.read_bytes(), type=ProcessRecord)
-
-
-def child_command(config: pytest.Config, node_ids: Iterable[str]) -> list[str]:
-    """The command line that runs the modules of these tests just as this run does, without its reports."""
-    modules = list(dict.fromkeys(node.partition("::")[0] for node in node_ids))
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--rootdir={config.rootpath}"]
-    if config.inipath is not None:
-        command.append(f"--config-file={config.inipath}")
-    for override in config.getoption("override_ini") or ():
-        command += ["-o", override]
-    for plugin in config.getoption("plugins") or ():
-        command += ["-p", plugin]
-    if config.pluginmanager.hasplugin("xdist"):
-        command += ["-n", "0"]
-    if config.pluginmanager.hasplugin("_cov"):
-        command.append("--no-cov")
-    return [*command, *forwarded(config.stash[stash.OPTIONS]), *modules]

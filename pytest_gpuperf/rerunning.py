@@ -1,6 +1,7 @@
 """The baseline's own machine code: whether it can be run again, and how the candidate's differs from it.
 
-A stored cubin is a stranger's code: all that can be checked is checked here, before anything is loaded.
+A stored cubin is a stranger's code: all that can be checked is checked here, before anything is loaded.  It runs as
+it was launched when it was recorded, on the candidate's arguments.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_gpuperf.baselines import BaselineError
 from pytest_gpuperf.compile import CompileProblem, binary_of, occupancy
+from pytest_gpuperf.device.errors import LaunchError
+from pytest_gpuperf.device.launch import Configuration
+from pytest_gpuperf.device.limits import check_limits, dim3
 from pytest_gpuperf.evidence import KernelBinary, Key, Parameter, StaticRecord, TimeRecord
 from pytest_gpuperf.judge.static import compare_static
 from pytest_gpuperf.verdict import Change
@@ -27,6 +31,8 @@ class Opponent(NamedTuple):
     """Why it cannot."""
     other_parameters: bool = False
     """It takes other parameters: the two kernels do not do the same work."""
+    configuration: Configuration | None = None
+    """How it was launched, where that differs from the candidate's launch."""
 
 
 def opponent_of(store: BaselineStore, key: Key, record: TimeRecord, launch: Launch | None) -> Opponent:
@@ -44,7 +50,22 @@ def opponent_of(store: BaselineStore, key: Key, record: TimeRecord, launch: Laun
             f"the parameters changed from {_described(binary.parameters)} to {_described(launch.binary.parameters)}"
         )
         return Opponent(None, obstacle, other_parameters=True)
-    return Opponent(binary)
+    try:
+        return Opponent(binary, configuration=_recorded_launch(record, binary, launch))
+    except LaunchError as problem:
+        return Opponent(None, f"the baseline cannot be launched as it was: {problem}")
+
+
+def _recorded_launch(record: TimeRecord, binary: KernelBinary, launch: Launch) -> Configuration | None:
+    """What the record says of the launch, checked; None if it is the candidate's, or not on record."""
+    if record.grid is None or record.block is None:
+        return None
+    grid, block = dim3(record.grid, "the recorded grid"), dim3(record.block, "the recorded block")
+    recorded = Configuration(grid, block, record.dynamic_shared_bytes)
+    if recorded == launch.configuration:
+        return None
+    check_limits(binary, launch.kernel.device.facts, *recorded, resident=True)
+    return recorded
 
 
 def changes_since(store: BaselineStore, key: Key, record: TimeRecord, launch: Launch) -> tuple[Change, ...]:

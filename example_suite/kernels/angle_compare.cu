@@ -17,7 +17,7 @@
 // the last bit; and CALL for the slow paths of roots and divisions.
 
 struct AngleByAcos {
-    static __device__ __forceinline__ bool exceeds(float2 u, float2 v, float limit)
+    static __device__ __forceinline__ bool exceeds(float2 u, float2 v, float limit, float)
     {
         const float lengths = sqrtf(u.x * u.x + u.y * u.y) * sqrtf(v.x * v.x + v.y * v.y);
         const float cosine = (u.x * v.x + u.y * v.y) / lengths;
@@ -26,7 +26,7 @@ struct AngleByAcos {
 };
 
 struct AngleByCosine {
-    static __device__ __forceinline__ bool exceeds(float2 u, float2 v, float cosine_of_limit)
+    static __device__ __forceinline__ bool exceeds(float2 u, float2 v, float, float cosine_of_limit)
     {
         const float lengths = sqrtf(u.x * u.x + u.y * u.y) * sqrtf(v.x * v.x + v.y * v.y);
         return (u.x * v.x + u.y * v.y) / lengths < cosine_of_limit;
@@ -34,7 +34,7 @@ struct AngleByCosine {
 };
 
 struct AngleBySquare {
-    static __device__ __forceinline__ bool exceeds(float2 u, float2 v, float cosine_of_limit)
+    static __device__ __forceinline__ bool exceeds(float2 u, float2 v, float, float cosine_of_limit)
     {
         const float dot = u.x * v.x + u.y * v.y;
         const float squares = (u.x * u.x + u.y * u.y) * (v.x * v.x + v.y * v.y);
@@ -43,25 +43,26 @@ struct AngleBySquare {
 };
 
 struct DistanceByRoot {
-    static __device__ __forceinline__ bool exceeds(float2 u, float2, float radius)
+    static __device__ __forceinline__ bool exceeds(float2 u, float2, float radius, float)
     {
         return sqrtf(u.x * u.x + u.y * u.y) > radius;
     }
 };
 
 struct DistanceBySquare {
-    static __device__ __forceinline__ bool exceeds(float2 u, float2, float radius)
+    static __device__ __forceinline__ bool exceeds(float2 u, float2, float, float square_of_radius)
     {
-        return u.x * u.x + u.y * u.y > radius * radius;
+        return u.x * u.x + u.y * u.y > square_of_radius;
     }
 };
 
 constexpr float kStep = 0.03125f;
 
-// How many of `Queries` elbows exceed the limit: the given one, and others whose first hand has moved on in x.
+// How many of `Queries` elbows exceed the limit: the given one, and others whose first hand has moved on in x.  `image`
+// is what the limit is in the other space, computed once, on the host: an angle's cosine, or a radius squared.
 template <typename Question, int Queries>
 __global__ void count_exceeding(const float2* hand, const float2* elbow, const float2* shoulder, float limit,
-                                unsigned char* count, int n)
+                                float image, unsigned char* count, int n)
 {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
@@ -73,7 +74,7 @@ __global__ void count_exceeding(const float2* hand, const float2* elbow, const f
     int found = 0;
 #pragma unroll 1
     for (int query = 0; query < Queries; ++query) {
-        found += Question::exceeds(u, v, limit);
+        found += Question::exceeds(u, v, limit, image);
         u.x += kStep;
     }
     count[i] = static_cast<unsigned char>(found);

@@ -17,7 +17,8 @@
 //   load_words        loads that do not need each other, from many warps: what the SM can deliver.
 //   load_words_timed  the same for one block, between two readings of the SM's clock.
 //
-// In the machine code: LDS, and no trace of a conflict.  That is a matter of addresses; only counters and times show it.
+// In the machine code: LDS, and no trace of a conflict.  That is a matter of addresses; only counters and times show
+// it.
 
 constexpr int kWarp = 32;
 constexpr int kReach = 1024;           // words from which a lane may pick its own
@@ -30,8 +31,8 @@ __device__ __forceinline__ void fill(int (&tile)[kTile], const int* words)
     __syncthreads();
 }
 
-// All lanes move on by as many words, which leaves their banks as far apart as they were.  Unsigned, so that the sum may
-// wrap around.
+// All lanes move on by as many words, which leaves their banks as far apart as they were.  Unsigned, so that the sum
+// may wrap around.
 __device__ __forceinline__ unsigned sum_of_loads(const int (&tile)[kTile], int word, int loads)
 {
     unsigned sum = 0;

@@ -1,16 +1,17 @@
 // Barriers in branches: which are allowed.
 // From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Throughput" (barriers, briefly).
 //
-// A block of 32 x 2 x 2 threads has two halves, by threadIdx.z; here these are whole warps.  Each thread makes a value, the lower half's in one way and the upper half's in
-// another, leaves it in shared memory, waits, and reads the value of its partner in the other half.
+// A block of 32 x 2 x 2 threads has two halves, by threadIdx.z; here these are whole warps.  Each thread makes a value,
+// the lower half's in one way and the upper half's in another, leaves it in shared memory, waits, and reads the value
+// of its partner in the other half.
 //
 //   converged            one __syncthreads() that all threads reach.  The way to write it.
-//   sync_divergent       each side of the branch has a __syncthreads() of its own.  Undefined behaviour: all threads must
-//                        reach the same one.  Compiled here to look at, never launched; compute-sanitizer's synccheck
-//                        is the tool that finds it.
+//   sync_divergent       each side of the branch has a __syncthreads() of its own.  Undefined behaviour: all threads
+//                        must reach the same one.  Compiled here to look at, never launched; compute-sanitizer's
+//                        synccheck is the tool that finds it.
 //   group_sync           the same with the barrier of a cooperative group, which counts threads wherever they wait.
-//   sync_after_exit      the upper half returns at once.  Threads that have exited are not waited for, so the others may
-//                        still use __syncthreads(); each reads its neighbour's value.
+//   sync_after_exit      the upper half returns at once.  Threads that have exited are not waited for, so the others
+//                        may still use __syncthreads(); each reads its neighbour's value.
 //
 // In the PTX: __syncthreads() is `bar.sync`, which promises that all threads of a warp are here together; the group's
 // barrier is `barrier.sync`, without that promise.  The machine code has BAR for both, and for the second also a BAR

@@ -5,7 +5,8 @@
 // One block per polygon: for every pixel (x, y) of the polygon's box and every edge, does a ray from the pixel's centre
 // cross the edge?  The three loops differ in length from polygon to polygon, and so does the shape of block that fits.
 //
-//   static_shape    a three-dimensional block, of the same shape for all polygons: threads beyond the end of a loop idle.
+//   static_shape    a three-dimensional block, of the same shape for all polygons: threads beyond the end of a loop
+//                   idle.
 //   virtual_shape   a one-dimensional block that arranges its threads anew for each polygon: x is doubled until it
 //                   covers the row or the threads are used up, then y, then z.
 //
@@ -13,8 +14,8 @@
 // beyond the last edge, and have nothing to do; no guard is needed.  (The talk's listing declares the count of threads
 // `const` and doubles it; it cannot be.)
 //
-// In the machine code: nothing that tells.  Look at how many lanes are active.  When all polygons have just the shape of
-// the static block, there is nothing to gain.
+// In the machine code: nothing that tells.  Look at how many lanes are active.  When all polygons have just the shape
+// of the static block, there is nothing to gain.
 //
 // Coordinates are integers: vertices even, the pixels' centres odd, so that every count is exact.
 

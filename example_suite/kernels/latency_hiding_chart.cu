@@ -2,17 +2,17 @@
 // From R. Bourgeois, "Five basic performance advice for porting kernels to the GPU" (latency hiding), and the GTC 2023
 // talk "What the profiler is telling you: optimizing your CUDA application" (latency).
 //
-// c = a * b is two loads and a multiplication that waits for them.  While it waits, the scheduler issues what other warps
-// have ready.  A latency of 18 cycles and two instructions per warp that need not wait: nine warps, and no cycle is
-// lost.  So it goes for any latency, by Little's law: instructions in flight = latency x instructions per cycle.  They
-// may come from many warps or from one with much to do; the scheduler does not care.
+// c = a * b is two loads and a multiplication that waits for them.  While it waits, the scheduler issues what other
+// warps have ready.  A latency of 18 cycles and two instructions per warp that need not wait: nine warps, and no cycle
+// is lost.  So it goes for any latency, by Little's law: instructions in flight = latency x instructions per cycle.
+// They may come from many warps or from one with much to do; the scheduler does not care.
 //
 //   multiply_elements       one element at a time, two loads in flight per thread: bandwidth grows with the warps.
 //   add_chains<Chains>      the same with the latency of an FADD, 4 cycles on Hopper: 4 warps with a chain of dependent
 //                           additions each, or one warp with 4 chains, keep a scheduler busy.
 //
-// In the machine code: multiply_elements has two LDG, one FMUL and one STG in its loop, which is not unrolled on purpose.
-// Unrolled, it would have more loads in flight, and need fewer warps for the same bandwidth.
+// In the machine code: multiply_elements has two LDG, one FMUL and one STG in its loop, which is not unrolled on
+// purpose.  Unrolled, it would have more loads in flight, and need fewer warps for the same bandwidth.
 
 extern "C" __global__ void multiply_elements(
     float* __restrict__ c, const float* __restrict__ a, const float* __restrict__ b, long long n)
@@ -24,8 +24,8 @@ extern "C" __global__ void multiply_elements(
     }
 }
 
-// Additions of 1.1 to each of `Chains` sums, between two readings of the SM's clock, one pair per warp: for one block, on
-// one SM.  `count` is a multiple of 32; sum k starts at k.  (An FFMA that reads three registers would not
+// Additions of 1.1 to each of `Chains` sums, between two readings of the SM's clock, one pair per warp: for one block,
+// on one SM.  `count` is a multiple of 32; sum k starts at k.  (An FFMA that reads three registers would not
 // do: an H200 issues one in no more than two of three cycles.)
 template <int Chains>
 __global__ void add_chains(float* out, long long* begin, long long* end, int count)

@@ -9,7 +9,8 @@
 //   Add, Multiply, Fma   one instruction each, at the same cost: an FMA is two operations for the price of one.
 //   MultiplyThenAdd      the same apart, as with --fmad=false: two instructions, and another rounding.
 //   Divide               a reciprocal of the special-function unit, corrected to the last bit, with a slow path
-//                        besides. Where the divisor is the same for all, multiply by its inverse: that is Multiply.
+//                        besides. Where the divisor is the same for all, multiply by its inverse: that is Multiply,
+//                        whose p is the inverse of Divide's q.
 //   DivideByConstant     no better: the inverse of 1.0001 is not exact, and the compiler may not round differently.
 //   Root, Sine           corrected likewise; and a sine has to bring its argument into range first.
 //   Quotient, Product    a / b < c, or the same as a < c * b where b is above 0.
@@ -35,7 +36,7 @@ struct MultiplyThenAdd {
     static __device__ __forceinline__ float of(float x, float p, float q) { return __fadd_rn(__fmul_rn(x, p), q); }
 };
 struct Divide {
-    static __device__ __forceinline__ float of(float x, float p, float) { return x / p; }
+    static __device__ __forceinline__ float of(float x, float, float q) { return x / q; }
 };
 struct DivideByConstant {
     static __device__ __forceinline__ float of(float x, float, float) { return x / 1.0001f; }

@@ -2,8 +2,8 @@
 // From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Throughput" (spatial sorting in molecular
 // dynamics).
 //
-// Forces between atoms closer than a cutoff, from U(r) = q q' / r + A / r^12 - B / r^6.  Atoms come in tiles of 32, and a
-// warp takes a pair of tiles: each lane owns an atom of the first tile, keeps it in registers, and meets the atoms of
+// Forces between atoms closer than a cutoff, from U(r) = q q' / r + A / r^12 - B / r^6.  Atoms come in tiles of 32, and
+// a warp takes a pair of tiles: each lane owns an atom of the first tile, keeps it in registers, and meets the atoms of
 // the second one in shared memory, lane by lane in rotation, so that no two lanes ever meet the same one at a time.
 // A pair of tiles loads 2 * 32 * 16 bytes for 32 * 32 pairs of atoms.
 //

@@ -1,13 +1,13 @@
 // Values at the faces of a cell, from the slopes in it: what a register saves.
-// After the MUSCL reconstruction of HERACLES++, one of the kernels that R. Bourgeois, "Five basic performance advice for
-// porting kernels to the GPU", reports on.
+// After the MUSCL reconstruction of HERACLES++, one of the kernels that R. Bourgeois, "Five basic performance advice
+// for porting kernels to the GPU", reports on.
 //
 // A finite-volume code knows the mean value of every cell, and wants it at the faces.  In each direction it takes the
 // slopes to the cell's two neighbours, limits them to one that makes no new extremum, and follows it half a cell to
 // either side.  Cells are numbered with i fastest, and have a width per direction (a mesh that is not uniform).
 //
-//   reconstruct_naive   the number of directions is a kernel argument, and every use of a value or a width is a load and
-//                       every use of a slope its computation: twice, for the two faces, four divisions each.  The
+//   reconstruct_naive   the number of directions is a kernel argument, and every use of a value or a width is a load
+//                       and every use of a slope its computation: twice, for the two faces, four divisions each.  The
 //                       compiler cannot help, for what it stores might be what it loads again.
 //   reconstruct_fixed   the number of directions is a template argument; values are registers, both faces share one
 //                       slope, the distances between cells come inverted from the caller, and the limiters are

@@ -12,8 +12,8 @@
 //   *_once     one adjustment per element, from memory: the memory sets the pace.
 //   *_hot      64 adjustments per element with random flags, in registers.
 //
-// In the machine code: `branch` has a BRA for nearly every case and four subtractions in each; `dataflow` has one around
-// the whole, and four subtractions in all.
+// In the machine code: `branch` has a BRA for nearly every case and four subtractions in each; `dataflow` has one
+// around the whole, and four subtractions in all.
 
 constexpr int kRounds = 64;
 

@@ -1,8 +1,9 @@
 // Loading the next value before computing with the current one.
 // From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Throughput" (stall avoidance strategies).
 //
-// Every thread adds up what a chain of 64 dependent multiply-adds makes of each of `steps` values.  The chain takes about
-// 256 cycles, a value several hundred to arrive from memory.  With few warps on an SM nobody else fills that wait:
+// Every thread adds up what a chain of 64 dependent multiply-adds makes of each of `steps` values.  The chain takes
+// about 256 cycles, a value several hundred to arrive from memory.  With few warps on an SM nobody else fills that
+// wait:
 //
 //   plain        load, wait, compute, and again: a step takes both times, one after the other.
 //   prefetch_1   loads the next value into a second register before it computes: a step takes the longer of the two.
@@ -13,10 +14,11 @@
 // The rule is that nothing between a load and its use touches the register that is being loaded.  At full occupancy
 // other warps hide the wait just as well, and prefetching gains nothing.
 //
-// In the machine code: the distance from LDG to the first FFMA that uses its register.  Look there, because the compiler
-// likes to move such a load down behind the computation, to save the second register; nothing is prefetched then.
-// (__syncwarp, which costs no instruction here, keeps loads above it.)  The loop over steps is not unrolled, and every
-// chain starts where the last one ended: otherwise the compiler would load ahead and run chains side by side in `plain`.
+// In the machine code: the distance from LDG to the first FFMA that uses its register.  Look there, because the
+// compiler likes to move such a load down behind the computation, to save the second register; nothing is prefetched
+// then.  (__syncwarp, which costs no instruction here, keeps loads above it.)  The loop over steps is not unrolled, and
+// every chain starts where the last one ended: otherwise the compiler would load ahead and run chains side by side in
+// `plain`.
 //
 // `steps` is a multiple of 4, and not zero.
 
@@ -98,7 +100,8 @@ extern "C" __global__ void prefetch_4(const float* in, float* out, int steps)
 }
 
 // Starts copying the block's next kTileSteps rows of kBlock values: a warp copies one row, 16 bytes per thread.
-__device__ __forceinline__ void copy_tile(float (&tile)[kTileSteps][kBlock], const float* in, int first, const Place& at)
+__device__ __forceinline__ void copy_tile(
+    float (&tile)[kTileSteps][kBlock], const float* in, int first, const Place& at)
 {
     const int row = threadIdx.x / 32;
     const int column = threadIdx.x % 32 * 4;

@@ -7,6 +7,7 @@
 //   sum_rows<RowMajor>        each thread walks along its own row: neighbours are a row apart, 32 sectors per load, and
 //                             4 of the 32 bytes of each are used.  The rest is used by the next loads, if the sector is
 //                             still in the cache by then.
+//   sum_rows_of_doubles<...>  8 sectors in a row, 32 a row apart: twice as large, a number fills a quarter of a sector.
 //   sum_columns<...>          the mirror image: now the row-major matrix is the fast one.
 //
 // So no layout is right by itself, only for a kernel.  (The article prints the two times swapped: its LayoutLeft is
@@ -40,6 +41,17 @@ __global__ void sum_rows(float* sums, const float* A, long long rows, long long 
     const long long row = global_index();
     if (row >= rows) return;
     float sum = 0.0f;
+#pragma unroll 8
+    for (long long column = 0; column < columns; ++column) sum += A[Layout::at(row, column, rows, columns)];
+    sums[row] = sum;
+}
+
+template <typename Layout>
+__global__ void sum_rows_of_doubles(double* sums, const double* A, long long rows, long long columns)
+{
+    const long long row = global_index();
+    if (row >= rows) return;
+    double sum = 0.0;
 #pragma unroll 8
     for (long long column = 0; column < columns; ++column) sum += A[Layout::at(row, column, rows, columns)];
     sums[row] = sum;

@@ -1,14 +1,14 @@
 // A branch that splits warps in half, or takes whole warps.
 // From R. Bourgeois, "Five basic performance advice for porting kernels to the GPU" (sample 8).
 //
-// The sum over i of either x or cosh(x) - sinh(x) at x = i / n.  Half of the elements take the cheap path, the other half
-// the expensive one; which, is the only difference:
+// The sum over i of either x or cosh(x) - sinh(x) at x = i / n.  Half of the elements take the cheap path, the other
+// half the expensive one; which, is the only difference:
 //
 //   sum_by_half_warp  i % 32 < 16: every warp walks both paths, each with half of its lanes.
 //   sum_by_warp       i % 64 < 32: every warp walks one path, with all of its lanes.
 //
-// The two add up different functions of i, yet both converge to n times the same integral, half of that of x and half of
-// that of exp(-x).  Such a change is allowed only where the elements' order is free.
+// The two add up different functions of i, yet both converge to n times the same integral, half of that of x and half
+// of that of exp(-x).  Such a change is allowed only where the elements' order is free.
 //
 // Every warp owns a stretch of the elements and takes 32 of them at a time, so that in sum_by_warp its turns alternate
 // between the paths.  (If the even warps took one path for good, they would share their schedulers with warps of the

@@ -10,9 +10,9 @@
 //                     dive, side by side.  Blocks are small (64 threads), so that the barriers are cheap.
 //   collect, dive_collected   two kernels: one writes the items to a list, the other one works through it.
 //
-// The queue cannot overflow: the block empties it at 128 items or more, a thread adds at most one per round, so it never
-// holds more than 127 + 64 of its 192 places.  Threads that have nothing left to scout stay, to help with the dives and
-// to reach the barriers.
+// The queue cannot overflow: the block empties it at 128 items or more, a thread adds at most one per round, so it
+// never holds more than 127 + 64 of its 192 places.  Threads that have nothing left to scout stay, to help with the
+// dives and to reach the barriers.
 //
 // The talk's listing lacks one barrier, between the test of the queue's size and the next insertions: a slow warp tests
 // after a fast one has inserted, sees a full queue where the other saw none, and waits at a barrier alone.
@@ -52,7 +52,8 @@ __device__ __forceinline__ void dive(int item, float* out, int steps)
     out[item] = x;
 }
 
-extern "C" __global__ void dive_at_once(float* out, int n, int share, int steps)
+// Takes what dive_from_queue takes, so that the one can stand in for the other; it has no queue to report on.
+extern "C" __global__ void dive_at_once(float* out, int*, int n, int share, int steps)
 {
     const int stride = gridDim.x * blockDim.x;
     for (int item = blockIdx.x * blockDim.x + threadIdx.x; item < n; item += stride) {

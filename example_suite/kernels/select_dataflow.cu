@@ -8,8 +8,8 @@
 // values with no flag give -0).
 //
 //   branch, predicate_math   flags and values in memory.  The branch must not read a value that was not chosen, so it
-//                            loads a flag, waits, loads the other flag or a value, waits: a warp goes through all sides,
-//                            one memory latency after the other.  The arithmetic loads all four at once.
+//                            loads a flag, waits, loads the other flag or a value, waits: a warp goes through all
+//                            sides, one memory latency after the other.  The arithmetic loads all four at once.
 //   branch_in_registers,     values in registers, flags from a random number, many rounds.  Nothing forbids to evaluate
 //   math_in_registers        both sides here, so the compiler itself turns the branch into selections; the arithmetic
 //                            only adds conversions of the flags to float.

@@ -7,8 +7,8 @@
 // chunk is copied while this one is computed on.  It takes pinned host memory: from pageable memory the call that
 // copies does not return until the data has left, so that nothing can be enqueued beside it.
 //
-// The kernel only has to take as long as the copy.  In the machine code: a loop of dependent FFMA.  What there is to see
-// is on the timeline, not in the code.
+// The kernel only has to take as long as the copy.  In the machine code: a loop of dependent FFMA.  What there is to
+// see is on the timeline, not in the code.
 
 extern "C" __global__ void iterate(float* out, const float* in, long long n, int steps, float factor, float term)
 {

@@ -47,26 +47,35 @@ __device__ __forceinline__ int global_index()
     return blockIdx.x * blockDim.x + threadIdx.x;
 }
 
-// `n` counts elements of type T, here and below.
+// How many elements of type T so many floats are; a whole number, here and below.
 template <typename T>
-__global__ void copy(const T* x, T* out, int n)
+__device__ __forceinline__ int elements(int floats)
 {
+    return floats / static_cast<int>(sizeof(T) / sizeof(float));
+}
+
+template <typename T>
+__global__ void copy(const T* x, T* out, int floats)
+{
+    const int n = elements<T>(floats);
     const int stride = gridDim.x * blockDim.x;
 #pragma unroll 1
     for (int i = global_index(); i < n; i += stride) out[i] = x[i];
 }
 
 template <typename T>
-__global__ void scale(const T* x, T* out, float factor, int n)
+__global__ void scale(const T* x, T* out, float factor, int floats)
 {
+    const int n = elements<T>(floats);
     const int stride = gridDim.x * blockDim.x;
 #pragma unroll 1
     for (int i = global_index(); i < n; i += stride) out[i] = times(factor, x[i]);
 }
 
 template <typename T>
-__global__ void axpy(const T* x, const T* y, T* out, float factor, int n)
+__global__ void axpy(const T* x, const T* y, T* out, float factor, int floats)
 {
+    const int n = elements<T>(floats);
     const int stride = gridDim.x * blockDim.x;
 #pragma unroll 1
     for (int i = global_index(); i < n; i += stride) out[i] = add(times(factor, x[i]), y[i]);

@@ -31,8 +31,6 @@ class Metric:
     """Relative band of an exact or near-exact metric."""
     floor: float = 0.0
     """Absolute band, in ``unit``."""
-    sass: bool = False
-    """Counted by patched machine code: ncu collects it in a pass of its own."""
     ncu_only: bool = False
     """Made by Nsight Compute itself; the chip's own list of metrics does not have it."""
 
@@ -56,7 +54,7 @@ def _near(name: str, what: str, unit: str, tolerance: float, floor: float) -> Me
 
 def _work(name: str, what: str, unit: str) -> Metric:
     """Exact, and neither more nor less of it is better by itself."""
-    return Metric(name, what, unit, "exact", "neutral", 0.0, sass=True)
+    return Metric(name, what, unit, "exact", "neutral", 0.0)
 
 
 def _info(name: str, what: str, unit: str = "%", better: Better = "neutral", *, ncu_only: bool = False) -> Metric:
@@ -92,25 +90,23 @@ LOCAL_LOAD_SECTORS = _exact("l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum", "lo
 LOCAL_STORE_SECTORS = _exact("l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum", "local store sectors", "sectors")
 
 SHARED_LOAD_WAVEFRONTS = _exact(
-    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", "shared load wavefronts", "wavefronts", sass=True
+    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", "shared load wavefronts", "wavefronts"
 )
 SHARED_STORE_WAVEFRONTS = _exact(
-    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_st.sum", "shared store wavefronts", "wavefronts", sass=True
+    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_st.sum", "shared store wavefronts", "wavefronts"
 )
-SHARED_WAVEFRONTS = _exact("memory_l1_wavefronts_shared", "shared wavefronts", "wavefronts", sass=True, ncu_only=True)
+SHARED_WAVEFRONTS = _exact("memory_l1_wavefronts_shared", "shared wavefronts", "wavefronts", ncu_only=True)
 SHARED_WAVEFRONTS_IDEAL = Metric(
     "memory_l1_wavefronts_shared_ideal", "shared wavefronts without conflicts", "wavefronts", "exact",
-    tolerance=0.0, sass=True, ncu_only=True,
+    tolerance=0.0, ncu_only=True,
 )  # fmt: skip
 SPILL_INSTRUCTIONS = _exact(
-    "sass__inst_executed_register_spilling", "spill instructions executed", "instructions", sass=True, ncu_only=True
+    "sass__inst_executed_register_spilling", "spill instructions executed", "instructions", ncu_only=True
 )
 
 
 def _executed(kind: str, what: str) -> Metric:
-    return _exact(
-        f"smsp__sass_inst_executed_op_{kind}.sum", f"{what} executed", "instructions", INSTRUCTION_BAND, sass=True
-    )
+    return _exact(f"smsp__sass_inst_executed_op_{kind}.sum", f"{what} executed", "instructions", INSTRUCTION_BAND)
 
 
 GLOBAL_LOADS, GLOBAL_STORES = _executed("global_ld", "global loads"), _executed("global_st", "global stores")
@@ -119,7 +115,6 @@ LOCAL_LOADS, LOCAL_STORES = _executed("local_ld", "local loads"), _executed("loc
 BRANCHES = _executed("branch", "branches")
 DIVERGENT_TARGETS = _exact(
     "smsp__sass_branch_targets_threads_divergent.sum", "divergent branch targets", "targets", INSTRUCTION_BAND,
-    sass=True,
 )  # fmt: skip
 UNIFORM_TARGETS = _work("smsp__sass_branch_targets_threads_uniform.sum", "uniform branch targets", "targets")
 USEFUL_LOAD_BYTES = _work("smsp__sass_data_bytes_mem_global_op_ld.sum", "bytes asked for by global loads", "bytes")

@@ -83,11 +83,15 @@ class Collection:
         for request in _following(put_off, self._do.metrics):
             self._asked.update(dict.fromkeys(request.metrics))
             try:
-                rest = self._process(request)
+                self._process(request)
+                why = "the process for its metrics and cache mode did not come to it"
             except CountersUnavailable as problem:
-                self._notes.append(f"{len(request.only or ())} workloads have no counters: {problem}")
-            else:
-                self._notes += [f"{entry.key}: it asks for other metrics or caches in every process" for entry in rest]
+                why = str(problem)
+            for entry in put_off:
+                if entry.cache == request.cache and entry.key not in self._found:
+                    self._found[entry.key] = CollectedWorkload(
+                        key=entry.key, identity=entry.identity, cache=entry.cache, counters={}, notes=(why,)
+                    )
         self._notes += [f"there is no metric {name} on this GPU{asking.hint(name)}" for name in self._missing]
         self._notes += self._without_value()
         return Collected(
@@ -112,9 +116,7 @@ class Collection:
         met = entries(folder)
         report = folder / REPORT
         results = self._do.reader(report, self._do.ncu.path) if report.exists() else []
-        if not results and any(entry.number is not None for entry in met):
-            raise recognise(finished.words, finished.target_words, finished.status, left_report=report.exists())
-        if not met:
+        if not met or (not results and any(entry.number is not None for entry in met)):
             raise recognise(finished.words, finished.target_words, finished.status, left_report=report.exists())
         if finished.status:
             self._log = tuple(finished.target_words.splitlines()[-LOG_LINES:])

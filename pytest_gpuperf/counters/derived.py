@@ -98,8 +98,3 @@ def derive(counters: Mapping[str, float]) -> dict[str, float]:
 def with_derived(counters: Mapping[str, float]) -> dict[str, float]:
     """The counters and all that follows from them."""
     return {**counters, **derive(counters)}
-
-
-def inputs_of(name: str) -> tuple[str, ...]:
-    """The metrics to collect for ``name``: itself, or the inputs of a derived figure.  Raises ``KeyError``."""
-    return DERIVED[name].inputs if name.startswith(PREFIX) else (name,)

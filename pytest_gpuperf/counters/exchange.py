@@ -53,9 +53,10 @@ class CollectedWorkload(Record, frozen=True):
     identity: Identity
     cache: CacheMode
     counters: dict[str, float]
-    """By canonical name; empty if nothing was seen of it."""
+    """By canonical name; empty if there are none."""
     kernels: tuple[KernelResult, ...] = ()
     notes: tuple[str, ...] = ()
+    """What a reader should know; where there are no counters, the reason if one is known."""
 
 
 class Collected(Record, frozen=True):

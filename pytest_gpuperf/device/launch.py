@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_gpuperf.device.arguments import array_facts, prepare
 from pytest_gpuperf.device.errors import LaunchError
@@ -16,11 +16,19 @@ from pytest_gpuperf.device.interface import Device, Dim3, LoadedKernel
 from pytest_gpuperf.device.limits import check_limits, dim3, threads_in
 from pytest_gpuperf.evidence import Identity, KernelBinary, Occupancy, StaticProfile, StaticRecord
 
-__all__ = ["Kernel", "Launch", "LaunchError"]
+__all__ = ["Configuration", "Kernel", "Launch", "LaunchError", "MachineCode", "as_tuple"]
 
 
-class Kernel:
-    """One kernel, compiled for every target, and loaded when it is first launched."""
+class Configuration(NamedTuple):
+    """How a kernel is launched, apart from its arguments."""
+
+    grid: Dim3
+    block: Dim3
+    dynamic_shared_bytes: int
+
+
+class MachineCode:
+    """One kernel, compiled for every target, and loaded when it is first launched; how is for a subclass to say."""
 
     def __init__(
         self,
@@ -78,6 +86,10 @@ class Kernel:
         """In a module on the device.  Raises ``LoadError``."""
         return self.device.load(self.binary)
 
+
+class Kernel(MachineCode):
+    """A kernel that is launched as CUDA C++ kernels are."""
+
     def launch(
         self, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any] = (), shared_bytes: int = 0
     ) -> Launch:
@@ -94,13 +106,13 @@ class Kernel:
 class Launch:
     """A kernel with its grid, block, dynamic shared memory and arguments; calling it enqueues it."""
 
-    def __init__(self, kernel: Kernel, grid: Dim3, block: Dim3, args: Sequence[Any], shared_bytes: int) -> None:
+    def __init__(self, kernel: MachineCode, grid: Dim3, block: Dim3, args: Sequence[Any], shared_bytes: int) -> None:
         self.kernel = kernel
         self.grid = grid
         self.block = block
         self.dynamic_shared_bytes = shared_bytes
-        self.arguments = _as_tuple(kernel.name, args)
-        """As they were given; kept alive as long as the launch."""
+        self.arguments = as_tuple(kernel.name, args)
+        """One for each parameter; kept alive as long as the launch."""
         check_limits(kernel.binary, kernel.device.facts, grid, block, shared_bytes, resident=kernel.native is not None)
         prepared = prepare(kernel.binary, self.arguments, self._is_on_host)
         self._values = tuple(argument.value for argument in prepared)
@@ -110,9 +122,21 @@ class Launch:
         """Enqueue one launch on the current stream.  Raises ``DeviceNeeded`` without a GPU."""
         self.run_with(self.kernel.loaded)
 
-    def run_with(self, loaded: LoadedKernel) -> None:
-        """Enqueue another kernel of the same parameters with this launch's configuration and arguments."""
-        loaded(self.grid, self.block, self._values, self.dynamic_shared_bytes)
+    def run_with(self, loaded: LoadedKernel, configuration: Configuration | None = None) -> None:
+        """Enqueue another kernel of the same parameters with this launch's arguments, and its configuration or another.
+
+        Whether another configuration fits the kernel and the device is the caller's to check.
+        """
+        grid, block, shared_bytes = configuration or self.configuration
+        loaded(grid, block, self._values, shared_bytes)
+
+    def with_arguments(self, arguments: Sequence[Any]) -> Launch:
+        """The same launch on other arguments.  Raises ``LaunchError``."""
+        return Launch(self.kernel, self.grid, self.block, arguments, self.dynamic_shared_bytes)
+
+    @property
+    def configuration(self) -> Configuration:
+        return Configuration(self.grid, self.block, self.dynamic_shared_bytes)
 
     @property
     def binary(self) -> KernelBinary:
@@ -158,7 +182,8 @@ class Launch:
         return not isinstance(self.kernel.device.arrays.empty(1), type(array))
 
 
-def _as_tuple(kernel: str, args: Any) -> tuple[Any, ...]:
+def as_tuple(kernel: str, args: Any) -> tuple[Any, ...]:
+    """What was given as ``args``.  Raises ``LaunchError`` for an argument that stands alone."""
     if array_facts(args) is not None or not isinstance(args, Sequence):
         raise LaunchError(f"{kernel}: args takes a tuple of arguments, not a single one: args=(array,)")
     return tuple(args)

@@ -1,8 +1,9 @@
 """Is it the same work, and if a time differs, what can have caused it?
 
 The cheapest false alarm to avoid: equal machine code, launched alike on alike arguments, cannot have
-regressed, whatever its time says.  Times of different work, of different timers or under different cache
-states are not compared at all.
+regressed, whatever its time says.  Alike arguments are the same work, however it is launched: grid, block and
+shared memory are part of how it is done.  Times of different work, of different timers or under different
+cache states are not compared at all.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from typing import Literal
 from pytest_gpuperf.evidence import CacheMode, Identity, TimeRecord, TimerName
 
 Relation = Literal["unchanged", "comparable", "not comparable"]
-Cause = Literal["environment", "compiler", "code", "code or compiler", "unknown"]
+Cause = Literal["environment", "launch", "compiler", "code", "code or compiler", "unknown"]
 
 _ALIGNMENT = re.compile(r"\s+align=\d+")
+_CALLABLE = "callable"
+"""The launch of what is no single launch."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,9 +41,9 @@ def same_work(old: TimeRecord, new: Identity, timer: TimerName, cache: CacheMode
     """Compare what the baseline timed, and how, with what the candidate times, and how.
 
     A changed toolchain does not stop the comparison of times: the kernel is what the user runs, and a
-    slower one is a regression whoever made it.  ``cause`` then names the compiler.  A launch configuration
-    or arguments that differ are another workload; an array that is merely aligned otherwise is not.  Another
-    timer, which a machine may lack, leaves unchanged code unchanged.  Another timer or cache state keeps
+    slower one is a regression whoever made it.  ``cause`` then names the compiler.  Nor does another launch
+    configuration.  Arguments that differ are another workload; an array that is merely aligned otherwise is
+    not.  Another timer, which a machine may lack, leaves unchanged code unchanged.  Another timer or cache state keeps
     changed code from being compared with the record, but not from being paired.
     """
     otherwise, other_work = tuple(_measured_otherwise(old, timer, cache)), _other_work(old.identity, new)
@@ -56,11 +59,11 @@ def same_work(old: TimeRecord, new: Identity, timer: TimerName, cache: CacheMode
 
 
 def attribute(old: Identity, new: Identity) -> Cause:
-    """What made the machine code differ: the source, the compiler or neither."""
+    """What made it differ: the source, the compiler, the launch alone or none of them."""
     if not old.code or not new.code:
         return "unknown"
     if old.code == new.code:
-        return "environment"
+        return "environment" if old.launch == new.launch else "launch"
     if old.source and old.source == new.source:
         return "compiler"
     return "code" if old.toolchain == new.toolchain else "code or compiler"
@@ -70,14 +73,23 @@ def explain(cause: Cause, old: Identity, new: Identity) -> str:
     """The attribution as a sentence."""
     if cause == "environment":
         return "the machine code is that of the baseline: a difference in time comes from the environment"
+    launch = f"the launch changed from {old.launch} to {new.launch}"
+    if cause == "launch":
+        return f"the machine code is that of the baseline; {launch}"
+    return _of_code(cause, old, new) + ("" if old.launch == new.launch else f"; {launch}")
+
+
+def _of_code(cause: Cause, old: Identity, new: Identity) -> str:
+    sources_known = bool(old.source and new.source)
     if cause == "compiler":
         if old.toolchain == new.toolchain:
             return "the source is that of the baseline, the machine code is not"
         return f"the source is that of the baseline; the compiler changed from {old.toolchain} to {new.toolchain}"
     if cause == "code or compiler":
-        return f"the source changed, and the compiler from {old.toolchain or 'unknown'} to {new.toolchain or 'unknown'}"
+        what = "source" if sources_known else "machine code"
+        return f"the {what} changed, and the compiler from {old.toolchain or 'unknown'} to {new.toolchain or 'unknown'}"
     if cause == "code":
-        return "the source and its machine code changed"
+        return "the source and its machine code changed" if sources_known else "the machine code changed"
     return "a callable has no machine code to compare: a difference may come from the code or from the environment"
 
 
@@ -92,7 +104,7 @@ def _measured_otherwise(old: TimeRecord, timer: TimerName, cache: CacheMode) -> 
 
 def _other_work(old: Identity, new: Identity) -> list[str]:
     found = []
-    if old.launch != new.launch:
+    if old.launch != new.launch and _CALLABLE in (old.launch, new.launch):
         found.append(f"the workload changed: launch {old.launch} became {new.launch}")
     if len(old.arguments) != len(new.arguments):
         found.append(f"the workload changed: {len(old.arguments)} arguments became {len(new.arguments)}")

@@ -55,7 +55,8 @@ def _figures(side: Side) -> list[str]:
 
 def _static_figures(record: StaticRecord, arch: str) -> list[str]:
     profile = record.profile
-    found = [f"{profile.registers} registers", f"{profile.spill_store_bytes + profile.spill_load_bytes} spilled bytes"]
+    spilled = "unknown" if profile.spill_bytes is None else profile.spill_bytes
+    found = [f"{profile.registers} registers", f"{spilled} spilled bytes"]
     if record.occupancy is not None:
         found.append(f"occupancy {record.occupancy.fraction:.0%} (limited by {record.occupancy.limiter})")
     run = profile.dry_run

@@ -54,7 +54,7 @@ class Extent:
     rounds: int = 3
     blocks: int = 24
     """Of each kernel against itself in every child."""
-    verdicts_s: float = 60.0
+    verdicts_s: float = 150.0
 
 
 FULL = Extent()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable
 from itertools import islice
 from typing import Any
@@ -11,6 +14,7 @@ import pytest
 
 from pytest_gpuperf.device.interface import Slot, Timer
 from pytest_gpuperf.device.timers import TimerError, TimerUnavailable, open_timer
+from pytest_gpuperf.device.timers.cupti_buffers import BufferedActivities
 from pytest_gpuperf.device.timers.stream import CudaStream
 from pytest_gpuperf.evidence import TimerName
 from pytest_gpuperf.sampling.pairs import block_size, paired_blocks, pilot
@@ -20,6 +24,41 @@ from pytest_gpuperf.sampling.shape import midmean
 pytestmark = pytest.mark.gpu
 
 NAMES: tuple[TimerName, ...] = ("cupti", "graph", "events")
+
+READ_THROUGH = """
+import importlib, json, statistics, sys
+import cupy
+from cupti import cupti
+from pytest_gpuperf.device import open_device
+from pytest_gpuperf.device.interface import Slot
+from pytest_gpuperf.device.timers.cupti import CuptiTimer
+from pytest_gpuperf.device.timers.stream import CudaStream
+
+device = open_device()
+device.stream.use()
+stream = CudaStream(device)
+module, name = sys.argv[1].split(".")
+source = getattr(importlib.import_module(f"pytest_gpuperf.device.timers.{module}"), name)(cupti)
+timer = CuptiTimer(stream, cupti, source)
+data, copy = cupy.ones(1 << 22, cupy.uint8), cupy.empty(1 << 22, cupy.uint8)
+
+def kernels():
+    stream.spin(20_000)
+    stream.empty()
+
+def memset():
+    data.data.memset_async(0, data.nbytes, device.stream)
+    stream.spin(20_000)
+
+def memcpy():
+    copy.data.copy_from_device_async(data.data, data.nbytes, device.stream)
+
+slots = [Slot(run, 12) for run in (kernels, memset, memcpy)]
+timer.measure(slots, "warm")
+times = timer.measure(slots, "warm")
+names = [sorted(parts) for parts in timer.kernel_breakdown]
+print(json.dumps([[len(of_slot) for of_slot in times], [statistics.median(of_slot) for of_slot in times], names]))
+"""
 
 
 @pytest.fixture(params=NAMES)
@@ -180,12 +219,29 @@ def test_cupti_times_a_workload_that_waits(cupti: Any, cuda_device: Any, stream:
 
 def test_cupti_traces_only_while_it_measures(cupti: Any, stream: CudaStream) -> None:
     centre(cupti, stream.empty)
-    before = len(cupti._activities)
+    before = len(cupti.source.activities)
     for _ in range(10):
         stream.empty()
     stream.synchronize()
-    cupti._cupti.activity_flush_all(1)
-    assert len(cupti._activities) == before
+    cupti.source.flush(1)
+    assert len(cupti.source.activities) == before
+
+
+def test_cupti_reads_records_as_they_lie_in_its_buffers(cupti: Any) -> None:
+    assert isinstance(cupti.source, BufferedActivities)
+
+
+def test_cupti_reads_the_same_in_buffers_and_in_objects(cupti: Any) -> None:
+    """In a process each: a buffer that one of them has lent must not come back to the other."""
+    read = {}
+    for source in ("cupti_buffers.buffered_activities", "cupti_activities.BoundActivities"):
+        found = subprocess.run([sys.executable, "-c", READ_THROUGH, source], capture_output=True, text=True)
+        assert found.returncode == 0, found.stderr
+        read[source] = json.loads(found.stdout.splitlines()[-1])
+    (count, centres, names), (other_count, other_centres, other_names) = read.values()
+    assert count == other_count == [12] * 3
+    assert names == other_names == [["gpuperf_empty", "gpuperf_spin"], ["[memset]", "gpuperf_spin"], ["[memcpy]"]]
+    assert centres == pytest.approx(other_centres, rel=0.1, abs=200)
 
 
 def test_two_hundred_samples_in_each_of_four_slots_are_all_returned(cupti: Any, stream: CudaStream) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -39,15 +40,15 @@ class SimulatedKernel:
         self._binary = binary
         self._placement = placement
 
-    @property
-    def duration_ns(self) -> float:
-        return self._placement * (2000.0 + 40.0 * self._binary.profile.instructions)
+    def duration_ns(self, grid: Dim3) -> float:
+        instructions = self._binary.profile.instructions
+        return self._placement * (2000.0 + 40.0 * instructions + self._device.block_ns * math.prod(grid))
 
     def __call__(self, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int) -> None:
         implementation = self._device.implementations.get(self._binary.name)
         if implementation is not None:
             implementation(*args)
-        self._device.elapsed_ns += self.duration_ns
+        self._device.elapsed_ns += self.duration_ns(grid)
         self._device.counted(self._binary.name, self._binary.profile.instructions * grid[0])
 
 
@@ -102,8 +103,11 @@ class SimulatedGpu:
 
     def __init__(self, *, implementations: dict[str, Implementation] | None = None, slowdown: float = 1.0,
                  process_sd: float = 0.001, sample_sd: float = 0.003, uuid: str = FACTS.uuid,
-                 placement: float = 0.0, state: DeviceState | None = None) -> None:  # fmt: skip
-        """``placement``: by how much a module is slower than the one loaded before it, every other time."""
+                 placement: float = 0.0, block_ns: float = 0.0, state: DeviceState | None = None) -> None:  # fmt: skip
+        """``placement``: by how much a module is slower than the one loaded before it, every other time.
+
+        ``block_ns``: what each block of a launch takes besides.
+        """
         import msgspec
 
         self.facts = msgspec.structs.replace(FACTS, uuid=uuid)
@@ -115,6 +119,7 @@ class SimulatedGpu:
         self._factor = slowdown * float(np.exp(self._random.normal(0.0, process_sd)))
         self._sample_sd = sample_sd
         self._placement = placement
+        self.block_ns = block_ns
         self._loads = 0
         self._range = ""
         self._state = state or DeviceState(sm_clock_mhz=1980, memory_clock_mhz=3201, temperature_c=40, power_w=120.0)

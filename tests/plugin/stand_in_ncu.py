@@ -98,6 +98,8 @@ class Session:
             with Path(note).open("a") as calls:
                 calls.write(json.dumps({"options": self.options, "target": self.target}) + "\n")
         folder = Path(os.environ.get("TMPDIR", "/tmp"))
+        if self.mode == "busy later":
+            self.mode = "busy" if note and len(Path(note).read_text().splitlines()) > 1 else ""
         if self.mode == "lock":
             self.say(LOCK.format(folder))
             return 9

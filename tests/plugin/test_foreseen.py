@@ -51,9 +51,24 @@ def test_tests_that_do_not_run_foresee_nothing(suite, entries):
     assert count == 2 * 2
 
 
-def test_another_source_is_not_what_the_baselines_know(suite, entries):
+def test_an_edited_source_is_known_by_the_kernel_that_is_asked_of_it(suite, entries):
     suite.write("test_suite.py", ONLY_THE_FIRST)
     suite.edit("add.cu", "+= N", "-= N")
+    _, count = entries("--gpuperf", ARCHS)
+    assert count == 3 * 2
+
+
+def test_a_source_of_which_one_kernel_was_recorded_anew_is_still_one(suite, entries):
+    suite.edit("add.cu", "+= N", "+= N == 2 ? 7 : N")
+    suite.run("--update-baselines", ARCHS)
+    suite.write("test_suite.py", ONLY_THE_FIRST)
+    _, count = entries("--gpuperf", ARCHS)
+    assert count == 3 * 2
+
+
+def test_another_kernel_of_another_source_foresees_nothing(suite, entries):
+    suite.write("test_suite.py", ONLY_THE_FIRST.replace("add<", "more<"))
+    suite.edit("add.cu", "add(", "more(")
     _, count = entries("--gpuperf", ARCHS)
     assert count == 2
 

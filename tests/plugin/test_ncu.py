@@ -98,6 +98,13 @@ def test_counters_that_nobody_asked_for_end_the_test_as_checked_only(ncu_suite, 
     assert ncu_suite.ncu_calls() == []
 
 
+def test_without_a_gpu_missing_counters_leave_a_test_static_only(suite):
+    suite.edit("test_suite.py", "assert result.time_ns > 0", "assert result.counters['a__b.sum'] < 0")
+    result = suite.run("--gpuperf", "--gpuperf-ncu")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*3 static only*"])
+
+
 def test_missing_counters_are_a_lookup_error_with_the_remedy(ncu_suite):
     ncu_suite.edit(
         "test_suite.py", "assert result.time_ns > 0",
@@ -226,3 +233,30 @@ def test_nothing_is_left_behind(counted, monkeypatch, tmp_path):
 def test_collecting_only_starts_nothing(counted):
     counted.run("--gpuperf-ncu", "--collect-only")
     assert counted.ncu_calls() == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (
+            ("--gpuperf-ncu-json=all.json",),
+            "--gpuperf-ncu-json=all.json: there is nothing to write without --gpuperf-ncu",
+        ),
+        (("--gpuperf-ncu", "--gpuperf-ncu-json=no/all.json"), "--gpuperf-ncu-json=no/all.json: there is no folder *no"),
+        (("--gpuperf-ncu", "--gpuperf-ncu-timeout=0"), "--gpuperf-ncu-timeout: '0' is not valid: it accepts a number*"),
+    ],
+)
+def test_flags_are_validated_before_anything_runs(counted, flags, words):
+    result = counted.run(*flags)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*{words}"])
+
+
+def test_long_collections_tell_how_far_they_are():
+    from pytest_gpuperf.counting import Progress
+
+    told = []
+    progress = Progress(told.append)
+    for met, spent_s in ((1, 1.0), (2, 5.0), (3, 6.0), (40, 30.0)):
+        progress(met, spent_s)
+    assert told == ["counters: 2 workloads after 5 s", "counters: 40 workloads after 30 s"]

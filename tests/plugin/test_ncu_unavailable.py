@@ -96,9 +96,36 @@ def test_a_run_that_hangs_is_ended(ncu_suite, monkeypatch):
 
 
 def test_a_report_that_cannot_be_read_is_told(ncu_suite):
-    from conftest import SIMULATED
-
-    ncu_suite.write("conftest.py", SIMULATED)  # the real reader meets the stand-in's report
+    ncu_suite.edit("conftest.py", "return read_stand_in_report", "return None")  # the real reader, then
     result = ncu_suite.run("--gpuperf", "--gpuperf-ncu")
     result.assert_outcomes(passed=3)
     result.stdout.fnmatch_lines(["*no counters: the report of ncu *"])
+
+
+def test_what_a_second_process_lacks_does_not_take_the_first_ones_counters(ncu_suite, monkeypatch):
+    ncu_suite.edit("test_suite.py", 'name="doubling"', 'name="doubling", cache="warm"')
+    monkeypatch.setenv("STAND_IN_NCU_MODE", "busy later")
+    result = ncu_suite.run("--gpuperf", "--gpuperf-ncu")
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(
+        ["counters: 2 NEW, 1 NOT-MEASURED", "1 workload has no counters: another profiler holds *"]
+    )
+
+
+def test_a_workload_without_a_kernel_has_no_counters(ncu_suite):
+    ncu_suite.write("test_idle.py", "def test_idle(gpuperf):\n    gpuperf(lambda: None, name='idle')\n")
+    result = ncu_suite.run("--gpuperf-ncu")
+    result.stdout.fnmatch_lines(["counters: 1 NOT-MEASURED, 3 NEW", "*no counters: ncu saw no kernel of it: *"])
+
+
+def test_a_run_without_any_kernel_says_so(ncu_suite):
+    ncu_suite.write("test_idle.py", "def test_idle(gpuperf):\n    gpuperf(lambda: None, name='idle')\n")
+    result = ncu_suite.run("--gpuperf-ncu", "test_idle.py")
+    assert result.ret == 10
+    result.stdout.fnmatch_lines(["*no counters: ncu saw no kernel of any workload; *"])
+
+
+def test_a_set_of_which_nothing_exists_says_so(ncu_suite):
+    result = ncu_suite.run("--gpuperf-ncu=smsp__misspelt.sum")
+    assert result.ret == 10
+    result.stdout.fnmatch_lines(["*no counters: no metric is left to collect; *"])

@@ -93,6 +93,45 @@ def test_a_tolerance_of_the_test_s_own_holds_for_pairs_too(recorded):
     result.stdout.re_match_lines([r"  work .* x1.02\d \[.*\] +(SAME|NOT-SLOWER)"])
 
 
+def launched_with(suite, blocks, block_ns):
+    """Otherwise than on record, on a GPU where each block takes so long."""
+    suite.edit("conftest.py", "SimulatedGpu(", f"SimulatedGpu(block_ns={block_ns}, ")
+    suite.edit("test_suite.py", "grid=8", f"grid={blocks}")
+
+
+def test_a_slower_launch_of_the_same_code_fails_after_two_processes_saw_it(recorded):
+    launched_with(recorded, blocks=16, block_ns=50)
+    result = recorded.run("--gpuperf", *ONE)
+    result.assert_outcomes(failed=1)
+    result.stdout.re_match_lines(
+        [
+            rf"work  SLOWER  {ON}  x1\.\d+ \[1.*\] {PAIRED}, \d+\+\d+ blocks",
+            r" +proven to be more than 0.5 % slower, in two processes; the machine code is that of the baseline; "
+            r"the launch changed from grid=\(8, 1, 1\) .* to grid=\(16, 1, 1\)",
+        ]
+    )
+
+
+def test_another_launch_of_the_same_speed_passes(recorded):
+    launched_with(recorded, blocks=16, block_ns=0)
+    result = recorded.run("--gpuperf", *ONE)
+    result.assert_outcomes(passed=1)
+    result.stdout.re_match_lines([r"  work .* x(1.00\d|0.99\d) \[.*\] +SAME"])
+
+
+def test_a_recorded_launch_that_no_gpu_takes_is_never_run(recorded):
+    edit_baseline(recorded, lambda record: record.update(block=[2048, 1, 1]))
+    slower(recorded, 120)
+    result = recorded.run("--gpuperf", *ONE)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "work  SLOWER  *unpaired",
+            "*not paired: the baseline cannot be launched as it was: *beyond the device*s limit of 1024*",
+        ]
+    )
+
+
 def test_a_faster_kernel_is_faster_and_fails_when_strict(recorded):
     slower(recorded, 90)
     result = recorded.run("--gpuperf", "--gpuperf-strict", *ONE)

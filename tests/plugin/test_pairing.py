@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import itertools
 
 import msgspec
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 from simulated_gpu import SimulatedGpu
 
-from pytest_gpuperf.device.launch import Kernel
+from pytest_gpuperf.device.launch import Configuration, Kernel
 from pytest_gpuperf.evidence import KernelBinary, Parameter, StaticProfile
 from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
 from pytest_gpuperf.pairing import pair
@@ -39,6 +40,8 @@ class Gpu(SimulatedGpu):
         self.runs: list[tuple[int, int]] = []
         super().__init__(implementations={"work": self.work}, **settings)
         self.loaded: list[KernelBinary] = []
+        self.grids: dict[int, set[tuple[int, int, int]]] = collections.defaultdict(set)
+        """By instructions of the binary."""
 
     def work(self, a, b, n):
         b[:] = a
@@ -50,6 +53,7 @@ class Gpu(SimulatedGpu):
 
         def launch(*configuration):
             self.last = binary
+            self.grids[binary.profile.instructions].add(configuration[0])
             kernel(*configuration)
 
         return launch
@@ -89,6 +93,11 @@ def test_one_percent_more_instructions_are_slower_in_the_right_direction(gpu):
 def test_another_candidate_than_the_launch_s_own_can_be_given(gpu):
     found = paired(gpu, baseline=binary(206), candidate=binary(200))
     assert found.paired.decision is PairedDecision.FASTER
+
+
+def test_each_side_keeps_its_own_configuration(gpu):
+    paired(gpu, launch_of(gpu, instructions=206), configuration=Configuration((9, 1, 1), (128, 1, 1), 0))
+    assert gpu.grids == {200: {(9, 1, 1)}, 206: {(4, 1, 1)}}
 
 
 def test_a_seed_orders_the_blocks_and_is_kept(gpu):

@@ -23,9 +23,8 @@ def register_spilling(case: Case) -> Finding | None:
     was, now = case.before.static, case.after.static
     if was is None or now is None:
         return None
-    before = was.profile.spill_store_bytes + was.profile.spill_load_bytes
-    after = now.profile.spill_store_bytes + now.profile.spill_load_bytes
-    if after <= before:
+    before, after = was.profile.spill_bytes, now.profile.spill_bytes
+    if before is None or after is None or after <= before:
         return None
     evidence = (
         change("spilled bytes per thread", before, after),
@@ -40,13 +39,15 @@ def register_spilling(case: Case) -> Finding | None:
 
 
 def stack(case: Case) -> Finding | None:
-    """A larger stack that is not made of spilled registers."""
+    """A larger stack that is not made of spilled registers; of unknown spills nothing is said."""
     was, now = case.before.static, case.after.static
     if was is None or now is None:
         return None
-    before, after = (max(p.stack_bytes - p.spill_store_bytes, 0) for p in (was.profile, now.profile))
-    spills = now.profile.spill_store_bytes > was.profile.spill_store_bytes
-    if after <= before or spills or not grew(case.was.local_requests, case.now.local_requests, 1.01):
+    stored = was.profile.spill_store_bytes, now.profile.spill_store_bytes
+    if stored[0] is None or stored[1] is None or stored[1] > stored[0]:
+        return None
+    before, after = max(was.profile.stack_bytes - stored[0], 0), max(now.profile.stack_bytes - stored[1], 0)
+    if after <= before or not grew(case.was.local_requests, case.now.local_requests, 1.01):
         return None
     evidence = (
         change("stack bytes per thread", was.profile.stack_bytes, now.profile.stack_bytes),

@@ -17,9 +17,12 @@ import itertools
 import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from pytest_gpuperf.device.interface import Slot, Timer
+from pytest_gpuperf.device.timers.cupti_activities import Activity, ActivitySource, BoundActivities, RecordKinds
+from pytest_gpuperf.device.timers.cupti_buffers import buffered_activities
+from pytest_gpuperf.device.timers.cupti_layouts import BuffersUnreadable
 from pytest_gpuperf.device.timers.empty import measure_empty_kernel
 from pytest_gpuperf.device.timers.errors import TimerError, TimerUnavailable
 from pytest_gpuperf.device.timers.queued import QueuedPairs, varied_lengths
@@ -27,8 +30,6 @@ from pytest_gpuperf.device.timers.stream import WorkStream
 from pytest_gpuperf.device.timers.tick import tick_of
 from pytest_gpuperf.evidence import CacheMode, TimerName
 
-_BUFFER_BYTES = 1 << 20
-"""CUPTI clears each buffer and asks for more when it is full: small ones are cheap."""
 _INSTALL = "pip install 'pytest-gpuperf[cupti]', or use --gpuperf-timer=graph"
 _RELEASE = "end other profilers (ncu, nsys) of this process, or use --gpuperf-timer=graph"
 _CALIBRATION_SAMPLES = 20
@@ -46,21 +47,18 @@ def open_timer(stream: WorkStream) -> Timer:
     except (ImportError, OSError) as error:
         raise TimerUnavailable("cupti", f"cupti-python cannot be imported ({error})", _INSTALL) from error
     try:
-        return CuptiTimer(stream, cupti)
+        return _tried_out(stream, cupti)
     except (cupti.cuptiError, RuntimeError, OSError) as error:
         raise TimerUnavailable("cupti", f"CUPTI does not start ({error})", _RELEASE) from error
     except TimerError as error:
         raise TimerUnavailable("cupti", str(error), _RELEASE) from error
 
 
-class Activity(NamedTuple):
-    """One piece of GPU work as CUPTI recorded it."""
-
-    correlation: int
-    """Of the API call that launched it."""
-    start_ns: int
-    end_ns: int
-    name: str
+def _tried_out(stream: WorkStream, cupti: Any) -> CuptiTimer:
+    with contextlib.suppress(BuffersUnreadable, TimerError, cupti.cuptiError):
+        return CuptiTimer(stream, cupti, buffered_activities(cupti))
+    # Slower, and the same in every other way. If nothing can be traced at all, this one says why.
+    return CuptiTimer(stream, cupti, BoundActivities(cupti))
 
 
 class CuptiTimer:
@@ -69,17 +67,17 @@ class CuptiTimer:
     name: TimerName = "cupti"
     kernel_breakdown: tuple[dict[str, float], ...]
     """Of the last ``measure``, per slot: mean nanoseconds per sample of each kernel, by its mangled name."""
+    source: ActivitySource
+    """Where records come from: CUPTI's own buffers, or cupti-python's objects."""
+    _next_tag = itertools.count(1)
+    """Of all timers of the process: records left over from one's failed measurement never count for another."""
 
-    def __init__(self, stream: WorkStream, cupti: Any) -> None:
+    def __init__(self, stream: WorkStream, cupti: Any, source: ActivitySource) -> None:
         self._stream = stream
         self._cupti = cupti
-        self._tag = itertools.count(1)
-        self._activities: list[Activity] = []
-        self._tags: dict[int, int] = {}
+        self.source = source
+        self._external_kind = RecordKinds.of(cupti).external
         kinds = cupti.ActivityKind
-        self._external_kind = cupti.ExternalCorrelationKind.CUSTOM2  # 0 and 1 are PyTorch's
-        self._names = {int(kinds.CONCURRENT_KERNEL): "", int(kinds.MEMCPY): "[memcpy]", int(kinds.MEMSET): "[memset]"}
-        self._tag_kind = int(kinds.EXTERNAL_CORRELATION)
         self._kinds = (  # tags hang on API records; kernels launched through cuLaunchKernel need the driver's
             *(kinds.CONCURRENT_KERNEL, kinds.MEMCPY, kinds.MEMSET),
             *(kinds.EXTERNAL_CORRELATION, kinds.DRIVER, kinds.RUNTIME),
@@ -89,8 +87,6 @@ class CuptiTimer:
 
     def measure(self, slots: Sequence[Slot], cache: CacheMode) -> list[list[float]]:
         """See ``Timer``."""
-        self._activities.clear()
-        self._tags.clear()
         try:
             with self._tracing():
                 tags = [self._enqueue(slot, cold=cache == "cold") for slot in slots]
@@ -103,23 +99,26 @@ class CuptiTimer:
 
     def _enqueue(self, slot: Slot, *, cold: bool) -> list[int]:
         """Enqueue one more sample than asked for; returns the tag of each."""
-        tags = [next(self._tag) for _ in range(slot.samples + 1)]
+        tags = list(itertools.islice(self._next_tag, slot.samples + 1))
+        reset, run, external = slot.reset, slot.run, self._external_kind
+        flush_l2 = self._stream.flush_l2 if cold else None
+        push = self._cupti.activity_push_external_correlation_id
+        pop = self._cupti.activity_pop_external_correlation_id
         for tag in tags:
-            if slot.reset is not None:
-                slot.reset()
-            if cold:
-                self._stream.flush_l2()
-            self._cupti.activity_push_external_correlation_id(self._external_kind, tag)
+            if reset is not None:
+                reset()
+            if flush_l2 is not None:
+                flush_l2()
+            push(external, tag)
             try:
-                slot.run()
+                run()
             finally:
-                self._cupti.activity_pop_external_correlation_id(self._external_kind)
+                pop(external)
         return tags
 
     @contextlib.contextmanager
     def _tracing(self) -> Iterator[None]:
-        # every time, because the process has one pair of callbacks and another timer may have taken it
-        self._cupti.activity_register_callbacks(_request_buffer, self._buffer_completed)
+        self.source.start()
         enabled = []
         try:
             for kind in self._kinds:
@@ -133,10 +132,11 @@ class CuptiTimer:
     def _collect(self, tags: set[int]) -> dict[int, list[Activity]]:
         """The work of each tagged sample.  Raises ``TimerError`` if records were dropped or a sample has none."""
         for forced in (0, 1):
-            self._cupti.activity_flush_all(forced)
+            self.source.flush(forced)
             by_sample: dict[int, list[Activity]] = defaultdict(list)
-            for activity in self._activities:
-                tag = self._tags.get(activity.correlation)
+            tag_of = self.source.tags.get
+            for activity in self.source.activities:
+                tag = tag_of(activity.correlation)
                 if tag in tags:
                     by_sample[tag].append(activity)
             if len(by_sample) == len(tags):
@@ -157,16 +157,6 @@ class CuptiTimer:
         self._cupti.activity_get_num_dropped_records(0, 0, ctypes.addressof(count))
         return count.value
 
-    def _buffer_completed(self, records: Sequence[Any]) -> None:
-        """Called by CUPTI, possibly from its own thread; records are valid only during the call."""
-        for record in records:
-            kind = int(record.kind)
-            if kind in self._names:
-                name = self._names[kind] or str(record.name)
-                self._activities.append(Activity(record.correlation_id, record.start, record.end, name))
-            elif kind == self._tag_kind and record.external_kind == self._external_kind:
-                self._tags[record.correlation_id] = record.external_id
-
     def _calibrate(self) -> None:
         stream = self._stream
         pairs = QueuedPairs(stream)  # first, because it wakes the GPU
@@ -177,11 +167,6 @@ class CuptiTimer:
         readings, lengths_read = self.measure([empty, varied], "warm")
         self.tick_ns = tick_of(lengths_read)
         self.overhead_ns = statistics.median(readings) - measure_empty_kernel(stream, pairs).own_ns
-
-
-def _request_buffer() -> tuple[int, int]:
-    """Size of the next buffer, and no bound on its records."""
-    return _BUFFER_BYTES, 0
 
 
 def _duration(activities: Sequence[Activity]) -> float:

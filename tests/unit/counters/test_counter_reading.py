@@ -186,3 +186,11 @@ def test_a_package_too_old_for_the_report_gives_way_to_ncus_own(monkeypatch, tmp
     old = SimpleNamespace(load_report=refuse)
     monkeypatch.setitem(sys.modules, MODULE, old)
     assert [result.kernel for result in read_here(Path("any.ncu-rep"), tmp_path / "ncu")] == ["from beside"]
+
+
+def test_an_ncu_module_that_does_not_load_is_passed_over(monkeypatch, tmp_path):
+    (tmp_path / "extras" / "python").mkdir(parents=True)
+    (tmp_path / "extras" / "python" / "ncu_report.py").write_text("raise ImportError('built for another Python')\n")
+    monkeypatch.setitem(sys.modules, MODULE, None)
+    with pytest.raises(UnreadableReport, match="ncu-report is not installed"):
+        read_here(Path("any.ncu-rep"), tmp_path / "ncu")

@@ -30,7 +30,7 @@ def test_edited_code_is_comparable() -> None:
     [
         (relate(EDITED, timer="graph"), "timer changed from cupti to graph"),
         (relate(IDENTITY, cache="warm"), "cache state changed from cold to warm"),
-        (relate(identity(launch="grid=(1, 1, 1) block=(256, 1, 1) shared=0")), "launch grid=(64, 1, 1)"),
+        (relate(identity(launch="callable")), "launch grid=(64, 1, 1)"),
         (relate(identity(arguments=("float32[2048] align=512", "int32=7"))), "argument 1 was float32[1024] align=512"),
         (relate(identity(arguments=("float32[1024] align=512", "int32=8"))), "argument 2 was int32=7 and is int32=8"),
         (relate(identity(arguments=("float32[1024] align=512",))), "2 arguments became 1"),
@@ -63,6 +63,19 @@ def test_every_obstacle_is_named() -> None:
     assert all(word in found.reason for word in ("timer", "cache", "launch", "arguments"))
 
 
+OTHER_LAUNCH = "grid=(1, 1, 1) block=(256, 1, 1) shared=0"
+
+
+def test_the_same_work_launched_otherwise_is_comparable_and_never_unchanged() -> None:
+    found = relate(identity(launch=OTHER_LAUNCH))
+    assert (found.relation, found.cause, found.pairable) == ("comparable", "launch", True)
+    assert f"to {OTHER_LAUNCH}" in found.reason
+
+
+def test_other_arguments_are_other_work_however_they_are_launched() -> None:
+    assert relate(identity(launch=OTHER_LAUNCH, arguments=("int32=7",))).relation == "not comparable"
+
+
 def test_an_array_aligned_otherwise_is_the_same_workload_but_not_unchanged() -> None:
     found = relate(identity(arguments=("float32[1024] align=4", "int32=7")))
     assert found.relation == "comparable"
@@ -84,7 +97,14 @@ def test_a_callable_is_comparable_and_never_unchanged() -> None:
         (identity(code="bb"), "compiler", "the source is that of the baseline, the machine code is not"),
         (identity(code="bb", source="t"), "code", "source and its machine code changed"),
         (identity(code="bb", source="t", toolchain="nvrtc 13.1.2"), "code or compiler", "and the compiler from"),
-        (identity(code="bb", source=""), "code", "changed"),
+        (identity(code="bb", source=""), "code", "the machine code changed"),
+        (identity(code="bb", source="", toolchain="unknown"), "code or compiler", "the machine code changed, and the"),
+        (identity(launch=OTHER_LAUNCH), "launch", "the launch changed from grid=(64, 1, 1)"),
+        (
+            identity(launch=OTHER_LAUNCH, code="bb", source="t"),
+            "code",
+            f"changed; the launch changed from {IDENTITY.launch}",
+        ),
     ],
 )
 def test_a_difference_is_attributed(new: Identity, cause: str, words: str) -> None:

@@ -67,7 +67,7 @@ def test_changed_code_without_a_round_asks_for_rounds() -> None:
 
 
 def test_other_work_is_not_comparable_but_its_times_are_shown() -> None:
-    step = judged(new=identity(launch="grid=(1, 1, 1) block=(32, 1, 1) shared=0"), candidate=[300_000.0] * 4)
+    step = judged(new=identity(arguments=("int32=8",)), candidate=[300_000.0] * 4)
     assert step.judgement.verdict is Verdict.NOT_COMPARABLE
     assert step.judgement.notes == ("not compared: 0.1 us in the record, 300 us now",)
     assert judged(timer="graph", rounds=()).judgement.notes == ()

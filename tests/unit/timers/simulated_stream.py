@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import simulated_libcupti
+
 from pytest_gpuperf.device.timers.errors import TimerError
 
 TICK = 32.0
@@ -139,6 +141,10 @@ class SimulatedCupti:
     ActivityKind = Kinds
     ExternalCorrelationKind = Correlations
     cuptiError = CuptiError  # noqa: N815 - the binding's own name
+    activity_kernel10_dtype = simulated_libcupti.KERNEL
+    activity_memcpy6_dtype = simulated_libcupti.MEMCPY
+    activity_memset4_dtype = simulated_libcupti.MEMSET
+    activity_external_correlation_dtype = simulated_libcupti.EXTERNAL_CORRELATION
 
     def __init__(self, stream: SimulatedStream) -> None:
         self.enabled: set[int] = set()
@@ -169,6 +175,13 @@ class SimulatedCupti:
         record = Activity(correlation_id=self._correlation, **fields)
         if not self.lose(record):
             self.records.append(record)
+
+    def get_timestamp(self) -> int:
+        return 1
+
+    def check_status(self, status: int) -> None:
+        if status:
+            raise CuptiError(f"status {status}")
 
     def activity_register_callbacks(self, request: Callable[[], tuple[int, int]], complete: Any) -> None:
         assert request()[0] > 0
@@ -204,14 +217,22 @@ class SimulatedCupti:
 
 
 @contextmanager
-def installed(monkeypatch: Any, binding: Any) -> Iterator[None]:
-    """``from cupti import cupti`` gives ``binding``; None: the import fails."""
+def installed(monkeypatch: Any, binding: Any, library: Any = None) -> Iterator[None]:
+    """``from cupti import cupti`` gives ``binding``; None: the import fails.  ``library`` is what it has loaded.
+
+    Without one none is found, not even a real one that an earlier test on a GPU has loaded.
+    """
     import sys
     import types
+
+    from pytest_gpuperf.device.timers import cupti_buffers
 
     package = types.ModuleType("cupti")
     if binding is not None:
         package.cupti = binding  # type: ignore[attr-defined]
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "cupti", package)
+        patch.setattr(cupti_buffers, "_SONAMES", ())
+        if library is not None:
+            patch.setattr(cupti_buffers, "_loaded_library", lambda: library)
         yield

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from simulated_libcupti import SimulatedLibrary
 from simulated_stream import CuptiError, SimulatedCupti, SimulatedStream, installed
 
 from pytest_gpuperf.device.interface import Slot
 from pytest_gpuperf.device.timers import TimerError, TimerUnavailable
 from pytest_gpuperf.device.timers.cupti import CuptiTimer, open_timer
+from pytest_gpuperf.device.timers.cupti_activities import BoundActivities, RecordKinds
+from pytest_gpuperf.device.timers.cupti_buffers import BufferedActivities
+from pytest_gpuperf.device.timers.cupti_layouts import Layouts
 
 
 @pytest.fixture
@@ -22,9 +26,14 @@ def cupti(stream: SimulatedStream) -> SimulatedCupti:
     return SimulatedCupti(stream)
 
 
-@pytest.fixture
-def timer(stream: SimulatedStream, cupti: SimulatedCupti) -> CuptiTimer:
-    return CuptiTimer(stream, cupti)
+@pytest.fixture(params=["buffers", "objects"])
+def timer(stream: SimulatedStream, cupti: SimulatedCupti, request: pytest.FixtureRequest) -> CuptiTimer:
+    """Reading records either way; whatever is true of the timer is true of both."""
+    if request.param == "objects":
+        return CuptiTimer(stream, cupti, BoundActivities(cupti))
+    library = SimulatedLibrary(cupti, records_per_buffer=7)
+    source = BufferedActivities(library, cupti.check_status, RecordKinds.of(cupti), Layouts.of(cupti))
+    return CuptiTimer(stream, cupti, source)
 
 
 def kernel(stream: SimulatedStream, duration: float, name: str = "kernel") -> Callable[[], None]:
@@ -152,9 +161,60 @@ def test_opening_without_the_binding_says_how_to_install_it(
         open_timer(stream)
 
 
-def test_opening_tries_the_timer_out(stream: SimulatedStream, monkeypatch: pytest.MonkeyPatch) -> None:
-    with installed(monkeypatch, SimulatedCupti(stream)):
-        assert open_timer(stream).name == "cupti"
+def test_opening_takes_the_buffers_where_they_can_be_read(
+    stream: SimulatedStream, cupti: SimulatedCupti, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with installed(monkeypatch, cupti, SimulatedLibrary(cupti)):
+        timer = open_timer(stream)
+    assert isinstance(timer, CuptiTimer)
+    assert isinstance(timer.source, BufferedActivities)
+
+
+def test_opening_makes_do_with_the_bindings_objects(
+    stream: SimulatedStream, cupti: SimulatedCupti, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with installed(monkeypatch, cupti):
+        timer = open_timer(stream)
+    assert isinstance(timer, CuptiTimer)
+    assert isinstance(timer.source, BoundActivities)
+
+
+@pytest.mark.parametrize("trouble", ["another copy of the library", "refused callbacks", "refused time stamp"])
+def test_a_trial_that_leaves_no_record_in_the_buffers_is_made_again_with_objects(
+    stream: SimulatedStream, cupti: SimulatedCupti, monkeypatch: pytest.MonkeyPatch, trouble: str
+) -> None:
+    def refuse() -> None:
+        raise CuptiError("NOT_INITIALIZED")
+
+    library = SimulatedLibrary(cupti)
+    library.deaf = trouble == "another copy of the library"
+    library.register_status = 15 if trouble == "refused callbacks" else 0
+    if trouble == "refused time stamp":
+        monkeypatch.setattr(cupti, "get_timestamp", refuse)
+    with installed(monkeypatch, cupti, library):
+        timer = open_timer(stream)
+    assert isinstance(timer, CuptiTimer)
+    assert isinstance(timer.source, BoundActivities)
+    (times,) = timer.measure([Slot(kernel(stream, 3200.0), 3)], "cold")
+    assert times == pytest.approx([3200.0] * 3, abs=32)
+
+
+def test_records_of_a_failed_measurement_never_count_for_another_timer(
+    timer: CuptiTimer, cupti: SimulatedCupti, stream: SimulatedStream
+) -> None:
+    runs = iter(range(100))
+
+    def fails() -> None:
+        stream.kernel(640_000.0)
+        if next(runs) == 3:
+            raise KeyError("the user's own")
+
+    other = CuptiTimer(stream, cupti, timer.source)
+    with pytest.raises(KeyError):
+        timer.measure([Slot(fails, 9)], "cold")
+    assert cupti.records  # still in a buffer
+    (times,) = other.measure([Slot(kernel(stream, 3200.0), 9)], "cold")
+    assert times == pytest.approx([3200.0] * 9, abs=32)
 
 
 @pytest.mark.parametrize("error", [CuptiError("NOT_SUPPORTED"), RuntimeError("libcupti.so.13 not found")])

@@ -1,0 +1,92 @@
+"""Keep the counters that the example suite's claims are about, for tests that replay them without a GPU.
+
+    pytest --gpuperf-ncu=full --gpuperf-ncu-json=counters.json example_suite
+    python benchmarks/record_claim_counters.py counters.json
+
+The first command needs a GPU, ncu and the right to read counters; it may be given in parts (``example_suite/test_a*``)
+that are recorded together: ``record_claim_counters.py part1.json part2.json``.  Of every workload, the metrics that
+``example_suite/counters.py`` names are kept: counts exactly, all else (shares, ratios) to six significant digits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import math
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+SUITE = ROOT / "example_suite"
+FOLDER = ROOT / "tests" / "replays" / "counters"
+
+Counters = Mapping[str, float]
+Workloads = Mapping[str, Mapping[str, Mapping[str, Any]]]
+"""By test and workload, as ``--gpuperf-ncu-json`` has them."""
+
+
+class BadCounters(ValueError):
+    """The files are no counters of one suite on one kind of GPU."""
+
+
+def merged(files: Iterable[Path]) -> dict[str, Any]:
+    """One document of all parts.  Raises ``BadCounters``."""
+    parts = []
+    for file in files:
+        try:
+            part = json.loads(file.read_text(encoding="utf-8"))
+            parts.append({name: part[name] for name in ("gpu", "ncu", "workloads")})
+        except (OSError, ValueError, KeyError, TypeError) as problem:
+            raise BadCounters(f"{file} is not what --gpuperf-ncu-json writes: {problem!r}") from problem
+        if not parts[-1]["workloads"]:
+            raise BadCounters(f"{file} has no counters")
+    if len(sources := {(part["gpu"], part["ncu"]) for part in parts}) != 1:
+        raise BadCounters(f"the parts are from different GPUs or versions of ncu: {sorted(sources)}")
+    return {**parts[0], "workloads": {test: of for part in parts for test, of in part["workloads"].items()}}
+
+
+def kept(value: float | None) -> float | int | None:
+    """Counts as they are; other figures to six significant digits."""
+    if value is None or not math.isfinite(value):
+        return None
+    value = float(value)
+    rounded = value if value.is_integer() else float(f"{value:.6g}")
+    return int(rounded) if rounded.is_integer() else rounded
+
+
+def text_of(gpu: str, ncu: str, metrics: Sequence[str], workloads: Workloads) -> str:
+    """A line per workload: its figures, in the order of ``metrics``; ``null`` for what ncu had no value for."""
+    lines = []
+    for test in sorted(workloads):
+        of_test = [
+            f"   {json.dumps(name)}: {json.dumps([kept(one['counters'].get(metric)) for metric in metrics])}"
+            for name, one in workloads[test].items()
+        ]
+        lines.append(f"  {json.dumps(test)}: {{\n" + ",\n".join(of_test) + "\n  }")
+    head = f'{{\n "gpu": {json.dumps(gpu)},\n "ncu": {json.dumps(ncu)},\n "metrics": {json.dumps(list(metrics))},\n'
+    return head + ' "workloads": {\n' + ",\n".join(lines) + "\n }\n}\n"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Keep the counters that the example suite's claims are about.")
+    parser.add_argument("files", nargs="+", type=Path, metavar="JSON", help="what --gpuperf-ncu-json wrote")
+    parser.add_argument("--to", type=Path, default=FOLDER, metavar="FOLDER", help="default: tests/replays/counters")
+    chosen = parser.parse_args(arguments)
+    sys.path.insert(0, str(SUITE))
+    metrics = sorted(importlib.import_module("counters").METRICS)
+    try:
+        found = merged(chosen.files)
+    except BadCounters as problem:
+        print(f"record_claim_counters: {problem}", file=sys.stderr)
+        return 1
+    file = chosen.to / f"{found['gpu']}.json"
+    file.write_text(text_of(found["gpu"], found["ncu"], metrics, found["workloads"]), encoding="utf-8")
+    print(f"{file}: {len(metrics)} metrics of {sum(map(len, found['workloads'].values()))} workloads")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+"""Which kernels of the example suite each tool has to see, and by which tests, read off the static baselines."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+
+from pytest_gpuperf.baselines import BaselineStore
+from pytest_gpuperf.evidence import Key, StaticRecord
+
+ARCH = "sm_90"
+SUITE = "example_suite"
+NEVER_LAUNCHED = {
+    "sync_divergent": "undefined behaviour, compiled to be looked at",
+    "dive_from_queue_racing": "lacks a barrier, compiled to be looked at",
+}
+"""Kernels that no test launches, on purpose."""
+
+
+@dataclasses.dataclass(frozen=True)
+class SharedKernel:
+    """A kernel that uses shared memory."""
+
+    name: str
+    shared_bytes: int
+    """Of a block, static and dynamic, at most."""
+    tests: tuple[str, ...]
+    """Node ids of tests that launch it: the small ones, or those that time it where there is no small one."""
+
+
+def shared_kernels(baselines: Path) -> list[SharedKernel]:
+    """Every kernel with static or dynamic shared memory that is launched at all, by name."""
+    records: dict[str, list[tuple[Key, StaticRecord]]] = {}
+    for key, record in _records(baselines):
+        records.setdefault(record.kernel, []).append((key, record))
+    found = []
+    for name, known in sorted(records.items()):
+        size = max(record.profile.shared_bytes + record.dynamic_shared_bytes for _, record in known)
+        if size == 0 or name in NEVER_LAUNCHED:
+            continue
+        small = [key.node_id for key, record in known if record.block is None]
+        timed = [key.node_id for key, record in known if record.block is not None]
+        found.append(SharedKernel(name, size, tuple(dict.fromkeys(small or timed))))
+    return found
+
+
+def timed_kernels(baselines: Path) -> set[str]:
+    """Names of the kernels that are workloads of their own: those that a run of the whole suite has to launch."""
+    return {record.kernel for _, record in _records(baselines) if record.block is not None}
+
+
+def _records(baselines: Path) -> Iterator[tuple[Key, StaticRecord]]:
+    store = BaselineStore(baselines)
+    for module in store.modules(ARCH):
+        file = store.load(ARCH, module)
+        for toolchain in getattr(file, "toolchains", {}) if module.startswith(f"{SUITE}/") else ():
+            for test, workloads in store.static_tests(ARCH, module, toolchain).items():
+                for workload, record in workloads.items():
+                    yield Key(module=module, test=test, workload=workload), record

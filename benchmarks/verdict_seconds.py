@@ -1,0 +1,132 @@
+"""How long does a verdict take?  Wall-clock seconds per workload of the example suite, by how it was judged.
+
+    python benchmarks/verdict_seconds.py --output docs/results/verdict_seconds.md [TEST_FILE...]
+
+Runs the suite three times on this machine's GPU, each in a process of its own: as it is (equal identity, so rounds
+alone), with unchanged code paired too (``--gpuperf-all``), and against a copy of the baselines whose machine code is
+said to be another, so that every workload is screened and, where the screen cannot tell, paired.  Seconds are what
+the plugin notes of each workload: timing and judging, without the test's own check.  Exit status 1 if a median over
+the workloads of up to 100 us is above its bound.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from pytest_gpuperf.session import TestEvidence
+
+ROOT = Path(__file__).parents[1]
+SHORT_NS = 100_000.0
+BOUNDS_S = {"identity": 0.15, "screen": 0.2, "paired": 0.4}
+"""Median seconds of a workload of up to 100 us, by how it was judged."""
+OTHER_CODE = "0" * 64
+
+
+class Collector:
+    """Notes seconds and method of every timed workload of a run in a JSON file."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._found: list[dict[str, Any]] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        evidence = getattr(report, "gpuperf", None)
+        if evidence is None:
+            return
+        for work in msgspec.json.decode(evidence, type=TestEvidence).workloads:
+            times = [one for one in work.judgements if one.kind == "time" and one.time is not None]
+            for judgement in times:
+                self._found.append(
+                    {"workload": str(work.key), "seconds": work.seconds, "method": judgement.time.method,
+                     "verdict": judgement.verdict.value, "time_ns": judgement.time.after_ns}
+                )  # fmt: skip
+
+    def pytest_sessionfinish(self) -> None:
+        self._file.write_text(json.dumps(self._found), encoding="utf-8")
+
+
+def measure(arguments: Sequence[str], folder: Path, name: str) -> tuple[list[dict[str, Any]], int]:
+    """One run of pytest in a fresh process: what it found, and its exit status."""
+    file = folder / f"{name}.json"
+    command = [sys.executable, __file__, "--collect-to", str(file), *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if not file.exists():
+        raise SystemExit(f"the run {name} left nothing:\n{done.stdout[-3000:]}{done.stderr[-1000:]}")
+    return json.loads(file.read_text(encoding="utf-8")), done.returncode
+
+
+def as_if_changed(baselines: Path, copy: Path) -> None:
+    """Copy baselines and say that every timed workload had other machine code; the code itself stays."""
+    for file in (one for one in baselines.rglob("*") if one.is_file()):
+        target = copy / file.relative_to(baselines)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        content = file.read_bytes()
+        if file.suffix == ".json" and b'"kind": "time"' in content:
+            content = re.sub(rb'("identity": \{[^}]*?"code": ")[0-9a-f]{64}', rb"\g<1>" + OTHER_CODE.encode(), content)
+        target.write_bytes(content)
+
+
+def table(found: Sequence[dict[str, Any]]) -> tuple[list[str], list[str]]:
+    """Lines of Markdown by method and length, and the bounds that are broken."""
+    groups: dict[tuple[str, bool], list[dict[str, Any]]] = defaultdict(list)
+    for one in found:
+        groups[one["method"], one["time_ns"] <= SHORT_NS].append(one)
+    lines = ["| judged by | workloads of | number | median s | 90 % within s | most s |", "|---|---|---|---|---|---|"]
+    broken = []
+    for (method, short), several in sorted(groups.items(), key=lambda item: (item[0][0], not item[0][1])):
+        seconds = sorted(one["seconds"] for one in several)
+        median, most = statistics.median(seconds), seconds[min(len(seconds) - 1, int(0.9 * len(seconds)))]
+        length = "up to 100 us" if short else "more than 100 us"
+        lines.append(f"| {method} | {length} | {len(seconds)} | {median:.2f} | {most:.2f} | {seconds[-1]:.2f} |")
+        if short and median > BOUNDS_S.get(method, float("inf")):
+            broken.append(f"{method}: median {median:.2f} s, at most {BOUNDS_S[method]} s wanted")
+    return lines, broken
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, help="write the page to this file")
+    parser.add_argument("--collect-to", type=Path, help=argparse.SUPPRESS)
+    options, rest = parser.parse_known_args()
+    common = ["-q", "-p", "no:cacheprovider", "--gpuperf"]
+    if options.collect_to is not None:
+        return int(pytest.main([*common, *rest], plugins=[Collector(options.collect_to)]))
+    tests = rest or ["example_suite"]
+    pages, broken = ["# Seconds per verdict\n"], []
+    pages.append(f"Made by `python benchmarks/verdict_seconds.py{''.join(' ' + word for word in rest)}`.\n")
+    with tempfile.TemporaryDirectory(prefix="gpuperf-seconds-") as name:
+        folder = Path(name)
+        as_if_changed(ROOT / "baselines", folder / "changed")
+        runs = {
+            "Unchanged code": tests,
+            "Unchanged code, paired too (`--gpuperf-all`)": ["--gpuperf-all", *tests],
+            "Code said to be another": [f"--gpuperf-baselines={folder / 'changed'}", *tests],
+        }
+        for number, (title, arguments) in enumerate(runs.items()):
+            found, status = measure(arguments, folder, str(number))
+            lines, wrong = table(found)
+            pages += [f"\n## {title}\n", *lines, f"\nExit status {status}.\n"]
+            broken += wrong
+    pages.append("\n" + ("\n".join(f"BROKEN: {text}" for text in broken) or "All bounds hold.") + "\n")
+    text = "\n".join(pages)
+    print(text)
+    if options.output is not None:
+        options.output.write_text(text, encoding="utf-8")
+    return int(bool(broken))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

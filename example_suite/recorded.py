@@ -1,0 +1,74 @@
+"""What the committed baselines say of the suite's workloads: recorded times, and what the two of a pair differ in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pairs import Pair
+
+from pytest_gpuperf.baselines import BaselineStore
+from pytest_gpuperf.evidence import Key, StaticRecord, TimeRecord
+from pytest_gpuperf.judge.shift import geometric_mean
+
+GPU = "nvidia-h200"
+"""Whose times are on record."""
+ARCH = "sm_90"
+SUITE = Path(__file__).parent
+BASELINES = SUITE.parent / "baselines"
+
+Difference = Literal["code", "launch", "data", "callable"]
+
+
+class Recorded:
+    """The suite's baselines, read once."""
+
+    def __init__(self, baselines: Path = BASELINES) -> None:
+        self._store = BaselineStore(baselines)
+
+    def time(self, pair: Pair, workload: str) -> TimeRecord | None:
+        return self._store.time(GPU, _key(pair, workload))
+
+    def static(self, pair: Pair, workload: str) -> StaticRecord | None:
+        """Of any compiler version; None for a function that launches several kernels."""
+        key = _key(pair, workload)
+        file = self._store.load(ARCH, key.module)
+        for toolchain in getattr(file, "toolchains", {}):
+            found = self._store.static(ARCH, key, toolchain).record
+            if found is not None:
+                return found
+        return None
+
+    def time_ns(self, pair: Pair, workload: str) -> float | None:
+        """Nanoseconds of a run; None for what is not on record."""
+        record = self.time(pair, workload)
+        return geometric_mean([one.midmean for one in record.rounds]) if record and record.rounds else None
+
+    def gain(self, pair: Pair) -> float | None:
+        """How many times longer the naive workload takes."""
+        naive, optimised = self.time_ns(pair, pair.naive), self.time_ns(pair, pair.optimised)
+        return naive / optimised if naive and optimised else None
+
+    def difference(self, pair: Pair) -> Difference:
+        """What the two differ in: the machine code; or else the launch; or else nothing but data.
+
+        A callable, which launches several kernels, has no machine code of its own.
+        """
+        naive, optimised = self.static(pair, pair.naive), self.static(pair, pair.optimised)
+        if naive is None or optimised is None:
+            return "callable"
+        if naive.profile.code_hash != optimised.profile.code_hash:
+            return "code"
+        times = self.time(pair, pair.naive), self.time(pair, pair.optimised)
+        arguments = [[word.partition(" ")[0] for word in one.identity.arguments] for one in times if one]
+        if len(arguments) == 2 and arguments[0] != arguments[1]:
+            return "data"
+        launches = [one.identity.launch for one in times if one]
+        if len(launches) == 2:
+            return "launch" if launches[0] != launches[1] else "data"
+        blocks = [(one.block, one.dynamic_shared_bytes) for one in (naive, optimised)]
+        return "launch" if blocks[0] != blocks[1] else "data"
+
+
+def _key(pair: Pair, workload: str) -> Key:
+    return Key(module=f"{SUITE.name}/{pair.module}", test=pair.test, workload=workload)

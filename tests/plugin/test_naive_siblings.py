@@ -1,0 +1,158 @@
+"""``--naive-siblings``: a test measures naive workloads in the place of optimised ones, and the gate notices."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+SUITE = HERE.parents[1] / "example_suite"
+
+KERNEL = """
+extern "C" __global__ void work(const float* a, float* b)
+{
+    float x = a[threadIdx.x];
+#pragma unroll
+    for (int k = 0; k < STEPS; ++k) x = x * 1.5f + 0.25f;
+    b[threadIdx.x] = x;
+}
+"""
+CONFTEST = f"""
+import importlib.util, sys
+sys.path[:0] = [{str(HERE)!r}, {str(SUITE)!r}]
+import pairs, pytest, siblings
+from simulated_gpu import SimulatedGpu
+
+def work(a, b):
+    b[:] = a
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_gpuperf_device(config, worker):
+    return SimulatedGpu(implementations={{"work": work}})
+
+siblings.PAIRS = (
+    pairs.Pair("suite", "test_both", "fast", "slow", "", "does more"),
+    pairs.Pair("suite", "test_both", "slow", "slow", "", "does as much"),
+    pairs.Pair("suite", "test_other", "fast", "absent", "", "is not there"),
+)
+spec = importlib.util.spec_from_file_location("suite_conftest", {str(SUITE / "conftest.py")!r})
+suite = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(suite)
+globals().update({{name: getattr(suite, name) for name in ("gpuperf", "pytest_addoption", "pytest_configure")}})
+"""
+
+TEST = """
+def measured(cuda_kernel, gpu, gpuperf, **steps):
+    a = gpu.random(1024, seed=1)
+    runs = []
+    for name, count in steps.items():
+        b = gpu.empty_like(a)
+        kernel = cuda_kernel("work.cu", "work", options=[f"-DSTEPS={count}"])
+        launch = kernel.launch(grid=1, block=1024, args=(a, b))
+        runs.append(gpuperf(launch, name=name, check=lambda b=b: gpu.assert_equal(b, a)))
+    return [run.time_ns for run in runs]
+
+def test_both(cuda_kernel, gpu, gpuperf):
+    fast, slow = measured(cuda_kernel, gpu, gpuperf, fast=100, slow=120)
+    assert fast < slow
+
+def test_other(cuda_kernel, gpu, gpuperf):
+    measured(cuda_kernel, gpu, gpuperf, fast=100)
+
+def test_without_a_pair(cuda_kernel, gpu, gpuperf):
+    measured(cuda_kernel, gpu, gpuperf, fast=100)
+"""
+
+
+RECORD = ("--update-baselines", "--gpuperf-rounds=10", "--gpuperf-processes=2")
+FILES = {"work.cu": KERNEL, "test_suite.py": TEST, "conftest.py": CONFTEST, "pytest.ini": ""}
+
+
+@pytest.fixture(scope="module")
+def baselines(tmp_path_factory):
+    """Recorded once."""
+    folder = tmp_path_factory.mktemp("siblings")
+    for name, text in FILES.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    environment = {name: value for name, value in os.environ.items() if name != "CI"}
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *RECORD]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "baselines"
+
+
+@pytest.fixture
+def siblings(suite, baselines, monkeypatch):
+    """A suite with pairs and their baselines."""
+    monkeypatch.delenv("EXAMPLE_SUITE_NAIVE_SIBLINGS", raising=False)
+    for name, text in FILES.items():
+        suite.write(name, text)
+    shutil.copytree(baselines, suite.path / "baselines")
+    return suite
+
+
+def turned(suite, *arguments):
+    """The run, and by optimised workload what it left."""
+    result = suite.run("--gpuperf", "--siblings-to=turned.json", *arguments)
+    left = json.loads((suite.path / "turned.json").read_text())["pairs"]
+    return result, {(pair["optimised"], pair["naive"]): pair for pair in left}
+
+
+def verdicts(pair):
+    return {judgement["kind"]: judgement["verdict"] for judgement in pair["judgements"]}
+
+
+def test_the_gate_and_nothing_else_fails_a_naive_sibling(siblings):
+    result, left = turned(siblings, "--naive-siblings")
+    result.assert_outcomes(failed=1, passed=1, deselected=1)
+    result.stdout.re_match_lines([r"fast  SLOWER .* paired, \d+\+\d+ blocks"])  # in a second process as well
+    assert "assert fast < slow" not in result.stdout.str()
+    assert verdicts(left["fast", "slow"])["time"] == "SLOWER"
+    assert verdicts(left["slow", "slow"])["time"] == "UNCHANGED"
+    assert left["fast", "absent"]["judgements"] == []
+
+
+def test_pairs_can_be_chosen(siblings):
+    result, left = turned(siblings, "--naive-siblings=suite:slow")
+    result.assert_outcomes(passed=1, deselected=2)
+    assert list(left) == [("slow", "slow")]
+
+
+def test_without_the_switch_nothing_is_turned(siblings):
+    siblings.run("--gpuperf").assert_outcomes(passed=3)
+    assert "EXAMPLE_SUITE_NAIVE_SIBLINGS" not in os.environ
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_workers_turn_pairs_too(siblings, workers):
+    _, left = turned(siblings, "--naive-siblings", "-n", workers)
+    assert verdicts(left["fast", "slow"])["time"] == "SLOWER"
+
+
+def test_a_check_that_fails_is_the_tests_own_failure(siblings):
+    siblings.edit("test_suite.py", "gpu.assert_equal(b, a)", "1 / 0")
+    result, left = turned(siblings, "--naive-siblings")
+    result.assert_outcomes(failed=1, passed=1, deselected=1)
+    result.stdout.fnmatch_lines(["*ZeroDivisionError*"])
+    assert left["fast", "slow"]["outcome"] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--naive-siblings=suit"], "--naive-siblings=suit: there is no such family*: suite"),
+        (["--naive-siblings=suite:fats"], "*nor a family's optimised workload: suite:fast*"),
+        (["--naive-siblings", "--update-baselines"], "*a naive workload must not become an optimised one's baseline"),
+        (["--naive-siblings", "--siblings-to=nowhere/turned.json"], "--siblings-to=nowhere/turned.json: there is no*"),
+    ],
+)
+def test_a_bad_command_line_is_refused(siblings, arguments, words):
+    result = siblings.run("--gpuperf", *arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: {words}"])

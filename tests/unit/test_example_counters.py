@@ -1,0 +1,239 @@
+"""Claims about counters: asserted where a run has them, put on record where it has not; and no metric is misspelt."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from pytest_gpuperf.counters.catalogue import METRICS
+from pytest_gpuperf.measurement import CountersMissing
+
+SUITE = Path(__file__).parents[2] / "example_suite"
+BEYOND_THE_CATALOGUE = (Path(__file__).parent / "hopper_metrics.txt").read_text(encoding="utf-8").split()
+"""Metrics of GH100 that Nsight Compute accepts and no set of the plugin has."""
+KNOWN = METRICS.keys() | set(BEYOND_THE_CATALOGUE)
+ARGUMENTS: Mapping[str, Callable[[ModuleType], tuple[str, ...]]] = {
+    "way": lambda _: ("ld", "st"),
+    "space": lambda _: ("global", "local", "shared"),
+    "pipe": lambda counters: counters.PIPES,
+    "reason": lambda counters: counters.STALLS,
+}
+"""All that a figure may be asked about."""
+
+
+class Run:
+    """A measured workload with counters that a test made up."""
+
+    def __init__(self, counters: Mapping[str, float]) -> None:
+        self.counters = counters
+
+
+class AnyCounter(dict[str, float]):
+    """Has every counter, and remembers which were read."""
+
+    def __missing__(self, metric: str) -> float:
+        self[metric] = 2.0
+        return 2.0
+
+
+class NoCounters:
+    @property
+    def counters(self) -> Mapping[str, float]:
+        raise CountersMissing("transpose has no counters: run pytest --gpuperf-ncu")
+
+
+@pytest.fixture
+def suite(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(SUITE)  # type: ignore[no-untyped-call]
+
+
+@pytest.fixture
+def counters(suite: None) -> ModuleType:
+    return importlib.import_module("counters")
+
+
+@pytest.fixture
+def rules(suite: None) -> ModuleType:
+    return importlib.import_module("rules_of_thumb")
+
+
+@pytest.fixture
+def outcomes() -> list[dict[str, Any]]:
+    return []
+
+
+@pytest.fixture
+def checker_on(suite: None, outcomes: list[dict[str, Any]]) -> Callable[[str], Any]:
+    claims = importlib.import_module("claims")
+
+    def make(gpu: str) -> Any:
+        return claims.ClaimChecker(lambda _, value: outcomes.append(json.loads(value)), measured_on=lambda: gpu)
+
+    return make
+
+
+@pytest.fixture
+def claim(checker_on: Callable[[str], Any]) -> Any:
+    return checker_on("nvidia-h200")
+
+
+def test_a_counter_that_is_as_claimed_is_filed_with_its_figure(claim: Any, outcomes: list[dict[str, Any]]) -> None:
+    claim.counter("TR-09", lambda: 32, equals=32)
+    assert outcomes == [{"id": "TR-09", "verdict": "holds", "measured": 32, "expected": "exactly 32"}]
+
+
+def test_a_counter_that_is_not_as_claimed_fails(claim: Any, outcomes: list[dict[str, Any]]) -> None:
+    with pytest.raises(AssertionError, match="TR-09 does not hold: measured 31, expected exactly 32"):
+        claim.counter("TR-09", lambda: 31, equals=32)
+    assert [outcome["verdict"] for outcome in outcomes] == ["fails"]
+
+
+def test_without_counters_a_claim_is_not_measured_and_says_how_to_get_them(
+    claim: Any, counters: ModuleType, outcomes: list[dict[str, Any]]
+) -> None:
+    claim.counter("TR-06", lambda: counters.sectors_per_request(NoCounters(), "ld"), equals=4)
+    claim.counter_refuted("TR-11", lambda: counters.dram_throughput(NoCounters()), holds=bool, reason="slow")
+    reason = "transpose has no counters: run pytest --gpuperf-ncu"
+    assert outcomes == [
+        {"id": name, "verdict": "not measured", "measured": None, "reason": reason} for name in ("TR-06", "TR-11")
+    ]
+
+
+def test_a_metric_outside_the_set_is_named_with_the_set_that_has_it(
+    claim: Any, counters: ModuleType, outcomes: list[dict[str, Any]]
+) -> None:
+    claim.counter("TR-06", lambda: counters.sectors_per_request(Run({}), "ld"), equals=4)
+    metric = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
+    assert [outcome["reason"] for outcome in outcomes] == [f"{metric} was not collected: needs --gpuperf-ncu=full"]
+
+
+def test_a_mistake_in_a_figure_is_no_missing_counter(claim: Any) -> None:
+    with pytest.raises(KeyError, match="no such workload"):
+        claim.counter("TR-06", lambda: {}["no such workload"], equals=4)
+
+
+def test_a_refuted_counter_is_filed_and_fails_once_it_holds(claim: Any, outcomes: list[dict[str, Any]]) -> None:
+    claim.counter_refuted("TR-11", lambda: 44, holds=lambda percent: percent >= 80, reason="too few bytes under way")
+    with pytest.raises(AssertionError, match="TR-11 was refuted"):
+        claim.counter_refuted("TR-11", lambda: 88, holds=lambda percent: percent >= 80, reason="too few bytes")
+    assert [outcome["verdict"] for outcome in outcomes] == ["refuted", "holds after all"]
+
+
+def test_how_busy_a_chip_is_binds_on_one_gpu_and_what_code_does_binds_on_all(
+    checker_on: Callable[[str], Any], outcomes: list[dict[str, Any]]
+) -> None:
+    elsewhere = checker_on("nvidia-l4")
+    elsewhere.counter("KA-07", lambda: 0.27, between=(0.5, 0.53))
+    assert [(outcome["verdict"], outcome["gpu"]) for outcome in outcomes] == [("differs on nvidia-l4", "nvidia-l4")]
+    with pytest.raises(AssertionError, match="TR-09 does not hold"):
+        elsewhere.counter("TR-09", lambda: 31, equals=32)
+
+
+def test_only_counters_and_rules_of_thumb_are_marked_as_a_chips(suite: None) -> None:
+    claims = importlib.import_module("claims").load_claims().values()
+    assert {claim.type for claim in claims if claim.chip} <= {"b", "f"}
+
+
+# --- the figures ---------------------------------------------------------------------------------
+
+
+def figures(counters: ModuleType) -> Iterator[Callable[[Any], float]]:
+    """Every figure of one workload, about everything that it may be asked about."""
+    for _, function in inspect.getmembers(counters, inspect.isfunction):
+        names = list(inspect.signature(function).parameters)
+        if (
+            function.__module__ != "counters"
+            or names[:1] != ["of"]
+            or function.__name__ in ("reading", "longest_stall")
+        ):
+            continue
+        for choice in itertools.product(*(ARGUMENTS[name](counters) for name in names[1:])):
+            yield lambda of, function=function, choice=choice: function(of, *choice)
+
+
+def test_every_metric_is_known_and_read(counters: ModuleType) -> None:
+    read = AnyCounter()
+    for figure in figures(counters):
+        figure(Run(read))
+    assert read.keys() == counters.METRICS
+    assert counters.METRICS <= KNOWN, sorted(counters.METRICS - KNOWN)
+
+
+def test_a_misspelt_metric_is_an_error_and_not_a_missing_counter(claim: Any, counters: ModuleType) -> None:
+    with pytest.raises(ValueError, match=r"stalled_long_scorebord_per_issue_active\.ratio is none of the metrics"):
+        claim.counter("S4-06", lambda: counters.stall(Run(AnyCounter()), "long_scorebord"), at_most=1)
+
+
+def test_tests_read_metrics_through_the_figures_only() -> None:
+    spelt = re.compile(r"\b(?:l1tex|lts|dram|smsp|sm|gpu|launch|memory)_{1,2}\w+\.(?:sum|avg|max|pct|ratio)\b|derived:")
+    assert spelt.search('run.counters["sm__cycles_elapsed.max"]')
+    assert not [module.name for module in SUITE.glob("test_*.py") if spelt.search(module.read_text(encoding="utf-8"))]
+
+
+def test_figures_are_what_they_are_called(counters: ModuleType) -> None:
+    run = Run({
+        "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": 10.0,
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": 50.0,
+        "smsp__sass_data_bytes_mem_global_op_ld.sum": 1280.0,
+        "smsp__sass_inst_executed_op_shared_ld.sum": 10.0,
+        "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ld.sum": 320.0,
+        "smsp__inst_executed.sum": 100.0,
+        "smsp__thread_inst_executed.sum": 1600.0,
+        "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum": 1.0,
+        "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum": 2.0,
+        "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum": 3.0,
+        "dram__bytes_read.sum": 5.0,
+        "dram__bytes_write.sum": 7.0,
+        "sm__inst_executed_pipe_tensor_op_hmma.sum": 9.0,
+        "sm__inst_executed_pipe_tensor_op_hmma_type_hfma2.sum": 1.0,
+    })  # fmt: skip
+    assert counters.sectors_per_request(run, "ld") == 5
+    assert counters.bytes_used_per_sector(run) == 25.6
+    assert counters.wavefronts_per_shared_access(run, "ld") == 32
+    assert counters.active_lanes(run) == 16
+    assert counters.single_precision_operations(run) == 9
+    assert counters.dram_bytes(run) == 12
+    assert counters.tensor_instructions(run) == 8
+
+
+def test_the_longest_stall_leaves_out_warps_that_could_issue_and_what_it_is_told(counters: ModuleType) -> None:
+    def metric(reason: str) -> str:
+        return f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio"
+
+    waits = {metric(reason): 0.0 for reason in counters.STALLS}
+    waits |= {metric("selected"): 9.0, metric("not_selected"): 8.0, metric("wait"): 5.0, metric("barrier"): 3.0}
+    run = Run({**waits, "smsp__average_warp_latency_per_inst_issued.ratio": 20.0})
+    assert counters.longest_stall(run) == 5
+    assert counters.longest_stall(run, "wait") == 3
+    assert counters.stall_share(run, "wait") == 0.25
+
+
+@pytest.mark.parametrize(
+    ("good", "poor", "limits", "margin"),
+    [
+        (95, 40, (80, 50), 10),
+        (75, 40, (80, 50), -5),
+        (95, 60, (80, 50), -10),
+        (0.05, 0.5, (0.1, 0.2), 0.05),
+        (0.05, 0.15, (0.1, 0.2), -0.05),
+    ],
+)
+def test_a_rule_of_thumb_is_right_on_both_sides_or_wrong(
+    rules: ModuleType, good: float, poor: float, limits: tuple[float, float], margin: float
+) -> None:
+    found = rules.on_the_right_sides(good, poor, good_beyond=limits[0], poor_beyond=limits[1])
+    assert found == pytest.approx(margin)
+
+
+def test_the_gain_of_full_warps_is_the_talks(rules: ModuleType) -> None:
+    assert rules.gain_of_full_warps(32, busy=0.9) == 0
+    assert rules.gain_of_full_warps(21.59, busy=0.858) == pytest.approx(0.2792, abs=0.0005)

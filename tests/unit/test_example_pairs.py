@@ -1,0 +1,90 @@
+"""The list of naive and optimised pairs names workloads that exist, and causes that the advice knows."""
+
+from __future__ import annotations
+
+import importlib
+from collections import Counter
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from pytest_gpuperf.advise.causes import BY_KEY
+
+SUITE = Path(__file__).parents[2] / "example_suite"
+WITHOUT_PAIRS = {"hardware_facts"}
+"""Families that measure the hardware."""
+CALLABLES = {"two kernels, 1 in 16", "n_chunks", "two_streams", "serial"}
+"""Workloads that launch several kernels and have no static evidence of their own."""
+
+
+@pytest.fixture
+def pairs(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(SUITE)  # type: ignore[no-untyped-call]
+    return importlib.import_module("pairs")
+
+
+@pytest.fixture
+def recorded(pairs: ModuleType) -> Any:
+    return importlib.import_module("recorded").Recorded()
+
+
+def test_every_family_has_a_pair(pairs: ModuleType) -> None:
+    families = {path.stem for path in (SUITE / "kernels").glob("*.cu")}
+    assert {pair.family for pair in pairs.PAIRS} == families - WITHOUT_PAIRS
+
+
+def test_both_workloads_of_a_pair_have_static_baselines(pairs: ModuleType, recorded: Any) -> None:
+    workloads = [(pair, name) for pair in pairs.PAIRS for name in (pair.optimised, pair.naive)]
+    missing = {name for pair, name in workloads if recorded.static(pair, name) is None}
+    assert missing == CALLABLES
+
+
+def test_a_tests_optimised_workload_has_one_naive_sibling(pairs: ModuleType) -> None:
+    counts = Counter((pair.family, pair.test, pair.optimised) for pair in pairs.PAIRS)
+    assert max(counts.values()) == 1
+    assert all(pair.optimised != pair.naive for pair in pairs.PAIRS)
+
+
+def test_causes_are_those_of_the_advice(pairs: ModuleType) -> None:
+    assert {pair.cause for pair in pairs.PAIRS} - {""} <= BY_KEY.keys()
+    assert all(pair.why for pair in pairs.PAIRS)
+
+
+def test_most_pairs_have_one_cause_that_dominates(pairs: ModuleType) -> None:
+    assert sum(bool(pair.cause) for pair in pairs.PAIRS) >= 25
+
+
+def pair_of(pairs: ModuleType, optimised: str) -> Any:
+    (found,) = [pair for pair in pairs.PAIRS if pair.optimised == optimised]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("optimised", "difference"),
+    [
+        ("transpose_padded", "code"),
+        ("template", "code"),
+        ("b32x8", "launch"),
+        ("Horner, 8 blocks per SM", "launch"),
+        ("padded", "data"),
+        ("patch_bisect", "data"),
+        ("uniform_true", "data"),
+        ("n_chunks", "callable"),
+    ],
+)
+def test_baselines_tell_what_a_pair_differs_in(
+    pairs: ModuleType, recorded: Any, optimised: str, difference: str
+) -> None:
+    assert recorded.difference(pair_of(pairs, optimised)) == difference
+
+
+def test_gains_are_those_of_the_recorded_times(pairs: ModuleType, recorded: Any) -> None:
+    assert recorded.gain(pair_of(pairs, "transpose_padded")) == pytest.approx(1.69, abs=0.05)
+
+
+def test_without_a_record_there_is_no_gain(pairs: ModuleType, tmp_path: Path) -> None:
+    nothing = importlib.import_module("recorded").Recorded(tmp_path)
+    assert nothing.gain(pair_of(pairs, "transpose_padded")) is None
+    assert nothing.difference(pair_of(pairs, "transpose_padded")) == "callable"

@@ -1,0 +1,58 @@
+"""The script that says how long verdicts take: its table, its bounds, and baselines said to be of other code."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("verdict_seconds", ROOT / "benchmarks" / "verdict_seconds.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def taken(method: str, seconds: float, time_ns: float = 50_000.0) -> dict[str, object]:
+    return {"method": method, "seconds": seconds, "time_ns": time_ns}
+
+
+def test_medians_are_told_by_method_and_length(script: ModuleType) -> None:
+    found = [taken("identity", 0.1), taken("identity", 0.12), taken("identity", 0.5), taken("identity", 9.0, 2e6)]
+    lines, broken = script.table(found)
+    assert lines[2:] == [
+        "| identity | up to 100 us | 3 | 0.12 | 0.50 | 0.50 |",
+        "| identity | more than 100 us | 1 | 9.00 | 9.00 | 9.00 |",
+    ]
+    assert not broken
+
+
+@pytest.mark.parametrize(("method", "bound"), [("identity", 0.15), ("screen", 0.2), ("paired", 0.4)])
+def test_a_median_above_its_bound_is_broken(script: ModuleType, method: str, bound: float) -> None:
+    assert script.table([taken(method, bound)])[1] == []
+    assert script.table([taken(method, bound + 0.01)])[1] == [
+        f"{method}: median {bound + 0.01:.2f} s, at most {bound} s wanted"
+    ]
+
+
+def test_a_copy_of_the_baselines_says_that_all_timed_code_was_another(script: ModuleType, tmp_path: Path) -> None:
+    script.as_if_changed(ROOT / "baselines", tmp_path)
+    name = "nvidia-h200/example_suite/test_transpose32.json"
+    before, after = (json.loads((root / name).read_text()) for root in (ROOT / "baselines", tmp_path))
+    work = after["tests"]["test_transpose_of_a_batch"]
+    assert {one["identity"]["code"] for one in work.values()} == {script.OTHER_CODE}
+    for test, workloads in before["tests"].items():
+        for workload, record in workloads.items():
+            record["identity"]["code"] = script.OTHER_CODE
+            assert after["tests"][test][workload] == record
+    static = "sm_90/example_suite/test_transpose32.json"
+    assert (tmp_path / static).read_bytes() == (ROOT / "baselines" / static).read_bytes()
