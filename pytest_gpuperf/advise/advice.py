@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 
 from pytest_gpuperf.advise.cost import changed, costs, measured, whole
-from pytest_gpuperf.advise.counting import alike, busy_parts, counted_usage
+from pytest_gpuperf.advise.counting import alike, busy_parts, counted_usage, same_traffic
 from pytest_gpuperf.advise.finding import Case, Finding
 from pytest_gpuperf.advise.reading import dry_runs, scale_of, static_usage
 from pytest_gpuperf.advise.record import Advice
@@ -16,8 +17,8 @@ from pytest_gpuperf.device.nominal import nominal_facts
 
 LEAST_GAIN = 0.002
 """A cause whose remedy would gain less is not named."""
-COUNTED_LEAST_GAIN = 0.02
-"""The same where it was counted: times and counters vary by a percent or two."""
+COUNTED_LEAST_GAIN = 0.005
+"""The same where it was counted."""
 FEW = 0.3
 """Weight of the case that every SM holds a single block, where the grid is not known."""
 
@@ -62,7 +63,10 @@ def counted_case(before: Side, after: Side) -> Case | None:
 
 
 def _declared_scale(before: Side, after: Side) -> float:
-    for was, now in ((before.flops, after.flops), (before.bytes, after.bytes)):
+    """By what to multiply figures of ``after`` for equal work: as declared, unless the same threads ask for the same."""
+    if before.threads is not None and before.threads == after.threads and same_traffic(before.counters, after.counters):
+        return 1.0
+    for was, now in ((before.bytes, after.bytes), (before.flops, after.flops)):
         if was and now:
             return was / now
     return 1.0
@@ -110,5 +114,8 @@ def _counted_gain(case: Case) -> Callable[[Usage], float]:
     """Gain by how busy each part was."""
     arch = case.after.arch
     busy: Mapping[str, float] = busy_parts(case.after.counters)
-    parts = measured(case.now, busy, arch, case.after.sm_count or nominal_facts(arch).sm_count)
-    return lambda without: 1 - whole(changed(parts, case.now, without, arch)) / whole(parts)
+    sms = case.after.sm_count or nominal_facts(arch).sm_count
+    if case.after.grid is not None:
+        sms = min(sms, math.prod(case.after.grid))
+    parts = measured(case.now, busy, arch, sms)
+    return lambda without: 1 - whole(changed(parts, case.now, without, arch, sms)) / whole(parts)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pytest_gpuperf.advise.cost import rest_of
-from pytest_gpuperf.advise.reading import limit_of
+from pytest_gpuperf.advise.reading import limit_of, mean_width, static_usage
 from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.advise.usage import SECTOR_BYTES, WARP, Usage
 from pytest_gpuperf.dryrun import DryRun
@@ -59,10 +59,22 @@ SAME = 0.002
 """Relative difference of exact counters that is none: instructions vary by 0.1 % where warps race."""
 
 
+SEEN = 0.01
+"""Of the global loads in the machine code, at least this part is counted as such; else they are of another kind."""
+
+
 def alike(before: Counters, after: Counters) -> bool:
     """Whether two runs did the same, by every exact counter that both have."""
     both = [name for name in EXACT if name in before and name in after]
     return all(abs(before[name] - after[name]) <= SAME * max(abs(before[name]), abs(after[name])) for name in both)
+
+
+def same_traffic(before: Counters, after: Counters) -> bool:
+    """Whether two runs are known to ask for as many bytes of global memory, and to write as many."""
+    names = [f"smsp__sass_data_bytes_mem_global_op_{way}.sum" for way in ("ld", "st")]
+    if any(name not in counters for name in names for counters in (before, after)):
+        return False
+    return all(abs(before[name] - after[name]) <= SAME * max(before[name], after[name]) for name in names)
 
 
 def busy_parts(counters: Counters) -> dict[str, float]:
@@ -86,17 +98,24 @@ def counted_usage(side: Side, scale: float = 1.0) -> Usage | None:
     turns = counters.get("memory_l1_wavefronts_shared")
     least = counters.get("memory_l1_wavefronts_shared_ideal")
     run = side.static.profile.dry_run if side.static is not None else None
-    times = scale * issued / sum(run.executed.values()) if run is not None else 0.0
+    code = static_usage(side, run) if run is not None else None
+    times = scale * issued / code.issued if code is not None and code.issued else 0.0
+    width = _width(code.global_width if code is not None else None, useful, requests, lanes)
+    if code is not None and _unseen(classes, code, issued):
+        requests = sectors = useful = width = None
+        classes["global_load"] = _expected_loads(code, issued)
     warps = counters.get("smsp__warps_active.avg.per_cycle_active")
     usage = Usage(
         issued=scale * issued, lanes=lanes, classes={name: scale * count for name, count in classes.items()},
         global_requests=scale * (requests or 0), global_bytes=_times(useful, scale),
         global_sectors=_times(sectors, scale), global_ideal=_times(_ideal(requests, sectors, useful), scale),
-        global_width=useful / requests / lanes if useful and requests else None,
+        global_width=width, load_lanes=_load_lanes(counters, run),
         shared_requests=scale * shared, shared_turns=_times(turns, scale), shared_ideal=_times(least, scale),
-        shared_width=4 * least / shared if least and shared else None,
+        shared_width=_width(code.shared_width if code is not None else None, 128 * (least or 0), shared, WARP),
         local_requests=scale * (classes.get("local_load", 0) + classes.get("local_store", 0)),
-        divisions=times * run.divisions if run is not None else 0.0, barriers=times * _barriers(run),
+        divisions=times * code.divisions if code is not None else 0.0,
+        barriers=_barriers(side, code, issued) * scale if code is not None else 0.0,
+        split_branches=_times(counters.get("smsp__sass_branch_targets_threads_divergent.sum"), scale),
         warps=warps, limit=limit_of(side), l2_sectors=_times(counters.get("lts__t_sectors.sum"), scale),
         dram_bytes=_times(_sum(counters, "dram__bytes_{}.sum", ("read", "write")), scale),
         cycles=_times(counters.get(CYCLES), scale),
@@ -115,12 +134,45 @@ def _classes(counters: Counters, lanes: float) -> dict[str, float]:
         counts = [counters.get(f"smsp__sass_thread_inst_executed_op_{kind}_pred_on.sum") for kind in kinds]
         if any(count is not None for count in counts):
             found[name] = sum(count or 0.0 for count in counts) / max(lanes, 1.0)
-    for name in ("mufu", "tensor"):
-        metric, factor = PARTS[name]
-        cycles = counters.get(CYCLES)
-        if metric in counters and cycles:
-            found[name] = counters[metric] * factor * cycles
+    metric, factor = PARTS["mufu"]
+    cycles = counters.get(CYCLES)
+    if metric in counters and cycles:
+        found["mufu"] = counters[metric] * factor * cycles
+    hmma, moves = (counters.get(f"sm__inst_executed_pipe_tensor_op_hmma{kind}.sum") for kind in ("", "_type_hfma2"))
+    if hmma is not None:
+        found["tensor"] = hmma - (moves or 0.0)  # the pipe moves constants for others, too
     return found
+
+
+def _width(by_code: float | None, useful: float | None, requests: float | None, lanes: float) -> float | None:
+    """Bytes per access and lane: the machine code knows, where it was walked through."""
+    if by_code is not None:
+        return by_code
+    return useful / requests / lanes if useful and requests else None
+
+
+def _load_lanes(counters: Counters, run: DryRun | None) -> float | None:
+    """Lanes that take part in a global load; how wide loads are only the machine code tells."""
+    loaded = counters.get("smsp__sass_data_bytes_mem_global_op_ld.sum")
+    requests = counters.get("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum")
+    width = mean_width([a for a in run.accesses if a.op == "global_load"]) if run is not None else None
+    return min(loaded / requests / width, WARP) if loaded and requests and width else None
+
+
+def _unseen(classes: Mapping[str, float], code: Usage, issued: float) -> bool:
+    """Whether most global loads of the machine code are none to the counters: copies past the registers (LDGSTS)."""
+    return "global_load" in classes and classes["global_load"] < SEEN * _expected_loads(code, issued)
+
+
+def _expected_loads(code: Usage, issued: float) -> float:
+    """Global loads of the whole run by the machine code, warp by warp."""
+    return code.classes.get("global_load", 0) / code.issued * issued if code.issued else 0.0
+
+
+def _barriers(side: Side, code: Usage, issued: float) -> float:
+    """Barriers of the whole run, warp by warp: every warp meets the same, however many instructions it takes."""
+    warps = side.threads / WARP if side.threads is not None else issued / max(code.issued, 1.0)
+    return code.barriers * warps
 
 
 def _with_waits(usage: Usage, counters: Counters) -> Usage:
@@ -136,7 +188,7 @@ def _with_waits(usage: Usage, counters: Counters) -> Usage:
         stalls["fp64"] = stalls.pop("fp32")
     total = sum(stalls.values())
     waits = {name: alone * stall / total for name, stall in stalls.items() if stall} if total else {}
-    return usage.replace(alone=alone, waits=waits, warps=held)
+    return usage.replace(alone=alone, alone_issues=False, waits=waits, warps=held)
 
 
 def _sum(counters: Counters, template: str, kinds: tuple[str, str] = ("ld", "st")) -> float | None:
@@ -153,7 +205,3 @@ def _ideal(requests: float | None, sectors: float | None, useful: float | None) 
     if sectors is None or useful is None or requests is None:
         return None
     return min(sectors, max(requests, useful / SECTOR_BYTES))
-
-
-def _barriers(run: DryRun | None) -> float:
-    return run.executed.get("barrier", 0) if run is not None else 0.0

@@ -45,8 +45,9 @@ def static_usage(side: Side, run: DryRun, scale: float = 1.0) -> Usage:
         global_ideal=_total(scale, ((a, _least(a, s)) for a, s in known)),
         global_fresh=min(1.0, sum(a.distinct for a in loads) / asked) if asked else None,
         shared_requests=scale * sum(a.times for a in to_shared),
-        global_width=_width(to_global),
-        shared_width=_width(to_shared),
+        global_width=mean_width(to_global),
+        load_lanes=_lanes_each(loads),
+        shared_width=mean_width(to_shared),
         shared_turns=_total(scale, turns),
         shared_ideal=_total(scale, ((a, max(1.0, a.bytes * WARP / 128)) for a in to_shared)),
         local_requests=scale * (run.executed.get("local_load", 0) + run.executed.get("local_store", 0)),
@@ -73,10 +74,16 @@ def resident_warps(side: Side, limit: float) -> float:
     return min(limit, blocks * math.ceil(side.block_size / WARP) / SCHEDULERS)
 
 
-def _width(accesses: Sequence[Access]) -> float | None:
+def mean_width(accesses: Sequence[Access]) -> float | None:
     """Mean bytes per access and lane."""
     times = sum(a.times for a in accesses)
     return sum(a.times * a.bytes for a in accesses) / times if times else None
+
+
+def _lanes_each(accesses: Sequence[Access]) -> float | None:
+    """Mean lanes of an access."""
+    times = sum(a.times for a in accesses)
+    return sum(a.times * a.lanes for a in accesses) / times if times else None
 
 
 def _total(scale: float, accesses: Iterable[tuple[Access, float | None]]) -> float:

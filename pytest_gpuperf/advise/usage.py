@@ -11,6 +11,12 @@ from collections.abc import Mapping
 
 SECTOR_BYTES = 32
 WARP = 32
+LEAST_ALONE = 0.01
+"""A warp alone takes at least this part of what it took, whatever is put right."""
+PAYLOAD = (
+    "fp16", "fp32", "fp64", "mufu", "tensor", "atomic", "global_load", "global_store", "shared_load", "shared_store",
+    "local_load", "local_store", "texture", "bulk_copy",
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +41,8 @@ class Usage:
     """Share of the bytes loaded that the warp has not asked for before, 0 to 1."""
     global_width: float | None = None
     """Bytes per access and lane."""
+    load_lanes: float | None = None
+    """Lanes that take part in a load of global memory."""
     shared_requests: float = 0
     shared_width: float | None = None
     shared_turns: float | None = None
@@ -43,12 +51,16 @@ class Usage:
     """Passes that it would take without conflicts."""
     local_requests: float = 0
     """Loads and stores of local memory."""
+    split_branches: float | None = None
+    """Branches that split a warp; counted only."""
     divisions: float = 0
     """Divisions, roots and remainders with a slow path; only the machine code tells."""
     barriers: float = 0
     alone: float | None = None
     """Cycles that a warp takes that has an SM to itself; counted, those of a scheduler that no part was busy in,
     times the warps that shared them."""
+    alone_issues: bool = True
+    """Whether ``alone`` holds the cycles of issuing, too, one for each instruction."""
     waits: Mapping[str, float] = dataclasses.field(default_factory=dict)
     """Of ``alone``, the cycles that it waits, by the class of the instruction that it waits for."""
     warps: float | None = None
@@ -65,11 +77,18 @@ class Usage:
         """Instructions, lane by lane."""
         return self.issued * self.lanes
 
-    def faster_alone(self, cycles: float, waits: Mapping[str, float] | None = None) -> Usage:
-        """A copy in which a warp alone takes so many cycles less, and waits as given."""
+    @property
+    def overhead(self) -> float:
+        """Instructions that neither calculate with numbers of the result nor touch memory: addresses, loops, moves."""
+        return max(self.issued - sum(self.classes.get(name, 0) for name in PAYLOAD), 0.0)
+
+    def quicker(self, *, instructions: float = 0.0, waited: float = 0.0) -> Usage:
+        """A copy with so many instructions less, and so many cycles of waiting; ``classes`` are the caller's to mind."""
+        issued = max(self.issued - instructions, 1.0)
         if self.alone is None:
-            return self
-        return self.replace(alone=max(self.alone - cycles, 1.0), waits=self.waits if waits is None else waits)
+            return self.replace(issued=issued)
+        cycles = waited + (instructions if self.alone_issues else 0.0)
+        return self.replace(issued=issued, alone=max(self.alone - cycles, self.alone * LEAST_ALONE))
 
     def replace(self, **changes: object) -> Usage:
         """A copy with other quantities."""

@@ -6,12 +6,16 @@ from pytest_gpuperf.advise import causes
 from pytest_gpuperf.advise.finding import Case, Finding, change, grew
 from pytest_gpuperf.advise.usage import WARP, Usage
 
+SPLIT_GROWTH = 1.05
+"""Branches that split a warp, and instructions lane by lane; exact figures."""
 LANE_LOSS = 1.05
 """Mean active lanes; exact figures.  Nsight Compute's own rule speaks up below 24 of 32, without a comparison."""
 INSTRUCTION_GROWTH = 1.03
 """Instructions per unit of work; the count varies by 0.1 % from run to run."""
 FP64_GROWTH = 1.1
 """Double-precision instructions, also as a share of all."""
+NEW_SHARE = 0.1
+"""Double precision is new where there was less than a tenth of it."""
 DIVISION_GROWTH = 1.05
 DIVISION_INSTRUCTIONS = 12.0
 """That a division by a run-time value takes more than a multiplication, on its fast path (GTC25 'Cost hierarchy')."""
@@ -42,21 +46,18 @@ def double_precision(case: Case) -> Finding | None:
 
 
 def _in_single_precision(case: Case, extra: float) -> Usage:
-    """The new double-precision instructions in the place of the single-precision ones that they replaced."""
+    """The new double-precision instructions back in single precision."""
+    if _is_new(case):
+        return case.was
     classes = dict(case.now.classes)
-    single = case.was.classes.get("fp32", 0)
-    moved = min(max(single - classes.get("fp32", 0), 0), extra)
-    converted = max(classes.get("conversion", 0) - case.was.classes.get("conversion", 0), 0)
     classes["fp64"] -= extra
-    classes["fp32"] = classes.get("fp32", 0) + moved
-    if converted:
-        classes["conversion"] -= converted
-    issued = max(case.now.issued - extra + moved - converted, case.was.issued)
-    faster = case.now.replace(classes=classes, issued=issued)
-    alone = case.now.alone
-    if alone is None or case.was.alone is None or not case.was.issued:
-        return faster
-    return faster.replace(alone=min(alone, case.was.alone * issued / case.was.issued))
+    classes["fp32"] = classes.get("fp32", 0) + extra
+    return case.now.replace(classes=classes)
+
+
+def _is_new(case: Case) -> bool:
+    """Whether double precision appears where there was none: conversions and longer sequences come with it."""
+    return case.was.classes.get("fp64", 0) < NEW_SHARE * case.now.classes.get("fp64", 0)
 
 
 def division(case: Case) -> Finding | None:
@@ -77,21 +78,36 @@ def division(case: Case) -> Finding | None:
 def divergence(case: Case) -> Finding | None:
     """Fewer lanes take part in an instruction."""
     was, now = case.was.lanes, case.now.lanes
-    if not grew(now, was, LANE_LOSS):
+    if not grew(now, was, LANE_LOSS) or _longer_sides(case):
         return None
     evidence = (
         change("active lanes per instruction", was, now, f"of {WARP}"),
         change("instructions", case.was.issued, case.now.issued, case.per),
     )
     classes = {name: count * now / was for name, count in case.now.classes.items()}
-    return Finding(causes.DIVERGENCE, evidence, slimmer(case.now, case.now.issued * now / was, classes))
+    without = slimmer(case.now, case.now.issued * now / was, classes)
+    requested, requests = case.was.load_lanes, case.now.load_lanes
+    if requested is not None and requests is not None and grew(requests, requested, LANE_LOSS):
+        # the sides of a split warp wait for their loads one after the other
+        without = without.quicker(waited=case.now.waits.get("global_load", 0) * (1 - requests / requested))
+    return Finding(causes.DIVERGENCE, evidence, without)
+
+
+def _longer_sides(case: Case) -> bool:
+    """Whether warps split as often as before, and it is the sides that became longer."""
+    splits, now = case.was.split_branches, case.now.split_branches
+    if splits is None or now is None or grew(splits, now, SPLIT_GROWTH):
+        return False
+    return grew(case.was.thread_instructions, case.now.thread_instructions, SPLIT_GROWTH)
 
 
 def instruction_growth(case: Case) -> Finding | None:
     """More instructions, lane by lane, than other rules account for."""
     explained = _explained(case)
     rest = max(case.now.issued - explained, 1e-9)
-    share = case.was.thread_instructions / (rest * case.now.lanes)
+    share = case.was.issued / rest
+    if not _longer_sides(case):
+        share *= case.was.lanes / case.now.lanes
     if share * INSTRUCTION_GROWTH > 1:
         return None
     grown = sorted(
@@ -108,6 +124,8 @@ def instruction_growth(case: Case) -> Finding | None:
 
 def _explained(case: Case) -> float:
     """Instructions that are new for reasons of their own: memory accesses, barriers, divisions, double precision."""
+    if _is_new(case):
+        return max(case.now.issued - case.was.issued, 0)
     new = {name: max(count - case.was.classes.get(name, 0), 0) for name, count in case.now.classes.items()}
     divisions = max(case.now.divisions - case.was.divisions, 0)
     return sum(new.get(name, 0) for name in (*MEMORY, "fp64", "barrier")) + divisions * DIVISION_INSTRUCTIONS
@@ -120,4 +138,4 @@ def slimmer(usage: Usage, issued: float, classes: dict[str, float]) -> Usage:
         for name, cycles in usage.waits.items()
         if name not in MEMORY and usage.classes.get(name, 0) > classes.get(name, 0)
     )
-    return usage.replace(issued=issued, classes=classes).faster_alone(max(usage.issued - issued, 0) + waited)
+    return usage.replace(classes=classes).quicker(instructions=usage.issued - issued, waited=waited)

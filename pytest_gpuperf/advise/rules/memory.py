@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pytest_gpuperf.advise import causes
 from pytest_gpuperf.advise.finding import Case, Finding, change, grew
 from pytest_gpuperf.advise.usage import SECTOR_BYTES, Usage
@@ -23,8 +25,9 @@ def register_spilling(case: Case) -> Finding | None:
     was, now = case.before.static, case.after.static
     if was is None or now is None:
         return None
-    before, after = was.profile.spill_bytes, now.profile.spill_bytes
-    if before is None or after is None or after <= before:
+    before = was.profile.spill_store_bytes + was.profile.spill_load_bytes
+    after = now.profile.spill_store_bytes + now.profile.spill_load_bytes
+    if after <= before:
         return None
     evidence = (
         change("spilled bytes per thread", before, after),
@@ -39,15 +42,13 @@ def register_spilling(case: Case) -> Finding | None:
 
 
 def stack(case: Case) -> Finding | None:
-    """A larger stack that is not made of spilled registers; of unknown spills nothing is said."""
+    """A larger stack that is not made of spilled registers."""
     was, now = case.before.static, case.after.static
     if was is None or now is None:
         return None
-    stored = was.profile.spill_store_bytes, now.profile.spill_store_bytes
-    if stored[0] is None or stored[1] is None or stored[1] > stored[0]:
-        return None
-    before, after = max(was.profile.stack_bytes - stored[0], 0), max(now.profile.stack_bytes - stored[1], 0)
-    if after <= before or not grew(case.was.local_requests, case.now.local_requests, 1.01):
+    before, after = (max(p.stack_bytes - p.spill_store_bytes, 0) for p in (was.profile, now.profile))
+    spills = now.profile.spill_store_bytes > was.profile.spill_store_bytes
+    if after <= before or spills or not grew(case.was.local_requests, case.now.local_requests, 1.01):
         return None
     evidence = (
         change("stack bytes per thread", was.profile.stack_bytes, now.profile.stack_bytes),
@@ -61,21 +62,23 @@ def _without_local(case: Case) -> Usage:
     now = case.now
     extra = max(now.local_requests - case.was.local_requests, 0)
     share = extra / now.local_requests if now.local_requests else 0
-    waited = now.waits.get("local_load", 0) * share
-    less = now.replace(local_requests=now.local_requests - extra, issued=max(now.issued - extra, 1))
-    return less.faster_alone(extra + waited)
+    dram = now.dram_bytes if now.dram_bytes is None else min(now.dram_bytes, case.was.dram_bytes or now.dram_bytes)
+    less = now.replace(local_requests=now.local_requests - extra, dram_bytes=dram)
+    return less.quicker(instructions=extra, waited=now.waits.get("local_load", 0) * share)
 
 
 def uncoalesced(case: Case) -> Finding | None:
-    """More sectors for the same bytes."""
+    """More sectors for the same bytes, and for an access of the same width."""
     was, now = _sectors_per_ideal(case.was), _sectors_per_ideal(case.now)
     if not grew(was, now, SECTOR_GROWTH) or was is None or now is None:
         return None
+    if not grew(_spread(case.was), _spread(case.now), SECTOR_GROWTH):
+        return None  # as many sectors for fewer lanes: that is divergence
     evidence = (
         change("sectors per global request", _each(case.was), _each(case.now)),
         change("bytes used of each sector", SECTOR_BYTES / was, SECTOR_BYTES / now, f"of {SECTOR_BYTES}"),
     )
-    return Finding(causes.UNCOALESCED, evidence, _with_traffic(case, sectors=was / now, requests=1.0))
+    return Finding(causes.UNCOALESCED, evidence, _with_traffic(case, case.now, sectors=was / now, requests=1.0))
 
 
 def _sectors_per_ideal(usage: Usage) -> float | None:
@@ -84,13 +87,17 @@ def _sectors_per_ideal(usage: Usage) -> float | None:
     return usage.global_sectors / usage.global_ideal
 
 
+def _spread(usage: Usage) -> float | None:
+    """Sectors per request and byte of its width."""
+    return _each(usage) / usage.global_width if usage.global_width else None
+
+
 def _each(usage: Usage) -> float:
     return (usage.global_sectors or 0) / usage.global_requests if usage.global_requests else 0
 
 
-def _with_traffic(case: Case, *, sectors: float, requests: float, of: Usage | None = None) -> Usage:
-    """With so many times the sectors of global memory, and so many times the requests for them."""
-    usage = of or case.now
+def _with_traffic(case: Case, usage: Usage, *, sectors: float, requests: float) -> Usage:
+    """``usage`` with so many times the sectors of global memory, and so many times the requests for them."""
     dram = usage.dram_bytes
     if dram is not None:
         dram = max(dram * sectors, min(case.was.dram_bytes or 0.0, dram))
@@ -105,11 +112,10 @@ def _with_traffic(case: Case, *, sectors: float, requests: float, of: Usage | No
         global_ideal=ideal if ideal is None or requests == 1 else ideal * sectors,
         global_requests=usage.global_requests - less,
         classes=classes,
-        issued=usage.issued - less,
-        l2_sectors=None if usage.l2_sectors is None else usage.l2_sectors * sectors,
         dram_bytes=dram,
     )
-    return slim.faster_alone(less + usage.waits.get("global_load", 0) * (1 - requests))
+    waited = usage.waits.get("global_load", 0) * (1 - min(sectors, requests) if case.counted else 1 - requests)
+    return slim.quicker(instructions=less, waited=waited)
 
 
 def bank_conflicts(case: Case) -> Finding | None:
@@ -118,7 +124,10 @@ def bank_conflicts(case: Case) -> Finding | None:
     if not grew(was, now, CONFLICT_GROWTH) or now is None or case.now.shared_turns is None:
         return None
     evidence = (change("passes per shared-memory access", _turns_each(case.was) or was, _turns_each(case.now)),)
-    return Finding(causes.BANK_CONFLICTS, evidence, case.now.replace(shared_turns=case.now.shared_turns * was / now))
+    without = case.now.replace(shared_turns=case.now.shared_turns * was / now)
+    return Finding(
+        causes.BANK_CONFLICTS, evidence, without.quicker(waited=case.now.waits.get("shared_load", 0) * (1 - was / now))
+    )
 
 
 def _turns_per_ideal(usage: Usage) -> float | None:
@@ -140,21 +149,30 @@ def redundant_traffic(case: Case) -> Finding | None:
     ]
     if case.was.shared_requests > case.now.shared_requests * TRAFFIC_GROWTH:
         evidence.append(change("shared memory accesses", case.was.shared_requests, case.now.shared_requests, case.per))
-    without = _with_traffic(case, sectors=was / now, requests=was / now)
+    without = _with_traffic(case, case.now, sectors=was / now, requests=was / now)
     return Finding(causes.REDUNDANT_TRAFFIC, tuple(evidence), without)
 
 
 def lost_vectorisation(case: Case) -> Finding | None:
     """Fewer bytes per memory instruction, of global or of shared memory."""
-    for kind in ("global", "shared"):
-        was, now = _width(case.was, kind), _width(case.now, kind)
-        if grew(now, was, WIDTH_LOSS) and was is not None and now is not None:
-            evidence = (
-                change(f"bytes per {kind} memory access and lane", was, now),
-                change(f"{kind} memory accesses", _requests(case.was, kind), _requests(case.now, kind), case.per),
-            )
-            return Finding(causes.VECTORISATION, evidence, _widened(case, kind, now / was))
-    return None
+    shares = {kind: _narrowed(case, kind) for kind in ("global", "shared")}
+    narrowed = sorted(
+        (kind for kind, share in shares.items() if share < 1), key=lambda kind: _requests(case.now, kind), reverse=True
+    )
+    if not narrowed:
+        return None
+    evidence = [figure for kind in narrowed for figure in (
+        change(f"bytes per {kind} memory access and lane", _width(case.was, kind) or 0, _width(case.now, kind) or 0),
+        change(f"{kind} memory accesses", _requests(case.was, kind), _requests(case.now, kind), case.per),
+    )]  # fmt: skip
+    return Finding(causes.VECTORISATION, tuple(evidence), _widened(case, shares))
+
+
+def _narrowed(case: Case, kind: str) -> float:
+    """Which part of the accesses would do, had they the width they had before; 1 if they lost none."""
+    was, now = _width(case.was, kind), _width(case.now, kind)
+    lost = grew(now, was, WIDTH_LOSS) and was is not None and now is not None
+    return now / was if lost and was and now else 1.0
 
 
 def _width(usage: Usage, kind: str) -> float | None:
@@ -165,25 +183,26 @@ def _requests(usage: Usage, kind: str) -> float:
     return usage.global_requests if kind == "global" else usage.shared_requests
 
 
-OVERHEAD = ("integer", "compare", "branch", "move")
-"""Instructions that come with each access: its address, the loop around it."""
-
-
-def _widened(case: Case, kind: str, share: float) -> Usage:
+def _widened(case: Case, shares: Mapping[str, float]) -> Usage:
     """With as many bytes in fewer accesses: less to issue with each, and more on its way in the same wait."""
-    classes = dict(case.now.classes)
-    saved = 0.0
-    for name in OVERHEAD:
-        count = classes.get(name, 0)
-        fewer = min(count, max(count * share, case.was.classes.get(name, 0)))
-        saved += count - fewer
-        classes[name] = fewer
-    usage = case.now.replace(classes=classes, issued=case.now.issued - saved).faster_alone(saved)
-    if kind == "global":
-        return _with_traffic(case, sectors=1.0, requests=share, of=usage)
-    less = usage.shared_requests * (1 - share)
-    slim = usage.replace(shared_requests=usage.shared_requests - less, issued=usage.issued - less)
-    return slim.faster_alone(less + usage.waits.get("shared_load", 0) * (1 - share))
+    requests = {kind: _requests(case.now, kind) for kind in shares}
+    share = sum(requests[kind] * shares[kind] for kind in shares) / (sum(requests.values()) or 1.0)
+    usage, overhead = case.now, case.now.overhead
+    saved = overhead - min(overhead, max(overhead * share, case.was.overhead))
+    scale = 1 - saved / overhead if overhead else 1.0
+    classes = {name: count * scale if name in OVERHEAD else count for name, count in usage.classes.items()}
+    usage = usage.replace(classes=classes).quicker(instructions=saved)
+    if shares["global"] < 1:
+        usage = _with_traffic(case, usage, sectors=1.0, requests=shares["global"])
+    if shares["shared"] < 1:
+        less = usage.shared_requests * (1 - shares["shared"])
+        waited = usage.waits.get("shared_load", 0) * (1 - shares["shared"])
+        usage = usage.replace(shared_requests=usage.shared_requests - less).quicker(instructions=less, waited=waited)
+    return usage
+
+
+OVERHEAD = frozenset({"integer", "compare", "branch", "move"})
+"""Classes of what comes with each access: its address, the loop around it."""
 
 
 def cache_hit_loss(case: Case) -> Finding | None:

@@ -28,10 +28,10 @@ BARRIER_GROWTH = 1.05
 def launch_configuration(case: Case) -> Finding | None:
     """The same code in other blocks, of which an SM holds less, or which touch more sectors."""
     was, now = case.before.static, case.after.static
-    if was is None or now is None or was.block == now.block or not _launched_alike_but_for_the_block(case):
+    if was is None or now is None or not _reshaped(case):
         return None
     spread = grew(case.was.global_sectors, case.now.global_sectors, SECTOR_GROWTH)
-    fewer = grew(case.now.limit, case.was.limit, OCCUPANCY_LOSS) and _limit_binds(case.now)
+    fewer = grew(case.now.limit, case.was.limit, OCCUPANCY_LOSS)
     if not fewer and not spread:
         return None
     evidence = [_block_change(case)]
@@ -43,10 +43,17 @@ def launch_configuration(case: Case) -> Finding | None:
     return Finding(causes.LAUNCH, tuple(evidence), case.was)
 
 
-def _launched_alike_but_for_the_block(case: Case) -> bool:
-    """Whether the machine code is the same, or its resources at least, and the shared memory per block."""
+def _reshaped(case: Case) -> bool:
+    """Whether as many threads run in blocks of another shape, and each block takes no more per thread than before."""
     was, now = case.before.static, case.after.static
-    if was is None or now is None:
+    if was is None or now is None or was.block == now.block:
+        return False
+    threads, threads_now = case.before.threads, case.after.threads
+    if (
+        threads is not None
+        and threads_now is not None
+        and max(threads, threads_now) > THREAD_LOSS * min(threads, threads_now)
+    ):
         return False
     resources = [(s.profile.registers, s.profile.shared_bytes + s.dynamic_shared_bytes) for s in (was, now)]
     return resources[0] == resources[1]
@@ -63,10 +70,7 @@ def more_work_per_thread(case: Case) -> Finding | None:
 def occupancy_lost(case: Case) -> Finding | None:
     """An SM holds fewer warps, for the registers or the shared memory that a block takes."""
     was, now = case.before.static, case.after.static
-    other_block = was is not None and now is not None and was.block != now.block
-    if not grew(case.now.limit, case.was.limit, OCCUPANCY_LOSS) or not _limit_binds(case.now):
-        return None
-    if other_block and _launched_alike_but_for_the_block(case):
+    if not grew(case.now.limit, case.was.limit, OCCUPANCY_LOSS) or not _limit_binds(case.now) or _reshaped(case):
         return None
     evidence = [_occupancy_change(case)]
     if was is not None and now is not None:
@@ -84,26 +88,57 @@ def _limit_binds(usage: Usage) -> bool:
 
 
 def barrier_stalls(case: Case) -> Finding | None:
-    """More barriers for the same work."""
-    if not grew(case.was.barriers, case.now.barriers, BARRIER_GROWTH):
+    """More barriers for the same work, and for each warp: more blocks have more barriers, but wait no longer."""
+    each, each_now = (_barriers_of_warp(side) for side in (case.before, case.after))
+    if not grew(case.was.barriers, case.now.barriers, BARRIER_GROWTH) or not grew(each, each_now, BARRIER_GROWTH):
         return None
     evidence = (change("barriers", case.was.barriers, case.now.barriers, case.per),)
-    waited = case.now.waits.get("barrier", 0) - case.was.waits.get("barrier", 0)
-    without = case.now.replace(barriers=case.was.barriers).faster_alone(max(waited, 0))
-    return Finding(causes.BARRIERS, evidence, without)
+    waited = max(case.now.waits.get("barrier", 0) - case.was.waits.get("barrier", 0), 0)
+    without = case.now.replace(barriers=case.was.barriers)
+    if not _steps_between_barriers(case):
+        return Finding(causes.BARRIERS, evidence, without.quicker(waited=waited))
+    kept = {name: min(count, case.was.classes.get(name, count)) if name in OF_A_STEP else count
+            for name, count in case.now.classes.items()}  # fmt: skip
+    without = without.replace(
+        classes=kept, shared_requests=case.was.shared_requests, shared_turns=case.was.shared_turns,
+        shared_ideal=case.was.shared_ideal,
+    )  # fmt: skip
+    waited += max(case.now.waits.get("shared_load", 0) - case.was.waits.get("shared_load", 0), 0)
+    less = max(case.now.issued - case.was.issued, 0)
+    return Finding(causes.BARRIERS, evidence, without.quicker(instructions=less, waited=waited))
+
+
+def _barriers_of_warp(side: Side) -> float:
+    if side.static is None:
+        return 0.0
+    run = side.static.profile.dry_run
+    return run.executed.get("barrier", 0.0) if run is not None else side.static.profile.opcodes.get("barrier", 0)
+
+
+OF_A_STEP = frozenset({"shared_load", "shared_store", "barrier", "integer", "compare", "branch", "move"})
+"""Classes of instructions that a step of a tree in shared memory is made of."""
+
+
+def _steps_between_barriers(case: Case) -> bool:
+    """Whether shared memory is used more as well, and by no more than there are more barriers: more steps of a tree."""
+    if not case.was.shared_requests or not case.was.barriers:
+        return False
+    more = case.now.shared_requests / case.was.shared_requests
+    return 1 < more <= case.now.barriers / case.was.barriers * BARRIER_GROWTH
 
 
 def exposed_latency(case: Case) -> Finding | None:
     """A warp waits longer for the same work; or fewer warps share the wait."""
-    if _fewer_warps(case) and case.was.warps is not None and case.now.warps is not None:
+    if _fewer_warps(case) and not _reshaped(case) and case.was.warps is not None and case.now.warps is not None:
         evidence = (change("resident warps per scheduler", case.was.warps, case.now.warps),)
         return Finding(causes.LATENCY, evidence, case.now.replace(warps=case.was.warps))
     if _smaller_blocks(case):
         was, now = case.before.block_size or 1, case.after.block_size or 1
         warps = None if case.now.warps is None else case.now.warps * was / now
         return Finding(causes.LATENCY, (change("threads per block", was, now),), case.now.replace(warps=warps))
-    excess = {name: cycles - _expected(case, name) for name, cycles in case.now.waits.items() if name != "barrier"}
-    waited = sum(cycles for name, cycles in case.now.waits.items() if name != "barrier")
+    own = {name: cycles for name, cycles in case.now.waits.items() if name not in _accounted_for(case)}
+    excess = {name: cycles - _expected(case, name) for name, cycles in own.items()}
+    waited = sum(own.values())
     total = sum(excess.values())
     if waited <= 0 or not grew(waited - total, waited, COUNTED_WAIT_GROWTH if case.counted else WAIT_GROWTH):
         return None
@@ -111,7 +146,19 @@ def exposed_latency(case: Case) -> Finding | None:
     was_each, now_each = (u.waits.get(most, 0) / u.classes[most] if u.classes.get(most) else 0.0
                           for u in (case.was, case.now))  # fmt: skip
     evidence = (change(f"cycles that a warp waits for each {most.replace('_', ' ')}", was_each, now_each),)
-    return Finding(causes.LATENCY, evidence, case.now.faster_alone(total))
+    return Finding(causes.LATENCY, evidence, case.now.quicker(waited=total))
+
+
+def _accounted_for(case: Case) -> set[str]:
+    """What is waited for longer because each access does more: conflicts, sectors, local memory."""
+    found = {"barrier"}
+    if grew(case.was.shared_turns, case.now.shared_turns, SECTOR_GROWTH):
+        found.add("shared_load")
+    spread = grew(case.was.global_sectors, case.now.global_sectors, SECTOR_GROWTH)
+    split = grew(case.now.load_lanes, case.was.load_lanes, SECTOR_GROWTH)
+    if case.counted and (spread or split):
+        found.add("global_load")
+    return found
 
 
 def _expected(case: Case, name: str) -> float:
