@@ -1,7 +1,8 @@
 """What a usage costs: cycles of one scheduler for each part of the hardware, and of all of them together.
 
 The parts work side by side, so the dearest one sets the pace, and one that is nearly as dear is felt as well: the whole
-is the fourth root of the sum of fourth powers.  What a change would gain is how much the whole shrinks.
+is the fourth root of the sum of fourth powers, of the dearest of the units that calculate, the levels of memory, and
+latency.  What a change would gain is how much the whole shrinks.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ SHARPNESS = 4
 SCHEDULERS = 4
 """Of an SM."""
 UNITS = ("fp64", "fp32", "integer", "mufu", "conversion", "tensor")
+CORE = ("issue", *UNITS)
+"""Parts that do not get in each other's way: what is issued to a unit keeps both busy at once."""
 LINE_SECTORS = 4
 TYPICAL_WARPS = 8.0
 """Per scheduler, where the occupancy is not known."""
@@ -96,9 +99,11 @@ def changed(
 
 def rest_of(cycles: float, parts: Mapping[str, float]) -> float:
     """What is missing of ``cycles`` when the parts are added up as in ``whole``."""
-    return float(max(cycles**SHARPNESS - sum(part**SHARPNESS for part in parts.values()), 0.0) ** (1 / SHARPNESS))
+    return float(max(cycles**SHARPNESS - whole(parts) ** SHARPNESS, 0.0) ** (1 / SHARPNESS))
 
 
 def whole(parts: Mapping[str, float]) -> float:
     """All parts together, cycles."""
-    return float(sum(part**SHARPNESS for part in parts.values()) ** (1 / SHARPNESS))
+    core = max((cycles for part, cycles in parts.items() if part in CORE), default=0.0)
+    others = [cycles for part, cycles in parts.items() if part not in CORE]
+    return float(sum(one**SHARPNESS for one in (core, *others)) ** (1 / SHARPNESS))

@@ -12,6 +12,10 @@ LANE_LOSS = 1.05
 """Mean active lanes; exact figures.  Nsight Compute's own rule speaks up below 24 of 32, without a comparison."""
 INSTRUCTION_GROWTH = 1.03
 """Instructions per unit of work; the count varies by 0.1 % from run to run."""
+TENSOR_LOSS = 1.1
+"""Tensor instructions for the same work; exact figures."""
+TENSOR_SHARE = 0.001
+"""Of all instructions: a single one multiplies and adds as often as 32 others (m16n8k8), so few are enough."""
 FP64_GROWTH = 1.1
 """Double-precision instructions, also as a share of all."""
 NEW_SHARE = 0.1
@@ -27,7 +31,7 @@ def lost_tensor_cores(case: Case) -> Finding | None:
     """Fewer tensor instructions, and more multiply-adds in their place."""
     was, now = case.was.classes.get("tensor", 0), case.now.classes.get("tensor", 0)
     scalar_was, scalar_now = case.was.classes.get("fp32", 0), case.now.classes.get("fp32", 0)
-    if now >= was or scalar_now <= scalar_was:
+    if not grew(now, was, TENSOR_LOSS) or was < TENSOR_SHARE * case.was.issued or scalar_now <= scalar_was:
         return None
     evidence = (
         change("tensor instructions", was, now, case.per),
