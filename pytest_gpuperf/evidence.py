@@ -50,7 +50,9 @@ class Parameter(Record, frozen=True):
     size: int
     """Bytes; a pointer is 8."""
     type: str | None = None
-    """C++ type from the mangled name (``float const*``); None for ``extern "C"`` kernels."""
+    """C++ type, where the mangled name (``float const*``) or the compiler tells; None for ``extern "C"`` kernels."""
+    name: str = ""
+    """What the source calls it; empty where the compiler does not tell."""
 
 
 class StaticProfile(Record, frozen=True):
@@ -60,10 +62,10 @@ class StaticProfile(Record, frozen=True):
     """32-bit registers per thread."""
     stack_bytes: int
     """Stack frame per thread, bytes; includes spilled registers."""
-    spill_store_bytes: int
-    """Bytes stored per thread by register spills (ptxas)."""
-    spill_load_bytes: int
-    """Bytes loaded per thread by register spills (ptxas)."""
+    spill_store_bytes: int | None
+    """Bytes stored per thread by register spills (ptxas); None where machine code alone does not tell."""
+    spill_load_bytes: int | None
+    """Bytes loaded per thread by register spills (ptxas); None as above."""
     shared_bytes: int
     """Static shared memory per block as declared, bytes (without the 1 KB the driver reserves)."""
     constant_bytes: int
@@ -78,6 +80,12 @@ class StaticProfile(Record, frozen=True):
     """SASS instructions by class (``global_load``, ``fp32``, ``tensor``, ...); zero classes are left out."""
     code_hash: str
     """SHA-256 of everything in the cubin that execution depends on; names and neighbours are not in it."""
+
+    @property
+    def spill_bytes(self) -> int | None:
+        """Bytes stored and loaded per thread by register spills; None where they are not known."""
+        stores, loads = self.spill_store_bytes, self.spill_load_bytes
+        return None if stores is None or loads is None else stores + loads
 
 
 class Occupancy(Record, frozen=True):

@@ -18,16 +18,12 @@ if TYPE_CHECKING:
 
 def judge_static(bench: Bench, workload: WorkloadEvidence) -> WorkloadEvidence:
     """The workload with its static judgements put before the others."""
-    from pytest_gpuperf.compile import toolchain
-
-    if not workload.static:
-        return workload
-    compiler = toolchain()
-    judged = tuple(_judge(bench, workload, arch, record, compiler) for arch, record in workload.static.items())
+    judged = tuple(_judge(bench, workload, arch, record) for arch, record in workload.static.items())
     return msgspec.structs.replace(workload, judgements=(*judged, *workload.judgements))
 
 
-def _judge(bench: Bench, workload: WorkloadEvidence, arch: str, record: StaticRecord, compiler: str) -> Judgement:
+def _judge(bench: Bench, workload: WorkloadEvidence, arch: str, record: StaticRecord) -> Judgement:
+    compiler = workload.toolchain
     found = bench.store.static(arch, workload.key, compiler)
     old = found.record
     if old is None and not workload.launched:

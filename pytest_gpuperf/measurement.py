@@ -112,10 +112,9 @@ class Measurement:
         return self._record().profile.registers
 
     @property
-    def spill_bytes(self) -> int:
-        """Bytes stored and loaded per thread by register spills."""
-        profile = self._record().profile
-        return profile.spill_store_bytes + profile.spill_load_bytes
+    def spill_bytes(self) -> int | None:
+        """Bytes stored and loaded per thread by register spills; None where the machine code alone does not tell."""
+        return self._record().profile.spill_bytes
 
     @property
     def occupancy(self) -> float:

@@ -65,7 +65,8 @@ def measure(bench: Bench, book: TestBook, request: Request) -> Measurement:
     """Run, check, measure and judge one workload.  Raises what the check raises, and nothing is timed then."""
     key = book.open(request.name)
     static = _static(request)
-    evidence = WorkloadEvidence(key=key, static=static)
+    toolchain = request.launch.binary.toolchain if request.launch else ""
+    evidence = WorkloadEvidence(key=key, static=static, toolchain=toolchain)
     book.add(evidence)
     if not bench.has_gpu:
         return _without_gpu(bench, book, request, evidence)

@@ -25,6 +25,8 @@ class WorkloadEvidence(Record, frozen=True):
     key: Key
     static: dict[str, StaticRecord] = msgspec.field(default_factory=dict)
     """By architecture."""
+    toolchain: str = ""
+    """That made the machine code: ``nvrtc 13.0.88``; empty without static evidence."""
     identity: Identity | None = None
     """What ran; None where nothing did."""
     time: TimeRecord | None = None
@@ -68,7 +70,6 @@ class TestEvidence(Record, frozen=True):
     status: Status = "complete"
     reason: str = ""
     """Why the test stopped early."""
-    toolchain: str = ""
     device: DeviceFacts | None = None
     session: Session | None = None
     workloads: tuple[WorkloadEvidence, ...] = ()
@@ -96,8 +97,8 @@ class TestBook:
         self.module = module
         self.test = test
         self.workloads: dict[str, WorkloadEvidence] = {}
-        self.compiled: dict[str, dict[str, StaticRecord]] = {}
-        """Static evidence of every kernel compiled so far, by kernel name and architecture."""
+        self.compiled: dict[str, WorkloadEvidence] = {}
+        """Static evidence of every kernel compiled so far, by kernel name."""
         self.cubins: dict[str, bytes] = {}
         self.status: Status = "complete"
         self.reason = ""
@@ -110,9 +111,13 @@ class TestBook:
         """Note that the test did not get to see all there is to see."""
         self.status, self.reason = status, reason
 
-    def add_compiled(self, name: str, records: Mapping[str, StaticRecord]) -> None:
+    def add_compiled(self, name: str, records: Mapping[str, StaticRecord], toolchain: str) -> None:
         """Note a kernel; until a workload launches it, it stands for itself."""
-        self.compiled.setdefault(name, {}).update(records)
+        known = self.compiled.get(name)
+        before = known.static if known is not None and known.toolchain == toolchain else {}
+        self.compiled[name] = WorkloadEvidence(
+            key=self.key(name), static={**before, **records}, toolchain=toolchain, launched=False
+        )
 
     def open(self, workload: str) -> Key:
         """Reserve a workload name.  Raises ``DuplicateWorkload``."""
@@ -132,9 +137,7 @@ class TestBook:
         """Kernels that were compiled but belong to no workload."""
         launched = {record.kernel for work in self.workloads.values() for record in work.static.values()}
         return [
-            WorkloadEvidence(key=self.key(name), static=records, launched=False)
-            for name, records in self.compiled.items()
-            if name not in launched and name not in self.workloads
+            evidence for name, evidence in self.compiled.items() if name not in launched and name not in self.workloads
         ]
 
 

@@ -126,7 +126,6 @@ def evidence_of(bench: Bench, book: TestBook, item: pytest.Item) -> TestEvidence
         test=book.test,
         status=book.status,
         reason=book.reason,
-        toolchain=_toolchain(book),
         device=bench.device.facts if timed else None,
         session=bench.session if timed else None,
         workloads=tuple(book.workloads.values()),
@@ -134,11 +133,3 @@ def evidence_of(bench: Bench, book: TestBook, item: pytest.Item) -> TestEvidence
         sentinel=bench.readings.pop(item.nodeid, None),
         red_on_time=book.red_on_time,
     )
-
-
-def _toolchain(book: TestBook) -> str:
-    if not book.compiled:
-        return ""
-    from pytest_gpuperf.compile import toolchain
-
-    return toolchain()

@@ -57,11 +57,11 @@ def wanted_static(
     for evidence in accepted:
         for workload in evidence.workloads:
             for arch, record in workload.static.items():
-                old = store.static(arch, workload.key, evidence.toolchain).record
+                old = store.static(arch, workload.key, workload.toolchain).record
                 if old is None and not workload.launched:
-                    old = recorded_under_another_name(store, arch, evidence.toolchain, workload.key, record)
+                    old = recorded_under_another_name(store, arch, workload.toolchain, workload.key, record)
                 if old is None or (options.update != "new" and _figures(old) != _figures(record, old)):
-                    update[arch, evidence.toolchain, workload.key] = record
+                    update[arch, workload.toolchain, workload.key] = record
     return update
 
 

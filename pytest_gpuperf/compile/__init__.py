@@ -2,8 +2,9 @@
 
 ``compile_for`` makes binaries with their evidence; ``occupancy`` says how many warps a launch keeps
 resident; ``ptx`` and ``ptx_instructions`` count virtual instructions; ``read_cubin`` checks a cubin of unknown
-origin and ``binary_of`` makes a kernel of one.  Everything raised on purpose is a ``CompileProblem``.  Names are
-resolved on first use, so that importing the package costs nothing.
+origin, ``binary_of`` makes a kernel of a stored one, ``ready_made`` and ``triton_binary`` of one that others have
+compiled.  Everything raised on purpose is a ``CompileProblem``.  Names are resolved on first use, so that
+importing the package costs nothing.
 """
 
 from __future__ import annotations
@@ -25,12 +26,14 @@ if TYPE_CHECKING:
         ToolchainMissing,
         UnknownArchitecture,
         UnknownKernel,
+        UnsupportedTritonKernel,
     )
     from pytest_gpuperf.compile.occupancy_formula import occupancy, occupancy_of
     from pytest_gpuperf.compile.ptx_text import ptx_instructions, ptx_of
     from pytest_gpuperf.compile.source import KernelSource
-    from pytest_gpuperf.compile.stored import binary_of
+    from pytest_gpuperf.compile.stored import binary_of, ready_made
     from pytest_gpuperf.compile.toolkit import disassembler
+    from pytest_gpuperf.compile.triton import TritonArgument, TritonCode, read_triton, triton_binary
     from pytest_gpuperf.compile.version import toolchain
 
 _HOMES = {
@@ -47,12 +50,14 @@ _HOMES = {
         "ToolchainMissing",
         "UnknownArchitecture",
         "UnknownKernel",
+        "UnsupportedTritonKernel",
     ),
     "occupancy_formula": ("occupancy", "occupancy_of"),
     "ptx_text": ("ptx_instructions", "ptx_of"),
     "source": ("KernelSource",),
-    "stored": ("binary_of",),
+    "stored": ("binary_of", "ready_made"),
     "toolkit": ("disassembler",),
+    "triton": ("TritonArgument", "TritonCode", "read_triton", "triton_binary"),
     "version": ("toolchain",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -69,8 +74,11 @@ __all__ = [
     "CubinKernel",
     "KernelSource",
     "ToolchainMissing",
+    "TritonArgument",
+    "TritonCode",
     "UnknownArchitecture",
     "UnknownKernel",
+    "UnsupportedTritonKernel",
     "binary_of",
     "compile_for",
     "compile_kernel",
@@ -82,7 +90,10 @@ __all__ = [
     "ptx_instructions",
     "ptx_of",
     "read_cubin",
+    "read_triton",
+    "ready_made",
     "toolchain",
+    "triton_binary",
 ]
 
 

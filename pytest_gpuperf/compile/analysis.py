@@ -1,9 +1,9 @@
-"""From a cubin and the assembler's log to the static profile of every kernel in it."""
+"""From a cubin, and the assembler's log where there is one, to the static profile of every kernel in it."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from pytest_gpuperf.compile.code_hash import hash_code
@@ -29,7 +29,7 @@ class Assembled(NamedTuple):
 
     cubin: bytes
     log: str = ""
-    """What ptxas said."""
+    """What ptxas said; empty where nobody heard it."""
     ptx: str = ""
     """What it was made from."""
 
@@ -68,24 +68,26 @@ def _analyse(
     instructions: tuple[Instruction, ...],
     unreachable: Callable[[], frozenset[str]],
 ) -> KernelAnalysis:
-    nothing = Usage(kernel.registers, 0, 0, kernel.stack_bytes)
-    usage = report.usage.get(kernel.symbol, nothing)
+    of_cubin = Usage(kernel.registers, kernel.barriers, kernel.shared_bytes, kernel.stack_bytes)
+    usage = report.usage.get(kernel.symbol, of_cubin)
     frames = [report.frames[name] for name in (kernel.symbol, *kernel.functions) if name in report.frames]
-    own = frames[0] if frames else Frame(kernel.stack_bytes, 0, 0)
+    own_stack = frames[0].stack_bytes if frames else kernel.stack_bytes
     stack = usage.cumulative_stack_bytes
     executed = _executable(cubin, kernel, instructions)
+    opcodes = histogram((line.opcode, line.operands) for line in executed)
+    stores, loads = _spilled_bytes(frames, opcodes)
     resources = (usage.registers, usage.shared_bytes, usage.barriers)
     profile = StaticProfile(
         registers=usage.registers,
-        stack_bytes=own.stack_bytes if stack is None else stack,
-        spill_store_bytes=sum(frame.spill_store_bytes for frame in frames),
-        spill_load_bytes=sum(frame.spill_load_bytes for frame in frames),
+        stack_bytes=own_stack if stack is None else stack,
+        spill_store_bytes=stores,
+        spill_load_bytes=loads,
         shared_bytes=usage.shared_bytes,
         constant_bytes=kernel.constant_bytes,
         barriers=usage.barriers,
         code_bytes=kernel.code_bytes,
         instructions=len(executed),
-        opcodes=histogram((line.opcode, line.operands) for line in executed),
+        opcodes=opcodes,
         code_hash=hash_code(cubin, kernel, instructions, resources, unreachable),
     )
     return KernelAnalysis(
@@ -93,6 +95,16 @@ def _analyse(
         parameters=_typed(kernel.parameters, parameter_types(kernel.symbol)),
         max_threads_per_block=kernel.max_threads_per_block,
     )
+
+
+def _spilled_bytes(frames: Sequence[Frame], opcodes: Mapping[str, int]) -> tuple[int | None, int | None]:
+    """Bytes stored and loaded by spills, as the log has them.
+
+    Without a log: none where the code leaves local memory alone, else unknown, since indexed arrays lie there too.
+    """
+    if frames:
+        return sum(frame.spill_store_bytes for frame in frames), sum(frame.spill_load_bytes for frame in frames)
+    return None if "local_store" in opcodes else 0, None if "local_load" in opcodes else 0
 
 
 def _executable(cubin: Cubin, kernel: CubinKernel, instructions: tuple[Instruction, ...]) -> list[Instruction]:

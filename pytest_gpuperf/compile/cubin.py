@@ -1,8 +1,9 @@
-"""What a cubin says about its kernels: names, parameters, registers, launch bounds, sections.  Pure.
+"""What a cubin says about its kernels: names, parameters, registers, shared memory, launch bounds, sections.  Pure.
 
 Also the check that a cubin of unknown origin has to pass before anything loads it.  The records of
 ``.nv.info`` are (format, attribute, value) triples; the attributes used here were established by compiling
-known kernels with NVRTC 12.9 to 13.5, and agree with what ``cuobjdump -elf`` prints.
+known kernels with NVRTC 12.9 to 13.5, and agree with what ``cuobjdump -elf`` prints.  Shared memory and barriers
+agree with the log of ptxas 12.4 to 13.4, sm_75 to sm_120.
 """
 
 from __future__ import annotations
@@ -29,6 +30,10 @@ MIN_STACK_SIZE = 0x12
 KPARAM_INFO = 0x17
 KPARAM_INFO_LARGE = 0x45
 REGCOUNT = 0x2F
+NUM_BARRIERS = 0x4C
+
+RESERVED_SHARED_BYTES = 1024
+"""What the driver takes of every block's shared memory; counted in the cubin from sm_90 on."""
 
 _VERSION = re.compile(rb"V(\d+(?:\.\d+)+)")
 
@@ -51,6 +56,9 @@ class CubinKernel(NamedTuple):
     max_threads_per_block: int | None
     """From ``__launch_bounds__``."""
     code_bytes: int
+    shared_bytes: int
+    """Static shared memory per block as declared."""
+    barriers: int
     constant_bytes: int
     """Bytes in constant banks of its own, parameters included."""
     functions: tuple[str, ...]
@@ -79,7 +87,7 @@ def read_cubin(content: bytes) -> Cubin:
     kernels = {}
     for symbol in elf.symbols:
         if symbol.type == STT_FUNC and symbol.other & STO_CUDA_ENTRY and 0 < symbol.section < SHN_LORESERVE:
-            kernels[symbol.name] = _kernel(elf, symbol, general)
+            kernels[symbol.name] = _kernel(elf, symbol, general, number)
     return Cubin(f"sm_{number}", _assembler(elf), kernels, elf)
 
 
@@ -97,7 +105,7 @@ def constant_banks(elf: Elf, symbol: str) -> list[Section]:
     return sorted((s for s in elf.sections if name.fullmatch(s.name)), key=lambda section: section.name)
 
 
-def _kernel(elf: Elf, symbol: Symbol, general: dict[tuple[int, int], int]) -> CubinKernel:
+def _kernel(elf: Elf, symbol: Symbol, general: dict[tuple[int, int], int], generation: int) -> CubinKernel:
     text = text_of(elf, symbol.name)
     info = elf.section(f".nv.info.{symbol.name}")
     attributes = tuple(_attributes(info)) if info is not None else ()
@@ -115,6 +123,8 @@ def _kernel(elf: Elf, symbol: Symbol, general: dict[tuple[int, int], int]) -> Cu
         parameters=_parameters(attributes),
         max_threads_per_block=_max_threads(attributes),
         code_bytes=text.size,
+        shared_bytes=_shared_bytes(elf, symbol.name, generation),
+        barriers=_barriers(text, attributes),
         constant_bytes=sum(bank.size for bank in constant_banks(elf, symbol.name)),
         functions=tuple(functions),
         attributes=attributes,
@@ -168,6 +178,21 @@ def _max_threads(attributes: tuple[Attribute, ...]) -> int | None:
             x, y, z = _unpack("<III", attribute)
             return int(x * y * z)
     return None
+
+
+def _shared_bytes(elf: Elf, symbol: str, generation: int) -> int:
+    section = elf.section(f".nv.shared.{symbol}")
+    size = section.size if section is not None else 0
+    counts_reserved = generation >= 90 and size >= RESERVED_SHARED_BYTES
+    return size - RESERVED_SHARED_BYTES if counts_reserved else size
+
+
+def _barriers(text: Section, attributes: tuple[Attribute, ...]) -> int:
+    """An attribute of its own in the newer ABI, bits 20 to 26 of the section's flags in the older one."""
+    for attribute in attributes:
+        if attribute.number == NUM_BARRIERS:
+            return int.from_bytes(attribute.value, "little")
+    return text.flags >> 20 & 0x7F
 
 
 def _unpack(layout: str, attribute: Attribute) -> tuple[int, ...]:

@@ -59,6 +59,10 @@ class BadCubin(CompileProblem):
     """These bytes are not a cubin, or one that is cut short or contradicts itself."""
 
 
+class UnsupportedTritonKernel(CompileProblem):
+    """Not a kernel that Triton compiled for CUDA, or one that only Triton itself can launch; says why."""
+
+
 class UnknownArchitecture(CompileProblem):
     """Not an architecture that can be compiled for, or one without known limits; lists those known."""
 

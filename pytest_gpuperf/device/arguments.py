@@ -63,7 +63,7 @@ def prepare(binary: KernelBinary, args: Sequence[Any], on_host: Callable[[Any], 
     """Fit the arguments to the kernel's parameters.
 
     ``on_host`` says of a NumPy array whether the GPU cannot see it.  Raises ``LaunchError`` that names the
-    kernel, the argument by its position and what both sides say.
+    kernel, the argument by its name or position and what both sides say.
     """
     if len(args) != len(binary.parameters):
         given = ", ".join(_brief(value) for value in args)
@@ -73,7 +73,7 @@ def prepare(binary: KernelBinary, args: Sequence[Any], on_host: Callable[[Any], 
         )
     fitted = []
     for number, (value, parameter) in enumerate(zip(args, binary.parameters, strict=True), start=1):
-        site = _Site(f"{binary.name}: argument {number}", parameter, declared(parameter.type))
+        site = _Site(f"{binary.name}: argument {parameter.name or number}", parameter, declared(parameter.type))
         fitted.append(_fit(site, value, on_host))
     return tuple(fitted)
 

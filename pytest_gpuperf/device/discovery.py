@@ -24,9 +24,9 @@ _CHECK = "run gpuperf doctor and nvidia-smi to see what the machine has"
 _SIGNS = (
     "cudaErrorNoDevice", "cudaErrorInsufficientDriver", "cudaErrorStubLibrary", "CUDA_ERROR_NO_DEVICE",
     "CUDA_ERROR_STUB_LIBRARY", "libcuda.so", "no CUDA-capable device", "Found no NVIDIA driver",
-    "No CUDA GPUs are available", "Torch not compiled with CUDA enabled", "Failed to import CuPy",
+    "No CUDA GPUs are available", "Torch not compiled with CUDA enabled", "Failed to import CuPy", "0 active drivers",
 )  # fmt: skip
-"""How CuPy, PyTorch, Numba and the CUDA bindings say that there is no GPU or no driver."""
+"""How CuPy, PyTorch, Numba, Triton and the CUDA bindings say that there is no GPU or no driver."""
 
 Importer = Callable[[str], Any]
 

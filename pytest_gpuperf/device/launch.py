@@ -16,7 +16,7 @@ from pytest_gpuperf.device.interface import Device, Dim3, LoadedKernel
 from pytest_gpuperf.device.limits import check_limits, dim3, threads_in
 from pytest_gpuperf.evidence import Identity, KernelBinary, Occupancy, StaticProfile, StaticRecord
 
-__all__ = ["Configuration", "Kernel", "Launch", "LaunchError"]
+__all__ = ["Configuration", "Kernel", "Launch", "LaunchError", "MachineCode", "as_tuple"]
 
 
 class Configuration(NamedTuple):
@@ -27,8 +27,8 @@ class Configuration(NamedTuple):
     dynamic_shared_bytes: int
 
 
-class Kernel:
-    """One kernel, compiled for every target, and loaded when it is first launched."""
+class MachineCode:
+    """One kernel, compiled for every target, and loaded when it is first launched; how is for a subclass to say."""
 
     def __init__(
         self,
@@ -86,6 +86,10 @@ class Kernel:
         """In a module on the device.  Raises ``LoadError``."""
         return self.device.load(self.binary)
 
+
+class Kernel(MachineCode):
+    """A kernel that is launched as CUDA C++ kernels are."""
+
     def launch(
         self, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any] = (), shared_bytes: int = 0
     ) -> Launch:
@@ -102,13 +106,13 @@ class Kernel:
 class Launch:
     """A kernel with its grid, block, dynamic shared memory and arguments; calling it enqueues it."""
 
-    def __init__(self, kernel: Kernel, grid: Dim3, block: Dim3, args: Sequence[Any], shared_bytes: int) -> None:
+    def __init__(self, kernel: MachineCode, grid: Dim3, block: Dim3, args: Sequence[Any], shared_bytes: int) -> None:
         self.kernel = kernel
         self.grid = grid
         self.block = block
         self.dynamic_shared_bytes = shared_bytes
-        self.arguments = _as_tuple(kernel.name, args)
-        """As they were given; kept alive as long as the launch."""
+        self.arguments = as_tuple(kernel.name, args)
+        """One for each parameter; kept alive as long as the launch."""
         check_limits(kernel.binary, kernel.device.facts, grid, block, shared_bytes, resident=kernel.native is not None)
         prepared = prepare(kernel.binary, self.arguments, self._is_on_host)
         self._values = tuple(argument.value for argument in prepared)
@@ -125,6 +129,10 @@ class Launch:
         """
         grid, block, shared_bytes = configuration or self.configuration
         loaded(grid, block, self._values, shared_bytes)
+
+    def with_arguments(self, arguments: Sequence[Any]) -> Launch:
+        """The same launch on other arguments.  Raises ``LaunchError``."""
+        return Launch(self.kernel, self.grid, self.block, arguments, self.dynamic_shared_bytes)
 
     @property
     def configuration(self) -> Configuration:
@@ -174,7 +182,8 @@ class Launch:
         return not isinstance(self.kernel.device.arrays.empty(1), type(array))
 
 
-def _as_tuple(kernel: str, args: Any) -> tuple[Any, ...]:
+def as_tuple(kernel: str, args: Any) -> tuple[Any, ...]:
+    """What was given as ``args``.  Raises ``LaunchError`` for an argument that stands alone."""
     if array_facts(args) is not None or not isinstance(args, Sequence):
         raise LaunchError(f"{kernel}: args takes a tuple of arguments, not a single one: args=(array,)")
     return tuple(args)

@@ -80,14 +80,16 @@ def explain(cause: Cause, old: Identity, new: Identity) -> str:
 
 
 def _of_code(cause: Cause, old: Identity, new: Identity) -> str:
+    sources_known = bool(old.source and new.source)
     if cause == "compiler":
         if old.toolchain == new.toolchain:
             return "the source is that of the baseline, the machine code is not"
         return f"the source is that of the baseline; the compiler changed from {old.toolchain} to {new.toolchain}"
     if cause == "code or compiler":
-        return f"the source changed, and the compiler from {old.toolchain or 'unknown'} to {new.toolchain or 'unknown'}"
+        what = "source" if sources_known else "machine code"
+        return f"the {what} changed, and the compiler from {old.toolchain or 'unknown'} to {new.toolchain or 'unknown'}"
     if cause == "code":
-        return "the source and its machine code changed"
+        return "the source and its machine code changed" if sources_known else "the machine code changed"
     return "a callable has no machine code to compare: a difference may come from the code or from the environment"
 
 

@@ -49,7 +49,8 @@ class Rule:
     """One figure of the machine code: how to read it and which way is worse."""
 
     what: str
-    read: Callable[[StaticRecord], float]
+    read: Callable[[StaticRecord], float | None]
+    """None where the figure is not known."""
     trend: Trend
     unit: str = ""
     note: str = ""
@@ -60,8 +61,8 @@ def _class(name: str) -> Callable[[StaticRecord], float]:
     return lambda record: record.profile.opcodes.get(name, 0)
 
 
-def _occupancy(record: StaticRecord) -> float:
-    return round(record.occupancy.fraction * 100, 4) if record.occupancy else 0.0
+def _occupancy(record: StaticRecord) -> float | None:
+    return round(record.occupancy.fraction * 100, 4) if record.occupancy else None
 
 
 SPILL_STORES = Rule("spill stores", lambda r: r.profile.spill_store_bytes, less_is_better, "bytes")

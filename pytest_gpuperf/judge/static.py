@@ -106,8 +106,7 @@ def _changes(old: StaticRecord, new: StaticRecord, policy: StaticPolicy) -> Iter
         yield Change(what="block", before=_block(old), after=_block(new))
     for rule in rules.RULES:
         before, after = rule.read(old), rule.read(new)
-        comparable = rule is not rules.OCCUPANCY or (old.occupancy and new.occupancy)
-        if comparable and before != after:
+        if before is not None and after is not None and before != after:
             direction = _gated(rule, before, after, policy) or rule.trend(before, after)
             yield Change(
                 what=rule.what, before=before, after=after, unit=rule.unit, direction=direction,

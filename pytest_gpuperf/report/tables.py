@@ -81,7 +81,8 @@ def _static_cell(record: StaticRecord | None) -> str:
         return "-"
     profile = record.profile
     occupancy = "-" if record.occupancy is None else f"{record.occupancy.fraction:.0%}"
-    return f"{profile.registers} / {profile.spill_store_bytes + profile.spill_load_bytes} / {occupancy}"
+    spilled = "?" if profile.spill_bytes is None else profile.spill_bytes
+    return f"{profile.registers} / {spilled} / {occupancy}"
 
 
 def time_table(evidence: Sequence[TestEvidence]) -> Table:

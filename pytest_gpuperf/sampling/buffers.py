@@ -62,8 +62,7 @@ class MovingBuffers:
             argument if array_facts(argument) is None else copies[_address(argument)]
             for argument in self._launch.arguments
         ]
-        launch = self._launch
-        return launch.kernel.launch(launch.grid, launch.block, arguments, launch.dynamic_shared_bytes)
+        return self._launch.with_arguments(arguments)
 
     def _copy(self, address: int, pad_bytes: int) -> Any:
         array, room = self._arrays[address], self._rooms[address]

@@ -178,6 +178,7 @@ def test_the_package_opens_the_device_of_this_process(monkeypatch: pytest.Monkey
         RuntimeError("cudaErrorInsufficientDriver: CUDA driver version is insufficient for CUDA runtime version"),
         RuntimeError("Found no NVIDIA driver on your system."),
         AssertionError("Torch not compiled with CUDA enabled"),
+        RuntimeError("0 active drivers ([]). There should only be one."),
         ImportError("libcuda.so.1: cannot open shared object file"),
         ModuleNotFoundError("No module named 'cupy'", name="cupy"),
         ModuleNotFoundError("No module named 'cupy.cuda'", name="cupy.cuda"),

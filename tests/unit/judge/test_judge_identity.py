@@ -97,7 +97,8 @@ def test_a_callable_is_comparable_and_never_unchanged() -> None:
         (identity(code="bb"), "compiler", "the source is that of the baseline, the machine code is not"),
         (identity(code="bb", source="t"), "code", "source and its machine code changed"),
         (identity(code="bb", source="t", toolchain="nvrtc 13.1.2"), "code or compiler", "and the compiler from"),
-        (identity(code="bb", source=""), "code", "changed"),
+        (identity(code="bb", source=""), "code", "the machine code changed"),
+        (identity(code="bb", source="", toolchain="unknown"), "code or compiler", "the machine code changed, and the"),
         (identity(launch=OTHER_LAUNCH), "launch", "the launch changed from grid=(64, 1, 1)"),
         (
             identity(launch=OTHER_LAUNCH, code="bb", source="t"),

@@ -46,6 +46,12 @@ def test_06_14_one_byte_more_is_worse_and_one_less_is_better(field: str, what: s
     assert compare(static(**{field: 15}), old).verdict is Verdict.BETTER
 
 
+@pytest.mark.parametrize(("old", "new"), [(None, 0), (0, None), (None, None), (None, 8), (8, None)])
+def test_spills_that_are_not_known_are_not_compared(old: int | None, new: int | None) -> None:
+    judged = compare(static(spill_store_bytes=new, stack_bytes=8), static(spill_store_bytes=old, code_hash="old"))
+    assert [change.what for change in judged.changes] == ["stack frame"]
+
+
 def test_06_14_a_lower_occupancy_is_worse_and_says_what_limits_it() -> None:
     judged = compare(static(registers=64, occupancy=HALF))
     assert judged.verdict is Verdict.WORSE

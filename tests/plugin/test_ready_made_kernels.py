@@ -1,0 +1,237 @@
+"""Kernels that others have compiled: recorded, unchanged, exchanged and paired, gated without a GPU, refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+from conftest import HERE, KERNEL, RECORD, SIMULATED
+
+from pytest_gpuperf.compile import KernelSource, compile_kernel, toolchain
+
+PTXAS = toolchain().replace("nvrtc", "ptxas")
+SAMPLES = HERE.parent / "unit" / "device"
+
+CUBIN_TEST = """
+def test_work(cuda_kernel, gpu, gpuperf):
+    kernel = cuda_kernel.from_cubin("work.cubin", "work")
+    a = gpu.random(1024, seed=1)
+    b = gpu.empty_like(a)
+    gpuperf(kernel.launch(grid=8, block=256, args=(a, b, 1024)), check=lambda: gpu.assert_equal(b, a))
+"""
+
+TRITON_TEST = f"""
+import sys
+sys.path.insert(0, {str(SAMPLES)!r})
+from triton_samples import compiled
+
+
+def test_add(cuda_kernel, gpu, gpuperf):
+    kernel = cuda_kernel.from_triton(compiled("add-3.6.0"))
+    x, y = gpu.random(4096, seed=1), gpu.random(4096, seed=2)
+    out = gpu.empty_like(x)
+    launch = kernel.launch(4, (x, y, out, 4096, 1024))
+    gpuperf(launch, bytes=3 * x.nbytes, check=lambda: gpu.assert_equal(out, x + y))
+"""
+
+ADDING = """
+def add(x, y, out, n, *scratch):
+    assert [int(pointer) for pointer in scratch] == [0, 0]
+    out[:] = x + y
+"""
+
+
+def make_cubin(suite, steps, arch="sm_90", text=KERNEL):
+    binary = compile_kernel(KernelSource(text, "work", options=(f"-DSTEPS={steps}",)), arch)
+    (suite.path / "work.cubin").write_bytes(binary.cubin)
+
+
+def baseline(suite, target):
+    """The one workload on record, by toolchain for an architecture."""
+    content = json.loads((suite.path / "baselines" / target / "test_suite.json").read_text())
+    toolchains = content.get("toolchains") or {"": content["tests"]}
+    return {name: work for name, tests in toolchains.items() for works in tests.values() for work in works.values()}
+
+
+@pytest.fixture(scope="module")
+def cubin_recording(tmp_path_factory, recording):
+    """Where baselines of the ready-made kernel are kept between tests."""
+    return tmp_path_factory.mktemp("cubin") / "baselines"
+
+
+@pytest.fixture
+def cubin_suite(gpu_suite, cubin_recording):
+    """On a simulated GPU, with a baseline of a kernel that came as a cubin."""
+    gpu_suite.write("test_suite.py", CUBIN_TEST)
+    make_cubin(gpu_suite, steps=100)
+    if not cubin_recording.exists():
+        gpu_suite.run(*RECORD, subprocess=True).assert_outcomes(passed=1)
+        shutil.copytree(gpu_suite.path / "baselines", cubin_recording)
+    shutil.copytree(cubin_recording, gpu_suite.path / "baselines", dirs_exist_ok=True)
+    return gpu_suite
+
+
+# --- cubins --------------------------------------------------------------------------------------
+
+
+def test_a_cubin_is_recorded_with_its_own_toolchain_and_its_machine_code(cubin_suite):
+    ((toolchain_of_it, static),) = baseline(cubin_suite, "sm_90").items()
+    assert toolchain_of_it == PTXAS
+    assert static["profile"]["instructions"] == 116
+    assert static["occupancy"]["fraction"] == 1
+    (time,) = baseline(cubin_suite, "simulated-gpu").values()
+    stored = cubin_suite.path / "baselines" / "cubins" / time["cubin"][:2] / f"{time['cubin']}.cubin"
+    assert stored.read_bytes() == (cubin_suite.path / "work.cubin").read_bytes()
+    assert time["identity"]["toolchain"] == PTXAS
+    assert time["identity"].get("source", "") == ""
+
+
+def test_the_same_cubin_is_unchanged(cubin_suite):
+    result = cubin_suite.run("--gpuperf")
+    result.assert_outcomes(passed=1)
+    result.stdout.re_match_lines([r"  work .* UNCHANGED$"])
+
+
+@pytest.mark.parametrize(("edit", "verdict"), [("1.25f", "SAME"), ("1.5f", "UNCHANGED")])
+def test_a_cubin_of_the_same_speed_passes(cubin_suite, edit, verdict):
+    make_cubin(cubin_suite, 100, text="\n\n" + KERNEL.replace("x * 1.5f", f"x * {edit}"))
+    result = cubin_suite.run("--gpuperf")
+    result.assert_outcomes(passed=1)
+    result.stdout.re_match_lines([rf"  work .* {verdict}$"])
+
+
+def test_a_slower_cubin_of_the_same_parameters_is_paired_and_fails(cubin_suite):
+    make_cubin(cubin_suite, 104)
+    result = cubin_suite.run("--gpuperf")
+    result.assert_outcomes(failed=1)
+    result.stdout.re_match_lines(
+        [
+            r"work  SLOWER  on simulated-gpu \(time\)  x1\.\d+ \[1.*\] \(95 %, anytime\) .* paired, \d+\+\d+ blocks",
+            r" +also: instructions 116 -> 120",
+            r" +proven to be more than 0.5 % slower, in two processes; the machine code changed$",
+        ]
+    )
+
+
+def test_a_cubin_of_other_parameters_is_not_comparable(cubin_suite):
+    make_cubin(cubin_suite, 104, text=KERNEL.replace("int n", "long long n"))
+    result = cubin_suite.run("--gpuperf")
+    result.stdout.re_match_lines([r".*work  NOT-COMPARABLE", r" +.*argument 3 was int32=1024 and is int64=1024"])
+
+
+def test_what_nvrtc_makes_instead_is_paired_though_its_static_evidence_is_another_toolchain_s(cubin_suite):
+    cubin_suite.edit(
+        "test_suite.py", '.from_cubin("work.cubin", "work")', '("work.cu", "work", options=["-DSTEPS=104"])'
+    )
+    result = cubin_suite.run("--gpuperf")
+    result.assert_outcomes(failed=1)
+    result.stdout.re_match_lines(
+        [
+            r"work  SLOWER  .* paired",
+            rf" +proven .*; the machine code changed, and the compiler from {PTXAS} to {toolchain()}",
+        ]
+    )
+    assert f"the baseline for sm_90 was compiled by {PTXAS}, this is {toolchain()}" in result.stdout.str()
+
+
+def test_spills_of_unknown_size_are_shown_as_such_and_their_traces_are_gated(cubin_suite):
+    spilling = KERNEL.replace("float x = a[i];", "float x = a[i], t[64]; for (int k = 0; k < 64; ++k) "
+                              "t[(k * n) % 64] = x; x = t[n % 64];")  # fmt: skip
+    make_cubin(cubin_suite, 100, text=spilling)
+    result = cubin_suite.run("--gpuperf")
+    result.assert_outcomes(failed=1)
+    text = result.stdout.str()
+    assert "stack frame 0 -> 256 bytes" in text
+    assert "instructions: local_store 0 -> " in text
+    assert "spill stores" not in text
+    cubin_suite.write("conftest.py", "")  # no GPU: the table of static evidence
+    cubin_suite.run("--gpuperf").stdout.re_match_lines([r"  work +\d+ / \? / 100% +WORSE"])
+
+
+def test_without_a_gpu_the_cubin_s_own_architecture_is_gated(suite, cubin_recording, cubin_suite):
+    cubin_suite.write("conftest.py", "")
+    make_cubin(cubin_suite, 104, text=KERNEL.replace("float x = a[i];", "double x = a[i];"))
+    result = cubin_suite.run("--gpuperf", "--gpuperf-arch=sm_80")
+    result.assert_outcomes(failed=1)
+    result.stdout.re_match_lines([r"work  WORSE  on sm_90 \(static\)", r".*instructions: fp64 0 -> \d+"])
+
+
+def test_without_a_gpu_a_launch_of_a_cubin_is_validated(suite):
+    suite.write("test_suite.py", CUBIN_TEST.replace("(a, b, 1024)", "(a, 1024)"))
+    make_cubin(suite, 100)
+    result = suite.run("--gpuperf")
+    result.assert_outcomes(failed=1)
+    assert "work takes 3 arguments (8 bytes, 8 bytes, 4 bytes), and 2 were given" in result.stdout.str()
+
+
+def test_a_cubin_for_another_gpu_is_refused(cubin_suite):
+    make_cubin(cubin_suite, 100, arch="sm_80")
+    result = cubin_suite.run()
+    result.assert_outcomes(failed=1)
+    result.stdout.re_match_lines(
+        [r"E .*work\.cubin: it is machine code for sm_80, and this GPU is sm_90: compile it for"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ('from_cubin("other.cubin", "work")', "no such file; there are: work.cubin. Paths are relative to the"),
+        ('from_cubin("test_suite.py", "work")', "test_suite.py: not a cubin: it does not start as a 64-bit ELF"),
+        ('from_cubin("work.cubin", "wrok")', 'no kernel "wrok" in '),
+        ('from_cubin(b"", "work")', "a cubin of 0 bytes: not a cubin"),
+        ("from_cubin(5, 'work')", "from_cubin takes a cubin's bytes or its path, not int"),
+        ('from_cubin("work.cubin", "work").ptx()', "work.cubin: it is machine code alone, there is no PTX of it for"),
+        ("from_triton(5)", "from_triton takes what Triton has compiled, not int"),
+    ],
+)  # fmt: skip
+def test_what_is_no_kernel_is_refused_with_its_place(cubin_suite, call, words):
+    cubin_suite.write("test_suite.py", f"def test_it(cuda_kernel):\n    cuda_kernel.{call}\n")
+    result = cubin_suite.run()
+    result.assert_outcomes(failed=1)
+    assert words in result.stdout.str()
+
+
+# --- Triton --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def triton_suite(gpu_suite):
+    """On a simulated GPU, with a kernel that Triton compiled."""
+    gpu_suite.write("test_suite.py", TRITON_TEST)
+    gpu_suite.write("conftest.py", ADDING + SIMULATED.replace('"work": work', '"add": add, "work": work'))
+    return gpu_suite
+
+
+def test_a_triton_kernel_is_recorded_unchanged_and_paired_when_it_changes(triton_suite):
+    triton_suite.run(*RECORD, subprocess=True).assert_outcomes(passed=1)
+    assert list(baseline(triton_suite, "sm_90")) == ["triton 3.6.0"]
+    result = triton_suite.run("--gpuperf")
+    result.assert_outcomes(passed=1)
+    result.stdout.re_match_lines([r"  add .* UNCHANGED"])
+
+    triton_suite.edit("test_suite.py", "add-3.6.0", "add-one-warp-3.6.0")
+    result = triton_suite.run("--gpuperf")
+    result.assert_outcomes(failed=1)
+    result.stdout.re_match_lines(
+        [
+            r"add  SLOWER  on simulated-gpu \(time\) .* paired, \d+\+\d+ blocks",
+            r" +also: .*block 128x1x1 -> 32x1x1",
+            r" +proven .*the source and its machine code changed; the launch changed from .* block=\(128, 1, 1\)",
+        ]
+    )
+
+
+def test_without_a_gpu_a_triton_kernel_is_static_only(suite):
+    suite.write("test_suite.py", TRITON_TEST)
+    suite.run("--update-baselines").stdout.fnmatch_lines(["1 baselines written", "*1 static only*"])
+    result = suite.run("--gpuperf")
+    result.stdout.re_match_lines([r"  add +30 / 0 / 100% +UNCHANGED", r".* 1 static only"])
+
+
+def test_a_kernel_that_only_triton_can_launch_is_refused_with_the_remedy(triton_suite):
+    triton_suite.edit("test_suite.py", '"add-3.6.0"', '"add-3.6.0", num_ctas=2')
+    result = triton_suite.run()
+    result.assert_outcomes(failed=1)
+    assert "clusters of 2 blocks. Give gpuperf a function that launches it with Triton" in result.stdout.str()

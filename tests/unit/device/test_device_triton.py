@@ -1,0 +1,264 @@
+"""Kernels that real Tritons have compiled: what is read of them, how they are launched, what is refused."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from device_samples import DeviceArray
+from triton_samples import compiled
+
+from pytest_gpuperf.compile import UnsupportedTritonKernel, read_triton, triton_binary
+from pytest_gpuperf.device.errors import LaunchError
+from pytest_gpuperf.device.interface import LoadedKernel
+from pytest_gpuperf.device.placeholder import PlaceholderDevice
+from pytest_gpuperf.device.triton import TritonKernel
+from pytest_gpuperf.evidence import KernelBinary
+
+ADDS = ["add-3.0.0", "add-3.3.1", "add-3.6.0", "add-3.9.0"]
+UNPAIRED = "Give gpuperf a function that launches it with Triton; its time is then compared without pairs"
+
+
+class NotingDevice(PlaceholderDevice):
+    """Notes what is launched."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.launched: list[tuple[Any, ...]] = []
+
+    def load(self, binary: KernelBinary) -> LoadedKernel:
+        return lambda grid, block, args, shared_bytes: self.launched.append((grid, block, args, shared_bytes))
+
+
+def kernel_of(one: Any, device: PlaceholderDevice | None = None) -> TritonKernel:
+    code = read_triton(one)
+    return TritonKernel(triton_binary(code), code, device=device or PlaceholderDevice(), native="sm_90")
+
+
+def array(dtype: str = "float32", length: int = 4096, address: int = 0x7F0000000200) -> DeviceArray:
+    return DeviceArray(np.zeros(length, dtype), address)
+
+
+# --- what Triton tells ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("stem", "toolchain", "scratch"),
+    [
+        ("add-3.0.0", "triton", 0),
+        ("add-3.3.1", "triton 3.3.1", 1),
+        ("add-3.6.0", "triton 3.6.0", 2),
+        ("add-3.9.0", "triton 3.9.0, ptxas 13.4.59", 2),
+    ],
+)
+def test_each_triton_s_parameters_are_its_function_s_and_null_pointers_behind_them(
+    stem: str, toolchain: str, scratch: int
+) -> None:
+    binary = triton_binary(read_triton(compiled(stem)))
+    own = [("x", "float*", 8), ("y", "float*", 8), ("out", "float*", 8), ("n", "int", 4)]
+    hidden = [("scratch memory", "void*", 8)] * scratch
+    assert [(one.name, one.type, one.size) for one in binary.parameters] == own + hidden
+    assert (binary.name, binary.arch, binary.toolchain) == ("add", "sm_90", toolchain)
+
+
+def test_static_evidence_is_that_of_the_machine_code() -> None:
+    profile = triton_binary(read_triton(compiled("softmax-3.6.0"))).profile
+    assert (profile.registers, profile.shared_bytes, profile.barriers, profile.spill_bytes) == (29, 0, 1, 0)
+    assert (profile.stack_bytes, profile.instructions, profile.opcodes["global_store"]) == (0, 209, 8)
+
+
+def test_ptx_is_triton_s_own() -> None:
+    assert kernel_of(compiled("add-3.6.0")).ptx() == "// PTX of add-3.6.0"
+
+
+def test_the_source_changes_with_the_function_and_with_the_options() -> None:
+    one, same, warps, other = (
+        triton_binary(read_triton(triton)).source_hash
+        for triton in (
+            compiled("add-3.6.0"), compiled("add-3.6.0"), compiled("add-3.6.0", num_stages=4), compiled("scale-3.6.0"),
+        )
+    )  # fmt: skip
+    assert one == same
+    assert len({one, warps, other}) == 3
+
+
+# --- launches ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stem", ADDS)
+def test_a_launch_has_triton_s_block_and_shared_memory_and_null_for_scratch_memory(stem: str) -> None:
+    device = NotingDevice()
+    x, y, out = (array(address=0x7F0000000000 + 4096 * n) for n in range(3))
+    launch = kernel_of(compiled(stem), device).launch(4, (x, y, out, 4096, 1024))
+    launch()
+    (grid, block, args, shared), *_ = device.launched
+    assert (grid, block, shared) == ((4, 1, 1), (128, 1, 1), 0)
+    assert [int(value) for value in args[:4]] == [x.data.ptr, y.data.ptr, out.data.ptr, 4096]
+    assert all(value == 0 and value.dtype == np.uint64 for value in args[4:])
+    assert len(args) == len(launch.binary.parameters)
+
+
+def test_warps_and_shared_memory_are_triton_s() -> None:
+    launch = kernel_of(compiled("softmax-3.6.0")).launch((7,), (array(), array(), 1024, 1000, 1024))
+    assert (launch.grid, launch.block, launch.dynamic_shared_bytes) == ((7, 1, 1), (128, 1, 1), 16)
+    few = kernel_of(compiled("add-one-warp-3.6.0")).launch((4,), (array(), array(), array(), 4096, 1024))
+    assert few.block == (32, 1, 1)
+    assert launch.occupancy["sm_90"].fraction == 1.0
+
+
+@pytest.mark.parametrize("stem", ["scale-3.0.0", "scale-3.6.0"])
+def test_constants_are_given_in_their_places_and_are_no_parameters(stem: str) -> None:
+    kernel = kernel_of(compiled(stem))
+    x, out = array("float16"), array("float16")
+    launch = kernel.launch(16, (x, out, 1, 2.5, 4096, 256))
+    entries = launch.identity().arguments
+    assert [entry.partition("[")[0] for entry in entries[:4]] == ["float16", "float16", "float32=2.5", "int32=4096"]
+    assert entries[4:] == ("null",) * (len(entries) - 4)
+    assert kernel.launch(16, (x, out, 1, 2.5, 4096)).identity() == launch.identity()  # those at the end may be left out
+
+
+def test_a_launch_can_be_repeated_on_other_arguments() -> None:
+    launch = kernel_of(compiled("add-3.6.0")).launch(4, (array(), array(), array(), 4096, 1024))
+    moved = launch.with_arguments([*(array(address=0x7F0000010000) for _ in range(3)), *launch.arguments[3:]])
+    assert moved.identity() == launch.identity()
+    assert moved.configuration == launch.configuration
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (
+            (array(), array(), array(), 4096, 512),
+            "add: argument BLOCK is 512, and Triton compiled 1024 into the kernel",
+        ),
+        ((array(), array(), array(), 4096, array()), "argument BLOCK is an array of float32, and Triton compiled 1024"),
+        ((array(), array(), array()), r"add takes 5 arguments \(x: \*fp32, .*, BLOCK: constexpr\), and 3 were given"),
+        ((array(), array(), array(), 4096, 1024, 4), "takes 5 arguments .* and 6 were given"),
+        ((array("float64"), array(), array(), 4096), r"argument x is an array of float64, but .* float\* \(8 bytes\)"),
+        ((array(), 5, array(), 4096), "argument y is the number 5.* pass an array"),
+        ((array(), array(), array(), 2.5), "argument n is the floating-point number 2.5"),
+        ((array(), array(), array(), 2**40), "argument n is 1099511627776, .* int32 cannot hold"),
+        (array(), "args takes a tuple"),
+    ],
+)
+def test_arguments_that_the_kernel_was_not_compiled_for_are_refused(args: Any, words: str) -> None:
+    with pytest.raises(LaunchError, match=words):
+        kernel_of(compiled("add-3.6.0")).launch(4, args)
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ((array(), array(), 1000, 1000), "argument stride: it is 1000, .* compiled the kernel for multiples of 16"),
+        ((array(), array(), np.int32(1001), 1000), "argument stride: it is 1001"),
+        ((array(), array(address=0x7F0000000204), 1024, 9), "argument x: its address is 139637976728068, .* of 16"),
+        ((array(), SimpleNamespace(ptr=24), 1024, 9), "argument x: its address is 24"),
+    ],
+)  # fmt: skip
+def test_what_was_compiled_for_multiples_of_16_is_held_to_it(args: Any, words: str) -> None:
+    with pytest.raises(LaunchError, match=words):
+        kernel_of(compiled("softmax-3.6.0")).launch(4, args)
+
+
+def test_arguments_without_that_promise_are_free() -> None:
+    kernel = kernel_of(compiled("add-3.6.0"))
+    assert kernel.launch(4, (array(address=0x7F0000000204), array(), array(), 1001)).arguments[3] == 1001
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {(2,): [["tt.divisibility", 16]], (3,): []},
+        SimpleNamespace(arg_properties={"tt.divisibility": [2], "tt.equal_to": []}),
+        SimpleNamespace(divisible_by_16=(2,), equal_to_1=()),
+    ],
+)
+def test_each_triton_s_way_of_saying_multiples_is_understood(attributes: Any) -> None:
+    one = compiled("softmax-3.6.0")
+    one.src.attrs = attributes
+    assert [argument.divisor for argument in read_triton(one).arguments] == [1, 1, 16, 1, 1]
+
+
+def test_a_constant_may_be_an_object_that_compares_itself() -> None:
+    class Constexpr:
+        def __eq__(self, other: object) -> Any:
+            return SimpleNamespace(value=True) if other == 1024 else []
+
+        __hash__ = None  # type: ignore[assignment]
+
+    one = compiled("add-3.6.0")
+    one.src.constants[4,] = Constexpr()
+    kernel = kernel_of(one)
+    kernel.launch(4, (array(), array(), array(), 4096, 1024))
+    with pytest.raises(LaunchError, match="argument BLOCK is 512"):
+        kernel.launch(4, (array(), array(), array(), 4096, 512))
+
+
+# --- what only Triton can launch -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("metadata", "why"),
+    [
+        ({"global_scratch_size": 128}, "it needs scratch memory, global_scratch_size=128"),
+        ({"profile_scratch_size": 64}, "it needs scratch memory, profile_scratch_size=64"),
+        ({"num_ctas": 2}, "it is launched in clusters of 2 blocks"),
+        ({"cluster_dims": (2, 2, 1)}, "it is launched in clusters of 4 blocks"),
+        ({"launch_cooperative_grid": True}, "its grid is launched cooperatively"),
+    ],
+)
+def test_a_kernel_that_needs_triton_s_launcher_is_refused_with_the_remedy(metadata: dict[str, Any], why: str) -> None:
+    with pytest.raises(UnsupportedTritonKernel) as caught:
+        read_triton(compiled("add-3.6.0", **metadata))
+    assert str(caught.value) == f"add cannot be launched without Triton: {why}. {UNPAIRED}"
+
+
+@pytest.mark.parametrize(
+    ("declared", "why"),
+    [
+        ("tensordesc<fp16[64, 64]>", "its argument y is a tensor descriptor, which Triton passes by value"),
+        ("nvTmaDesc", "its argument y is a tensor descriptor"),
+        (("*fp32", "i32"), "its argument y is a tuple"),
+    ],
+)
+def test_arguments_that_are_no_plain_ones_are_refused(declared: Any, why: str) -> None:
+    one = compiled("add-3.6.0")
+    one.src.signature["y"] = declared
+    with pytest.raises(UnsupportedTritonKernel, match=why):
+        read_triton(one)
+
+
+def test_parameters_that_triton_does_not_tell_of_are_refused() -> None:
+    one = compiled("add-3.6.0")
+    del one.metadata.profile_scratch_size
+    with pytest.raises(UnsupportedTritonKernel) as caught:
+        triton_binary(read_triton(one))
+    assert str(caught.value) == (
+        "add: its machine code takes 6 parameters, and Triton tells of 4 (x, y, out, n) and 1 for scratch memory. "
+        f"{UNPAIRED}"
+    )
+
+
+def test_a_trailing_parameter_that_is_no_pointer_is_no_scratch_memory() -> None:
+    one = compiled("add-3.0.0")
+    one.src.constants["n"] = 4096
+    one.metadata.global_scratch_size = 0
+    with pytest.raises(UnsupportedTritonKernel, match="takes 4 parameters, and Triton tells of 3"):
+        triton_binary(read_triton(one))
+
+
+@pytest.mark.parametrize("what", [None, [], lambda: None, SimpleNamespace(asm={}, metadata=None, src=None)])
+def test_what_triton_has_not_compiled_is_refused(what: Any) -> None:
+    with pytest.raises(
+        UnsupportedTritonKernel, match=r"from_triton takes what Triton has compiled, not \w+: the value of"
+    ):
+        read_triton(what)
+
+
+def test_code_for_another_maker_s_gpu_is_refused() -> None:
+    one = compiled("add-3.6.0", target=SimpleNamespace(backend="hip", arch="gfx942", warp_size=64))
+    one.asm = {"hsaco": b""}
+    with pytest.raises(UnsupportedTritonKernel, match="add: Triton compiled it for hip, and there is no cubin in it"):
+        read_triton(one)

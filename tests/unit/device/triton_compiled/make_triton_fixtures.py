@@ -1,0 +1,113 @@
+"""Compiles small Triton kernels for sm_90, without a GPU, and keeps what ``from_triton`` reads of them as fixtures.
+
+Run once per Triton version, each in an environment of its own:
+
+    pip install triton==3.6.0 && python make_triton_fixtures.py
+
+Each kernel becomes a cubin and a JSON file with the metadata, the signature, the constants and the attributes that
+Triton gave it.  Line tables are left out, for they name folders of this machine.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+os.environ["TRITON_DISABLE_LINE_INFO"] = "1"
+os.environ["TRITON_CACHE_DIR"] = tempfile.mkdtemp()
+
+import triton
+import triton.language as tl
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+HERE = Path(__file__).parent
+TARGET = GPUTarget("cuda", 90, 32)
+LATEST_IN_USE = "3.6.0"
+"""The version that gets every kernel; the others show what differs between versions."""
+ABOUT_THIS_MACHINE = {"extern_libs", "hash"}
+
+
+@triton.jit
+def add(x, y, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < n
+    tl.store(out + at, tl.load(x + at, mask=inside) + tl.load(y + at, mask=inside), mask=inside)
+
+
+@triton.jit
+def softmax(out, x, stride, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    at = tl.arange(0, BLOCK)
+    inside = at < columns
+    values = tl.load(x + row * stride + at, mask=inside, other=-float("inf"))
+    powers = tl.exp(values - tl.max(values, axis=0))
+    tl.store(out + row * stride + at, powers / tl.sum(powers, axis=0), mask=inside)
+
+
+@triton.jit
+def scale(x, out, stride, factor, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < n
+    tl.store(out + at, tl.load(x + at * stride, mask=inside) * factor, mask=inside)
+
+
+ADD = {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32"}
+SOFTMAX = {"out": "*fp32", "x": "*fp32", "stride": "i32", "columns": "i32"}
+SCALE = {"x": "*fp16", "out": "*fp16", "stride": "i32", "factor": "fp32", "n": "i32"}
+
+
+def main() -> None:
+    keep("add", add, ADD, {"BLOCK": 1024})
+    if triton.__version__ in ("3.0.0", LATEST_IN_USE):
+        keep("scale", scale, SCALE, {"stride": 1, "BLOCK": 256})  # as a call with stride=1 has it
+    if triton.__version__ == LATEST_IN_USE:
+        keep("add-one-warp", add, ADD, {"BLOCK": 1024}, num_warps=1)
+        keep("softmax", softmax, SOFTMAX, {"BLOCK": 1024}, multiples=("out", "x", "stride"))
+
+
+def keep(
+    name: str,
+    function: Any,
+    signature: dict[str, str],
+    constants: dict[str, int],
+    multiples: tuple[str, ...] = (),
+    **options: int,
+) -> None:
+    source = source_of(function, signature, constants, multiples)
+    compiled = triton.compile(source, target=TARGET, options=options)
+    stem = f"{name}-{triton.__version__}"
+    (HERE / f"{stem}.cubin").write_bytes(compiled.asm["cubin"])
+    metadata = {key: value for key, value in compiled.metadata._asdict().items() if key not in ABOUT_THIS_MACHINE}
+    metadata["target"] = {"backend": TARGET.backend, "arch": TARGET.arch, "warp_size": TARGET.warp_size}
+    src = compiled.src
+    facts = {
+        "metadata": metadata,
+        "src": {
+            "arg_names": src.fn.arg_names,
+            "signature": src.signature,
+            "constants": list(src.constants.items()),
+            "attrs": list(src.attrs.items()) if isinstance(src.attrs, dict) else vars(src.attrs),
+            "hash": src.hash(),
+        },
+    }
+    text = json.dumps(facts, indent=1, sort_keys=True, default=sorted)
+    (HERE / f"{stem}.json").write_text(text + "\n", encoding="utf-8")
+
+
+def source_of(
+    function: Any, signature: dict[str, str], constants: dict[str, int], multiples: tuple[str, ...]
+) -> ASTSource:
+    if "constexprs" not in inspect.signature(ASTSource).parameters:
+        return ASTSource(fn=function, signature=signature, constants=constants)
+    attributes = {(function.arg_names.index(name),): [["tt.divisibility", 16]] for name in multiples}
+    declared = {**signature, **dict.fromkeys(constants, "constexpr")}
+    return ASTSource(fn=function, signature=declared, constexprs=constants, attrs=attributes)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""What Triton has compiled, as ``make_triton_fixtures.py`` kept it: stands in for Triton's ``CompiledKernel``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+FOLDER = Path(__file__).parent / "triton_compiled"
+
+
+class Source:
+    """``triton.compiler.ASTSource``, as far as it is kept."""
+
+    def __init__(self, facts: dict[str, Any]) -> None:
+        self.fn = SimpleNamespace(arg_names=facts["arg_names"])
+        self.signature: dict[str, Any] = facts["signature"]
+        self.constants = {_key(key): value for key, value in facts["constants"]}
+        attributes = facts["attrs"]
+        if isinstance(attributes, list):
+            self.attrs: Any = {_key(key): value for key, value in attributes}
+        else:
+            self.attrs = SimpleNamespace(**attributes)
+        self._hash = facts["hash"]
+
+    def hash(self) -> str:
+        return self._hash
+
+
+def _key(kept: Any) -> Any:
+    """JSON has no tuples."""
+    return tuple(kept) if isinstance(kept, list) else kept
+
+
+def compiled(stem: str, **metadata: Any) -> SimpleNamespace:
+    """The fixture ``add-3.6.0``; ``metadata`` replaces some of Triton's."""
+    facts = json.loads((FOLDER / f"{stem}.json").read_text(encoding="utf-8"))
+    target = SimpleNamespace(**facts["metadata"].pop("target"))
+    return SimpleNamespace(
+        asm={"cubin": (FOLDER / f"{stem}.cubin").read_bytes(), "ptx": f"// PTX of {stem}"},
+        metadata=SimpleNamespace(**{**facts["metadata"], "target": target, **metadata}),
+        src=Source(facts["src"]),
+    )
