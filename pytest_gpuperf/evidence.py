@@ -65,10 +65,9 @@ class StaticProfile(Record, frozen=True):
     stack_bytes: int
     """Stack frame per thread, bytes; includes spilled registers."""
     spill_store_bytes: int | None
-    """Bytes stored per thread by register spills (ptxas); None where only the machine code is at hand and does not
-    tell them from an array in local memory."""
+    """Bytes stored per thread by register spills (ptxas); None where machine code alone does not tell."""
     spill_load_bytes: int | None
-    """Bytes loaded per thread by register spills; None as above."""
+    """Bytes loaded per thread by register spills (ptxas); None as above."""
     shared_bytes: int
     """Static shared memory per block as declared, bytes (without the 1 KB the driver reserves)."""
     constant_bytes: int
@@ -89,9 +88,8 @@ class StaticProfile(Record, frozen=True):
     @property
     def spill_bytes(self) -> int | None:
         """Bytes stored and loaded per thread by register spills; None where they are not known."""
-        if self.spill_store_bytes is None or self.spill_load_bytes is None:
-            return None
-        return self.spill_store_bytes + self.spill_load_bytes
+        stores, loads = self.spill_store_bytes, self.spill_load_bytes
+        return None if stores is None or loads is None else stores + loads
 
 
 class Occupancy(Record, frozen=True):
