@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_gpuperf.bench import Bench
     from pytest_gpuperf.evidence import DeviceFacts, Key, StaticRecord, TimeRecord
     from pytest_gpuperf.session import TestBook, WorkloadEvidence
-    from pytest_gpuperf.verdict import Judgement
+    from pytest_gpuperf.verdict import EvidenceKind, Judgement
 
 
 def advise_test(bench: Bench, book: TestBook) -> None:
@@ -49,6 +49,10 @@ def arch_to_explain(work: WorkloadEvidence, facts: DeviceFacts | None) -> str:
     return next((target for target in [*red, *work.static] if target in work.static), native)
 
 
+def _red(work: WorkloadEvidence, kind: EvidenceKind) -> bool:
+    return any(judgement.kind == kind and judgement.verdict.is_regression for judgement in work.judgements)
+
+
 def _plain(archs: Iterable[str]) -> set[str]:
     return {arch.rstrip("af") for arch in archs}
 
@@ -64,6 +68,10 @@ def sides(
     if new is not None and old is not None and new.block is None:
         new = with_launch_of(new, old)
     time = store.time(facts.slug, work.key) if facts is not None else None
+    timed = (time.identity.code, time.identity.toolchain) if time is not None else None
+    if old is not None and timed is not None and timed != (old.profile.code_hash, toolchain):
+        # two baselines of different code: the one that was found wanting counts
+        old, time = (old, None) if _red(work, "static") else (None, time)
     judged = next((judgement for judgement in work.judgements if judgement.kind == "time"), None)
     after = side_of(arch, new, work.time, facts, counters=work.counters, judged=judged, which="after_ns")
     if old is None and time is None:

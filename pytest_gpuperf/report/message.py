@@ -2,52 +2,67 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+import msgspec
+
 from pytest_gpuperf.advise.record import Advice
-from pytest_gpuperf.report.advice import INDENT, SHOWN, advice_lines, wrapped
+from pytest_gpuperf.report.advice import INDENT, SHOWN, WIDTH, advice_lines, wrapped
 from pytest_gpuperf.report.text import time_line
 from pytest_gpuperf.verdict import Change, Judgement
 
-SCREEN_LINES = 24
-FOOT_LINES = 1
+SCREEN_ROWS = 24
+FOOT_ROWS = 1
 """Kept for what the gate says below: how to accept the change."""
+A_LINE_EACH = 4
+"""Changes that take a line each; more are put one behind the other."""
+NAMED = 8
 ALSO = 4
-"""Neutral changes that are named before the rest is counted."""
+"""Changes for the worse, and others, that are named before the rest is counted."""
+KEPT_NOTES = frozenset({"occupancy"})
+"""Whose remark is kept even where a cause says the same: what limits it."""
 
 
 def workload_lines(failed: Sequence[Judgement], advice: Sequence[Advice]) -> list[str]:
-    """The message of one workload: as much as fits the screen, the causes in any case."""
-    budget = SCREEN_LINES - FOOT_LINES
+    """The message of one workload: as much as fits the screen, the first cause in any case."""
     short: list[str] = []
-    for causes, also, worse in ((SHOWN, ALSO, 8), (1, ALSO, 8), (1, 0, 8), (1, 0, 3), (1, 0, 1)):
-        short = [line for judgement in failed for line in _described(judgement, also, worse)]
+    for causes, named, also in ((SHOWN, NAMED, ALSO), (1, NAMED, ALSO), (1, NAMED, 0), (1, 3, 0), (1, 1, 0)):
+        short = [line for judgement in failed for line in _described(judgement, named, also, explained=bool(advice))]
         short += advice_lines(advice, causes)
-        if len(short) <= budget:
+        if rows(short) <= SCREEN_ROWS - FOOT_ROWS:
             break
     return short
 
 
-def _described(judgement: Judgement, also: int, worse: int) -> list[str]:
+def rows(lines: Sequence[str]) -> int:
+    """Rows that the lines take on a terminal: one of figures is not broken, the terminal does that."""
+    return sum(max(1, math.ceil(len(line) / WIDTH)) for line in lines)
+
+
+def _described(judgement: Judgement, named: int, also: int, *, explained: bool) -> list[str]:
     """A judgement: verdict and figures first, then what changed for the worse, then what else, then why."""
     head = f"{judgement.key.workload}  {judgement.verdict.value}  on {judgement.target} ({judgement.kind})"
-    lines = [head]
-    if judgement.time is not None:
-        lines = wrapped(f"{head}  {time_line(judgement.time)}", 0)
-    telling = [change for change in judgement.changes if change.direction != "neutral"]
-    lines += _listed("", telling, worse)
-    lines += _listed("also: ", [change for change in judgement.changes if change.direction == "neutral"], also)
-    words = [*([] if judgement.changes and judgement.kind == "static" else [judgement.reason]), *judgement.notes]
-    if judgement.time is not None and judgement.time.not_paired:
-        words.insert(1, f"not paired: {judgement.time.not_paired}")
-    for text in filter(None, words):
-        lines += wrapped(text, INDENT)
+    lines = [head if judgement.time is None else f"{head}  {time_line(judgement.time)}"]
+    changes = [_without_note(change) if explained else change for change in judgement.changes]
+    lines += _listed("", [change for change in changes if change.direction != "neutral"], named)
+    lines += _listed("also: ", [change for change in changes if change.direction == "neutral"], also)
+    not_paired = judgement.time.not_paired if judgement.time is not None else ""
+    reason = "" if judgement.kind == "static" and judgement.changes else judgement.reason
+    for text in (reason, not_paired and f"not paired: {not_paired}", *judgement.notes):
+        lines += [" " * INDENT + text] if text else []
     return lines
+
+
+def _without_note(change: Change) -> Change:
+    return change if change.what in KEPT_NOTES else msgspec.structs.replace(change, note="")
 
 
 def _listed(head: str, changes: Sequence[Change], most: int) -> list[str]:
     if not changes or not most:
         return []
+    if not head and len(changes) <= min(A_LINE_EACH, most):
+        return [f"{' ' * INDENT}{change}" for change in changes]
     rest = len(changes) - most
     shown = ", ".join(map(str, changes[:most])) + (f", and {rest} more" if rest > 0 else "")
     return wrapped(f"{head}{shown}", INDENT)
