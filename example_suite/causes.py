@@ -14,8 +14,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from recorded import ARCH, BASELINES, GPU, SUITE
 from pairs import PAIRS, Pair
+from recorded import ARCH, BASELINES, GPU, SUITE
 
 from pytest_gpuperf.advise.advice import advise, counted_case
 from pytest_gpuperf.advise.record import Advice
