@@ -136,22 +136,13 @@ class KernelBinary(Record, frozen=True):
     max_threads_per_block: int | None = None
     """From ``__launch_bounds__``; None without."""
 
-    def record(
-        self,
-        *,
-        block: tuple[int, int, int] | None = None,
-        dynamic_shared_bytes: int = 0,
-        occupancy: Occupancy | None = None,
-    ) -> StaticRecord:
+    def record(self, *, block: tuple[int, int, int] | None = None, dynamic_shared_bytes: int = 0,
+               occupancy: Occupancy | None = None) -> StaticRecord:  # fmt: skip
         """The static evidence of this binary under a launch configuration."""
         return StaticRecord(
-            kernel=self.name,
-            source_hash=self.source_hash,
-            profile=self.profile,
-            block=block,
-            dynamic_shared_bytes=dynamic_shared_bytes,
-            occupancy=occupancy,
-        )
+            kernel=self.name, source_hash=self.source_hash, profile=self.profile, block=block,
+            dynamic_shared_bytes=dynamic_shared_bytes, occupancy=occupancy,
+        )  # fmt: skip
 
 
 # --- time evidence -------------------------------------------------------------------------------
