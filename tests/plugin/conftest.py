@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recorded import baselines_of
+from recorded_baselines import baselines_of
 
 import pytest_gpuperf
 

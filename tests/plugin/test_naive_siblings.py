@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from recorded import baselines_of
+from recorded_baselines import baselines_of
 
 HERE = Path(__file__).parent
 SUITE = HERE.parents[1] / "example_suite"

@@ -7,7 +7,7 @@ import json
 import shutil
 
 import pytest
-from recorded import baselines_of
+from recorded_baselines import baselines_of
 
 from pytest_gpuperf.baselines.layout import cubin_path
 from pytest_gpuperf.compile import KernelSource, compile_kernel
