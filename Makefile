@@ -15,7 +15,7 @@ GPUS := $(shell nvidia-smi -L 2>/dev/null | grep -c '^GPU')
 ifeq ($(GPUS),0)
 MACHINE := cpu
 DEMO_EXTRAS := static
-TEST_ARGS ?= -n 2
+TEST_ARGS ?= -n 2 --dist=worksteal
 else
 MACHINE := gpu
 DEMO_EXTRAS := static,cuda13,cupti

@@ -65,10 +65,9 @@ class StaticProfile(Record, frozen=True):
     stack_bytes: int
     """Stack frame per thread, bytes; includes spilled registers."""
     spill_store_bytes: int | None
-    """Bytes stored per thread by register spills (ptxas); None where only the machine code is at hand and does not
-    tell them from an array in local memory."""
+    """Bytes stored per thread by register spills (ptxas); None where machine code alone does not tell."""
     spill_load_bytes: int | None
-    """Bytes loaded per thread by register spills; None as above."""
+    """Bytes loaded per thread by register spills (ptxas); None as above."""
     shared_bytes: int
     """Static shared memory per block as declared, bytes (without the 1 KB the driver reserves)."""
     constant_bytes: int
@@ -89,9 +88,8 @@ class StaticProfile(Record, frozen=True):
     @property
     def spill_bytes(self) -> int | None:
         """Bytes stored and loaded per thread by register spills; None where they are not known."""
-        if self.spill_store_bytes is None or self.spill_load_bytes is None:
-            return None
-        return self.spill_store_bytes + self.spill_load_bytes
+        stores, loads = self.spill_store_bytes, self.spill_load_bytes
+        return None if stores is None or loads is None else stores + loads
 
 
 class Occupancy(Record, frozen=True):
@@ -138,22 +136,13 @@ class KernelBinary(Record, frozen=True):
     max_threads_per_block: int | None = None
     """From ``__launch_bounds__``; None without."""
 
-    def record(
-        self,
-        *,
-        block: tuple[int, int, int] | None = None,
-        dynamic_shared_bytes: int = 0,
-        occupancy: Occupancy | None = None,
-    ) -> StaticRecord:
+    def record(self, *, block: tuple[int, int, int] | None = None, dynamic_shared_bytes: int = 0,
+               occupancy: Occupancy | None = None) -> StaticRecord:  # fmt: skip
         """The static evidence of this binary under a launch configuration."""
         return StaticRecord(
-            kernel=self.name,
-            source_hash=self.source_hash,
-            profile=self.profile,
-            block=block,
-            dynamic_shared_bytes=dynamic_shared_bytes,
-            occupancy=occupancy,
-        )
+            kernel=self.name, source_hash=self.source_hash, profile=self.profile, block=block,
+            dynamic_shared_bytes=dynamic_shared_bytes, occupancy=occupancy,
+        )  # fmt: skip
 
 
 # --- time evidence -------------------------------------------------------------------------------

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -14,8 +16,35 @@ settings.register_profile("ci", deadline=None, derandomize=True, suppress_health
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 
-@pytest.fixture(autouse=True)
-def quiet_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A test means the same on a desk and under CI: it sets ``CI`` itself where ``CI`` matters."""
-    for name in ("CI", "PYTEST_ADDOPTS", "PY_COLORS", "FORCE_COLOR"):
-        monkeypatch.delenv(name, raising=False)
+LEAN = "-p no:hypothesispytest"
+"""No suite under test needs Hypothesis, whose import costs a child process more than its work."""
+INHERITED = ("CI", "PY_COLORS", "FORCE_COLOR", "PYTHONDONTWRITEBYTECODE")
+"""Not inherited: a test sets what matters to it.  Without the last, child processes need not compile Python anew."""
+
+
+@pytest.fixture(scope="session")
+def shared_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One folder for all processes of this session, pytest-xdist workers included: what is in it needs locks."""
+    own = tmp_path_factory.getbasetemp()
+    folder = (own.parent if hasattr(request.config, "workerinput") else own) / "shared"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quiet_environment(shared_folder: Path) -> Iterator[None]:
+    """A test means the same on a desk and under CI, and finds what other tests of this session have compiled."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in INHERITED:
+            patch.delenv(name, raising=False)
+        patch.setenv("PYTEST_ADDOPTS", LEAN)
+        patch.setenv("GPUPERF_CACHE_DIR", str(shared_folder / "compiled"))
+        patch.setenv("OPENBLAS_NUM_THREADS", "1")  # the others take half a second of every core, and wait
+        yield
+
+
+@pytest.fixture
+def pytester(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """Without the options of the run that it is part of; with those of every suite under test."""
+    monkeypatch.setenv("PYTEST_ADDOPTS", LEAN)
+    return pytester

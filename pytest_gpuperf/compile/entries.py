@@ -22,6 +22,7 @@ from pytest_gpuperf.compile.cubin import read_cubin
 from pytest_gpuperf.compile.errors import CompileProblem
 from pytest_gpuperf.compile.includes import Dependencies
 from pytest_gpuperf.compile.nvrtc import Compiled, Program, compile_cubin
+from pytest_gpuperf.compile.options import without_paths
 from pytest_gpuperf.compile.ptxas_log import read_log
 from pytest_gpuperf.compile.toolkit import disassembler
 from pytest_gpuperf.compile.version import toolchain
@@ -151,6 +152,7 @@ def _compiled(job: Job) -> Compiled:
 
 
 def _key(program: Program, headers: Dependencies, arch: str) -> str:
+    """Where no folder holds a header of it, a source compiles alike wherever it lies."""
     parts = [
         CACHE_VERSION,
         toolchain(),
@@ -158,7 +160,7 @@ def _key(program: Program, headers: Dependencies, arch: str) -> str:
         arch,
         program.file,
         program.text,
-        program.options,
+        program.options if headers.found else without_paths(program.options),
         program.expression,
         [(name, str(path), digest) for name, path, digest in headers.found],
         headers.missing,

@@ -52,8 +52,8 @@ class TritonKernel(MachineCode):
                 yield value
             elif not _equal(value, argument.constant):
                 raise LaunchError(
-                    f"{self.name}: argument {argument.name} is {value!r}, and Triton compiled {argument.constant!r} "
-                    f"into the kernel: {_REMEDY}"
+                    f"{self.name}: argument {argument.name} is {_brief(value)}, and Triton compiled "
+                    f"{argument.constant!r} into the kernel: {_REMEDY}"
                 )
 
     def _check_multiple(self, argument: TritonArgument, value: Any) -> None:
@@ -68,6 +68,11 @@ class TritonKernel(MachineCode):
 
 def _equal(given: Any, constant: Any) -> bool:
     return given is constant or (array_facts(given) is None and bool(given == constant))
+
+
+def _brief(value: Any) -> str:
+    facts = array_facts(value)
+    return repr(value) if facts is None else f"an array of {facts.dtype}"
 
 
 def _number(value: Any) -> int | None:

@@ -8,12 +8,12 @@ import json
 import os
 import pkgutil
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from recorded_baselines import baselines_of
 
 import pytest_gpuperf
 
@@ -84,18 +84,27 @@ def test_other(cuda_kernel, gpu, gpuperf):
 """
 
 
+WRITTEN = 1_000_000_000
+"""When a suite wrote its first file, in seconds since 1970."""
+
+
 class Suite:
     """A suite under test: two kernels, three tests."""
 
     def __init__(self, pytester: pytest.Pytester) -> None:
         self.pytester = pytester
         self.path = pytester.path
+        self._writes = 0
         self.write("work.cu", KERNEL)
         self.write("other.cu", OTHER)
         self.write("test_suite.py", TEST)
 
     def write(self, name: str, text: str) -> None:
-        (self.path / name).write_text(text, encoding="utf-8")
+        """Each time with a later second: byte code is taken for that of a text of as many characters otherwise."""
+        path = self.path / name
+        path.write_text(text, encoding="utf-8")
+        self._writes += 1
+        os.utime(path, (WRITTEN + self._writes,) * 2)
 
     def edit(self, name: str, old: str, new: str) -> None:
         text = (self.path / name).read_text(encoding="utf-8")
@@ -121,21 +130,14 @@ class Suite:
         return {str(f.relative_to(root)): f.read_bytes() for f in sorted(root.rglob("*.json"))}
 
 
+FILES = {"work.cu": KERNEL, "other.cu": OTHER, "test_suite.py": TEST, "conftest.py": SIMULATED}
 RECORD = ("--update-baselines", "--gpuperf-rounds=10", "--gpuperf-processes=2")
 
 
 @pytest.fixture(scope="session")
-def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recording(shared_folder: Path) -> Path:
     """Baselines of the suite on the simulated GPU, recorded once."""
-    folder = tmp_path_factory.mktemp("recording")
-    files = {"work.cu": KERNEL, "other.cu": OTHER, "test_suite.py": TEST, "conftest.py": SIMULATED, "pytest.ini": ""}
-    for name, text in files.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    environment = {name: value for name, value in os.environ.items() if name != "CI"}
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *RECORD]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return folder / "baselines"
+    return baselines_of(shared_folder / "recording", FILES, *RECORD)
 
 
 @pytest.fixture
@@ -175,17 +177,13 @@ def ncu_suite(recorded: Suite, stand_in_ncu: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.fixture(scope="session")
-def counting(recording: Path, stand_in_ncu: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def counting(recording: Path, stand_in_ncu: Path, shared_folder: Path) -> Path:
     """Baselines of the suite on the simulated GPU with counters, recorded once."""
-    folder = tmp_path_factory.mktemp("counting")
-    shutil.copytree(recording.parent, folder, dirs_exist_ok=True)
-    (folder / "conftest.py").write_text(SIMULATED + READER, encoding="utf-8")
-    environment = {name: value for name, value in os.environ.items() if name != "CI"}
-    environment["PATH"] = f"{stand_in_ncu}{os.pathsep}{environment['PATH']}"
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--update-baselines=new", "--gpuperf-ncu"]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return folder / "baselines"
+    return baselines_of(
+        shared_folder / "counting", {**FILES, "conftest.py": SIMULATED + READER},
+        "--update-baselines=new", "--gpuperf-ncu", before=recording,
+        PATH=f"{stand_in_ncu}{os.pathsep}{os.environ['PATH']}",
+    )  # fmt: skip
 
 
 @pytest.fixture
@@ -198,7 +196,6 @@ def counted(ncu_suite: Suite, counting: Path) -> Suite:
 @pytest.fixture
 def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Suite:
     """On a machine without a GPU."""
-    monkeypatch.delenv("CI", raising=False)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     monkeypatch.setenv("GPUPERF_MACHINE_PROFILE", str(pytester.path / "machine.json"))  # not this machine's
     return Suite(pytester)
@@ -207,5 +204,5 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Suite:
 @pytest.fixture
 def gpu_suite(suite: Suite) -> Suite:
     """On a simulated GPU."""
-    suite.pytester.makeconftest(SIMULATED)
+    suite.write("conftest.py", SIMULATED)
     return suite

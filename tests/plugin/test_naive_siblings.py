@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from recorded_baselines import baselines_of
 
 HERE = Path(__file__).parent
 SUITE = HERE.parents[1] / "example_suite"
@@ -75,16 +74,9 @@ FILES = {"work.cu": KERNEL, "test_suite.py": TEST, "conftest.py": CONFTEST, "pyt
 
 
 @pytest.fixture(scope="module")
-def baselines(tmp_path_factory):
+def baselines(shared_folder):
     """Recorded once."""
-    folder = tmp_path_factory.mktemp("siblings")
-    for name, text in FILES.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    environment = {name: value for name, value in os.environ.items() if name != "CI"}
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *RECORD]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return folder / "baselines"
+    return baselines_of(shared_folder / "siblings", FILES, *RECORD)
 
 
 @pytest.fixture

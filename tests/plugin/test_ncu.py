@@ -34,11 +34,11 @@ def test_one_process_collects_for_every_workload(ncu_suite, workers):
 
 @WORKERS
 def test_equal_counters_are_unchanged_and_worse_ones_fail_their_test(counted, workers, monkeypatch):
-    result = counted.run("--gpuperf", "--gpuperf-ncu", *workers, subprocess=True)
+    result = counted.run("--gpuperf", "--gpuperf-ncu", *workers)
     result.assert_outcomes(passed=3)
     result.stdout.fnmatch_lines(["counters: 3 UNCHANGED"])
     monkeypatch.setenv("STAND_IN_NCU_SCALE", "1.01")
-    result = counted.run("--gpuperf", "--gpuperf-ncu", "--junitxml=junit.xml", *workers, subprocess=True)
+    result = counted.run("--gpuperf", "--gpuperf-ncu", "--junitxml=junit.xml", *workers)
     result.assert_outcomes(failed=3)
     result.stdout.fnmatch_lines(
         [

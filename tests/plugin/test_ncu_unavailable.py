@@ -37,7 +37,7 @@ def test_the_reason_and_the_remedy_are_told_once_and_the_rest_goes_on(ncu_suite,
 @WORKERS
 def test_a_run_for_counters_alone_that_has_none_fails(ncu_suite, monkeypatch, workers):
     monkeypatch.setenv("STAND_IN_NCU_MODE", "permission")
-    result = ncu_suite.run("--gpuperf-ncu", *workers, subprocess=True)
+    result = ncu_suite.run("--gpuperf-ncu", *workers)
     result.assert_outcomes(passed=3)
     assert result.ret == 10
     result.stdout.fnmatch_lines(
@@ -49,7 +49,7 @@ def test_a_run_for_counters_alone_that_has_none_fails(ncu_suite, monkeypatch, wo
 def test_no_ncu_is_told(ncu_suite, monkeypatch, workers):
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     monkeypatch.setenv("CUDA_HOME", str(ncu_suite.path))
-    result = ncu_suite.run("--gpuperf", "--gpuperf-ncu", *workers, subprocess=True)
+    result = ncu_suite.run("--gpuperf", "--gpuperf-ncu", *workers)
     result.assert_outcomes(passed=3)
     result.stdout.fnmatch_lines(["3 workloads have no counters: ncu is neither on PATH*install Nsight Compute*"])
 
@@ -63,7 +63,7 @@ def test_an_old_ncu_is_told(ncu_suite, monkeypatch):
 
 @WORKERS
 def test_no_gpu_is_told(suite, workers):
-    result = suite.run("--gpuperf", "--gpuperf-ncu", *workers, subprocess=True)
+    result = suite.run("--gpuperf", "--gpuperf-ncu", *workers)
     assert result.ret == 0
     result.stdout.fnmatch_lines(["counters: 3 NOT-MEASURED", "*workloads have no counters: *"])
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 
 import pytest
+from recorded_baselines import baselines_of
 
 from pytest_gpuperf.baselines.layout import cubin_path
 from pytest_gpuperf.compile import KernelSource, compile_kernel
@@ -384,7 +386,7 @@ def test_all_and_changed_exclude_each_other(recorded):
 
 def test_workers_share_the_error_rate(recorded):
     slower(recorded)
-    result = recorded.run("--gpuperf", "-n", "2", *ONE, subprocess=True)
+    result = recorded.run("--gpuperf", "-n", "2", *ONE)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*SLOWER*E=* (need 3.3e3)"])
 
@@ -455,15 +457,24 @@ def test_two_kernels(cuda_kernel, gpu, gpuperf):
 """
 
 
-def test_a_slower_callable_names_the_kernels_it_spends_its_time_in(gpu_suite):
+@pytest.fixture
+def callable_suite(gpu_suite, shared_folder):
+    """A test of a callable with its baseline, recorded once."""
     gpu_suite.write("test_suite.py", CALLABLE.replace("TIMES", "2"))
-    gpu_suite.run("--update-baselines", "--gpuperf-processes=2", "--gpuperf-rounds=8").assert_outcomes(passed=1)
-    gpu_suite.write("test_suite.py", CALLABLE.replace("TIMES", "3"))
+    files = {name: (gpu_suite.path / name).read_text() for name in ("work.cu", "test_suite.py", "conftest.py")}
+    flags = ("--update-baselines", "--gpuperf-processes=2", "--gpuperf-rounds=8")
+    baselines = baselines_of(shared_folder / "callable", files, *flags)
+    shutil.copytree(baselines, gpu_suite.path / "baselines")
+    return gpu_suite
+
+
+def test_a_slower_callable_names_the_kernels_it_spends_its_time_in(callable_suite):
+    callable_suite.write("test_suite.py", CALLABLE.replace("TIMES", "3"))
     kernels = "{'_Z4workPf': 20000.0, **{f'k{i}': 900.0 - i for i in range(9)}}"
-    gpu_suite.edit(
+    callable_suite.edit(
         "conftest.py", "def work(", f"import simulated_gpu\n\nsimulated_gpu.KERNELS = {kernels}\n\ndef work("
     )
-    result = gpu_suite.run("--gpuperf")
+    result = callable_suite.run("--gpuperf")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         [
@@ -488,10 +499,8 @@ def test_a_suite_that_cannot_be_decided_blames_the_machine(recorded):
     result.stdout.fnmatch_lines(["3 of 3 workloads were undecided: the machine is the finding, not the code.*"])
 
 
-def test_a_callable_that_the_first_rounds_leave_open_gets_more_of_them(gpu_suite):
-    gpu_suite.write("test_suite.py", CALLABLE.replace("TIMES", "2"))
-    gpu_suite.run("--update-baselines", "--gpuperf-processes=2", "--gpuperf-rounds=8").assert_outcomes(passed=1)
-    gpu_suite.edit("test_suite.py", "STEPS=100", "STEPS=107")
-    result = gpu_suite.run("--gpuperf")
+def test_a_callable_that_the_first_rounds_leave_open_gets_more_of_them(callable_suite):
+    callable_suite.edit("test_suite.py", "STEPS=100", "STEPS=107")
+    result = callable_suite.run("--gpuperf")
     result.assert_outcomes(failed=1)
     result.stdout.re_match_lines([r"  twice +\S+ us +±0.0[0-7] %.*SLOWER"])  # four rounds resolve no better than 0.1 %

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
+
+import pytest
 
 
 def test_workloads_run_and_are_checked_but_not_timed(gpu_suite):
@@ -46,12 +47,16 @@ def test_without_a_gpu_tests_are_static_only(suite):
 HEAVY = {"cupy", "numpy", "scipy", "cuda", "msgspec", "pynvml", "rich"}
 
 
+@pytest.fixture
+def bytecode(shared_folder, monkeypatch):
+    """As installed: what a run imports was compiled by an earlier one."""
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(shared_folder / "bytecode"))
+
+
 def _import_times(path, *arguments):
     """Microseconds of every module imported by a pytest run, by name."""
     command = [sys.executable, "-X", "importtime", "-m", "pytest", "-p", "no:cacheprovider", *arguments]
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    environment["PYTHONPYCACHEPREFIX"] = str(path / "bytecode")  # as installed: compiled once, then read
-    run = subprocess.run(command, cwd=path, env=environment, capture_output=True, text=True, check=False)
+    run = subprocess.run(command, cwd=path, capture_output=True, text=True, check=False)
     times = {}
     for line in run.stderr.splitlines():
         if line.startswith("import time:") and "|" in line and "self" not in line:
@@ -60,14 +65,14 @@ def _import_times(path, *arguments):
     return times
 
 
-def test_a_plain_run_imports_nothing_heavy_for_the_plugin(pytester):
+def test_a_plain_run_imports_nothing_heavy_for_the_plugin(pytester, bytecode):
     pytester.makepyfile("def test_nothing(): pass")
     times = _import_times(pytester.path)
     assert "pytest_gpuperf.options" in times
     assert not {name.partition(".")[0] for name in times} & HEAVY
 
 
-def test_the_plugin_costs_a_plain_run_less_than_ten_milliseconds(pytester):
+def test_the_plugin_costs_a_plain_run_less_than_ten_milliseconds(pytester, bytecode):
     pytester.makepyfile("def test_nothing(): pass")
     own = []
     _import_times(pytester.path)

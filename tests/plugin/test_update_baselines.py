@@ -123,31 +123,26 @@ def test_rounds_come_from_fresh_processes(gpu_suite):
     assert cubin.read_bytes().startswith(b"\x7fELF")
 
 
-def test_an_accepted_change_is_shown_with_old_and_new(gpu_suite):
-    flags = ("--gpuperf-rounds=4", "--gpuperf-processes=2", "-k", "1024")
-    gpu_suite.run("--update-baselines", *flags)
-    gpu_suite.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=120")
-    result = gpu_suite.run("--update-baselines", *flags)
+def test_an_accepted_change_is_shown_with_old_and_new(recorded):
+    recorded.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=120")
+    result = recorded.run("--update-baselines", "--gpuperf-rounds=4", "--gpuperf-processes=2", "-k", "1024")
     assert result.ret == 0
     result.stdout.re_match_lines([r".*test_work\[1024\].*simulated-gpu +\S+ us +\S+ us +\+1\d\.\d %"])
-    assert gpu_suite.run("--gpuperf", "-k", "1024").ret == 0
+    assert recorded.run("--gpuperf", "-k", "1024").ret == 0
 
 
-def test_unchanged_workloads_are_not_recorded_again(gpu_suite):
-    flags = ("--gpuperf-rounds=4", "--gpuperf-processes=2")
-    gpu_suite.run("--update-baselines", *flags)
-    first = gpu_suite.baseline_files()
-    gpu_suite.run("--update-baselines", *flags)
-    assert gpu_suite.baseline_files() == first
+def test_unchanged_workloads_are_not_recorded_again(recorded):
+    first = recorded.baseline_files()
+    result = recorded.run("--update-baselines", "--gpuperf-rounds=4", "--gpuperf-processes=2")
+    result.assert_outcomes(passed=3)
+    assert recorded.baseline_files() == first
 
 
-def test_recording_all_again_appends_a_session(gpu_suite):
-    flags = ("--gpuperf-rounds=2", "--gpuperf-processes=2", "-k", "other")
-    gpu_suite.run("--update-baselines", *flags)
-    gpu_suite.run("--update-baselines=all", *flags)
-    file = json.loads((gpu_suite.path / "baselines/simulated-gpu/test_suite.json").read_text())
+def test_recording_all_again_appends_a_session(recorded):
+    recorded.run("--update-baselines=all", "--gpuperf-rounds=2", "--gpuperf-processes=2", "-k", "other")
+    file = json.loads((recorded.path / "baselines/simulated-gpu/test_suite.json").read_text())
     assert len(file["sessions"]) == 2
-    assert len(file["tests"]["test_other"]["doubling"]["rounds"]) == 4
+    assert len(file["tests"]["test_other"]["doubling"]["rounds"]) == 10 + 2
 
 
 def test_a_disturbed_measurement_is_refused_unless_forced(gpu_suite):
@@ -157,7 +152,7 @@ def test_a_disturbed_measurement_is_refused_unless_forced(gpu_suite):
         "from pytest_gpuperf.evidence import DeviceState\n    "
         "return SimulatedGpu(state=DeviceState(throttle_reasons=('power cap',)), ",
     )
-    flags = ("--update-baselines", "--gpuperf-rounds=2", "--gpuperf-processes=2", "-k", "other")
+    flags = ("--update-baselines", "--gpuperf-rounds=2", "--gpuperf-processes=1", "-k", "other")
     result = gpu_suite.run(*flags)
     result.stdout.fnmatch_lines(["*refused*throttled*power cap*"])
     assert "simulated-gpu/test_suite.json" not in gpu_suite.baseline_files()
@@ -165,16 +160,14 @@ def test_a_disturbed_measurement_is_refused_unless_forced(gpu_suite):
     assert "simulated-gpu/test_suite.json" in gpu_suite.baseline_files()
 
 
-def test_a_recording_process_that_dies_loses_nothing(gpu_suite):
-    flags = ("--gpuperf-rounds=2", "--gpuperf-processes=2", "-k", "other")
-    gpu_suite.run("--update-baselines", *flags)
-    before = gpu_suite.baseline_files()
-    gpu_suite.edit(
+def test_a_recording_process_that_dies_loses_nothing(recorded):
+    before = recorded.baseline_files()
+    recorded.edit(
         "conftest.py",
         "return SimulatedGpu(",
         "import os\n    config.option.gpuperf_record_to and os._exit(3)\n    return SimulatedGpu(",
     )
-    result = gpu_suite.run("--update-baselines=all", *flags)
+    result = recorded.run("--update-baselines=all", "--gpuperf-rounds=2", "--gpuperf-processes=2", "-k", "other")
     assert result.ret == 11
     result.stdout.fnmatch_lines(["*recording process 1 left no rounds (pytest exit status 3)*"])
-    assert gpu_suite.baseline_files() == before
+    assert recorded.baseline_files() == before

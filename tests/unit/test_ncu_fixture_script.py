@@ -38,3 +38,12 @@ def test_figures_lose_their_commas_and_keep_their_decimals(script):
 def test_another_number_of_kernels_is_an_error(script):
     with pytest.raises(SystemExit, match="ncu prints 2 kernels, and 3 were launched"):
         script.as_kernels(PRINTED, NAMES, [0, 1, 1])
+
+
+def test_the_path_of_this_python_does_not_travel_with_the_report(script, monkeypatch):
+    monkeypatch.setattr(script.sys, "prefix", "/home/somebody/venv")
+    report = b"\x0a\x20/home/somebody/venv/bin/python3 -m pytest\x00"
+    changed = script.without_own_path(report)
+    assert len(changed) == len(report)
+    assert b"somebody" not in changed
+    assert changed.endswith(b"/bin/python3 -m pytest\x00")

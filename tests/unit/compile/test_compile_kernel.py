@@ -249,6 +249,37 @@ def test_another_source_option_file_or_template_is_compiled(
     assert len(compiled) == 2
 
 
+@pytest.mark.parametrize("options", [(), ("-lineinfo",), ("-G",), ("-I", "include")])
+def test_a_source_without_headers_is_the_same_wherever_it_lies(
+    tmp_path: Path, compiled: list[str], options: tuple[str, ...]
+) -> None:
+    cache = CompileCache(tmp_path / "cache")
+    here, there = (KernelSource(TEXT, "copy", tmp_path / name / "same.cu", options=options) for name in "ab")
+    made = compile_kernel(here, "sm_90", cache=cache)
+    assert compile_kernel(there, "sm_90", cache=cache) == made
+    assert compiled == ["sm_90"]
+    assert compile_kernel(there, "sm_90") == made  # as it would be made there
+
+
+def test_a_source_with_a_header_is_compiled_where_it_lies(tmp_path: Path, compiled: list[str]) -> None:
+    cache = CompileCache(tmp_path / "cache")
+    for name in "ab":
+        compile_kernel(with_header(tmp_path / name, "1.5f"), "sm_90", cache=cache)
+    assert len(compiled) == 2
+
+
+def test_a_header_that_one_folder_lacks_is_no_header_of_the_other(tmp_path: Path, compiled: list[str]) -> None:
+    cache = CompileCache(tmp_path / "cache")
+    text = '#if __has_include("own.cuh")\n#include "own.cuh"\n#endif\n' + TEXT
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    (tmp_path / "b/own.cuh").write_text("#define copy scale_copy\n")
+    compile_kernel(KernelSource(text, "copy", tmp_path / "a/same.cu"), "sm_90", cache=cache)
+    with pytest.raises(UnknownKernel):
+        compile_kernel(KernelSource(text, "copy", tmp_path / "b/same.cu"), "sm_90", cache=cache)
+    assert len(compiled) == 2
+
+
 def test_a_changed_header_is_compiled_again_and_one_changed_back_is_not(tmp_path: Path, compiled: list[str]) -> None:
     cache = CompileCache(tmp_path / "cache")
     made = [compile_kernel(with_header(tmp_path / "a", v), "sm_90", cache=cache) for v in ("1.5f", "2.5f", "1.5f")]

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-FOLDER = Path(__file__).parent / "triton"
+FOLDER = Path(__file__).parent / "triton_compiled"
 
 
 class Source:

@@ -54,7 +54,8 @@ def test_the_whole_self_test_in_three_processes(
     assert {one.kernel for one in report.noise} == {"loop 10 us", "copy 60 us"}
     for one in report.controls:
         assert one.verdicts > 0
-        assert one.slower == (one.verdicts if one.must_be_slower else 0), one
+        acquittals = one.percent <= 200 * one.tolerance  # at twice the tolerance, one verdict in 200 may be one
+        assert one.slower >= one.verdicts - acquittals if one.must_be_slower else one.slower == 0, one
         assert one.slower + one.faster + one.passed + one.inconclusive == one.verdicts
     for expected in ("tick 1 ns", "0 false alarms", "Machine profile kept in", "(accepted)", "This machine can gate"):
         assert expected in printed.out
