@@ -1,12 +1,11 @@
-"""Keep the counters that the example suite's claims and advice go by, for tests that replay them without a GPU.
+"""Keep the counters that the example suite's claims are about, for tests that replay them without a GPU.
 
     pytest --gpuperf-ncu=full --gpuperf-ncu-json=counters.json example_suite
     python benchmarks/record_claim_counters.py counters.json
 
 The first command needs a GPU, ncu and the right to read counters; it may be given in parts (``example_suite/test_a*``)
 that are recorded together: ``record_claim_counters.py part1.json part2.json``.  Of every workload, the metrics that
-``example_suite/counters.py`` and ``pytest_gpuperf/advise/counting.py`` name are kept: counts exactly, all else (shares,
-ratios) to six significant digits.
+``example_suite/counters.py`` names are kept: counts exactly, all else (shares, ratios) to six significant digits.
 """
 
 from __future__ import annotations
@@ -19,8 +18,6 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-from pytest_gpuperf.advise import counting
 
 ROOT = Path(__file__).parent.parent
 SUITE = ROOT / "example_suite"
@@ -74,12 +71,12 @@ def text_of(gpu: str, ncu: str, metrics: Sequence[str], workloads: Workloads) ->
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Keep the counters that claims and advice go by.")
+    parser = argparse.ArgumentParser(description="Keep the counters that the example suite's claims are about.")
     parser.add_argument("files", nargs="+", type=Path, metavar="JSON", help="what --gpuperf-ncu-json wrote")
     parser.add_argument("--to", type=Path, default=FOLDER, metavar="FOLDER", help="default: tests/replays/counters")
     chosen = parser.parse_args(arguments)
     sys.path.insert(0, str(SUITE))
-    metrics = sorted(importlib.import_module("counters").METRICS | counting.METRICS)
+    metrics = sorted(importlib.import_module("counters").METRICS)
     try:
         found = merged(chosen.files)
     except BadCounters as problem:

@@ -2,35 +2,31 @@
 
     python example_suite/causes.py --output docs/results/causes.md
 
-Everything is read from what is committed: static evidence, times and counters of the baselines, and, of workloads whose
-counters these do not have, the recording in ``tests/replays/counters``.  Ends with status 1, the page written all the
-same, if fewer first causes are right than the project promises.
+Everything is read from the committed baselines: static evidence, times and counters.  Ends with status 1, the page
+written all the same, if fewer first causes are right than the project promises.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from pairs import PAIRS, Pair
-from recorded import ARCH, BASELINES, GPU, SUITE, Recorded
+from recorded import ARCH, BASELINES, GPU, Recorded
 
 from pytest_gpuperf.advise.advice import advise, case_of
 from pytest_gpuperf.advise.record import Advice
 from pytest_gpuperf.advise.side import Side
-from pytest_gpuperf.evidence import StaticRecord
 
 PROMISED_STATIC = 0.70
 PROMISED_COUNTED = 0.95
 SMS = {GPU: 132}
 """Multiprocessors of the GPU whose counters are on record."""
 OTHER_ARCHS = ("sm_80", "sm_120")
-RECORDING = SUITE.parent / "tests" / "replays" / "counters" / f"{GPU}.json"
 
 HEADER = """\
 # Causes named for naive siblings
@@ -83,52 +79,33 @@ def first(advice: Sequence[Advice] | None) -> str:
 class Suite:
     """What is committed about the example suite."""
 
-    def __init__(self, baselines: Path = BASELINES, recording: Path = RECORDING) -> None:
+    def __init__(self, baselines: Path = BASELINES) -> None:
         self._recorded = Recorded(baselines)
-        self._counters = read_recording(recording)
 
     def rows(self, arch: str = ARCH, pairs: Sequence[Pair] = PAIRS) -> list[Row]:
         """Every pair with a cause."""
         return [self.row(pair, arch) for pair in pairs if pair.cause]
 
     def row(self, pair: Pair, arch: str) -> Row:
-        names = pair.optimised, pair.naive
-        statics = [self._recorded.static(pair, name, arch) for name in names]
-        bare = [Side(arch=arch, static=static) for static in statics]
-        full = [self.side(pair, name, arch, static) for name, static in zip(names, statics, strict=True)]
+        full = [self.side(pair, name, arch) for name in (pair.optimised, pair.naive)]
+        bare = [Side(arch=arch, static=side.static) for side in full if side.static is not None]
         case = case_of(*full)
         return Row(
             pair,
-            static=advise(*bare) if None not in statics else None,
+            static=advise(*bare) if len(bare) == 2 else None,
             counted=advise(*full) if case is not None and case.counted else None,
-            data_only=None not in statics and bare[0].same_code(bare[1]) and bare[0].block_size == bare[1].block_size,
+            data_only=len(bare) == 2 and bare[0].same_code(bare[1]) and bare[0].block_size == bare[1].block_size,
         )
 
-    def side(self, pair: Pair, name: str, arch: str, static: StaticRecord | None) -> Side:
+    def side(self, pair: Pair, name: str, arch: str = ARCH) -> Side:
         """One workload with all that is known of it."""
-        time = self._recorded.time(pair, name)
-        counters = dict(time.counters) if time else {}
-        counters = counters or self._counters.get(f"{SUITE.name}/{pair.module}::{pair.test}", {}).get(name, {})
+        static, time = self._recorded.static(pair, name, arch), self._recorded.time(pair, name)
         if time is None:
-            return Side(arch=arch, static=static, counters=counters, sm_count=SMS[GPU])
+            return Side(arch=arch, static=static)
         return Side(
-            arch=arch, static=static, counters=counters, grid=time.grid, block=time.block, sm_count=SMS[GPU],
+            arch=arch, static=static, counters=time.counters, grid=time.grid, block=time.block, sm_count=SMS[GPU],
             time_ns=self._recorded.time_ns(pair, name), bytes=time.bytes, flops=time.flops,
         )  # fmt: skip
-
-
-def read_recording(file: Path) -> Mapping[str, Mapping[str, dict[str, float]]]:
-    """Counters by test and workload, as ``benchmarks/record_claim_counters.py`` keeps them; none without the file."""
-    if not file.exists():
-        return {}
-    content = json.loads(file.read_text(encoding="utf-8"))
-    return {
-        test: {
-            name: {metric: value for metric, value in zip(content["metrics"], values, strict=True) if value is not None}
-            for name, values in workloads.items()
-        }
-        for test, workloads in content["workloads"].items()
-    }
 
 
 def share(right: int, of: int) -> str:
@@ -175,9 +152,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Write the page about causes from the committed baselines.")
     parser.add_argument("--output", type=Path, required=True, metavar="FILE")
     parser.add_argument("--baselines", type=Path, default=BASELINES, metavar="DIR")
-    parser.add_argument("--counters", type=Path, default=RECORDING, metavar="FILE", help="default: %(default)s")
     parsed = parser.parse_args(arguments)
-    suite = Suite(parsed.baselines, parsed.counters)
+    suite = Suite(parsed.baselines)
     rows = suite.rows()
     parsed.output.write_text(page(rows, {arch: suite.rows(arch) for arch in OTHER_ARCHS}), encoding="utf-8")
     counted = [row for row in rows if row.counted is not None]
