@@ -10,6 +10,7 @@ from pytest_gpuperf.advise.record import Advice, State
 
 WIDTH = 100
 INDENT = 4
+NO_BREAK = "\N{NO-BREAK SPACE}"
 SHOWN = 2
 """Causes under a red verdict."""
 FIGURES = 3
@@ -59,8 +60,9 @@ def state_line(state: State) -> str:
 
 
 def wrapped(text: str, indent: int) -> list[str]:
-    """Lines of at most ``WIDTH`` columns, the second and later ones a little further in."""
-    return textwrap.wrap(
-        text, WIDTH, initial_indent=" " * indent, subsequent_indent=" " * (indent + 2), break_long_words=False,
-        break_on_hyphens=False,
+    """Lines of at most ``WIDTH`` columns, the second and later ones a little further in; ``62 %`` stays together."""
+    lines = textwrap.wrap(
+        text.replace(" %", f"{NO_BREAK}%"), WIDTH, initial_indent=" " * indent, subsequent_indent=" " * (indent + 2),
+        break_long_words=False, break_on_hyphens=False,
     )  # fmt: skip
+    return [line.replace(NO_BREAK, " ") for line in lines]
