@@ -10,7 +10,7 @@ import msgspec
 from pytest_gpuperf.advise.advice import advise
 from pytest_gpuperf.advise.state import state_of
 from pytest_gpuperf.advising import arch_to_explain, sides
-from pytest_gpuperf.report.explanation import explained
+from pytest_gpuperf.report.explanation import Compared, explained
 
 if TYPE_CHECKING:
     from pytest_gpuperf.advise.side import Side
@@ -32,14 +32,13 @@ def explain_workload(store: BaselineStore, test: TestEvidence, work: WorkloadEvi
     before, after = sides(store, work, arch, work.toolchain, test.device)
     advice = work.advice or (advise(before, after) if before is not None else ())
     work = msgspec.structs.replace(work, advice=advice, state=work.state or state_of(after, test.peaks))
-    return explained(
-        work, after, test.peaks, compared=_compared(before, after), has_baseline=before is not None
-    )  # fmt: skip
+    return explained(work, after, test.peaks, compared=_compared(before, after))
 
 
-def _compared(before: Side | None, after: Side) -> str:
+def _compared(before: Side | None, after: Side) -> Compared:
     if before is None:
-        return "none for this workload: record one with pytest --update-baselines"
+        return Compared("none for this workload: record one with pytest --update-baselines", known=False)
     if before.static is None or after.static is None:
-        return "times alone"
-    return "the machine code is the same" if before.same_code(after) else "the machine code differs"
+        return Compared("times alone" if not (before.counters and after.counters) else "times and counters", known=True)
+    same = before.same_code(after)
+    return Compared("the machine code is the same" if same else "the machine code differs", known=True)

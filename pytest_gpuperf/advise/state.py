@@ -87,10 +87,17 @@ def _declared(side: Side, peaks: Mapping[str, float], roofline: float | None) ->
 
 def why_unknown(side: Side, peaks: Mapping[str, float]) -> str:
     """What is missing for a state."""
+    if side.time_ns is not None and not side.bytes and not side.flops:
+        return "the test declares no bytes= or flops=, and there are no counters (--gpuperf-ncu=full)"
+    return why_no_roofline(side, peaks)
+
+
+def why_no_roofline(side: Side, peaks: Mapping[str, float]) -> str:
+    """What is missing for a roofline fraction."""
     if side.time_ns is None:
-        return "unknown: neither timed nor counted (it needs a GPU)"
+        return "neither timed nor counted (it needs a GPU)" if not side.counters else "not timed"
     if not side.bytes and not side.flops:
-        return "unknown: the test declares no bytes= or flops=, and there are no counters (--gpuperf-ncu=full)"
+        return "the test declares no bytes= or flops="
     if not peaks:
-        return "unknown: no ceiling was measured in this run (a test reads gpu.copy_bandwidth or gpu.fma_throughput)"
-    return "unknown: of what the test declares no ceiling was measured in this run"
+        return "no ceiling was measured beside it (a test that reads gpu.copy_bandwidth or gpu.fma_throughput has one)"
+    return "of what the test declares no ceiling was measured beside it"

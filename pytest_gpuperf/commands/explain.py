@@ -73,7 +73,7 @@ def from_baselines(wanted: Wanted, baselines: Path, write: Callable[[str], objec
     for key in found:
         for side in _recorded(store, key):
             work = WorkloadEvidence(key=key, state=state_of(side, {}))
-            write("\n".join(explained(work, side, {}, compared="this is one", has_baseline=False)) + "\n\n")
+            write("\n".join(explained(work, side, {}, compared=None)) + "\n\n")
     return 0
 
 

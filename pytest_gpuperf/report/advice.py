@@ -53,10 +53,9 @@ def gain_words(one: Advice) -> str:
 
 
 def state_line(state: State) -> str:
-    """``memory bound: 87 % of the measured copy bandwidth; roofline 87 %``."""
-    roofline = f"; roofline {state.roofline:.0%}" if state.roofline is not None else ""
+    """``memory bound: 87 % of the measured copy bandwidth``."""
     missing = f" ({state.missing})" if state.missing else ""
-    return f"{state.bound} bound: {state.why}{roofline}{missing}"
+    return f"{state.bound} bound: {state.why}{missing}"
 
 
 def wrapped(text: str, indent: int) -> list[str]:

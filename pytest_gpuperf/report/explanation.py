@@ -3,37 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
+from pytest_gpuperf.advise.record import State
 from pytest_gpuperf.advise.side import Side
-from pytest_gpuperf.advise.state import why_unknown
+from pytest_gpuperf.advise.state import why_no_roofline, why_unknown
 from pytest_gpuperf.evidence import StaticRecord
 from pytest_gpuperf.report.advice import INDENT, advice_lines, state_line, wrapped
-from pytest_gpuperf.report.text import describe, duration, rate
+from pytest_gpuperf.report.message import ALSO, NAMED, described
+from pytest_gpuperf.report.text import duration, rate
 from pytest_gpuperf.session import WorkloadEvidence
 from pytest_gpuperf.verdict import Judgement, Verdict
 
 MOST_CAUSES = 4
 
 
+class Compared(NamedTuple):
+    """What a workload was compared with."""
+
+    words: str
+    known: bool
+    """Whether there is a baseline at all."""
+
+
 def explained(
-    work: WorkloadEvidence, side: Side, peaks: Mapping[str, float], *, compared: str, has_baseline: bool
+    work: WorkloadEvidence, side: Side, peaks: Mapping[str, float], *, compared: Compared | None
 ) -> list[str]:
-    """Lines on one workload; ``compared`` says what with, or why with nothing.
+    """Lines on one workload; ``compared`` says what with, None if there is nothing to compare.
 
     ``side`` is what was found out about it, the architecture chosen.
     """
-    lines = [str(work.key)]
-    state = state_line(work.state) if work.state is not None else why_unknown(side, peaks)
-    lines += wrapped(f"state: {state}", INDENT)
+    lines = [str(work.key), *_state(work.state, side, peaks)]
     lines += wrapped(f"figures: {', '.join(_figures(side))}", INDENT)
-    lines += wrapped(f"baseline: {compared}", INDENT)
-    for judgement in _telling(work.judgements):
-        lines += [f"    {line}" for line in describe(judgement)]
+    if compared is None:
+        return lines
+    lines += wrapped(f"baseline: {compared.words}", INDENT)
+    lines += [f"{' ' * INDENT}{line}" for line in described(_telling(work.judgements), NAMED, ALSO, explained=False)]
     lines += advice_lines(work.advice, MOST_CAUSES)
     if not work.advice:
-        none = "nothing differs that would make it slower" if has_baseline else "none can be named without a baseline"
-        lines += wrapped(f"causes: {none}", INDENT)
+        none = "none found" if compared.known else "none can be named without a baseline"
+        lines += wrapped(f"cause: {none}", INDENT)
     return lines
+
+
+def _state(state: State | None, side: Side, peaks: Mapping[str, float]) -> list[str]:
+    if state is None:
+        return wrapped(f"state: unknown: {why_unknown(side, peaks)}", INDENT)
+    least = f"{state.roofline:.0%}" if state.roofline is not None else f"unknown: {why_no_roofline(side, peaks)}"
+    return [*wrapped(f"state: {state_line(state)}", INDENT), *wrapped(f"roofline: {least}", INDENT)]
 
 
 def _telling(judgements: Iterable[Judgement]) -> list[Judgement]:

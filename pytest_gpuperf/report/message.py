@@ -29,19 +29,11 @@ def workload_lines(failed: Sequence[Judgement], advice: Sequence[Advice]) -> lis
     """The message of one workload: as much as fits the screen, the first cause in any case."""
     short: list[str] = []
     for causes, named, also in ((SHOWN, NAMED, ALSO), (1, NAMED, ALSO), (1, NAMED, 0), (1, 3, 0), (1, 1, 0)):
-        short = [line for judgement in merged(failed) for line in _described(judgement, named, also, bool(advice))]
+        short = described(failed, named, also, explained=bool(advice))
         short += advice_lines(advice, causes) or _no_cause(failed)
         if rows(short) <= SCREEN_ROWS - FOOT_ROWS:
             break
     return short
-
-
-def merged(failed: Sequence[Judgement]) -> list[Judgement]:
-    """Judgements that differ in nothing but their architecture as one, with all of them for a target."""
-    targets: dict[Judgement, list[str]] = {}
-    for judgement in failed:
-        targets.setdefault(msgspec.structs.replace(judgement, target=""), []).append(judgement.target)
-    return [msgspec.structs.replace(one, target=", ".join(names)) for one, names in targets.items()]
 
 
 def _no_cause(failed: Sequence[Judgement]) -> list[str]:
@@ -54,12 +46,24 @@ def rows(lines: Sequence[str]) -> int:
     return sum(max(1, math.ceil(len(line) / WIDTH)) for line in lines)
 
 
-def _described(judgement: Judgement, named: int, also: int, explained: bool) -> list[str]:
-    """A judgement: verdict and figures first, then what changed for the worse, then what else, then why."""
-    head = f"{judgement.key.workload}  {judgement.verdict.value}  on {judgement.target} ({judgement.kind})"
-    lines = [head if judgement.time is None else f"{head}  {time_line(judgement.time)}"]
+def described(failed: Sequence[Judgement], named: int, also: int, *, explained: bool) -> list[str]:
+    """Each judgement under its verdict; architectures of which the same is said, once."""
+    said: dict[tuple[str, ...], list[Judgement]] = {}
+    for judgement in failed:
+        body = _body(judgement, named, also, explained=explained)
+        figures = "" if judgement.time is None else f"  {time_line(judgement.time)}"
+        said.setdefault((judgement.verdict.value, f"({judgement.kind}){figures}", *body), []).append(judgement)
+    lines: list[str] = []
+    for (verdict, rest, *body), judgements in said.items():
+        targets = ", ".join(judgement.target for judgement in judgements)
+        lines += [f"{judgements[0].key.workload}  {verdict}  on {targets} {rest}", *body]
+    return lines
+
+
+def _body(judgement: Judgement, named: int, also: int, *, explained: bool) -> list[str]:
+    """What changed for the worse, then what else, then why."""
     changes = [_without_note(change) if explained else change for change in judgement.changes]
-    lines += _listed("", [change for change in changes if change.direction != "neutral"], named)
+    lines = _listed("", [change for change in changes if change.direction != "neutral"], named)
     lines += _listed("also: ", [change for change in changes if change.direction == "neutral"], also)
     not_paired = judgement.time.not_paired if judgement.time is not None else ""
     reason = "" if judgement.kind == "static" and judgement.changes else judgement.reason

@@ -79,7 +79,7 @@ def test_a_red_workload_says_its_cause_and_remedy_on_one_screen(explained):
     assert len(lines) <= 24
     assert all(len(line) <= 100 for line in lines)
     text = "\n".join(lines)
-    for words in ("hog  WORSE  on sm_80 (static)", "spill stores 0 -> ", "cause: register spilling (sm_80)",
+    for words in ("hog  WORSE  on sm_80", "spill stores 0 -> ", "cause: register spilling (sm_80)",
                   "-> raise or drop -maxrregcount", "example: occupancy_registers"):  # fmt: skip
         assert words in text
 
@@ -107,15 +107,12 @@ def test_a_changed_kernel_that_does_not_fail_is_explained_on_request(explained):
 def test_unchanged_kernels_have_no_cause(explained):
     result = explained.run("--gpuperf", "--gpuperf-explain")
     assert result.ret == 0
-    assert "cause:" not in result.stdout.str()
-    assert result.stdout.str().count("causes: nothing differs") == 2
+    assert result.stdout.str().count("cause:") == result.stdout.str().count("cause: none found") == 2
 
 
 def test_without_a_baseline_nothing_can_be_compared(suite):
     result = suite.run("--gpuperf", "--gpuperf-explain", "-k", "other")
-    result.stdout.fnmatch_lines(
-        ["*baseline: none for this workload*", "*causes: none can be named without a baseline*"]
-    )
+    result.stdout.fnmatch_lines(["*baseline: none for this workload*", "*cause: none can be named without a baseline*"])
 
 
 def run_command(suite, monkeypatch, capsys, *arguments: str) -> tuple[int, str, str]:
@@ -180,6 +177,7 @@ def test_baselines_are_explained_without_a_run(explained, monkeypatch, capsys):
     assert (status, err) == (0, "")
     assert out.count("test_hog.py::test_copy [rows]") == 3  # one for each architecture
     assert "4 sectors per global request" in " ".join(out.split())
+    assert "cause:" not in out  # there is nothing to compare it with
     status, _, err = run_command(explained, monkeypatch, capsys, "--baseline", "test_other.py")
     assert status == 1
     assert "is not in the baselines in baselines" in err

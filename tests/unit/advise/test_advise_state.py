@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_gpuperf.advise.side import Side
-from pytest_gpuperf.advise.state import COMPUTE, MEMORY, roofline_fraction, state_of, why_unknown
+from pytest_gpuperf.advise.state import COMPUTE, MEMORY, roofline_fraction, state_of, why_no_roofline, why_unknown
 
 PEAKS = {"copy_bandwidth": 4e12, "fma_throughput": 60e12}
 
@@ -68,3 +68,10 @@ def test_declared_bytes_and_operations_tell_without_counters() -> None:
 def test_what_is_missing_for_a_state_is_said(side: Side, peaks: dict[str, float], words: str) -> None:
     assert state_of(side, peaks) is None
     assert words in why_unknown(side, peaks)
+
+
+def test_a_state_by_counters_may_still_lack_a_roofline() -> None:
+    counted = Side(arch="sm_90", counters={COMPUTE: 80.0, MEMORY: 20.0})
+    assert why_no_roofline(counted, PEAKS) == "not timed"
+    timed = Side(arch="sm_90", counters=counted.counters, time_ns=1e6)
+    assert why_no_roofline(timed, PEAKS) == "the test declares no bytes= or flops="

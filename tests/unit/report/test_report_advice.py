@@ -41,7 +41,7 @@ def test_states() -> None:
     bare = State(bound="memory", why="87 % of the copy bandwidth")
     assert state_line(bare) == "memory bound: 87 % of the copy bandwidth"
     full = State(bound="latency", why="SM 20% and memory 31%", roofline=0.31, missing="counters would tell")
-    assert state_line(full) == "latency bound: SM 20% and memory 31%; roofline 31% (counters would tell)"
+    assert state_line(full) == "latency bound: SM 20% and memory 31% (counters would tell)"
 
 
 def test_lines_are_broken_within_the_width_and_not_before_a_percent_sign() -> None:
