@@ -29,12 +29,12 @@ class Recorded:
     def time(self, pair: Pair, workload: str) -> TimeRecord | None:
         return self._store.time(GPU, _key(pair, workload))
 
-    def static(self, pair: Pair, workload: str) -> StaticRecord | None:
+    def static(self, pair: Pair, workload: str, arch: str = ARCH) -> StaticRecord | None:
         """Of any compiler version; None for a function that launches several kernels."""
         key = _key(pair, workload)
-        file = self._store.load(ARCH, key.module)
+        file = self._store.load(arch, key.module)
         for toolchain in getattr(file, "toolchains", {}):
-            found = self._store.static(ARCH, key, toolchain).record
+            found = self._store.static(arch, key, toolchain).record
             if found is not None:
                 return found
         return None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from pytest_gpuperf.advise.cost import changed, costs, measured, whole
-from pytest_gpuperf.advise.counting import alike, busy_parts, counted_usage, same_traffic
+from pytest_gpuperf.advise.counting import alike, busy_parts, complete, counted_usage, same_traffic
 from pytest_gpuperf.advise.finding import Case, Finding
 from pytest_gpuperf.advise.reading import dry_runs, scale_of, static_usage
 from pytest_gpuperf.advise.record import Advice
@@ -19,6 +19,8 @@ LEAST_GAIN = 0.002
 """A cause whose remedy would gain less is not named."""
 COUNTED_LEAST_GAIN = 0.005
 """The same where it was counted."""
+ALIKE_GAIN = 0.02
+"""Gains that differ by less are as good as equal: busy times and stalls vary by as much from run to run."""
 FEW = 0.3
 """Weight of the case that every SM holds a single block, where the grid is not known."""
 
@@ -26,18 +28,28 @@ FEW = 0.3
 def advise(before: Side, after: Side) -> tuple[Advice, ...]:
     """Causes of what ``after`` is slower by, the likeliest gain first.  Empty where nothing differs.
 
-    Counters speak where both sides have them, the machine code otherwise.  Times bound the gain: undoing the change can
-    bring back no more than was lost.
+    Counters speak where both sides have enough of them, the machine code otherwise.  Times bound the gain: undoing the
+    change can bring back no more than was lost.
     """
-    case = counted_case(before, after) or static_case(before, after)
+    case = case_of(before, after)
     if case is None or _alike(case):
         return ()
     gain = _counted_gain(case) if case.counted else _static_gain(case)
     found = [(gain(finding.without), finding) for rule in RULES if (finding := rule(case)) is not None]
-    found.sort(key=lambda one: -round(one[0], 2))
     least = COUNTED_LEAST_GAIN if case.counted else LEAST_GAIN
     lost = _lost(before, after)
-    return tuple(_advice(case, finding, min(gained, lost)) for gained, finding in found if gained >= least)
+    return tuple(_advice(case, finding, min(gained, lost)) for gained, finding in _ranked(found) if gained >= least)
+
+
+def _ranked(found: Sequence[tuple[float, Finding]]) -> list[tuple[float, Finding]]:
+    """The largest gain first; of gains that are as good as equal, the one that the rules name first."""
+    left, ranked = list(found), []
+    while left:
+        most = max(gained for gained, _ in left)
+        first = next(one for one in left if one[0] > most - ALIKE_GAIN)
+        left.remove(first)
+        ranked.append(first)
+    return ranked
 
 
 def _advice(case: Case, finding: Finding, gain: float) -> Advice:
@@ -45,6 +57,13 @@ def _advice(case: Case, finding: Finding, gain: float) -> Advice:
         cause=finding.cause.key, evidence=finding.evidence, gain=round(gain, 3), arch=case.after.arch,
         counted=case.counted,
     )  # fmt: skip
+
+
+def case_of(before: Side, after: Side) -> Case | None:
+    """By counters if both sides have enough, else by the machine code, else by the counters that there are."""
+    if complete(before.counters) and complete(after.counters):
+        return counted_case(before, after)
+    return static_case(before, after) or counted_case(before, after)
 
 
 def static_case(before: Side, after: Side) -> Case | None:
@@ -63,7 +82,7 @@ def counted_case(before: Side, after: Side) -> Case | None:
 
 
 def _declared_scale(before: Side, after: Side) -> float:
-    """By what to multiply figures of ``after`` for equal work: as declared, unless the same threads ask for the same."""
+    """By what to multiply figures of ``after`` for equal work: as declared, unless equal threads ask for the same."""
     if before.threads is not None and before.threads == after.threads and same_traffic(before.counters, after.counters):
         return 1.0
     for was, now in ((before.bytes, after.bytes), (before.flops, after.flops)):

@@ -77,9 +77,7 @@ def measured(usage: Usage, busy: Mapping[str, float], arch: str, sm_count: int) 
     return found
 
 
-def changed(
-    parts: Mapping[str, float], now: Usage, without: Usage, arch: str, sm_count: int
-) -> dict[str, float]:
+def changed(parts: Mapping[str, float], now: Usage, without: Usage, arch: str, sm_count: int) -> dict[str, float]:
     """Those cycles, had ``now`` been ``without``.
 
     A part that has less to do takes less in proportion; one that has more takes what that costs on top, for another

@@ -1,23 +1,42 @@
 """A usage out of Nsight Compute's counters, and how busy each part of the hardware was.
 
 Metrics are named as on GH100.  Where a metric was not collected, what depends on it is unknown, and the rules that need
-it stay silent; only how often divisions and barriers occur is taken from the machine code, which no counter tells.
+it stay silent; how often divisions, barriers and tensor instructions occur is taken from the machine code: no counter
+tells on every GPU.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_gpuperf.advise.cost import rest_of
+from pytest_gpuperf.advise.cost import SCHEDULERS, rest_of
 from pytest_gpuperf.advise.reading import limit_of, mean_width, static_usage
 from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.advise.usage import SECTOR_BYTES, WARP, Usage
+from pytest_gpuperf.compile.dryrun.rates import issue_cycles
+from pytest_gpuperf.device.nominal import nominal_facts
 from pytest_gpuperf.dryrun import DryRun
 
 Counters = Mapping[str, float]
 
 INSTRUCTIONS = "smsp__inst_executed.sum"
+THREAD_INSTRUCTIONS = "smsp__thread_inst_executed.sum"
 CYCLES = "sm__cycles_elapsed.max"
+WARPS = "smsp__warps_active.avg.per_cycle_active"
+SPLITS = "smsp__sass_branch_targets_threads_divergent.sum"
+L2_SECTORS = "lts__t_sectors.sum"
+XU = "sm__inst_executed_pipe_xu.sum"
+TENSOR, TENSOR_MOVES = (
+    "sm__inst_executed_pipe_tensor_op_hmma.sum",
+    "sm__inst_executed_pipe_tensor_op_hmma_type_hfma2.sum",
+)
+SHARED_TURNS, SHARED_IDEAL = "memory_l1_wavefronts_shared", "memory_l1_wavefronts_shared_ideal"
+ACCESSED = "smsp__sass_inst_executed_op_{}.sum"
+OPERATIONS = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
+REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_{}.sum"
+SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_{}.sum"
+USEFUL = "smsp__sass_data_bytes_mem_global_op_{}.sum"
+DRAM = "dram__bytes_{}.sum"
 STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 
 UNIT_OPERATIONS = {
@@ -46,21 +65,39 @@ PARTS = {
 }
 """Metric and factor that say which fraction of the time a part was busy."""
 
+WAYS = ("ld", "st")
+METRICS = frozenset({
+    INSTRUCTIONS, THREAD_INSTRUCTIONS, CYCLES, WARPS, SPLITS, L2_SECTORS, SHARED_TURNS,
+    SHARED_IDEAL, *(ACCESSED.format(kind) for kind in ACCESSES.values()),
+    *(OPERATIONS.format(kind) for kinds in UNIT_OPERATIONS.values() for kind in kinds),
+    *(name.format(way) for name in (REQUESTS, SECTORS, USEFUL) for way in WAYS),
+    *(DRAM.format(way) for way in ("read", "write")), *(name for name, _ in PARTS.values()),
+    *(STALL.format(reason) for reasons in STALLS.values() for reason in reasons),
+})  # fmt: skip
+"""All that is read here; the set ``full`` has them."""
+NEEDED = (
+    INSTRUCTIONS, THREAD_INSTRUCTIONS, CYCLES, PARTS["issue"][0], PARTS["l1"][0], REQUESTS.format("ld"),
+    SECTORS.format("ld"), OPERATIONS.format("ffma"), STALL.format("long_scoreboard"),
+)  # fmt: skip
+"""Without these the machine code tells more."""
 
 EXACT = (
-    INSTRUCTIONS, "smsp__thread_inst_executed.sum",
+    INSTRUCTIONS, THREAD_INSTRUCTIONS,
     *(f"l1tex__t_{what}_pipe_lsu_mem_{where}_op_{way}.sum" for what in ("requests", "sectors")
-      for where in ("global", "local") for way in ("ld", "st")),
-    *(f"smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_{way}.sum" for way in ("ld", "st")),
-    *(f"smsp__sass_inst_executed_op_{kind}.sum" for kind in ACCESSES.values()),
+      for where in ("global", "local") for way in WAYS),
+    *(f"smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_{way}.sum" for way in WAYS),
+    *(ACCESSED.format(kind) for kind in ACCESSES.values()),
 )  # fmt: skip
 """Counters that are the same in every run of the same work; the others tell a difference, too, but not reliably."""
 SAME = 0.002
 """Relative difference of exact counters that is none: instructions vary by 0.1 % where warps race."""
-
-
 SEEN = 0.01
 """Of the global loads in the machine code, at least this part is counted as such; else they are of another kind."""
+
+
+def complete(counters: Counters) -> bool:
+    """Whether there is enough to go by."""
+    return all(name in counters for name in NEEDED)
 
 
 def alike(before: Counters, after: Counters) -> bool:
@@ -71,7 +108,7 @@ def alike(before: Counters, after: Counters) -> bool:
 
 def same_traffic(before: Counters, after: Counters) -> bool:
     """Whether two runs are known to ask for as many bytes of global memory, and to write as many."""
-    names = [f"smsp__sass_data_bytes_mem_global_op_{way}.sum" for way in ("ld", "st")]
+    names = [USEFUL.format(way) for way in WAYS]
     if any(name not in counters for name in names for counters in (before, after)):
         return False
     return all(abs(before[name] - after[name]) <= SAME * max(before[name], after[name]) for name in names)
@@ -88,23 +125,22 @@ def counted_usage(side: Side, scale: float = 1.0) -> Usage | None:
     issued = counters.get(INSTRUCTIONS)
     if not issued:
         return None
-    threads = counters.get("smsp__thread_inst_executed.sum")
+    threads = counters.get(THREAD_INSTRUCTIONS)
     lanes = threads / issued if threads else WARP
-    classes = _classes(counters, lanes)
-    requests = _sum(counters, "l1tex__t_requests_pipe_lsu_mem_global_op_{}.sum")
-    sectors = _sum(counters, "l1tex__t_sectors_pipe_lsu_mem_global_op_{}.sum")
-    useful = _sum(counters, "smsp__sass_data_bytes_mem_global_op_{}.sum")
+    classes = _classes(side, lanes)
+    requests, sectors, useful = (_sum(counters, name) for name in (REQUESTS, SECTORS, USEFUL))
     shared = classes.get("shared_load", 0) + classes.get("shared_store", 0)
-    turns = counters.get("memory_l1_wavefronts_shared")
-    least = counters.get("memory_l1_wavefronts_shared_ideal")
+    turns, least = counters.get(SHARED_TURNS), counters.get(SHARED_IDEAL)
     run = side.static.profile.dry_run if side.static is not None else None
     code = static_usage(side, run) if run is not None else None
     times = scale * issued / code.issued if code is not None and code.issued else 0.0
+    if code is not None and code.issued:
+        classes["tensor"] = code.classes.get("tensor", 0) / code.issued * issued
     width = _width(code.global_width if code is not None else None, useful, requests, lanes)
     if code is not None and _unseen(classes, code, issued):
         requests = sectors = useful = width = None
         classes["global_load"] = _expected_loads(code, issued)
-    warps = counters.get("smsp__warps_active.avg.per_cycle_active")
+    warps = counters.get(WARPS)
     usage = Usage(
         issued=scale * issued, lanes=lanes, classes={name: scale * count for name, count in classes.items()},
         global_requests=scale * (requests or 0), global_bytes=_times(useful, scale),
@@ -115,32 +151,30 @@ def counted_usage(side: Side, scale: float = 1.0) -> Usage | None:
         local_requests=scale * (classes.get("local_load", 0) + classes.get("local_store", 0)),
         divisions=times * code.divisions if code is not None else 0.0,
         barriers=_barriers(side, code, issued) * scale if code is not None else 0.0,
-        split_branches=_times(counters.get("smsp__sass_branch_targets_threads_divergent.sum"), scale),
-        warps=warps, limit=limit_of(side), l2_sectors=_times(counters.get("lts__t_sectors.sum"), scale),
-        dram_bytes=_times(_sum(counters, "dram__bytes_{}.sum", ("read", "write")), scale),
+        split_branches=_times(counters.get(SPLITS), scale),
+        warps=warps, limit=limit_of(side), l2_sectors=_times(counters.get(L2_SECTORS), scale),
+        dram_bytes=_times(_sum(counters, DRAM, ("read", "write")), scale),
         cycles=_times(counters.get(CYCLES), scale),
     )  # fmt: skip
     return _with_waits(usage, counters)
 
 
-def _classes(counters: Counters, lanes: float) -> dict[str, float]:
+def _classes(side: Side, lanes: float) -> dict[str, float]:
     """Instructions by class, warp by warp, as far as they are counted."""
-    found = {}
+    counters, found = side.counters, {}
     for name, kind in ACCESSES.items():
-        count = counters.get(f"smsp__sass_inst_executed_op_{kind}.sum")
+        count = counters.get(ACCESSED.format(kind))
         if count is not None:
             found[name] = count
     for name, kinds in UNIT_OPERATIONS.items():
-        counts = [counters.get(f"smsp__sass_thread_inst_executed_op_{kind}_pred_on.sum") for kind in kinds]
+        counts = [counters.get(OPERATIONS.format(kind)) for kind in kinds]
         if any(count is not None for count in counts):
             found[name] = sum(count or 0.0 for count in counts) / max(lanes, 1.0)
     metric, factor = PARTS["mufu"]
     cycles = counters.get(CYCLES)
     if metric in counters and cycles:
-        found["mufu"] = counters[metric] * factor * cycles
-    hmma, moves = (counters.get(f"sm__inst_executed_pipe_tensor_op_hmma{kind}.sum") for kind in ("", "_type_hfma2"))
-    if hmma is not None:
-        found["tensor"] = hmma - (moves or 0.0)  # the pipe moves constants for others, too
+        sms = side.sm_count or nominal_facts(side.arch).sm_count
+        found["mufu"] = counters[metric] * factor * cycles * SCHEDULERS * sms / issue_cycles("mufu", side.arch)
     return found
 
 
@@ -153,8 +187,7 @@ def _width(by_code: float | None, useful: float | None, requests: float | None, 
 
 def _load_lanes(counters: Counters, run: DryRun | None) -> float | None:
     """Lanes that take part in a global load; how wide loads are only the machine code tells."""
-    loaded = counters.get("smsp__sass_data_bytes_mem_global_op_ld.sum")
-    requests = counters.get("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum")
+    loaded, requests = counters.get(USEFUL.format("ld")), counters.get(REQUESTS.format("ld"))
     width = mean_width([a for a in run.accesses if a.op == "global_load"]) if run is not None else None
     return min(loaded / requests / width, WARP) if loaded and requests and width else None
 
@@ -191,7 +224,7 @@ def _with_waits(usage: Usage, counters: Counters) -> Usage:
     return usage.replace(alone=alone, alone_issues=False, waits=waits, warps=held)
 
 
-def _sum(counters: Counters, template: str, kinds: tuple[str, str] = ("ld", "st")) -> float | None:
+def _sum(counters: Counters, template: str, kinds: tuple[str, str] = WAYS) -> float | None:
     found = [counters.get(template.format(kind)) for kind in kinds]
     return None if all(one is None for one in found) else sum(one or 0.0 for one in found)
 

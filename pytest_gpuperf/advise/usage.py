@@ -83,7 +83,7 @@ class Usage:
         return max(self.issued - sum(self.classes.get(name, 0) for name in PAYLOAD), 0.0)
 
     def quicker(self, *, instructions: float = 0.0, waited: float = 0.0) -> Usage:
-        """A copy with so many instructions less, and so many cycles of waiting; ``classes`` are the caller's to mind."""
+        """A copy with so many instructions less, and so many cycles of waiting; ``classes`` stay as they are."""
         issued = max(self.issued - instructions, 1.0)
         if self.alone is None:
             return self.replace(issued=issued)

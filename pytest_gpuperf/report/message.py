@@ -20,6 +20,7 @@ A_LINE_EACH = 4
 NAMED = 8
 ALSO = 4
 """Changes for the worse, and others, that are named before the rest is counted."""
+NO_CAUSE = f"{' ' * INDENT}cause: none found; counters see more than machine code: pytest --gpuperf --gpuperf-ncu=full"
 KEPT_NOTES = frozenset({"occupancy"})
 """Whose remark is kept even where a cause says the same: what limits it."""
 
@@ -29,10 +30,15 @@ def workload_lines(failed: Sequence[Judgement], advice: Sequence[Advice]) -> lis
     short: list[str] = []
     for causes, named, also in ((SHOWN, NAMED, ALSO), (1, NAMED, ALSO), (1, NAMED, 0), (1, 3, 0), (1, 1, 0)):
         short = [line for judgement in failed for line in _described(judgement, named, also, explained=bool(advice))]
-        short += advice_lines(advice, causes)
+        short += advice_lines(advice, causes) or _no_cause(failed)
         if rows(short) <= SCREEN_ROWS - FOOT_ROWS:
             break
     return short
+
+
+def _no_cause(failed: Sequence[Judgement]) -> list[str]:
+    """What to try next where nothing that was compared tells why."""
+    return [NO_CAUSE] if any(judgement.verdict.is_regression for judgement in failed) else []
 
 
 def rows(lines: Sequence[str]) -> int:

@@ -8,6 +8,8 @@ from pytest_gpuperf.advise import causes
 from pytest_gpuperf.advise.finding import Case, Finding, change, grew
 from pytest_gpuperf.advise.usage import SECTOR_BYTES, Usage
 
+LOCAL_GROWTH = 1.01
+"""Accesses to local memory; exact figures."""
 SECTOR_GROWTH = 1.1
 """Sectors per byte asked for: one sector in ten.  Exact figures; a load shifted by half a sector shows as 1.25."""
 CONFLICT_GROWTH = 1.1
@@ -21,16 +23,19 @@ HIT_LOSS = 1.15
 
 
 def register_spilling(case: Case) -> Finding | None:
-    """More spilled bytes."""
+    """More spilled bytes; where nobody counted them, a larger stack that is used more."""
     was, now = case.before.static, case.after.static
     if was is None or now is None:
         return None
-    before = was.profile.spill_store_bytes + was.profile.spill_load_bytes
-    after = now.profile.spill_store_bytes + now.profile.spill_load_bytes
+    before, after, what = was.profile.spill_bytes, now.profile.spill_bytes, "spilled bytes per thread"
+    if before is None or after is None:
+        before, after, what = was.profile.stack_bytes, now.profile.stack_bytes, "stack bytes per thread"
+        if not grew(case.was.local_requests, case.now.local_requests, LOCAL_GROWTH):
+            return None
     if after <= before:
         return None
     evidence = (
-        change("spilled bytes per thread", before, after),
+        change(what, before, after),
         change("local memory accesses", case.was.local_requests, case.now.local_requests, case.per),
         change("registers", was.profile.registers, now.profile.registers),
     )
@@ -46,9 +51,11 @@ def stack(case: Case) -> Finding | None:
     was, now = case.before.static, case.after.static
     if was is None or now is None:
         return None
-    before, after = (max(p.stack_bytes - p.spill_store_bytes, 0) for p in (was.profile, now.profile))
-    spills = now.profile.spill_store_bytes > was.profile.spill_store_bytes
-    if after <= before or spills or not grew(case.was.local_requests, case.now.local_requests, 1.01):
+    stores, stores_now = was.profile.spill_store_bytes, now.profile.spill_store_bytes
+    if stores is None or stores_now is None or stores_now > stores:
+        return None
+    before, after = max(was.profile.stack_bytes - stores, 0), max(now.profile.stack_bytes - stores_now, 0)
+    if after <= before or not grew(case.was.local_requests, case.now.local_requests, LOCAL_GROWTH):
         return None
     evidence = (
         change("stack bytes per thread", was.profile.stack_bytes, now.profile.stack_bytes),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from advise_samples import COPY, case, record, side
+from advise_samples import COPY, case, dry, record, side
 
 from pytest_gpuperf.advise import causes
 from pytest_gpuperf.advise.rules import RULES, compute, memory, waiting
+from pytest_gpuperf.advise.side import Side
 
 BELOW = 0.999
 """Just short of a threshold."""
@@ -37,6 +38,17 @@ def test_register_spilling() -> None:
     assert found.without.issued == 100
     assert memory.register_spilling(case()) is None
     assert memory.register_spilling(case(before=after, after=after)) is None
+
+
+def test_register_spilling_where_nobody_counted_spills() -> None:
+    unknown = {"spill_store_bytes": None, "spill_load_bytes": None}
+    before, after = side(record("a", **unknown)), side(record("b", stack_bytes=64, **unknown))
+    now = COPY.replace(local_requests=32.0)
+    found = memory.register_spilling(case(now=now, before=before, after=after))
+    assert found is not None
+    assert str(found.evidence[0]) == "stack bytes per thread 0 -> 64"
+    assert memory.register_spilling(case(before=before, after=after)) is None
+    assert memory.stack(case(now=now, before=before, after=after)) is None
 
 
 def test_stack() -> None:
@@ -95,6 +107,10 @@ def test_lost_vectorisation() -> None:
     shared = memory.lost_vectorisation(case(TILE.replace(shared_width=16.0), TILE))
     assert shared is not None
     assert "shared" in shared.evidence[0].what
+    both = memory.lost_vectorisation(case(TILE.replace(shared_width=16.0, global_width=16.0), TILE))
+    assert both is not None
+    assert [one.what.split()[2] for one in both.evidence[::2]] == ["global", "shared"]  # the more accesses, the earlier
+    assert (both.without.global_requests, both.without.shared_requests) == (1.25, 1)
 
 
 def test_cache_hit_loss() -> None:
@@ -113,17 +129,27 @@ def test_lost_tensor_cores() -> None:
     assert compute.lost_tensor_cores(case(was, now)) is not None
     assert compute.lost_tensor_cores(case(was, was)) is None
     assert compute.lost_tensor_cores(case(was, COPY.replace(classes={}))) is None  # less of everything
+    slightly = COPY.replace(classes={"tensor": 32.0 / compute.TENSOR_LOSS / BELOW, "fp32": 9.0})
+    assert compute.lost_tensor_cores(case(was, slightly)) is None
+    hardly = COPY.replace(classes={"tensor": 100.0 * compute.TENSOR_SHARE * BELOW})
+    assert compute.lost_tensor_cores(case(hardly, now)) is None
 
 
 def test_double_precision() -> None:
     now = COPY.replace(classes={**COPY.classes, "fp64": 20.0, "fp32": 0.0, "conversion": 4.0}, issued=104.0)
     found = compute.double_precision(case(now=now))
     assert found is not None
-    assert found.without.classes["fp64"] == 0
-    assert found.without.classes["fp32"] == 20
+    assert found.without == COPY  # where there was none, conversions and all go with it
     was = COPY.replace(classes={**COPY.classes, "fp64": 20.0})
     most = COPY.replace(classes={**COPY.classes, "fp64": 20.0 * compute.FP64_GROWTH})
     assert compute.double_precision(case(was, most)) is None
+
+
+def test_double_precision_back_in_single_precision() -> None:
+    was = COPY.replace(classes={**COPY.classes, "fp64": 10.0})
+    found = compute.double_precision(case(was, COPY.replace(classes={"fp64": 20.0, "fp32": 10.0})))
+    assert found is not None
+    assert found.without.classes == {"fp64": 10.0, "fp32": 20.0}
 
 
 def test_division() -> None:
@@ -139,6 +165,25 @@ def test_divergence() -> None:
     assert found is not None
     assert found.without.issued == 100
     assert compute.divergence(case(now=COPY.replace(lanes=32.0 / compute.LANE_LOSS + 0.01))) is None
+
+
+def test_divergence_takes_the_waits_of_both_sides_of_a_branch_with_it() -> None:
+    was, now = COPY.replace(load_lanes=32.0), COPY.replace(load_lanes=16.0, lanes=16.0)
+    found = compute.divergence(case(was, now))
+    assert found is not None
+    alone = compute.divergence(case(now=now))
+    assert alone is not None
+    assert found.without.alone is not None
+    assert alone.without.alone is not None
+    assert alone.without.alone - found.without.alone == pytest.approx(350)
+
+
+def test_divergence_is_not_named_where_the_sides_of_branches_became_longer() -> None:
+    was = COPY.replace(lanes=31.0, split_branches=1000.0)
+    longer = COPY.replace(lanes=23.0, split_branches=1000.0, issued=400.0)
+    assert compute.divergence(case(was, longer)) is None
+    assert compute.instruction_growth(case(was, longer)) is not None
+    assert compute.divergence(case(was, longer.replace(split_branches=1100.0))) is not None
 
 
 def test_instruction_growth() -> None:
@@ -173,8 +218,6 @@ def test_launch_configuration() -> None:
     assert waiting.launch_configuration(case(now=now, before=before, after=before)) is None
     hungry = side(record("a", block=32, warps=32, registers=64))
     assert waiting.launch_configuration(case(now=now, before=before, after=hungry)) is None
-    small_grid = COPY.replace(warps=1.0, limit=8.0)
-    assert waiting.launch_configuration(case(now=small_grid, before=before, after=after)) is None
 
 
 def test_more_work_per_thread() -> None:
@@ -199,13 +242,30 @@ def test_occupancy_lost() -> None:
     assert waiting.occupancy_lost(case(now=slightly)) is None
 
 
+def _with_barriers(each: float, code: str = "a") -> Side:
+    return side(record(code, dry_run=dry({"barrier": each})))
+
+
 def test_barrier_stalls() -> None:
     was = COPY.replace(barriers=4.0, waits={**COPY.waits, "barrier": 120.0})
     now = COPY.replace(barriers=9.0, waits={**COPY.waits, "barrier": 270.0})
-    found = waiting.barrier_stalls(case(was, now))
+    found = waiting.barrier_stalls(case(was, now, before=_with_barriers(4), after=_with_barriers(9, "b")))
     assert found is not None
     assert found.without.alone == 850
-    assert waiting.barrier_stalls(case(was, was)) is None
+    assert waiting.barrier_stalls(case(was, was, before=_with_barriers(4), after=_with_barriers(9))) is None
+    assert (
+        waiting.barrier_stalls(case(was, now, before=_with_barriers(4), after=_with_barriers(4))) is None
+    )  # more warps
+    most = COPY.replace(barriers=4.0 * waiting.BARRIER_GROWTH * BELOW)
+    assert waiting.barrier_stalls(case(was, most, before=_with_barriers(4), after=_with_barriers(9))) is None
+
+
+def test_barrier_stalls_of_a_tree_go_with_its_steps() -> None:
+    was = TILE.replace(barriers=4.0)
+    now = TILE.replace(barriers=9.0, shared_requests=9.0, shared_turns=9.0, shared_ideal=9.0, issued=150.0)
+    found = waiting.barrier_stalls(case(was, now, before=_with_barriers(4), after=_with_barriers(9, "b")))
+    assert found is not None
+    assert (found.without.issued, found.without.shared_requests) == (100, 4)
 
 
 def test_exposed_latency() -> None:

@@ -1,0 +1,121 @@
+"""The page about causes: it is what the command writes, and keeps what the project promises; and noise has no cause."""
+
+from __future__ import annotations
+
+import importlib
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+import pytest
+
+from pytest_gpuperf.advise import counting
+from pytest_gpuperf.advise.advice import advise, case_of
+from pytest_gpuperf.advise.side import Side
+from pytest_gpuperf.counters.catalogue import SETS
+
+ROOT = Path(__file__).parents[2]
+SUITE = ROOT / "example_suite"
+COMPARISONS = 200
+
+
+@pytest.fixture
+def report(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(SUITE)  # type: ignore[no-untyped-call]
+    return importlib.import_module("causes")
+
+
+@pytest.fixture
+def suite(report: ModuleType) -> Any:
+    return report.Suite()
+
+
+def test_the_committed_page_is_what_the_command_writes_and_keeps_the_promises(
+    report: ModuleType, tmp_path: Path
+) -> None:
+    made = tmp_path / "causes.md"
+    assert report.main(["--output", str(made)]) == 0
+    assert made.read_text(encoding="utf-8") == (ROOT / "docs/results/causes.md").read_text(encoding="utf-8")
+
+
+def test_enough_pairs_are_on_the_page(suite: Any) -> None:
+    rows = suite.rows()
+    assert len(rows) >= 25
+    assert sum(row.counted is not None for row in rows) == len(rows)
+
+
+def test_fewer_right_causes_than_promised_are_an_error(
+    report: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "PROMISED_STATIC", 0.99)
+    made = tmp_path / "causes.md"
+    assert report.main(["--output", str(made)]) == 1
+    assert "fewer causes are right than 99%" in capsys.readouterr().err
+    assert "| transpose32 |" in made.read_text(encoding="utf-8")
+
+
+def workloads(report: ModuleType, suite: Any) -> Iterator[Side]:
+    """Every workload of a pair that was counted, once."""
+    seen = set()
+    for pair in report.PAIRS:
+        for name in (pair.optimised, pair.naive):
+            if (pair.module, pair.test, name) not in seen:
+                seen.add((pair.module, pair.test, name))
+                side = suite.side(pair, name)
+                if side.counters:
+                    yield side
+
+
+def again(side: Side, chance: random.Random) -> Side:
+    """The same counted once more: what is exact stays, all else is off by some percent."""
+    return msgspec.structs.replace(
+        side,
+        counters={
+            name: value if name in counting.EXACT else value * chance.uniform(0.95, 1.05)
+            for name, value in side.counters.items()
+        },
+    )
+
+
+def test_a_version_compared_with_itself_has_no_cause(report: ModuleType, suite: Any) -> None:
+    chance = random.Random(7)
+    sides = list(workloads(report, suite))
+    compared = [(side, again(side, chance)) for side in sides * 2][:COMPARISONS]
+    assert len(compared) == COMPARISONS
+    assert [case.counted for before, after in compared if (case := case_of(before, after))] == [True] * COMPARISONS
+    assert [named for before, after in compared for named in advise(before, after)] == []
+    bare = [Side(arch="sm_90", static=side.static) for side in sides if side.static]
+    assert [named for side in bare for named in advise(side, side)] == []
+
+
+def test_the_set_full_has_all_that_advice_reads() -> None:
+    assert {metric.name for metric in SETS["full"]} >= counting.METRICS
+    assert set(counting.NEEDED) <= counting.METRICS
+
+
+def test_without_counters_the_page_has_none(report: ModuleType, tmp_path: Path) -> None:
+    static = tmp_path / "baselines"
+    shutil.copytree(ROOT / "baselines" / "sm_90" / "example_suite", static / "sm_90" / "example_suite")
+    rows = report.Suite(static).rows(pairs=report.PAIRS[-5:])
+    assert {row.counted for row in rows} == {None}
+    assert all(line.endswith("| - |") for line in report.page(rows, {}).splitlines()[-len(rows) :])
+
+
+def test_fewer_counters_than_needed_leave_the_machine_code_to_speak(report: ModuleType, suite: Any) -> None:
+    """The default set counts too little to name causes by."""
+    (pair,) = [p for p in report.PAIRS if p.optimised == "transpose_coalesced" and p.naive == "transpose_naive"]
+    default = {metric.name for metric in SETS["default"]}
+    sides = [suite.side(pair, name) for name in (pair.optimised, pair.naive)]
+    few = [
+        msgspec.structs.replace(side, counters={name: v for name, v in side.counters.items() if name in default})
+        for side in sides
+    ]
+    assert all(side.counters for side in few)
+    case = case_of(*few)
+    assert case is not None
+    assert not case.counted
+    assert advise(*few)[0].cause == "uncoalesced access"
