@@ -82,7 +82,8 @@ def baselines(shared_folder):
 @pytest.fixture
 def siblings(suite, baselines, monkeypatch):
     """A suite with pairs and their baselines."""
-    monkeypatch.delenv("EXAMPLE_SUITE_NAIVE_SIBLINGS", raising=False)
+    monkeypatch.setenv("EXAMPLE_SUITE_NAIVE_SIBLINGS", "")  # so that what a run in this process leaves is gone after it
+    monkeypatch.delenv("EXAMPLE_SUITE_NAIVE_SIBLINGS")
     for name, text in FILES.items():
         suite.write(name, text)
     shutil.copytree(baselines, suite.path / "baselines")
