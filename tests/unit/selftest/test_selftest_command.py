@@ -54,8 +54,9 @@ def test_the_whole_self_test_in_three_processes(
     assert {one.kernel for one in report.noise} == {"loop 10 us", "copy 60 us"}
     for one in report.controls:
         assert one.verdicts > 0
-        acquittals = one.percent <= 200 * one.tolerance  # at twice the tolerance, one verdict in 200 may be one
-        assert one.slower >= one.verdicts - acquittals if one.must_be_slower else one.slower == 0, one
+        acquitted = one.passed if one.must_be_slower and one.percent <= 200 * one.tolerance else 0
+        assert acquitted <= 1, one  # at twice the tolerance, one verdict in 200 is granted to be an acquittal
+        assert one.slower == (one.verdicts - acquitted if one.must_be_slower else 0), one
         assert one.slower + one.faster + one.passed + one.inconclusive == one.verdicts
     for expected in ("tick 1 ns", "0 false alarms", "Machine profile kept in", "(accepted)", "This machine can gate"):
         assert expected in printed.out
