@@ -11,6 +11,7 @@ import pytest
 
 from pytest_gpuperf.children import progress_of
 from pytest_gpuperf.evidence import Key, Session, TimeRecord
+from pytest_gpuperf.judge.takes import Counts
 from pytest_gpuperf.recording import record
 from pytest_gpuperf.updating import (
     Recorded,
@@ -32,7 +33,7 @@ class Times:
     """Time baselines to write."""
 
     update: dict[tuple[str, Key], TimeRecord] = dataclasses.field(default_factory=dict)
-    counters: dict[tuple[str, Key], dict[str, float]] = dataclasses.field(default_factory=dict)
+    counters: dict[tuple[str, Key], Counts] = dataclasses.field(default_factory=dict)
     """For records whose rounds stay."""
     sessions: Sequence[Session] = ()
     cubins: Sequence[bytes] = ()
@@ -91,5 +92,9 @@ def _with_counters(bench: Bench, accepted: Sequence[TestEvidence], times: Times)
         if taken.workload.key not in again
         and (found_alone := counters_alone(taken, bench.store.time(taken.target, taken.workload.key)))
     ]
-    counters = {(one.target, one.key): one.after.counters for one in alone if isinstance(one.after, TimeRecord)}
+    counters = {
+        (one.target, one.key): Counts(one.after.counters, one.after.counter_ranges)
+        for one in alone
+        if isinstance(one.after, TimeRecord)
+    }
     return dataclasses.replace(times, update=_taken(recorded), counters=counters, recorded=[*recorded, *alone])

@@ -15,6 +15,7 @@ from pytest_gpuperf.counters.chips import canonical, chip_of
 from pytest_gpuperf.counters.derived import with_derived
 from pytest_gpuperf.counters.exchange import COLLECTED, Collected, CollectedWorkload, read_collected
 from pytest_gpuperf.judge.counters import Conditions, compare_counters, not_counted
+from pytest_gpuperf.judge.takes import Counts, widened
 from pytest_gpuperf.measurement import CountersMissing
 from pytest_gpuperf.verdict import Judgement
 
@@ -36,6 +37,8 @@ class Counted:
     shown: Mapping[str, float] | CountersMissing
     """For the test: with what follows from them, or why there are none."""
     judgements: tuple[Judgement, ...]
+    ranges: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
+    """Of those that were not the same in every take."""
 
 
 def collected_of(config: pytest.Config) -> Collected:
@@ -63,7 +66,8 @@ def counted(bench: Bench, key: Key, request: Request) -> Counted:
     if obstacle or found is None:
         return Counted({}, CountersMissing(f"{key.workload} has no counters: {obstacle}"),
                        (not_counted(key, target, obstacle),))  # fmt: skip
-    return Counted(found.counters, with_derived(found.counters), (_judge(bench, key, request, found, target),))
+    judgement = _judge(bench, key, request, found, target)
+    return Counted(found.counters, with_derived(found.counters), (judgement,), found.ranges)
 
 
 def _obstacle(collected: Collected, found: CollectedWorkload | None, request: Request) -> str:
@@ -93,8 +97,12 @@ def _judge(bench: Bench, key: Key, request: Request, found: CollectedWorkload, t
     chip = chip_of(bench.native_arch or "")
     own = {canonical(name, chip): tolerance for name, tolerance in request.metrics.items()}
     before, after = with_derived(old) if old else {}, with_derived(found.counters)
+    rules = rules_for(dict.fromkeys([*before, *after]), own)
+    if baseline:
+        ranges = {name: ends for name, ends in baseline.counter_ranges.items() if own.get(name) is None}
+        rules = widened(rules, Counts(old, ranges))
     return compare_counters(
-        key, target, before, after, rules_for(dict.fromkeys([*before, *after]), own),
+        key, target, before, after, rules,
         before=Conditions(baseline.identity, baseline.cache) if baseline else None,
         after=Conditions(found.identity, found.cache), notes=found.notes,
     )  # fmt: skip

@@ -23,6 +23,7 @@ from pytest_gpuperf.counters.errors import CountersUnavailable
 from pytest_gpuperf.counters.exchange import COLLECTED, Collected, write
 from pytest_gpuperf.counters.locating import find_ncu
 from pytest_gpuperf.counters.reading import read_report
+from pytest_gpuperf.counters.repeating import TAKES, together
 from pytest_gpuperf.device.lock import lock_folder
 from pytest_gpuperf.marker import settings_of
 
@@ -90,14 +91,18 @@ def _collect(config: pytest.Config, nodes: Sequence[str], own: Sequence[str], sh
     except KeyError as unknown:
         raise pytest.UsageError(f"--gpuperf-ncu, --gpuperf-metrics: there is no figure {unknown}") from None
     limit_s = options.ncu_timeout_s or START_LIMIT_S + TEST_LIMIT_S * len(nodes)
-    show(f"counting {len(nodes)} tests under {ncu}")
     assignment = Assignment(
         nodes=tuple(nodes), metrics=tuple(dict.fromkeys(asked)), cache=options.cache, chip=chip, ncu=ncu,
         reader=config.hook.pytest_gpuperf_ncu_reader(config=config) or read_report,
         target=lambda ids, folder: [*child_command(config, ids), f"--gpuperf-ncu-to={folder}"],
         working_folder=config.rootpath, locks=lock_folder(), limit_s=limit_s, watch=Progress(show),
     )  # fmt: skip
-    return Collection(assignment, _folder(config)).collect()
+    takes: list[Collected] = []
+    for number in range(1, 1 + (TAKES if options.update else 1)):
+        which = f", take {number} of {TAKES}" if options.update else ""
+        show(f"counting {len(nodes)} tests under {ncu}{which}")
+        takes.append(Collection(assignment, _folder(config) / str(number)).collect())
+    return together(takes)
 
 
 def _architecture(config: pytest.Config) -> str:

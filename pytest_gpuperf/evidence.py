@@ -253,6 +253,8 @@ class TimeRecord(Record, frozen=True):
     flops: int | None = None
     """Floating-point operations of one run, as declared by the test."""
     counters: dict[str, float] = {}
+    counter_ranges: dict[str, tuple[float, float]] = {}
+    """Least and most of the counters that were not the same in every take of equal code."""
 
 
 # --- the GPU -------------------------------------------------------------------------------------

@@ -113,7 +113,8 @@ def _count(bench: Bench, book: TestBook, request: Request, evidence: WorkloadEvi
 
     found = counted(bench, evidence.key, request)
     book.add(msgspec.structs.replace(
-        evidence, identity=request.identity(), counters=dict(found.counters), judgements=found.judgements
+        evidence, identity=request.identity(), counters=dict(found.counters), counter_ranges=dict(found.ranges),
+        judgements=found.judgements,
     ))  # fmt: skip
     return found
 

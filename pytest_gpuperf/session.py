@@ -34,6 +34,8 @@ class WorkloadEvidence(Record, frozen=True):
     interval_ns: tuple[float, float] | None = None
     counters: dict[str, float] = msgspec.field(default_factory=dict)
     """Raw ones by canonical name, as Nsight Compute counted them."""
+    counter_ranges: dict[str, tuple[float, float]] = msgspec.field(default_factory=dict)
+    """Least and most of those that were not the same in every take, where there were several."""
     judgements: tuple[Judgement, ...] = ()
     disturbances: tuple[str, ...] = ()
     """Why the time should not become a baseline; empty if nothing speaks against it."""

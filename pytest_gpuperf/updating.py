@@ -12,6 +12,7 @@ import msgspec
 
 from pytest_gpuperf.evidence import Key, Record, Round, Session, StaticRecord, TimeRecord
 from pytest_gpuperf.judge.static import with_launch_of
+from pytest_gpuperf.judge.takes import Counts, replaced
 from pytest_gpuperf.judging import recorded_under_another_name
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.recording import ProcessRecord
@@ -114,7 +115,10 @@ def with_counters(recorded: Recorded, workload: WorkloadEvidence | None) -> Reco
         return recorded
     if not workload.counters or workload.identity != recorded.after.identity:
         return recorded
-    return msgspec.structs.replace(recorded, after=msgspec.structs.replace(recorded.after, counters=workload.counters))
+    after = msgspec.structs.replace(
+        recorded.after, counters=workload.counters, counter_ranges=workload.counter_ranges
+    )  # fmt: skip
+    return msgspec.structs.replace(recorded, after=after)
 
 
 def counters_alone(taken: CountersTaken, before: TimeRecord | None) -> Recorded | None:
@@ -130,11 +134,12 @@ def counters_alone(taken: CountersTaken, before: TimeRecord | None) -> Recorded 
             return None
         refused = "the code on record is another: --update-baselines=all records its time as well"
         return Recorded(key=key, target=target, before=before, refused=refused)
-    new, known = taken.workload.counters, before.counters
-    counters = {**known, **new} if taken.replace else {**new, **known}
-    if counters == known:
+    known = Counts(before.counters, before.counter_ranges)
+    new = Counts(taken.workload.counters, taken.workload.counter_ranges)
+    counts = replaced(known, new) if taken.replace else replaced(new, known)
+    if counts.values == known.values:
         return None
-    after = msgspec.structs.replace(before, counters=counters)
+    after = msgspec.structs.replace(before, counters=counts.values, counter_ranges=counts.ranges)
     return Recorded(key=key, target=target, before=before, after=after)
 
 

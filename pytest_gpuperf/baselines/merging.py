@@ -13,9 +13,10 @@ import msgspec
 
 from pytest_gpuperf.baselines.errors import UnwritableEvidenceError
 from pytest_gpuperf.baselines.files import StaticFile, TimeFile
-from pytest_gpuperf.baselines.rounding import round_counters, round_record, round_session
+from pytest_gpuperf.baselines.rounding import round_record, round_session, with_counts
 from pytest_gpuperf.baselines.versions import SCHEMA_VERSION
 from pytest_gpuperf.evidence import Key, Session, StaticRecord, TimeRecord
+from pytest_gpuperf.judge.takes import Counts, joined
 
 KEPT_SESSIONS = 5
 
@@ -28,7 +29,7 @@ class Update:
     """By architecture (``sm_90``), toolchain (``nvrtc 13.0.88``) and workload."""
     time: Mapping[tuple[str, Key], TimeRecord] = dataclasses.field(default_factory=dict)
     """By GPU model (``nvidia-h200``) and workload."""
-    counters: Mapping[tuple[str, Key], Mapping[str, float]] = dataclasses.field(default_factory=dict)
+    counters: Mapping[tuple[str, Key], Counts] = dataclasses.field(default_factory=dict)
     """The same, for workloads whose time record stays as it is and gets these counters."""
     sessions: Collection[Session] = ()
     """Those that the time records' rounds name, oldest first."""
@@ -52,7 +53,7 @@ def merge_time(
     target: str,
     new: Iterable[tuple[Key, TimeRecord]],
     sessions: Collection[Session],
-    counters: Iterable[tuple[Key, Mapping[str, float]]] = (),
+    counters: Iterable[tuple[Key, Counts]] = (),
 ) -> TimeFile:
     """``new``: keys of one module.  ``counters`` replace those of records that are there and not in ``new``.
 
@@ -70,11 +71,11 @@ def merge_time(
                 )
         workloads = tests.setdefault(key.test, {})
         workloads[key.workload] = _joined(workloads.get(key.workload), round_record(record, given), list(table))
-    for key, figures in counters:
+    for key, counts in counters:
         known = tests.get(key.test, {}).get(key.workload)
         if known is None:
             raise UnwritableEvidenceError(f"{key}: counters belong to a time on record, and there is none")
-        tests[key.test][key.workload] = msgspec.structs.replace(known, counters=round_counters(figures))
+        tests[key.test][key.workload] = with_counts(known, counts)
     return referenced_only(TimeFile(target=target, sessions=tuple(table.values()), tests=tests, schema=SCHEMA_VERSION))
 
 
@@ -94,15 +95,15 @@ def _by_date(sessions: Iterable[Session]) -> dict[str, Session]:
 
 def _joined(old: TimeRecord | None, new: TimeRecord, order: list[str]) -> TimeRecord:
     """The new record, with the old one's rounds and counters before its own if both ran the same thing alike."""
-    rounds, counters = list(new.rounds), dict(new.counters)
+    rounds, counts = list(new.rounds), Counts(new.counters, new.counter_ranges)
     if old is not None and _comparable(old, new):
         again = {entry.session for entry in new.rounds}
         rounds = [entry for entry in old.rounds if entry.session not in again] + rounds
-        counters = {**old.counters, **counters}
+        counts = joined(Counts(old.counters, old.counter_ranges), counts)
     place = {session: index for index, session in enumerate(order)}
     kept = set(sorted({entry.session for entry in rounds}, key=place.__getitem__)[-KEPT_SESSIONS:])
     rounds = sorted((entry for entry in rounds if entry.session in kept), key=lambda entry: place[entry.session])
-    return msgspec.structs.replace(new, rounds=tuple(rounds), counters=counters)
+    return with_counts(msgspec.structs.replace(new, rounds=tuple(rounds)), counts)
 
 
 def _comparable(old: TimeRecord, new: TimeRecord) -> bool:

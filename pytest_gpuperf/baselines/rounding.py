@@ -7,11 +7,11 @@ creep through earlier rounds.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import msgspec
 
 from pytest_gpuperf.evidence import Round, Session, TimeRecord
+from pytest_gpuperf.judge.takes import Counts
 
 MIN_DIGITS = 4
 MAX_DIGITS = 7
@@ -22,12 +22,21 @@ NOISE_PARTS = 20
 def round_record(record: TimeRecord, sessions: dict[str, Session]) -> TimeRecord:
     """The record as it will be stored.  Each round's session must be in ``sessions``."""
     rounds = tuple(_round(entry, sessions[entry.session].tick_ns) for entry in record.rounds)
-    return msgspec.structs.replace(record, rounds=rounds, counters=round_counters(record.counters))
+    return with_counts(
+        msgspec.structs.replace(record, rounds=rounds), Counts(record.counters, record.counter_ranges)
+    )  # fmt: skip
 
 
-def round_counters(counters: Mapping[str, float]) -> dict[str, float]:
+def with_counts(record: TimeRecord, counts: Counts) -> TimeRecord:
+    """The record with these counters in place of its own, as they will be stored."""
+    ranges = {name: (_count(least), _count(most)) for name, (least, most) in counts.ranges.items()}
+    values = {name: _count(value) for name, value in counts.values.items()}
+    return msgspec.structs.replace(record, counters=values, counter_ranges=ranges)
+
+
+def _count(value: float) -> float:
     """Counts stay exact, for exactly is how they are compared; ratios get nine digits."""
-    return {name: value if float(value).is_integer() else significant(value, 9) for name, value in counters.items()}
+    return value if float(value).is_integer() else significant(value, 9)
 
 
 def round_session(session: Session) -> Session:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_gpuperf.baselines import atomic, layout
@@ -16,6 +15,7 @@ from pytest_gpuperf.baselines.files import EvidenceFile, StaticFile, TimeFile
 from pytest_gpuperf.baselines.merging import Update, merge_static, merge_time
 from pytest_gpuperf.baselines.reading import MAX_JSON_BYTES, decode, read_bounded
 from pytest_gpuperf.evidence import Key, Session, StaticRecord, TimeRecord
+from pytest_gpuperf.judge.takes import Counts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,11 +151,11 @@ class BaselineStore:
 
     def _time_plan(self, update: Update) -> list[tuple[Path, bytes]]:
         groups: dict[tuple[str, str], list[tuple[Key, TimeRecord]]] = defaultdict(list)
-        counters: dict[tuple[str, str], list[tuple[Key, Mapping[str, float]]]] = defaultdict(list)
+        counters: dict[tuple[str, str], list[tuple[Key, Counts]]] = defaultdict(list)
         for (device, key), record in update.time.items():
             groups[device, key.module].append((key, record))
-        for (device, key), figures in update.counters.items():
-            counters[device, key.module].append((key, figures))
+        for (device, key), counts in update.counters.items():
+            counters[device, key.module].append((key, counts))
         plan = []
         for device, module in sorted({*groups, *counters}):
             old = self._time_file(device, module)

@@ -2,9 +2,9 @@
 
 Names are those of GH100; ``chips`` has the names of other GPUs.  A metric's class says what may be concluded
 from a change of it.  *Exact* metrics are the same in every run of the same code on the same inputs: counts of
-what the code does.  *Near-exact* ones also depend on what was in the caches and on which block ran where.  The
-others inform: they depend on clocks and on scheduling.  The bands are wider than what repeated runs on an H200
-showed (docs/counters.md).
+what the code does.  *Near-exact* ones also depend on what was in the caches, on which block ran where and on where
+in the memory of which GPU the data lie.  The others inform: they depend on clocks and on scheduling.  The bands are
+wider than what five H200s differed by on equal code (docs/counters.md).
 """
 
 from __future__ import annotations
@@ -62,8 +62,10 @@ def _info(name: str, what: str, unit: str = "%", better: Better = "neutral", *, 
 
 
 INSTRUCTION_BAND = 0.001
-DRAM_BAND, DRAM_FLOOR = 0.02, 65536.0
-L2_BAND, L2_FLOOR_SECTORS = 0.01, 2048.0
+STORE_BAND, STORE_FLOOR_SECTORS = 0.02, 256.0
+LOCAL_BAND, LOCAL_FLOOR_SECTORS = 0.001, 256.0
+DRAM_BAND, DRAM_FLOOR = 0.05, 4.0 * 2**20
+L2_BAND, L2_FLOOR_SECTORS = 0.15, 65536.0
 SECTOR_BYTES = 32
 
 DURATION = _info("gpu__time_duration.sum", "duration under ncu", "ns")
@@ -85,9 +87,15 @@ L2_BYTES = _near("lts__t_bytes.sum", "L2 bytes", "bytes", L2_BAND, L2_FLOOR_SECT
 LOAD_REQUESTS = _exact("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", "global load requests", "requests")
 STORE_REQUESTS = _exact("l1tex__t_requests_pipe_lsu_mem_global_op_st.sum", "global store requests", "requests")
 LOAD_SECTORS = _exact("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "global load sectors", "sectors")
-STORE_SECTORS = _exact("l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", "global store sectors", "sectors")
-LOCAL_LOAD_SECTORS = _exact("l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum", "local load sectors", "sectors")
-LOCAL_STORE_SECTORS = _exact("l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum", "local store sectors", "sectors")
+STORE_SECTORS = _near(
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", "global store sectors", "sectors", STORE_BAND, STORE_FLOOR_SECTORS
+)
+LOCAL_LOAD_SECTORS = _near(
+    "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum", "local load sectors", "sectors", LOCAL_BAND, LOCAL_FLOOR_SECTORS
+)
+LOCAL_STORE_SECTORS = _near(
+    "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum", "local store sectors", "sectors", LOCAL_BAND, LOCAL_FLOOR_SECTORS
+)
 
 SHARED_LOAD_WAVEFRONTS = _exact(
     "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", "shared load wavefronts", "wavefronts"
@@ -100,9 +108,6 @@ SHARED_WAVEFRONTS_IDEAL = Metric(
     "memory_l1_wavefronts_shared_ideal", "shared wavefronts without conflicts", "wavefronts", "exact",
     tolerance=0.0, ncu_only=True,
 )  # fmt: skip
-SPILL_INSTRUCTIONS = _exact(
-    "sass__inst_executed_register_spilling", "spill instructions executed", "instructions", ncu_only=True
-)
 
 
 def _executed(kind: str, what: str) -> Metric:
@@ -180,7 +185,7 @@ _DEFAULT = (
 _MEMORY = (
     LOAD_REQUESTS, STORE_REQUESTS, LOCAL_LOAD_SECTORS, LOCAL_STORE_SECTORS, *HIT_RATES, SHARED_LOAD_WAVEFRONTS,
     SHARED_STORE_WAVEFRONTS, SHARED_WAVEFRONTS, SHARED_WAVEFRONTS_IDEAL, GLOBAL_LOADS, GLOBAL_STORES, SHARED_LOADS,
-    SHARED_STORES, LOCAL_LOADS, LOCAL_STORES, SPILL_INSTRUCTIONS, USEFUL_LOAD_BYTES, USEFUL_STORE_BYTES,
+    SHARED_STORES, LOCAL_LOADS, LOCAL_STORES, USEFUL_LOAD_BYTES, USEFUL_STORE_BYTES,
 )  # fmt: skip
 _COMPUTE = (BRANCHES, DIVERGENT_TARGETS, UNIFORM_TARGETS, *OPERATIONS.values(), *PIPES)
 _LATENCY = (*SCHEDULERS, *STALLS.values(), *LAUNCH)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from pytest_gpuperf.counters import asking
+from pytest_gpuperf.counters.catalogue import METRICS
 from pytest_gpuperf.counters.chips import canonical, on_chip
 from pytest_gpuperf.counters.command import REPORT, command, environment
 from pytest_gpuperf.counters.errors import CountersUnavailable
@@ -108,7 +109,7 @@ class Collection:
             canonical(name, self._do.chip) for one in self._found.values() for k in one.kernels for name in k.metrics
         }
         absent = [name for name in self._asked if name not in self._missing and name not in given]
-        return [f"ncu gave no value for {', '.join(absent)}"] if absent else []
+        return [f"ncu gave no value for {name}{'' if name in METRICS else asking.hint(name)}" for name in absent]
 
     def _process(self, request: ProfileRequest) -> list[Entry]:
         """Run one request and keep what it brought; returns what it put off."""

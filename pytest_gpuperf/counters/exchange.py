@@ -54,6 +54,8 @@ class CollectedWorkload(Record, frozen=True):
     cache: CacheMode
     counters: dict[str, float]
     """By canonical name; empty if there are none."""
+    ranges: dict[str, tuple[float, float]] = msgspec.field(default_factory=dict)
+    """Least and most of those that were not the same in every take."""
     kernels: tuple[KernelResult, ...] = ()
     notes: tuple[str, ...] = ()
     """What a reader should know; where there are no counters, the reason if one is known."""

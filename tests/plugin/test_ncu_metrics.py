@@ -132,6 +132,17 @@ def test_a_misspelt_metric_is_a_note_and_loses_nothing(counted, add):
     assert "smsp__inst_executed.sum" in counters
 
 
+def test_a_misspelt_name_that_ncu_takes_is_a_note_with_a_hint_and_loses_nothing(counted):
+    counted.pytester.makeini(f"[pytest]\ngpuperf_metrics = smsp__inst_executed_valueless.sum, {OWN}\n")
+    result, found = collected(counted)
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(
+        ["counters: ncu gave no value for smsp__inst_executed_valueless.sum; did you mean 'smsp__inst_executed.sum'?"]
+    )
+    assert found["processes"] == 1
+    assert OWN in found["workloads"]["test_suite.py::test_other"]["doubling"]["counters"]
+
+
 def test_a_misspelt_name_gets_a_hint(counted):
     counted.pytester.makeini("[pytest]\ngpuperf_metrics = smsp__misspelt_inst_executed.sum\n")
     result, _ = collected(counted)

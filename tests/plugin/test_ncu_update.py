@@ -24,6 +24,31 @@ def test_counters_are_added_to_times_that_have_none_and_the_rounds_stay(ncu_suit
     result.stdout.fnmatch_lines(["*doubling*simulated-gpu*counters", "3 baselines written"])
 
 
+def test_counters_are_taken_three_times_and_those_that_differ_get_a_band(ncu_suite, monkeypatch):
+    monkeypatch.setenv("STAND_IN_NCU_SCALE", "1,1.02,1.01")
+    result = ncu_suite.run("--update-baselines=new", "--gpuperf-ncu")
+    result.stdout.fnmatch_lines(["gpuperf: counting 3 tests under ncu 2025.3.1.0, take 3 of 3"])
+    assert len(ncu_suite.ncu_calls()) == 3
+    record = json.loads((ncu_suite.path / "baselines/simulated-gpu/test_suite.json").read_text())
+    (other,) = record["tests"]["test_other"].values()
+    least, most = other["counter_ranges"][INSTRUCTIONS]
+    assert (least / other["counters"][INSTRUCTIONS], most / least) == pytest.approx((1 / 1.01, 1.02))
+    assert "gpu__time_duration.sum" not in other["counter_ranges"]
+    for scale, verdict in (("1.069", "UNCHANGED"), ("1.072", "WORSE"), ("0.951", "UNCHANGED"), ("0.949", "BETTER")):
+        monkeypatch.setenv("STAND_IN_NCU_SCALE", scale)
+        ncu_suite.run("--gpuperf-ncu").stdout.fnmatch_lines([f"counters: 3 {verdict}"])
+
+
+def test_a_gated_run_takes_counters_once(counted):
+    before = len(counted.ncu_calls())
+    counted.run("--gpuperf-ncu")
+    assert len(counted.ncu_calls()) == before + 1
+
+
+def test_equal_takes_leave_no_range_of_what_is_exact(counted):
+    assert '"smsp__inst_executed.sum": [' not in (counted.path / "baselines/simulated-gpu/test_suite.json").read_text()
+
+
 def test_a_second_update_writes_nothing(counted):
     before = counted.baseline_files()
     counted.run("--update-baselines=changed", "--gpuperf-ncu")

@@ -26,6 +26,7 @@ from pytest_gpuperf.baselines.merging import merge_static, merge_time
 from pytest_gpuperf.baselines.reading import decode
 from pytest_gpuperf.baselines.rounding import round_time
 from pytest_gpuperf.evidence import Identity, Session, StaticRecord, TimeRecord
+from pytest_gpuperf.judge.takes import Counts
 
 PATH = Path("baselines/file.json")
 
@@ -322,15 +323,28 @@ def test_counters_survive_a_recording_without_them() -> None:
 def test_counters_alone_replace_those_of_a_record_and_leave_its_rounds() -> None:
     session = make_session(1)
     file = merge_time(None, H200, [(make_key(), make_time(session, counters={"dram": 5.0, "l2": 7.0}))], [session])
-    after = merge_time(file, H200, [], [], [(make_key(), {"dram": 6.0})])
+    after = merge_time(file, H200, [], [], [(make_key(), Counts({"dram": 6.0}))])
     assert only(after).counters == {"dram": 6.0}
     assert only(after).rounds == only(file).rounds
     assert after.sessions == file.sessions
 
 
+def test_counters_of_equal_code_range_over_what_its_recordings_found() -> None:
+    first, second, third = make_session(1), make_session(2), make_session(3)
+    old = make_time(first, counters={"dram": 5.0, "l2": 7.0}, counter_ranges={"dram": (4.0, 5.0)})
+    file = merge_time(None, H200, [(make_key(), old)], [first])
+    new = make_time(second, counters={"dram": 6.0, "l2": 7.0})
+    file = merge_time(file, H200, [(make_key(), new)], [second])
+    assert only(file).counters == {"dram": 6.0, "l2": 7.0}
+    assert only(file).counter_ranges == {"dram": (4.0, 6.0)}
+    assert decode(canonical_bytes(file), PATH, H200) == file
+    other = make_time(third, timer="graph", counters={"dram": 9.0})
+    assert only(merge_time(file, H200, [(make_key(), other)], [third])).counter_ranges == {}
+
+
 def test_counters_without_a_record_are_refused() -> None:
     with pytest.raises(UnwritableEvidenceError, match="there is none"):
-        merge_time(None, H200, [], [], [(make_key(), {"dram": 6.0})])
+        merge_time(None, H200, [], [], [(make_key(), Counts({"dram": 6.0}))])
 
 
 def test_counts_stay_exact_and_ratios_get_nine_digits() -> None:

@@ -27,6 +27,7 @@ from pytest_gpuperf.baselines import (
     UnwritableEvidenceError,
     Update,
 )
+from pytest_gpuperf.judge.takes import Counts
 
 SHA = hashlib.sha256(CUBIN).hexdigest()
 
@@ -57,7 +58,7 @@ def test_a_missing_folder_is_a_store_without_baselines(store: BaselineStore) -> 
 def test_counters_alone_are_written_into_the_record_that_is_there(store: BaselineStore, root: Path) -> None:
     store.write(time_update(make_session()))
     before = store.time(H200, make_key())
-    store.write(Update(counters={(H200, make_key()): {"smsp__inst_executed.sum": 42.0}}))
+    store.write(Update(counters={(H200, make_key()): Counts({"smsp__inst_executed.sum": 42.0})}))
     after = BaselineStore(root).time(H200, make_key())
     assert after is not None
     assert before is not None

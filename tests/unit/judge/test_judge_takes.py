@@ -1,0 +1,68 @@
+"""Takes of the same counters: medians, ranges, and the bands that ranges ask for."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from pytest_gpuperf.judge.counters import CounterRule, beyond
+from pytest_gpuperf.judge.takes import Counts, joined, replaced, summed_up, widened
+
+EXACT = CounterRule("inst", "instructions")
+NEAR = CounterRule("l2", "L2 sectors", tolerance=0.15, floor=100.0)
+SHOWN = CounterRule("ns", "duration", tolerance=None)
+
+
+def band_of(rule: CounterRule, old: Counts) -> CounterRule:
+    (found,) = widened([rule], old)
+    return found
+
+
+def test_equal_takes_have_no_range() -> None:
+    assert summed_up([{"inst": 5.0}] * 3) == Counts({"inst": 5.0})
+
+
+def test_takes_that_differ_are_summed_up_by_median_and_range() -> None:
+    takes = [{"inst": 100.0, "l2": 7.0}, {"inst": 104.0, "l2": 7.0}, {"inst": 101.0}]
+    assert summed_up(takes) == Counts({"inst": 101.0, "l2": 7.0}, {"inst": (100.0, 104.0)})
+
+
+def test_a_counter_that_no_take_has_is_in_none() -> None:
+    assert summed_up([{}, {}]) == Counts({})
+
+
+@pytest.mark.parametrize(
+    ("ends", "band"), [((100.0, 104.0), 0.12), ((100.0, 100.2), 0.01), ((0.0, 100.0), 3.0)],
+    ids=["three times the range", "at least one percent", "anything"],
+)  # fmt: skip
+def test_band_of_an_exact_counter_that_is_not(ends: tuple[float, float], band: float) -> None:
+    assert band_of(EXACT, Counts({"inst": 100.0}, {"inst": ends})).tolerance == pytest.approx(band)
+
+
+def test_a_wide_band_is_not_made_narrower() -> None:
+    assert band_of(NEAR, Counts({"l2": 1000.0}, {"l2": (999.0, 1001.0)})) == NEAR
+
+
+def test_a_counter_without_a_range_keeps_its_rule_and_so_does_one_that_only_informs() -> None:
+    assert widened([EXACT, SHOWN], Counts({"inst": 1.0, "ns": 5.0}, {"ns": (1.0, 9.0)})) == [EXACT, SHOWN]
+
+
+def test_a_median_of_zero_has_a_floor_for_a_band() -> None:
+    rule = band_of(EXACT, Counts({"inst": 0.0}, {"inst": (0.0, 2.0)}))
+    assert rule == dataclasses.replace(EXACT, floor=6.0)
+    assert not beyond(rule, 0.0, 6.0)
+    assert beyond(rule, 0.0, 7.0)
+
+
+def test_joining_takes_the_newer_values_and_all_ends() -> None:
+    old = Counts({"inst": 5.0, "l2": 10.0, "gone": 1.0}, {"l2": (9.0, 12.0)})
+    new = Counts({"inst": 6.0, "l2": 10.0}, {"l2": (8.0, 10.0)})
+    assert joined(old, new) == Counts({"inst": 6.0, "l2": 10.0, "gone": 1.0}, {"inst": (5.0, 6.0), "l2": (8.0, 12.0)})
+    assert joined(new, new) == new
+
+
+def test_replacing_forgets_the_ranges_of_what_is_replaced() -> None:
+    old = Counts({"l2": 10.0, "dram": 3.0}, {"l2": (9.0, 12.0), "dram": (2.0, 3.0)})
+    new = Counts({"l2": 20.0})
+    assert replaced(old, new) == Counts({"l2": 20.0, "dram": 3.0}, {"dram": (2.0, 3.0)})
