@@ -1,6 +1,8 @@
 """The metrics of Nsight Compute that the suite reads, by their names on Hopper, and how one is read.
 
-What they say of a workload is in ``counters.py``.
+What they say of a workload is in ``counters.py``.  Some are in none of the plugin's sets; this prints all of them:
+
+    pytest --gpuperf-ncu=full,$(python example_suite/hopper_metrics.py) example_suite
 """
 
 from __future__ import annotations
@@ -96,3 +98,7 @@ def reading(of: Measured, metric: str) -> float:
         return of.counters[metric]
     except KeyError:
         raise NotCollected(metric) from None
+
+
+if __name__ == "__main__":
+    print(",".join(sorted(METRICS)))
