@@ -2,11 +2,13 @@
 
 Rounds of one process say nothing about the next one, so times are recorded by child processes that this
 module starts: each runs the selected tests again, in a shuffled order, and leaves its rounds in a file.
-Only the reporting process writes baselines, once, at the end of the run.
+Only the reporting process writes baselines, once, at the end of the run.  A process that leaves no rounds is
+replaced by a fresh one, so that it does not cost those of the others.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import random
 import subprocess
@@ -28,6 +30,12 @@ if TYPE_CHECKING:
     from pytest_gpuperf.bench import Bench
 
 SELECTION = "selection.json"
+SPARE_PROCESSES = 2
+"""How many fresh processes one update may start in place of those that left no rounds."""
+LOG_LINES = 25
+
+REPLACED: pytest.StashKey[tuple[str, ...]] = pytest.StashKey()
+"""What became of the recording processes that were replaced, a line for each."""
 
 
 class ProcessRecord(Record, frozen=True):
@@ -45,7 +53,28 @@ class ProcessRecord(Record, frozen=True):
 
 
 class RecordingFailed(Exception):
-    """A recording process ended without leaving its rounds; nothing was written."""
+    """Recording processes ended without leaving rounds, more than may be replaced; nothing was written."""
+
+
+@dataclasses.dataclass(frozen=True)
+class LostProcess:
+    """A recording process that left no rounds: it died, or none of its tests passed."""
+
+    index: int
+    status: int
+    """Its exit status."""
+    log: tuple[str, ...]
+    """What it printed."""
+
+    def __str__(self) -> str:
+        return f"recording process {self.index + 1} left no rounds (pytest exit status {self.status})"
+
+    @property
+    def why(self) -> str:
+        """The last error that pytest shows in its log, or its last line."""
+        errors = [line[2:].strip() for line in self.log if line.startswith("E ")]
+        said = [line.strip() for line in self.log if line.strip()]
+        return next(reversed(errors or said), "it printed nothing")
 
 
 # --- in the child --------------------------------------------------------------------------------
@@ -87,19 +116,43 @@ def leave_rounds(bench: Bench, book: Book) -> None:
 
 
 def record(config: pytest.Config, node_ids: Sequence[str], progress: Callable[[str], None]) -> list[ProcessRecord]:
-    """Run the named tests in fresh processes and return what each found.  Raises ``RecordingFailed``."""
+    """Run the named tests in fresh processes and return what each found; ``REPLACED`` tells of those that were lost.
+
+    A process is lost only if it left no rounds at all: one failed test among others is no reason to take all again.
+    Raises ``RecordingFailed`` if more are lost than may be replaced.
+    """
     options = config.stash[stash.OPTIONS]
-    records = []
+    records: list[ProcessRecord] = []
+    lost: list[LostProcess] = []
     with tempfile.TemporaryDirectory(prefix="gpuperf-record-") as name:
         folder = Path(name)
         (folder / SELECTION).write_text(json.dumps(sorted(node_ids)), encoding="utf-8")
         for index in range(options.processes):
             progress(f"recording {len(node_ids)} tests, process {index + 1} of {options.processes}")
-            records.append(_run_process(config, folder, index, node_ids))
+            while isinstance(found := _run_process(config, folder, index, node_ids), LostProcess):
+                lost.append(found)
+                if len(lost) > SPARE_PROCESSES:
+                    raise RecordingFailed(_too_many(lost))
+                which = f"process {index + 1} of {options.processes}"
+                progress(f"{which} left no rounds, once more in a fresh process")
+            records.append(found)
+    config.stash[REPLACED] = tuple(f"{one} and was replaced by a fresh one: {one.why}" for one in lost)
     return records
 
 
-def _run_process(config: pytest.Config, folder: Path, index: int, node_ids: Sequence[str]) -> ProcessRecord:
+def _too_many(lost: Sequence[LostProcess]) -> str:
+    last = lost[-1]
+    before = "\n".join(f"  {one}: {one.why}" for one in lost[:-1])
+    tail = "\n".join(last.log[-LOG_LINES:])
+    return (
+        f"{last}; no time baseline was written. An update replaces {SPARE_PROCESSES} processes at most, and had "
+        f"replaced:\n{before}\nThe last lines of the last one:\n{tail}"
+    )
+
+
+def _run_process(
+    config: pytest.Config, folder: Path, index: int, node_ids: Sequence[str]
+) -> ProcessRecord | LostProcess:
     log = folder / f"{index}.log"
     command = [*child_command(config, node_ids), f"--gpuperf-record-to={folder}", f"--gpuperf-record-index={index}"]
     with log.open("wb") as output:
@@ -107,9 +160,5 @@ def _run_process(config: pytest.Config, folder: Path, index: int, node_ids: Sequ
                                 stderr=subprocess.STDOUT, check=False).returncode  # fmt: skip
     left = folder / f"{index}.json"
     if not left.exists():
-        tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-25:])
-        raise RecordingFailed(
-            f"recording process {index + 1} left no rounds (pytest exit status {status}); no time baseline was "
-            f"written. Its last lines:\n{tail}"
-        )
+        return LostProcess(index, status, tuple(log.read_text(encoding="utf-8", errors="replace").splitlines()))
     return msgspec.json.decode(left.read_bytes(), type=ProcessRecord)

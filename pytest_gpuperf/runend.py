@@ -11,7 +11,7 @@ import pytest
 from pytest_gpuperf import stash
 from pytest_gpuperf.accepting import accept
 from pytest_gpuperf.counting import counters_at_end
-from pytest_gpuperf.recording import RecordingFailed, leave_rounds
+from pytest_gpuperf.recording import REPLACED, RecordingFailed, leave_rounds
 from pytest_gpuperf.updating import Recorded
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ class Outcome:
 
     def __init__(self) -> None:
         self.recorded: list[Recorded] = []
+        self.replaced: tuple[str, ...] = ()
+        """Recording processes that left no rounds and were replaced."""
         self.problem = ""
         self.not_kept = ""
         """Why ``gpuperf explain`` will not know of this run; empty if it will."""
@@ -171,3 +173,4 @@ def _update(config: pytest.Config, bench: Bench, book: Book, outcome: Outcome) -
         outcome.recorded += accept(config, bench, book)
     except (RecordingFailed, BaselineError) as problem:
         outcome.problem = str(problem)
+    outcome.replaced = config.stash.get(REPLACED, ())

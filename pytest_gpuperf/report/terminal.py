@@ -158,6 +158,8 @@ def _static_only(reporter: pytest.TerminalReporter, evidence: list[TestEvidence]
 
 
 def _update(reporter: pytest.TerminalReporter, outcome: Outcome) -> None:
+    for text in outcome.replaced:
+        reporter.write_line(text, yellow=True)
     if outcome.recorded:
         _print(reporter, update_table(outcome.recorded))
         written = sum(1 for one in outcome.recorded if not one.refused)

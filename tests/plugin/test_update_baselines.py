@@ -160,14 +160,94 @@ def test_a_disturbed_measurement_is_refused_unless_forced(gpu_suite):
     assert "simulated-gpu/test_suite.json" in gpu_suite.baseline_files()
 
 
-def test_a_recording_process_that_dies_loses_nothing(recorded):
-    before = recorded.baseline_files()
-    recorded.edit(
+def when_recording(suite, code):
+    """Have recording processes run ``code`` first; ``first_of(index)`` is whether this is the first try of one."""
+    suite.edit(
         "conftest.py",
         "return SimulatedGpu(",
-        "import os\n    config.option.gpuperf_record_to and os._exit(3)\n    return SimulatedGpu(",
+        f"""import os
+    from pathlib import Path
+    def first_of(index):
+        seen = Path({str(suite.path)!r}, "tried")
+        tried = seen.read_text().split() if seen.exists() else []
+        seen.write_text(" ".join([*tried, str(config.option.gpuperf_record_index)]))
+        return int(config.option.gpuperf_record_index) == index and str(index) not in tried
+    if config.option.gpuperf_record_to:
+        {code}
+    return SimulatedGpu(""",
     )
+
+
+def tried(suite):
+    """Index of every recording process, in the order they were started."""
+    return (suite.path / "tried").read_text().split()
+
+
+TWO_PROCESSES = ("--update-baselines", "--gpuperf-rounds=2", "--gpuperf-processes=2")
+
+
+def test_a_recording_process_that_dies_once_is_replaced(gpu_suite):
+    when_recording(gpu_suite, "first_of(1) and os._exit(3)")
+    result = gpu_suite.run(*TWO_PROCESSES)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines([
+        "gpuperf: recording 3 tests, process 2 of 2",
+        "gpuperf: process 2 of 2 left no rounds, once more in a fresh process",
+        "recording process 2 left no rounds (pytest exit status 3) and was replaced by a fresh one: it printed nothing",
+        "6 baselines written",
+    ])  # fmt: skip
+    assert tried(gpu_suite) == ["0", "1", "1"]
+    file = json.loads((gpu_suite.path / "baselines/simulated-gpu/test_suite.json").read_text())
+    assert file["sessions"][0]["processes"] == 2
+    assert [r["process"] for r in file["tests"]["test_other"]["doubling"]["rounds"]] == [0, 1]
+
+
+NO_TIMER = """if first_of(0):
+            from pytest_gpuperf.device.timers import TimerUnavailable
+            def timer(self, name=None):
+                raise TimerUnavailable(None, "the delay was over", "try again")
+            SimulatedGpu.timer = timer"""
+
+
+def test_a_recording_process_without_a_timer_is_replaced_and_says_why(gpu_suite):
+    when_recording(gpu_suite, NO_TIMER)
+    result = gpu_suite.run(*TWO_PROCESSES)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines([
+        "recording process 1 left no rounds (pytest exit status 1) and was replaced by a fresh one: "
+        "*TimerUnavailable: no timer is available: the delay was over; try again",
+        "6 baselines written",
+    ])  # fmt: skip
+    assert tried(gpu_suite) == ["0", "0", "1"]
+
+
+def test_one_failed_test_of_a_recording_process_is_refused_and_not_taken_again(gpu_suite):
+    when_recording(gpu_suite, "config.unlucky = first_of(1)")
+    wrong = "(lambda a, b, n: None) if getattr(config, 'unlucky', False) else work"
+    gpu_suite.edit("conftest.py", '"other": work', f'"other": {wrong}')
+    result = gpu_suite.run(*TWO_PROCESSES)
+    result.stdout.fnmatch_lines(
+        ["*its test did not pass in every recording process*", "5 baselines written, 1 refused"]
+    )
+    result.stdout.no_fnmatch_line("*was replaced*")
+    assert tried(gpu_suite) == ["0", "1"]
+
+
+def test_an_update_without_losses_has_nothing_to_say_of_them(gpu_suite):
+    gpu_suite.run(*TWO_PROCESSES).stdout.no_fnmatch_line("*left no rounds*")
+
+
+def test_recording_processes_that_all_die_lose_nothing(recorded):
+    before = recorded.baseline_files()
+    when_recording(recorded, "first_of(0); os._exit(3)")
     result = recorded.run("--update-baselines=all", "--gpuperf-rounds=2", "--gpuperf-processes=2", "-k", "other")
     assert result.ret == 11
-    result.stdout.fnmatch_lines(["*recording process 1 left no rounds (pytest exit status 3)*"])
+    result.stdout.fnmatch_lines([
+        "ERROR: recording process 1 left no rounds (pytest exit status 3); no time baseline was written. An update "
+        "replaces 2 processes at most, and had replaced:",
+        "  recording process 1 left no rounds (pytest exit status 3): *",
+        "  recording process 1 left no rounds (pytest exit status 3): *",
+        "The last lines of the last one:",
+    ])  # fmt: skip
+    assert tried(recorded) == ["0", "0", "0"]
     assert recorded.baseline_files() == before

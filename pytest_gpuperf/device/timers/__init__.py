@@ -11,10 +11,11 @@ one row in ``_MODULES``.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from typing import Any, cast
 
 from pytest_gpuperf.device.interface import Timer
-from pytest_gpuperf.device.timers.errors import TimerError, TimerUnavailable
+from pytest_gpuperf.device.timers.errors import NeverInTime, TimerError, TimerUnavailable
 from pytest_gpuperf.evidence import TimerName
 
 __all__ = ["TimerError", "TimerUnavailable", "open_timer", "open_timer_on"]
@@ -25,6 +26,9 @@ _MODULES: dict[TimerName, str] = {
     "events": "pytest_gpuperf.device.timers.events",
 }
 """In order of preference.  Imported when asked for: numpy and CuPy stay out until something is timed."""
+
+_TRY_AGAIN = "end other processes on this GPU and its host, and try again"
+"""What helps if not even a timer's own trial kernels are enqueued in time: no other kind of timer does."""
 
 
 def open_timer(device: Any, name: TimerName | None = None) -> Timer:
@@ -41,16 +45,35 @@ def open_timer(device: Any, name: TimerName | None = None) -> Timer:
 def open_timer_on(stream: Any, name: TimerName | None = None) -> Timer:
     """As ``open_timer``, on a ``stream.WorkStream``."""
     names = tuple(_MODULES) if name is None else (name,)
-    reasons = []
+    refused = []
     for candidate in names:
         module = importlib.import_module(_MODULES[candidate])
         try:
             return cast(Timer, module.open_timer(stream))
         except TimerUnavailable as error:
-            reasons.append(error)
-    if len(reasons) == 1:
-        raise reasons[0]
-    last = reasons[-1]
-    raise TimerUnavailable(
-        last.name, "; ".join(f"{error.name}: {error.reason}" for error in reasons), last.remedy
-    ) from last
+            refused.append(error)
+    last = refused[-1]
+    late = [one.__cause__ for one in refused if isinstance(one.__cause__, NeverInTime)]
+    remedy = _TRY_AGAIN if late else last.remedy
+    if len(refused) > 1:
+        raise TimerUnavailable(None, _reasons(refused, late), remedy) from last
+    if late:
+        raise TimerUnavailable(last.name, late[-1].seen, remedy) from last
+    raise last
+
+
+def _reasons(refused: Sequence[TimerUnavailable], late: Sequence[NeverInTime]) -> str:
+    """All that was said against the timers, each thing once; of several figures those that were seen last."""
+    names: dict[str, list[str]] = {}
+    for one in refused:
+        failed = one.__cause__
+        if isinstance(failed, NeverInTime):
+            reason = late[-1].seen
+        else:
+            reason = str(failed) if isinstance(failed, TimerError) else one.reason
+        names.setdefault(reason, []).append(str(one.name))
+    return "; ".join(f"{_listed(those)}: {reason}" for reason, those in names.items())
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join((", ".join(names[:-1]), names[-1]) if len(names) > 1 else names)

@@ -11,8 +11,9 @@ from __future__ import annotations
 import itertools
 import statistics
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
-from pytest_gpuperf.device.timers.errors import TimerError
+from pytest_gpuperf.device.timers.lateness import LateTry, never_in_time
 from pytest_gpuperf.device.timers.stream import Mark, WorkStream
 from pytest_gpuperf.device.timers.tick import tick_of
 
@@ -26,13 +27,20 @@ _RATE_CYCLES = 200_000
 _RATES = 3
 _TICK_READINGS = 64
 
-_NEVER_IN_TIME = (
-    f"the workload takes the host longer than {LONGEST_DELAY_NS / 1e6:.0f} ms to enqueue, or waits for the GPU: event "
-    f"pairs would time the host. Take synchronisation out of the measured function, or install the CUPTI timer "
-    f"(pip install 'pytest-gpuperf[cupti]')"
-)
-
 Work = Callable[[], None]
+
+
+class _Enqueued(NamedTuple):
+    """What was put on the stream for one reading, and when."""
+
+    ahead: Mark | None
+    """Before the delay; of the longest alone, for only then is it of interest how long it lasted."""
+    start: Mark
+    stop: Mark
+    launched_ns: float
+    """The host's clock when the delay was launched."""
+    work_ns: float
+    """How long the host took from ``start`` to ``stop``."""
 
 
 class QueuedPairs:
@@ -47,37 +55,42 @@ class QueuedPairs:
         """Nanoseconds from before ``work`` to after it, overhead of the pair included.
 
         ``prepare`` is enqueued first, then the L2 flush if ``cold``; neither is timed.  Raises
-        ``TimerError`` if ``work`` cannot be enqueued within the longest delay of 20 ms, three times in a row.
+        ``NeverInTime``, a ``TimerError``, if ``work`` is not enqueued behind the longest delay of 20 ms before that is
+        over, three times in a row.
         """
         delay_ns = self._delay_ns[cold]
         tries_left = TRIES_AT_LONGEST
         while True:
-            start, stop, enqueue_ns = self._enqueue(work, prepare, cold, delay_ns)
-            in_time = not start.done
+            put = self._enqueue(work, prepare, cold, delay_ns)
+            in_time = not put.start.done
+            host_ns = self._stream.host_ns() - put.launched_ns
             self._stream.synchronize()
             if in_time:
-                self._delay_ns[cold] = _next_delay(enqueue_ns, cold)
-                return self._stream.elapsed_ns(start, stop)
-            if delay_ns >= LONGEST_DELAY_NS:
+                self._delay_ns[cold] = _next_delay(put.work_ns, cold)
+                return self._stream.elapsed_ns(put.start, put.stop)
+            if put.ahead is not None:
                 tries_left -= 1
-            if not tries_left:
-                raise TimerError(_NEVER_IN_TIME)
-            delay_ns = min(max(_GROWTH * delay_ns, _GROWTH * enqueue_ns, FIRST_DELAY_NS), LONGEST_DELAY_NS)
+                if not tries_left:
+                    lasted_ns = self._stream.elapsed_ns(put.ahead, put.start)
+                    raise never_in_time(LateTry(delay_ns, lasted_ns, put.work_ns, host_ns))
+            delay_ns = min(max(_GROWTH * delay_ns, _GROWTH * put.work_ns, FIRST_DELAY_NS), LONGEST_DELAY_NS)
 
-    def _enqueue(self, work: Work, prepare: Work | None, cold: bool, delay_ns: float) -> tuple[Mark, Mark, float]:
-        """The two marks around ``work``, and how long the host took from the one to the other."""
+    def _enqueue(self, work: Work, prepare: Work | None, cold: bool, delay_ns: float) -> _Enqueued:
+        """Enqueue all that belongs to one reading."""
         stream = self._stream
         if prepare is not None:
             prepare()
         if cold:
             stream.flush_l2()
+        ahead = stream.mark() if delay_ns >= LONGEST_DELAY_NS else None
+        launched_ns = stream.host_ns()
         if delay_ns:
             stream.spin(round(delay_ns / self._ns_per_cycle))
         began = stream.host_ns()
         start = stream.mark()
         work()
         stop = stream.mark()
-        return start, stop, stream.host_ns() - began
+        return _Enqueued(ahead, start, stop, launched_ns, stream.host_ns() - began)
 
     def tick_ns(self) -> float:
         """The step of the event clock, from kernels of varied length."""

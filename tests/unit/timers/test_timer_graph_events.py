@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simulated_stream import EMPTY, GAP, SimulatedCupti, SimulatedStream, installed
+from simulated_stream import EMPTY, GAP, NS_PER_CYCLE, SimulatedCupti, SimulatedStream, installed
 
 from pytest_gpuperf.device.interface import Slot
 from pytest_gpuperf.device.timers import TimerError, TimerUnavailable, graph, open_timer_on
+from pytest_gpuperf.device.timers.errors import NeverInTime
 from pytest_gpuperf.device.timers.events import EventTimer, launches_per_sample
 from pytest_gpuperf.device.timers.graph import GraphTimer
+from pytest_gpuperf.device.timers.lateness import LateTry, never_in_time
 from pytest_gpuperf.device.timers.queued import LONGEST_DELAY_NS, TRIES_AT_LONGEST, QueuedPairs
+from pytest_gpuperf.evidence import TimerName
 
 TIMERS = [GraphTimer, EventTimer]
 
@@ -165,7 +169,7 @@ def test_a_workload_that_waits_for_the_gpu_is_refused_in_bounded_time(stream: Si
         stream.kernel(3000.0)
         stream.synchronize()
 
-    with pytest.raises(TimerError, match="waits for the GPU"):
+    with pytest.raises(TimerError, match=r"waits for the GPU.*20 ms.*Take synchronisation out"):
         timer.measure([Slot(waits, 3)], "cold")
     assert stream.now_ns - before < (TRIES_AT_LONGEST + 2) * LONGEST_DELAY_NS
 
@@ -179,6 +183,46 @@ def test_one_hiccup_of_the_host_behind_the_longest_delay_is_no_reason_to_refuse(
         stream.kernel(5000.0)
 
     assert pairs.read(work) == pytest.approx(5000, rel=0.5)
+
+
+def test_a_delay_that_ends_early_is_told_from_a_slow_workload(stream: SimulatedStream) -> None:
+    pairs = QueuedPairs(stream)
+    stream.rate = lambda now: NS_PER_CYCLE / 1000
+
+    def work() -> None:
+        stream.now_ns += 100_000
+        stream.kernel(5000.0)
+
+    with pytest.raises(NeverInTime) as caught:
+        pairs.read(work)
+    assert str(caught.value) == (
+        "the work took the host no more than 0.105 ms to enqueue, but the delay ahead of it, meant to last 20 ms, was "
+        "over after 0.024 ms: the GPU is shared, or its clock moved after the delay was gauged. End other processes on "
+        "this GPU and its host, and try again"
+    )
+
+
+def test_launches_that_block_are_told_from_a_slow_workload(
+    stream: SimulatedStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs = QueuedPairs(stream)
+    spin = stream.spin
+
+    def blocking(cycles: int) -> None:
+        spin(cycles)
+        stream.synchronize()
+
+    monkeypatch.setattr(stream, "spin", blocking)
+    with pytest.raises(NeverInTime, match=r"than 0.005 ms to.* took 19\.\d+ ms: launches wait.*CUDA_LAUNCH_BLOCKING"):
+        pairs.read(kernel(stream, 5000.0))
+
+
+@given(*[st.floats(0.0, 1e8)] * 3)
+def test_only_a_slow_workload_is_told_to_change(lasted: float, work: float, host: float) -> None:
+    error = never_in_time(LateTry(LONGEST_DELAY_NS, lasted, work, host))
+    assert ("measured function" in str(error)) == (work >= LONGEST_DELAY_NS / 2)
+    assert "20 ms" in error.seen
+    assert ". " not in error.seen  # with the remedy it makes two sentences
 
 
 def test_events_cannot_tell_the_gaps_within_a_callable(stream: SimulatedStream) -> None:
@@ -226,6 +270,48 @@ def test_events_that_cannot_be_calibrated_are_unavailable(stream: SimulatedStrea
     stream.capturable = False
     with pytest.raises(TimerUnavailable, match="cannot be calibrated"):
         open_timer_on(stream, "events")
+
+
+@pytest.fixture
+def hasty(stream: SimulatedStream) -> SimulatedStream:
+    """Every delay ends after 2 us."""
+    spin = stream.spin
+    stream.spin = lambda cycles: spin(min(cycles, 4000))  # type: ignore[method-assign]
+    return stream
+
+
+def test_what_every_timer_failed_for_is_told_once(hasty: SimulatedStream, monkeypatch: pytest.MonkeyPatch) -> None:
+    with installed(monkeypatch, SimulatedCupti(hasty)), pytest.raises(TimerUnavailable) as caught:
+        open_timer_on(hasty)
+    assert caught.value.name is None
+    assert re.fullmatch(
+        r"no timer is available: cupti, graph and events: the work took the host no more than \S+ ms to enqueue, but "
+        r"the delay ahead of it, meant to last 20 ms, was over after \S+ ms: the GPU is shared, or its clock moved "
+        r"after the delay was gauged; end other processes on this GPU and its host, and try again",
+        str(caught.value),
+    )
+
+
+def test_installing_cupti_is_no_remedy_for_delays_that_end_early(
+    hasty: SimulatedStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (
+        installed(monkeypatch, None),
+        pytest.raises(TimerUnavailable, match=r"cupti: .*; graph and events: ") as caught,
+    ):
+        open_timer_on(hasty)
+    assert caught.value.remedy == "end other processes on this GPU and its host, and try again"
+    assert str(caught.value).count("meant to last") == 1
+
+
+@pytest.mark.parametrize("name", ["cupti", "graph", "events"])
+def test_a_named_timer_whose_delays_end_early_has_that_remedy_alone(
+    hasty: SimulatedStream, monkeypatch: pytest.MonkeyPatch, name: TimerName
+) -> None:
+    with installed(monkeypatch, SimulatedCupti(hasty)), pytest.raises(TimerUnavailable) as caught:
+        open_timer_on(hasty, name)
+    assert str(caught.value).startswith(f"the {name} timer is not available: the work took the host")
+    assert str(caught.value).endswith("was gauged; end other processes on this GPU and its host, and try again")
 
 
 def test_the_gpu_is_woken_before_anything_is_calibrated() -> None:
