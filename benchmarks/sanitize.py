@@ -24,6 +24,9 @@ from sanitizing.page import page
 from sanitizing.process import Setting
 from sanitizing.tools import BASELINES, TOOLS, Outcome, check
 
+TUPLES = ("unfinished", "internal", "missed")
+"""Fields of an outcome that JSON makes lists of."""
+
 
 def run(options: argparse.Namespace) -> int:
     """Run the tools one after the other; the number of those that are not content."""
@@ -53,10 +56,7 @@ def write_page(options: argparse.Namespace) -> int:
         print(f"sanitize: no {', '.join(f'{tool}.json' for tool in missing)}: run them first", file=sys.stderr)
         return 1
     read = [json.loads(found[tool].read_text(encoding="utf-8")) for tool in TOOLS]
-    outcomes = [
-        Outcome(**{name: tuple(value) if isinstance(value, list) else value for name, value in one.items()})
-        for one in read
-    ]
+    outcomes = [Outcome(**{**one, **{name: tuple(one[name]) for name in TUPLES}}) for one in read]
     options.output.write_text(page(outcomes, shared_kernels(BASELINES)), encoding="utf-8")
     return int(any(one.problems for one in outcomes))
 

@@ -27,6 +27,8 @@ said = json.loads(os.environ["STAND_IN"])
 said |= said["processes"].get(log.stem, {{}})
 errors = said["control"] if "sanitizing.control" in sys.argv else said["errors"]
 print("printed by", log.stem, flush=True)
+if said["crashes"]:
+    raise SystemExit("crashed")
 log.write_text(said["log"])
 if "sanitizing.control" not in sys.argv:
     log.with_suffix(".command").write_text("\\n".join(sys.argv))
@@ -52,6 +54,11 @@ def sanitize(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 @pytest.fixture
 def kernels(sanitize: ModuleType) -> Any:
     return importlib.import_module("sanitizing.kernels")
+
+
+@pytest.fixture
+def process(sanitize: ModuleType) -> Any:
+    return importlib.import_module("sanitizing.process")
 
 
 @pytest.fixture
@@ -84,6 +91,7 @@ def run(
         "control": 1,
         "errors": 0,
         "seconds": 0,
+        "crashes": False,
         "log": "",
         "notes": True,
         "processes": {},
@@ -250,6 +258,33 @@ def test_a_process_that_dies_is_named_and_the_others_go_on(
     assert outcome(folder)["unfinished"] == ["memcheck-4"]
     assert outcome(folder)["errors"] is None
     assert outcome(folder)["launches"]
+
+
+def test_a_log_of_a_former_run_is_not_taken_for_this_one(
+    run: Callable[..., tuple[int, Path]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--only=memcheck")[0] == 0
+    status, folder = run("--only=memcheck", processes={"memcheck-control": {"crashes": True}})
+    assert status == 1
+    assert "memcheck reports nothing of a kernel that is wrong" in capsys.readouterr().err
+    assert outcome(folder)["control"] is None
+
+
+def test_a_process_that_hangs_after_its_summary_did_not_end(process: Any, tmp_path: Path) -> None:
+    hangs = tmp_path / "compute-sanitizer"
+    hangs.write_text(
+        f"""#!{sys.executable}
+import pathlib, sys, time
+log = next(word for word in sys.argv if word.startswith("--log-file=")).partition("=")[2]
+pathlib.Path(log).write_text("========= ERROR SUMMARY: 0 errors\\n")
+time.sleep(60)
+""",
+        encoding="utf-8",
+    )
+    hangs.chmod(0o755)
+    found = process.watch(process.Setting(str(hangs)), "memcheck", tmp_path / "one", [], 2.0, {})
+    assert (tmp_path / "one.log").exists()
+    assert found.errors is None
 
 
 def test_every_process_needs_the_gpu(run: Callable[..., tuple[int, Path]], capsys: pytest.CaptureFixture[str]) -> None:
