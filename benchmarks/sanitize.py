@@ -3,9 +3,10 @@
     python benchmarks/sanitize.py run --to DIR [--only TOOL] [--sanitizer PATH] [--limit SECONDS] [--option=OPTION]...
     python benchmarks/sanitize.py page DIR... --output docs/results/sanitizer.md
 
-``run`` leaves a JSON file and the log of each tool in DIR, and ends with status 1 if a tool reports an error, did not
-come to its end, missed a kernel that it had to see, or is blind to a kernel that is wrong.  ``page`` makes the page of
-such files, of one folder or of several.  Needs a GPU, CuPy and compute-sanitizer; no network.
+``run`` leaves a JSON file of each tool in DIR, with the log and the output of each of its processes, ``memcheck-1.log``
+and ``memcheck-1.out``.  It ends with status 1 if a tool reports an error or has an internal one, did not come to its
+end, missed a kernel that it had to see, or is blind to a kernel that is wrong.  ``page`` makes the page of such files,
+of one folder or of several.  Needs a GPU, CuPy and compute-sanitizer; no network.
 """
 
 from __future__ import annotations
@@ -20,7 +21,11 @@ from pathlib import Path
 
 from sanitizing.kernels import shared_kernels
 from sanitizing.page import page
-from sanitizing.tools import BASELINES, TOOLS, Outcome, Setting, check
+from sanitizing.process import Setting
+from sanitizing.tools import BASELINES, TOOLS, Outcome, check
+
+TUPLES = ("unfinished", "internal", "missed")
+"""Fields of an outcome that JSON makes lists of."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -51,7 +56,7 @@ def write_page(options: argparse.Namespace) -> int:
         print(f"sanitize: no {', '.join(f'{tool}.json' for tool in missing)}: run them first", file=sys.stderr)
         return 1
     read = [json.loads(found[tool].read_text(encoding="utf-8")) for tool in TOOLS]
-    outcomes = [Outcome(**{**one, "missed": tuple(one["missed"])}) for one in read]
+    outcomes = [Outcome(**{**one, **{name: tuple(one[name]) for name in TUPLES}}) for one in read]
     options.output.write_text(page(outcomes, shared_kernels(BASELINES)), encoding="utf-8")
     return int(any(one.problems for one in outcomes))
 

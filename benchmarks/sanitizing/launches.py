@@ -23,7 +23,7 @@ FILE = "SANITIZING_LAUNCHES"
 
 
 class Launches:
-    """Counts launches by kernel, and keeps why tests failed."""
+    """Counts launches by kernel, and keeps why tests failed and with which status pytest ended."""
 
     def __init__(self, config: pytest.Config, file: Path) -> None:
         self._config = config
@@ -39,10 +39,11 @@ class Launches:
             crash = getattr(report.longrepr, "reprcrash", None)
             self._failed[report.nodeid] = str(crash.message if crash else report.longrepr).splitlines()[0]
 
-    def pytest_sessionfinish(self) -> None:
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
         bench = self._config.stash.get(stash.BENCH, None)
         facts = bench.device.facts if bench is not None and bench.has_gpu else None
         found = {
+            "status": int(exitstatus),
             "gpu": facts.name if facts else None,
             "driver": facts.driver if facts else None,
             "launches": dict(sorted(self._counts.items())),

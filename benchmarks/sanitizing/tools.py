@@ -1,24 +1,28 @@
-"""One tool of compute-sanitizer over the example suite: its command, its log, and what it leaves open."""
+"""One tool of compute-sanitizer over the example suite: in which processes, and what it leaves open."""
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import json
-import os
-import re
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from sanitizing.kernels import SUITE, shared_kernels, timed_kernels
 from sanitizing.launches import FILE
+from sanitizing.process import ROOT, Setting, Watched, watch
 
 TOOLS = ("memcheck", "racecheck", "synccheck")
-ROOT = Path(__file__).parents[2]
+PROCESSES = {"memcheck": 6}
+"""Processes that share a tool's tests; one where it is not named.
+
+A single memcheck over all 204 tests of the suite runs out of an H200's 139 GiB after some 160 of them, and hangs.
+"""
+AT_ONCE = 2
+"""Processes of a tool that run side by side, and share the GPU's memory."""
 BASELINES = ROOT / "baselines"
 BY_THE_CLOCK = frozenset(
     f"{SUITE}/{test}"
@@ -31,29 +35,24 @@ BY_THE_CLOCK = frozenset(
     )
 )
 """Tests that read the SM's clock, which a tool slows down: they may fail by their own assertions."""
-_SUMMARY = re.compile(r"=+ (?:ERROR|RACECHECK) SUMMARY: (\d+) (?:errors?|hazards? displayed)[^\n]*")
 _CONTROL_LIMIT_S = 120.0
+_PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "sanitizing.launches")
+_ALL_RUN = (0, 1)
+"""pytest's exit statuses when every test was run, passed or not."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Setting:
-    """Which compute-sanitizer, with what, for how long."""
+class Shard:
+    """What one process left of its share of the tests."""
 
-    sanitizer: str
-    options: Sequence[str] = ()
-    limit_s: float = 1800.0
+    name: str
+    watched: Watched
+    notes: dict[str, Any] | None
+    """Of ``sanitizing.launches``; None if pytest did not come to its end."""
 
-    def version(self) -> str:
-        done = subprocess.run([self.sanitizer, "--version"], capture_output=True, text=True, check=True)
-        found = re.search(r"Version \S+", done.stdout)
-        return found[0].removeprefix("Version ") if found else done.stdout.strip().splitlines()[-1]
-
-    def command(self, tool: str, log: Path, *target: str) -> list[str]:
-        """API errors are left to the suite's own checks: CuPy asks for what a driver may not have."""
-        return [
-            self.sanitizer, f"--tool={tool}", "--target-processes=application-only", "--report-api-errors=no",
-            f"--log-file={log}", *self.options, sys.executable, *target,
-        ]  # fmt: skip
+    @property
+    def ended(self) -> bool:
+        return self.watched.errors is not None and self.notes is not None and self.notes["status"] in _ALL_RUN
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,9 +64,16 @@ class Outcome:
     seconds: float
     control: int | None
     """Errors reported of a kernel that is wrong; None if the tool did not end."""
+    processes: int
+    """That the tests were shared by."""
+    unfinished: tuple[str, ...]
+    """Those that left no summary, or in which pytest did not run all its tests."""
     errors: int | None
-    """Errors reported of the suite; None if the tool did not end."""
+    """Errors reported of the suite; None if there is an unfinished process."""
+    internal: tuple[str, ...]
+    """Errors of the tool itself, each with its log's name."""
     gpu: str | None
+    """None if a process had none, or left no word of it."""
     driver: str | None
     launches: dict[str, int]
     """By kernel."""
@@ -83,10 +89,13 @@ class Outcome:
         if not self.control:
             found.append("reports nothing of a kernel that is wrong: its word means nothing here")
         if self.errors is None:
-            found.append(f"did not come to its summary within {self.seconds:.0f} s")
+            where = ", ".join(self.unfinished)
+            found.append(f"did not come to its end in {where} ({self.seconds:.0f} s in all): see the .log and the .out")
         elif self.errors:
             found.append(f"reports {self.errors} errors")
-        if self.gpu is None:
+        if self.internal:
+            found.append(f"lost track of launches, internal errors: {len(self.internal)}, first {self.internal[0]}")
+        if self.gpu is None and self.errors is not None:
             found.append("there was no GPU")
         if self.missed:
             found.append(f"did not see {', '.join(self.missed)}")
@@ -95,46 +104,61 @@ class Outcome:
 
 
 def check(tool: str, setting: Setting, folder: Path, baselines: Path = BASELINES) -> Outcome:
-    """Run one tool over a kernel that is wrong, and then over the suite; its log stays in ``folder``."""
-    shared = shared_kernels(baselines)
-    if tool == "memcheck":
-        tests, wanted = [SUITE], timed_kernels(baselines)
-    else:
-        tests, wanted = list(dict.fromkeys(test for one in shared for test in one.tests)), {one.name for one in shared}
-    control = _run(setting, tool, folder / f"{tool}-control.log", ["-m", "sanitizing.control", tool], {})
-    launches = folder / f"{tool}-launches.json"
+    """Run one tool over a kernel that is wrong, and then over the suite; logs and output stay in ``folder``."""
+    tests, wanted = _work(tool, baselines)
+    target = ["-m", "sanitizing.control", tool]
+    control = watch(setting, tool, folder / f"{tool}-control", target, min(setting.limit_s, _CONTROL_LIMIT_S), {})
     start = time.monotonic()
-    pytest = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "sanitizing.launches", *tests]
-    errors = _run(setting, tool, folder / f"{tool}.log", pytest, {FILE: str(launches)})
-    seen = json.loads(launches.read_text(encoding="utf-8")) if launches.exists() else _nothing()
+
+    def shard(number: int, share: Sequence[str]) -> Shard:
+        """A process of its own, in what is left of the tool's time."""
+        stem = folder / f"{tool}-{number}"
+        launches = folder / f"{stem.name}-launches.json"
+        launches.unlink(missing_ok=True)
+        left_s = start + setting.limit_s - time.monotonic()
+        watched = watch(setting, tool, stem, [*_PYTEST, *share], left_s, {FILE: str(launches)})
+        notes = json.loads(launches.read_text(encoding="utf-8")) if launches.exists() else None
+        return Shard(stem.name, watched, notes)
+
+    shares = deal(tests, PROCESSES.get(tool, 1))
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        shards = list(pool.map(shard, range(1, len(shares) + 1), shares))
+    return _outcome(tool, setting.version(), time.monotonic() - start, control, shards, wanted)
+
+
+def deal(tests: Sequence[str], count: int) -> list[list[str]]:
+    """At most ``count`` shares, none empty.  Files are dealt out in turn by name: neighbours, often alike, part."""
+    files = sorted({_file(test) for test in tests})
+    return [[test for test in tests if _file(test) in files[first::count]] for first in range(min(count, len(files)))]
+
+
+def _file(test: str) -> str:
+    return test.partition("::")[0]
+
+
+def _work(tool: str, baselines: Path) -> tuple[list[str], set[str]]:
+    """The tests to run, and the kernels that have to be seen."""
+    if tool == "memcheck":
+        files = sorted((ROOT / SUITE).rglob("test_*.py"))
+        return [file.relative_to(ROOT).as_posix() for file in files], timed_kernels(baselines)
+    shared = shared_kernels(baselines)
+    return list(dict.fromkeys(test for one in shared for test in one.tests)), {one.name for one in shared}
+
+
+def _outcome(
+    tool: str, version: str, seconds: float, control: Watched, shards: Sequence[Shard], wanted: Collection[str]
+) -> Outcome:
+    unfinished = tuple(shard.name for shard in shards if not shard.ended)
+    notes = [shard.notes for shard in shards if shard.notes is not None]
+    launches: collections.Counter[str] = collections.Counter()
+    for note in notes:
+        launches.update(note["launches"])
+    failed = {test: reason for note in notes for test, reason in note["failed"].items() if test not in BY_THE_CLOCK}
+    with_gpu = len(notes) == len(shards) and all(note["gpu"] for note in notes)
     return Outcome(
-        tool=tool, version=setting.version(), seconds=time.monotonic() - start, control=control, errors=errors,
-        gpu=seen["gpu"], driver=seen["driver"], launches=seen["launches"],
-        missed=_missed(wanted, seen["launches"]),
-        failed={test: reason for test, reason in seen["failed"].items() if test not in BY_THE_CLOCK},
+        tool=tool, version=version, seconds=seconds, control=control.errors, processes=len(shards),
+        unfinished=unfinished, errors=None if unfinished else sum(shard.watched.errors or 0 for shard in shards),
+        internal=control.internal + tuple(line for shard in shards for line in shard.watched.internal),
+        gpu=notes[0]["gpu"] if with_gpu else None, driver=notes[0]["driver"] if with_gpu else None,
+        launches=dict(sorted(launches.items())), missed=tuple(sorted(set(wanted) - set(launches))), failed=failed,
     )  # fmt: skip
-
-
-def _nothing() -> dict[str, Any]:
-    return {"gpu": None, "driver": None, "launches": {}, "failed": {}}
-
-
-def _missed(wanted: Collection[str], launches: Collection[str]) -> tuple[str, ...]:
-    return tuple(sorted(set(wanted) - set(launches)))
-
-
-def _run(setting: Setting, tool: str, log: Path, target: Sequence[str], more: dict[str, str]) -> int | None:
-    """Errors by the tool's own count; None if it left no summary.  A child that takes too long is ended."""
-    log.unlink(missing_ok=True)
-    paths = [str(Path(__file__).parents[1]), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = {**os.environ, **more, "PYTHONPATH": os.pathsep.join(paths)}
-    limit_s = setting.limit_s if more else min(setting.limit_s, _CONTROL_LIMIT_S)
-    child = subprocess.Popen(setting.command(tool, log, *target), cwd=ROOT, env=environment, start_new_session=True)
-    try:
-        child.wait(limit_s)
-    except subprocess.TimeoutExpired:
-        os.killpg(child.pid, signal.SIGKILL)
-        child.wait()
-        return None
-    found = _SUMMARY.findall(log.read_text(encoding="utf-8", errors="replace")) if log.exists() else []
-    return int(found[-1]) if found else None

@@ -40,6 +40,12 @@ def test_failed_tests_are_named_with_their_reason(noted, gpu_suite):
     }
 
 
+def test_a_run_that_did_not_run_its_tests_says_so(noted, gpu_suite):
+    assert noted()["status"] == 0
+    gpu_suite.edit("test_suite.py", "assert", "assert )")
+    assert noted()["status"] == pytest.ExitCode.INTERRUPTED
+
+
 def test_without_a_gpu_nothing_was_launched(noted, gpu_suite):
     (gpu_suite.path / "conftest.py").unlink()
-    assert noted() == {"gpu": None, "driver": None, "launches": {}, "failed": {}}
+    assert noted() == {"status": 0, "gpu": None, "driver": None, "launches": {}, "failed": {}}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -19,20 +21,27 @@ import json, os, pathlib, sys, time
 if "--version" in sys.argv:
     print("NVIDIA (R) Compute Sanitizer\\nVersion 2025.3.0.0 (build 1)")
     raise SystemExit
-said = json.loads(os.environ["STAND_IN"])
-log = next(word for word in sys.argv if word.startswith("--log-file=")).partition("=")[2]
+log = pathlib.Path(next(word for word in sys.argv if word.startswith("--log-file=")).partition("=")[2])
 tool = next(word for word in sys.argv if word.startswith("--tool=")).partition("=")[2]
-if "sanitizing.control" in sys.argv:
-    errors = said["control"]
-else:
-    errors = said["errors"]
-    pathlib.Path(os.environ["SANITIZING_LAUNCHES"]).write_text(json.dumps(said["launches"][tool]))
-    pathlib.Path(log).with_suffix(".command").write_text("\\n".join(sys.argv))
+said = json.loads(os.environ["STAND_IN"])
+said |= said["processes"].get(log.stem, {{}})
+errors = said["control"] if "sanitizing.control" in sys.argv else said["errors"]
+print("printed by", log.stem, flush=True)
+if said["crashes"]:
+    raise SystemExit("crashed")
+log.write_text(said["log"])
+if "sanitizing.control" not in sys.argv:
+    log.with_suffix(".command").write_text("\\n".join(sys.argv))
+    start = time.monotonic()
     time.sleep(said["seconds"])
+    log.with_suffix(".span").write_text(json.dumps([start, time.monotonic()]))
+    if said["notes"]:
+        pathlib.Path(os.environ["SANITIZING_LAUNCHES"]).write_text(json.dumps(said["launches"][tool]))
 summary = f"RACECHECK SUMMARY: {{errors}} hazards displayed ({{errors}} errors, 0 warnings)"
 if tool != "racecheck":
     summary = f"ERROR SUMMARY: {{errors}} errors"
-pathlib.Path(log).write_text("" if errors is None else f"========= COMPUTE-SANITIZER\\n========= {{summary}}\\n")
+with log.open("a") as end:
+    end.write("" if errors is None else f"========= COMPUTE-SANITIZER\\n========= {{summary}}\\n")
 """
 
 
@@ -47,9 +56,26 @@ def kernels(sanitize: ModuleType) -> Any:
     return importlib.import_module("sanitizing.kernels")
 
 
+@pytest.fixture
+def process(sanitize: ModuleType) -> Any:
+    return importlib.import_module("sanitizing.process")
+
+
+@pytest.fixture
+def tools(sanitize: ModuleType) -> Any:
+    return importlib.import_module("sanitizing.tools")
+
+
 def seen(names: Any, **changes: Any) -> dict[str, Any]:
     """What a run leaves that launched kernels of these names."""
-    return {"gpu": "NVIDIA H200", "driver": "580", "launches": dict.fromkeys(names, 2), "failed": {}, **changes}
+    return {
+        "status": 0,
+        "gpu": "NVIDIA H200",
+        "driver": "580",
+        "launches": dict.fromkeys(names, 2),
+        "failed": {},
+        **changes,
+    }
 
 
 @pytest.fixture
@@ -65,6 +91,10 @@ def run(
         "control": 1,
         "errors": 0,
         "seconds": 0,
+        "crashes": False,
+        "log": "",
+        "notes": True,
+        "processes": {},
         "launches": {
             "memcheck": seen(kernels.timed_kernels(ROOT / "baselines")),
             **dict.fromkeys(("racecheck", "synccheck"), seen(shared)),
@@ -105,23 +135,36 @@ def test_a_clean_run_is_green_and_makes_a_page(run: Callable[..., tuple[int, Pat
     assert sanitize.main(["page", str(folder), f"--output={folder / 'page.md'}"]) == 0
     text = (folder / "page.md").read_text(encoding="utf-8")
     assert "On NVIDIA H200, driver 580, compute-sanitizer 2025.3.0.0." in text
-    assert text.count("| 0 | 1 reported | 0 | clean |") == 3
+    assert text.count("| 0 | 0 | 1 reported |") == text.count("| clean |") == 3
     assert "| `transpose_padded` | 4224 | 2 | 2 |" in text
+
+
+def given_to(command: Path) -> list[str]:
+    words = command.read_text().splitlines()
+    return words[words.index("sanitizing.launches") + 1 :]
 
 
 def test_each_tool_runs_what_it_is_there_for(run: Callable[..., tuple[int, Path]]) -> None:
     _, folder = run("--option=--racecheck-report=all")
-    whole, small = ((folder / f"{tool}.command").read_text().splitlines() for tool in ("memcheck", "racecheck"))
-    assert whole[-1] == "example_suite"
-    assert all("::" in test for test in small[small.index("sanitizing.launches") + 1 :])
-    assert "--racecheck-report=all" in small
+    whole = [test for file in folder.glob("memcheck-*.command") for test in given_to(file)]
+    assert sorted(whole) == sorted(
+        file.relative_to(ROOT).as_posix()
+        for file in (ROOT / "example_suite").rglob("*.py")
+        if re.search(r"^    def test_|^def test_", file.read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    for tool in ("racecheck", "synccheck"):
+        (only,) = folder.glob(f"{tool}-*.command")
+        assert all("::" in test for test in given_to(only))
+        assert "--racecheck-report=all" in only.read_text().splitlines()
 
 
 @pytest.mark.parametrize(
     ("said", "words"),
     [
         ({"errors": 3}, "reports 3 errors"),
-        ({"errors": None}, "did not come to its summary"),
+        ({"errors": None}, "did not come to its end in synccheck-1 (0 s in all): see the .log and the .out"),
+        ({"notes": False}, "did not come to its end in synccheck-1"),
+        ({"launches": {"synccheck": seen([], status=2)}}, "did not come to its end in synccheck-1"),
         ({"control": 0}, "reports nothing of a kernel that is wrong"),
         ({"control": None}, "reports nothing of a kernel that is wrong"),
         ({"launches": {"synccheck": seen(["transpose_padded"])}}, "did not see async_tiles, chase_words"),
@@ -136,14 +179,6 @@ def test_whatever_is_not_clean_is_red_and_said(
     assert words in capsys.readouterr().err
 
 
-def test_a_tool_that_takes_too_long_is_ended(
-    run: Callable[..., tuple[int, Path]], capsys: pytest.CaptureFixture[str]
-) -> None:
-    status, _ = run("--only=memcheck", "--limit=2", seconds=60)
-    assert status == 1
-    assert "did not come to its summary within 2 s" in capsys.readouterr().err
-
-
 def test_only_tests_by_the_clock_may_fail(
     run: Callable[..., tuple[int, Path]], kernels: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -155,8 +190,143 @@ def test_only_tests_by_the_clock_may_fail(
     assert "test_product_is_right[matmul_tiled16] failed: arrays differ" in capsys.readouterr().err
 
 
-def test_tests_by_the_clock_exist(sanitize: ModuleType) -> None:
-    for node in importlib.import_module("sanitizing.tools").BY_THE_CLOCK:
+@pytest.mark.parametrize("which", ["memcheck-3", "memcheck-control"])
+def test_an_internal_error_of_the_tool_is_red_and_on_the_page(
+    run: Callable[..., tuple[int, Path]], sanitize: ModuleType, capsys: pytest.CaptureFixture[str], which: str
+) -> None:
+    line = "Internal Sanitizer Error: Unable to allocate enough memory to perform the requested operation"
+    run()
+    status, folder = run("--only=memcheck", processes={which: {"log": f"========= {line}\n" * 2}})
+    assert status == 1
+    assert f"memcheck lost track of launches, internal errors: 2, first {which}.log: {line}" in capsys.readouterr().err
+    assert sanitize.main(["page", str(folder), f"--output={folder / 'page.md'}"]) == 1
+    page = (folder / "page.md").read_text(encoding="utf-8")
+    assert f"| 0 | 2 | 1 reported | 0 | lost track of launches, internal errors: 2, first {which}.log: {line} |" in page
+
+
+# --- the processes of a tool ---------------------------------------------------------------------
+
+
+def outcome(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "memcheck.json").read_text(encoding="utf-8"))
+    return found
+
+
+ALL = [f"memcheck-{number}" for number in range(1, 7)]
+
+
+def test_neighbouring_files_part_and_a_file_stays_whole(tools: Any) -> None:
+    assert tools.deal(["b::1", "c", "a::1", "d", "b::2"], 3) == [["a::1", "d"], ["b::1", "b::2"], ["c"]]
+    assert tools.deal(["b", "a"], 6) == [["a"], ["b"]]
+    assert tools.deal(["b::1", "a", "b::2"], 1) == [["b::1", "a", "b::2"]]
+
+
+def test_what_the_processes_found_is_added_up(run: Callable[..., tuple[int, Path]], kernels: Any) -> None:
+    names = kernels.timed_kernels(ROOT / "baselines")
+    half = sorted(names)[::2]
+    failed = {"example_suite/test_matmul.py::test_product_is_right": "arrays differ"}
+    processes = {
+        "memcheck-2": {"errors": 3},
+        "memcheck-5": {"errors": 4, "launches": {"memcheck": seen(half, failed=failed)}},
+    }
+    status, folder = run("--only=memcheck", processes=processes)
+    found = outcome(folder)
+    assert status == 1
+    assert (found["errors"], found["processes"], found["unfinished"]) == (7, 6, [])
+    assert found["launches"] == {name: 12 if name in half else 10 for name in sorted(names)}
+    assert found["failed"] == failed
+    assert found["missed"] == []
+
+
+def test_a_kernel_is_missed_only_if_no_process_saw_it(run: Callable[..., tuple[int, Path]], kernels: Any) -> None:
+    first, *others = sorted(kernels.timed_kernels(ROOT / "baselines"))
+    processes = {name: {"launches": {"memcheck": seen([])}} for name in ALL}
+    processes["memcheck-6"] = {"launches": {"memcheck": seen(others)}}
+    status, folder = run("--only=memcheck", processes=processes)
+    assert status == 1
+    assert outcome(folder)["missed"] == [first]
+
+
+@pytest.mark.parametrize("death", [{"errors": None, "notes": False}, {"notes": False}, {"errors": None}])
+def test_a_process_that_dies_is_named_and_the_others_go_on(
+    run: Callable[..., tuple[int, Path]], capsys: pytest.CaptureFixture[str], death: dict[str, Any]
+) -> None:
+    assert run("--only=memcheck")[0] == 0  # what that one left is not taken for the second run's
+    status, folder = run("--only=memcheck", processes={"memcheck-4": death})
+    assert status == 1
+    assert "memcheck did not come to its end in memcheck-4 (" in capsys.readouterr().err
+    assert outcome(folder)["unfinished"] == ["memcheck-4"]
+    assert outcome(folder)["errors"] is None
+    assert outcome(folder)["launches"]
+
+
+def test_a_log_of_a_former_run_is_not_taken_for_this_one(
+    run: Callable[..., tuple[int, Path]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--only=memcheck")[0] == 0
+    status, folder = run("--only=memcheck", processes={"memcheck-control": {"crashes": True}})
+    assert status == 1
+    assert "memcheck reports nothing of a kernel that is wrong" in capsys.readouterr().err
+    assert outcome(folder)["control"] is None
+
+
+def test_a_process_that_hangs_after_its_summary_did_not_end(process: Any, tmp_path: Path) -> None:
+    hangs = tmp_path / "compute-sanitizer"
+    hangs.write_text(
+        f"""#!{sys.executable}
+import pathlib, sys, time
+log = next(word for word in sys.argv if word.startswith("--log-file=")).partition("=")[2]
+pathlib.Path(log).write_text("========= ERROR SUMMARY: 0 errors\\n")
+time.sleep(60)
+""",
+        encoding="utf-8",
+    )
+    hangs.chmod(0o755)
+    found = process.watch(process.Setting(str(hangs)), "memcheck", tmp_path / "one", [], 2.0, {})
+    assert (tmp_path / "one.log").exists()
+    assert found.errors is None
+
+
+def test_every_process_needs_the_gpu(run: Callable[..., tuple[int, Path]], capsys: pytest.CaptureFixture[str]) -> None:
+    processes = {"memcheck-4": {"launches": {"memcheck": seen([], gpu=None)}}}
+    assert run("--only=memcheck", processes=processes)[0] == 1
+    assert "memcheck there was no GPU" in capsys.readouterr().err
+
+
+def test_two_processes_run_at_a_time(run: Callable[..., tuple[int, Path]]) -> None:
+    _, folder = run("--only=memcheck", seconds=0.5)
+    spans = [json.loads(file.read_text()) for file in folder.glob("*.span")]
+    assert len(spans) == 6
+    assert max(sum(start <= moment < end for start, end in spans) for moment, _ in spans) == 2
+
+
+def test_the_limit_is_of_the_tool_and_not_of_each_process(run: Callable[..., tuple[int, Path]]) -> None:
+    start = time.monotonic()
+    status, folder = run("--only=memcheck", "--limit=4", seconds=2.5)
+    assert time.monotonic() - start < 8  # six of 2.5 s, two at a time, would take 7.5 s and be clean
+    assert status == 1
+    assert outcome(folder)["unfinished"] == ALL[2:]
+    assert [name for name in ALL if (folder / f"{name}.out").exists()] == ALL[:4]  # no time to start the last two
+
+
+def test_an_internal_error_of_a_process_that_hangs_is_said(run: Callable[..., tuple[int, Path]]) -> None:
+    hanging = {"log": "========= Internal Sanitizer Error: no memory\n", "seconds": 60}
+    _, folder = run("--only=memcheck", "--limit=3", processes={"memcheck-6": hanging})
+    assert outcome(folder)["unfinished"] == ["memcheck-6"]
+    assert outcome(folder)["internal"] == ["memcheck-6.log: Internal Sanitizer Error: no memory"]
+
+
+def test_what_the_processes_print_goes_to_files(
+    run: Callable[..., tuple[int, Path]], capfd: pytest.CaptureFixture[str]
+) -> None:
+    _, folder = run("--only=memcheck")
+    for name in (*ALL, "memcheck-control"):
+        assert (folder / f"{name}.out").read_text(encoding="utf-8") == f"printed by {name}\n"
+    assert "printed by" not in "".join(capfd.readouterr())
+
+
+def test_tests_by_the_clock_exist(tools: Any) -> None:
+    for node in tools.BY_THE_CLOCK:
         path, _, test = node.partition("::")
         assert f"def {test}(" in (ROOT / path).read_text(encoding="utf-8")
 
