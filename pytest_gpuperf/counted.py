@@ -11,6 +11,7 @@ import pytest
 
 from pytest_gpuperf import stash
 from pytest_gpuperf.counters.asking import rules_for
+from pytest_gpuperf.counters.catalogue import PASSES
 from pytest_gpuperf.counters.chips import canonical, chip_of
 from pytest_gpuperf.counters.derived import with_derived
 from pytest_gpuperf.counters.exchange import COLLECTED, Collected, CollectedWorkload, read_collected
@@ -103,6 +104,6 @@ def _judge(bench: Bench, key: Key, request: Request, found: CollectedWorkload, t
         rules = widened(rules, Counts(old, ranges))
     return compare_counters(
         key, target, before, after, rules,
-        before=Conditions(baseline.identity, baseline.cache) if baseline else None,
-        after=Conditions(found.identity, found.cache), notes=found.notes,
+        before=Conditions(baseline.identity, baseline.cache, old.get(PASSES.name)) if baseline else None,
+        after=Conditions(found.identity, found.cache, found.counters.get(PASSES.name)), notes=found.notes,
     )  # fmt: skip

@@ -31,6 +31,8 @@ class Metric:
     """Relative band of an exact or near-exact metric."""
     floor: float = 0.0
     """Absolute band, in ``unit``."""
+    of_caches: bool = False
+    """Whether it depends on what the caches held."""
     ncu_only: bool = False
     """Made by Nsight Compute itself; the chip's own list of metrics does not have it."""
 
@@ -41,7 +43,7 @@ class Metric:
 
     @property
     def rule(self) -> CounterRule:
-        return CounterRule(self.name, self.what, self.unit, self.better, self.tolerance, self.floor)
+        return CounterRule(self.name, self.what, self.unit, self.better, self.tolerance, self.floor, self.of_caches)
 
 
 def _exact(name: str, what: str, unit: str, tolerance: float = 0.0, **more: bool) -> Metric:
@@ -50,6 +52,10 @@ def _exact(name: str, what: str, unit: str, tolerance: float = 0.0, **more: bool
 
 def _near(name: str, what: str, unit: str, tolerance: float, floor: float) -> Metric:
     return Metric(name, what, unit, "near-exact", "lower", tolerance, floor)
+
+
+def _traffic(name: str, what: str, unit: str, tolerance: float, floor: float) -> Metric:
+    return Metric(name, what, unit, "near-exact", "lower", tolerance, floor, of_caches=True)
 
 
 def _work(name: str, what: str, unit: str) -> Metric:
@@ -64,7 +70,7 @@ def _info(name: str, what: str, unit: str = "%", better: Better = "neutral", *, 
 INSTRUCTION_BAND = 0.001
 STORE_BAND, STORE_FLOOR_SECTORS = 0.02, 256.0
 LOCAL_BAND, LOCAL_FLOOR_SECTORS = 0.001, 256.0
-DRAM_BAND, DRAM_FLOOR = 0.05, 4.0 * 2**20
+DRAM_BAND, DRAM_FLOOR = 0.1, 4.0 * 2**20
 L2_BAND, L2_FLOOR_SECTORS = 0.15, 65536.0
 SECTOR_BYTES = 32
 
@@ -77,12 +83,12 @@ INSTRUCTIONS = _exact("smsp__inst_executed.sum", "instructions executed", "instr
 THREAD_INSTRUCTIONS = _exact(
     "smsp__thread_inst_executed.sum", "thread instructions executed", "instructions", INSTRUCTION_BAND
 )
-DRAM_READ = _near("dram__bytes_read.sum", "DRAM bytes read", "bytes", DRAM_BAND, DRAM_FLOOR)
-DRAM_WRITE = _near("dram__bytes_write.sum", "DRAM bytes written", "bytes", DRAM_BAND, DRAM_FLOOR)
-L2_SECTORS = _near("lts__t_sectors.sum", "L2 sectors", "sectors", L2_BAND, L2_FLOOR_SECTORS)
-L2_READ = _near("lts__t_sectors_op_read.sum", "L2 sectors read", "sectors", L2_BAND, L2_FLOOR_SECTORS)
-L2_WRITE = _near("lts__t_sectors_op_write.sum", "L2 sectors written", "sectors", L2_BAND, L2_FLOOR_SECTORS)
-L2_BYTES = _near("lts__t_bytes.sum", "L2 bytes", "bytes", L2_BAND, L2_FLOOR_SECTORS * SECTOR_BYTES)
+DRAM_READ = _traffic("dram__bytes_read.sum", "DRAM bytes read", "bytes", DRAM_BAND, DRAM_FLOOR)
+DRAM_WRITE = _traffic("dram__bytes_write.sum", "DRAM bytes written", "bytes", DRAM_BAND, DRAM_FLOOR)
+L2_SECTORS = _traffic("lts__t_sectors.sum", "L2 sectors", "sectors", L2_BAND, L2_FLOOR_SECTORS)
+L2_READ = _traffic("lts__t_sectors_op_read.sum", "L2 sectors read", "sectors", L2_BAND, L2_FLOOR_SECTORS)
+L2_WRITE = _traffic("lts__t_sectors_op_write.sum", "L2 sectors written", "sectors", L2_BAND, L2_FLOOR_SECTORS)
+L2_BYTES = _traffic("lts__t_bytes.sum", "L2 bytes", "bytes", L2_BAND, L2_FLOOR_SECTORS * SECTOR_BYTES)
 
 LOAD_REQUESTS = _exact("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", "global load requests", "requests")
 STORE_REQUESTS = _exact("l1tex__t_requests_pipe_lsu_mem_global_op_st.sum", "global store requests", "requests")

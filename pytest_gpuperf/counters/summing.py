@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from pytest_gpuperf.counters.catalogue import METRICS
+from pytest_gpuperf.counters.catalogue import METRICS, PASSES
 from pytest_gpuperf.counters.chips import canonical
 from pytest_gpuperf.counters.reading import KernelResult
 
@@ -35,7 +35,9 @@ def sum_up(kernels: Sequence[KernelResult], chip: str, wanted: Iterable[str]) ->
         values = [one[name] for one in figures if name in one]
         if len(values) < len(kernels) or not values:
             continue
-        if len(values) == 1 or additive(name):
+        if name == PASSES.name:
+            counters[name] = max(values)
+        elif len(values) == 1 or additive(name):
             counters[name] = sum(values)
         else:
             left_out.append(name)

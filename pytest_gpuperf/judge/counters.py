@@ -32,6 +32,8 @@ class CounterRule:
     """Relative change that is none; None: the metric informs and never gates."""
     floor: float = 0.0
     """Absolute change that is none, in the metric's unit."""
+    of_caches: bool = False
+    """Whether it depends on what the caches held: replaying a warm workload for other metrics changes that."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +42,8 @@ class Conditions:
 
     identity: Identity
     cache: CacheMode
+    passes: float | None = None
+    """Times that each kernel was run to collect them; None if that is not known."""
 
 
 def compare_counters(
@@ -56,10 +60,12 @@ def compare_counters(
     """Judge counters ``new`` against ``old``, each by canonical name.
 
     Metrics that only one side has are named in the notes; ``notes`` go with the verdict.  An empty ``old`` is
-    NEW, other conditions or nothing to compare are NOT-COMPARABLE.
+    NEW, other conditions or nothing to compare are NOT-COMPARABLE.  Traffic of a warm workload is compared only with
+    what was taken in as many passes.
     """
+    disturbed = before is not None and after is not None and _replayed_otherwise(before, after)
     obstacle = _obstacle(before, after) if old and before and after else ""
-    gated = [rule for rule in table if rule.tolerance is not None]
+    gated = [rule for rule in table if rule.tolerance is not None and not (disturbed and rule.of_caches)]
     both = [rule for rule in gated if rule.name in old and rule.name in new]
     changes: tuple[Change, ...] = ()
     if not old:
@@ -71,10 +77,21 @@ def compare_counters(
         changes = tuple(_changes(both, old, new))
         verdict, reason = _verdict(changes)
     if verdict not in (Verdict.NEW, Verdict.NOT_COMPARABLE):
-        notes = (*notes, *_one_sided(gated, old, new))
+        replays = (REPLAYED_OTHERWISE,) if disturbed and old else ()
+        notes = (*notes, *replays, *_one_sided(gated, old, new))
     return Judgement(
         key=key, target=target, kind="counters", verdict=verdict, reason=reason, changes=changes, notes=tuple(notes)
     )
+
+
+REPLAYED_OTHERWISE = (
+    "not compared: DRAM and L2 traffic; with a warm L2 it depends on how many passes a kernel is run in, "
+    "so on what else is collected"
+)
+
+
+def _replayed_otherwise(before: Conditions, after: Conditions) -> bool:
+    return after.cache == "warm" and before.passes != after.passes
 
 
 def _one_sided(gated: Sequence[CounterRule], old: Mapping[str, float], new: Mapping[str, float]) -> Iterable[str]:

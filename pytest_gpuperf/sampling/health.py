@@ -82,8 +82,8 @@ def _outlying(share: float) -> str:
     if share <= OUTLIERS_ALLOWED:
         return ""
     return (
-        f"{share:.0%} of the samples are outliers (more than three interquartile ranges above the third "
-        f"quartile): something else uses the GPU or its memory; close it and measure again"
+        f"{share:.0%} of the samples are outliers (more than 1 % and three interquartile ranges above "
+        f"the third quartile): something else uses the GPU or its memory; close it and measure again"
     )
 
 

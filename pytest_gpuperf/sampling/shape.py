@@ -16,6 +16,8 @@ Samples = NDArray[np.float64]
 
 ASSESSABLE = 20
 """Drift and modes are not assessed on fewer samples."""
+LEAST_OUTLYING = 0.01
+"""Samples that are less than 1 % above the third quartile are no outliers, however narrow the quartiles are."""
 _BATCHES = 10
 _DRIFT_P = 0.01
 _MODE_GAP_SD = 4.0
@@ -96,12 +98,12 @@ def modes(samples: Samples, step_ns: float = 0.0, least_gap: float = 0.0025) -> 
 
 
 def outlier_share(samples: Samples, step_ns: float = 0.0) -> float:
-    """Share of samples above the third quartile by more than three interquartile ranges, 0 to 1.
+    """Share of samples above the third quartile by more than three interquartile ranges and 1 %, 0 to 1.
 
     A range below one step of the timer counts as one step: neighbouring ticks are not outliers.
     """
     lower, upper = np.quantile(samples, [0.25, 0.75])
-    return float(np.mean(samples > upper + 3 * max(upper - lower, step_ns)))
+    return float(np.mean(samples > upper + max(3 * max(upper - lower, step_ns), LEAST_OUTLYING * upper)))
 
 
 def _otsu(ordered: Samples) -> int:

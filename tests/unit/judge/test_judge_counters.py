@@ -7,12 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_gpuperf.evidence import Identity, Key
-from pytest_gpuperf.judge.counters import Conditions, CounterRule, beyond, compare_counters, not_counted
+from pytest_gpuperf.judge.counters import (
+    REPLAYED_OTHERWISE,
+    Conditions,
+    CounterRule,
+    beyond,
+    compare_counters,
+    not_counted,
+)
 from pytest_gpuperf.verdict import Verdict
 
 KEY = Key(module="test_m.py", test="test_t", workload="w")
 EXACT = CounterRule("sectors", "load sectors", "sectors")
-BAND = CounterRule("dram", "DRAM bytes read", "bytes", tolerance=0.02, floor=1000.0)
+BAND = CounterRule("dram", "DRAM bytes read", "bytes", tolerance=0.02, floor=1000.0, of_caches=True)
 HIGHER = CounterRule("hits", "hit rate", "%", better="higher", tolerance=0.0)
 WORK = CounterRule("adds", "adds", better="neutral", tolerance=0.0)
 INFO = CounterRule("stalls", "stalls", tolerance=None)
@@ -24,8 +31,8 @@ def judge(new, old=BASE, **more):
     return compare_counters(KEY, "nvidia-h200", old, new, TABLE, **more)
 
 
-def conditions(code="aa", launch="grid=(1, 1, 1)", arguments=("float32[8]",), cache="cold"):
-    return Conditions(Identity(code=code, launch=launch, arguments=arguments), cache)
+def conditions(code="aa", launch="grid=(1, 1, 1)", arguments=("float32[8]",), cache="cold", passes=None):
+    return Conditions(Identity(code=code, launch=launch, arguments=arguments), cache, passes)
 
 
 def test_equal_counters_are_unchanged():
@@ -33,6 +40,20 @@ def test_equal_counters_are_unchanged():
     assert (found.verdict, found.kind, found.target, found.changes) == (
         Verdict.UNCHANGED, "counters", "nvidia-h200", (),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("cache", "passes", "verdict"),
+    [("warm", 16.0, Verdict.UNCHANGED), ("warm", 1.0, Verdict.WORSE), ("warm", None, Verdict.UNCHANGED),
+     ("cold", 16.0, Verdict.WORSE)],
+    ids=["other passes", "as many passes", "passes not known", "cold"],
+)  # fmt: skip
+def test_traffic_of_a_warm_workload_is_compared_with_what_took_as_many_passes(cache, passes, verdict):
+    before, after = conditions(cache=cache, passes=passes), conditions(cache=cache, passes=1.0)
+    found = judge({**BASE, "dram": 2e6}, before=before, after=after)
+    assert found.verdict is verdict
+    assert (REPLAYED_OTHERWISE in found.notes) == (verdict is Verdict.UNCHANGED)
+    assert judge({**BASE, "sectors": 101.0}, before=before, after=after).verdict is Verdict.WORSE
 
 
 def test_one_sector_more_is_worse_and_one_less_is_better():
