@@ -8,8 +8,9 @@ are loaded anew.  Nothing here knows pytest, a baseline file or a verdict: ``jud
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pytest_gpuperf.device.interface import Device, Timer
@@ -20,6 +21,11 @@ from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
 from pytest_gpuperf.sampling.buffers import MovingBuffers
 from pytest_gpuperf.sampling.pairs import Block, Noise, affordable, block_size, paired_blocks, pilot
 from pytest_gpuperf.sampling.rounds import Clock, Workload
+
+CLEAR_CASE_S = 3.0
+"""Seconds beyond the budget for a case that is clear: its blocks all vote alike, and there are too few of them."""
+CLEAR_BLOCKS = 3
+"""As many blocks have to vote alike for a case to be clear."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,6 +78,9 @@ def pair(
 ) -> Pairing:
     """Take blocks of ``baseline`` against ``candidate`` until ``policy`` decides or ``budget_s`` seconds are over.
 
+    Where all blocks vote alike when the time is over, they go on for up to ``CLEAR_CASE_S`` more: the test allows it,
+    and a kernel sixteen times as slow should not stay open for want of a tenth of a second.
+
     ``launch`` gives grid, block, shared memory and arguments to both sides; ``candidate`` is its own machine
     code unless another is given, and ``configuration`` is the baseline's grid, block and shared memory where they
     are not the launch's.  Both must take the parameters that the launch was formed for: that is the
@@ -96,20 +105,30 @@ def pair(
     paired = judge_blocks(r, policy)
     taken = paired_blocks(
         device, timer, *sides, seed=seed, size=size, noise=noise, reload=exchange.reload,
-        reallocate=exchange.move if exchange.movable else None, budget_s=budget_s - (clock() - start), clock=clock,
+        reallocate=exchange.move if exchange.movable else None, clock=clock,
+        budget_s=budget_s - (clock() - start) + CLEAR_CASE_S,
     )  # fmt: skip
+    began = clock()
     for block in taken:
         blocks.append(block)
-        if block.discarded:
-            continue
-        r.append(block.r)
-        paired = judge_blocks(r, policy)
+        if not block.discarded:
+            r.append(block.r)
+            paired = judge_blocks(r, policy)
         if paired.decision is not PairedDecision.CONTINUE:
+            break
+        now = clock()
+        if now - start + (now - began) / len(blocks) > budget_s and not _clear(r, policy):
             break
     if paired.decision is PairedDecision.CONTINUE:
         paired = judge_blocks(r, policy, stopped=True)
     exchange.leave(reset)
     return Pairing(paired, tuple(blocks), seed, size, noise, clock() - start)
+
+
+def _clear(r: Sequence[float], policy: PairedPolicy) -> bool:
+    """Whether all blocks so far say slower, or all say not slower."""
+    above, below = math.log1p(policy.delta), math.log1p(policy.epsilon)
+    return len(r) >= CLEAR_BLOCKS and (min(r) > above or max(r) < below)
 
 
 class _Exchange:

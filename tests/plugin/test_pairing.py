@@ -13,7 +13,7 @@ from simulated_gpu import SimulatedGpu
 from pytest_gpuperf.device.launch import Configuration, Kernel
 from pytest_gpuperf.evidence import KernelBinary, Parameter, StaticProfile
 from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
-from pytest_gpuperf.pairing import pair
+from pytest_gpuperf.pairing import CLEAR_CASE_S, pair
 from pytest_gpuperf.sampling.buffers import MovingBuffers
 from pytest_gpuperf.sampling.pairs import MOST_PAD, PAD_STEP, RELOAD_EVERY
 
@@ -143,6 +143,33 @@ def test_without_time_for_more_one_block_is_taken_and_proves_nothing(gpu):
     found = paired(gpu, budget_s=1e-9)
     assert len(found.blocks) == 1
     assert found.paired.decision is PairedDecision.INCONCLUSIVE
+
+
+def ticking(step_s):
+    """A clock that goes on by as much whenever it is read."""
+    reads = itertools.count()
+    return lambda: step_s * next(reads)
+
+
+def test_a_clear_case_is_finished_beyond_its_budget(gpu):
+    found = paired(gpu, launch_of(gpu, instructions=220), budget_s=0.3, clock=ticking(0.02))
+    assert found.paired.decision is PairedDecision.SLOWER
+    assert found.seconds > 0.3
+    assert paired(gpu, budget_s=0.3, clock=ticking(0.02)).paired.decision is PairedDecision.SAME
+
+
+def test_a_clear_case_is_not_finished_at_any_price(gpu):
+    found = paired(gpu, launch_of(gpu, instructions=220), budget_s=0.3, clock=ticking(0.1))
+    assert found.paired.decision is PairedDecision.INCONCLUSIVE
+    assert 0.3 < found.seconds < 0.3 + CLEAR_CASE_S + 1.0
+
+
+def test_an_open_case_ends_with_its_budget():
+    policy = PairedPolicy(alpha=1e-30, alpha_faster=1e-30, beta=1e-30)
+    noisy = Gpu(sample_sd=0.2)
+    found = paired(noisy, launch_of(noisy), policy=policy, budget_s=0.5, clock=ticking(0.02))
+    assert 0 < min(found.paired.blocks, 20) < 20
+    assert found.seconds < 1.0
 
 
 def test_discarded_blocks_do_not_vote_and_are_told(gpu):
