@@ -75,8 +75,13 @@ def test_sums_of_a_matrix(cuda_kernel, gpu, gpuperf, claim):
 
     claim("S3-05", runs["sum_rows", "ColumnMajor"].bandwidth / gpu.copy_bandwidth, at_least=0.8)
     claim("S3-06", time["sum_columns", "ColumnMajor"] / time["sum_columns", "RowMajor"], at_least=1.3)
-    # Predicted were 1.5 to 4, and 4.0 it is.
-    claim("S3-01", time["sum_rows", "RowMajor"] / time["sum_rows", "ColumnMajor"], between=(1.5, 4.05))
+    penalty = time["sum_rows", "RowMajor"] / time["sum_rows", "ColumnMajor"]
+    assert penalty >= 1.5
+    reason = (
+        "row-major it is slower, as claimed, and by more than the 1.5 to 4 that were predicted for an H200: 4.00 to "
+        "4.08 on six of them, for eight times the sectors"
+    )
+    claim.refuted("S3-01", penalty, holds=penalty < 3.95, reason=reason)
 
 
 def assert_what_counters_say(fast, slow, claim):

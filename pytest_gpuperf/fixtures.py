@@ -87,8 +87,14 @@ def cuda_kernel(request: pytest.FixtureRequest) -> KernelCompiler:
 
 @pytest.fixture
 def gpu(request: pytest.FixtureRequest) -> Gpu:
-    """The GPU of this process: seeded arrays, facts, measured peaks and comparisons."""
-    return bench_of(request.config).gpu
+    """The GPU of this process: seeded arrays, facts, measured peaks and comparisons.
+
+    Each test starts with CuPy's memory pool emptied: the time of a copy depends on where its arrays lie (on an H200
+    135 or 159 us for 512 MB), and that must not depend on which tests ran before.
+    """
+    bench = bench_of(request.config)
+    bench.device.release_unused()
+    return bench.gpu
 
 
 @pytest.fixture

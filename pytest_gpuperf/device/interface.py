@@ -89,6 +89,9 @@ class Device(Protocol):
 
     def synchronize(self) -> None: ...
 
+    def release_unused(self) -> None:
+        """Give back memory that is kept for reuse, so that what ran before has no say in where arrays will lie."""
+
     def state(self) -> DeviceState: ...
 
     def lock(self) -> AbstractContextManager[None]:

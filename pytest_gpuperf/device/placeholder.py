@@ -76,6 +76,8 @@ class PlaceholderDevice:
     def synchronize(self) -> None:
         raise DeviceNeeded.for_("the test waits for the GPU")
 
+    def release_unused(self) -> None: ...
+
     def profiler_range(self, name: str) -> AbstractContextManager[None]:
         raise DeviceNeeded.for_("the test is profiled")
 

@@ -295,3 +295,17 @@ def test_arrays_of_other_libraries_are_taken_by_their_interface(cuda_device: Cud
     wrapped = [types.SimpleNamespace(__cuda_array_interface__=a.__cuda_array_interface__) for a in (source, target)]
     compiled(cuda_device, "scale").launch(grid=1, block=64, args=(*wrapped, 1.0, 64))()
     gpu.assert_equal(target, source)
+
+
+def test_unused_memory_is_given_back_and_live_arrays_stay(cuda_device: CudaDevice, gpu: Gpu) -> None:
+    import cupy
+
+    pool = cupy.get_default_memory_pool()
+    kept = gpu.random(1000, seed=1)
+    expected = gpu.to_host(kept)
+    gone = gpu.empty(1 << 24)
+    del gone
+    before = pool.total_bytes()
+    cuda_device.release_unused()
+    assert pool.total_bytes() <= before - (1 << 26)
+    np.testing.assert_array_equal(gpu.to_host(kept), expected)

@@ -136,6 +136,8 @@ class SimulatedGpu:
 
     def synchronize(self) -> None: ...
 
+    def release_unused(self) -> None: ...
+
     def state(self) -> DeviceState:
         return self._state
 

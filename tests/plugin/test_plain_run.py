@@ -15,6 +15,21 @@ def test_workloads_run_and_are_checked_but_not_timed(gpu_suite):
     assert not (gpu_suite.path / "baselines").exists()
 
 
+@pytest.mark.parametrize("flags", [(), ("--gpuperf",)], ids=["plain", "gated"])
+def test_each_test_starts_with_the_memory_that_others_left_given_back(gpu_suite, flags):
+    gpu_suite.edit(
+        "conftest.py", "def work(",
+        "class Noting(SimulatedGpu):\n"
+        "    def release_unused(self):\n"
+        "        with open('released', 'a') as file:\n"
+        "            file.write('x')\n\n"
+        "def work(",
+    )  # fmt: skip
+    gpu_suite.edit("conftest.py", "return SimulatedGpu(", "return Noting(")
+    gpu_suite.run(*flags).assert_outcomes(passed=3)
+    assert (gpu_suite.path / "released").read_text() == 3 * "x"
+
+
 def test_a_wrong_result_fails(gpu_suite):
     gpu_suite.edit("conftest.py", "b[:] = a", "b[:] = a + 1")
     result = gpu_suite.run()

@@ -99,6 +99,8 @@ class SimulatedMachine:
 
     def synchronize(self) -> None: ...
 
+    def release_unused(self) -> None: ...
+
     def state(self) -> DeviceState:
         return DeviceState(sm_clock_mhz=1980, memory_clock_mhz=3201, temperature_c=40, power_w=120.0)
 
