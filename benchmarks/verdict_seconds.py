@@ -118,11 +118,13 @@ def main() -> int:
         for number, (title, arguments) in enumerate(runs.items()):
             found, status = measure(arguments, folder, str(number))
             lines, wrong = table(found)
-            pages += [f"\n## {title}\n", *lines, f"\nExit status {status}.\n"]
+            page = [f"\n## {title}\n", *lines, f"\nExit status {status}.\n"]
+            print("\n".join(page), flush=True)  # a run that is cut short has told what it knew
+            pages += page
             broken += wrong
     pages.append("\n" + ("\n".join(f"BROKEN: {text}" for text in broken) or "All bounds hold.") + "\n")
+    print(pages[-1])
     text = "\n".join(pages)
-    print(text)
     if options.output is not None:
         options.output.write_text(text, encoding="utf-8")
     return int(bool(broken))
