@@ -84,6 +84,8 @@ def compare_counters(
     )
 
 
+MOST_LISTED = 4
+"""Metrics that a note names."""
 REPLAYED_OTHERWISE = (
     "not compared: DRAM and L2 traffic; with a warm L2 it depends on how many passes a kernel is run in, "
     "so on what else is collected"
@@ -97,10 +99,17 @@ def _replayed_otherwise(before: Conditions, after: Conditions) -> bool:
 def _one_sided(gated: Sequence[CounterRule], old: Mapping[str, float], new: Mapping[str, float]) -> Iterable[str]:
     missing = [rule.what for rule in gated if rule.name in old and rule.name not in new]
     if missing:
-        yield f"on record and not collected by this run: {', '.join(missing)}"
+        yield f"on record and not collected by this run: {_listed(missing)}"
     added = [rule.what for rule in gated if rule.name in new and rule.name not in old]
     if added:
-        yield f"collected and not on record yet (--update-baselines=new --gpuperf-ncu adds them): {', '.join(added)}"
+        yield f"collected and not on record yet (--update-baselines=new --gpuperf-ncu adds them): {_listed(added)}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """All of a few, and the first of many: a smaller set than the one on record lacks dozens."""
+    if len(names) <= MOST_LISTED:
+        return ", ".join(names)
+    return f"{', '.join(names[: MOST_LISTED - 1])} and {len(names) - MOST_LISTED + 1} more"
 
 
 def not_counted(key: Key, target: str, reason: str) -> Judgement:

@@ -136,6 +136,13 @@ def test_metrics_of_one_side_are_named():
     )
 
 
+def test_of_many_metrics_that_one_side_lacks_the_first_are_named() -> None:
+    rules = [CounterRule(f"m{number}", f"metric {number}") for number in range(40)]
+    old = {rule.name: 1.0 for rule in rules}
+    (note,) = compare_counters(KEY, "nvidia-h200", old, {"m0": 1.0}, rules).notes
+    assert note == "on record and not collected by this run: metric 1, metric 2, metric 3 and 36 more"
+
+
 def test_notes_travel_with_the_verdict():
     assert judge(dict(BASE), notes=("2 kernels: ...",)).notes == ("2 kernels: ...",)
 
