@@ -97,12 +97,27 @@ def _collect(config: pytest.Config, nodes: Sequence[str], own: Sequence[str], sh
         target=lambda ids, folder: [*child_command(config, ids), f"--gpuperf-ncu-to={folder}"],
         working_folder=config.rootpath, locks=lock_folder(), limit_s=limit_s, watch=Progress(show),
     )  # fmt: skip
+    begin = f"counting {len(nodes)} tests under {ncu}"
+    if not options.update:
+        show(begin)
+        return Collection(assignment, _folder(config) / "1").collect()
+    return _repeated(assignment, _folder(config), lambda number: show(f"{begin}, take {number} of {TAKES}"))
+
+
+def _repeated(assignment: Assignment, folder: Path, begin: Callable[[int], None]) -> Collected:
+    """Several takes, as an update wants them; what a later one cannot have does not cost the earlier ones."""
     takes: list[Collected] = []
-    for number in range(1, 1 + (TAKES if options.update else 1)):
-        which = f", take {number} of {TAKES}" if options.update else ""
-        show(f"counting {len(nodes)} tests under {ncu}{which}")
-        takes.append(Collection(assignment, _folder(config) / str(number)).collect())
-    return together(takes)
+    note = ""
+    for number in range(1, 1 + TAKES):
+        begin(number)
+        try:
+            takes.append(Collection(assignment, folder / str(number)).collect())
+        except CountersUnavailable as problem:
+            if not takes:
+                raise
+            note = f"taken only {number - 1} of {TAKES} times: {problem}"
+            break
+    return together(takes, note)
 
 
 def _architecture(config: pytest.Config) -> str:

@@ -14,13 +14,13 @@ TAKES = 3
 """Of an update (statistics 3.11), each in processes of its own."""
 
 
-def together(takes: Sequence[Collected]) -> Collected:
-    """The first take with the medians of all, and what counters that may gate ranged over."""
+def together(takes: Sequence[Collected], note: str = "") -> Collected:
+    """The first take with the medians of all, and what counters that may gate ranged over; ``note`` is one more."""
     first = takes[0]
     return msgspec.structs.replace(
         first,
         workloads=tuple(_together(one, takes) for one in first.workloads),
-        notes=tuple(dict.fromkeys(note for take in takes for note in take.notes)),
+        notes=tuple(dict.fromkeys([*(one for take in takes for one in take.notes), *([note] if note else [])])),
         seconds=sum(take.seconds for take in takes),
         processes=sum(take.processes for take in takes),
         log=next((take.log for take in takes if take.log), ()),

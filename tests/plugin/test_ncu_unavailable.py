@@ -112,6 +112,14 @@ def test_what_a_second_process_lacks_does_not_take_the_first_ones_counters(ncu_s
     )
 
 
+def test_takes_that_an_update_cannot_have_do_not_cost_the_first(ncu_suite, monkeypatch):
+    monkeypatch.setenv("STAND_IN_NCU_MODE", "busy later")
+    result = ncu_suite.run("--update-baselines=new", "--gpuperf-ncu")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["counters: taken only 1 of 3 times: another profiler holds *"])
+    assert all(counters["smsp__inst_executed.sum"] > 0 for counters in ncu_suite.counters().values())
+
+
 def test_a_workload_without_a_kernel_has_no_counters(ncu_suite):
     ncu_suite.write("test_idle.py", "def test_idle(gpuperf):\n    gpuperf(lambda: None, name='idle')\n")
     result = ncu_suite.run("--gpuperf-ncu")
