@@ -84,7 +84,7 @@ def scatter_of(documents: Sequence[dict[str, Any]]) -> tuple[dict[str, Scatter],
         old, new = before["counters"], after["counters"]
         replayed = after["cache"] == "warm" and old.get(PASSES.name) != new.get(PASSES.name)
         for metric in gating:
-            if metric.name in old and metric.name in new and not (metric.of_caches and replayed):
+            if metric.name in old and metric.name in new and not (metric.rule.of_caches and replayed):
                 found[metric.name].add(metric, old[metric.name], new[metric.name], where)
     return found, number
 

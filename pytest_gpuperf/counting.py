@@ -41,6 +41,7 @@ class Progress:
         self._told_s = 0.0
 
     def __call__(self, met: int, spent_s: float) -> None:
+        self._told_s = min(self._told_s, spent_s)  # each process begins anew
         if spent_s - self._told_s >= PROGRESS_S:
             self._told_s = spent_s
             self._show(f"counters: {met} workloads after {spent_s:.0f} s")

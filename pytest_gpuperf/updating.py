@@ -134,10 +134,16 @@ def counters_alone(taken: CountersTaken, before: TimeRecord | None) -> Recorded 
             return None
         refused = "the code on record is another: --update-baselines=all records its time as well"
         return Recorded(key=key, target=target, before=before, refused=refused)
+    time = taken.workload.time
+    if time is not None and time.cache != before.cache:
+        if not taken.replace:
+            return None
+        refused = f"the time on record is of a {before.cache} L2: --update-baselines=all records its time as well"
+        return Recorded(key=key, target=target, before=before, refused=refused)
     known = Counts(before.counters, before.counter_ranges)
     new = Counts(taken.workload.counters, taken.workload.counter_ranges)
-    counts = replaced(known, new) if taken.replace else replaced(new, known)
-    if counts.values == known.values:
+    counts = replaced(known, new, before.cache) if taken.replace else replaced(new, known, before.cache)
+    if counts == known:
         return None
     after = msgspec.structs.replace(before, counters=counts.values, counter_ranges=counts.ranges)
     return Recorded(key=key, target=target, before=before, after=after)

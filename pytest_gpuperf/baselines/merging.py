@@ -16,7 +16,7 @@ from pytest_gpuperf.baselines.files import StaticFile, TimeFile
 from pytest_gpuperf.baselines.rounding import round_record, round_session, with_counts
 from pytest_gpuperf.baselines.versions import SCHEMA_VERSION
 from pytest_gpuperf.evidence import Key, Session, StaticRecord, TimeRecord
-from pytest_gpuperf.judge.takes import Counts, joined
+from pytest_gpuperf.judge.takes import Counts, replaced
 
 KEPT_SESSIONS = 5
 
@@ -94,17 +94,19 @@ def _by_date(sessions: Iterable[Session]) -> dict[str, Session]:
 
 
 def _joined(old: TimeRecord | None, new: TimeRecord, order: list[str]) -> TimeRecord:
-    """The new record, with the old one's rounds and counters before its own if both ran the same thing alike."""
+    """The new record, with the old one's counters and, of the same timer, rounds if both ran the same thing alike."""
     rounds, counts = list(new.rounds), Counts(new.counters, new.counter_ranges)
-    if old is not None and _comparable(old, new):
+    if old is not None and _alike(old, new):
+        counts = replaced(Counts(old.counters, old.counter_ranges), counts, new.cache)
+    if old is not None and _alike(old, new) and old.timer == new.timer:
         again = {entry.session for entry in new.rounds}
         rounds = [entry for entry in old.rounds if entry.session not in again] + rounds
-        counts = joined(Counts(old.counters, old.counter_ranges), counts)
     place = {session: index for index, session in enumerate(order)}
     kept = set(sorted({entry.session for entry in rounds}, key=place.__getitem__)[-KEPT_SESSIONS:])
     rounds = sorted((entry for entry in rounds if entry.session in kept), key=lambda entry: place[entry.session])
     return with_counts(msgspec.structs.replace(new, rounds=tuple(rounds)), counts)
 
 
-def _comparable(old: TimeRecord, new: TimeRecord) -> bool:
-    return new.identity.same_execution(old.identity) and (old.timer, old.cache) == (new.timer, new.cache)
+def _alike(old: TimeRecord, new: TimeRecord) -> bool:
+    """Whether both ran the same thing from the same caches: what was counted stays, and times of one timer do."""
+    return new.identity.same_execution(old.identity) and old.cache == new.cache

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pytest_gpuperf.counters.catalogue import METRICS, SETS
 from pytest_gpuperf.counters.derived import DERIVED, PREFIX
 from pytest_gpuperf.flags import METRIC_WORD
-from pytest_gpuperf.judge.counters import Better, CounterRule
+from pytest_gpuperf.judge.counters import Better, CounterRule, depends_on_caches
 
 Own = Mapping[str, float | None]
 """Metrics that a user added: name to tolerance; None: collected, and compared as the catalogue says."""
@@ -58,7 +58,7 @@ def rules_for(names: Iterable[str], own: Own) -> list[CounterRule]:
 
 
 def _rule(name: str, tolerance: float | None) -> CounterRule:
-    rule = CounterRule(name, name, tolerance=None)
+    rule = CounterRule(name, name, tolerance=None, of_caches=depends_on_caches(name))
     if name in METRICS:
         rule = METRICS[name].rule
     elif name in DERIVED:

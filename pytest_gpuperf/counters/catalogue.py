@@ -4,7 +4,7 @@ Names are those of GH100; ``chips`` has the names of other GPUs.  A metric's cla
 from a change of it.  *Exact* metrics are the same in every run of the same code on the same inputs: counts of
 what the code does.  *Near-exact* ones also depend on what was in the caches, on which block ran where and on where
 in the memory of which GPU the data lie.  The others inform: they depend on clocks and on scheduling.  The bands are
-wider than what five H200s differed by on equal code (docs/counters.md).
+wider than what nine H200s differed by on equal code (docs/counters.md).
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Literal
 
-from pytest_gpuperf.judge.counters import Better, CounterRule
+from pytest_gpuperf.judge import counters
+from pytest_gpuperf.judge.counters import Better, CounterRule, depends_on_caches
 
 Class = Literal["exact", "near-exact", "informational"]
 
@@ -31,8 +32,6 @@ class Metric:
     """Relative band of an exact or near-exact metric."""
     floor: float = 0.0
     """Absolute band, in ``unit``."""
-    of_caches: bool = False
-    """Whether it depends on what the caches held."""
     ncu_only: bool = False
     """Made by Nsight Compute itself; the chip's own list of metrics does not have it."""
 
@@ -43,7 +42,9 @@ class Metric:
 
     @property
     def rule(self) -> CounterRule:
-        return CounterRule(self.name, self.what, self.unit, self.better, self.tolerance, self.floor, self.of_caches)
+        return CounterRule(
+            self.name, self.what, self.unit, self.better, self.tolerance, self.floor, depends_on_caches(self.name)
+        )
 
 
 def _exact(name: str, what: str, unit: str, tolerance: float = 0.0, **more: bool) -> Metric:
@@ -52,10 +53,6 @@ def _exact(name: str, what: str, unit: str, tolerance: float = 0.0, **more: bool
 
 def _near(name: str, what: str, unit: str, tolerance: float, floor: float) -> Metric:
     return Metric(name, what, unit, "near-exact", "lower", tolerance, floor)
-
-
-def _traffic(name: str, what: str, unit: str, tolerance: float, floor: float) -> Metric:
-    return Metric(name, what, unit, "near-exact", "lower", tolerance, floor, of_caches=True)
 
 
 def _work(name: str, what: str, unit: str) -> Metric:
@@ -76,19 +73,19 @@ SECTOR_BYTES = 32
 
 DURATION = _info("gpu__time_duration.sum", "duration under ncu", "ns")
 CYCLES = _info("sm__cycles_elapsed.max", "SM cycles", "cycles")
-PASSES = _info("profiler__replayer_passes", "replay passes", "", ncu_only=True)
+PASSES = _info(counters.PASSES, "replay passes", "", ncu_only=True)
 ACHIEVED_OCCUPANCY = _info("sm__warps_active.avg.pct_of_peak_sustained_active", "achieved occupancy", better="higher")
 DRAM_THROUGHPUT = _info("dram__throughput.avg.pct_of_peak_sustained_elapsed", "DRAM throughput")
 INSTRUCTIONS = _exact("smsp__inst_executed.sum", "instructions executed", "instructions", INSTRUCTION_BAND)
 THREAD_INSTRUCTIONS = _exact(
     "smsp__thread_inst_executed.sum", "thread instructions executed", "instructions", INSTRUCTION_BAND
 )
-DRAM_READ = _traffic("dram__bytes_read.sum", "DRAM bytes read", "bytes", DRAM_BAND, DRAM_FLOOR)
-DRAM_WRITE = _traffic("dram__bytes_write.sum", "DRAM bytes written", "bytes", DRAM_BAND, DRAM_FLOOR)
-L2_SECTORS = _traffic("lts__t_sectors.sum", "L2 sectors", "sectors", L2_BAND, L2_FLOOR_SECTORS)
-L2_READ = _traffic("lts__t_sectors_op_read.sum", "L2 sectors read", "sectors", L2_BAND, L2_FLOOR_SECTORS)
-L2_WRITE = _traffic("lts__t_sectors_op_write.sum", "L2 sectors written", "sectors", L2_BAND, L2_FLOOR_SECTORS)
-L2_BYTES = _traffic("lts__t_bytes.sum", "L2 bytes", "bytes", L2_BAND, L2_FLOOR_SECTORS * SECTOR_BYTES)
+DRAM_READ = _near("dram__bytes_read.sum", "DRAM bytes read", "bytes", DRAM_BAND, DRAM_FLOOR)
+DRAM_WRITE = _near("dram__bytes_write.sum", "DRAM bytes written", "bytes", DRAM_BAND, DRAM_FLOOR)
+L2_SECTORS = _near("lts__t_sectors.sum", "L2 sectors", "sectors", L2_BAND, L2_FLOOR_SECTORS)
+L2_READ = _near("lts__t_sectors_op_read.sum", "L2 sectors read", "sectors", L2_BAND, L2_FLOOR_SECTORS)
+L2_WRITE = _near("lts__t_sectors_op_write.sum", "L2 sectors written", "sectors", L2_BAND, L2_FLOOR_SECTORS)
+L2_BYTES = _near("lts__t_bytes.sum", "L2 bytes", "bytes", L2_BAND, L2_FLOOR_SECTORS * SECTOR_BYTES)
 
 LOAD_REQUESTS = _exact("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", "global load requests", "requests")
 STORE_REQUESTS = _exact("l1tex__t_requests_pipe_lsu_mem_global_op_st.sum", "global store requests", "requests")

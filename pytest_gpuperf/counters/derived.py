@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 
 from pytest_gpuperf.counters import catalogue as c
-from pytest_gpuperf.judge.counters import Better, CounterRule
+from pytest_gpuperf.judge.counters import Better, CounterRule, depends_on_caches
 
 PREFIX = "derived:"
 
@@ -31,7 +31,8 @@ class Derived:
     @property
     def rule(self) -> CounterRule:
         """Informs only: what gates are the counters it is made of, unless a test gives it a tolerance."""
-        return CounterRule(self.name, self.what, self.unit, self.better, None)
+        traffic = any(depends_on_caches(name) for name in self.inputs)
+        return CounterRule(self.name, self.what, self.unit, self.better, None, of_caches=traffic)
 
 
 def _ratio(

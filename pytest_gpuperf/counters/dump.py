@@ -31,7 +31,7 @@ def _workload(one: CollectedWorkload) -> dict[str, Any]:
     return {
         "cache": one.cache, "launch": one.identity.launch, "code": one.identity.code,
         "arguments": list(one.identity.arguments),
-        "counters": one.counters, "derived": derive(one.counters), "notes": list(one.notes),
+        "counters": one.counters, "ranges": one.ranges, "derived": derive(one.counters), "notes": list(one.notes),
         "kernels": [
             {"kernel": kernel.kernel, "metrics": kernel.metrics, "units": kernel.units} for kernel in one.kernels
         ],

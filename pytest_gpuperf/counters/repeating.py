@@ -8,6 +8,7 @@ import msgspec
 
 from pytest_gpuperf.counters.catalogue import METRICS
 from pytest_gpuperf.counters.exchange import Collected, CollectedWorkload
+from pytest_gpuperf.evidence import Key
 from pytest_gpuperf.judge.takes import summed_up
 
 TAKES = 3
@@ -15,11 +16,11 @@ TAKES = 3
 
 
 def together(takes: Sequence[Collected], note: str = "") -> Collected:
-    """The first take with the medians of all, and what counters that may gate ranged over; ``note`` is one more."""
-    first = takes[0]
+    """The medians of all takes, and what counters that may gate ranged over; ``note`` is one more."""
+    keys = dict.fromkeys(one.key for take in takes for one in take.workloads)
     return msgspec.structs.replace(
-        first,
-        workloads=tuple(_together(one, takes) for one in first.workloads),
+        takes[0],
+        workloads=tuple(_together(key, takes) for key in keys),
         notes=tuple(dict.fromkeys([*(one for take in takes for one in take.notes), *([note] if note else [])])),
         seconds=sum(take.seconds for take in takes),
         processes=sum(take.processes for take in takes),
@@ -27,13 +28,18 @@ def together(takes: Sequence[Collected], note: str = "") -> Collected:
     )
 
 
-def _together(one: CollectedWorkload, takes: Sequence[Collected]) -> CollectedWorkload:
-    """Over the takes that ran the same code on the same arguments."""
-    found = [take.of(one.key) for take in takes]
-    same = [each.counters for each in found if each and each.counters and each.identity == one.identity]
+def _together(key: Key, takes: Sequence[Collected]) -> CollectedWorkload:
+    """Over the takes that ran the code and arguments of the first one that has counters."""
+    found = [one for take in takes if (one := take.of(key)) is not None]
+    counted = [one for one in found if one.counters]
+    if not counted:
+        return found[0]
+    first = counted[0]
+    same = [one.counters for one in counted if one.identity == first.identity]
     counts = summed_up(same)
     ranges = {name: ends for name, ends in counts.ranges.items() if _may_gate(name)}
-    return msgspec.structs.replace(one, counters=dict(counts.values), ranges=ranges)
+    fewer = (f"counted in {len(same)} of {len(takes)} takes",) if len(same) < len(takes) else ()
+    return msgspec.structs.replace(first, counters=dict(counts.values), ranges=ranges, notes=(*first.notes, *fewer))
 
 
 def _may_gate(name: str) -> bool:

@@ -129,4 +129,5 @@ class CudaDevice:
 
     @cached_property
     def _flush_buffer(self) -> Any:
-        return self._cupy.cuda.alloc(self._flush_bytes)
+        """Outside of CuPy's pool, which could not give back a large block that this was cut out of."""
+        return self._cupy.cuda.MemoryPointer(self._cupy.cuda.Memory(self._flush_bytes), 0)

@@ -17,6 +17,15 @@ from pytest_gpuperf.verdict import Change, Judgement, Verdict
 
 Better = Literal["lower", "higher", "neutral"]
 
+PASSES = "profiler__replayer_passes"
+"""The metric that says how often ncu ran a kernel to collect all."""
+_OF_CACHES = ("dram__", "lts__")
+
+
+def depends_on_caches(name: str) -> bool:
+    """Whether a metric counts traffic of the L2 or of DRAM: what there is of it depends on what the caches held."""
+    return name.startswith(_OF_CACHES)
+
 
 @dataclasses.dataclass(frozen=True)
 class CounterRule:

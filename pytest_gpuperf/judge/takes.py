@@ -10,7 +10,8 @@ import dataclasses
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
-from pytest_gpuperf.judge.counters import CounterRule
+from pytest_gpuperf.evidence import CacheMode
+from pytest_gpuperf.judge.counters import PASSES, CounterRule, depends_on_caches
 
 Ranges = Mapping[str, tuple[float, float]]
 """Least and most of the counters that were not the same in all takes."""
@@ -37,27 +38,20 @@ def summed_up(takes: Sequence[Mapping[str, float]]) -> Counts:
     return Counts({name: statistics.median(values) for name, values in found.items()}, ranges)
 
 
-def replaced(old: Counts, new: Counts) -> Counts:
-    """The newer counts, with those of the old that the newer lack."""
-    kept = {name: ends for name, ends in old.ranges.items() if name not in new.values}
-    return Counts({**old.values, **new.values}, {**kept, **new.ranges})
+def replaced(old: Counts, new: Counts, cache: CacheMode) -> Counts:
+    """The newer counts, with those of the old that the newer lack.
 
-
-def joined(old: Counts, new: Counts) -> Counts:
-    """The newer values; what both know of ranges over the same code counts, and so does a difference between them."""
-    values = {**old.values, **new.values}
-    ranges = {}
-    for name in values:
-        ends = [end for side in (old, new) for end in _ends(side, name)]
-        if min(ends) < max(ends):
-            ranges[name] = (min(ends), max(ends))
-    return Counts(values, ranges)
-
-
-def _ends(side: Counts, name: str) -> tuple[float, ...]:
-    if name in side.ranges:
-        return tuple(side.ranges[name])
-    return (side.values[name],) if name in side.values else ()
+    Traffic of a warm workload that was taken in another number of passes is no part of the newer counts' whole, and
+    goes.  Ranges are those of the counts that they belong to: nothing widens a band but the takes of one recording.
+    """
+    foreign = cache == "warm" and old.values.get(PASSES) != new.values.get(PASSES)
+    kept = {
+        name: value
+        for name, value in old.values.items()
+        if name not in new.values and not (foreign and depends_on_caches(name))
+    }
+    ranges = {name: ends for name, ends in old.ranges.items() if name in kept}
+    return Counts({**kept, **new.values}, {**ranges, **new.ranges})
 
 
 def widened(rules: Iterable[CounterRule], old: Counts) -> list[CounterRule]:

@@ -317,7 +317,11 @@ def test_counters_survive_a_recording_without_them() -> None:
     file = merge_time(file, H200, [(make_key(), make_time(third, counters={"dram": 6.0}))], [third])
     assert only(file).counters == {"dram": 6.0, "l2": 7.0}
     other = make_time(third, timer="graph")
-    assert only(merge_time(file, H200, [(make_key(), other)], [third])).counters == {}
+    after = only(merge_time(file, H200, [(make_key(), other)], [third]))
+    assert after.counters == {"dram": 6.0, "l2": 7.0}
+    assert {entry.session for entry in after.rounds} == {third.id}
+    cold_or_warm = make_time(third, cache="warm" if other.cache == "cold" else "cold")
+    assert only(merge_time(file, H200, [(make_key(), cold_or_warm)], [third])).counters == {}
 
 
 def test_counters_alone_replace_those_of_a_record_and_leave_its_rounds() -> None:
@@ -329,17 +333,15 @@ def test_counters_alone_replace_those_of_a_record_and_leave_its_rounds() -> None
     assert after.sessions == file.sessions
 
 
-def test_counters_of_equal_code_range_over_what_its_recordings_found() -> None:
-    first, second, third = make_session(1), make_session(2), make_session(3)
-    old = make_time(first, counters={"dram": 5.0, "l2": 7.0}, counter_ranges={"dram": (4.0, 5.0)})
+def test_a_recording_replaces_the_ranges_of_the_one_before() -> None:
+    first, second = make_session(1), make_session(2)
+    ranges = {"dram": (4.0, 5.0), "l2": (7.0, 8.0)}
+    old = make_time(first, counters={"dram": 5.0, "l2": 7.0}, counter_ranges=ranges)
     file = merge_time(None, H200, [(make_key(), old)], [first])
-    new = make_time(second, counters={"dram": 6.0, "l2": 7.0})
-    file = merge_time(file, H200, [(make_key(), new)], [second])
-    assert only(file).counters == {"dram": 6.0, "l2": 7.0}
-    assert only(file).counter_ranges == {"dram": (4.0, 6.0)}
     assert decode(canonical_bytes(file), PATH, H200) == file
-    other = make_time(third, timer="graph", counters={"dram": 9.0})
-    assert only(merge_time(file, H200, [(make_key(), other)], [third])).counter_ranges == {}
+    file = merge_time(file, H200, [(make_key(), make_time(second, counters={"dram": 9.0}))], [second])
+    assert only(file).counters == {"dram": 9.0, "l2": 7.0}
+    assert only(file).counter_ranges == {"l2": (7.0, 8.0)}
 
 
 def test_counters_without_a_record_are_refused() -> None:

@@ -6,8 +6,9 @@ import dataclasses
 
 import pytest
 
+from pytest_gpuperf.evidence import CacheMode
 from pytest_gpuperf.judge.counters import CounterRule, beyond
-from pytest_gpuperf.judge.takes import Counts, joined, replaced, summed_up, widened
+from pytest_gpuperf.judge.takes import Counts, replaced, summed_up, widened
 
 EXACT = CounterRule("inst", "instructions")
 NEAR = CounterRule("l2", "L2 sectors", tolerance=0.15, floor=100.0)
@@ -55,14 +56,24 @@ def test_a_median_of_zero_has_a_floor_for_a_band() -> None:
     assert beyond(rule, 0.0, 7.0)
 
 
-def test_joining_takes_the_newer_values_and_all_ends() -> None:
-    old = Counts({"inst": 5.0, "l2": 10.0, "gone": 1.0}, {"l2": (9.0, 12.0)})
-    new = Counts({"inst": 6.0, "l2": 10.0}, {"l2": (8.0, 10.0)})
-    assert joined(old, new) == Counts({"inst": 6.0, "l2": 10.0, "gone": 1.0}, {"inst": (5.0, 6.0), "l2": (8.0, 12.0)})
-    assert joined(new, new) == new
+WARM_ONE = {"profiler__replayer_passes": 1.0}
+WARM_MANY = {"profiler__replayer_passes": 16.0}
 
 
 def test_replacing_forgets_the_ranges_of_what_is_replaced() -> None:
     old = Counts({"l2": 10.0, "dram": 3.0}, {"l2": (9.0, 12.0), "dram": (2.0, 3.0)})
     new = Counts({"l2": 20.0})
-    assert replaced(old, new) == Counts({"l2": 20.0, "dram": 3.0}, {"dram": (2.0, 3.0)})
+    assert replaced(old, new, "cold") == Counts({"l2": 20.0, "dram": 3.0}, {"dram": (2.0, 3.0)})
+
+
+@pytest.mark.parametrize(
+    ("cache", "passes", "stays"), [("cold", WARM_MANY, True), ("warm", WARM_MANY, False), ("warm", WARM_ONE, True)],
+    ids=["cold", "warm, other passes", "warm, as many passes"],
+)  # fmt: skip
+def test_traffic_of_a_warm_workload_goes_with_the_passes_it_was_taken_in(
+    cache: CacheMode, passes: dict[str, float], stays: bool
+) -> None:
+    old = Counts({"lts__t_bytes.sum": 7.0, "inst": 5.0, **passes}, {"lts__t_bytes.sum": (6.0, 7.0)})
+    counts = replaced(old, Counts({"dram__bytes_read.sum": 3.0, **WARM_ONE}), cache)
+    assert counts.values["inst"] == 5.0
+    assert ("lts__t_bytes.sum" in counts.values, "lts__t_bytes.sum" in counts.ranges) == (stays, stays)
