@@ -25,7 +25,7 @@ from pytest_gpuperf.judge.paired import judge_blocks
 from pytest_gpuperf.judge.pairs import judge_pairs, unconfirmed
 from pytest_gpuperf.judge.votes import PairedPolicy
 from pytest_gpuperf.measurement import CheckedOnly
-from pytest_gpuperf.pairing import Pairing
+from pytest_gpuperf.pairing import CLEAR_CASE_S, Pairing
 from pytest_gpuperf.verdict import Judgement
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pytest_gpuperf.session import TestBook
 
 TIMEOUT_S = 120.0
-"""Bound of a confirming process, its wait for the GPU included."""
+"""Bound of a confirming process, its wait for the GPU included, besides what its workloads may take."""
 SUSPECTS = "suspects.json"
 LOG_LINES = 25
 
@@ -61,6 +61,8 @@ class Suspect:
     policy: PairedPolicy
     pairing: Pairing
     judgement: Judgement
+    budget_s: float
+    """Of this workload."""
 
 
 # --- in the confirming process -------------------------------------------------------------------
@@ -116,7 +118,7 @@ def confirm(item: pytest.Item, bench: Bench, book: TestBook) -> None:
         judged = [unconfirmed(suspect.judgement, why) for suspect in suspects]
     else:
         bench.confirmations_left -= 1
-        judged = _confirmed(item, bench, suspects)
+        judged = _confirmed(item, bench, suspects, limit_s(suspects, len(book.workloads)))
     for judgement in judged:
         _replace(book, judgement)
 
@@ -131,12 +133,18 @@ def give_up(bench: Bench, book: TestBook) -> None:
             )
 
 
-def _confirmed(item: pytest.Item, bench: Bench, suspects: Sequence[Suspect]) -> list[Judgement]:
+def limit_s(suspects: Sequence[Suspect], workloads: int) -> float:
+    """Seconds for the second process of a test with so many ``workloads``: those that are no suspects take rounds."""
+    budgets = [suspect.budget_s for suspect in suspects]
+    return TIMEOUT_S + sum(budgets) + len(budgets) * CLEAR_CASE_S + (workloads - len(budgets)) * max(budgets)
+
+
+def _confirmed(item: pytest.Item, bench: Bench, suspects: Sequence[Suspect], limit_s: float) -> list[Judgement]:
     with tempfile.TemporaryDirectory(prefix="gpuperf-confirm-") as name:
         folder = Path(name)
         keys = [suspect.case.key for suspect in suspects]
         (folder / SUSPECTS).write_bytes(msgspec.json.encode(keys))
-        problem = _run(item, bench, folder)
+        problem = _run(item, bench, folder, limit_s)
         judged = []
         for number, suspect in enumerate(suspects):
             left = folder / f"{number}.json"
@@ -162,7 +170,7 @@ def _settled(suspect: Suspect, second: Confirmation) -> Judgement:
     return msgspec.structs.replace(step.judgement, changes=suspect.judgement.changes)
 
 
-def _run(item: pytest.Item, bench: Bench, folder: Path) -> str:
+def _run(item: pytest.Item, bench: Bench, folder: Path, limit_s: float) -> str:
     """Run the confirming process; why it left nothing, if it leaves nothing."""
     command = [*child_command(item.config, [item.nodeid]), "-x", f"--gpuperf-confirm-to={folder}"]
     log = folder / "log"
@@ -170,10 +178,10 @@ def _run(item: pytest.Item, bench: Bench, folder: Path) -> str:
         with log.open("wb") as output:
             status = subprocess.run(
                 command, cwd=item.config.rootpath, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-                env=_environment(bench), timeout=TIMEOUT_S, check=False,
+                env=_environment(bench), timeout=limit_s, check=False,
             ).returncode  # fmt: skip
     except subprocess.TimeoutExpired:
-        problem = f"the second process was not done after {TIMEOUT_S:g} s"
+        problem = f"the second process was not done after {limit_s:g} s"
     except OSError as error:
         problem = f"a second process could not be started ({error})"
     else:

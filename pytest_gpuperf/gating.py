@@ -88,7 +88,7 @@ class Gate(Timing):
         step = judge_pairs(case, policy, pairing.paired, seeds=(pairing.seed,), notes=pairing.remarks)
         judgement = self._explained(step.judgement)
         if step.confirmation_wanted:
-            self._bench.suspects[self._key] = Suspect(case, policy, pairing, judgement)
+            self._bench.suspects[self._key] = Suspect(case, policy, pairing, judgement, self._request.budget_s)
         return Taken(taken.rounds, judgement, taken.disturbed)
 
     def _pair(

@@ -16,6 +16,7 @@ from typing import Any
 from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.device.launch import Configuration, Launch
 from pytest_gpuperf.evidence import CacheMode, KernelBinary
+from pytest_gpuperf.judge.eprocess import unanimous_blocks
 from pytest_gpuperf.judge.paired import Paired, judge_blocks
 from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
 from pytest_gpuperf.sampling.buffers import MovingBuffers
@@ -117,7 +118,9 @@ def pair(
         if paired.decision is not PairedDecision.CONTINUE:
             break
         now = clock()
-        if now - start + (now - began) / len(blocks) > budget_s and not _clear(r, policy):
+        each = (now - began) / len(blocks)
+        left = budget_s - (now - start)
+        if each > left and not _clear(r, policy, blocks_left=(left + CLEAR_CASE_S) / each):
             break
     if paired.decision is PairedDecision.CONTINUE:
         paired = judge_blocks(r, policy, stopped=True)
@@ -125,10 +128,14 @@ def pair(
     return Pairing(paired, tuple(blocks), seed, size, noise, clock() - start)
 
 
-def _clear(r: Sequence[float], policy: PairedPolicy) -> bool:
-    """Whether all blocks so far say slower, or all say not slower."""
-    above, below = math.log1p(policy.delta), math.log1p(policy.epsilon)
-    return len(r) >= CLEAR_BLOCKS and (min(r) > above or max(r) < below)
+def _clear(r: Sequence[float], policy: PairedPolicy, blocks_left: float) -> bool:
+    """Whether all blocks so far say slower, or all say not slower, and so many more of them would settle it."""
+    if len(r) < CLEAR_BLOCKS:
+        return False
+    slower = min(r) > math.log1p(policy.delta)
+    if not slower and max(r) >= math.log1p(policy.epsilon):
+        return False
+    return unanimous_blocks(policy.alpha if slower else policy.beta, policy.blocks_max) - len(r) <= blocks_left
 
 
 class _Exchange:

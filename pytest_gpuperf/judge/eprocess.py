@@ -77,6 +77,12 @@ def votes_needed(log_threshold: float, most: int) -> Counts:
     return _needed(log_threshold, max(_LEAST_TABLE, 1 << (most - 1).bit_length()))[:most]
 
 
+def unanimous_blocks(alpha: float, most: int) -> float:
+    """Least number of blocks whose votes, all alike, are worth ``1 / alpha``; infinite if ``most`` are too few."""
+    enough = np.flatnonzero(votes_needed(-math.log(alpha), most) <= np.arange(1, most + 1))
+    return float(enough[0] + 1) if enough.size else math.inf
+
+
 def crossing_probability(rate: float, log_threshold: float, most: int) -> float:
     """Exact probability that votes of this rate reach the threshold within ``most`` blocks.
 

@@ -199,7 +199,7 @@ def test_a_check_that_fails_in_the_second_process_is_told_with_its_output(record
 def test_a_second_process_that_never_ends_is_ended(recorded, monkeypatch):
     from pytest_gpuperf import confirming
 
-    monkeypatch.setattr(confirming, "TIMEOUT_S", 0.5)
+    monkeypatch.setattr(confirming, "limit_s", lambda suspects, workloads: 0.5)
     slower(recorded)
     result = recorded.run("--gpuperf", *ONE)
     result.assert_outcomes(passed=1)
@@ -504,3 +504,11 @@ def test_a_callable_that_the_first_rounds_leave_open_gets_more_of_them(callable_
     result = callable_suite.run("--gpuperf")
     result.assert_outcomes(failed=1)
     result.stdout.re_match_lines([r"  twice +\S+ us +±0.0[0-7] %.*SLOWER"])  # four rounds resolve no better than 0.1 %
+
+
+def test_the_second_process_has_time_for_the_budgets_of_its_workloads() -> None:
+    suspects = [
+        confirming.Suspect(case=None, policy=None, pairing=None, judgement=None, budget_s=budget) for budget in (5, 300)
+    ]
+    assert confirming.limit_s(suspects, 2) == confirming.TIMEOUT_S + 305 + 2 * 3
+    assert confirming.limit_s(suspects, 4) == confirming.TIMEOUT_S + 305 + 2 * 3 + 2 * 300

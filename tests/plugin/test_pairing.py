@@ -13,7 +13,7 @@ from simulated_gpu import SimulatedGpu
 from pytest_gpuperf.device.launch import Configuration, Kernel
 from pytest_gpuperf.evidence import KernelBinary, Parameter, StaticProfile
 from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
-from pytest_gpuperf.pairing import CLEAR_CASE_S, pair
+from pytest_gpuperf.pairing import CLEAR_BLOCKS, CLEAR_CASE_S, pair
 from pytest_gpuperf.sampling.buffers import MovingBuffers
 from pytest_gpuperf.sampling.pairs import MOST_PAD, PAD_STEP, RELOAD_EVERY
 
@@ -158,10 +158,12 @@ def test_a_clear_case_is_finished_beyond_its_budget(gpu):
     assert paired(gpu, budget_s=0.3, clock=ticking(0.02)).paired.decision is PairedDecision.SAME
 
 
-def test_a_clear_case_is_not_finished_at_any_price(gpu):
-    found = paired(gpu, launch_of(gpu, instructions=220), budget_s=0.3, clock=ticking(0.1))
+def test_a_clear_case_that_cannot_be_finished_in_time_is_given_up_at_once(gpu):
+    """It takes 14 blocks, at a third of a second each."""
+    found = paired(gpu, launch_of(gpu, instructions=220), budget_s=2.0, clock=ticking(0.13))
     assert found.paired.decision is PairedDecision.INCONCLUSIVE
-    assert 0.3 < found.seconds < 0.3 + CLEAR_CASE_S + 1.0
+    assert len(found.blocks) >= CLEAR_BLOCKS
+    assert found.seconds < 2.0 + CLEAR_CASE_S / 2
 
 
 def test_an_open_case_ends_with_its_budget():

@@ -11,7 +11,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import integrate
 
-from pytest_gpuperf.judge.eprocess import InvalidVotesError, crossing_probability, log_e, log_e_many, votes_needed
+from pytest_gpuperf.judge.eprocess import (
+    InvalidVotesError,
+    crossing_probability,
+    log_e,
+    log_e_many,
+    unanimous_blocks,
+    votes_needed,
+)
 
 REFERENCE = {
     (1, 1): 0.405465108108,
@@ -104,6 +111,12 @@ def test_06_01_votes_needed(threshold: float, blocks: int, votes: int) -> None:
 def test_06_01_first_unanimous_crossing(threshold: float, blocks: int) -> None:
     needed = votes_needed(math.log(threshold), 128)
     assert next(n for n in range(1, 129) if needed[n - 1] <= n) == blocks
+    assert unanimous_blocks(1 / threshold, 128) == blocks
+
+
+def test_too_few_blocks_prove_nothing_however_they_vote() -> None:
+    assert unanimous_blocks(1 / 5e5, 22) == math.inf
+    assert unanimous_blocks(1 / 5e5, 23) == 23
 
 
 @given(st.integers(1, 600), st.floats(0.0, 20.0))
