@@ -507,6 +507,8 @@ def test_a_callable_that_the_first_rounds_leave_open_gets_more_of_them(callable_
 
 
 def test_the_second_process_has_time_for_the_budgets_of_its_workloads() -> None:
+    from pytest_gpuperf import confirming
+
     suspects = [
         confirming.Suspect(case=None, policy=None, pairing=None, judgement=None, budget_s=budget) for budget in (5, 300)
     ]
