@@ -35,7 +35,7 @@ def build_parser() -> argparse.ArgumentParser:
     doctor.add_argument("--json", action="store_true", help="print the findings as JSON")
 
     selftest = commands.add_parser(
-        "selftest", help="find out, on the GPU, what this machine can gate (about 2 minutes)"
+        "selftest", help="find out, on the GPU, what this machine can gate (about four minutes)"
     )
     selftest.add_argument("--json", action="store_true", help="print the report as JSON")
     selftest.add_argument("--quick", action="store_true", help="fewer processes and verdicts: half a minute")

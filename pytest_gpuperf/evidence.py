@@ -52,7 +52,8 @@ class Parameter(Record, frozen=True):
     size: int
     """Bytes; a pointer is 8."""
     type: str | None = None
-    """C++ type, where the mangled name (``float const*``) or the compiler tells; None for ``extern "C"`` kernels."""
+    """C++ type, where the mangled name (``float const*``) or the compiler tells; of ``extern "C"`` kernels what
+    their PTX says (``float``, ``32-bit integer``, ``pointer``); None for what neither tells."""
     name: str = ""
     """What the source calls it; empty where the compiler does not tell."""
 

@@ -1,7 +1,7 @@
 """Two cubins, one launch: paired blocks on the device until the judge has seen enough.
 
-Baseline and candidate are loaded into modules of their own and run with the same launch configuration, on
-the same stream and the same buffers; before each block the buffers move, before every eighth the modules
+Baseline and candidate are loaded into modules of their own and run on the same stream and the same buffers,
+each in its own grid, block and shared memory; before each block the buffers move, before every eighth the modules
 are loaded anew.  Nothing here knows pytest, a baseline file or a verdict: ``judge.pairs`` makes one of it.
 """
 

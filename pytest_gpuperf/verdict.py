@@ -57,7 +57,18 @@ class Change(Record, frozen=True):
     def __str__(self) -> str:
         unit = f" {self.unit}" if self.unit else ""
         note = f" ({self.note})" if self.note else ""
-        return f"{self.what} {_figure(self.before)} -> {_figure(self.after)}{unit}{note}"
+        before, after = _figure(self.before), _figure(self.after)
+        if self.unit == "%":
+            before, after = _percentages(self.before, self.after) or (before, after)
+        return f"{self.what} {before} -> {after}{unit}{note}"
+
+
+def _percentages(before: float | str, after: float | str) -> tuple[str, str] | None:
+    """With one decimal at most; None where that would make them equal."""
+    if isinstance(before, str) or isinstance(after, str):
+        return None
+    short = _figure(round(before, 1)), _figure(round(after, 1))
+    return short if short[0] != short[1] else None
 
 
 def _figure(value: float | str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pytest_gpuperf.compile.code_hash import hash_code
@@ -12,7 +12,7 @@ from pytest_gpuperf.compile.disassembly import Instruction, disassemble, without
 from pytest_gpuperf.compile.dryrun import dry_run
 from pytest_gpuperf.compile.names import parameter_types
 from pytest_gpuperf.compile.opcodes import histogram
-from pytest_gpuperf.compile.ptx_text import unreachable_symbols
+from pytest_gpuperf.compile.ptx_text import ptx_parameter_types, unreachable_symbols
 from pytest_gpuperf.compile.ptxas_log import Frame, Report, Usage, read_log
 from pytest_gpuperf.evidence import Parameter, Record, StaticProfile
 
@@ -32,7 +32,7 @@ class Assembled(NamedTuple):
     log: str = ""
     """What ptxas said; empty where nobody heard it."""
     ptx: str = ""
-    """What it was made from."""
+    """What it was made from; empty where that is not at hand."""
 
 
 def analyse(made: Assembled, arch: str) -> dict[str, KernelAnalysis]:
@@ -52,12 +52,9 @@ def analyse_together(several: Sequence[Assembled], arch: str) -> list[dict[str, 
     found: list[dict[str, KernelAnalysis]] = []
     for number, (made, content) in enumerate(zip(several, contents, strict=True)):
         report = read_log(made.log)
-        unreachable = functools.partial(unreachable_symbols, made.ptx)
         found.append(
             {
-                symbol: _analyse(
-                    content, arch, kernel, report, code[number, symbol], functools.partial(unreachable, symbol)
-                )
+                symbol: _analyse(content, arch, kernel, report, code[number, symbol], made.ptx)
                 for symbol, kernel in content.kernels.items()
             }
         )
@@ -70,7 +67,7 @@ def _analyse(
     kernel: CubinKernel,
     report: Report,
     instructions: tuple[Instruction, ...],
-    unreachable: Callable[[], frozenset[str]],
+    ptx: str,
 ) -> KernelAnalysis:
     of_cubin = Usage(kernel.registers, kernel.barriers, kernel.shared_bytes, kernel.stack_bytes)
     usage = report.usage.get(kernel.symbol, of_cubin)
@@ -80,6 +77,7 @@ def _analyse(
     executed = _executable(cubin, kernel, instructions)
     opcodes = histogram((line.opcode, line.operands) for line in executed)
     stores, loads = _spilled_bytes(frames, opcodes)
+    unreachable = functools.partial(unreachable_symbols, ptx, kernel.symbol)
     resources = (usage.registers, usage.shared_bytes, usage.barriers)
     profile = StaticProfile(
         registers=usage.registers,
@@ -97,7 +95,7 @@ def _analyse(
     )
     return KernelAnalysis(
         profile=profile,
-        parameters=_typed(kernel.parameters, parameter_types(kernel.symbol)),
+        parameters=_typed(kernel.parameters, _types(kernel.symbol, ptx)),
         max_threads_per_block=kernel.max_threads_per_block,
     )
 
@@ -122,7 +120,12 @@ def _executable(cubin: Cubin, kernel: CubinKernel, instructions: tuple[Instructi
     return executed
 
 
-def _typed(parameters: Sequence[Parameter], types: Sequence[str] | None) -> tuple[Parameter, ...]:
+def _types(symbol: str, ptx: str) -> Sequence[str | None] | None:
+    """Of the parameters, as the mangled name tells them, or else as far as the PTX does."""
+    return parameter_types(symbol) or ptx_parameter_types(ptx, symbol)
+
+
+def _typed(parameters: Sequence[Parameter], types: Sequence[str | None] | None) -> tuple[Parameter, ...]:
     if types is None or len(types) != len(parameters):
         return tuple(parameters)
     return tuple(

@@ -1,4 +1,4 @@
-"""Reading PTX: one kernel out of a module, and how often each instruction occurs in it.
+"""Reading PTX: one kernel out of a module, its parameters, and how often each instruction occurs in it.
 
 PTX syntax: "Parallel Thread Execution ISA", chapter 4.  Counts are of instructions written, not executed.
 """
@@ -10,7 +10,11 @@ from collections.abc import Iterator
 
 from pytest_gpuperf.compile.names import find_kernel
 
+INTEGER_OR_POINTER = "64-bit integer or pointer"
+
 _ENTRY = re.compile(r"^[ \t]*(?:\.(?:visible|extern|weak)[ \t]+)*\.entry[ \t]+([\w$.]+)", re.MULTILINE)
+_PARAMETERS = re.compile(r"\s*\(([^)]*)\)")
+_PARAMETER = re.compile(r"\s*\.param\s+\.([fsu])(8|16|32|64)\s+(\.ptr\b)?[^\[]*")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _STATEMENT_END = re.compile(r"[;{}]")
@@ -36,6 +40,33 @@ def ptx_of(ptx: str, name: str) -> str:
         if depth == 0:
             return ptx[start : at + brace.end()].lstrip()
     return ptx[start:]
+
+
+def ptx_parameter_types(ptx: str, symbol: str) -> tuple[str | None, ...] | None:
+    """What the entry ``symbol`` says of its parameters; None if the entry is not in this PTX.
+
+    One each of ``float``, ``double``, ``8-bit integer`` to ``32-bit integer``, ``pointer``, ``64-bit integer or
+    pointer`` where ``.ptr`` is left out, as it is below sm_100, and None for what is passed as bytes
+    (structures, vectors, ``__half``).  The element type of a pointer and the sign of an integer are not in PTX.
+    """
+    for entry in _ENTRY.finditer(ptx):
+        if entry[1] == symbol:
+            listed = _PARAMETERS.match(ptx, entry.end())
+            inside = _COMMENT.sub(" ", listed[1]).strip() if listed is not None else ""
+            return tuple(map(_parameter_type, inside.split(","))) if inside else ()
+    return None
+
+
+def _parameter_type(declaration: str) -> str | None:
+    found = _PARAMETER.fullmatch(declaration)
+    if found is None:
+        return None
+    kind, bits, is_pointer = found.groups()
+    if kind == "f":
+        return {"32": "float", "64": "double"}.get(bits)
+    if is_pointer:
+        return "pointer"
+    return INTEGER_OR_POINTER if bits == "64" else f"{bits}-bit integer"
 
 
 def ptx_instructions(ptx: str) -> dict[str, int]:

@@ -1,8 +1,9 @@
 """Kernel arguments: fitted to the parameters that the cubin declares, and described for the identity.
 
 The cubin knows the size of every parameter.  A C++ (mangled) name knows the types too, so that a float64
-array for a ``float*`` is found before it reaches the GPU.  An ``extern "C"`` kernel has sizes only: there a
-Python int becomes an integer and a Python float a floating-point number of the parameter's size.
+array for a ``float*`` is found before it reaches the GPU.  The PTX of an ``extern "C"`` kernel tells numbers of
+either kind and, from sm_100 on, pointers, but not what they point to.  Where there is nothing but sizes, a Python
+int becomes an integer and a Python float a floating-point number of the parameter's size.
 """
 
 from __future__ import annotations
@@ -131,7 +132,7 @@ def _array(site: _Site, value: Any, facts: ArrayFacts) -> Argument:
     given = f"an array of {facts.dtype}"
     if site.parameter.size != POINTER_BYTES or site.declared.is_pointer is False:
         raise site.refuse(given, "which is no pointer")
-    if not site.declared.holds(facts.dtype):
+    if site.declared.is_pointer and not site.declared.holds(facts.dtype):
         raise site.refuse(given)
     if not facts.order:
         raise LaunchError(
@@ -181,12 +182,12 @@ def _number(site: _Site, value: int | float) -> np.generic:
     if site.declared.is_pointer:
         raise site.refuse(f"the number {value!r}", "pass an array, None or array.data")
     dtype = site.declared.element if site.declared.lanes == 1 else None
-    if site.declared.is_pointer is None:
+    if dtype is not None and dtype.kind != "f" and isinstance(value, float):
+        raise site.refuse(f"the floating-point number {value!r}")
+    if site.declared.is_pointer is None or not site.declared.sign_known:
         dtype = _by_size(value, site.parameter.size)
     if dtype is None:
         raise site.refuse(f"the number {value!r}", "pass a NumPy scalar of the type that the kernel means")
-    if dtype.kind != "f" and isinstance(value, float):
-        raise site.refuse(f"the floating-point number {value!r}")
     if dtype.kind in "iu" and not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
         raise site.refuse(f"{value!r}", f"which {dtype} cannot hold")
     if dtype.kind == "f" and math.inf > abs(value) > float(np.finfo(dtype).max):

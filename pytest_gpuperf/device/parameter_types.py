@@ -1,7 +1,8 @@
-"""What a kernel parameter's C++ type says about the argument it takes.  Pure.
+"""What a kernel parameter's type says about the argument it takes.  Pure.
 
-Types come from the mangled name of a C++ kernel.  ``extern "C"`` kernels have none, and types that are not
-in the tables below (structures, template parameters) say nothing either: then only sizes are checked.
+Types come from the mangled name of a C++ kernel.  An ``extern "C"`` kernel has what its PTX says: floating-point,
+integer of some size, pointer.  Where there is no PTX, and for types that are not in the tables below (structures,
+template parameters), only sizes are checked.
 """
 
 from __future__ import annotations
@@ -26,11 +27,13 @@ class Declared(NamedTuple):
     """A parameter's type, as far as it matters for an argument."""
 
     is_pointer: bool | None
-    """None if the type is not known."""
+    """None if it is not known."""
     element: np.dtype[Any] | None = None
     """Of the value, or of what the pointer points to; None if anything goes."""
     lanes: int = 1
     """``float4`` has four elements."""
+    sign_known: bool = True
+    """PTX does not tell ``int`` from ``unsigned int``."""
 
     def holds(self, given: Any) -> bool:
         """Whether an array of ``given`` (a dtype) is what the pointer points to.
@@ -48,10 +51,20 @@ class Declared(NamedTuple):
         return {element.kind, given.kind} <= set("iub") or (element == np.float16 and given.kind in "iuV")
 
 
+_IN_PTX = {
+    "pointer": Declared(True),
+    "64-bit integer or pointer": Declared(None, np.dtype("int64"), sign_known=False),
+    **{f"{bits}-bit integer": Declared(False, np.dtype(f"int{bits}"), sign_known=False) for bits in (8, 16, 32)},
+}
+"""Besides ``float`` and ``double``."""
+
+
 def declared(name: str | None) -> Declared:
-    """Read ``float const*``, ``unsigned int``, ``float4*``, ``float**``..."""
+    """Read ``float const*``, ``unsigned int``, ``float4*``, ``float**``, ``32-bit integer``..."""
     if name is None:
         return Declared(None)
+    if name in _IN_PTX:
+        return _IN_PTX[name]
     if "(" in name or "[" in name:  # a pointer to an array
         return Declared(True)
     words = " ".join(_QUALIFIER.sub(" ", name.replace("*", " ").replace("&", " ")).split())

@@ -3,8 +3,9 @@
 There is no noise here, so there is no test and no error rate: one byte of spill more is one byte of spill
 more.  ``rules`` says which figures gate and in which direction.  Registers, shared memory and the number
 of instructions do not gate by default.  Registers and shared memory matter through the theoretical
-occupancy, which does gate.  More instructions are as often an intended unrolled loop as a loss, and which
-of the two it is shows in the time: the count is noted, and gated where a test's policy asks for it.
+occupancy, which gates from a step of ``rules.OCCUPANCY_STEP`` on.  More instructions are as often an intended
+unrolled loop as a loss, and which of the two it is shows in the time: the count is noted, and gated where a
+test's policy asks for it.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Line(NamedTuple):
 
 
 class Table:
-    """Columns as wide as their widest cell; the first is flush left, headings run across."""
+    """Columns as wide as their widest cell; the first is flush left, headings and notes run across."""
 
     def __init__(self, *columns: str) -> None:
         self._columns = columns
@@ -38,6 +38,9 @@ class Table:
 
     def heading(self, text: str) -> None:
         self._rows.append(((text,), ("bold",)))
+
+    def note(self, text: str) -> None:
+        self._rows.append(((text,), ()))
 
     def row(self, *cells: str, markup: tuple[str, ...] = ()) -> None:
         self._rows.append((cells, markup))
@@ -56,19 +59,36 @@ def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join([cells[0].ljust(widths[0]), *rest]).rstrip()
 
 
-def static_table(evidence: Sequence[TestEvidence]) -> Table:
-    """Registers, spilled bytes and occupancy of every workload on every architecture."""
+LISTED = 3
+"""Unchanged workloads of one test that a short table lists; of more it says how many."""
+
+
+def static_table(evidence: Sequence[TestEvidence], *, short: bool = False) -> Table:
+    """Registers, spilled bytes and occupancy of every workload on every architecture.
+
+    A ``short`` one counts the workloads of a test that are unchanged everywhere, where there are many.
+    """
     archs = sorted({arch for e in evidence for w in e.workloads for arch in w.static}, key=_arch_number)
     table = Table("registers / spilled bytes / occupancy", *archs, "static verdict")
     for one in evidence:
         if any(w.static for w in one.workloads):
             table.heading(f"{one.module}::{one.test}")
+        counted = [work for work in one.workloads if short and work.static and _is_unchanged(work)]
+        if len(counted) <= LISTED:
+            counted = []
         for work in one.workloads:
-            if work.static:
+            if work.static and work not in counted:
                 cells = [_static_cell(work.static.get(arch)) for arch in archs]
                 word, markup = verdict_cell(work.judgements, "static")
                 table.row(f"  {work.key.workload}", *cells, word, markup=markup)
+        if counted:
+            table.note(f"  {len(counted)} workloads UNCHANGED")
     return table
+
+
+def _is_unchanged(work: WorkloadEvidence) -> bool:
+    """On every architecture that it was compiled for."""
+    return {j.verdict for j in work.judgements if j.kind == "static"} == {Verdict.UNCHANGED}
 
 
 def _arch_number(arch: str) -> tuple[int, str]:

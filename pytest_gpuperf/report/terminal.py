@@ -47,7 +47,8 @@ def summary(reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, opt
     evidence = [e for e in book.evidence if e.workloads]
     timed = book.judged_times
     if evidence and options.gates and (not timed or reporter.config.get_verbosity() > 0):
-        _print(reporter, static_table(evidence))
+        short = bool(reporter.stats.get("failed")) and reporter.config.get_verbosity() <= 0
+        _print(reporter, static_table(evidence, short=short))
     if book.gathered_counters and (not timed or reporter.config.get_verbosity() > 0):
         _print(reporter, counter_table(evidence))
     if timed:
@@ -91,19 +92,20 @@ def _machine(reporter: pytest.TerminalReporter, evidence: Iterable[TestEvidence]
 
 NEEDS_A_WORD = (Verdict.FASTER, Verdict.BETTER, Verdict.ENV_SHIFT, Verdict.INCONCLUSIVE, Verdict.NOT_COMPARABLE,
                 Verdict.SLOWER, Verdict.WORSE)  # fmt: skip
-"""Verdicts that the summary explains; a red test has its message in the failures as well."""
+"""Verdicts that the summary explains, unless pytest has just shown them as the reason of a failure."""
 UNDECIDED_SHARE = 0.2
 LEAST_UNDECIDED = 3
 """Inconclusive workloads that are worth a word about the machine: so many, and more than this share."""
 
 
 def _words(reporter: pytest.TerminalReporter, evidence: Iterable[TestEvidence]) -> None:
-    """Explain the verdicts that need it; count the workloads that have no baseline."""
+    """Explain the verdicts that need it and were not shown yet; count the workloads that have no baseline."""
+    shown = _failures_shown(reporter)
     new: list[Judgement] = []
     for one in evidence:
         new += [j for j in one.judgements if j.verdict is Verdict.NEW and j.kind != "counters"]
         for judgement in one.judgements:
-            if judgement.verdict in NEEDS_A_WORD:
+            if judgement.verdict in NEEDS_A_WORD and not _is_in(shown.get(judgement.key.node_id, ""), judgement):
                 _explain(reporter, judgement, one.xfail)
     if new:
         targets = ", ".join(sorted({judgement.target for judgement in new}))
@@ -112,6 +114,23 @@ def _words(reporter: pytest.TerminalReporter, evidence: Iterable[TestEvidence]) 
             "record them with pytest --update-baselines=new and commit the files",
             yellow=True,
         )
+
+
+def _failures_shown(reporter: pytest.TerminalReporter) -> dict[str, str]:
+    """What pytest shows of each failed test, by its node ID; nothing where it was asked for one line, or for none."""
+    if reporter.config.getoption("tbstyle") in ("no", "line"):
+        return {}
+    return {report.nodeid: report.longreprtext for report in reporter.stats.get("failed", ())}
+
+
+def _is_in(shown: str, judgement: Judgement) -> bool:
+    """Whether a failure says this already.
+
+    A test that failed its own check says nothing of its verdicts, and neither does the gate of those that pass.
+    """
+    head = f"{judgement.key.workload}  {judgement.verdict.value}  on "
+    of_kind = (line for line in shown.splitlines() if line.startswith(head) and f" ({judgement.kind})" in line)
+    return any(judgement.target in line.removeprefix(head).partition(" (")[0].split(", ") for line in of_kind)
 
 
 def _explain(reporter: pytest.TerminalReporter, judgement: Judgement, xfail: str) -> None:

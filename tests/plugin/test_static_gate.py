@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ElementTree
 
 import pytest
@@ -63,13 +64,73 @@ def test_spills_fail_the_test_itself_with_bytes_on_every_architecture(hog_suite)
     assert result.ret == 1
     result.assert_outcomes(failed=1)
     text = result.stdout.str()
-    for arch in ("sm_80", "sm_90", "sm_120"):
-        assert f"hog  WORSE  on {arch} (static)" in text
-    assert text.count("spill stores 0 -> ") >= 3
+    told = re.findall(r"^hog  WORSE  on (sm_.*) \(static\)$", text, re.MULTILINE)
+    assert sorted(arch for archs in told for arch in archs.split(", ")) == ["sm_120", "sm_80", "sm_90"]
+    assert text.count("spill stores 0 -> ") == len(told)
     assert "pytest --update-baselines" in text
     assert "testrun.py" not in text
     suite = ElementTree.parse(hog_suite.path / "junit.xml").getroot().find("testsuite")
     assert suite.get("failures") == "1"
+
+
+RED = ("options=[]", 'options=["-maxrregcount=32"]')
+SUMMARY_WORDS = "test_hog.py::test_hog: hog  WORSE  on sm_80 (static)"
+
+
+def test_what_a_failure_has_shown_is_not_said_again_below(hog_suite):
+    hog_suite.edit("test_hog.py", *RED)
+    assert SUMMARY_WORDS not in hog_suite.run("--gpuperf").stdout.str()
+
+
+@pytest.mark.parametrize("style", ["--tb=no", "--tb=line"])
+def test_what_no_failure_shows_is_said_below(hog_suite, style):
+    hog_suite.edit("test_hog.py", *RED)
+    assert SUMMARY_WORDS in hog_suite.run("--gpuperf", style).stdout.str()
+
+
+def test_a_regression_that_is_expected_is_said_below(hog_suite):
+    hog_suite.edit("test_hog.py", *RED)
+    hog_suite.edit("test_hog.py", "def test_hog", "import pytest\n@pytest.mark.gpuperf(xfail='a try')\ndef test_hog")
+    result = hog_suite.run("--gpuperf")
+    assert result.ret == 0
+    assert SUMMARY_WORDS in result.stdout.str()
+    assert "    expected: a try" in result.stdout.str()
+
+
+def test_a_regression_beside_an_error_of_the_test_is_said_below(hog_suite):
+    hog_suite.edit("test_hog.py", *RED)
+    hog_suite.edit("test_hog.py", "    gpuperf(kernel", "    assert a.size == 0\n    gpuperf(kernel")
+    text = hog_suite.run("--gpuperf").stdout.str()
+    assert "assert 4096 == 0" in text
+    assert SUMMARY_WORDS in text
+
+
+MANY_TEST = """
+def test_many(cuda_kernel, gpu, gpuperf):
+    for size in (32, 64, 96, 128):
+        kernel = cuda_kernel("other.cu", "other", options=[f"-DSIZE={size}"])
+        a, b = gpu.random(size, seed=1), gpu.empty(size)
+        launch = kernel.launch(grid=1, block=size, args=(a, b, size))
+        try:
+            gpuperf(launch, name=f"{size} elements")
+        except BaseException:
+            pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("red", "flags", "listed"), [(True, (), 0), (True, ("-v",), 4), (False, (), 4)], ids=["red", "verbose", "green"]
+)
+def test_many_unchanged_workloads_are_counted_where_something_else_is_red(hog_suite, red, flags, listed):
+    hog_suite.write("test_many.py", MANY_TEST)
+    hog_suite.run("--update-baselines", "--gpuperf-arch=sm_80,sm_90,sm_120")
+    if red:
+        hog_suite.edit("test_hog.py", *RED)
+    result = hog_suite.run("--gpuperf", *flags)
+    assert result.ret == red
+    rows = [line for line in result.stdout.lines if line.startswith("  ") and " elements " in line]
+    assert len(rows) == listed
+    assert ("  4 workloads UNCHANGED" in result.stdout.lines) is (listed == 0)
 
 
 def test_last_failed_reruns_the_regressed_test(hog_suite):

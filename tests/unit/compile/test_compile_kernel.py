@@ -15,6 +15,7 @@ from pytest_gpuperf.compile import (
     ToolchainMissing,
     UnknownArchitecture,
     UnknownKernel,
+    binary_of,
     compile_for,
     compile_kernel,
     entries,
@@ -26,6 +27,7 @@ from pytest_gpuperf.compile import (
 )
 from pytest_gpuperf.compile import nvrtc as nvrtc_module
 from pytest_gpuperf.compile.nvrtc import Program, compile_cubin
+from pytest_gpuperf.compile.ptx_text import ptx_parameter_types
 from pytest_gpuperf.compile.toolkit import toolkit_folders
 from pytest_gpuperf.compile.version import version_in
 from pytest_gpuperf.evidence import Parameter
@@ -56,8 +58,10 @@ def test_a_c_kernel_is_found_by_its_name() -> None:
     binary = compile_kernel(KernelSource(TEXT, "copy"), "sm_90")
     assert (binary.name, binary.symbol, binary.arch, binary.toolchain) == ("copy", "copy", "sm_90", toolchain())
     assert binary.parameters == (
-        Parameter(offset=0, size=8), Parameter(offset=8, size=8), Parameter(offset=16, size=4),
-    )  # fmt: skip
+        Parameter(offset=0, size=8, type="64-bit integer or pointer"),
+        Parameter(offset=8, size=8, type="64-bit integer or pointer"),
+        Parameter(offset=16, size=4, type="32-bit integer"),
+    )
     assert binary.max_threads_per_block is None
     assert read_cubin(binary.cubin).arch == "sm_90"
 
@@ -414,6 +418,40 @@ def test_compiling_leaves_pythons_shared_bytes_alone() -> None:
 
 
 # --- PTX -------------------------------------------------------------------------------------------
+
+
+EVERY_KIND = """
+struct Pair { int a; float b; };
+extern "C" __global__ void kinds(float* out, int n, float a, double d, unsigned short s, bool b,
+                                 unsigned long long u, Pair pair, float4 v) {
+    out[n] = a + d + s + b + u + pair.a + v.x;
+}
+extern "C" __global__ void none() {}
+"""
+
+
+@pytest.mark.parametrize(("arch", "pointer"), [("sm_90", "64-bit integer or pointer"), ("sm_120", "pointer")])
+def test_parameters_of_a_c_kernel_are_typed_as_far_as_its_ptx_tells(arch: str, pointer: str) -> None:
+    binary = compile_kernel(KernelSource(EVERY_KIND, "kinds"), arch)
+    assert [parameter.type for parameter in binary.parameters] == [
+        pointer, "32-bit integer", "float", "double", "16-bit integer", "8-bit integer", "64-bit integer or pointer",
+        None, None,
+    ]  # fmt: skip
+    assert compile_kernel(KernelSource(EVERY_KIND, "none"), arch).parameters == ()
+
+
+def test_without_ptx_a_c_kernel_has_sizes_alone() -> None:
+    made = compile_kernel(KernelSource(EVERY_KIND, "kinds"), "sm_120")
+    read = binary_of(made.cubin, "kinds", "sm_120")
+    assert [parameter.type for parameter in read.parameters] == [None] * 9
+    assert [parameter.size for parameter in read.parameters] == [parameter.size for parameter in made.parameters]
+
+
+def test_an_entry_that_the_ptx_lacks_has_no_types() -> None:
+    assert ptx_parameter_types(".entry other(.param .u32 a)", "work") is None
+    assert ptx_parameter_types(".entry work(\n.param .s32 a, // b, c\n.param .f16 h, .param .b32 x)", "work") == (
+        "32-bit integer", None, None,
+    )  # fmt: skip
 
 
 def test_ptx_instructions_are_counted_per_kernel() -> None:

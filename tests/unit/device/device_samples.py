@@ -24,8 +24,9 @@ def make_profile(**changes: Any) -> StaticProfile:
 
 
 def make_binary(*parameters: str | int, arch: str = "sm_90", bound: int | None = None, **profile: Any) -> KernelBinary:
-    """A kernel called ``work``; parameters by their C++ type, or by size where the type is not known."""
-    sizes = {"float": 4, "int": 4, "unsigned int": 4, "bool": 1, "short": 2, "__half": 2}
+    """A kernel called ``work``; parameters by their type, or by size where the type is not known."""
+    sizes = {"float": 4, "int": 4, "unsigned int": 4, "bool": 1, "short": 2, "__half": 2, "8-bit integer": 1,
+             "16-bit integer": 2, "32-bit integer": 4}  # fmt: skip
     made = []
     for parameter in parameters:
         if isinstance(parameter, int):

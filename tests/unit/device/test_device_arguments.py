@@ -16,6 +16,8 @@ from pytest_gpuperf.device.errors import LaunchError
 from pytest_gpuperf.device.parameter_types import declared
 from pytest_gpuperf.device.placeholder_array import without_data
 
+ADDRESS_OR_NUMBER = "64-bit integer or pointer"
+
 
 def fit(parameter: str | int, value: Any, *, on_host: bool = True) -> Any:
     (argument,) = prepare(make_binary(parameter), (value,), lambda array: on_host)
@@ -55,7 +57,8 @@ def test_sizes_stand_in_for_types_that_are_not_known() -> None:
     [
         ("float const*", "float32"), ("double*", "float64"), ("int*", "int32"), ("int*", "uint32"),
         ("unsigned char*", "int8"), ("bool*", "uint8"), ("void*", "complex64"), ("__half*", "float16"),
-        ("__half const*", "uint16"), ("float4*", "float32"), ("float2*", "complex64"), ("uint4*", "uint32"),
+        ("__half const*", "uint16"), ("pointer", "float64"), (ADDRESS_OR_NUMBER, "float64"),
+        ("float4*", "float32"), ("float2*", "complex64"), ("uint4*", "uint32"),
         ("longlong2*", "int64"), ("double4_16a*", "float64"), ("thrust::complex<float>*", "complex64"),
         ("cuda::std::__4::complex<double>*", "complex128"), ("Pixel*", "int16"), ("float const (*) [32]", "float32"),
         ("float**", "uint64"), ("float const* __restrict__", "float32"), (8, "float64"),
@@ -82,7 +85,7 @@ def test_an_array_of_another_type_is_refused_with_both_names(parameter: str, dty
     )
 
 
-@pytest.mark.parametrize("parameter", [4, "int", "unsigned long"])
+@pytest.mark.parametrize("parameter", [4, "int", "unsigned long", "32-bit integer", "double"])
 def test_an_array_where_no_pointer_is_declared_is_refused(parameter: str | int) -> None:
     assert "which is no pointer" in refusal(parameter, floats(8, dtype="uint64"))
 
@@ -124,7 +127,7 @@ def test_strides_are_read_from_the_interface_of_other_libraries() -> None:
 
 def test_addresses_are_taken_where_a_pointer_fits_and_do_not_enter_the_identity() -> None:
     memory = types.SimpleNamespace(ptr=0x7F10)
-    for parameter in ("float*", 8, "unsigned long long"):
+    for parameter in ("float*", 8, "unsigned long long", "pointer", ADDRESS_OR_NUMBER):
         assert fit(parameter, memory) == (np.uint64(0x7F10), "address align=16")
     assert fit("float*", None) == (np.uint64(0), "null")
     assert fit("float*", np.uint64(0x7F10)).entry == "address align=16"
@@ -143,6 +146,8 @@ def test_addresses_are_taken_where_a_pointer_fits_and_do_not_enter_the_identity(
         ("__half", 0.5, np.float16), ("float", float("inf"), np.float32), (4, 7, np.int32), (4, -7, np.int32),
         (4, 2**32 - 1, np.uint32), (8, 2**63, np.uint64), (8, -1, np.int64), (1, 255, np.uint8), (1, True, np.bool_),
         (2, -1, np.int16), (4, 0.5, np.float32), (8, 0.5, np.float64), (4, True, np.int32),
+        ("32-bit integer", 7, np.int32), ("32-bit integer", 2**32 - 1, np.uint32), ("8-bit integer", True, np.bool_),
+        ("16-bit integer", -1, np.int16), (ADDRESS_OR_NUMBER, 7, np.int64), (ADDRESS_OR_NUMBER, 2**63, np.uint64),
     ],
 )  # fmt: skip
 def test_a_python_number_takes_the_type_of_its_parameter(parameter: str | int, value: Any, type_: type) -> None:
@@ -160,11 +165,21 @@ def test_a_python_number_takes_the_type_of_its_parameter(parameter: str | int, v
         ("float", 1e39, "which float32 cannot hold"), ("float", 10**400, "which float32 cannot hold"),
         ("__half", 1e6, "which float16 cannot hold"), ("int", 1.0, "the floating-point number 1.0"),
         (2, 0.5, "pass a NumPy scalar"), (12, 1, "pass a NumPy scalar"), ("Pixel", 1, "pass a NumPy scalar"),
+        ("32-bit integer", 1.5, "the floating-point number 1.5"), ("32-bit integer", 2**40, "which uint32 cannot hold"),
+        (ADDRESS_OR_NUMBER, 1.5, "the floating-point number 1.5"), ("pointer", 5, "pass an array, None or array.data"),
         ("float*", 5, "pass an array, None or array.data"), ("int", "x", "is str"), ("int", 1j, "is complex"),
     ],
 )  # fmt: skip
 def test_a_number_that_does_not_fit_is_refused(parameter: str | int, value: Any, words: str) -> None:
     assert words in refusal(parameter, value)
+
+
+def test_a_refused_number_is_told_with_kernel_position_and_both_types() -> None:
+    with pytest.raises(LaunchError) as caught:
+        prepare(make_binary("pointer", "32-bit integer"), (floats(8), 1.5), lambda array: True)
+    assert str(caught.value) == (
+        "work: argument 2 is the floating-point number 1.5, but the kernel declares 32-bit integer (4 bytes)"
+    )
 
 
 @given(st.integers(-(2**63), 2**64 - 1), st.sampled_from([1, 2, 4, 8]))
@@ -183,7 +198,8 @@ def test_an_integer_of_unknown_type_keeps_its_value_or_is_refused(value: int, si
 
 @pytest.mark.parametrize(
     ("parameter", "value"),
-    [("int", np.int32(3)), ("int", np.uint32(3)), ("float", np.float32(3)), (4, np.float32(3)), ("Pixel", np.int64(3)),
+    [("32-bit integer", np.uint32(3)), ("8-bit integer", np.bool_(True)), (ADDRESS_OR_NUMBER, np.int64(3)),
+     ("int", np.int32(3)), ("int", np.uint32(3)), ("float", np.float32(3)), (4, np.float32(3)), ("Pixel", np.int64(3)),
      ("float2", np.complex64(3))],
 )  # fmt: skip
 def test_a_numpy_scalar_of_the_right_size_and_kind_passes_as_it_is(parameter: str | int, value: Any) -> None:
@@ -195,7 +211,8 @@ def test_a_numpy_scalar_of_the_right_size_and_kind_passes_as_it_is(parameter: st
     [
         ("int", np.int64(3), "int64 of 8 bytes"), ("float", np.int32(3), "is int32"),
         ("int", np.float32(3), "is float32"), (8, np.float32(3), "float32 of 4 bytes"),
-        ("float*", np.float64(3), "pass an array"),
+        ("float*", np.float64(3), "pass an array"), ("32-bit integer", np.float32(3), "is float32"),
+        ("pointer", np.float64(3), "pass an array"), (ADDRESS_OR_NUMBER, np.float64(3), "is float64"),
     ],
 )  # fmt: skip
 def test_a_numpy_scalar_of_another_size_or_kind_is_refused(parameter: str | int, value: Any, words: str) -> None:
@@ -217,4 +234,4 @@ def test_types_are_read_from_demangled_names() -> None:
     assert declared("unsigned long const").element == np.uint64
     assert declared("float const*").is_pointer
     assert declared("float4").lanes == 4
-    assert declared("Pixel") == (False, None, 1)
+    assert declared("Pixel") == (False, None, 1, True)

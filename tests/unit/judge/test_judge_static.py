@@ -60,6 +60,37 @@ def test_06_14_a_lower_occupancy_is_worse_and_says_what_limits_it() -> None:
     assert compare(STATIC, static(occupancy=HALF)).verdict is Verdict.BETTER
 
 
+def occupied(percent: float) -> StaticRecord:
+    occupancy = Occupancy(blocks_per_sm=20, warps_per_sm=20, fraction=percent / 100, limiter="shared memory")
+    return static(occupancy=occupancy, code_hash=f"with {percent}")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(41.6667, 39.5833), (39.5833, 41.6667), (100, 93.75), (100, 90.1), (50, 45.1)]
+)
+def test_a_small_step_of_occupancy_is_noted_and_does_not_gate(before: float, after: float) -> None:
+    judged = compare(occupied(after), occupied(before))
+    assert judged.verdict is Verdict.SAME
+    assert change(judged, "occupancy").direction == "neutral"
+    assert (change(judged, "occupancy").before, change(judged, "occupancy").after) == (before, after)
+
+
+@pytest.mark.parametrize(("more", "less"), [(100, 90), (50, 45), (33.3333, 30), (62.5, 50), (6.25, 3.125)])
+def test_a_step_of_occupancy_of_a_tenth_gates_either_way(more: float, less: float) -> None:
+    assert compare(occupied(less), occupied(more)).verdict is Verdict.WORSE
+    assert compare(occupied(more), occupied(less)).verdict is Verdict.BETTER
+
+
+def test_percentages_are_told_with_one_decimal_unless_that_makes_them_equal() -> None:
+    def told(before: float, after: float) -> str:
+        return str(Change(what="occupancy", before=before, after=after, unit="%"))
+
+    assert told(41.6667, 39.5833) == "occupancy 41.7 -> 39.6 %"
+    assert told(100.0, 18.75) == "occupancy 100 -> 18.8 %"
+    assert told(0.02, 0.04) == "occupancy 0.02 -> 0.04 %"
+    assert str(Change(what="ratio", before=1.0625, after="none")) == "ratio 1.0625 -> none"
+
+
 def test_06_14_more_registers_at_the_same_occupancy_are_only_noted() -> None:
     judged = compare(static(registers=40))
     assert judged.verdict is Verdict.SAME
