@@ -136,17 +136,27 @@ class FakeCupy:
             Stream=lambda non_blocking: types.SimpleNamespace(
                 use=lambda: self.log.append(("stream", non_blocking)), name="own stream"
             ),
-            alloc=self._alloc,
+            Memory=self._allocate,
+            MemoryPointer=lambda memory, offset: types.SimpleNamespace(
+                memset_async=lambda *given: self.log.append(("memset", *given))
+            ),
         )
+        self.emptied = 0
 
     def _device_count(self) -> int:
         if isinstance(self._count, Exception):
             raise self._count
         return self._count
 
-    def _alloc(self, size: int) -> Any:
+    def _allocate(self, size: int) -> Any:
+        """Past the pool."""
         self.log.append(("alloc", size))
-        return types.SimpleNamespace(memset_async=lambda *given: self.log.append(("memset", *given)))
+
+    def get_default_memory_pool(self) -> Any:
+        def free_all_blocks() -> None:
+            self.emptied += 1
+
+        return types.SimpleNamespace(free_all_blocks=free_all_blocks)
 
     def RawModule(self, path: str) -> Any:
         self.log.append(("load", path, Path(path).read_bytes()))

@@ -124,6 +124,11 @@ def test_the_flush_writes_twice_the_l2_from_one_buffer(device: CudaDevice, cupy:
     assert cuda.FLUSH == "write-2xl2-v1"
 
 
+def test_unused_memory_goes_back_from_the_pool(device: CudaDevice, cupy: FakeCupy) -> None:
+    device.release_unused()
+    assert cupy.emptied == 1
+
+
 def test_state_host_copies_and_waiting(device: CudaDevice, cupy: FakeCupy) -> None:
     assert device.state().sm_clock_mhz == 1980
     host = np.arange(3.0)
