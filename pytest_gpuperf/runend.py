@@ -158,11 +158,27 @@ def _guard(session: pytest.Session, book: Book, outcome: Outcome) -> None:
             "to what is said above."
         )
     else:
-        outcome.nothing = (
-            f"nothing was measured: {book.tests_run} tests ran and none used cuda_kernel or gpuperf. "
-            "Point --gpuperf at tests that do, or leave the flag out."
-        )
+        outcome.nothing = f"nothing was measured: {_why_nothing(book)}"
     session.exitstatus = EXIT_NOTHING_MEASURED
+
+
+def _why_nothing(book: Book) -> str:
+    """What the tests of a gated run without evidence did instead."""
+    from pytest_gpuperf.judging import ENDED_AT, PUT_BEHIND
+
+    count = book.tests_run
+    ended = [one for one in book.evidence if one.status in ENDED_AT]
+    if not ended:
+        tests = "1 test ran and did not use" if count == 1 else f"{count} tests ran and none used"
+        return f"{tests} cuda_kernel or gpuperf. Point --gpuperf at tests that do, or leave the flag out."
+    if len(ended) < count:
+        tests = f"{count} tests ran, and {len(ended)} of them ended before a"
+    else:
+        tests = "1 test ran and ended before its" if count == 1 else f"{count} tests ran and each ended before its"
+    return (
+        f"{tests} first cuda_kernel(...) or gpuperf(...), at its first need for {ENDED_AT[ended[0].status]}. "
+        f"{PUT_BEHIND}, or leave --gpuperf out."
+    )
 
 
 def _update(config: pytest.Config, bench: Bench, book: Book, outcome: Outcome) -> None:

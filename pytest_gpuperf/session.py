@@ -85,6 +85,8 @@ class TestEvidence(Record, frozen=True):
     sentinel: SentinelReading | None = None
     red_on_time: bool = False
     """The gate failed it, and for nothing but its times."""
+    unreached: tuple[Judgement, ...] = ()
+    """NOT-MEASURED: workloads on record that it stopped too early for."""
     peaks: dict[str, float] = msgspec.field(default_factory=dict)
     """Ceilings of the GPU that were measured so far: ``copy_bandwidth``, ``fma_throughput``; per second."""
 
@@ -112,6 +114,7 @@ class TestBook:
         self.status: Status = "complete"
         self.reason = ""
         self.red_on_time = False
+        self.unreached: tuple[Judgement, ...] = ()
 
     def key(self, workload: str) -> Key:
         return Key(module=self.module, test=self.test, workload=workload)
@@ -185,6 +188,11 @@ class Book:
     @property
     def evidence(self) -> list[TestEvidence]:
         return [result.evidence for result in self.results.values()]
+
+    @property
+    def unreached(self) -> list[Judgement]:
+        """Of workloads that tests stopped too early for."""
+        return [judgement for evidence in self.evidence for judgement in evidence.unreached]
 
     @property
     def judgements(self) -> list[Judgement]:

@@ -31,12 +31,12 @@ def finish(item: pytest.Item, problem: Exception | None) -> None:
 
         confirming.confirm(item, bench, book)
     if bench.options.gates:
-        _judge_static(bench, book)
+        _judge_static(bench, book, stopped=stopped)
     if bench.options.active and not bench.options.is_child:
         _advise(bench, book)
     if problem is not None and not stopped:
         raise _without_our_frames(item, problem)
-    failed = gate.failures(_judgements(book), bench.options)
+    failed = gate.failures([*_judgements(book), *book.unreached], bench.options)
     if failed and settings_of(item).xfail is None:
         book.red_on_time = all(judgement.kind == "time" for judgement in failed)
         raise pytest.fail.Exception(gate.failure_message(failed, _advice(book)), pytrace=False)
@@ -81,15 +81,17 @@ def _without_our_frames(item: pytest.Item, problem: Exception) -> Exception:
     return problem
 
 
-def _judge_static(bench: Bench, book: TestBook) -> None:
+def _judge_static(bench: Bench, book: TestBook, *, stopped: bool) -> None:
     from pytest_gpuperf.baselines import BaselineError
-    from pytest_gpuperf.judging import judge_static
+    from pytest_gpuperf.judging import judge_static, unreached
 
     for workload in book.unlaunched():
         book.add(workload)
     try:
         for workload in list(book.workloads.values()):
             book.add(judge_static(bench, workload))
+        if stopped:
+            book.unreached = tuple(unreached(bench, book))
     except BaselineError as problem:
         raise pytest.fail.Exception(str(problem), pytrace=False) from None
 
@@ -119,7 +121,7 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
         report.gpuperf = encode(evidence_of(bench, book, item))  # type: ignore[attr-defined]
     if book.status == "static only":
         report.gpuperf_status = book.status  # type: ignore[attr-defined]
-    for judgement in _judgements(book):
+    for judgement in [*_judgements(book), *book.unreached]:
         counters = ".counters" if judgement.kind == "counters" else ""
         name = f"gpuperf.{judgement.key.workload}.{judgement.target}{counters}"
         item.user_properties.append((name, judgement.verdict.value))
@@ -150,5 +152,6 @@ def evidence_of(bench: Bench, book: TestBook, item: pytest.Item) -> TestEvidence
         xfail=settings_of(item).xfail or "",
         sentinel=bench.readings.pop(item.nodeid, None),
         red_on_time=book.red_on_time,
+        unreached=book.unreached,
         peaks=bench.measured_peaks if timed else {},
     )

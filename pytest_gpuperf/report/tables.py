@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 MARKUP = {
     Verdict.SLOWER: ("red", "bold"), Verdict.WORSE: ("red", "bold"), Verdict.INCONCLUSIVE: ("yellow",),
-    Verdict.ENV_SHIFT: ("yellow",), Verdict.NOT_COMPARABLE: ("yellow",), Verdict.NEW: ("cyan",),
+    Verdict.ENV_SHIFT: ("yellow",), Verdict.NOT_COMPARABLE: ("yellow",), Verdict.NOT_MEASURED: ("yellow",),
+    Verdict.NEW: ("cyan",),
     Verdict.FASTER: ("green",), Verdict.BETTER: ("green",),
 }  # fmt: skip
 """How the terminal marks a row; in the order of what a reader has to know first."""
@@ -61,13 +62,16 @@ def static_table(evidence: Sequence[TestEvidence]) -> Table:
     archs = sorted({arch for e in evidence for w in e.workloads for arch in w.static}, key=_arch_number)
     table = Table("registers / spilled bytes / occupancy", *archs, "static verdict")
     for one in evidence:
-        if any(w.static for w in one.workloads):
+        if one.unreached or any(w.static for w in one.workloads):
             table.heading(f"{one.module}::{one.test}")
         for work in one.workloads:
             if work.static:
                 cells = [_static_cell(work.static.get(arch)) for arch in archs]
                 word, markup = verdict_cell(work.judgements, "static")
                 table.row(f"  {work.key.workload}", *cells, word, markup=markup)
+        for name in dict.fromkeys(judgement.key.workload for judgement in one.unreached):
+            word, markup = Verdict.NOT_MEASURED.value, MARKUP[Verdict.NOT_MEASURED]
+            table.row(f"  {name}", *("-" for _ in archs), word, markup=markup)
     return table
 
 

@@ -11,6 +11,7 @@ import pytest
 from pytest_gpuperf.report.counters import counter_table, counter_words
 from pytest_gpuperf.report.tables import Table, static_table, time_table, update_table
 from pytest_gpuperf.report.text import describe
+from pytest_gpuperf.report.unreached import unreached_lines
 from pytest_gpuperf.verdict import Judgement, Verdict
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def summary(reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, opt
         return
     if book.gathered_anything or outcome.nothing or outcome.problem:
         reporter.section("gpuperf")
-    evidence = [e for e in book.evidence if e.workloads]
+    evidence = [e for e in book.evidence if e.workloads or e.unreached]
     timed = book.judged_times
     if evidence and options.gates and (not timed or reporter.config.get_verbosity() > 0):
         _print(reporter, static_table(evidence))
@@ -58,6 +59,8 @@ def summary(reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, opt
         counter_words(reporter, evidence, outcome.counter_notes)
     _not_paired(reporter, evidence)
     _static_only(reporter, evidence, timed)
+    for text in unreached_lines(book.unreached):
+        reporter.write_line(text, yellow=True)
     _update(reporter, outcome)
     _undecided(reporter, book)
     if outcome.not_kept:
@@ -151,9 +154,9 @@ def _static_only(reporter: pytest.TerminalReporter, evidence: list[TestEvidence]
     stopped = [e for e in evidence if e.status == "static only"]
     if stopped and not timed:
         workloads = sum(len(e.workloads) for e in evidence)
+        those = "1 workload was" if workloads == 1 else f"{workloads} workloads were"
         reporter.write_line(
-            f"timing needs a GPU: {workloads} workloads were judged by static evidence only ({stopped[0].reason})",
-            yellow=True,
+            f"timing needs a GPU: {those} judged by static evidence only ({stopped[0].reason})", yellow=True
         )
 
 
