@@ -115,6 +115,8 @@ class TestBook:
         self.reason = ""
         self.red_on_time = False
         self.unreached: tuple[Judgement, ...] = ()
+        self.ended_in: Literal["", "setup", "call"] = ""
+        """The phase that ended the test; empty while it runs."""
 
     def key(self, workload: str) -> Key:
         return Key(module=self.module, test=self.test, workload=workload)
@@ -174,9 +176,9 @@ class Book:
 
     def collect(self, report: pytest.TestReport) -> None:
         """Take what a report carries; call for every phase of every test."""
-        if report.when == "call":
-            self.tests_run += 1
         payload = getattr(report, "gpuperf", None)
+        if report.when == "call" or (report.when == "setup" and payload is not None):
+            self.tests_run += 1  # evidence of a setup: it ended the test
         if payload is not None:
             self.results[report.nodeid] = TestResult(msgspec.json.decode(payload, type=TestEvidence))
         if report.failed:

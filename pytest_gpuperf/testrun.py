@@ -1,8 +1,8 @@
-"""The end of one test's call: static judgement, early stops, and what the report carries."""
+"""The end of one test: static judgement, early stops, and what the report carries."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
@@ -19,13 +19,17 @@ if TYPE_CHECKING:
     from pytest_gpuperf.evidence import Key
 
 
-def finish(item: pytest.Item, problem: Exception | None) -> None:
+def finish(item: pytest.Item, problem: Exception | None, phase: Literal["setup", "call"] = "call") -> None:
     """Judge what the test found and end it: passed, failed, static only or checked only.
 
+    ``phase`` is the one that ends: a fixture may stop a test before its call.
     Raises what the test raised, unless that was an early stop; raises pytest's failure for a regression.
     """
     bench, book = stash.bench_of(item.config), stash.book_of(item)
-    stopped = problem is not None and _note_early_stop(bench, book, problem)
+    book.ended_in = phase
+    stopped = problem is not None and stops_early(item, problem)
+    if problem is not None and stopped:
+        _note_early_stop(bench, book, problem)
     if bench.suspects:
         from pytest_gpuperf import confirming
 
@@ -48,18 +52,20 @@ def _judgements(book: TestBook) -> list[Judgement]:
     return [judgement for workload in book.workloads.values() for judgement in workload.judgements]
 
 
-def _note_early_stop(bench: Bench, book: TestBook, problem: Exception) -> bool:
-    """Whether the test stopped for want of a GPU or of a time; then the book says so."""
+def stops_early(item: pytest.Item, problem: Exception) -> bool:
+    """Whether this is no failure: the test wanted a GPU that is not there, or a time that this run does not take."""
     from pytest_gpuperf.device.discovery import is_missing_device
 
-    if isinstance(problem, CheckedOnly):
-        if book.status != "static only":
-            book.stop("checked only", str(problem))
-    elif isinstance(problem, DeviceNeeded) or (not bench.has_gpu and book.compiled and is_missing_device(problem)):
+    if isinstance(problem, CheckedOnly | DeviceNeeded):
+        return True
+    return not stash.bench_of(item.config).has_gpu and bool(stash.book_of(item).compiled) and is_missing_device(problem)
+
+
+def _note_early_stop(bench: Bench, book: TestBook, problem: Exception) -> None:
+    if not isinstance(problem, CheckedOnly):
         book.stop("static only", str(bench.no_device or problem).splitlines()[0])
-    else:
-        return False
-    return True
+    elif book.status != "static only":
+        book.stop("checked only", str(problem))
 
 
 def _without_our_frames(item: pytest.Item, problem: Exception) -> Exception:
