@@ -1,4 +1,4 @@
-"""Tests that use ``gpu`` and no kernel of ours, on a machine without a GPU: they end as static only, and do not fail."""
+"""Tests that use ``gpu`` and no kernel of ours, without a GPU: they end as static only, and do not fail."""
 
 from __future__ import annotations
 
