@@ -211,6 +211,10 @@ class Book:
         return bool(failed) and all(one is not None and one.evidence.red_on_time for one in failed)
 
     @property
+    def any_failed(self) -> bool:
+        return bool(self._failed)
+
+    @property
     def gathered_anything(self) -> bool:
         return any(
             work.static or work.time or work.counters for evidence in self.evidence for work in evidence.workloads

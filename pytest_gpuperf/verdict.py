@@ -54,10 +54,14 @@ class Change(Record, frozen=True):
     note: str = ""
     """Extra words, such as the limiter of an occupancy."""
 
+    @property
+    def figures(self) -> str:
+        """``32 -> 40 bytes``"""
+        return f"{_figure(self.before)} -> {_figure(self.after)} {self.unit}".rstrip()
+
     def __str__(self) -> str:
-        unit = f" {self.unit}" if self.unit else ""
         note = f" ({self.note})" if self.note else ""
-        return f"{self.what} {_figure(self.before)} -> {_figure(self.after)}{unit}{note}"
+        return f"{self.what} {self.figures}{note}"
 
 
 def _figure(value: float | str) -> str:

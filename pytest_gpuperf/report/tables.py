@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_gpuperf.evidence import StaticRecord, TimeRecord
+from pytest_gpuperf.evidence import Key, StaticRecord, TimeRecord
+from pytest_gpuperf.judge.static import compare_static
 from pytest_gpuperf.report.text import duration, percent, rate, ratio
 from pytest_gpuperf.verdict import EvidenceKind, Judgement, Verdict
 
@@ -21,6 +22,10 @@ MARKUP = {
     Verdict.FASTER: ("green",), Verdict.BETTER: ("green",),
 }  # fmt: skip
 """How the terminal marks a row; in the order of what a reader has to know first."""
+
+
+MOST_CHANGES = 3
+"""Figures that an update names of one workload."""
 
 
 class Line(NamedTuple):
@@ -147,7 +152,18 @@ def _change(one: Recorded) -> str:
         if one.after.rounds == one.before.rounds:
             return "counters"
         return percent(geometric_mean(one.after) / geometric_mean(one.before) - 1)
-    return "new" if one.before is None else ""
+    if isinstance(one.before, StaticRecord) and isinstance(one.after, StaticRecord):
+        return _static_change(one.key, one.target, one.before, one.after)
+    return "new"
+
+
+def _static_change(key: Key, target: str, before: StaticRecord, after: StaticRecord) -> str:
+    """The first of the figures that differ, in the order in which a judgement shows them."""
+    changes = [f"{c.what} {c.figures}" for c in compare_static(key, target, before, after).changes]
+    rest = len(changes) - MOST_CHANGES
+    if rest > 0:
+        changes = [*changes[:MOST_CHANGES], f"and {rest} more"]
+    return ", ".join(changes) or "the machine code, and no figure of it"
 
 
 def _figure(record: TimeRecord | StaticRecord | None) -> str:
