@@ -163,7 +163,7 @@ def test_two_hundred_workloads_on_four_workers_are_all_recorded(suite):
 def test_rounds_come_from_fresh_processes(gpu_suite):
     result = gpu_suite.run("--update-baselines", "--gpuperf-rounds=5", "--gpuperf-processes=3", "-k", "other")
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["gpuperf: recording 1 tests, process 3 of 3"])
+    result.stdout.fnmatch_lines(["gpuperf: recording 1 test, process 3 of 3"])
     file = json.loads((gpu_suite.path / "baselines/simulated-gpu/test_suite.json").read_text())
     record = file["tests"]["test_other"]["doubling"]
     assert [r["process"] for r in record["rounds"]] == [0, 0, 1, 1, 2]
