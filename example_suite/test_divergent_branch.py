@@ -44,26 +44,28 @@ def of_two_warps(name):
 
 
 def test_each_element_takes_its_path(cuda_kernel, gpu):
+    kernels = {name: cuda_kernel(SOURCE, name) for name in NAMES}
     n = 100_003
     given = np.random.default_rng(230).random(n, dtype=np.float32)
     index = np.arange(n)
     takes_a = {"branch_even_odd": index % 2 == 0, "branch_by_warp": index // 32 % 2 == 0}
-    for name in NAMES:
+    for name, kernel in kernels.items():
         out = gpu.zeros(n)
-        launch_over(cuda_kernel(SOURCE, name), gpu.array(given), out, gpu.array(PATHS))()
+        launch_over(kernel, gpu.array(given), out, gpu.array(PATHS))()
         expected = np.where(takes_a[name], at_the_end(PATH_A, given), at_the_end(PATH_B, given))
         np.testing.assert_allclose(gpu.to_host(out), expected, rtol=2e-5)
 
 
 def test_sorting_elements_by_warp_changes_no_result(cuda_kernel, gpu):
+    even_odd, by_warp = (cuda_kernel(SOURCE, name) for name in ("branch_even_odd", "branch_by_warp"))
     given = np.random.default_rng(231).random(64 * BLOCK, dtype=np.float32)
 
     def sort(values):  # the even elements of each 64 into the first warp, the odd ones into the second
         return np.ascontiguousarray(values.reshape(-1, 32, 2).swapaxes(1, 2)).ravel()
 
     mixed, sorted_out = gpu.zeros(given.size), gpu.zeros(given.size)
-    launch_over(cuda_kernel(SOURCE, "branch_even_odd"), gpu.array(given), mixed, gpu.array(PATHS))()
-    launch_over(cuda_kernel(SOURCE, "branch_by_warp"), gpu.array(sort(given)), sorted_out, gpu.array(PATHS))()
+    launch_over(even_odd, gpu.array(given), mixed, gpu.array(PATHS))()
+    launch_over(by_warp, gpu.array(sort(given)), sorted_out, gpu.array(PATHS))()
     np.testing.assert_array_equal(gpu.to_host(sorted_out), sort(gpu.to_host(mixed)))
 
 

@@ -39,12 +39,13 @@ def branches(counts):
 
 
 def test_both_count_alike(cuda_kernel, gpu, claim):
+    kernels = [cuda_kernel(SOURCE, name) for name in NAMES]
     given = gpu.random((2 * BLOCK, VALUES), seed=160, low=-1, high=1)
     differing = 0
     for rounds in (0, 1, 7, 256, 1001, 4096):
         outs = [gpu.empty_like(given) for _ in NAMES]
-        for name, out in zip(NAMES, outs, strict=True):
-            launch_over(cuda_kernel(SOURCE, name), given, out, rounds)()
+        for kernel, out in zip(kernels, outs, strict=True):
+            launch_over(kernel, given, out, rounds)()
         found = [gpu.to_host(out) for out in outs]
         np.testing.assert_allclose(found[0], at_the_end(gpu.to_host(given), rounds), rtol=1e-5, atol=1e-4)
         differing += np.count_nonzero(found[0] != found[1])

@@ -131,11 +131,12 @@ def power_kernels(cuda_kernel):
 
 
 def test_fused_is_not_separate(cuda_kernel, gpu, claim):
+    kernels = [repeating(cuda_kernel, name) for name in ("Fma", "MultiplyThenAdd")]
     given = gpu.random(10**6, seed=223, low=-2, high=2)
     outs = []
-    for name in ("Fma", "MultiplyThenAdd"):
+    for kernel in kernels:
         outs.append(gpu.empty_like(given))
-        launch_over(repeating(cuda_kernel, name), given, outs[-1], np.float32(0.7), np.float32(0.3), 1)()
+        launch_over(kernel, given, outs[-1], np.float32(0.7), np.float32(0.3), 1)()
     fused, separate = (gpu.to_host(out) for out in outs)
     claim("COST-05", np.count_nonzero(fused != separate), at_least=1)
 

@@ -65,15 +65,15 @@ def at_the_faces(limiter, value, widths, direction):
 
 @pytest.mark.parametrize("limiter", LIMITERS)
 def test_faces_are_right(cuda_kernel, gpu, limiter):
+    naive = naive_kernel(cuda_kernel, limiter)
+    fixed_kernels = {directions: fixed_kernel(cuda_kernel, limiter, directions) for directions in (1, 2, 3)}
     n = 37
     rng = np.random.default_rng(360)
     value = rng.uniform(1, 2, (n, n, n))
     widths = rng.uniform(0.5, 1.5, (3, n))
     given = [gpu.array(array) for array in (value, widths)]
     inverse = gpu.array(inverse_distances(widths))
-    naive = naive_kernel(cuda_kernel, limiter)
-    for directions in (1, 2, 3):
-        fixed = fixed_kernel(cuda_kernel, limiter, directions)
+    for directions, fixed in fixed_kernels.items():
         for kernel, more in ((naive, (n, directions)), (fixed, (inverse, n))):
             face = gpu.zeros((2 * directions, n, n, n), dtype="float64")
             launch_over(kernel, n, face, *given, *more)()

@@ -43,12 +43,13 @@ def test_folds_are_right(cuda_kernel, gpu):
     floats = given.astype(np.float32)
     kernels = [two_passes(cuda_kernel, cap) for cap in CAPS]
     kernels += [cuda_kernel(SOURCE, name) for name in ("two_passes_bounded", "two_passes_capped")]
+    of_doubles = two_passes(cuda_kernel, length=32, dtype="double")
     for kernel, of in zip(kernels, (*CAPS, "bounded", "capped"), strict=True):
         out = gpu.zeros(floats.shape[1])
         launch_over(kernel, gpu.array(floats), out)()
         np.testing.assert_allclose(gpu.to_host(out), folded(floats), rtol=2e-6, err_msg=f"{of} registers")
     doubles = gpu.zeros(given.shape[1], dtype="float64")
-    launch_over(two_passes(cuda_kernel, length=32, dtype="double"), gpu.array(given[:32]), doubles)()
+    launch_over(of_doubles, gpu.array(given[:32]), doubles)()
     np.testing.assert_allclose(gpu.to_host(doubles), folded(given[:32]), rtol=1e-14)
 
 

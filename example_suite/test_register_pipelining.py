@@ -28,10 +28,11 @@ def doubled_sums(given):
 
 @pytest.mark.parametrize("steps", [4, 8, 64])
 def test_sums_are_right(cuda_kernel, gpu, steps):
+    kernels = {name: cuda_kernel(SOURCE, name) for name in NAMES}
     given = np.random.default_rng(80).uniform(0.5, 1.5, (steps, 3 * BLOCK)).astype(np.float32)
-    for name in NAMES:
+    for name, kernel in kernels.items():
         out = gpu.zeros(3 * BLOCK)
-        launch_over(cuda_kernel(SOURCE, name), gpu.array(given), out)()
+        launch_over(kernel, gpu.array(given), out)()
         np.testing.assert_allclose(gpu.to_host(out), doubled_sums(given), rtol=1e-5, err_msg=name)
 
 

@@ -78,9 +78,13 @@ def test_dives_reach_their_limit(cuda_kernel, gpu, share):
     n = 100_003  # neither a multiple of the grid nor of the warp
     one, two, three = (gpu.zeros(n) for _ in range(3))
     longest = gpu.zeros(1, dtype="int32")
-    at_once(one, cuda_kernel, longest, SHARES[share], 100, 48)()
-    from_queue(two, cuda_kernel, longest, SHARES[share], 100, 48)()
-    TwoKernels(three, cuda_kernel, gpu, SHARES[share], 100, 48)()
+    launches = (
+        at_once(one, cuda_kernel, longest, SHARES[share], 100, 48),
+        from_queue(two, cuda_kernel, longest, SHARES[share], 100, 48),
+        TwoKernels(three, cuda_kernel, gpu, SHARES[share], 100, 48),
+    )
+    for launch in launches:
+        launch()
     expected = dived(items_up_to(n), SHARES[share])
     for name, out in (("at once", one), ("from queue", two), ("two kernels", three)):
         np.testing.assert_array_equal(gpu.to_host(out), expected, err_msg=name)

@@ -52,6 +52,7 @@ def values(gpu, n, seed):
 
 def wrong_elements(cuda_kernel, gpu):
     """Of all kernels; bits are compared."""
+    kernels = {name: cuda_kernel(SOURCE, name) for name in (*IN_MEMORY, *IN_REGISTERS)}
     n = 100_003
     flags = [gpu.array(flag) for flag in exclusive_flags(n, seed=50)]
     seeds = gpu.random(n, dtype="uint32", seed=51, low=0, high=2**32)
@@ -64,7 +65,7 @@ def wrong_elements(cuda_kernel, gpu):
     ):
         for name in names:
             out = gpu.empty(n)
-            launch_over(cuda_kernel(SOURCE, name), *inputs, *a_and_b, out)()
+            launch_over(kernels[name], *inputs, *a_and_b, out)()
             wrong += int((gpu.to_host(out).view(np.uint32) != expected.view(np.uint32)).sum())
     return wrong
 

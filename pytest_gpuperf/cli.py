@@ -100,6 +100,8 @@ def _prune(paths: Sequence[str], baselines: str | None, *, confirmed: bool) -> i
     from pytest_gpuperf.commands.collection import CollectionError, collect
 
     try:
+        if baselines is not None:
+            prune.require_folder(Path(baselines))
         return prune.run(collect(paths, baselines), confirmed=confirmed, write=sys.stdout.write)
     except (BaselineError, CollectionError, prune.PruneRefusedError) as problem:
         sys.stderr.write(f"gpuperf prune: {problem}\n")

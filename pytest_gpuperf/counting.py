@@ -26,6 +26,7 @@ from pytest_gpuperf.counters.reading import read_report
 from pytest_gpuperf.counters.repeating import TAKES, together
 from pytest_gpuperf.device.lock import lock_folder
 from pytest_gpuperf.marker import settings_of
+from pytest_gpuperf.report.text import numbered
 
 FOLDER: pytest.StashKey[Path] = pytest.StashKey()
 START_LIMIT_S, TEST_LIMIT_S = 60.0, 10.0
@@ -44,7 +45,7 @@ class Progress:
         self._told_s = min(self._told_s, spent_s)  # each process begins anew
         if spent_s - self._told_s >= PROGRESS_S:
             self._told_s = spent_s
-            self._show(f"counters: {met} workloads after {spent_s:.0f} s")
+            self._show(f"counters: {numbered(met, 'workload')} after {spent_s:.0f} s")
 
 
 def prepare_worker(config: pytest.Config, workerinput: MutableMapping[str, Any]) -> None:
@@ -80,7 +81,8 @@ def _count(config: pytest.Config, nodes: Sequence[str], own: Sequence[str] = ())
     if collected.problem:
         show(f"no counters: {collected.problem}")
     else:
-        show(f"counters of {len(collected.workloads)} workloads in {collected.seconds:.1f} s by {collected.ncu}")
+        counted = numbered(len(collected.workloads), "workload")
+        show(f"counters of {counted} in {collected.seconds:.1f} s by {collected.ncu}")
 
 
 def _collect(config: pytest.Config, nodes: Sequence[str], own: Sequence[str], show: Callable[[str], None]) -> Collected:
@@ -98,7 +100,7 @@ def _collect(config: pytest.Config, nodes: Sequence[str], own: Sequence[str], sh
         target=lambda ids, folder: [*child_command(config, ids), f"--gpuperf-ncu-to={folder}"],
         working_folder=config.rootpath, locks=lock_folder(), limit_s=limit_s, watch=Progress(show),
     )  # fmt: skip
-    begin = f"counting {len(nodes)} tests under {ncu}"
+    begin = f"counting {numbered(len(nodes), 'test')} under {ncu}"
     if not options.update:
         show(begin)
         return Collection(assignment, _folder(config) / "1").collect()
@@ -126,7 +128,7 @@ def _architecture(config: pytest.Config) -> str:
     if not config.pluginmanager.hasplugin("dsession"):
         bench = stash.bench_of(config)
         if bench.native_arch is None:
-            raise CountersUnavailable("no GPU", str(bench.no_device), "counters need an NVIDIA GPU")
+            raise CountersUnavailable("no GPU", "there is no GPU", str(bench.no_device))
         return bench.native_arch
     given = config.hook.pytest_gpuperf_device(config=config, worker=None)
     if given is not None:

@@ -93,6 +93,7 @@ def gpu(request: pytest.FixtureRequest) -> Gpu:
     135 or 159 us for 512 MB), and that must not depend on which tests ran before.
     """
     bench = bench_of(request.config)
+    book_of(request.node)  # the book of a test that needs the GPU says so if there is none
     bench.device.release_unused()
     return bench.gpu
 

@@ -48,10 +48,17 @@ def whole(low: int, high: int) -> Callable[[str], int]:
     return parse
 
 
+ARCHITECTURES = (
+    "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_100f", "sm_103", "sm_103a",
+    "sm_103f", "sm_110", "sm_110a", "sm_110f", "sm_120", "sm_120a", "sm_120f", "sm_121", "sm_121a", "sm_121f",
+)  # fmt: skip
+"""Those of ``compile.architectures``, which is not imported to read a flag."""
+
+
 def architectures(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(",") if name.strip())
-    if not names or not all(re.fullmatch(r"sm_\d{2,3}[af]?", name) for name in names):
-        raise BadValue("accepts architectures separated by commas, such as sm_80,sm_90")
+    if not names or not set(names) <= set(ARCHITECTURES):
+        raise BadValue(f"accepts architectures separated by commas, of {', '.join(ARCHITECTURES)}")
     return names
 
 
@@ -131,7 +138,8 @@ FLAGS: tuple[Flag, ...] = (
          architectures, metavar="sm_80,sm_90"),
     Flag("--gpuperf-baselines", "baselines", "folder of the baselines (default: baselines, beside the ini file)",
          str, metavar="DIR"),
-    Flag("--gpuperf-missing", "missing", "a workload without a baseline: fail (default under CI) or warn",
+    Flag("--gpuperf-missing", "missing", "a workload without a baseline: fail (default under CI) or warn; "
+         "fail, where given, also for a baseline whose test ended before it",
          one_of("fail", "warn"), metavar="ACTION"),
     Flag("--gpuperf-inconclusive", "inconclusive", "an undecided workload: fail or warn (default)",
          one_of("fail", "warn"), metavar="ACTION"),

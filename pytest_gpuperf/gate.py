@@ -22,6 +22,8 @@ def fails(judgement: Judgement, options: Options) -> bool:
         return True
     if verdict is Verdict.NEW:
         return options.missing == "fail"
+    if verdict is Verdict.NOT_MEASURED and judgement.kind != "counters":
+        return options.unreached == "fail"
     if verdict is Verdict.INCONCLUSIVE:
         return options.inconclusive == "fail"
     if verdict in (Verdict.FASTER, Verdict.BETTER):
@@ -32,6 +34,8 @@ def fails(judgement: Judgement, options: Options) -> bool:
 def will_be_recorded(judgement: Judgement, options: Options) -> bool:
     """Whether ``--update-baselines`` accepts what this judgement found, so that it need not fail."""
     if options.update is None:
+        return False
+    if judgement.verdict is Verdict.NOT_MEASURED:
         return False
     return judgement.verdict is Verdict.NEW or options.update in ("changed", "all")
 

@@ -91,7 +91,7 @@ def _without_gpu(bench: Bench, book: TestBook, request: Request, evidence: Workl
     if bench.options.ncu:
         from pytest_gpuperf.judge.counters import not_counted
 
-        judgement = not_counted(evidence.key, "any GPU", str(bench.no_device))
+        judgement = not_counted(evidence.key, "any GPU", "there is no GPU")
         book.add(msgspec.structs.replace(evidence, judgements=(judgement,)))
     missing = CountersMissing(f"{request.name} has no counters: {bench.no_device}")
     return _untimed(bench, request, evidence.static, why, missing)

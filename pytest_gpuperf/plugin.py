@@ -65,6 +65,21 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
+    try:
+        return (yield)
+    except Exception as problem:
+        if stash.TEST_BOOK not in item.stash:
+            raise
+        from pytest_gpuperf import testrun
+
+        if not testrun.stops_early(item, problem):
+            raise
+        testrun.finish(item, problem, "setup")
+        raise pytest.skip.Exception(f"checked only: {problem}") from None  # there is no test to run without its fixture
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     problem: Exception | None = None
     result = None
@@ -86,7 +101,7 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    if call.when == "call" and stash.TEST_BOOK in item.stash:
+    if stash.TEST_BOOK in item.stash and (call.when == "call" or stash.book_of(item).ended_in == call.when):
         from pytest_gpuperf import testrun
 
         testrun.attach(item, report)

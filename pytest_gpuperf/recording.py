@@ -24,6 +24,7 @@ from pytest_gpuperf import stash
 from pytest_gpuperf.children import child_command, keep
 from pytest_gpuperf.evidence import DeviceFacts, Record, Session
 from pytest_gpuperf.options import Options
+from pytest_gpuperf.report.text import numbered
 from pytest_gpuperf.session import Book, TestEvidence
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def record(config: pytest.Config, node_ids: Sequence[str], progress: Callable[[s
         folder = Path(name)
         (folder / SELECTION).write_text(json.dumps(sorted(node_ids)), encoding="utf-8")
         for index in range(options.processes):
-            progress(f"recording {len(node_ids)} tests, process {index + 1} of {options.processes}")
+            progress(f"recording {numbered(len(node_ids), 'test')}, process {index + 1} of {options.processes}")
             while isinstance(found := _run_process(config, folder, index, node_ids), LostProcess):
                 lost.append(found)
                 if len(lost) > SPARE_PROCESSES:

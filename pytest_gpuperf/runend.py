@@ -12,6 +12,7 @@ from pytest_gpuperf import stash
 from pytest_gpuperf.accepting import accept
 from pytest_gpuperf.counting import counters_at_end
 from pytest_gpuperf.recording import REPLACED, RecordingFailed, leave_rounds
+from pytest_gpuperf.report.text import numbered
 from pytest_gpuperf.updating import Recorded
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ class Outcome:
         self.recorded: list[Recorded] = []
         self.replaced: tuple[str, ...] = ()
         """Recording processes that left no rounds and were replaced."""
+        self.updated = False
+        """An update came to its end."""
         self.problem = ""
         self.not_kept = ""
         """Why ``gpuperf explain`` will not know of this run; empty if it will."""
@@ -152,17 +155,33 @@ def _guard(session: pytest.Session, book: Book, outcome: Outcome) -> None:
             "a gate that selects nothing would always be green."
         )
     elif not options.gates:
-        tests = "1 test ran and has no" if book.tests_run == 1 else f"{book.tests_run} tests ran and none has"
+        tests = numbered(book.tests_run, "test", "ran and has no", "ran and none has")
         outcome.nothing = (
             f"nothing was counted: {tests} counters. Add --gpuperf to gate times and static evidence as well, or see "
             "to what is said above."
         )
     else:
-        outcome.nothing = (
-            f"nothing was measured: {book.tests_run} tests ran and none used cuda_kernel or gpuperf. "
-            "Point --gpuperf at tests that do, or leave the flag out."
-        )
+        outcome.nothing = f"nothing was measured: {_why_nothing(book)}"
     session.exitstatus = EXIT_NOTHING_MEASURED
+
+
+def _why_nothing(book: Book) -> str:
+    """What the tests of a gated run without evidence did instead."""
+    from pytest_gpuperf.judging import ENDED_AT, PUT_BEHIND
+
+    count = book.tests_run
+    ended = [one for one in book.evidence if one.status in ENDED_AT]
+    if not ended:
+        tests = numbered(count, "test", "ran and did not use", "ran and none used")
+        return f"{tests} cuda_kernel or gpuperf. Point --gpuperf at tests that do, or leave the flag out."
+    if len(ended) < count:
+        tests = f"{count} tests ran, and {len(ended)} of them ended before a"
+    else:
+        tests = numbered(count, "test", "ran and ended before its", "ran and each ended before its")
+    return (
+        f"{tests} first cuda_kernel(...) or gpuperf(...), at its first need for {ENDED_AT[ended[0].status]}. "
+        f"{PUT_BEHIND}, or leave --gpuperf out."
+    )
 
 
 def _update(config: pytest.Config, bench: Bench, book: Book, outcome: Outcome) -> None:
@@ -171,6 +190,7 @@ def _update(config: pytest.Config, bench: Bench, book: Book, outcome: Outcome) -
 
     try:
         outcome.recorded += accept(config, bench, book)
+        outcome.updated = True
     except (RecordingFailed, BaselineError) as problem:
         outcome.problem = str(problem)
     outcome.replaced = config.stash.get(REPLACED, ())

@@ -85,6 +85,8 @@ class TestEvidence(Record, frozen=True):
     sentinel: SentinelReading | None = None
     red_on_time: bool = False
     """The gate failed it, and for nothing but its times."""
+    unreached: tuple[Judgement, ...] = ()
+    """NOT-MEASURED: workloads on record that it stopped too early for."""
     peaks: dict[str, float] = msgspec.field(default_factory=dict)
     """Ceilings of the GPU that were measured so far: ``copy_bandwidth``, ``fma_throughput``; per second."""
 
@@ -112,6 +114,9 @@ class TestBook:
         self.status: Status = "complete"
         self.reason = ""
         self.red_on_time = False
+        self.unreached: tuple[Judgement, ...] = ()
+        self.ended_in: Literal["", "setup", "call"] = ""
+        """The phase that ended the test; empty while it runs."""
 
     def key(self, workload: str) -> Key:
         return Key(module=self.module, test=self.test, workload=workload)
@@ -171,9 +176,9 @@ class Book:
 
     def collect(self, report: pytest.TestReport) -> None:
         """Take what a report carries; call for every phase of every test."""
-        if report.when == "call":
-            self.tests_run += 1
         payload = getattr(report, "gpuperf", None)
+        if report.when == "call" or (report.when == "setup" and payload is not None):
+            self.tests_run += 1  # evidence of a setup: it ended the test
         if payload is not None:
             self.results[report.nodeid] = TestResult(msgspec.json.decode(payload, type=TestEvidence))
         if report.failed:
@@ -185,6 +190,11 @@ class Book:
     @property
     def evidence(self) -> list[TestEvidence]:
         return [result.evidence for result in self.results.values()]
+
+    @property
+    def unreached(self) -> list[Judgement]:
+        """Of workloads that tests stopped too early for."""
+        return [judgement for evidence in self.evidence for judgement in evidence.unreached]
 
     @property
     def judgements(self) -> list[Judgement]:
@@ -199,6 +209,10 @@ class Book:
         """Whether every test that failed has nothing against it but its times."""
         failed = [self.results.get(node) for node in self._failed]
         return bool(failed) and all(one is not None and one.evidence.red_on_time for one in failed)
+
+    @property
+    def any_failed(self) -> bool:
+        return bool(self._failed)
 
     @property
     def gathered_anything(self) -> bool:

@@ -1,8 +1,8 @@
-"""The end of one test's call: static judgement, early stops, and what the report carries."""
+"""The end of one test: static judgement, early stops, and what the report carries."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
@@ -19,24 +19,28 @@ if TYPE_CHECKING:
     from pytest_gpuperf.evidence import Key
 
 
-def finish(item: pytest.Item, problem: Exception | None) -> None:
+def finish(item: pytest.Item, problem: Exception | None, phase: Literal["setup", "call"] = "call") -> None:
     """Judge what the test found and end it: passed, failed, static only or checked only.
 
+    ``phase`` is the one that ends: a fixture may stop a test before its call.
     Raises what the test raised, unless that was an early stop; raises pytest's failure for a regression.
     """
     bench, book = stash.bench_of(item.config), stash.book_of(item)
-    stopped = problem is not None and _note_early_stop(bench, book, problem)
+    book.ended_in = phase
+    stopped = problem is not None and stops_early(item, problem)
+    if problem is not None and stopped:
+        _note_early_stop(bench, book, problem)
     if bench.suspects:
         from pytest_gpuperf import confirming
 
         confirming.confirm(item, bench, book)
     if bench.options.gates:
-        _judge_static(bench, book)
+        _judge_static(bench, book, stopped=stopped)
     if bench.options.active and not bench.options.is_child:
         _advise(bench, book)
     if problem is not None and not stopped:
         raise _without_our_frames(item, problem)
-    failed = gate.failures(_judgements(book), bench.options)
+    failed = gate.failures([*_judgements(book), *book.unreached], bench.options)
     if failed and settings_of(item).xfail is None:
         book.red_on_time = all(judgement.kind == "time" for judgement in failed)
         raise pytest.fail.Exception(gate.failure_message(failed, _advice(book)), pytrace=False)
@@ -48,18 +52,20 @@ def _judgements(book: TestBook) -> list[Judgement]:
     return [judgement for workload in book.workloads.values() for judgement in workload.judgements]
 
 
-def _note_early_stop(bench: Bench, book: TestBook, problem: Exception) -> bool:
-    """Whether the test stopped for want of a GPU or of a time; then the book says so."""
+def stops_early(item: pytest.Item, problem: Exception) -> bool:
+    """Whether this is no failure: the test wanted a GPU that is not there, or a time that this run does not take."""
     from pytest_gpuperf.device.discovery import is_missing_device
 
-    if isinstance(problem, CheckedOnly):
-        if book.status != "static only":
-            book.stop("checked only", str(problem))
-    elif isinstance(problem, DeviceNeeded) or (not bench.has_gpu and book.compiled and is_missing_device(problem)):
+    if isinstance(problem, CheckedOnly | DeviceNeeded):
+        return True
+    return not stash.bench_of(item.config).has_gpu and bool(stash.book_of(item).compiled) and is_missing_device(problem)
+
+
+def _note_early_stop(bench: Bench, book: TestBook, problem: Exception) -> None:
+    if not isinstance(problem, CheckedOnly):
         book.stop("static only", str(bench.no_device or problem).splitlines()[0])
-    else:
-        return False
-    return True
+    elif book.status != "static only":
+        book.stop("checked only", str(problem))
 
 
 def _without_our_frames(item: pytest.Item, problem: Exception) -> Exception:
@@ -81,15 +87,17 @@ def _without_our_frames(item: pytest.Item, problem: Exception) -> Exception:
     return problem
 
 
-def _judge_static(bench: Bench, book: TestBook) -> None:
+def _judge_static(bench: Bench, book: TestBook, *, stopped: bool) -> None:
     from pytest_gpuperf.baselines import BaselineError
-    from pytest_gpuperf.judging import judge_static
+    from pytest_gpuperf.judging import judge_static, unreached
 
     for workload in book.unlaunched():
         book.add(workload)
     try:
         for workload in list(book.workloads.values()):
             book.add(judge_static(bench, workload))
+        if stopped:
+            book.unreached = tuple(unreached(bench, book))
     except BaselineError as problem:
         raise pytest.fail.Exception(str(problem), pytrace=False) from None
 
@@ -119,7 +127,7 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
         report.gpuperf = encode(evidence_of(bench, book, item))  # type: ignore[attr-defined]
     if book.status == "static only":
         report.gpuperf_status = book.status  # type: ignore[attr-defined]
-    for judgement in _judgements(book):
+    for judgement in [*_judgements(book), *book.unreached]:
         counters = ".counters" if judgement.kind == "counters" else ""
         name = f"gpuperf.{judgement.key.workload}.{judgement.target}{counters}"
         item.user_properties.append((name, judgement.verdict.value))
@@ -150,5 +158,6 @@ def evidence_of(bench: Bench, book: TestBook, item: pytest.Item) -> TestEvidence
         xfail=settings_of(item).xfail or "",
         sentinel=bench.readings.pop(item.nodeid, None),
         red_on_time=book.red_on_time,
+        unreached=book.unreached,
         peaks=bench.measured_peaks if timed else {},
     )

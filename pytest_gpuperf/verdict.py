@@ -54,13 +54,17 @@ class Change(Record, frozen=True):
     note: str = ""
     """Extra words, such as the limiter of an occupancy."""
 
-    def __str__(self) -> str:
-        unit = f" {self.unit}" if self.unit else ""
-        note = f" ({self.note})" if self.note else ""
+    @property
+    def figures(self) -> str:
+        """``32 -> 40 bytes``"""
         before, after = _figure(self.before), _figure(self.after)
         if self.unit == "%":
             before, after = _percentages(self.before, self.after) or (before, after)
-        return f"{self.what} {before} -> {after}{unit}{note}"
+        return f"{before} -> {after} {self.unit}".rstrip()
+
+    def __str__(self) -> str:
+        note = f" ({self.note})" if self.note else ""
+        return f"{self.what} {self.figures}{note}"
 
 
 def _percentages(before: float | str, after: float | str) -> tuple[str, str] | None:

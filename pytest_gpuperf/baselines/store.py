@@ -60,6 +60,11 @@ class BaselineStore:
         file = self._time_file(device, key.module)
         return file.tests.get(key.test, {}).get(key.workload) if file else None
 
+    def time_tests(self, device: str, module: str) -> dict[str, dict[str, TimeRecord]]:
+        """All time evidence of a module on a GPU model, by test and workload."""
+        file = self._time_file(device, module)
+        return file.tests if file else {}
+
     def sessions(self, device: str, module: str) -> tuple[Session, ...]:
         """The sessions that a module's rounds name, oldest first."""
         file = self._time_file(device, module)

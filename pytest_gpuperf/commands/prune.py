@@ -7,6 +7,7 @@ failed or skipped a module, is refused, and baselines of modules outside the sea
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 from pytest_gpuperf.baselines import BaselineStore
 from pytest_gpuperf.baselines.prune import prune, unused
@@ -18,6 +19,12 @@ SHOWN = 5
 
 class PruneRefusedError(Exception):
     """The collection does not tell which baselines are unused; the message says why and what to do."""
+
+
+def require_folder(baselines: Path) -> None:
+    """Raise ``PruneRefusedError`` if the folder that was named does not exist: its name is probably misspelt."""
+    if not baselines.is_dir():
+        raise PruneRefusedError(f"--baselines {baselines}: there is no such folder.")
 
 
 def run(collection: Collection, *, confirmed: bool, write: Callable[[str], object]) -> int:

@@ -15,7 +15,7 @@ from pytest_gpuperf.counters.catalogue import (
     STORE_SECTORS,
 )
 from pytest_gpuperf.report.tables import Table, verdict_cell
-from pytest_gpuperf.report.text import quantity
+from pytest_gpuperf.report.text import numbered, quantity
 from pytest_gpuperf.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def counter_words(reporter: pytest.TerminalReporter, evidence: Iterable[TestEvid
     if judged:
         reporter.write_line("counters: " + ", ".join(f"{n} {verdict.value}" for verdict, n in verdicts.items()))
     if verdicts[Verdict.NEW]:
-        those = f"{verdicts[Verdict.NEW]} workloads have" if verdicts[Verdict.NEW] > 1 else "1 workload has"
+        those = numbered(verdicts[Verdict.NEW], "workload", "has", "have")
         reporter.write_line(
             f"{those} no counters on record: record them with pytest --update-baselines=new --gpuperf-ncu and "
             "commit the files",
@@ -64,10 +64,10 @@ def counter_words(reporter: pytest.TerminalReporter, evidence: Iterable[TestEvid
         )
     reasons = Counter(judgement.reason for judgement in judged if judgement.verdict is Verdict.NOT_MEASURED)
     for reason, count in reasons.items():
-        those = f"{count} workloads have" if count > 1 else "1 workload has"
+        those = numbered(count, "workload", "has", "have")
         reporter.write_line(f"{those} no counters: {reason}", yellow=True)
     passing = Counter(note for one in judged if one.verdict is Verdict.UNCHANGED for note in one.notes)
     for note, count in passing.items():
-        reporter.write_line(f"counters of {count} workload{'s' if count > 1 else ''}: {note}")
+        reporter.write_line(f"counters of {numbered(count, 'workload')}: {note}")
     for note in notes:
         reporter.write_line(f"counters: {note}", yellow=True)

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_gpuperf.evidence import StaticRecord, TimeRecord
+from pytest_gpuperf.evidence import Key, StaticRecord, TimeRecord
+from pytest_gpuperf.judge.static import compare_static
 from pytest_gpuperf.report.text import duration, percent, rate, ratio
 from pytest_gpuperf.verdict import EvidenceKind, Judgement, Verdict
 
@@ -16,10 +17,15 @@ if TYPE_CHECKING:
 
 MARKUP = {
     Verdict.SLOWER: ("red", "bold"), Verdict.WORSE: ("red", "bold"), Verdict.INCONCLUSIVE: ("yellow",),
-    Verdict.ENV_SHIFT: ("yellow",), Verdict.NOT_COMPARABLE: ("yellow",), Verdict.NEW: ("cyan",),
+    Verdict.ENV_SHIFT: ("yellow",), Verdict.NOT_COMPARABLE: ("yellow",), Verdict.NOT_MEASURED: ("yellow",),
+    Verdict.NEW: ("cyan",),
     Verdict.FASTER: ("green",), Verdict.BETTER: ("green",),
 }  # fmt: skip
 """How the terminal marks a row; in the order of what a reader has to know first."""
+
+
+MOST_CHANGES = 3
+"""Figures that an update names of one workload."""
 
 
 class Line(NamedTuple):
@@ -71,7 +77,7 @@ def static_table(evidence: Sequence[TestEvidence], *, short: bool = False) -> Ta
     archs = sorted({arch for e in evidence for w in e.workloads for arch in w.static}, key=_arch_number)
     table = Table("registers / spilled bytes / occupancy", *archs, "static verdict")
     for one in evidence:
-        if any(w.static for w in one.workloads):
+        if one.unreached or any(w.static for w in one.workloads):
             table.heading(f"{one.module}::{one.test}")
         counted = [work for work in one.workloads if short and work.static and _is_unchanged(work)]
         if len(counted) <= LISTED:
@@ -83,6 +89,9 @@ def static_table(evidence: Sequence[TestEvidence], *, short: bool = False) -> Ta
                 table.row(f"  {work.key.workload}", *cells, word, markup=markup)
         if counted:
             table.note(f"  {len(counted)} workloads UNCHANGED")
+        for name in dict.fromkeys(judgement.key.workload for judgement in one.unreached):
+            word, markup = Verdict.NOT_MEASURED.value, MARKUP[Verdict.NOT_MEASURED]
+            table.row(f"  {name}", *("-" for _ in archs), word, markup=markup)
     return table
 
 
@@ -163,7 +172,18 @@ def _change(one: Recorded) -> str:
         if one.after.rounds == one.before.rounds:
             return "counters"
         return percent(geometric_mean(one.after) / geometric_mean(one.before) - 1)
-    return "new" if one.before is None else ""
+    if isinstance(one.before, StaticRecord) and isinstance(one.after, StaticRecord):
+        return _static_change(one.key, one.target, one.before, one.after)
+    return "new"
+
+
+def _static_change(key: Key, target: str, before: StaticRecord, after: StaticRecord) -> str:
+    """The first of the figures that differ, in the order in which a judgement shows them."""
+    changes = [f"{c.what} {c.figures}" for c in compare_static(key, target, before, after).changes]
+    rest = len(changes) - MOST_CHANGES
+    if rest > 0:
+        changes = [*changes[:MOST_CHANGES], f"and {rest} more"]
+    return ", ".join(changes) or "the machine code, and no figure of it"
 
 
 def _figure(record: TimeRecord | StaticRecord | None) -> str:

@@ -10,7 +10,8 @@ import pytest
 
 from pytest_gpuperf.report.counters import counter_table, counter_words
 from pytest_gpuperf.report.tables import Table, static_table, time_table, update_table
-from pytest_gpuperf.report.text import describe
+from pytest_gpuperf.report.text import describe, numbered
+from pytest_gpuperf.report.unreached import unreached_lines
 from pytest_gpuperf.verdict import Judgement, Verdict
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def summary(reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, opt
         return
     if book.gathered_anything or outcome.nothing or outcome.problem:
         reporter.section("gpuperf")
-    evidence = [e for e in book.evidence if e.workloads]
+    evidence = [e for e in book.evidence if e.workloads or e.unreached]
     timed = book.judged_times
     if evidence and options.gates and (not timed or reporter.config.get_verbosity() > 0):
         short = bool(reporter.stats.get("failed")) and reporter.config.get_verbosity() <= 0
@@ -54,12 +55,15 @@ def summary(reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, opt
     if timed:
         _print(reporter, time_table(evidence))
         _machine(reporter, evidence)
-    _words(reporter, evidence)
+    _words(reporter, evidence, outcome)
     if options.ncu:
         counter_words(reporter, evidence, outcome.counter_notes)
     _not_paired(reporter, evidence)
-    _static_only(reporter, evidence, timed)
-    _update(reporter, outcome)
+    if not timed:
+        _static_only(reporter, evidence, options)
+    for text in unreached_lines(book.unreached):
+        reporter.write_line(text, yellow=True)
+    _update(reporter, outcome, book, options)
     _undecided(reporter, book)
     if outcome.not_kept:
         reporter.write_line(outcome.not_kept, yellow=True)
@@ -98,20 +102,24 @@ LEAST_UNDECIDED = 3
 """Inconclusive workloads that are worth a word about the machine: so many, and more than this share."""
 
 
-def _words(reporter: pytest.TerminalReporter, evidence: Iterable[TestEvidence]) -> None:
-    """Explain the verdicts that need it and were not shown yet; count the workloads that have no baseline."""
+def _words(reporter: pytest.TerminalReporter, evidence: Iterable[TestEvidence], outcome: Outcome) -> None:
+    """Explain the verdicts that need it and were not shown yet; count the workloads that get no baseline either."""
     shown = _failures_shown(reporter)
+    written = {(one.key, one.target) for one in outcome.recorded if not one.refused}
     new: list[Judgement] = []
     for one in evidence:
-        new += [j for j in one.judgements if j.verdict is Verdict.NEW and j.kind != "counters"]
+        new += [
+            j for j in one.judgements
+            if j.verdict is Verdict.NEW and j.kind != "counters" and (j.key, j.target) not in written
+        ]  # fmt: skip
         for judgement in one.judgements:
             if judgement.verdict in NEEDS_A_WORD and not _is_in(shown.get(judgement.key.node_id, ""), judgement):
                 _explain(reporter, judgement, one.xfail)
     if new:
         targets = ", ".join(sorted({judgement.target for judgement in new}))
+        those = numbered(len({judgement.key for judgement in new}), "workload", "has", "have")
         reporter.write_line(
-            f"{len({judgement.key for judgement in new})} workloads have no baseline for {targets}: "
-            "record them with pytest --update-baselines=new and commit the files",
+            f"{those} no baseline for {targets}: record them with pytest --update-baselines=new and commit the files",
             yellow=True,
         )
 
@@ -150,7 +158,7 @@ def _not_paired(reporter: pytest.TerminalReporter, evidence: Iterable[TestEviden
         if judgement.time is not None and judgement.time.not_paired and judgement.verdict.is_pass
     )
     for reason, count in reasons.items():
-        those = f"{count} workloads were" if count > 1 else "1 workload was"
+        those = numbered(count, "workload", "was", "were")
         reporter.write_line(f"{those} compared with the record alone, which resolves about 5 %: {reason}", yellow=True)
 
 
@@ -166,21 +174,27 @@ def _undecided(reporter: pytest.TerminalReporter, book: Book) -> None:
         )
 
 
-def _static_only(reporter: pytest.TerminalReporter, evidence: list[TestEvidence], timed: bool) -> None:
+def _static_only(reporter: pytest.TerminalReporter, evidence: list[TestEvidence], options: Options) -> None:
+    """What a run without a GPU leaves out, and, the only time in the summary, why there is none."""
     stopped = [e for e in evidence if e.status == "static only"]
-    if stopped and not timed:
-        workloads = sum(len(e.workloads) for e in evidence)
-        reporter.write_line(
-            f"timing needs a GPU: {workloads} workloads were judged by static evidence only ({stopped[0].reason})",
-            yellow=True,
-        )
+    if not stopped:
+        return
+    if options.gates:
+        those = numbered(sum(len(e.workloads) for e in evidence), "workload", "was", "were")
+        text = f"timing needs a GPU: {those} judged by static evidence only ({stopped[0].reason})"
+    else:
+        text = f"counters need a GPU: {stopped[0].reason}"
+    reporter.write_line(text, yellow=True)
 
 
-def _update(reporter: pytest.TerminalReporter, outcome: Outcome) -> None:
+def _update(reporter: pytest.TerminalReporter, outcome: Outcome, book: Book, options: Options) -> None:
     for text in outcome.replaced:
         reporter.write_line(text, yellow=True)
     if outcome.recorded:
         _print(reporter, update_table(outcome.recorded))
         written = sum(1 for one in outcome.recorded if not one.refused)
         refused = len(outcome.recorded) - written
-        reporter.write_line(f"{written} baselines written" + (f", {refused} refused" if refused else ""))
+        reporter.write_line(numbered(written, "baseline") + " written" + (f", {refused} refused" if refused else ""))
+    elif outcome.updated and not outcome.nothing:
+        why = "every workload has one" if options.update == "new" else "all are up to date"
+        reporter.write_line(f"0 baselines written: {why}{', failed tests aside' if book.any_failed else ''}")

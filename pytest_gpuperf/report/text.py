@@ -11,6 +11,11 @@ import math
 from pytest_gpuperf.verdict import Judgement, TimeFigures
 
 
+def numbered(number: int, noun: str, one: str = "", several: str = "") -> str:
+    """``1 workload has``, ``2 workloads have``; without verbs ``1 workload``, ``2 workloads``."""
+    return f"{number} {noun} {one}".rstrip() if number == 1 else f"{number} {noun}s {several}".rstrip()
+
+
 def duration(ns: float) -> str:
     """``51.2 us``: three significant digits in the unit that fits."""
     for limit, scale, unit in ((1e3, 1.0, "ns"), (1e6, 1e3, "us"), (1e9, 1e6, "ms")):

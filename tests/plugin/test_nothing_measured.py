@@ -31,3 +31,16 @@ def test_a_failure_keeps_its_own_exit_status(suite):
 
 def test_collecting_only_is_not_a_gate(suite):
     assert suite.run("--gpuperf", "--collect-only").ret == 0
+
+
+@pytest.mark.parametrize("flags", [("--gpuperf",), ("--gpuperf-ncu",), ("--gpuperf", "--gpuperf-ncu")])
+def test_why_there_is_no_gpu_is_said_once(suite, flags):
+    text = suite.run(*flags).stdout.str()
+    assert text.count("hides every GPU") == 1
+    assert ("judged by static evidence" in text) == ("--gpuperf" in flags)
+
+
+def test_a_single_test_is_spoken_of_as_one(suite):
+    suite.write("test_none.py", "def test_none():\n    pass\n")
+    result = suite.run("--gpuperf", "test_none.py")
+    result.stdout.fnmatch_lines(["ERROR: nothing was measured: 1 test ran and did not use cuda_kernel or gpuperf. *"])

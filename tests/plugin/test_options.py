@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_gpuperf import flags
+from pytest_gpuperf.compile import ARCHITECTURES, UnknownArchitecture, limits_of
+
 
 @pytest.mark.parametrize(
     ("flag", "accepts"),
     [
         ("--gpuperf-arch=ninety", "accepts architectures separated by commas"),
+        ("--gpuperf-arch=sm_999", "accepts architectures separated by commas, of sm_75, sm_80, *"),
+        ("--gpuperf-arch=sm_90,sm_70", "accepts architectures separated by commas, of sm_75, sm_80, *"),
+        ("--gpuperf-arch=sm_80a", "accepts architectures separated by commas"),
         ("--gpuperf-missing=maybe", "accepts fail, warn"),
         ("--gpuperf-profile=strict", "accepts tight, standard, loose"),
         ("--gpuperf-tolerance=5", "accepts a number from 0.0005 to 0.5"),
@@ -25,6 +31,25 @@ def test_a_bad_value_names_the_flag_and_what_it_accepts(suite, flag, accepts):
     result = suite.run("--gpuperf", flag)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"*{flag.partition('=')[0]}: *is not valid: it {accepts}*"])
+
+
+def test_an_architecture_with_a_suffix_is_as_good_as_one_without(suite):
+    result = suite.run("--gpuperf", "--gpuperf-arch=sm_90a,sm_120f", "-k", "other")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*sm_90a*sm_120f*"])
+
+
+def test_the_flag_accepts_the_architectures_that_the_compiler_room_knows():
+    spelled = [f"{arch}{suffix}" for arch in ARCHITECTURES for suffix in ("", "a", "f")]
+    assert tuple(filter(_has_limits, spelled)) == flags.ARCHITECTURES
+
+
+def _has_limits(arch: str) -> bool:
+    try:
+        limits_of(arch)
+    except UnknownArchitecture:
+        return False
+    return True
 
 
 def test_a_bad_ini_value_names_the_setting(suite):

@@ -225,7 +225,7 @@ def test_a_triton_kernel_is_recorded_unchanged_and_paired_when_it_changes(triton
 
 def test_without_a_gpu_a_triton_kernel_is_static_only(suite):
     suite.write("test_suite.py", TRITON_TEST)
-    suite.run("--update-baselines").stdout.fnmatch_lines(["1 baselines written", "*1 static only*"])
+    suite.run("--update-baselines").stdout.fnmatch_lines(["1 baseline written", "*1 static only*"])
     result = suite.run("--gpuperf")
     result.stdout.re_match_lines([r"  add +30 / 0 / 100% +UNCHANGED", r".* 1 static only"])
 

@@ -30,6 +30,56 @@ def test_static_evidence_is_recorded_without_a_gpu(suite):
     assert suite.run("--gpuperf").ret == 0
 
 
+def test_what_this_run_records_is_not_said_to_be_missing(suite):
+    result = suite.run("--update-baselines", "--gpuperf-arch=sm_80,sm_90")
+    assert "no baseline" not in result.stdout.str()
+
+
+def test_what_an_update_does_not_record_is_said_to_be_missing(suite):
+    suite.edit("test_suite.py", "assert result.time_ns > 0", "assert size == 1024")
+    result = suite.run("--update-baselines", "--gpuperf-arch=sm_90")
+    result.stdout.fnmatch_lines(["1 workload has no baseline for sm_90: record them *", "2 baselines written"])
+
+
+@pytest.mark.parametrize(
+    ("mode", "why"),
+    [("new", "every workload has one"), ("changed", "all are up to date"), ("all", "all are up to date")],
+)
+def test_an_update_with_nothing_to_do_says_so(suite, mode, why):
+    suite.run("--update-baselines", "--gpuperf-arch=sm_90")
+    suite.run(f"--update-baselines={mode}").stdout.fnmatch_lines([f"0 baselines written: {why}"])
+
+
+def test_an_update_with_nothing_to_do_vouches_for_no_failed_test(suite):
+    suite.run("--update-baselines", "--gpuperf-arch=sm_90")
+    suite.edit("test_suite.py", "assert result.time_ns > 0", "assert size == 1024")
+    result = suite.run("--update-baselines")
+    result.stdout.fnmatch_lines(["0 baselines written: all are up to date, failed tests aside"])
+
+
+def test_an_update_that_measured_nothing_calls_nothing_up_to_date(suite):
+    result = suite.run("--update-baselines", "-k", "nowhere")
+    assert result.ret == 10
+    assert "up to date" not in result.stdout.str()
+
+
+def test_changed_static_evidence_is_shown_with_what_differs(suite):
+    suite.run("--update-baselines", "--gpuperf-arch=sm_90")
+    suite.edit("work.cu", "x * 1.5f", "x * 1.5")
+    result = suite.run("--update-baselines", "-k", "1024")
+    result.stdout.re_match_lines([
+        r"baseline +target +before +after +change",
+        r".*\[work\] +sm_90 .* registers \d+ -> \d+, instructions: fp64 0 -> \d+, instructions .*, and \d+ more$",
+        "1 baseline written",
+    ])  # fmt: skip
+
+
+def test_another_block_alone_is_shown_as_what_differs(suite):
+    suite.run("--update-baselines", "--gpuperf-arch=sm_90")
+    suite.edit("test_suite.py", "grid=2, block=256", "grid=4, block=128")
+    suite.run("--update-baselines").stdout.re_match_lines([r".* block 256x1x1 -> 128x1x1"])
+
+
 def test_recording_again_changes_no_byte(suite):
     suite.run("--update-baselines", "--gpuperf-arch=sm_90")
     first = suite.baseline_files()
@@ -113,7 +163,7 @@ def test_two_hundred_workloads_on_four_workers_are_all_recorded(suite):
 def test_rounds_come_from_fresh_processes(gpu_suite):
     result = gpu_suite.run("--update-baselines", "--gpuperf-rounds=5", "--gpuperf-processes=3", "-k", "other")
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["gpuperf: recording 1 tests, process 3 of 3"])
+    result.stdout.fnmatch_lines(["gpuperf: recording 1 test, process 3 of 3"])
     file = json.loads((gpu_suite.path / "baselines/simulated-gpu/test_suite.json").read_text())
     record = file["tests"]["test_other"]["doubling"]
     assert [r["process"] for r in record["rounds"]] == [0, 0, 1, 1, 2]

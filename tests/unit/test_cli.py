@@ -65,9 +65,21 @@ def test_prune_reports_a_refusal_on_stderr(pytester, monkeypatch, capsys):
     assert "could not be collected" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("there", [False, True], ids=["nothing", "a file"])
+def test_prune_of_a_folder_that_does_not_exist_is_refused(pytester, monkeypatch, capsys, there):
+    monkeypatch.chdir(pytester.path)
+    folder = pytester.path / "baselnes"
+    if there:
+        folder.touch()
+    assert cli.main(["prune", "--baselines", str(folder)]) == 1
+    written = capsys.readouterr()
+    assert written.err == f"gpuperf prune: --baselines {folder}: there is no such folder.\n"
+    assert written.out == ""
+
+
 def test_prune_with_nothing_recorded(pytester, monkeypatch, capsys):
     pytester.makepyfile("def test_x(): pass")
     monkeypatch.chdir(pytester.path)
-    assert cli.main(["prune", "--baselines", "elsewhere"]) == 0
+    assert cli.main(["prune"]) == 0
     assert "Nothing to prune in" in capsys.readouterr().out
-    assert "elsewhere" not in [path.name for path in pytester.path.iterdir()], "looking creates nothing"
+    assert "baselines" not in [path.name for path in pytester.path.iterdir()], "looking creates nothing"

@@ -1,0 +1,164 @@
+"""Workloads on record that a test stopped too early for: said, and failed where that is asked for."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+EVERYTHING_FIRST = """
+def test_h(cuda_kernel, gpu, gpuperf):
+    a, b = gpu.random(512, seed=1), gpu.empty(512)
+    first = cuda_kernel("work.cu", "work", options=["-DSTEPS=10"])
+    r = gpuperf(first.launch(grid=2, block=256, args=(a, b, 512)), name="k1", bytes=1)
+    second = cuda_kernel("other.cu", "other")
+    gpuperf(second.launch(grid=2, block=256, args=(a, b, 512)), name="k2")
+    assert r.bandwidth > 0
+"""
+
+TIME_FIRST = """
+def test_h(cuda_kernel, gpu, gpuperf):
+    a, b = gpu.random(512, seed=1), gpu.empty(512)
+    first = cuda_kernel("work.cu", "work", options=["-DSTEPS=10"])
+    r = gpuperf(first.launch(grid=2, block=256, args=(a, b, 512)), name="k1", bytes=1)
+    assert r.bandwidth > 0
+    second = cuda_kernel("other.cu", "other")
+    gpuperf(second.launch(grid=2, block=256, args=(a, b, 512)), name="k2")
+"""
+
+DATA_FIRST = """
+def test_h(cuda_kernel, gpu, gpuperf):
+    a, b = gpu.random(512, seed=1), gpu.empty(512)
+    assert gpu.to_host(a).size == 512
+    first = cuda_kernel("work.cu", "work", options=["-DSTEPS=10"])
+    r = gpuperf(first.launch(grid=2, block=256, args=(a, b, 512)), name="k1", bytes=1)
+    second = cuda_kernel("other.cu", "other")
+    gpuperf(second.launch(grid=2, block=256, args=(a, b, 512)), name="k2")
+"""
+
+LAUNCH_BEHIND_DATA = """
+def test_h(cuda_kernel, gpu, gpuperf):
+    a, b = gpu.random(512, seed=1), gpu.empty(512)
+    first = cuda_kernel("work.cu", "work", options=["-DSTEPS=10"])
+    second = cuda_kernel("other.cu", "other")
+    assert gpu.to_host(a).size == 512
+    gpuperf(first.launch(grid=2, block=256, args=(a, b, 512)), name="k1", bytes=1)
+    gpuperf(second.launch(grid=2, block=256, args=(a, b, 512)), name="k2")
+"""
+
+MANY = """
+def test_h(cuda_kernel, gpu, gpuperf):
+    a, b = gpu.random(512, seed=1), gpu.empty(512)
+    kernel = cuda_kernel("other.cu", "other")
+    for i in range(1, 8):
+        r = gpuperf(kernel.launch(grid=2, block=256, args=(a, b, 512)), name=f"k{i}")
+    assert r.time_ns > 0
+"""
+
+UNREACHED = (
+    "test_h.py::test_h: k2 has a baseline and was not reached: the test ended at its first need for a GPU. "
+    "Put what needs times or data behind the last gpuperf(...) and cuda_kernel(...)"
+)
+
+
+@pytest.fixture
+def known(suite):
+    """Both workloads of ``test_h`` have baselines."""
+    suite.write("test_h.py", EVERYTHING_FIRST)
+    suite.run("--update-baselines", "--gpuperf-arch=sm_80,sm_90", "test_h.py")
+    return suite
+
+
+def test_a_workload_behind_the_first_time_is_named_and_passes(known):
+    known.write("test_h.py", TIME_FIRST)
+    result = known.run("--gpuperf", "test_h.py", "--junitxml=junit.xml")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*k1 *UNCHANGED", "*k2 *- *- *NOT-MEASURED", UNREACHED])
+    assert "1 workload was judged by static evidence only" in result.stdout.str()
+    properties = ElementTree.parse(known.path / "junit.xml").getroot().iter("property")
+    assert {("gpuperf.k2.sm_80", "NOT-MEASURED"), ("gpuperf.k1.sm_80", "UNCHANGED")} <= {
+        (one.get("name"), one.get("value")) for one in properties
+    }
+
+
+def test_a_suite_that_reaches_everything_says_nothing_of_it(known):
+    result = known.run("--gpuperf", "test_h.py")
+    assert result.ret == 0
+    assert "not reached" not in result.stdout.str()
+
+
+def test_a_test_that_reached_its_end_has_not_left_out_what_was_renamed(known):
+    known.write("test_h.py", EVERYTHING_FIRST.replace('"k2"', '"k3"').replace("    assert r.bandwidth > 0\n", ""))
+    assert "not reached" not in known.run("--gpuperf", "test_h.py").stdout.str()
+
+
+def test_missing_fail_fails_the_test(known):
+    known.write("test_h.py", TIME_FIRST)
+    result = known.run("--gpuperf", "--gpuperf-missing=fail", "test_h.py")
+    assert result.ret == 1
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*k2  NOT-MEASURED  on sm_80, sm_90 (static)", "*has a baseline and was not reached*"])
+
+
+def test_ci_alone_does_not_fail_the_test(known, monkeypatch):
+    monkeypatch.setenv("CI", "true")
+    known.write("test_h.py", TIME_FIRST)
+    result = known.run("--gpuperf", "test_h.py")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines([UNREACHED])
+
+
+@pytest.mark.parametrize("missing", ["warn", "fail"])
+def test_data_before_the_first_kernel_leaves_nothing_and_says_what_was_there(known, missing):
+    known.write("test_h.py", DATA_FIRST)
+    result = known.run("--gpuperf", f"--gpuperf-missing={missing}", "test_h.py")
+    assert result.ret == (10 if missing == "warn" else 1)
+    result.stdout.fnmatch_lines([UNREACHED.replace("k2", "k1"), UNREACHED])
+
+
+def test_nothing_measured_says_that_the_test_ended_before_its_first_kernel(known):
+    known.write("test_h.py", DATA_FIRST)
+    result = known.run("--gpuperf", "test_h.py")
+    assert "used cuda_kernel or gpuperf" not in result.stdout.str()
+    result.stdout.fnmatch_lines([
+        "ERROR: nothing was measured: 1 test ran and ended before its first cuda_kernel(...) or gpuperf(...), at its "
+        "first need for a GPU. Put what needs times or data behind *"
+    ])  # fmt: skip
+
+
+def test_a_kernel_that_was_compiled_and_not_launched_was_reached(known):
+    known.write("test_h.py", LAUNCH_BEHIND_DATA)
+    result = known.run("--gpuperf", "test_h.py")
+    assert result.ret == 0
+    assert "not reached" not in result.stdout.str()
+
+
+def test_many_share_one_line(suite):
+    suite.write("test_h.py", MANY)
+    suite.run("--update-baselines", "--gpuperf-arch=sm_80,sm_90", "test_h.py")
+    suite.edit("test_h.py", "    assert", "        assert")
+    result = suite.run("--gpuperf", "test_h.py")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines([
+        "6 workloads have a baseline and were not reached: test_h.py::test_h: k2, test_h.py::test_h: k3, "
+        "test_h.py::test_h: k4, and 3 more. The test ended at its first need for a GPU. Put *"
+    ])  # fmt: skip
+
+
+def test_workers_tell_the_controller(known):
+    known.write("test_h.py", TIME_FIRST)
+    result = known.run("--gpuperf", "-n2", "test_h.py", subprocess=True)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*k2 *NOT-MEASURED", UNREACHED])
+
+
+def test_a_time_that_an_unchanged_workload_has_not_got_hides_no_other(recorded):
+    recorded.write("test_h.py", EVERYTHING_FIRST)
+    recorded.run("--update-baselines=new", "--gpuperf-rounds=2", "--gpuperf-processes=1", "test_h.py")
+    recorded.write("test_h.py", TIME_FIRST)
+    result = recorded.run("--gpuperf", "--gpuperf-changed", "test_h.py")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines([
+        "test_h.py::test_h: k2 has a baseline and was not reached: the test ended at its first need for a time or a "
+        "counter that this run does not take. Put *"
+    ])  # fmt: skip
