@@ -72,7 +72,7 @@ def static_case(before: Side, after: Side) -> Case | None:
         return None
     old, new = dry_runs(before.static.profile, after.static.profile)
     scale = 1.0 if before.same_code(after) else scale_of(old, new)
-    return Case(before, after, static_usage(before, old), static_usage(after, new, scale), counted=False)
+    return Case(before, after, static_usage(before, old), static_usage(after, new, scale), counted=False, scale=scale)
 
 
 def counted_case(before: Side, after: Side) -> Case | None:

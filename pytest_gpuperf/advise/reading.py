@@ -127,25 +127,32 @@ def _raised(lanes: list[int]) -> list[int]:
     return [place - min(lanes) // 128 * 128 for place in lanes]
 
 
-def work_of(run: DryRun) -> tuple[float, float]:
-    """Elements of global memory that whole warps write for the first time, and that the warp reads first."""
+def work_of(run: DryRun) -> tuple[float | None, float | None]:
+    """Elements of global memory that whole warps write for the first time, and that the warp reads first.
+
+    None where data decide about the addresses of some of these: nobody knows how much the rest is of the whole.
+    """
     double = run.executed.get("fp64", 0) > run.executed.get("fp32", 0)
 
-    def amount(access: Access) -> float:
+    def amount(accesses: Sequence[Access]) -> float | None:
         """In words of 4 bytes; a double is one element as a float is."""
-        return access.distinct / (8 if double and access.bytes == 8 else 4)
+        if any(a.strides is None and not a.distinct for a in accesses):
+            return None
+        return sum(a.distinct / (8 if double and a.bytes == 8 else 4) for a in accesses)
 
-    written = sum(amount(a) for a in run.accesses if a.op == "global_store" and a.lanes == WARP)
-    read = sum(amount(a) for a in run.accesses if a.op == "global_load")
+    written = amount([a for a in run.accesses if a.op == "global_store" and a.lanes == WARP])
+    read = amount([a for a in run.accesses if a.op == "global_load"])
     return written, read
 
 
 def scale_of(before: DryRun, after: DryRun) -> float:
-    """By what to multiply the figures of ``after`` so that it does as much work as ``before``.
+    """By what to multiply the figures of ``after`` so that it does as much work as ``before``; 1 where nothing tells.
 
     Work is what a warp writes, or, where single lanes write a result, what it reads.
     """
     for was, now in zip(work_of(before), work_of(after), strict=True):
+        if was is None or now is None:
+            return 1.0
         if was and now:
             return was / now
     return 1.0

@@ -192,6 +192,7 @@ def _block_change(case: Case) -> Change:
 def _occupancy_change(case: Case) -> Change:
     was, now = case.before.static, case.after.static
     if was is not None and now is not None and was.occupancy is not None and now.occupancy is not None:
-        before, after = 100 * was.occupancy.fraction, 100 * now.occupancy.fraction
-        return change("occupancy", before, after, "%", f"limited by {now.occupancy.limiter}")
+        before, after = (round(100 * one.fraction, 4) for one in (was.occupancy, now.occupancy))
+        note = f"limited by {now.occupancy.limiter}"
+        return Change(what="occupancy", before=before, after=after, unit="%", direction="worse", note=note)
     return change("resident warps per scheduler", case.was.warps or 0, case.now.warps or 0)
