@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
+from pytest_gpuperf.advise import causes
 from pytest_gpuperf.advise.cost import changed, costs, measured, whole
 from pytest_gpuperf.advise.counting import alike, busy_parts, complete, counted_usage, same_traffic
 from pytest_gpuperf.advise.finding import Case, Finding
@@ -38,11 +39,26 @@ def advise(before: Side, after: Side) -> tuple[Advice, ...]:
     found = [(gain(finding.without), finding) for rule in RULES if (finding := rule(case)) is not None]
     least = COUNTED_LEAST_GAIN if case.counted else LEAST_GAIN
     lost = _lost(before, after)
-    return tuple(_advice(case, finding, min(gained, lost)) for gained, finding in _ranked(found) if gained >= least)
+    named = [(gained, finding) for gained, finding in _ranked(found) if gained >= least or finding.gates]
+    return tuple(_advice(case, finding, min(gained, lost)) for gained, finding in named)
 
 
 def _ranked(found: Sequence[tuple[float, Finding]]) -> list[tuple[float, Finding]]:
-    """The largest gain first; of gains that are as good as equal, the one that the rules name first."""
+    """What explains a figure that gates before what does not, then the largest gain first."""
+    leads = [_leads(gained, finding) for gained, finding in found]
+    return [
+        *_by_gain([one for one, first in zip(found, leads, strict=True) if first]),
+        *_by_gain([one for one, first in zip(found, leads, strict=True) if not first]),
+    ]
+
+
+def _leads(gained: float, finding: Finding) -> bool:
+    """Whether it explains a red verdict; fewer resident warps do not where they cost nothing, as they well may."""
+    return finding.gates and (gained >= LEAST_GAIN or finding.cause not in (causes.OCCUPANCY, causes.LAUNCH))
+
+
+def _by_gain(found: Sequence[tuple[float, Finding]]) -> list[tuple[float, Finding]]:
+    """Of gains that are as good as equal, the one that the rules name first."""
     left, ranked = list(found), []
     while left:
         most = max(gained for gained, _ in left)
@@ -55,7 +71,7 @@ def _ranked(found: Sequence[tuple[float, Finding]]) -> list[tuple[float, Finding
 def _advice(case: Case, finding: Finding, gain: float) -> Advice:
     return Advice(
         cause=finding.cause.key, evidence=finding.evidence, gain=round(gain, 3), arch=case.after.arch,
-        counted=case.counted,
+        counted=case.counted, gates=finding.gates,
     )  # fmt: skip
 
 

@@ -44,6 +44,8 @@ class Finding:
     """Figures, before and after; the first one is the one to show."""
     without: Usage
     """The usage of ``after`` if this cause alone were put right."""
+    gates: bool = False
+    """It explains a figure that gates by itself: the verdict is red for it, whatever it costs."""
 
 
 def grew(before: float | None, after: float | None, factor: float) -> bool:

@@ -41,6 +41,7 @@ def static_usage(side: Side, run: DryRun, scale: float = 1.0) -> Usage:
         classes={name: scale * count for name, count in run.executed.items()},
         global_requests=scale * sum(a.times for a in to_global),
         global_bytes=scale * sum(a.times * a.lanes * a.bytes for a in to_global),
+        global_distinct=None if any(map(_unknown, to_global)) else scale * sum(a.distinct for a in to_global),
         global_sectors=_total(scale, ((a, s) for a, s in known)),
         global_ideal=_total(scale, ((a, _least(a, s)) for a, s in known)),
         global_fresh=min(1.0, sum(a.distinct for a in loads) / asked) if asked else None,
@@ -127,6 +128,11 @@ def _raised(lanes: list[int]) -> list[int]:
     return [place - min(lanes) // 128 * 128 for place in lanes]
 
 
+def _unknown(access: Access) -> bool:
+    """Whether data decide where it goes."""
+    return access.strides is None and not access.distinct
+
+
 def work_of(run: DryRun) -> tuple[float | None, float | None]:
     """Elements of global memory that whole warps write for the first time, and that the warp reads first.
 
@@ -136,7 +142,7 @@ def work_of(run: DryRun) -> tuple[float | None, float | None]:
 
     def amount(accesses: Sequence[Access]) -> float | None:
         """In words of 4 bytes; a double is one element as a float is."""
-        if any(a.strides is None and not a.distinct for a in accesses):
+        if any(map(_unknown, accesses)):
             return None
         return sum(a.distinct / (8 if double and a.bytes == 8 else 4) for a in accesses)
 

@@ -23,6 +23,8 @@ class Advice(Record, frozen=True):
     """Whose machine code was compared."""
     counted: bool = False
     """The estimate rests on counters; otherwise on the machine code alone."""
+    gates: bool = False
+    """It explains a figure that gates by itself, and is named whatever it costs."""
 
 
 class State(Record, frozen=True):
