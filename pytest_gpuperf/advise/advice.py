@@ -71,7 +71,7 @@ def _by_gain(found: Sequence[tuple[float, Finding]]) -> list[tuple[float, Findin
 def _advice(case: Case, finding: Finding, gain: float) -> Advice:
     return Advice(
         cause=finding.cause.key, evidence=finding.evidence, gain=round(gain, 3), arch=case.after.arch,
-        counted=case.counted, gates=finding.gates,
+        counted=case.counted, gates=finding.gates, same_code=case.before.same_code(case.after),
     )  # fmt: skip
 
 

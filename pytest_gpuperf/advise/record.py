@@ -25,6 +25,8 @@ class Advice(Record, frozen=True):
     """The estimate rests on counters; otherwise on the machine code alone."""
     gates: bool = False
     """It explains a figure that gates by itself, and is named whatever it costs."""
+    same_code: bool = False
+    """Both sides ran the very same machine code: what differs is launch or data."""
 
 
 class State(Record, frozen=True):
