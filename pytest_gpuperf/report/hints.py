@@ -34,5 +34,5 @@ def _of_workload(work: WorkloadEvidence) -> list[str]:
         f"{work.key}: the machine code changed, and nothing that gates got worse; likely {one.cause} on {one.arch} "
         f"({gain_words(one)}): gpuperf explain {work.key.node_id}"
         for one in work.advice
-        if one.gain >= LEAST_GAIN and not one.counted and not one.same_code
+        if one.gain >= LEAST_GAIN and not (one.counted or one.same_code or one.outweighed)
     ]

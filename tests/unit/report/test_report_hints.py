@@ -30,9 +30,18 @@ def test_a_likely_cause_is_told_with_its_gain_and_what_says_more() -> None:
 
 
 @pytest.mark.parametrize(
-    "figures", [{"gain": LEAST_GAIN * 0.99}, {"counted": True}, {"same_code": True}, {"verdict": Verdict.WORSE}]
+    "figures",
+    [
+        {"gain": LEAST_GAIN * 0.99},
+        {"counted": True},
+        {"same_code": True},
+        {"outweighed": True},
+        {"verdict": Verdict.WORSE},
+    ],
 )
-def test_small_gains_counters_unchanged_code_and_red_workloads_are_not_told_of(figures: dict[str, Any]) -> None:
+def test_what_is_small_or_counted_or_outweighed_or_of_unchanged_code_or_red_is_not_told_of(
+    figures: dict[str, Any],
+) -> None:
     assert told(**figures) == []
 
 
