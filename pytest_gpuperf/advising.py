@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -11,8 +11,10 @@ from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.judge.shift import geometric_mean
 from pytest_gpuperf.judge.static import with_launch_of
 from pytest_gpuperf.judging import recorded_under_another_name
+from pytest_gpuperf.verdict import Verdict
 
 if TYPE_CHECKING:
+    from pytest_gpuperf.advise.record import Advice
     from pytest_gpuperf.baselines import BaselineStore
     from pytest_gpuperf.bench import Bench
     from pytest_gpuperf.evidence import DeviceFacts, Key, StaticRecord, TimeRecord
@@ -21,32 +23,66 @@ if TYPE_CHECKING:
 
 
 def advise_test(bench: Bench, book: TestBook) -> None:
-    """Name the causes of what got worse in this test; of every workload, and its state, if the run asks for it."""
+    """Name the causes of what changed in this test; of every workload, and its state, if the run asks for it."""
     for work in list(book.workloads.values()):
-        if bench.options.explain or any(judgement.verdict.is_regression for judgement in work.judgements):
+        if bench.options.explain or any(judgement.verdict in TELLING for judgement in work.judgements):
             book.add(_advised(bench, work))
 
 
+TELLING = frozenset({Verdict.SLOWER, Verdict.WORSE, Verdict.BETTER, Verdict.SAME})
+"""Verdicts on what is not what it was.  Where nothing that gates got worse, advice may know of something that did."""
+
+
 def _advised(bench: Bench, work: WorkloadEvidence) -> WorkloadEvidence:
-    from pytest_gpuperf.advise.advice import advise
     from pytest_gpuperf.advise.state import state_of
     from pytest_gpuperf.compile import toolchain
 
     facts = bench.device.facts if bench.has_gpu else None
-    arch = arch_to_explain(work, facts)
-    compiler = toolchain() if work.static else ""
-    before, after = sides(bench.store, work, arch, compiler, facts)
-    advice = advise(before, after) if before is not None else ()
-    return msgspec.structs.replace(work, advice=advice, state=state_of(after, bench.measured_peaks))
+    found = explained(bench.store, work, toolchain() if work.static else "", facts)
+    return msgspec.structs.replace(work, advice=found.advice, state=state_of(found.after, bench.measured_peaks))
 
 
-def arch_to_explain(work: WorkloadEvidence, facts: DeviceFacts | None) -> str:
-    """The GPU's own architecture if there is one, else the first whose verdict is red, else the first of all."""
+class Explained(NamedTuple):
+    """A workload beside its baseline, on one architecture."""
+
+    before: Side | None
+    """None if nothing is known of a baseline."""
+    after: Side
+    advice: tuple[Advice, ...]
+
+    @property
+    def dearest(self) -> float:
+        """The gain of the cause that is named first; 0 without one."""
+        return self.advice[0].gain if self.advice else 0.0
+
+
+def explained(store: BaselineStore, work: WorkloadEvidence, toolchain: str, facts: DeviceFacts | None) -> Explained:
+    """Causes of what changed, on the architecture where the first of them is dearest."""
+    return max(
+        (_explained(store, work, arch, toolchain, facts) for arch in archs_to_explain(work, facts)),
+        key=lambda one: one.dearest,
+    )
+
+
+def _explained(
+    store: BaselineStore, work: WorkloadEvidence, arch: str, toolchain: str, facts: DeviceFacts | None
+) -> Explained:
+    from pytest_gpuperf.advise.advice import advise
+
+    before, after = sides(store, work, arch, toolchain, facts)
+    return Explained(before, after, advise(before, after) if before is not None else ())
+
+
+def archs_to_explain(work: WorkloadEvidence, facts: DeviceFacts | None) -> list[str]:
+    """The one explained before, else the GPU's own, else those whose verdict is red, else all; one at least."""
+    named = [one.arch for one in work.advice if one.arch in work.static]
+    if named:
+        return named[:1]
     native = facts.arch if facts is not None else ""
     if native and (not work.static or native in _plain(work.static)):
-        return next((arch for arch in work.static if arch.rstrip("af") == native), native)
+        return [next((arch for arch in work.static if arch.rstrip("af") == native), native)]
     red = [judgement.target for judgement in work.judgements if judgement.verdict.is_regression]
-    return next((target for target in [*red, *work.static] if target in work.static), native)
+    return [arch for arch in red if arch in work.static] or list(work.static) or [native]
 
 
 def _red(work: WorkloadEvidence, kind: EvidenceKind) -> bool:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pytest_gpuperf.advise.advice import advise
+from pytest_gpuperf import advising
 from pytest_gpuperf.advise.state import state_of
-from pytest_gpuperf.advising import arch_to_explain, sides
 from pytest_gpuperf.report.explanation import Compared, explained
 
 if TYPE_CHECKING:
@@ -28,10 +27,8 @@ def explain_all(store: BaselineStore, tests: Iterable[TestEvidence]) -> Iterator
 
 def explain_workload(store: BaselineStore, test: TestEvidence, work: WorkloadEvidence) -> list[str]:
     """Lines on one workload of a run, compared with its baseline.  Raises ``BaselineError``."""
-    arch = arch_to_explain(work, test.device)
-    before, after = sides(store, work, arch, work.toolchain, test.device)
-    advice = work.advice or (advise(before, after) if before is not None else ())
-    work = msgspec.structs.replace(work, advice=advice, state=work.state or state_of(after, test.peaks))
+    before, after, advice = advising.explained(store, work, work.toolchain, test.device)
+    work = msgspec.structs.replace(work, advice=work.advice or advice, state=work.state or state_of(after, test.peaks))
     return explained(work, after, test.peaks, compared=_compared(before, after))
 
 

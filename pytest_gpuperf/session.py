@@ -44,7 +44,7 @@ class WorkloadEvidence(Record, frozen=True):
     launched: bool = True
     """False for a kernel that was compiled and not handed to ``gpuperf``."""
     advice: tuple[Advice, ...] = ()
-    """Causes of what got worse, the likeliest gain first."""
+    """Causes of what changed for the worse: of what gates first, then the likeliest gain."""
     state: State | None = None
     """What holds the workload back; None if nothing tells, or nobody asked."""
 

@@ -20,11 +20,19 @@ class Case:
     now: Usage
     counted: bool
     """The usages come from counters, not from the machine code."""
+    scale: float = 1.0
+    """By what the figures of ``now`` were multiplied for as much work as ``was`` does."""
 
     @property
     def per(self) -> str:
-        """What quantities are counted for."""
-        return "" if self.counted else "per warp"
+        """What quantities are counted for: a warp, unless the machine code was scaled, and no warp does as many."""
+        if self.counted:
+            return ""
+        return "per warp" if self.scale == 1.0 else "for equal work"
+
+
+WHOLE = 100
+"""From here on a figure loses its fraction, and no digit before it: it stands below the same figure uncut."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +44,8 @@ class Finding:
     """Figures, before and after; the first one is the one to show."""
     without: Usage
     """The usage of ``after`` if this cause alone were put right."""
+    gates: bool = False
+    """It explains a figure that gates by itself: the verdict is red for it, whatever it costs."""
 
 
 def grew(before: float | None, after: float | None, factor: float) -> bool:
@@ -44,7 +54,7 @@ def grew(before: float | None, after: float | None, factor: float) -> bool:
 
 
 def change(what: str, before: float, after: float, unit: str = "", note: str = "") -> Change:
-    """A figure for the reader: three digits will do, and millions where there are many."""
+    """A figure for the reader: whole numbers as they are, else three digits, and millions where there are many."""
     for size, prefix in ((1e9, "G"), (1e6, "M")):
         if max(before, after) >= size:
             before, after, unit = before / size, after / size, f"{prefix} {unit}".strip()
@@ -53,4 +63,4 @@ def change(what: str, before: float, after: float, unit: str = "", note: str = "
 
 
 def _short(value: float) -> float:
-    return float(f"{value:.3g}")
+    return float(round(value)) if value == int(value) or abs(value) >= WHOLE else float(f"{value:.3g}")

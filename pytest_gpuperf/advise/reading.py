@@ -41,6 +41,7 @@ def static_usage(side: Side, run: DryRun, scale: float = 1.0) -> Usage:
         classes={name: scale * count for name, count in run.executed.items()},
         global_requests=scale * sum(a.times for a in to_global),
         global_bytes=scale * sum(a.times * a.lanes * a.bytes for a in to_global),
+        global_distinct=None if any(map(_unknown, to_global)) else scale * sum(a.distinct for a in to_global),
         global_sectors=_total(scale, ((a, s) for a, s in known)),
         global_ideal=_total(scale, ((a, _least(a, s)) for a, s in known)),
         global_fresh=min(1.0, sum(a.distinct for a in loads) / asked) if asked else None,
@@ -127,25 +128,37 @@ def _raised(lanes: list[int]) -> list[int]:
     return [place - min(lanes) // 128 * 128 for place in lanes]
 
 
-def work_of(run: DryRun) -> tuple[float, float]:
-    """Elements of global memory that whole warps write for the first time, and that the warp reads first."""
+def _unknown(access: Access) -> bool:
+    """Whether data decide where it goes."""
+    return access.strides is None and not access.distinct
+
+
+def work_of(run: DryRun) -> tuple[float | None, float | None]:
+    """Elements of global memory that whole warps write for the first time, and that the warp reads first.
+
+    None where data decide about the addresses of some of these: nobody knows how much the rest is of the whole.
+    """
     double = run.executed.get("fp64", 0) > run.executed.get("fp32", 0)
 
-    def amount(access: Access) -> float:
+    def amount(accesses: Sequence[Access]) -> float | None:
         """In words of 4 bytes; a double is one element as a float is."""
-        return access.distinct / (8 if double and access.bytes == 8 else 4)
+        if any(map(_unknown, accesses)):
+            return None
+        return sum(a.distinct / (8 if double and a.bytes == 8 else 4) for a in accesses)
 
-    written = sum(amount(a) for a in run.accesses if a.op == "global_store" and a.lanes == WARP)
-    read = sum(amount(a) for a in run.accesses if a.op == "global_load")
+    written = amount([a for a in run.accesses if a.op == "global_store" and a.lanes == WARP])
+    read = amount([a for a in run.accesses if a.op == "global_load"])
     return written, read
 
 
 def scale_of(before: DryRun, after: DryRun) -> float:
-    """By what to multiply the figures of ``after`` so that it does as much work as ``before``.
+    """By what to multiply the figures of ``after`` so that it does as much work as ``before``; 1 where nothing tells.
 
     Work is what a warp writes, or, where single lanes write a result, what it reads.
     """
     for was, now in zip(work_of(before), work_of(after), strict=True):
+        if was is None or now is None:
+            return 1.0
         if was and now:
             return was / now
     return 1.0

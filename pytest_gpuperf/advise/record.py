@@ -23,6 +23,12 @@ class Advice(Record, frozen=True):
     """Whose machine code was compared."""
     counted: bool = False
     """The estimate rests on counters; otherwise on the machine code alone."""
+    gates: bool = False
+    """It explains a figure that gates by itself, and is named whatever it costs."""
+    same_code: bool = False
+    """Both sides ran the very same machine code: what differs is launch or data."""
+    outweighed: bool = False
+    """By the same estimate the whole became faster all the same, for what else changed."""
 
 
 class State(Record, frozen=True):

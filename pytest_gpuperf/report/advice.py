@@ -16,7 +16,7 @@ SHOWN = 2
 FIGURES = 3
 """Of evidence, per cause."""
 WORTH_A_SECOND = 0.25
-"""A further cause is shown if its gain is this part of the first one's."""
+"""A cause of nothing that gates is shown if its gain is this part of the dearest one's."""
 
 
 def advice_lines(advice: Sequence[Advice], most: int = SHOWN) -> list[str]:
@@ -28,8 +28,9 @@ def advice_lines(advice: Sequence[Advice], most: int = SHOWN) -> list[str]:
 
 
 def worth_naming(advice: Sequence[Advice]) -> list[Advice]:
-    """The first cause, and those behind it that are not far behind."""
-    return [one for one in advice if one.gain >= WORTH_A_SECOND * advice[0].gain]
+    """Causes of figures that gate, whatever they cost, and of the others those that are not far behind the dearest."""
+    least = WORTH_A_SECOND * max((one.gain for one in advice), default=0.0)
+    return [one for one in advice if one.gates or one.gain >= least]
 
 
 def _cause(one: Advice) -> list[str]:

@@ -30,10 +30,17 @@ def workload_lines(failed: Sequence[Judgement], advice: Sequence[Advice]) -> lis
     short: list[str] = []
     for causes, named, also in ((SHOWN, NAMED, ALSO), (1, NAMED, ALSO), (1, NAMED, 0), (1, 3, 0), (1, 1, 0)):
         short = described(failed, named, also, explained=bool(advice))
-        short += advice_lines(advice, causes) or _no_cause(failed)
+        why = advice_lines(advice, causes) or _no_cause(failed)
+        short += _set_off(why, short)
         if rows(short) <= SCREEN_ROWS - FOOT_ROWS:
             break
     return short
+
+
+def _set_off(why: list[str], above: Sequence[str]) -> list[str]:
+    """Causes below more than one verdict have an empty line before them: they are no part of the last one."""
+    verdicts = sum(not line.startswith(" ") for line in above)
+    return ["", *why] if why and verdicts > 1 else why
 
 
 def _no_cause(failed: Sequence[Judgement]) -> list[str]:

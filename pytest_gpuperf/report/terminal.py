@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_gpuperf.report.counters import counter_table, counter_words
+from pytest_gpuperf.report.hints import print_hints
 from pytest_gpuperf.report.tables import Table, static_table, time_table, update_table
 from pytest_gpuperf.report.text import describe, numbered
 from pytest_gpuperf.report.unreached import unreached_lines
@@ -56,6 +57,7 @@ def summary(reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, opt
         _print(reporter, time_table(evidence))
         _machine(reporter, evidence)
     _words(reporter, evidence, outcome)
+    print_hints(reporter, evidence)
     if options.ncu:
         counter_words(reporter, evidence, outcome.counter_notes)
     _not_paired(reporter, evidence)

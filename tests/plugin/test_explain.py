@@ -79,7 +79,7 @@ def test_a_red_workload_says_its_cause_and_remedy_on_one_screen(explained):
     assert len(lines) <= 24
     assert all(len(line) <= 100 for line in lines)
     text = "\n".join(lines)
-    for words in ("hog  WORSE  on sm_80", "spill stores 0 -> ", "cause: register spilling (sm_80)",
+    for words in ("hog  WORSE  on sm_80", "spill stores 0 -> ", "cause: register spilling (sm_90)",
                   "-> raise or drop -maxrregcount", "example: occupancy_registers"):  # fmt: skip
         assert words in text
 
@@ -95,11 +95,14 @@ def test_a_changed_kernel_that_does_not_fail_is_explained_on_request(explained):
     plain = explained.run("--gpuperf")
     assert plain.ret == 0
     assert "cause:" not in plain.stdout.str()
+    plain.stdout.fnmatch_lines(
+        ["*::test_copy [[]rows]: the machine code changed, * likely uncoalesced access on sm_90 *"]
+    )
     result = explained.run("--gpuperf", "--gpuperf-explain", "-k", "copy")
     assert result.ret == 0
     result.stdout.fnmatch_lines(
         ["*gpuperf explains*", "test_hog.py::test_copy *rows*", "*state: unknown: *GPU*", "*figures: * registers*",
-         "*baseline: the machine code differs*", "*cause: uncoalesced access (sm_80)*",
+         "*baseline: the machine code differs*", "*cause: uncoalesced access (sm_90)*",
          "*sectors per global request 4 -> 18,*"]
     )  # fmt: skip
 

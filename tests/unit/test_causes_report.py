@@ -17,10 +17,14 @@ from pytest_gpuperf.advise import counting
 from pytest_gpuperf.advise.advice import advise, case_of
 from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.counters.catalogue import SETS
+from pytest_gpuperf.evidence import Key
+from pytest_gpuperf.report.hints import hints
+from pytest_gpuperf.session import TestEvidence, WorkloadEvidence
 
 ROOT = Path(__file__).parents[2]
 SUITE = ROOT / "example_suite"
 COMPARISONS = 200
+KEY = Key(module="a", test="b", workload="c")
 
 
 @pytest.fixture
@@ -119,3 +123,24 @@ def test_fewer_counters_than_needed_leave_the_machine_code_to_speak(report: Modu
     assert case is not None
     assert not case.counted
     assert advise(*few)[0].cause == "uncoalesced access"
+
+
+def test_the_manual_says_how_often_a_hint_is_right(report: ModuleType, suite: Any) -> None:
+    """Of pairs that differ in code: with a line in the summary when they become naive, and when they become better."""
+    hinted = {False: 0, True: 0}
+    differing = 0
+    for pair in (pair for pair in report.PAIRS if pair.cause):
+        sides = [suite.side(pair, name).static for name in (pair.optimised, pair.naive)]
+        before, after = (Side(arch=report.ARCH, static=static) for static in sides)
+        if None in sides or before.same_code(after):
+            continue
+        differing += 1
+        for back in hinted:
+            work = WorkloadEvidence(key=KEY, advice=advise(after, before) if back else advise(before, after))
+            gates = any(one.gates for one in work.advice)
+            hinted[back] += not gates and bool(hints([TestEvidence(module="a", test="b", workloads=(work,))]))
+    text = " ".join((ROOT / "docs" / "explain.md").read_text(encoding="utf-8").split())
+    assert (
+        f"of {differing} pairs of the example suite that differ in code, {hinted[False]} have one from optimised to "
+        f"naive, and {hinted[True]} from naive to optimised"
+    ) in text

@@ -37,7 +37,7 @@ def lost_tensor_cores(case: Case) -> Finding | None:
         change("tensor instructions", was, now, case.per),
         change("fp32 instructions", scalar_was, scalar_now, case.per),
     )
-    return Finding(causes.TENSOR, evidence, case.was)
+    return Finding(causes.TENSOR, evidence, case.was, gates=now == 0)
 
 
 def double_precision(case: Case) -> Finding | None:
@@ -46,7 +46,7 @@ def double_precision(case: Case) -> Finding | None:
     if not grew(was, now, FP64_GROWTH) or not grew(was / case.was.issued, now / case.now.issued, FP64_GROWTH):
         return None
     evidence = (change("fp64 instructions", was, now, case.per),)
-    return Finding(causes.DOUBLE, evidence, _in_single_precision(case, now - was))
+    return Finding(causes.DOUBLE, evidence, _in_single_precision(case, now - was), gates=was == 0)
 
 
 def _in_single_precision(case: Case, extra: float) -> Usage:

@@ -16,6 +16,8 @@ CONFLICT_GROWTH = 1.1
 """Passes through the banks per access (GTC23: any excess over the ideal number is a conflict)."""
 TRAFFIC_GROWTH = 1.25
 """Bytes asked of global memory per unit of work (COURSE: shared memory saves 2-5x)."""
+OTHER_DATA = 0.5
+"""Of the bytes asked for on top: where the larger part is new to the warp, or comes from DRAM, nothing is repeated."""
 WIDTH_LOSS = 1.4
 """Bytes per memory instruction and lane: between 16, 8 and 4 lies a factor of 2."""
 HIT_LOSS = 1.15
@@ -39,11 +41,7 @@ def register_spilling(case: Case) -> Finding | None:
         change("local memory accesses", case.was.local_requests, case.now.local_requests, case.per),
         change("registers", was.profile.registers, now.profile.registers),
     )
-    without = _without_local(case)
-    if without.alone is not None and case.was.alone is not None:
-        # where values do not fit, loads are not issued ahead any more either: those waits go with the spills
-        without = without.replace(alone=min(without.alone, case.was.alone))
-    return Finding(causes.SPILLING, evidence, without)
+    return Finding(causes.SPILLING, evidence, _without_local(case), gates=True)
 
 
 def stack(case: Case) -> Finding | None:
@@ -61,7 +59,7 @@ def stack(case: Case) -> Finding | None:
         change("stack bytes per thread", was.profile.stack_bytes, now.profile.stack_bytes),
         change("local memory accesses", case.was.local_requests, case.now.local_requests, case.per),
     )
-    return Finding(causes.STACK, evidence, _without_local(case))
+    return Finding(causes.STACK, evidence, _without_local(case), gates=True)
 
 
 def _without_local(case: Case) -> Usage:
@@ -71,7 +69,11 @@ def _without_local(case: Case) -> Usage:
     share = extra / now.local_requests if now.local_requests else 0
     dram = now.dram_bytes if now.dram_bytes is None else min(now.dram_bytes, case.was.dram_bytes or now.dram_bytes)
     less = now.replace(local_requests=now.local_requests - extra, dram_bytes=dram)
-    return less.quicker(instructions=extra, waited=now.waits.get("local_load", 0) * share)
+    less = less.quicker(instructions=extra, waited=now.waits.get("local_load", 0) * share)
+    if less.alone is None or case.was.alone is None:
+        return less
+    # where values live in local memory, loads are not issued ahead any more either: those waits go with it
+    return less.replace(alone=min(less.alone, case.was.alone))
 
 
 def uncoalesced(case: Case) -> Finding | None:
@@ -148,7 +150,7 @@ def _turns_each(usage: Usage) -> float:
 def redundant_traffic(case: Case) -> Finding | None:
     """More bytes asked of global memory for the same work."""
     was, now = case.was.global_bytes, case.now.global_bytes
-    if not grew(was, now, TRAFFIC_GROWTH) or not was or not now:
+    if not grew(was, now, TRAFFIC_GROWTH) or not was or not now or _of_other_data(case, now - was):
         return None
     evidence = [
         change("global memory accesses", case.was.global_requests, case.now.global_requests, case.per),
@@ -158,6 +160,17 @@ def redundant_traffic(case: Case) -> Finding | None:
         evidence.append(change("shared memory accesses", case.was.shared_requests, case.now.shared_requests, case.per))
     without = _with_traffic(case, case.now, sectors=was / now, requests=was / now)
     return Finding(causes.REDUNDANT_TRAFFIC, tuple(evidence), without)
+
+
+def _of_other_data(case: Case, more: float) -> bool:
+    """Whether so many more bytes asked for are not the same data again, but what nobody asked for before.
+
+    Not where shared memory is used less: what a warp was handed by others it now has to touch itself.
+    """
+    if grew(case.now.shared_requests, case.was.shared_requests, TRAFFIC_GROWTH):
+        return False
+    was, now = ((side.dram_bytes if case.counted else side.global_distinct) for side in (case.was, case.now))
+    return was is not None and now is not None and now - was >= OTHER_DATA * more
 
 
 def lost_vectorisation(case: Case) -> Finding | None:

@@ -23,6 +23,8 @@ WARP_LOSS = 1.1
 BINDING = 0.6
 """Of the limit: a full grid achieves 60 to 95 % of the theoretical occupancy (GTC23: 14.5 of 16 warps)."""
 BARRIER_GROWTH = 1.05
+LOCAL_GROWTH = 1.01
+"""Accesses to local memory; exact figures."""
 
 
 def launch_configuration(case: Case) -> Finding | None:
@@ -40,7 +42,7 @@ def launch_configuration(case: Case) -> Finding | None:
     if spread:
         was_touched, now_touched = case.was.global_sectors or 0, case.now.global_sectors or 0
         evidence.append(change("sectors of global requests", was_touched, now_touched, case.per))
-    return Finding(causes.LAUNCH, tuple(evidence), case.was)
+    return Finding(causes.LAUNCH, tuple(evidence), case.was, gates=fewer)
 
 
 def _reshaped(case: Case) -> bool:
@@ -79,7 +81,7 @@ def occupancy_lost(case: Case) -> Finding | None:
             evidence.append(change("registers", was.profile.registers, now.profile.registers))
         if takes > taken:
             evidence.append(change("shared memory per block", taken, takes, "bytes"))
-    return Finding(causes.OCCUPANCY, tuple(evidence), case.now.replace(warps=case.was.warps))
+    return Finding(causes.OCCUPANCY, tuple(evidence), case.now.replace(warps=case.was.warps), gates=True)
 
 
 def _limit_binds(usage: Usage) -> bool:
@@ -158,6 +160,10 @@ def _accounted_for(case: Case) -> set[str]:
     split = grew(case.now.load_lanes, case.was.load_lanes, SECTOR_GROWTH)
     if case.counted and (spread or split):
         found.add("global_load")
+    if grew(case.was.local_requests, case.now.local_requests, LOCAL_GROWTH):
+        found.add("local_load")
+        if case.now.local_requests - case.was.local_requests >= case.now.classes.get("global_load", 0):
+            found.add("global_load")  # around local memory, loads are not issued ahead any more
     return found
 
 
@@ -192,6 +198,7 @@ def _block_change(case: Case) -> Change:
 def _occupancy_change(case: Case) -> Change:
     was, now = case.before.static, case.after.static
     if was is not None and now is not None and was.occupancy is not None and now.occupancy is not None:
-        before, after = 100 * was.occupancy.fraction, 100 * now.occupancy.fraction
-        return change("occupancy", before, after, "%", f"limited by {now.occupancy.limiter}")
+        before, after = (round(100 * one.fraction, 4) for one in (was.occupancy, now.occupancy))
+        note = f"limited by {now.occupancy.limiter}"
+        return Change(what="occupancy", before=before, after=after, unit="%", direction="worse", note=note)
     return change("resident warps per scheduler", case.was.warps or 0, case.now.warps or 0)

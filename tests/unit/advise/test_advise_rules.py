@@ -91,6 +91,24 @@ def test_redundant_traffic() -> None:
     assert memory.redundant_traffic(case(now=most)) is None
 
 
+def test_redundant_traffic_is_not_what_another_array_takes() -> None:
+    was = COPY.replace(global_distinct=640.0)
+    now = COPY.replace(global_requests=10.0, global_bytes=1280.0, global_sectors=40.0, global_distinct=1280.0)
+    assert memory.redundant_traffic(case(was, now)) is None
+    again = now.replace(global_distinct=640.0 + 640.0 * memory.OTHER_DATA * BELOW)
+    assert memory.redundant_traffic(case(was, again)) is not None
+    unknown = now.replace(global_distinct=None)
+    assert memory.redundant_traffic(case(was, unknown)) is not None
+    no_longer_shared = case(was.replace(shared_requests=40.0, shared_turns=40.0, shared_ideal=40.0), now)
+    assert memory.redundant_traffic(no_longer_shared) is not None
+
+
+def test_redundant_traffic_that_was_counted_does_not_come_from_dram() -> None:
+    was, now = COPY.replace(dram_bytes=640.0), COPY.replace(global_bytes=1280.0, dram_bytes=1280.0)
+    assert memory.redundant_traffic(case(was, now, counted=True)) is None
+    assert memory.redundant_traffic(case(was, now.replace(dram_bytes=700.0), counted=True)) is not None
+
+
 def test_redundant_traffic_tells_of_shared_memory_that_is_no_longer_used() -> None:
     now = COPY.replace(global_bytes=1280.0)
     found = memory.redundant_traffic(case(TILE, now))
@@ -236,7 +254,7 @@ def test_occupancy_lost() -> None:
     now = COPY.replace(warps=3.0, limit=3.0)
     found = waiting.occupancy_lost(case(now=now, after=after))
     assert found is not None
-    assert str(found.evidence[0]) == "occupancy 100 -> 18.8 % (limited by registers)"
+    assert str(found.evidence[0]) == "occupancy 100 -> 18.75 % (limited by registers)"
     assert found.without.warps == 16
     slightly = COPY.replace(warps=16.0 / waiting.OCCUPANCY_LOSS / BELOW, limit=16.0 / waiting.OCCUPANCY_LOSS / BELOW)
     assert waiting.occupancy_lost(case(now=slightly)) is None
@@ -280,6 +298,20 @@ def test_exposed_latency() -> None:
         waits={"global_load": 1400.0, "fp32": 60.0}, classes={**COPY.classes, "global_load": 8.0}
     )
     assert waiting.exposed_latency(case(now=as_long_for_more)) is None
+
+
+def test_exposed_latency_is_not_that_of_local_memory() -> None:
+    classes = {**COPY.classes, "local_load": 2.0}
+    was = COPY.replace(waits={**COPY.waits, "local_load": 90.0}, classes=classes, local_requests=2.0)
+    waits = {"global_load": 2400.0, "local_load": 900.0, "fp32": 60.0}
+    many = COPY.replace(waits=waits, classes=classes, alone=3400.0, local_requests=6.0)
+    assert waiting.exposed_latency(case(was, many)) is None
+    few = waiting.exposed_latency(case(was, many.replace(local_requests=3.0)))  # too few to hold up every load
+    assert few is not None
+    assert few.without.alone == pytest.approx(3400 - 1700)
+    none = waiting.exposed_latency(case(was, many.replace(local_requests=2.0)))
+    assert none is not None
+    assert none.without.alone == pytest.approx(3400 - 1700 - 810)
 
 
 def test_exposed_latency_by_fewer_warps_than_there_could_be() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from advise_samples import dry, load, record, side
 from hypothesis import given
@@ -84,6 +85,18 @@ def test_without_dry_runs_the_classes_of_instructions_still_tell() -> None:
     assert first(before, after) == "double-precision literals"
     one_has_none = static("b", executed={"fp64": 100.0})
     assert first(before, one_has_none) in ("", "double-precision literals")
+
+
+def test_a_cause_is_outweighed_where_the_whole_became_faster() -> None:
+    """From scattered stores to a tile with conflicts is a gain, and the conflicts are worth a word nevertheless."""
+    turns = load(op="shared_load", times=4.0), load(op="shared_store", times=4.0)
+    conflicts = [msgspec.structs.replace(one, turns=8.0, sectors=None) for one in turns]
+    free = [msgspec.structs.replace(one, turns=1.0, sectors=None) for one in turns]
+    scattered = static("a", load(sectors=32.0), *free)
+    found = advise(scattered, static("b", load(), *conflicts))
+    assert [(one.cause, one.outweighed) for one in found] == [("bank conflicts", True)]
+    same = advise(static("c", load(), *free), static("b", load(), *conflicts))
+    assert [(one.cause, one.outweighed) for one in same] == [("bank conflicts", False)]
 
 
 def test_times_bound_the_gain() -> None:

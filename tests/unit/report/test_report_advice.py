@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_gpuperf.advise.causes import BY_KEY
 from pytest_gpuperf.advise.record import Advice, State
-from pytest_gpuperf.report.advice import WIDTH, advice_lines, gain_words, state_line, wrapped
+from pytest_gpuperf.report.advice import WIDTH, advice_lines, gain_words, state_line, worth_naming, wrapped
 from pytest_gpuperf.verdict import Change
 
 FIGURE = Change(what="sectors per global request", before=4, after=32, direction="worse")
@@ -31,6 +31,16 @@ def test_only_causes_close_to_the_first_are_named() -> None:
     assert sum("cause:" in line for line in advice_lines(several, most=4)) == 2
     assert sum("cause:" in line for line in advice_lines(several, most=1)) == 1
     assert advice_lines([]) == []
+
+
+def test_a_cause_of_what_gates_is_named_however_small_its_gain() -> None:
+    keys = list(BY_KEY)
+    several = [
+        Advice(cause=keys[0], evidence=(), gain=0.001, gates=True),
+        Advice(cause=keys[1], evidence=(), gain=0.4),
+        Advice(cause=keys[2], evidence=(), gain=0.05),
+    ]
+    assert worth_naming(several) == several[:2]
 
 
 def test_a_gain_too_small_for_a_figure() -> None:

@@ -59,6 +59,14 @@ def test_architectures_that_say_the_same_are_said_once() -> None:
     assert sum("WORSE" in line for line in workload_lines([*alike[:2], other], ())) == 2
 
 
+def test_causes_are_set_off_where_there_are_several_verdicts_above_them() -> None:
+    other = static(Change(what="spill stores", before=0, after=96, direction="worse"), target="sm_120")
+    several = workload_lines([static(), other], (SPILLING,))
+    assert several[next(n for n, line in enumerate(several) if "cause:" in line) - 1] == ""
+    assert "" not in workload_lines([static(), static(target="sm_80")], (SPILLING,))
+    assert workload_lines([static(), other], ())[-2:] == ["", NO_CAUSE]
+
+
 def test_more_causes_than_fit_give_way_before_the_first_one_does() -> None:
     many = [
         static(*(Change(what=f"figure {n}", before=n, after=2 * n + arch, direction="worse") for n in range(12)),

@@ -1,0 +1,65 @@
+"""Figures of a cause agree with the lines above them, and counts are called those of a warp where they are."""
+
+from __future__ import annotations
+
+import pytest
+from advise_samples import dry, load, record, side
+
+from pytest_gpuperf.advise.advice import static_case
+from pytest_gpuperf.advise.finding import Case, change
+from pytest_gpuperf.advise.reading import scale_of
+from pytest_gpuperf.dryrun import Access, DryRun
+
+STORE = load(op="global_store", times=1.0)
+UNKNOWN = Access(op="global_load", bytes=4, times=78.0)
+"""Through a pointer that was spilled: nothing tells where it leads."""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [
+        (4096, 4224, "4096 -> 4224"),
+        (1668, 1670, "1668 -> 1670"),
+        (64.0, 2928.0, "64 -> 2928"),
+        (4.923, 242.34, "4.92 -> 242"),
+        (12.5, 16383.6, "12.5 -> 16384"),
+        (0, 1_234_567, "0 -> 1.23 M"),
+    ],
+)
+def test_whole_numbers_keep_every_digit(before: float, after: float, text: str) -> None:
+    assert str(change("it", before, after)) == f"it {text}"
+
+
+def walked(*accesses: Access) -> DryRun:
+    return dry({"fp32": 20.0, "local_load": 564.0}, *accesses)
+
+
+@pytest.mark.parametrize("unknown", [UNKNOWN, Access(op="global_store", bytes=4, times=1.0)])
+def test_work_is_equal_where_data_decide_about_some_addresses(unknown: Access) -> None:
+    known = (load(times=128.0), STORE)
+    rest = load(times=50.0), *([STORE] if unknown.op == "global_load" else []), unknown
+    assert scale_of(walked(load(times=128.0)), walked(rest[0], unknown)) == 1.0
+    assert scale_of(walked(*known), walked(*rest)) == 1.0
+    assert scale_of(walked(*rest), walked(*known)) == 1.0
+
+
+def test_an_access_to_what_was_touched_before_leaves_the_work_known() -> None:
+    again = Access(op="global_load", bytes=4, times=8.0, sectors=4.0, turns=1, strides=(4, 0, 0))
+    assert scale_of(walked(load(times=1.0)), walked(load(times=2.0), again)) == 0.5
+
+
+def by_machine_code(*accesses: Access) -> Case:
+    before, after = (side(record(code, dry_run=walked(*found))) for code, found in (("a", [STORE]), ("b", accesses)))
+    found = static_case(before, after)
+    assert found is not None
+    return found
+
+
+def test_local_memory_accesses_are_those_of_the_machine_code() -> None:
+    found = by_machine_code(load(times=50.0), UNKNOWN)
+    assert (found.now.local_requests, found.per) == (564.0, "per warp")
+
+
+def test_figures_scaled_to_equal_work_are_not_called_those_of_a_warp() -> None:
+    found = by_machine_code(load(op="global_store", times=2.0))
+    assert (found.now.local_requests, found.per) == (282.0, "for equal work")

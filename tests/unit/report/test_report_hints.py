@@ -1,0 +1,51 @@
+"""What is told of kernels that changed and did not fail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pytest_gpuperf.advise.record import Advice
+from pytest_gpuperf.evidence import Key
+from pytest_gpuperf.report.hints import LEAST_GAIN, hints
+from pytest_gpuperf.session import TestEvidence, WorkloadEvidence
+from pytest_gpuperf.verdict import Judgement, Verdict
+
+KEY = Key(module="suite/test_a.py", test="test_a", workload="copy")
+
+
+def told(verdict: Verdict = Verdict.SAME, **figures: Any) -> list[str]:
+    known = {"cause": "bank conflicts", "evidence": (), "gain": 0.2, "arch": "sm_90"}
+    judged = Judgement(key=KEY, target="sm_90", kind="static", verdict=verdict)
+    work = WorkloadEvidence(key=KEY, judgements=(judged,), advice=(Advice(**{**known, **figures}),))
+    return hints([TestEvidence(module=KEY.module, test=KEY.test, workloads=(work,))])
+
+
+def test_a_likely_cause_is_told_with_its_gain_and_what_says_more() -> None:
+    assert told() == [
+        "suite/test_a.py::test_a [copy]: the machine code changed, and nothing that gates got worse; likely bank "
+        "conflicts on sm_90 (gain about 20 %, by the machine code): gpuperf explain suite/test_a.py::test_a"
+    ]
+
+
+@pytest.mark.parametrize(
+    "figures",
+    [
+        {"gain": LEAST_GAIN * 0.99},
+        {"counted": True},
+        {"same_code": True},
+        {"outweighed": True},
+        {"verdict": Verdict.WORSE},
+    ],
+)
+def test_what_is_small_or_counted_or_outweighed_or_of_unchanged_code_or_red_is_not_told_of(
+    figures: dict[str, Any],
+) -> None:
+    assert told(**figures) == []
+
+
+def test_every_likely_cause_has_its_line() -> None:
+    causes = [Advice(cause=cause, evidence=(), gain=0.3, arch="sm_80") for cause in ("divergence", "bank conflicts")]
+    work = WorkloadEvidence(key=KEY, advice=tuple(causes))
+    assert len(hints([TestEvidence(module=KEY.module, test=KEY.test, workloads=(work, work))])) == 4
