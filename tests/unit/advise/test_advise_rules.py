@@ -254,7 +254,7 @@ def test_occupancy_lost() -> None:
     now = COPY.replace(warps=3.0, limit=3.0)
     found = waiting.occupancy_lost(case(now=now, after=after))
     assert found is not None
-    assert str(found.evidence[0]) == "occupancy 100 -> 18.75 % (limited by registers)"
+    assert str(found.evidence[0]) == "occupancy 100 -> 18.8 % (limited by registers)"
     assert found.without.warps == 16
     slightly = COPY.replace(warps=16.0 / waiting.OCCUPANCY_LOSS / BELOW, limit=16.0 / waiting.OCCUPANCY_LOSS / BELOW)
     assert waiting.occupancy_lost(case(now=slightly)) is None
