@@ -201,7 +201,8 @@ def test_an_internal_error_of_the_tool_is_red_and_on_the_page(
     assert f"memcheck lost track of launches, internal errors: 2, first {which}.log: {line}" in capsys.readouterr().err
     assert sanitize.main(["page", str(folder), f"--output={folder / 'page.md'}"]) == 1
     page = (folder / "page.md").read_text(encoding="utf-8")
-    assert f"| 0 | 2 | 1 reported | 0 | lost track of launches, internal errors: 2, first {which}.log: {line} |" in page
+    row = rf"\| 0 \| 2 \| 1 reported \| \d+ \| lost track of launches, internal errors: 2, first {which}.log: {line} \|"
+    assert re.search(row, page)
 
 
 # --- the processes of a tool ---------------------------------------------------------------------
