@@ -92,9 +92,5 @@ def _with_counters(bench: Bench, accepted: Sequence[TestEvidence], times: Times)
         if taken.workload.key not in again
         and (found_alone := counters_alone(taken, bench.store.time(taken.target, taken.workload.key)))
     ]
-    counters = {
-        (one.target, one.key): Counts(one.after.counters, one.after.counter_ranges)
-        for one in alone
-        if isinstance(one.after, TimeRecord)
-    }
+    counters = {(one.target, one.key): Counts.of(one.after) for one in alone if isinstance(one.after, TimeRecord)}
     return dataclasses.replace(times, update=_taken(recorded), counters=counters, recorded=[*recorded, *alone])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from pytest_gpuperf.device.interface import Device, Timer
@@ -101,14 +101,23 @@ def pair(
     samples, most = affordable(duration_ns or 1.0, budget_s)
     noise = pilot(timer, *sides, samples)
     size = min(block_size(*noise, (policy.epsilon - policy.delta) / 2), most)
-    blocks: list[Block] = []
-    r: list[float] = []
-    paired = judge_blocks(r, policy)
     taken = paired_blocks(
         device, timer, *sides, seed=seed, size=size, noise=noise, reload=exchange.reload,
         reallocate=exchange.move if exchange.movable else None, clock=clock,
         budget_s=budget_s - (clock() - start) + CLEAR_CASE_S,
     )  # fmt: skip
+    paired, blocks = _until_decided(taken, policy, start + budget_s, clock)
+    exchange.leave(reset)
+    return Pairing(paired, tuple(blocks), seed, size, noise, clock() - start)
+
+
+def _until_decided(
+    taken: Iterable[Block], policy: PairedPolicy, ends: float, clock: Clock
+) -> tuple[Paired, list[Block]]:
+    """Take blocks until they decide, or until ``ends`` by the clock unless the case is clear."""
+    blocks: list[Block] = []
+    r: list[float] = []
+    paired = judge_blocks(r, policy)
     began = clock()
     for block in taken:
         blocks.append(block)
@@ -116,16 +125,12 @@ def pair(
             r.append(block.r)
             paired = judge_blocks(r, policy)
         if paired.decision is not PairedDecision.CONTINUE:
-            break
+            return paired, blocks
         now = clock()
-        each = (now - began) / len(blocks)
-        left = budget_s - (now - start)
+        each, left = (now - began) / len(blocks), ends - now
         if each > left and not _clear(r, policy, blocks_left=(left + CLEAR_CASE_S) / each):
             break
-    if paired.decision is PairedDecision.CONTINUE:
-        paired = judge_blocks(r, policy, stopped=True)
-    exchange.leave(reset)
-    return Pairing(paired, tuple(blocks), seed, size, noise, clock() - start)
+    return judge_blocks(r, policy, stopped=True), blocks
 
 
 def _clear(r: Sequence[float], policy: PairedPolicy, blocks_left: float) -> bool:

@@ -140,8 +140,7 @@ def counters_alone(taken: CountersTaken, before: TimeRecord | None) -> Recorded 
             return None
         refused = f"the time on record is of a {before.cache} L2: --update-baselines=all records its time as well"
         return Recorded(key=key, target=target, before=before, refused=refused)
-    known = Counts(before.counters, before.counter_ranges)
-    new = Counts(taken.workload.counters, taken.workload.counter_ranges)
+    known, new = Counts.of(before), Counts.of(taken.workload)
     counts = replaced(known, new, before.cache) if taken.replace else replaced(new, known, before.cache)
     if counts == known:
         return None

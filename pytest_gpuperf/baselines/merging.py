@@ -95,12 +95,12 @@ def _by_date(sessions: Iterable[Session]) -> dict[str, Session]:
 
 def _joined(old: TimeRecord | None, new: TimeRecord, order: list[str]) -> TimeRecord:
     """The new record, with the old one's counters and, of the same timer, rounds if both ran the same thing alike."""
-    rounds, counts = list(new.rounds), Counts(new.counters, new.counter_ranges)
+    rounds, counts = list(new.rounds), Counts.of(new)
     if old is not None and _alike(old, new):
-        counts = replaced(Counts(old.counters, old.counter_ranges), counts, new.cache)
-    if old is not None and _alike(old, new) and old.timer == new.timer:
-        again = {entry.session for entry in new.rounds}
-        rounds = [entry for entry in old.rounds if entry.session not in again] + rounds
+        counts = replaced(Counts.of(old), counts, new.cache)
+        if old.timer == new.timer:
+            again = {entry.session for entry in new.rounds}
+            rounds = [entry for entry in old.rounds if entry.session not in again] + rounds
     place = {session: index for index, session in enumerate(order)}
     kept = set(sorted({entry.session for entry in rounds}, key=place.__getitem__)[-KEPT_SESSIONS:])
     rounds = sorted((entry for entry in rounds if entry.session in kept), key=lambda entry: place[entry.session])

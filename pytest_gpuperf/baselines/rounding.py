@@ -22,9 +22,7 @@ NOISE_PARTS = 20
 def round_record(record: TimeRecord, sessions: dict[str, Session]) -> TimeRecord:
     """The record as it will be stored.  Each round's session must be in ``sessions``."""
     rounds = tuple(_round(entry, sessions[entry.session].tick_ns) for entry in record.rounds)
-    return with_counts(
-        msgspec.structs.replace(record, rounds=rounds), Counts(record.counters, record.counter_ranges)
-    )  # fmt: skip
+    return with_counts(msgspec.structs.replace(record, rounds=rounds), Counts.of(record))
 
 
 def with_counts(record: TimeRecord, counts: Counts) -> TimeRecord:

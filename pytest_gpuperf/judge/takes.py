@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
 from pytest_gpuperf.evidence import CacheMode
 from pytest_gpuperf.judge.counters import PASSES, CounterRule, depends_on_caches
@@ -20,12 +21,26 @@ LEAST_BAND = 0.01
 RANGE_SHARE = 3.0
 
 
+class Counted(Protocol):
+    """A record that has counters: of a baseline, or of a run."""
+
+    @property
+    def counters(self) -> dict[str, float]: ...
+    @property
+    def counter_ranges(self) -> dict[str, tuple[float, float]]: ...
+
+
 @dataclasses.dataclass(frozen=True)
 class Counts:
     """Counters by name, and the ranges of those that differ from take to take."""
 
     values: Mapping[str, float]
     ranges: Ranges = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def of(cls, record: Counted) -> Counts:
+        """Those of a record."""
+        return cls(record.counters, record.counter_ranges)
 
 
 def summed_up(takes: Sequence[Mapping[str, float]]) -> Counts:
