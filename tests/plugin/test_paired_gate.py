@@ -199,11 +199,17 @@ def test_a_check_that_fails_in_the_second_process_is_told_with_its_output(record
 def test_a_second_process_that_never_ends_is_ended(recorded, monkeypatch):
     from pytest_gpuperf import confirming
 
-    monkeypatch.setattr(confirming, "limit_s", lambda suspects, workloads: 0.5)
+    monkeypatch.setattr(confirming, "limit_s", lambda suspects, workloads: 3.0)
     slower(recorded)
+    recorded.edit("test_suite.py", "gpuperf, size)", "gpuperf, size, request)")
+    recorded.edit(
+        "test_suite.py",
+        "check=lambda:",
+        "check=lambda: request.config.option.gpuperf_confirm_to and __import__('time').sleep(600) or",
+    )
     result = recorded.run("--gpuperf", *ONE)
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["*not confirmed: the second process was not done after 0.5 s*"])
+    result.stdout.fnmatch_lines(["*not confirmed: the second process was not done after 3 s*"])
 
 
 def test_a_second_process_that_runs_other_code_confirms_nothing(recorded):
