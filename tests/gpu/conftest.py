@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
 from pytest_gpuperf.device.cuda import CudaDevice
@@ -9,8 +11,8 @@ from pytest_gpuperf.device.discovery import open_device
 from pytest_gpuperf.device.errors import NoDevice
 
 
-@pytest.fixture(scope="session")
-def opened_device() -> CudaDevice | NoDevice:
+@functools.cache
+def opened() -> CudaDevice | NoDevice:
     """The device of this process, or why there is none."""
     try:
         return open_device()
@@ -18,10 +20,16 @@ def opened_device() -> CudaDevice | NoDevice:
         return problem
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skipped at one place, whose reason is then printed once for all."""
+    if "cuda_device" in getattr(item, "fixturenames", ()) and isinstance(problem := opened(), NoDevice):
+        pytest.skip(f"needs a GPU: {problem.reason}")
+
+
 @pytest.fixture
-def cuda_device(opened_device: CudaDevice | NoDevice) -> CudaDevice:
+def cuda_device() -> CudaDevice:
     """The GPU, with its stream current."""
-    if isinstance(opened_device, NoDevice):
-        pytest.skip(f"needs a GPU: {opened_device.reason}")
-    opened_device.stream.use()
-    return opened_device
+    device = opened()
+    assert isinstance(device, CudaDevice)
+    device.stream.use()
+    return device
