@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import json
 import os
 import pkgutil
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from recorded_baselines import baselines_of
+from suite_under_test import FILES, HERE, READER, RECORD, SIMULATED, Suite
 
 import pytest_gpuperf
 
@@ -25,113 +24,6 @@ for _name in ("numpy", "scipy.special", "scipy.stats", "cuda.bindings.nvrtc", "p
 for _module in pkgutil.walk_packages(pytest_gpuperf.__path__, "pytest_gpuperf."):
     if not _module.name.endswith("__main__"):
         importlib.import_module(_module.name)
-
-HERE = Path(__file__).parent
-
-SIMULATED = f"""
-import sys
-sys.path.insert(0, {str(HERE)!r})
-import pytest
-from simulated_gpu import SimulatedGpu
-
-def work(a, b, n):
-    b[:] = a
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_gpuperf_device(config, worker):
-    return SimulatedGpu(implementations={{"work": work, "other": work}})
-"""
-
-KERNEL = """
-// Copies, after STEPS rounds of arithmetic.
-extern "C" __global__ void work(const float* a, float* b, int n)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) {
-        float x = a[i];
-#pragma unroll
-        for (int k = 0; k < STEPS; ++k) x = x * 1.5f + a[i];
-        b[i] = x;
-    }
-}
-"""
-
-OTHER = """
-extern "C" __global__ void other(const float* a, float* b, int n)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) b[i] = a[i] * 2.0f;
-}
-"""
-
-TEST = """
-import pytest
-
-@pytest.mark.parametrize("size", [1024, 2048])
-def test_work(cuda_kernel, gpu, gpuperf, size):
-    kernel = cuda_kernel("work.cu", "work", options=["-DSTEPS=100"])
-    a = gpu.random(size, seed=1)
-    b = gpu.empty_like(a)
-    result = gpuperf(kernel.launch(grid=8, block=256, args=(a, b, size)), bytes=2 * a.nbytes,
-                     check=lambda: gpu.assert_equal(b, a))
-    assert result.time_ns > 0
-
-def test_other(cuda_kernel, gpu, gpuperf):
-    kernel = cuda_kernel("other.cu", "other")
-    a = gpu.random(512, seed=2)
-    b = gpu.empty_like(a)
-    gpuperf(kernel.launch(grid=2, block=256, args=(a, b, 512)), name="doubling", check=lambda: gpu.assert_equal(b, a))
-"""
-
-
-WRITTEN = 1_000_000_000
-"""When a suite wrote its first file, in seconds since 1970."""
-
-
-class Suite:
-    """A suite under test: two kernels, three tests."""
-
-    def __init__(self, pytester: pytest.Pytester) -> None:
-        self.pytester = pytester
-        self.path = pytester.path
-        self._writes = 0
-        self.write("work.cu", KERNEL)
-        self.write("other.cu", OTHER)
-        self.write("test_suite.py", TEST)
-
-    def write(self, name: str, text: str) -> None:
-        """Each time with a later second: byte code is taken for that of a text of as many characters otherwise."""
-        path = self.path / name
-        path.write_text(text, encoding="utf-8")
-        self._writes += 1
-        os.utime(path, (WRITTEN + self._writes,) * 2)
-
-    def edit(self, name: str, old: str, new: str) -> None:
-        text = (self.path / name).read_text(encoding="utf-8")
-        assert old in text
-        self.write(name, text.replace(old, new))
-
-    def run(self, *arguments: str, subprocess: bool = False) -> pytest.RunResult:
-        runner = self.pytester.runpytest_subprocess if subprocess else self.pytester.runpytest_inprocess
-        return runner("-p", "no:cacheprovider", *arguments)
-
-    def ncu_calls(self) -> list[dict[str, Any]]:
-        """What the stand-in for ncu was called with."""
-        path = self.path / "calls.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-    def counters(self) -> dict[str, dict[str, float]]:
-        """Counters on record, by test; each has one workload."""
-        tests = json.loads((self.path / "baselines/simulated-gpu/test_suite.json").read_text())["tests"]
-        return {test: next(iter(work.values())).get("counters", {}) for test, work in tests.items()}
-
-    def baseline_files(self) -> dict[str, bytes]:
-        root = self.path / "baselines"
-        return {str(f.relative_to(root)): f.read_bytes() for f in sorted(root.rglob("*.json"))}
-
-
-FILES = {"work.cu": KERNEL, "other.cu": OTHER, "test_suite.py": TEST, "conftest.py": SIMULATED}
-RECORD = ("--update-baselines", "--gpuperf-rounds=10", "--gpuperf-processes=2")
 
 
 @pytest.fixture(scope="session")
@@ -156,15 +48,6 @@ def stand_in_ncu(tmp_path_factory: pytest.TempPathFactory) -> Path:
     program.write_text(text.replace("#!/usr/bin/env python3", f"#!{sys.executable}", 1), encoding="utf-8")
     program.chmod(0o755)
     return folder
-
-
-READER = """
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_gpuperf_ncu_reader(config):
-    from stand_in_reader import read_stand_in_report
-    return read_stand_in_report
-"""
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import os
 import shutil
 
 import pytest
-from conftest import FILES, READER, SIMULATED
 from recorded_baselines import baselines_of
+from suite_under_test import FILES, READER, SIMULATED
 
 OWN = "gpu__own_metric.sum"
 

@@ -6,7 +6,7 @@ import json
 import shutil
 
 import pytest
-from conftest import HERE, KERNEL, RECORD, SIMULATED
+from suite_under_test import HERE, KERNEL, RECORD, SIMULATED
 
 from pytest_gpuperf.compile import KernelSource, compile_kernel, toolchain
 
