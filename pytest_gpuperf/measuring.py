@@ -75,13 +75,19 @@ def measure(bench: Bench, book: TestBook, request: Request) -> Measurement:
         return _untimed(bench, request, static, CheckedOnly(f"{request.name} was not timed: run pytest --gpuperf"))
     with bench.device.lock():  # the check too: its work would disturb what another process times
         _run_and_check(bench, request)
-        if bench.options.ncu_to is not None:
-            return _profile(bench, request, evidence)
-        counted = _count(bench, book, request, evidence)
-        if not bench.options.times:
-            why = CheckedOnly(f"{request.name} was not timed: run pytest --gpuperf")
-            return _untimed(bench, request, static, why, counted.shown)
-        return _time(bench, book, request, counted)
+        with bench.device.current():  # anew, for the first run may have been the first that PyTorch saw of the GPU
+            return _measured(bench, book, request, evidence)
+
+
+def _measured(bench: Bench, book: TestBook, request: Request, evidence: WorkloadEvidence) -> Measurement:
+    """What this run is to find out of a workload that has passed its check."""
+    if bench.options.ncu_to is not None:
+        return _profile(bench, request, evidence)
+    counted = _count(bench, book, request, evidence)
+    if not bench.options.times:
+        why = CheckedOnly(f"{request.name} was not timed: run pytest --gpuperf")
+        return _untimed(bench, request, evidence.static, why, counted.shown)
+    return _time(bench, book, request, counted)
 
 
 def _without_gpu(bench: Bench, book: TestBook, request: Request, evidence: WorkloadEvidence) -> Measurement:
@@ -138,11 +144,13 @@ def _untimed(
 
 
 def _run_and_check(bench: Bench, request: Request) -> None:
-    if request.reset is not None:
-        request.reset()
-    request.workload()
-    bench.device.synchronize()
-    if request.check is not None and request.check() is False:
+    with bench.device.current():
+        if request.reset is not None:
+            request.reset()
+        request.workload()
+        bench.device.synchronize()
+        right = request.check is None or request.check() is not False
+    if not right:
         raise WrongResult(f"{request.name}: the check of its result returned False; nothing was timed")
 
 

@@ -18,6 +18,7 @@ from pytest_gpuperf.device.loading import check_loadable
 from pytest_gpuperf.device.lock import GpuLock
 from pytest_gpuperf.device.peaks import measure_peak
 from pytest_gpuperf.device.state import Nvml
+from pytest_gpuperf.device.torch_stream import torch_follows
 from pytest_gpuperf.evidence import DeviceFacts, DeviceState, KernelBinary, TimerName
 
 FLUSH = "write-2xl2-v1"
@@ -48,8 +49,9 @@ class CudaKernel:
 class CudaDevice:
     """``Device`` by CuPy; made by ``discovery.open_device``.
 
-    All work goes to one non-blocking stream, which is made the current one, so that CuPy calls of a test
-    go there too: the legacy default stream cannot be captured in a graph and waits for other streams.
+    All work goes to one stream, which is made CuPy's current one, so that CuPy calls of a test go there too: the
+    legacy default stream cannot be captured in a graph.  The two wait for each other, so what a library without
+    a current stream launches (Numba, a C extension) comes behind the flush and before the next one.
     """
 
     def __init__(self, cupy: Any, ordinal: int, facts: DeviceFacts, nvml: Nvml) -> None:
@@ -57,7 +59,7 @@ class CudaDevice:
         self._nvml = nvml
         self.facts = facts
         cupy.cuda.Device(ordinal).use()
-        self.stream = cupy.cuda.Stream(non_blocking=True)
+        self.stream = cupy.cuda.Stream()
         self.stream.use()
         self.arrays = CupyArrays(cupy)
         self._lock = GpuLock(facts.uuid)
@@ -85,6 +87,19 @@ class CudaDevice:
             timer = open_timer(self, name)
             self._timers[name] = self._timers.setdefault(timer.name, timer)
         return self._timers[name]
+
+    @property
+    def stream_pointer(self) -> int:
+        """See ``Device``."""
+        return int(self.stream.ptr)
+
+    @contextlib.contextmanager
+    def current(self) -> Iterator[None]:
+        """See ``Device``.  Other libraries have to be told by their user (``gpu.stream``)."""
+        self.synchronize()
+        with self.stream, torch_follows(self.stream_pointer):
+            yield
+        self.synchronize()
 
     def synchronize(self) -> None:
         """Wait for all streams of this GPU."""

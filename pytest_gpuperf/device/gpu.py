@@ -44,6 +44,15 @@ class Gpu:
         """Whether there is a GPU."""
         return not isinstance(self._device, PlaceholderDevice)
 
+    @property
+    def stream(self) -> int:
+        """The CUDA stream that workloads are measured on, a ``cudaStream_t`` as an integer.
+
+        CuPy and PyTorch launch there by themselves; other libraries have to be told, such as Numba by
+        ``numba.cuda.external_stream(gpu.stream)``.
+        """
+        return self._device.stream_pointer
+
     def random(
         self, shape: Any, dtype: Any = "float32", *, seed: int, low: float | None = None, high: float | None = None
     ) -> Any:

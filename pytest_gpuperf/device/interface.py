@@ -87,6 +87,16 @@ class Device(Protocol):
         Raises ``TimerUnavailable`` with the reason if the named one does not work here.
         """
 
+    @property
+    def stream_pointer(self) -> int:
+        """The stream that workloads are measured on, a ``cudaStream_t``."""
+
+    def current(self) -> AbstractContextManager[None]:
+        """Inside, this GPU's stream is the current one of CuPy and of PyTorch, if that has been imported.
+
+        Waits before and after for whatever was enqueued on any stream.
+        """
+
     def synchronize(self) -> None: ...
 
     def release_unused(self) -> None:

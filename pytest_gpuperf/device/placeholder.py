@@ -73,6 +73,13 @@ class PlaceholderDevice:
     def timer(self, name: TimerName | None = None) -> Timer:
         raise DeviceNeeded.for_("the test is timed")
 
+    @property
+    def stream_pointer(self) -> int:
+        raise DeviceNeeded.for_("the test asks for the GPU's stream")
+
+    def current(self) -> AbstractContextManager[None]:
+        raise DeviceNeeded.for_("a workload runs")
+
     def synchronize(self) -> None:
         raise DeviceNeeded.for_("the test waits for the GPU")
 

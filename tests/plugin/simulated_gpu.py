@@ -134,6 +134,11 @@ class SimulatedGpu:
     def timer(self, name: TimerName | None = None) -> Timer:
         return SimulatedTimer(self)
 
+    stream_pointer = 7
+
+    def current(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
+
     def synchronize(self) -> None: ...
 
     def release_unused(self) -> None: ...

@@ -30,6 +30,31 @@ def test_each_test_starts_with_the_memory_that_others_left_given_back(gpu_suite,
     assert (gpu_suite.path / "released").read_text() == 3 * "x"
 
 
+@pytest.mark.parametrize("flags", [(), ("--gpuperf",)], ids=["plain", "gated"])
+def test_workloads_run_and_are_timed_on_the_gpus_own_stream(gpu_suite, flags):
+    gpu_suite.edit(
+        "conftest.py", "def work(",
+        "class Noting(SimulatedGpu):\n"
+        "    inside = False\n"
+        "    @__import__('contextlib').contextmanager\n"
+        "    def current(self):\n"
+        "        self.inside = True\n"
+        "        yield\n"
+        "        self.inside = False\n\n"
+        "    def noise(self):\n"
+        "        assert self.inside\n"
+        "        return super().noise()\n\n"
+        "def work(",
+    )  # fmt: skip
+    gpu_suite.edit("conftest.py", "return SimulatedGpu(", "return Noting(")
+    gpu_suite.edit("test_suite.py", "def test_work(cuda_kernel", "def test_work(request, cuda_kernel")
+    gpu_suite.edit("test_suite.py", "check=lambda:", "check=lambda: gpu._device.inside and")
+    gpu_suite.edit(
+        "test_suite.py", "gpu.assert_equal(b, a))\n    assert", "gpu.assert_equal(b, a) is None)\n    assert"
+    )
+    gpu_suite.run(*flags).assert_outcomes(passed=3)
+
+
 def test_a_wrong_result_fails(gpu_suite):
     gpu_suite.edit("conftest.py", "b[:] = a", "b[:] = a + 1")
     result = gpu_suite.run()

@@ -3,7 +3,8 @@
 The truest of the timers: within 1 % from 2 us on, cold or warm, for callables of any number of launches on
 any stream.  The time of a sample is the sum of the durations of all kernels, copies and memsets that its run
 launched.  Records are attributed by external correlation ids: a run's API calls are tagged with the number
-of its sample, whatever else happens on the GPU (the flush, the reset, other code) carries no tag.
+of its sample, whatever else happens on the GPU (the flush, the reset, other code) carries no tag.  A cold
+sample that ran beside a flush, on a stream that waits for no other, is refused.
 
 Tracing is on only inside ``measure``, and records are fetched once per call, so a paired block of four slots
 costs one flush.  Needs the extra ``cupti``; under another profiler (ncu, nsys) CUPTI is taken.
@@ -22,6 +23,7 @@ from typing import Any
 from pytest_gpuperf.device.interface import Slot, Timer
 from pytest_gpuperf.device.timers.cupti_activities import Activity, ActivitySource, BoundActivities, RecordKinds
 from pytest_gpuperf.device.timers.cupti_buffers import buffered_activities
+from pytest_gpuperf.device.timers.cupti_flushes import refuse_work_beside_flushes
 from pytest_gpuperf.device.timers.cupti_layouts import BuffersUnreadable
 from pytest_gpuperf.device.timers.empty import measure_empty_kernel
 from pytest_gpuperf.device.timers.errors import TimerError, TimerUnavailable
@@ -92,6 +94,8 @@ class CuptiTimer:
                 tags = [self._enqueue(slot, cold=cache == "cold") for slot in slots]
                 self._stream.synchronize()
                 by_sample = self._collect({tag for of_slot in tags for tag in of_slot})
+                if cache == "cold":
+                    refuse_work_beside_flushes(by_sample, self.source)
         except self._cupti.cuptiError as error:
             raise TimerError(f"CUPTI failed while measuring ({error}): {_RELEASE}") from error
         self.kernel_breakdown = tuple(_breakdown([by_sample[tag] for tag in of_slot[1:]]) for of_slot in tags)

@@ -72,8 +72,8 @@ class GraphTimer:
         graph = self._stream.capture(launches)
         if graph.nodes == 0:
             raise TimerError(
-                "nothing was captured: the workload launches nothing, or launches on another stream. Launch on the "
-                "current stream (CuPy does; pass 'stream=' to other libraries), or install the CUPTI timer "
+                "nothing was captured: the workload launches nothing, or launches on another stream. Launch on "
+                "gpu.stream (CuPy and PyTorch do by themselves), or install the CUPTI timer "
                 "(pip install 'pytest-gpuperf[cupti]'), which sees all streams"
             )
         return graph

@@ -23,9 +23,9 @@ extern "C" __global__ void gpuperf_spin(long long cycles) {
 """
 
 _NOT_CAPTURABLE = (
-    "the workload cannot be captured in a CUDA graph: {error}. It probably waits for the GPU, copies to the host or "
-    "allocates. Take that out of the measured function, or install the CUPTI timer (pip install "
-    "'pytest-gpuperf[cupti]'), which needs no capture"
+    "the workload cannot be captured in a CUDA graph: {error}. It probably waits for the GPU, copies to the host, "
+    "allocates, or launches on the default stream instead of gpu.stream. Take that out of the measured function, or "
+    "install the CUPTI timer (pip install 'pytest-gpuperf[cupti]'), which needs no capture"
 )
 
 

@@ -112,6 +112,24 @@ PROPERTIES = {
 }  # fmt: skip
 
 
+class FakeStream:
+    ptr = 4711
+
+    def __init__(self, log: list[Any], non_blocking: bool) -> None:
+        self._log = log
+        self._non_blocking = non_blocking
+
+    def use(self) -> None:
+        self._log.append(("stream", self._non_blocking))
+
+    def __enter__(self) -> FakeStream:
+        self._log.append("entered")
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._log.append("left")
+
+
 class FakeCupy:
     """CuPy, as far as the device uses it, on NumPy arrays; ``log`` keeps what was asked of the GPU."""
 
@@ -133,9 +151,7 @@ class FakeCupy:
             runtime=runtime,
             driver=types.SimpleNamespace(CUDADriverError=FakeError),
             Device=lambda ordinal: types.SimpleNamespace(use=lambda: self.log.append(("device", ordinal))),
-            Stream=lambda non_blocking: types.SimpleNamespace(
-                use=lambda: self.log.append(("stream", non_blocking)), name="own stream"
-            ),
+            Stream=lambda non_blocking=False: FakeStream(self.log, non_blocking),
             Memory=self._allocate,
             MemoryPointer=lambda memory, offset: types.SimpleNamespace(
                 memset_async=lambda *given: self.log.append(("memset", *given))

@@ -44,7 +44,51 @@ def device(cupy: FakeCupy) -> CudaDevice:
 
 
 def test_all_work_goes_to_one_stream_of_its_own(device: CudaDevice, cupy: FakeCupy) -> None:
-    assert cupy.log == [("device", 0), ("stream", True)]
+    assert cupy.log == [("device", 0), ("stream", False)]
+
+
+@pytest.fixture
+def torch(cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """PyTorch, as far as it has streams."""
+
+    @contextlib.contextmanager
+    def on(stream: object) -> Iterator[None]:
+        cupy.log.append(("torch on", stream))
+        yield
+        cupy.log.append("torch off")
+
+    cuda = SimpleNamespace(is_initialized=lambda: True, ExternalStream=lambda pointer: pointer, stream=on)
+    module = SimpleNamespace(cuda=cuda)
+    monkeypatch.setitem(sys.modules, "torch", module)
+    return module
+
+
+def test_cupy_and_pytorch_launch_on_its_stream_and_nothing_runs_beside(
+    device: CudaDevice, cupy: FakeCupy, torch: SimpleNamespace
+) -> None:
+    del cupy.log[:]
+    with device.current():
+        cupy.log.append("work")
+    assert cupy.log == [
+        "synchronize", "entered", ("torch on", device.stream_pointer), "work", "torch off", "left", "synchronize"
+    ]  # fmt: skip
+
+
+def test_pytorch_that_has_not_used_the_gpu_is_left_alone(
+    device: CudaDevice, cupy: FakeCupy, torch: SimpleNamespace
+) -> None:
+    torch.cuda.is_initialized = lambda: False
+    del cupy.log[:]
+    with device.current():
+        pass
+    assert cupy.log == ["synchronize", "entered", "left", "synchronize"]
+
+
+def test_an_error_of_the_workload_is_not_hidden_by_waiting(device: CudaDevice, cupy: FakeCupy) -> None:
+    del cupy.log[:]
+    with pytest.raises(KeyError, match="mine"), device.current():
+        raise KeyError("mine")
+    assert cupy.log == ["synchronize", "entered", "left"]
 
 
 def test_each_load_is_a_module_of_its_own_and_leaves_no_file(

@@ -97,6 +97,11 @@ class SimulatedMachine:
     def timer(self, name: TimerName | None = None) -> Timer:
         return SimulatedTimer(self, name or "cupti")
 
+    stream_pointer = 7
+
+    def current(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
+
     def synchronize(self) -> None: ...
 
     def release_unused(self) -> None: ...

@@ -1,0 +1,118 @@
+"""Workloads of other libraries on a real GPU: behind the flush, in the graph, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pytest_gpuperf.device.cuda import CudaDevice
+from pytest_gpuperf.device.gpu import Gpu
+from pytest_gpuperf.device.interface import Slot, Timer
+from pytest_gpuperf.device.timers import TimerError, TimerUnavailable
+
+pytestmark = pytest.mark.gpu
+
+ELEMENTS = 1 << 24
+
+
+@pytest.fixture
+def cupti(cuda_device: CudaDevice) -> Timer:
+    try:
+        return cuda_device.timer("cupti")
+    except TimerUnavailable as problem:
+        pytest.skip(str(problem))
+
+
+def median(timer: Timer, run: Callable[[], Any]) -> float:
+    run()
+    return float(np.median(timer.measure([Slot(run, 20)], "cold")[0]))
+
+
+@pytest.fixture
+def scaling(gpu: Gpu) -> Callable[[], Any]:
+    """A CuPy call on the stream that is current when it is called."""
+    import cupy
+
+    source, target = gpu.random(ELEMENTS, seed=1), gpu.empty(ELEMENTS)
+    return lambda: cupy.multiply(source, 2.0, out=target)
+
+
+def test_pytorch_launches_on_the_stream_of_the_workload(cuda_device: CudaDevice, gpu: Gpu) -> None:
+    torch = pytest.importorskip("torch")
+    torch.zeros(1, device="cuda")
+    before = torch.cuda.current_stream().cuda_stream
+    with cuda_device.current():
+        assert torch.cuda.current_stream().cuda_stream == gpu.stream
+    assert torch.cuda.current_stream().cuda_stream == before != gpu.stream
+
+
+def test_pytorch_is_timed_like_cupy_by_every_timer(cuda_device: CudaDevice, scaling: Callable[[], Any]) -> None:
+    torch = pytest.importorskip("torch")
+    source = torch.rand(ELEMENTS, device="cuda")
+    target = torch.empty_like(source)
+    with cuda_device.current():
+        timers = [cuda_device.timer(name) for name in ("cupti", "graph")]  # type: ignore[arg-type]
+        by_torch = [median(timer, lambda: torch.mul(source, 2.0, out=target)) for timer in timers]
+        by_cupy = median(timers[0], scaling)
+    assert by_torch == pytest.approx([by_cupy] * 2, rel=0.1)
+
+
+def test_work_on_the_default_stream_comes_behind_the_flush(
+    cuda_device: CudaDevice, cupti: Timer, scaling: Callable[[], Any]
+) -> None:
+    import cupy
+
+    def on_the_default_stream() -> None:
+        with cupy.cuda.Stream.null:
+            scaling()
+
+    with cuda_device.current():
+        assert median(cupti, on_the_default_stream) == pytest.approx(median(cupti, scaling), rel=0.05)
+
+
+def test_work_on_the_default_stream_cannot_be_captured(cuda_device: CudaDevice, scaling: Callable[[], Any]) -> None:
+    import cupy
+
+    def on_the_default_stream() -> None:
+        with cupy.cuda.Stream.null:
+            scaling()
+
+    timer = cuda_device.timer("graph")
+    with cuda_device.current(), pytest.raises(TimerError, match=r"instead of gpu\.stream"):
+        timer.measure([Slot(on_the_default_stream, 3)], "cold")
+    with cuda_device.current():
+        assert median(timer, scaling) > 0
+
+
+def test_work_on_a_stream_that_waits_for_no_other_is_refused(cuda_device: CudaDevice, cupti: Timer) -> None:
+    import cupy
+
+    spin = cupy.RawModule(
+        code='extern "C" __global__ void spin() { long long t = clock64(); while (clock64() - t < 600000) {} }'
+    ).get_function("spin")
+    loose = cupy.cuda.Stream(non_blocking=True)
+
+    def unordered() -> None:
+        with loose:
+            spin((1,), (1,), ())
+
+    with cuda_device.current(), pytest.raises(TimerError, match="'spin' ran while the L2 was being flushed"):
+        cupti.measure([Slot(unordered, 5)], "cold")
+
+
+def test_numba_launches_where_it_is_told(cuda_device: CudaDevice, cupti: Timer, gpu: Gpu) -> None:
+    numba_cuda = pytest.importorskip("numba.cuda")
+
+    @numba_cuda.jit  # type: ignore[untyped-decorator]
+    def fill(out: Any) -> None:
+        at = numba_cuda.grid(1)
+        if at < out.size:
+            out[at] = 3.0
+
+    target, stream = gpu.empty(ELEMENTS), numba_cuda.external_stream(gpu.stream)
+    with cuda_device.current():
+        assert median(cupti, lambda: fill[ELEMENTS // 256, 256, stream](target)) > 0
+    assert (gpu.to_host(target) == 3.0).all()
