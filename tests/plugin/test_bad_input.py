@@ -90,6 +90,44 @@ def test_what_is_no_workload_is_refused(suite):
     assert "gpuperf measures a launch or a callable, not int" in run_body(suite, "gpuperf(3)")
 
 
+MEASURE = """
+kernel = cuda_kernel("other.cu", "other")
+a = gpu.random(512, seed=1)
+gpuperf(kernel.launch(grid=2, block=256, args=(a, a, 512)), {})
+"""
+
+
+@pytest.mark.parametrize(
+    ("argument", "words"),
+    [
+        ("bytes='many'", "bytes='many' is not valid: it takes a number above 0"),
+        ("bytes=-5", "bytes=-5 is not valid"),
+        ("bytes=True", "bytes=True is not valid"),
+        ("flops=float('nan')", "flops=nan is not valid"),
+        ("flops=0", "flops=0 is not valid"),
+        ("name=5", "name=5 is not valid: it takes text of one line, printable"),
+        ("name=''", "name='' is not valid"),
+        (r"name='two\nlines'", r"name='two\nlines' is not valid"),
+        (r"name='\ud800'", r"name='\ud800' is not valid"),
+        ("check=True", "check=True is not valid: it takes a function, which gpuperf calls: check=lambda: ..."),
+        ("reset=a", "is not valid: it takes a function, which gpuperf calls: reset=lambda: ..."),
+        ("tolerance='0.01'", "tolerance='0.01' is not valid: it takes a fraction up to 0.5"),
+        ("cache='hot'", "cache='hot' is not valid: it takes 'cold' or 'warm'"),
+        ("metrics=5", "metrics=5 is not valid: it takes names of metrics, or a dict of name to tolerance"),
+        ("metrics='dram__bytes.sum'", "metrics='dram__bytes.sum' is one string"),
+    ],
+)
+def test_what_gpuperf_does_not_take_is_named_with_what_it_does(gpu_suite, argument, words):
+    assert words in run_body(gpu_suite, MEASURE.format(argument), "--gpuperf")
+
+
+@pytest.mark.parametrize("amount", ["2e9", "np.int64(2_000_000_000)", "2_000_000_000.0"])
+def test_amounts_are_numbers_of_any_kind(gpu_suite, amount):
+    gpu_suite.edit("test_suite.py", "bytes=2 * a.nbytes", f"bytes={amount}, flops={amount}")
+    gpu_suite.edit("test_suite.py", "import pytest", "import numpy as np\nimport pytest")
+    gpu_suite.run("--gpuperf", "-k", "1024").assert_outcomes(passed=1)
+
+
 def test_no_compiler_names_the_remedy(suite, monkeypatch):
     def missing(*_, **__):
         raise ToolchainMissing('NVRTC is missing: pip install "pytest-gpuperf[static]"')
