@@ -172,7 +172,7 @@ def _settled(suspect: Suspect, second: Confirmation) -> Judgement:
 
 def _run(item: pytest.Item, bench: Bench, folder: Path, limit_s: float) -> str:
     """Run the confirming process; why it left nothing, if it leaves nothing."""
-    command = [*child_command(item.config, [item.nodeid]), "-x", f"--gpuperf-confirm-to={folder}"]
+    command = [*child_command(item.config, [item.nodeid], folder), "-x", f"--gpuperf-confirm-to={folder}"]
     log = folder / "log"
     try:
         with log.open("wb") as output:
