@@ -165,9 +165,13 @@ def read_options(config: pytest.Config) -> Options:
         if given is None and flag.ini:
             given = config.getini(flag.ini_name)
             origin = f"ini setting {flag.ini_name}"
-        if given is None or given == "":
+        if given is None or (given == "" and origin != flag.name):
             continue
+        if given == "":
+            raise pytest.UsageError(f"{origin}: it was given without a value; leave it out, or give it one")
         values[flag.field] = _parse(flag, given, origin)
+    if config.getoption("gpuperf_profile") is not None and config.getoption("gpuperf_tolerance") is None:
+        values.pop("tolerance", None)  # the flag for a profile takes the place of the ini setting for a tolerance
     values["baselines"] = _folder(config, values.get("baselines", "baselines"))
     for field in ("record_to", "confirm_to", "ncu_to"):
         if field in values:  # the ini file may ask for a gate or an update, which is for the parent to do

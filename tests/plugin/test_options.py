@@ -65,14 +65,58 @@ def test_ini_settings_count_and_flags_win(suite):
     suite.run("--gpuperf-profile=standard").stdout.fnmatch_lines(["gpuperf: *profile standard*"])
 
 
+def test_a_profile_on_the_command_line_wins_over_a_tolerance_in_the_ini_file(suite):
+    suite.pytester.makeini("[pytest]\ngpuperf = true\ngpuperf_tolerance = 0.03\n")
+    suite.run().stdout.fnmatch_lines(["gpuperf: *tolerance 3 %*"])
+    suite.run("--gpuperf-profile=loose").stdout.fnmatch_lines(["gpuperf: *profile loose*"])
+    both = suite.run("--gpuperf-profile=loose", "--gpuperf-tolerance=0.04")
+    both.stdout.fnmatch_lines(["gpuperf: *tolerance 4 %*"])
+
+
+@pytest.mark.parametrize("flag", ["--gpuperf-arch", "--gpuperf-baselines", "--gpuperf-ncu", "--update-baselines"])
+def test_a_flag_with_an_empty_value_is_refused(suite, flag):
+    """What a shell makes of a variable that is not set."""
+    result = suite.run(f"{flag}=")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*{flag}: it was given without a value; leave it out, or give it one*"])
+
+
+def test_an_empty_ini_setting_is_none(suite):
+    suite.pytester.makeini("[pytest]\ngpuperf = true\ngpuperf_tolerance =\ngpuperf_arch =\n")
+    suite.run("--collect-only").stdout.fnmatch_lines(["gpuperf: *profile tight*"])
+
+
+NEAREST = """
+import pytest
+
+@pytest.mark.gpuperf(tolerance=0.03, cache="warm")
+class TestNear:
+    @pytest.mark.gpuperf(profile="loose")
+    def test_profile(self, gpuperf):
+        assert gpuperf._settings.tolerance is None and gpuperf._settings.profile == "loose"
+
+    @pytest.mark.gpuperf(cache="cold")
+    def test_cache(self, gpuperf):
+        assert gpuperf._settings.tolerance == 0.03 and gpuperf._settings.cache == "cold"
+"""
+
+
+def test_the_nearest_marker_wins_whichever_of_profile_and_tolerance_it_gives(suite):
+    suite.write("test_near.py", NEAREST)
+    suite.run("test_near.py").assert_outcomes(passed=2)
+
+
 @pytest.mark.parametrize(
     ("marker", "words"),
     [
         ("tolerence=0.1", "unknown keyword 'tolerence' (known: tolerance, profile"),
         ("tolerance=5", "tolerance=5 is not valid"),
         ("profile='fast'", "profile='fast' is not valid"),
+        ("profile=['tight']", "profile=['tight'] is not valid: it takes one of tight, standard, loose"),
         ("cache='hot'", "cache='hot' is not valid"),
         ("budget_s=0", "budget_s=0 is not valid"),
+        ("budget_s=True", "budget_s=True is not valid: it takes seconds, more than 0 and up to 3600"),
+        ("budget_s=float('inf')", "budget_s=inf is not valid"),
         ("xfail=True", "xfail=True is not valid"),
         ("0.1", "takes keywords only"),
     ],
