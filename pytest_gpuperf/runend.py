@@ -65,7 +65,8 @@ def finish(session: pytest.Session) -> None:
         outcome.counter_notes = counters_at_end(config)
     if bench.options.update is not None and session.exitstatus != pytest.ExitCode.INTERRUPTED:
         _update(config, bench, book, outcome)
-        if outcome.problem and session.exitstatus == pytest.ExitCode.OK:
+        lacking = outcome.problem or any(one.refused for one in outcome.recorded)
+        if lacking and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = EXIT_NOT_RECORDED
     _keep(config, book, outcome)
     _watch(session, book, outcome)

@@ -205,8 +205,9 @@ def test_a_disturbed_measurement_is_refused_unless_forced(gpu_suite):
     flags = ("--update-baselines", "--gpuperf-rounds=2", "--gpuperf-processes=1", "-k", "other")
     result = gpu_suite.run(*flags)
     result.stdout.fnmatch_lines(["*refused*throttled*power cap*"])
+    assert result.ret == 11
     assert "simulated-gpu/test_suite.json" not in gpu_suite.baseline_files()
-    gpu_suite.run(*flags, "--gpuperf-force-update")
+    assert gpu_suite.run(*flags, "--gpuperf-force-update").ret == 0
     assert "simulated-gpu/test_suite.json" in gpu_suite.baseline_files()
 
 
