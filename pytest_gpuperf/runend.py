@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from pytest_gpuperf.bench import Bench
     from pytest_gpuperf.session import Book
+    from pytest_gpuperf.verdict import TimeFigures
 
 EXIT_NOTHING_MEASURED = 10
 """Exit status of a gated run that gathered no evidence at all."""
@@ -124,7 +125,7 @@ def _watch(session: pytest.Session, book: Book, outcome: Outcome) -> None:
     from pytest_gpuperf.judge.suite import environment_shift
 
     figures = [judgement.time for judgement in book.judgements if judgement.time is not None]
-    moved = [math.log(figure.record_ratio) for figure in figures if figure.record_ratio is not None]
+    moved = [_by_the_machine(figure) for figure in figures if figure.record_ratio is not None]
     outcome.shifts = environment_shift(moved, OMEGA)
     alarms = [one for one in book.evidence if one.sentinel is not None and one.sentinel.alarm]
     if not alarms:
@@ -142,6 +143,12 @@ def _watch(session: pytest.Session, book: Book, outcome: Outcome) -> None:
     )
     if session.exitstatus == pytest.ExitCode.OK or book.only_times_failed:
         session.exitstatus = EXIT_ENVIRONMENT
+
+
+def _by_the_machine(figures: TimeFigures) -> float:
+    """Log of today's time over the record's, less what the code did to it where the two were paired."""
+    of_the_code = figures.ratio if figures.method == "paired" and figures.ratio else 1.0
+    return math.log(figures.record_ratio or 1.0) - math.log(of_the_code)
 
 
 def _guard(session: pytest.Session, book: Book, outcome: Outcome) -> None:

@@ -49,6 +49,14 @@ def store_cubin(suite, cubin):
     edit_baseline(suite, lambda record: record.update(cubin=sha256))
 
 
+def test_a_suite_that_its_code_made_slower_is_no_shift_of_the_environment(recorded):
+    """Two of three workloads are slower than their records, and their pairs say that it is the code."""
+    slower(recorded, 120)
+    result = recorded.run("--gpuperf")
+    result.assert_outcomes(failed=2, passed=1)
+    assert "environment shift" not in result.stdout.str()
+
+
 @pytest.mark.parametrize("steps", [104, 120])
 def test_a_slower_kernel_fails_after_two_processes_saw_it(recorded, steps):
     slower(recorded, steps)
