@@ -49,6 +49,16 @@ def test_options_given_as_one_string_are_refused(suite):
     assert "it takes a list: options=['-DX']" in text
 
 
+@pytest.mark.parametrize("headers", ["'include'", "__import__('pathlib').Path('include')"])
+def test_a_single_folder_of_headers_is_refused(suite, headers):
+    text = run_body(suite, f'cuda_kernel("other.cu", "other", headers={headers})')
+    assert "headers='include' is a single one; it takes a list" in text
+
+
+def test_no_architecture_at_all_is_refused(suite):
+    assert "arch=() names no architecture" in run_body(suite, 'cuda_kernel("other.cu", "other", arch=[])')
+
+
 def test_an_unknown_compiler_option_is_named(suite):
     text = run_body(suite, 'cuda_kernel("other.cu", "other", options=["--no-such-option"])')
     assert "--no-such-option" in text
