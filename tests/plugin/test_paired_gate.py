@@ -242,8 +242,15 @@ def test_beyond_their_number_suspects_are_inconclusive(recorded):
     result = recorded.run("--gpuperf", "--gpuperf-confirmations=1")
     result.assert_outcomes(failed=1, passed=2)
     result.stdout.fnmatch_lines(
-        ["*suspected slower, not confirmed: 1 tests of this process were confirmed already*run this one by itself*"]
+        ["*suspected slower, not confirmed: 1 test of this process was confirmed already*run this one by itself*"]
     )
+
+
+def test_without_any_confirmation_the_flag_is_named(recorded):
+    slower(recorded)
+    result = recorded.run("--gpuperf", "--gpuperf-confirmations=0", *ONE)
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*not confirmed: --gpuperf-confirmations=0 allows no second process; *"])
 
 
 def test_an_ini_file_that_asks_for_the_gate_does_not_reach_the_second_process(recorded):
