@@ -172,7 +172,7 @@ def read_options(config: pytest.Config) -> Options:
         values[flag.field] = _parse(flag, given, origin)
     if config.getoption("gpuperf_profile") is not None and config.getoption("gpuperf_tolerance") is None:
         values.pop("tolerance", None)  # the flag for a profile takes the place of the ini setting for a tolerance
-    values["baselines"] = _folder(config, values.get("baselines", "baselines"))
+    values["baselines"] = _baselines(config, values.get("baselines", "baselines"))
     for field in ("record_to", "confirm_to", "ncu_to"):
         if field in values:  # the ini file may ask for a gate or an update, which is for the parent to do
             values.update({field: Path(values[field]), "enabled": False, "update": None, "changed_only": False,
@@ -199,9 +199,11 @@ def _parse(flag: Flag, given: Any, origin: str) -> Any:
         raise pytest.UsageError(f"{origin}: {given!r} is not valid: it {problem}") from None
 
 
-def _folder(config: pytest.Config, given: str) -> Path:
-    path = Path(given).expanduser()
-    return path if path.is_absolute() else config.rootpath / path
+def _baselines(config: pytest.Config, given: str) -> Path:
+    """An ini setting is relative to pytest's root; a flag, like every path at a prompt, to the current folder."""
+    by_hand = config.getoption("gpuperf_baselines") is not None
+    start = config.invocation_params.dir if by_hand else config.rootpath
+    return Path(os.path.normpath(start / Path(given).expanduser()))
 
 
 def _file(config: pytest.Config, given: str, ncu: bool) -> Path:

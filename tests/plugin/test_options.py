@@ -65,6 +65,21 @@ def test_ini_settings_count_and_flags_win(suite):
     suite.run("--gpuperf-profile=standard").stdout.fnmatch_lines(["gpuperf: *profile standard*"])
 
 
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+def test_a_folder_given_by_flag_is_relative_to_the_current_one(suite, monkeypatch, workers):
+    suite.pytester.makeini("[pytest]\ngpuperf_baselines = of_ini\n")
+    below = suite.path / "below"
+    below.mkdir()
+    monkeypatch.chdir(below)
+    arguments = ("..", "--update-baselines", "--gpuperf-arch=sm_90", "-k", "other", *workers)
+    suite.run(*arguments, "--gpuperf-baselines=mine", subprocess=True)
+    suite.run(*arguments, subprocess=True)
+    assert (below / "mine/sm_90/test_suite.json").is_file()
+    assert (suite.path / "of_ini/sm_90/test_suite.json").is_file()
+    result = suite.run("..", "--gpuperf", "--gpuperf-baselines=../of_ini", "-k", "other", *workers, subprocess=True)
+    result.stdout.fnmatch_lines(["*doubling *UNCHANGED"])
+
+
 def test_a_profile_on_the_command_line_wins_over_a_tolerance_in_the_ini_file(suite):
     suite.pytester.makeini("[pytest]\ngpuperf = true\ngpuperf_tolerance = 0.03\n")
     suite.run().stdout.fnmatch_lines(["gpuperf: *tolerance 3 %*"])
