@@ -87,6 +87,8 @@ class TestEvidence(Record, frozen=True):
     """The gate failed it, and for nothing but its times."""
     unreached: tuple[Judgement, ...] = ()
     """NOT-MEASURED: workloads on record that it stopped too early for."""
+    whole: bool = False
+    """A gated test that ran to its end on a GPU: it has no workloads but these."""
     peaks: dict[str, float] = msgspec.field(default_factory=dict)
     """Ceilings of the GPU that were measured so far: ``copy_bandwidth``, ``fma_throughput``; per second."""
 
@@ -115,6 +117,7 @@ class TestBook:
         self.reason = ""
         self.red_on_time = False
         self.unreached: tuple[Judgement, ...] = ()
+        self.whole = False
         self.ended_in: Literal["", "setup", "call"] = ""
         """The phase that ended the test; empty while it runs."""
 
