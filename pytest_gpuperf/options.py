@@ -15,7 +15,7 @@ from typing import Any, Literal, cast
 
 import pytest
 
-from pytest_gpuperf.flags import FLAGS, BadValue, Flag, yes_no
+from pytest_gpuperf.flags import FLAGS, BadValue, Flag
 from pytest_gpuperf.tolerance import PROFILES, Tolerance
 
 UpdateMode = Literal["new", "changed", "all"]
@@ -142,7 +142,8 @@ def add_options(parser: pytest.Parser) -> None:
         else:
             group.addoption(flag.name, dest=dest, default=None, metavar=flag.metavar, help=help_text)
         if flag.ini:
-            parser.addini(flag.ini_name, flag.help.replace("%%", "%"), type="string", default=None)
+            kind: Literal["bool", "string"] = "bool" if flag.parse is None else "string"
+            parser.addini(flag.ini_name, flag.help.replace("%%", "%"), type=kind, default=None)
 
 
 def spell_out_defaults(arguments: list[str]) -> None:
@@ -163,7 +164,7 @@ def read_options(config: pytest.Config) -> Options:
         given = config.getoption(f"gpuperf_{flag.field}")
         origin = flag.name
         if given is None and flag.ini:
-            given = config.getini(flag.ini_name)
+            given = _ini(config, flag)
             origin = f"ini setting {flag.ini_name}"
         if given is None or (given == "" and origin != flag.name):
             continue
@@ -190,11 +191,22 @@ def read_options(config: pytest.Config) -> Options:
     return options
 
 
-def _parse(flag: Flag, given: Any, origin: str) -> Any:
-    if given is True:
-        return True
+def _ini(config: pytest.Config, flag: Flag) -> Any:
+    """Its value, None where no file has it.  Raises ``pytest.UsageError``."""
     try:
-        return (flag.parse or yes_no)(str(given))
+        return config.getini(flag.ini_name)
+    except (ValueError, pytest.UsageError) as problem:
+        if flag.parse is not None:
+            raise
+        words = f"ini setting {flag.ini_name} is not valid: it accepts true or false ({problem})"
+        raise pytest.UsageError(words) from None
+
+
+def _parse(flag: Flag, given: Any, origin: str) -> Any:
+    if flag.parse is None:
+        return given
+    try:
+        return flag.parse(str(given))
     except BadValue as problem:
         raise pytest.UsageError(f"{origin}: {given!r} is not valid: it {problem}") from None
 

@@ -59,6 +59,27 @@ def test_a_bad_ini_value_names_the_setting(suite):
     result.stderr.fnmatch_lines(["*ini setting gpuperf_cache: 'hot' is not valid*"])
 
 
+def test_a_bad_switch_in_the_ini_file_names_the_setting(suite):
+    suite.pytester.makeini("[pytest]\ngpuperf_strict = maybe\n")
+    result = suite.run("--gpuperf")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*ini setting gpuperf_strict is not valid: it accepts true or false*"])
+
+
+@pytest.mark.parametrize("word", ["yes", "1", "on", "True"])
+def test_a_switch_in_the_ini_file_is_any_word_for_yes_or_no(suite, word):
+    suite.pytester.makeini(f"[pytest]\ngpuperf = {word}\n")
+    suite.run("--collect-only").stdout.fnmatch_lines(["gpuperf: measuring and gating*"])
+    assert "gpuperf: " not in suite.run("--collect-only", "-o", "gpuperf=off").stdout.str()
+
+
+@pytest.mark.skipif(pytest.version_tuple < (9, 0), reason="the table is new in pytest 9")
+def test_a_switch_is_a_boolean_in_the_table_of_pytest_9(suite):
+    suite.write("pyproject.toml", '[tool.pytest]\ngpuperf = true\ngpuperf_tolerance = "0.03"\n')
+    (suite.path / "pytest.ini").unlink(missing_ok=True)
+    suite.run("--collect-only").stdout.fnmatch_lines(["gpuperf: *tolerance 3 %*"])
+
+
 def test_ini_settings_count_and_flags_win(suite):
     suite.pytester.makeini("[pytest]\ngpuperf = true\ngpuperf_profile = loose\n")
     suite.run().stdout.fnmatch_lines(["gpuperf: measuring and gating, profile loose, *"])
