@@ -166,7 +166,7 @@ class TestResult:
     def __init__(self, evidence: TestEvidence) -> None:
         self.evidence = evidence
         self.passed = True
-        """No phase failed, gate included."""
+        """No phase failed, gate included, and none failed as ``pytest.mark.xfail`` expects."""
 
 
 class Book:
@@ -176,6 +176,8 @@ class Book:
         self.results: dict[str, TestResult] = {}
         self.tests_run = 0
         self._failed: set[str] = set()
+        self._failed_as_expected: set[str] = set()
+        """Those that pytest calls xfailed: green, and wrong all the same."""
 
     def collect(self, report: pytest.TestReport) -> None:
         """Take what a report carries; call for every phase of every test."""
@@ -186,9 +188,11 @@ class Book:
             self.results[report.nodeid] = TestResult(msgspec.json.decode(payload, type=TestEvidence))
         if report.failed:
             self._failed.add(report.nodeid)
+        if report.skipped and hasattr(report, "wasxfail"):
+            self._failed_as_expected.add(report.nodeid)
         result = self.results.get(report.nodeid)
         if result is not None:
-            result.passed = report.nodeid not in self._failed
+            result.passed = not any(report.nodeid in those for those in (self._failed, self._failed_as_expected))
 
     @property
     def evidence(self) -> list[TestEvidence]:

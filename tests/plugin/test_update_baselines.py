@@ -135,6 +135,17 @@ def test_update_never_takes_a_test_that_fails_after_its_check(gpu_suite):
     assert set(static_file(gpu_suite)["toolchains"].popitem()[1]) == {"test_other"}
 
 
+def test_update_never_takes_a_test_that_fails_as_expected(gpu_suite):
+    gpu_suite.edit("conftest.py", '"other": work', '"other": lambda a, b, n: None')
+    gpu_suite.edit("test_suite.py", "def test_other", "@pytest.mark.xfail(reason='wrong, and known')\ndef test_other")
+    gpu_suite.edit("test_suite.py", "assert result.time_ns > 0", "pytest.xfail('slow') if size == 2048 else None")
+    result = gpu_suite.run("--update-baselines", "--gpuperf-rounds=2", "--gpuperf-processes=1")
+    result.assert_outcomes(xfailed=2, passed=1)
+    assert set(static_file(gpu_suite)["toolchains"].popitem()[1]) == {"test_work[1024]"}
+    times = json.loads((gpu_suite.path / "baselines/simulated-gpu/test_suite.json").read_text())
+    assert set(times["tests"]) == {"test_work[1024]"}
+
+
 def test_update_is_refused_under_ci(suite, monkeypatch):
     monkeypatch.setenv("CI", "1")
     result = suite.run("--update-baselines")
