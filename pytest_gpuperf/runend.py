@@ -64,8 +64,11 @@ def finish(session: pytest.Session) -> None:
         return
     if bench.options.ncu:
         outcome.counter_notes = counters_at_end(config)
-    if bench.options.update is not None and session.exitstatus != pytest.ExitCode.INTERRUPTED:
-        _update(config, bench, book, outcome)
+    if bench.options.update is not None:
+        if session.exitstatus == pytest.ExitCode.INTERRUPTED:
+            outcome.problem = "the run was interrupted: no baseline was written"
+        else:
+            _update(config, bench, book, outcome)
         lacking = outcome.problem or any(one.refused for one in outcome.recorded)
         if lacking and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = EXIT_NOT_RECORDED

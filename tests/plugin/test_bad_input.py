@@ -103,7 +103,8 @@ def test_what_is_no_workload_is_refused(suite):
 MEASURE = """
 kernel = cuda_kernel("other.cu", "other")
 a = gpu.random(512, seed=1)
-gpuperf(kernel.launch(grid=2, block=256, args=(a, a, 512)), {})
+launch = kernel.launch(grid=2, block=256, args=(a, a, 512))
+result = gpuperf(launch, {})
 """
 
 
@@ -129,6 +130,29 @@ gpuperf(kernel.launch(grid=2, block=256, args=(a, a, 512)), {})
 )
 def test_what_gpuperf_does_not_take_is_named_with_what_it_does(gpu_suite, argument, words):
     assert words in run_body(gpu_suite, MEASURE.format(argument), "--gpuperf")
+
+
+@pytest.mark.parametrize(
+    ("figure", "words"),
+    [
+        ("bandwidth", "other has no bandwidth: declare the bytes it must move, gpuperf(..., bytes=n)"),
+        ("flops", "other has no FLOP rate: declare its operations, gpuperf(..., flops=n)"),
+    ],
+)
+def test_a_figure_without_its_declaration_says_what_to_declare(gpu_suite, figure, words):
+    assert words in run_body(gpu_suite, f"{MEASURE.format('')}\nresult.{figure}", "--gpuperf")
+
+
+def test_static_figures_of_a_callable_are_refused(gpu_suite):
+    text = run_body(gpu_suite, f"{MEASURE.format('')}\ngpuperf(launch, name='x')\n"
+                               "gpuperf(lambda: launch(), name='call').registers", "--gpuperf")  # fmt: skip
+    assert "call is a callable without a kernel of its own: it has no static evidence" in text
+
+
+def test_an_assertion_on_a_figure_shows_what_was_measured(gpu_suite):
+    text = run_body(gpu_suite, f"{MEASURE.format('')}\nassert result.time_ns < 1", "--gpuperf")
+    assert " ns>.time_ns" in text
+    assert "<other: 2" in text
 
 
 @pytest.mark.parametrize("amount", ["2e9", "np.int64(2_000_000_000)", "2_000_000_000.0"])

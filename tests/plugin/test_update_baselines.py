@@ -146,6 +146,14 @@ def test_update_never_takes_a_test_that_fails_as_expected(gpu_suite):
     assert set(times["tests"]) == {"test_work[1024]"}
 
 
+def test_an_interrupted_update_writes_nothing_and_says_so(suite):
+    suite.edit("test_suite.py", "def test_other", "def test_stop():\n    raise KeyboardInterrupt\n\ndef test_other")
+    result = suite.run("--update-baselines", "--gpuperf-arch=sm_90", subprocess=True)
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["ERROR: the run was interrupted: no baseline was written"])
+    assert suite.baseline_files() == {}
+
+
 def test_update_is_refused_under_ci(suite, monkeypatch):
     monkeypatch.setenv("CI", "1")
     result = suite.run("--update-baselines")
