@@ -15,6 +15,7 @@ from typing import Any, Literal, cast
 
 import pytest
 
+from pytest_gpuperf.conflicts import refuse_conflicts
 from pytest_gpuperf.flags import FLAGS, BadValue, Flag
 from pytest_gpuperf.tolerance import PROFILES, Tolerance
 
@@ -182,12 +183,7 @@ def read_options(config: pytest.Config) -> Options:
         values["ncu_json"] = _file(config, values["ncu_json"], bool(values.get("ncu")))
     values["unreached"] = values.get("missing", "warn")  # under CI too: times are for the runner with a GPU
     options = Options(**{"missing": "fail" if values["ci"] else "warn", **values})
-    _refuse_ci_update(options)
-    if options.pair_all and options.changed_only:
-        raise pytest.UsageError(
-            "--gpuperf-all and --gpuperf-changed exclude each other: the one pairs unchanged workloads, the other "
-            "leaves them out"
-        )
+    refuse_conflicts(config, options)
     return options
 
 
@@ -225,14 +221,6 @@ def _file(config: pytest.Config, given: str, ncu: bool) -> Path:
     if not path.parent.is_dir():
         raise pytest.UsageError(f"--gpuperf-ncu-json={given}: there is no folder {path.parent}")
     return path
-
-
-def _refuse_ci_update(options: Options) -> None:
-    if options.update is not None and options.ci and not options.allow_ci_update:
-        raise pytest.UsageError(
-            "--update-baselines: refused because CI is set: a CI run must not move its own goalposts. "
-            "Record baselines on a machine you trust and commit them, or add --gpuperf-allow-ci-update."
-        )
 
 
 def forwarded(options: Options) -> Sequence[str]:

@@ -52,6 +52,26 @@ def _has_limits(arch: str) -> bool:
     return True
 
 
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+@pytest.mark.parametrize("flag", ["--gpuperf-strict", "--gpuperf-inconclusive=fail", "--gpuperf-explain"])
+def test_a_flag_of_the_gate_is_refused_where_nothing_is_gated(suite, flag, workers):
+    result = suite.run(flag, *workers)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    name = flag.partition("=")[0]
+    result.stderr.fnmatch_lines([f"*{name}: nothing is measured without --gpuperf, --update-baselines or *"])
+
+
+@pytest.mark.parametrize("gate", ["--gpuperf", "--update-baselines"])
+def test_the_same_flags_count_beside_the_gate(suite, gate):
+    assert suite.run(gate, "--gpuperf-strict", "--gpuperf-inconclusive=fail", "-k", "other").ret == 0
+
+
+def test_flags_in_addopts_wait_for_the_run_that_gates(suite):
+    suite.pytester.makeini("[pytest]\naddopts = --gpuperf-strict\ngpuperf_explain = true\n")
+    assert suite.run("-k", "other").ret == 0
+    suite.run("--gpuperf", "-k", "other").stdout.fnmatch_lines(["*gpuperf explains*"])
+
+
 def test_a_bad_ini_value_names_the_setting(suite):
     suite.pytester.makeini("[pytest]\ngpuperf_cache = hot\n")
     result = suite.run("--gpuperf")
