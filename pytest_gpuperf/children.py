@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 import pytest
 
 from pytest_gpuperf import stash
 from pytest_gpuperf.options import forwarded
 
+WRITES = (("xmlpath", "--junit-xml"), ("log_file", "--log-file"), ("basetemp", "--basetemp"), ("htmlpath", "--html"))
+"""Options of pytest (the last one of pytest-html) that name what it writes, and their flags."""
 
-def child_command(config: pytest.Config, node_ids: Iterable[str]) -> list[str]:
-    """The command line that runs the modules of these tests just as this run does, without its reports."""
+
+def child_command(config: pytest.Config, node_ids: Iterable[str], folder: Path) -> list[str]:
+    """The command line that runs the modules of these tests just as this run does, without touching its files.
+
+    Flags in ``addopts`` and ``PYTEST_ADDOPTS`` reach the child too: what they have written goes below ``folder``.
+    """
     modules = list(dict.fromkeys(node.partition("::")[0] for node in node_ids))
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--rootdir={config.rootpath}"]
+    command = [sys.executable, "-m", "pytest", "-q", f"--rootdir={config.rootpath}"]
     if config.inipath is not None:
         command.append(f"--config-file={config.inipath}")
     for override in config.getoption("override_ini") or ():
@@ -25,7 +32,19 @@ def child_command(config: pytest.Config, node_ids: Iterable[str]) -> list[str]:
         command += ["-n", "0"]
     if config.pluginmanager.hasplugin("_cov"):
         command.append("--no-cov")
-    return [*command, *forwarded(config.stash[stash.OPTIONS]), *modules]
+    return [*command, *_files_of_its_own(config, folder), *forwarded(config.stash[stash.OPTIONS]), *modules]
+
+
+def _files_of_its_own(config: pytest.Config, folder: Path) -> list[str]:
+    own = folder / "pytest"
+    own.mkdir(parents=True, exist_ok=True)
+    flags = ["--maxfail=0"]
+    if config.pluginmanager.hasplugin("cacheprovider"):  # --lf and --ff need the plugin, and find nothing here
+        flags += ["-o", f"cache_dir={own / 'cache'}", "--last-failed-no-failures=all"]
+    named = [flag for option, flag in WRITES if config.getoption(option, None)]
+    if config.getini("log_file"):
+        named.append("--log-file")
+    return [*flags, *(f"{flag}={own / flag.lstrip('-')}" for flag in named)]
 
 
 def keep(config: pytest.Config, items: list[pytest.Item], wanted: Callable[[pytest.Item], bool]) -> None:

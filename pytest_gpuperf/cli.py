@@ -48,7 +48,7 @@ def build_parser() -> argparse.ArgumentParser:
     explain.add_argument("node_id", metavar="NODEID", help="a test, class or module, as pytest names it")
     explain.add_argument("workload", nargs="?", help="one workload of the test (default: all)")
     explain.add_argument("--baseline", action="store_true", help="read the committed baselines, not the last run")
-    explain.add_argument("--baselines", metavar="DIR", type=Path, default=Path("baselines"), help="their folder")
+    explain.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
 
     prune = commands.add_parser("prune", help="name baselines whose tests are gone; remove them with --yes")
     prune.add_argument("paths", nargs="*", help="test files and folders to look at (default: pytest's own)")
@@ -86,8 +86,8 @@ def _explain(parsed: argparse.Namespace) -> int:
 
     wanted = explain.Wanted(parsed.node_id, parsed.workload)
     try:
-        if parsed.baseline:
-            return explain.from_baselines(wanted, parsed.baselines, sys.stdout.write)
+        if parsed.baseline or parsed.baselines is not None:
+            return explain.from_baselines(wanted, explain.folder_of(parsed.baselines, Path.cwd()), sys.stdout.write)
         return explain.from_last_run(wanted, Path.cwd(), sys.stdout.write)
     except (BaselineError, LastRunError, explain.ExplainError) as problem:
         sys.stderr.write(f"gpuperf explain: {problem}\n")

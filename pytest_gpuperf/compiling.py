@@ -64,6 +64,8 @@ class KernelCompiler:
 
         if isinstance(options, str):
             raise BadArgument(f"cuda_kernel: options={options!r} is one string; it takes a list: options=[{options!r}]")
+        if isinstance(headers, str | Path):
+            raise BadArgument(f"cuda_kernel: headers={str(headers)!r} is a single one; it takes a list")
         path, text = self._source(path_or_source)
         source = compiler.KernelSource(
             text=text, name=name, path=path, options=tuple(options), name_expression=name_expression,
@@ -132,7 +134,10 @@ class KernelCompiler:
     def _targets(self, arch: str | Sequence[str] | None) -> tuple[str, ...]:
         if arch is None:
             return self._bench.targets
-        return (arch,) if isinstance(arch, str) else tuple(arch)
+        targets = (arch,) if isinstance(arch, str) else tuple(arch)
+        if not targets:
+            raise BadArgument("cuda_kernel: arch=() names no architecture; leave it out for those of the run")
+        return targets
 
     def _native(self, targets: tuple[str, ...]) -> str | None:
         """What this GPU runs: a target made for it (``sm_90a``) before its plain architecture."""

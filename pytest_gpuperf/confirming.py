@@ -26,6 +26,7 @@ from pytest_gpuperf.judge.pairs import judge_pairs, unconfirmed
 from pytest_gpuperf.judge.votes import PairedPolicy
 from pytest_gpuperf.measurement import CheckedOnly
 from pytest_gpuperf.pairing import CLEAR_CASE_S, Pairing
+from pytest_gpuperf.report.text import numbered
 from pytest_gpuperf.verdict import Judgement
 
 if TYPE_CHECKING:
@@ -110,17 +111,21 @@ def confirm(item: pytest.Item, bench: Bench, book: TestBook) -> None:
     if not suspects:
         return
     if bench.confirmations_left < 1:
-        limit = bench.options.confirmations
-        why = (
-            f"{limit} tests of this process were confirmed already (--gpuperf-confirmations={limit}); "
-            f"run this one by itself"
-        )
+        why = _none_left(bench.options.confirmations)
         judged = [unconfirmed(suspect.judgement, why) for suspect in suspects]
     else:
         bench.confirmations_left -= 1
         judged = _confirmed(item, bench, suspects, limit_s(suspects, len(book.workloads)))
     for judgement in judged:
         _replace(book, judgement)
+
+
+def _none_left(limit: int) -> str:
+    flag = f"--gpuperf-confirmations={limit}"
+    if limit == 0:
+        return f"{flag} allows no second process"
+    confirmed = numbered(limit, "test", "of this process was confirmed", "of this process were confirmed")
+    return f"{confirmed} already ({flag}); run this one by itself"
 
 
 def give_up(bench: Bench, book: TestBook) -> None:
@@ -172,7 +177,7 @@ def _settled(suspect: Suspect, second: Confirmation) -> Judgement:
 
 def _run(item: pytest.Item, bench: Bench, folder: Path, limit_s: float) -> str:
     """Run the confirming process; why it left nothing, if it leaves nothing."""
-    command = [*child_command(item.config, [item.nodeid]), "-x", f"--gpuperf-confirm-to={folder}"]
+    command = [*child_command(item.config, [item.nodeid], folder), "-x", f"--gpuperf-confirm-to={folder}"]
     log = folder / "log"
     try:
         with log.open("wb") as output:

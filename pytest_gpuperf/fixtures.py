@@ -28,9 +28,10 @@ class GpuPerf:
 
     Runs the workload once, checks it, and, under ``--gpuperf``, measures it and judges it against its
     baseline.  ``workload`` is a ``Launch`` or any callable that launches on the current stream.
-    ``check`` is called after the first run; an exception (or ``False``) fails the test and nothing is
-    timed.  ``reset`` restores in-place inputs before every run and is not timed.  ``bytes`` and ``flops``
-    are what one run must move and compute.  ``cache="cold"`` flushes the L2 before each sample.
+    ``check`` is called after the first run; an exception, or an answer that is ``False`` (or an array
+    that is not true everywhere), fails the test and nothing is timed.  ``reset`` restores in-place inputs
+    before every run and is not timed.  ``bytes`` and ``flops`` are what one run must move and compute.
+    ``cache="cold"`` flushes the L2 before each sample.
     Raises ``BadArgument``, and ``DuplicateWorkload`` for a name used twice.
     """
 
@@ -53,16 +54,12 @@ class GpuPerf:
         metrics: Sequence[str] | Mapping[str, Any] = (),
     ) -> Measurement:
         from pytest_gpuperf.counters.asking import BadMetric, own_metrics
-        from pytest_gpuperf.measuring import Request, measure
+        from pytest_gpuperf.measuring import measure
+        from pytest_gpuperf.request import Request
 
-        if not callable(workload):
-            raise BadArgument(
-                f"gpuperf measures a launch or a callable, not {type(workload).__name__}: "
-                "pass kernel.launch(...) or a function that launches"
-            )
         if cache not in (None, "cold", "warm"):
             raise BadArgument(f"gpuperf: cache={cache!r} is not valid: it takes 'cold' or 'warm'")
-        if tolerance is not None and not 0 < tolerance <= 0.5:
+        if tolerance is not None and not (isinstance(tolerance, float) and 0 < tolerance <= 0.5):
             raise BadArgument(f"gpuperf: tolerance={tolerance!r} is not valid: it takes a fraction up to 0.5")
         try:
             own = {**self._bench.options.metrics, **own_metrics(self._settings.metrics or ()), **own_metrics(metrics)}

@@ -91,13 +91,6 @@ def metrics(text: str) -> dict[str, float | None]:
     return found
 
 
-def yes_no(text: str) -> bool:
-    words = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
-    if text.lower() not in words:
-        raise BadValue("accepts true or false")
-    return words[text.lower()]
-
-
 class Flag:
     """One command-line flag; without ``parse`` it is a switch."""
 

@@ -12,6 +12,7 @@ from pytest_gpuperf.advise.record import Advice
 from pytest_gpuperf.evidence import Key
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.report.message import workload_lines
+from pytest_gpuperf.report.stale import STALE
 from pytest_gpuperf.verdict import Judgement, Verdict
 
 
@@ -45,9 +46,6 @@ def failures(judgements: Iterable[Judgement], options: Options) -> list[Judgemen
     return [j for j in judgements if fails(j, options) and not will_be_recorded(j, options)]
 
 
-STALE = (
-    "the baseline is stale: accept the gain with pytest{ncu} --update-baselines, or a later loss of as much goes unseen"
-)
 REMEDIES = {
     Verdict.NEW: "no baseline yet: record one with pytest{ncu} --update-baselines=new and commit it",
     Verdict.FASTER: STALE,

@@ -37,11 +37,12 @@ def _problem(name: str, value: Any) -> str | None:
     if name == "tolerance":
         ok, accepts = isinstance(value, float) and 0 < value <= 0.5, "a fraction between 0 and 0.5, such as 0.01"
     elif name == "profile":
-        ok, accepts = value in PROFILES, f"one of {', '.join(PROFILES)}"
+        ok, accepts = isinstance(value, str) and value in PROFILES, f"one of {', '.join(PROFILES)}"
     elif name == "cache":
         ok, accepts = value in ("cold", "warm"), "'cold' or 'warm'"
     elif name == "budget_s":
-        ok, accepts = isinstance(value, int | float) and value > 0, "seconds, more than 0"
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        ok, accepts = number and 0 < value <= 3600, "seconds, more than 0 and up to 3600"
     elif name == "xfail":
         ok, accepts = isinstance(value, str) and bool(value), "the reason, in words"
     else:
@@ -74,5 +75,7 @@ def settings_of(item: pytest.Item) -> MarkerSettings:
             problems.append("takes keywords only")
         if problems:
             raise pytest.UsageError(f"{item.nodeid}: @pytest.mark.gpuperf: {'; '.join(problems)}")
+        if "profile" in marker.kwargs:  # a nearer profile takes the place of a farther tolerance
+            merged.pop("tolerance", None)
         merged.update(marker.kwargs)
     return MarkerSettings(**merged)

@@ -27,6 +27,10 @@ class CountersMissing(CheckedOnly, LookupError):
     """
 
 
+class NotDeclared(ValueError):
+    """The test asked for a figure that nothing it declared gives; the message says what would."""
+
+
 class Measurement:
     """The evidence on one workload, for assertions in the test.
 
@@ -62,6 +66,10 @@ class Measurement:
         self._untimed = untimed
         self._counters = counters
 
+    def __repr__(self) -> str:
+        """Short: pytest shows it where an assertion on a figure fails."""
+        return f"<{self.name}: {f'{self.time_ns:.6g} ns' if self._times_ns else 'not timed'}>"
+
     @property
     def time_ns(self) -> float:
         """Nanoseconds of device time per run: geometric mean of the rounds' midmeans."""
@@ -89,21 +97,21 @@ class Measurement:
 
     @property
     def bandwidth(self) -> float:
-        """Declared bytes per second of device time.  Raises ``ValueError`` if the test declared no ``bytes=``."""
+        """Declared bytes per second of device time.  Raises ``NotDeclared`` if the test declared no ``bytes=``."""
         if self._bytes is None:
-            raise ValueError(f"{self.name} has no bandwidth: declare the bytes it must move, gpuperf(..., bytes=n)")
+            raise NotDeclared(f"{self.name} has no bandwidth: declare the bytes it must move, gpuperf(..., bytes=n)")
         return self._bytes / self.time_ns * 1e9
 
     @property
     def flops(self) -> float:
-        """Declared operations per second of device time.  Raises ``ValueError`` without ``flops=``."""
+        """Declared operations per second of device time.  Raises ``NotDeclared`` without ``flops=``."""
         if self._flops is None:
-            raise ValueError(f"{self.name} has no FLOP rate: declare its operations, gpuperf(..., flops=n)")
+            raise NotDeclared(f"{self.name} has no FLOP rate: declare its operations, gpuperf(..., flops=n)")
         return self._flops / self.time_ns * 1e9
 
     def _record(self) -> StaticRecord:
         if not self.static:
-            raise ValueError(f"{self.name} is a callable without a kernel of its own: it has no static evidence")
+            raise NotDeclared(f"{self.name} is a callable without a kernel of its own: it has no static evidence")
         return self.static.get(self._native or "", next(iter(self.static.values())))
 
     @property
@@ -121,5 +129,5 @@ class Measurement:
         """Theoretical occupancy, 0 to 1, of the launch on this GPU's architecture."""
         occupancy = self._record().occupancy
         if occupancy is None:
-            raise ValueError(f"{self.name} was not launched: it has no occupancy")
+            raise NotDeclared(f"{self.name} was not launched: it has no occupancy")
         return occupancy.fraction

@@ -6,59 +6,26 @@ timed, and nothing here writes a baseline.
 
 from __future__ import annotations
 
-import dataclasses
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pytest_gpuperf.device.launch import Launch
-from pytest_gpuperf.evidence import CacheMode, Identity, StaticRecord
+from pytest_gpuperf.evidence import StaticRecord
 from pytest_gpuperf.measurement import CheckedOnly, CountersMissing, Measurement, StaticOnly
 from pytest_gpuperf.session import WorkloadEvidence
-from pytest_gpuperf.tolerance import Tolerance
 from pytest_gpuperf.verdict import Verdict
 
 if TYPE_CHECKING:
     from pytest_gpuperf.bench import Bench
     from pytest_gpuperf.counted import Counted
+    from pytest_gpuperf.request import Request
     from pytest_gpuperf.session import TestBook
 
 
-@dataclasses.dataclass(frozen=True)
-class Request:
-    """What a test asks to be measured."""
-
-    workload: Callable[[], Any]
-    name: str
-    check: Callable[[], Any] | None
-    reset: Callable[[], Any] | None
-    bytes: int | None
-    flops: int | None
-    cache: CacheMode
-    zone: Tolerance
-    budget_s: float
-    metrics: Mapping[str, float | None]
-    """Metrics beside the run's set; a tolerance gates one, None leaves it to the catalogue."""
-
-    @classmethod
-    def of(cls, workload: Callable[[], Any], *, name: str | None, **settings: Any) -> Request:
-        """Fill in the name: a launch is called after its kernel, a callable after itself."""
-        own = workload.kernel.name if isinstance(workload, Launch) else getattr(workload, "__name__", "workload")
-        return cls(workload=workload, name=name or own, **settings)
-
-    @property
-    def launch(self) -> Launch | None:
-        return self.workload if isinstance(self.workload, Launch) else None
-
-    def identity(self) -> Identity:
-        """What runs; a callable has no machine code of its own that could be compared."""
-        return self.launch.identity() if self.launch else Identity(code="", launch="callable")
-
-
 class WrongResult(AssertionError):
-    """``check`` returned ``False``."""
+    """``check`` returned ``False``, or an array that is not true everywhere."""
 
 
 def measure(bench: Bench, book: TestBook, request: Request) -> Measurement:
@@ -149,9 +116,16 @@ def _run_and_check(bench: Bench, request: Request) -> None:
             request.reset()
         request.workload()
         bench.device.synchronize()
-        right = request.check is None or request.check() is not False
-    if not right:
-        raise WrongResult(f"{request.name}: the check of its result returned False; nothing was timed")
+        if request.check is not None:
+            _refuse_no(request.name, request.check())
+
+
+def _refuse_no(name: str, answer: Any) -> None:
+    """Raise ``WrongResult`` for a check that says no, in Python's words or in those of an array library."""
+    everywhere = getattr(answer, "all", None)  # cupy.allclose returns an array of no dimensions
+    if answer is False or (callable(everywhere) and not everywhere()):
+        said = "an array that is not true everywhere" if getattr(answer, "shape", ()) else "False"
+        raise WrongResult(f"{name}: the check of its result returned {said}; nothing was timed")
 
 
 def _time(bench: Bench, book: TestBook, request: Request, counted: Counted) -> Measurement:

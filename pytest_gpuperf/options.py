@@ -15,7 +15,8 @@ from typing import Any, Literal, cast
 
 import pytest
 
-from pytest_gpuperf.flags import FLAGS, BadValue, Flag, yes_no
+from pytest_gpuperf.conflicts import refuse_conflicts
+from pytest_gpuperf.flags import FLAGS, BadValue, Flag
 from pytest_gpuperf.tolerance import PROFILES, Tolerance
 
 UpdateMode = Literal["new", "changed", "all"]
@@ -142,7 +143,8 @@ def add_options(parser: pytest.Parser) -> None:
         else:
             group.addoption(flag.name, dest=dest, default=None, metavar=flag.metavar, help=help_text)
         if flag.ini:
-            parser.addini(flag.ini_name, flag.help.replace("%%", "%"), type="string", default=None)
+            kind: Literal["bool", "string"] = "bool" if flag.parse is None else "string"
+            parser.addini(flag.ini_name, flag.help.replace("%%", "%"), type=kind, default=None)
 
 
 def spell_out_defaults(arguments: list[str]) -> None:
@@ -163,12 +165,16 @@ def read_options(config: pytest.Config) -> Options:
         given = config.getoption(f"gpuperf_{flag.field}")
         origin = flag.name
         if given is None and flag.ini:
-            given = config.getini(flag.ini_name)
+            given = _ini(config, flag)
             origin = f"ini setting {flag.ini_name}"
-        if given is None or given == "":
+        if given is None or (given == "" and origin != flag.name):
             continue
+        if given == "":
+            raise pytest.UsageError(f"{origin}: it was given without a value; leave it out, or give it one")
         values[flag.field] = _parse(flag, given, origin)
-    values["baselines"] = _folder(config, values.get("baselines", "baselines"))
+    if config.getoption("gpuperf_profile") is not None and config.getoption("gpuperf_tolerance") is None:
+        values.pop("tolerance", None)  # the flag for a profile takes the place of the ini setting for a tolerance
+    values["baselines"] = _baselines(config, values.get("baselines", "baselines"))
     for field in ("record_to", "confirm_to", "ncu_to"):
         if field in values:  # the ini file may ask for a gate or an update, which is for the parent to do
             values.update({field: Path(values[field]), "enabled": False, "update": None, "changed_only": False,
@@ -177,27 +183,35 @@ def read_options(config: pytest.Config) -> Options:
         values["ncu_json"] = _file(config, values["ncu_json"], bool(values.get("ncu")))
     values["unreached"] = values.get("missing", "warn")  # under CI too: times are for the runner with a GPU
     options = Options(**{"missing": "fail" if values["ci"] else "warn", **values})
-    _refuse_ci_update(options)
-    if options.pair_all and options.changed_only:
-        raise pytest.UsageError(
-            "--gpuperf-all and --gpuperf-changed exclude each other: the one pairs unchanged workloads, the other "
-            "leaves them out"
-        )
+    refuse_conflicts(config, options)
     return options
 
 
-def _parse(flag: Flag, given: Any, origin: str) -> Any:
-    if given is True:
-        return True
+def _ini(config: pytest.Config, flag: Flag) -> Any:
+    """Its value, None where no file has it.  Raises ``pytest.UsageError``."""
     try:
-        return (flag.parse or yes_no)(str(given))
+        return config.getini(flag.ini_name)
+    except (ValueError, pytest.UsageError) as problem:
+        if flag.parse is not None:
+            raise
+        words = f"ini setting {flag.ini_name} is not valid: it accepts true or false ({problem})"
+        raise pytest.UsageError(words) from None
+
+
+def _parse(flag: Flag, given: Any, origin: str) -> Any:
+    if flag.parse is None:
+        return given
+    try:
+        return flag.parse(str(given))
     except BadValue as problem:
         raise pytest.UsageError(f"{origin}: {given!r} is not valid: it {problem}") from None
 
 
-def _folder(config: pytest.Config, given: str) -> Path:
-    path = Path(given).expanduser()
-    return path if path.is_absolute() else config.rootpath / path
+def _baselines(config: pytest.Config, given: str) -> Path:
+    """An ini setting is relative to pytest's root; a flag, like every path at a prompt, to the current folder."""
+    by_hand = config.getoption("gpuperf_baselines") is not None
+    start = config.invocation_params.dir if by_hand else config.rootpath
+    return Path(os.path.normpath(start / Path(given).expanduser()))
 
 
 def _file(config: pytest.Config, given: str, ncu: bool) -> Path:
@@ -207,14 +221,6 @@ def _file(config: pytest.Config, given: str, ncu: bool) -> Path:
     if not path.parent.is_dir():
         raise pytest.UsageError(f"--gpuperf-ncu-json={given}: there is no folder {path.parent}")
     return path
-
-
-def _refuse_ci_update(options: Options) -> None:
-    if options.update is not None and options.ci and not options.allow_ci_update:
-        raise pytest.UsageError(
-            "--update-baselines: refused because CI is set: a CI run must not move its own goalposts. "
-            "Record baselines on a machine you trust and commit them, or add --gpuperf-allow-ci-update."
-        )
 
 
 def forwarded(options: Options) -> Sequence[str]:

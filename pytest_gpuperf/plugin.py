@@ -66,6 +66,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
+    stash.forget(item)
     try:
         return (yield)
     except Exception as problem:

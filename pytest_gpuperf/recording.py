@@ -155,7 +155,9 @@ def _run_process(
     config: pytest.Config, folder: Path, index: int, node_ids: Sequence[str]
 ) -> ProcessRecord | LostProcess:
     log = folder / f"{index}.log"
-    command = [*child_command(config, node_ids), f"--gpuperf-record-to={folder}", f"--gpuperf-record-index={index}"]
+    its_own = Path(tempfile.mkdtemp(prefix=f"{index}-", dir=folder))  # one that replaces another finds nothing of it
+    command = [*child_command(config, node_ids, its_own), f"--gpuperf-record-to={folder}",
+               f"--gpuperf-record-index={index}"]  # fmt: skip
     with log.open("wb") as output:
         status = subprocess.run(command, cwd=config.rootpath, stdin=subprocess.DEVNULL, stdout=output,
                                 stderr=subprocess.STDOUT, check=False).returncode  # fmt: skip

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from pytest_gpuperf.bench import Bench
     from pytest_gpuperf.session import Book
+    from pytest_gpuperf.verdict import TimeFigures
 
 EXIT_NOTHING_MEASURED = 10
 """Exit status of a gated run that gathered no evidence at all."""
@@ -63,9 +64,13 @@ def finish(session: pytest.Session) -> None:
         return
     if bench.options.ncu:
         outcome.counter_notes = counters_at_end(config)
-    if bench.options.update is not None and session.exitstatus != pytest.ExitCode.INTERRUPTED:
-        _update(config, bench, book, outcome)
-        if outcome.problem and session.exitstatus == pytest.ExitCode.OK:
+    if bench.options.update is not None:
+        if session.exitstatus == pytest.ExitCode.INTERRUPTED:
+            outcome.problem = "the run was interrupted: no baseline was written"
+        else:
+            _update(config, bench, book, outcome)
+        lacking = outcome.problem or any(one.refused for one in outcome.recorded)
+        if lacking and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = EXIT_NOT_RECORDED
     _keep(config, book, outcome)
     _watch(session, book, outcome)
@@ -123,7 +128,7 @@ def _watch(session: pytest.Session, book: Book, outcome: Outcome) -> None:
     from pytest_gpuperf.judge.suite import environment_shift
 
     figures = [judgement.time for judgement in book.judgements if judgement.time is not None]
-    moved = [math.log(figure.record_ratio) for figure in figures if figure.record_ratio is not None]
+    moved = [_by_the_machine(figure) for figure in figures if figure.record_ratio is not None]
     outcome.shifts = environment_shift(moved, OMEGA)
     alarms = [one for one in book.evidence if one.sentinel is not None and one.sentinel.alarm]
     if not alarms:
@@ -141,6 +146,12 @@ def _watch(session: pytest.Session, book: Book, outcome: Outcome) -> None:
     )
     if session.exitstatus == pytest.ExitCode.OK or book.only_times_failed:
         session.exitstatus = EXIT_ENVIRONMENT
+
+
+def _by_the_machine(figures: TimeFigures) -> float:
+    """Log of today's time over the record's, less what the code did to it where the two were paired."""
+    of_the_code = figures.ratio if figures.method == "paired" and figures.ratio else 1.0
+    return math.log(figures.record_ratio or 1.0) - math.log(of_the_code)
 
 
 def _guard(session: pytest.Session, book: Book, outcome: Outcome) -> None:

@@ -87,6 +87,8 @@ class TestEvidence(Record, frozen=True):
     """The gate failed it, and for nothing but its times."""
     unreached: tuple[Judgement, ...] = ()
     """NOT-MEASURED: workloads on record that it stopped too early for."""
+    whole: bool = False
+    """A gated test that ran to its end on a GPU: it has no workloads but these."""
     peaks: dict[str, float] = msgspec.field(default_factory=dict)
     """Ceilings of the GPU that were measured so far: ``copy_bandwidth``, ``fma_throughput``; per second."""
 
@@ -115,6 +117,7 @@ class TestBook:
         self.reason = ""
         self.red_on_time = False
         self.unreached: tuple[Judgement, ...] = ()
+        self.whole = False
         self.ended_in: Literal["", "setup", "call"] = ""
         """The phase that ended the test; empty while it runs."""
 
@@ -163,7 +166,7 @@ class TestResult:
     def __init__(self, evidence: TestEvidence) -> None:
         self.evidence = evidence
         self.passed = True
-        """No phase failed, gate included."""
+        """No phase failed, gate included, and none failed as ``pytest.mark.xfail`` expects."""
 
 
 class Book:
@@ -173,6 +176,8 @@ class Book:
         self.results: dict[str, TestResult] = {}
         self.tests_run = 0
         self._failed: set[str] = set()
+        self._failed_as_expected: set[str] = set()
+        """Those that pytest calls xfailed: green, and wrong all the same."""
 
     def collect(self, report: pytest.TestReport) -> None:
         """Take what a report carries; call for every phase of every test."""
@@ -183,9 +188,11 @@ class Book:
             self.results[report.nodeid] = TestResult(msgspec.json.decode(payload, type=TestEvidence))
         if report.failed:
             self._failed.add(report.nodeid)
+        if report.skipped and hasattr(report, "wasxfail"):
+            self._failed_as_expected.add(report.nodeid)
         result = self.results.get(report.nodeid)
         if result is not None:
-            result.passed = report.nodeid not in self._failed
+            result.passed = not any(report.nodeid in those for those in (self._failed, self._failed_as_expected))
 
     @property
     def evidence(self) -> list[TestEvidence]:

@@ -45,3 +45,10 @@ def book_of(item: pytest.Item) -> TestBook:
         module, _, test = item.nodeid.partition("::")
         item.stash[TEST_BOOK] = TestBook(module, test)
     return item.stash[TEST_BOOK]
+
+
+def forget(item: pytest.Item) -> None:
+    """Let a test that runs once more (pytest-rerunfailures) begin with nothing, as if it were the first time."""
+    if TEST_BOOK in item.stash:
+        del item.stash[TEST_BOOK]
+        item.user_properties[:] = [one for one in item.user_properties if not one[0].startswith("gpuperf.")]

@@ -27,6 +27,7 @@ def finish(item: pytest.Item, problem: Exception | None, phase: Literal["setup",
     """
     bench, book = stash.bench_of(item.config), stash.book_of(item)
     book.ended_in = phase
+    book.whole = problem is None and bench.options.gates and bench.has_gpu
     stopped = problem is not None and stops_early(item, problem)
     if problem is not None and stopped:
         _note_early_stop(bench, book, problem)
@@ -159,5 +160,6 @@ def evidence_of(bench: Bench, book: TestBook, item: pytest.Item) -> TestEvidence
         sentinel=bench.readings.pop(item.nodeid, None),
         red_on_time=book.red_on_time,
         unreached=book.unreached,
+        whole=book.whole,
         peaks=bench.measured_peaks if timed else {},
     )

@@ -19,7 +19,7 @@ from pytest_gpuperf.verdict import Judgement
 
 if TYPE_CHECKING:
     from pytest_gpuperf.bench import Bench
-    from pytest_gpuperf.measuring import Request
+    from pytest_gpuperf.request import Request
     from pytest_gpuperf.sampling.rounds import Rounds
 
 RETAKES = 3

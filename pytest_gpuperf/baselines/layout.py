@@ -44,6 +44,11 @@ def arch_order(arch: str) -> tuple[int, str]:
 
 def module_file(module: str) -> PurePosixPath:
     """``a/b/test_x.py`` to ``a/b/test_x.json``.  Raises ``UnsafePathError`` for anything but a plain relative path."""
+    if not module:  # what pytest calls a file outside of its root
+        raise UnsafePathError(
+            "test module '' cannot name a baseline file: it lies outside of pytest's root directory. Start pytest in a "
+            "folder above it, or name one with --rootdir."
+        )
     parts = module.split("/")
     if not module.endswith(".py") or parts[-1] == ".py":
         raise UnsafePathError(f"test module '{quoted(module)}': baselines belong to Python test files (.py)")

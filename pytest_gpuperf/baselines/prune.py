@@ -1,7 +1,8 @@
 """Finding and removing baselines that no test has any more.
 
 Only the tests of modules that were collected whole can be called unused: a run with ``-k``, a node id or a crash says
-nothing about what it did not see.  Workload names are known only when a test runs, so a test is kept or removed whole.
+nothing about what it did not see.  Workload names are known only when a test runs: unless a caller who saw it run names
+workloads that are gone, a test is kept or removed whole.
 """
 
 from __future__ import annotations
@@ -22,33 +23,43 @@ from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.evidence import Key
 
 _T = TypeVar("_T")
+_Workload = tuple[str, str]
+"""Test and name."""
 
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Unused:
     """One thing that may go.  ``str()`` names it for people."""
 
-    kind: Literal["test", "file", "cubin"]
+    kind: Literal["test", "workload", "file", "cubin"]
     path: Path
     target: str = ""
     """``sm_90`` or ``nvidia-h200``; empty for a cubin."""
     module: str = ""
     test: str = ""
-    """The part of the node id after the module, for the kind ``test``."""
+    """The part of the node id after the module, for the kinds ``test`` and ``workload``."""
+    workload: str = ""
 
     def __str__(self) -> str:
         if self.kind == "test":
             return f"{self.target}: {self.module}::{self.test} (in {self.path})"
+        if self.kind == "workload":
+            return f"{self.target}: {self.module}::{self.test} [{self.workload}] (in {self.path})"
         return f"{self.path} (" + ("no tests in it)" if self.kind == "file" else "machine code that no baseline uses)")
 
 
 def unused(
-    store: BaselineStore, collected: Collection[Key | str], *, modules_collected: Collection[str]
+    store: BaselineStore,
+    collected: Collection[Key | str],
+    *,
+    modules_collected: Collection[str],
+    workloads_gone: Collection[tuple[str, Key]] = (),
 ) -> list[Unused]:
     """What pruning would remove, sorted.
 
     ``collected`` has the node ids of all tests (or keys of workloads); ``modules_collected`` the modules of which every
-    test was collected.  A module whose file is gone may be listed there too, and then loses everything.  Raises what
+    test was collected.  A module whose file is gone may be listed there too, and then loses everything.
+    ``workloads_gone`` are workloads, by target, that tests which are still there no longer have.  Raises what
     reading raises: while one file cannot be read, nothing can be called unused.
     """
     alive = {entry.node_id if isinstance(entry, Key) else entry for entry in collected}
@@ -56,12 +67,16 @@ def unused(
     found = []
     referenced: set[str] = set()
     for path, target, module, file in _evidence(store):
-        gone = set()
+        tests: set[str] = set()
+        workloads: set[_Workload] = set()
         if module in modules_collected:
-            gone = {test for test in _tests(file) if f"{module}::{test}" not in alive}
-            found += [Unused("test", path, target, module, test) for test in gone]
+            tests = {test for test in _tests(file) if f"{module}::{test}" not in alive}
+            named = {(key.test, key.workload) for of, key in workloads_gone if (of, key.module) == (target, module)}
+            workloads = {(test, name) for test, name in named & _workloads(file) if test not in tests}
+            found += [Unused("test", path, target, module, test) for test in tests]
+            found += [Unused("workload", path, target, module, test, name) for test, name in workloads]
             found += [] if _tests(file) else [Unused("file", path, target, module)]
-        referenced |= _cubins(file, without=gone)
+        referenced |= _cubins(_without(file, tests, workloads))
     found += [Unused("cubin", path) for sha256, path in stored_cubins(store.root).items() if sha256 not in referenced]
     return sorted(found)
 
@@ -108,13 +123,22 @@ def _prune_file(store: BaselineStore, target: str, module: str, gone: list[Unuse
     old = store.load(target, module)
     if old is None:
         return []
-    present = _tests(old)
-    new = _without(old, {entry.test for entry in gone})
+    present, workloads = _tests(old), _workloads(old)
+    new = _without(
+        old, {entry.test for entry in gone if entry.kind == "test"},
+        {(entry.test, entry.workload) for entry in gone if entry.kind == "workload"},
+    )  # fmt: skip
     if _tests(new):
         atomic.write_all(store.changed(module, old, new))
     else:
         _remove(store.root, layout.evidence_path(store.root, target, module))
-    return [entry for entry in gone if entry.test in present or (entry.kind == "file" and not present)]
+    return [
+        entry
+        for entry in gone
+        if (entry.kind == "test" and entry.test in present)
+        or (entry.kind == "workload" and (entry.test, entry.workload) in workloads)
+        or (entry.kind == "file" and not present)
+    ]
 
 
 def _prune_cubins(store: BaselineStore, cubins: Iterable[Unused]) -> list[Unused]:
@@ -143,20 +167,31 @@ def _tests(file: EvidenceFile) -> set[str]:
     return set(file.tests)
 
 
-def _without(file: EvidenceFile, gone: Collection[str]) -> EvidenceFile:
+def _workloads(file: EvidenceFile) -> set[_Workload]:
+    parts = file.toolchains.values() if isinstance(file, StaticFile) else (file.tests,)
+    return {(test, name) for tests in parts for test, workloads in tests.items() for name in workloads}
+
+
+def _without(file: EvidenceFile, tests: Collection[str], workloads: Collection[_Workload]) -> EvidenceFile:
     if isinstance(file, StaticFile):
-        kept = {name: _others(tests, gone) for name, tests in file.toolchains.items()}
-        return msgspec.structs.replace(file, toolchains={name: tests for name, tests in kept.items() if tests})
-    return referenced_only(msgspec.structs.replace(file, tests=_others(file.tests, gone)))
+        kept = {name: _others(of, tests, workloads) for name, of in file.toolchains.items()}
+        return msgspec.structs.replace(file, toolchains={name: of for name, of in kept.items() if of})
+    return referenced_only(msgspec.structs.replace(file, tests=_others(file.tests, tests, workloads)))
 
 
-def _others(tests: dict[str, _T], gone: Collection[str]) -> dict[str, _T]:
-    return {test: workloads for test, workloads in tests.items() if test not in gone}
+def _others(
+    tests: dict[str, dict[str, _T]], gone: Collection[str], workloads: Collection[_Workload]
+) -> dict[str, dict[str, _T]]:
+    kept = {
+        test: {name: record for name, record in of.items() if (test, name) not in workloads}
+        for test, of in tests.items()
+        if test not in gone
+    }
+    return {test: of for test, of in kept.items() if of}
 
 
-def _cubins(file: EvidenceFile, without: Collection[str] = ()) -> set[str]:
-    """Those that the records of a file name, apart from some tests'."""
+def _cubins(file: EvidenceFile) -> set[str]:
+    """Those that the records of a file name."""
     if not isinstance(file, TimeFile):
         return set()
-    kept = _others(file.tests, without).values()
-    return {record.cubin for workloads in kept for record in workloads.values() if record.cubin}
+    return {record.cubin for workloads in file.tests.values() for record in workloads.values() if record.cubin}

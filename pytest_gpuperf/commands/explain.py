@@ -18,6 +18,8 @@ from pytest_gpuperf.report.explanation import explained
 from pytest_gpuperf.session import WorkloadEvidence
 
 CLOSE_MATCHES = 5
+USUAL = "baselines"
+"""Name of the baselines' folder where nobody chose another."""
 
 
 class ExplainError(Exception):
@@ -57,6 +59,31 @@ def from_last_run(wanted: Wanted, start: Path, write: Callable[[str], object]) -
     for test, work in found:
         write("\n" + "\n".join(explain_workload(store, test, work)) + "\n")
     return 0
+
+
+def folder_of(given: Path | None, start: Path) -> Path:
+    """The folder of the baselines: the one given, else that of the last run, else the nearest one of the usual name.
+
+    Raises ``ExplainError`` for one that does not exist.
+    """
+    folder = given or _of_last_run(start) or _nearest(start)
+    if folder is None:
+        raise ExplainError(f"there is no folder {USUAL} in {start} or above: name it with --baselines DIR")
+    if not folder.is_dir():
+        raise ExplainError(f"there is no folder {folder}: name that of the baselines with --baselines DIR")
+    return folder
+
+
+def _of_last_run(start: Path) -> Path | None:
+    path = lastrun.find(start)
+    try:
+        return Path(lastrun.read(path).baselines) if path else None
+    except lastrun.LastRunError:  # whose remedy is to read the baselines instead
+        return None
+
+
+def _nearest(start: Path) -> Path | None:
+    return next((path for folder in (start, *start.parents) if (path := folder / USUAL).is_dir()), None)
 
 
 def from_baselines(wanted: Wanted, baselines: Path, write: Callable[[str], object]) -> int:
@@ -100,7 +127,7 @@ def _is_of(store: BaselineStore, key: Key, target: str, arch: str, toolchain: st
 def _unmatched(wanted: Wanted, keys: Sequence[Key], where: str) -> str:
     """Why nothing matched, with what comes close."""
     if not keys:
-        return f"{where} has no workloads"
+        return f"there are no workloads in {where}"
     of_test = [key for key in keys if Wanted(wanted.node_id).includes(key)]
     if of_test and wanted.workload is not None:
         names = ", ".join(dict.fromkeys(key.workload for key in of_test))

@@ -1,7 +1,8 @@
 """``gpuperf prune``: names baselines whose tests are gone, and removes them when told to.
 
 A baseline is only called unused if its test would certainly have been met: a collection that was narrowed, or that
-failed or skipped a module, is refused, and baselines of modules outside the searched folders are left alone.
+failed or skipped a module, is refused, and baselines of modules outside the searched folders are left alone.  A
+workload is called unused if the last run saw its test run to the end, on a GPU, without it.
 """
 
 from __future__ import annotations
@@ -9,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from pytest_gpuperf import lastrun
 from pytest_gpuperf.baselines import BaselineStore
 from pytest_gpuperf.baselines.prune import prune, unused
 from pytest_gpuperf.commands.collection import Collection
+from pytest_gpuperf.evidence import Key
+from pytest_gpuperf.session import TestEvidence
 
 SHOWN = 5
 """Tests or modules that a message names before it counts the rest."""
@@ -36,7 +40,8 @@ def run(collection: Collection, *, confirmed: bool, write: Callable[[str], objec
     recorded = modules_with_baselines(store)
     inside = {module for module in recorded if collection.covers(module)}
     refuse_unless_whole(collection, inside)
-    found = unused(store, collection.tests, modules_collected=inside)
+    gone = workloads_gone(store, collection.root, write)
+    found = unused(store, collection.tests, modules_collected=inside, workloads_gone=gone)
     for entry in prune(store, found) if confirmed else found:
         write(f"{'removed' if confirmed else 'unused '}  {entry}\n")
     if not found:
@@ -47,6 +52,34 @@ def run(collection: Collection, *, confirmed: bool, write: Callable[[str], objec
     if outside:
         write(f"Not looked at, because outside of {', '.join(collection.scope)}: {some(outside)}.\n")
     return 0
+
+
+def workloads_gone(store: BaselineStore, root: Path, write: Callable[[str], object]) -> set[tuple[str, Key]]:
+    """Workloads on record, by target, that their tests did not have in the last run; empty if it does not tell.
+
+    Only for the targets of that run: a test may have other workloads on another GPU.
+    """
+    path = lastrun.path_below(root)
+    if not path.is_file():
+        return set()
+    try:
+        tests = [test for test in lastrun.read(path).tests if test.whole]
+    except lastrun.LastRunError as problem:
+        write(f"Single workloads were not looked at: {problem}.\n")
+        return set()
+    return {
+        (target, key)
+        for test in tests
+        for target in targets_of(test)
+        for key in store.keys(target)
+        if (key.module, key.test) == (test.module, test.test) and key not in {work.key for work in test.workloads}
+    }
+
+
+def targets_of(test: TestEvidence) -> set[str]:
+    """What this test gathered evidence for."""
+    archs = {arch for work in test.workloads for arch in work.static}
+    return archs | ({test.device.slug} if test.device is not None else set())
 
 
 def modules_with_baselines(store: BaselineStore) -> set[str]:

@@ -23,6 +23,8 @@ def own_metrics(given: Iterable[str] | Mapping[str, object]) -> dict[str, float 
     """``metrics=`` of a test, read.  Raises ``BadMetric``."""
     if isinstance(given, str):
         raise BadMetric(f"metrics={given!r} is one string; it takes a list of names or a dict of name to tolerance")
+    if not isinstance(given, Iterable):
+        raise BadMetric(f"metrics={given!r} is not valid: it takes names of metrics, or a dict of name to tolerance")
     items = given.items() if isinstance(given, Mapping) else ((name, None) for name in given)
     read: dict[str, float | None] = {}
     for name, tolerance in items:

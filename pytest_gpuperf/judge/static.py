@@ -71,7 +71,7 @@ def missing_static(key: Key, target: str, toolchain: str, other_toolchains: Iter
     if others:
         verdict = Verdict.NOT_COMPARABLE
         reason = (
-            f"the baseline for {target} was compiled by {others}, this is {toolchain}: compile with the same version, "
+            f"the baseline was compiled by {others}, this is {toolchain}: compile with the same version, "
             f"or record one for this version too with pytest --update-baselines=new"
         )
     else:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_gpuperf.report.alike import obstacle_of, shared_obstacles
 from pytest_gpuperf.report.counters import counter_table, counter_words
 from pytest_gpuperf.report.hints import print_hints
+from pytest_gpuperf.report.stale import stale_lines
 from pytest_gpuperf.report.tables import Table, static_table, time_table, update_table
 from pytest_gpuperf.report.text import describe, numbered
 from pytest_gpuperf.report.unreached import unreached_lines
@@ -61,6 +63,8 @@ def summary(reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, opt
     if options.ncu:
         counter_words(reporter, evidence, outcome.counter_notes)
     _not_paired(reporter, evidence)
+    for text in () if options.update or options.strict else stale_lines(evidence):
+        reporter.write_line(text, yellow=True)
     if not timed:
         _static_only(reporter, evidence, options)
     for text in unreached_lines(book.unreached):
@@ -104,9 +108,12 @@ LEAST_UNDECIDED = 3
 """Inconclusive workloads that are worth a word about the machine: so many, and more than this share."""
 
 
-def _words(reporter: pytest.TerminalReporter, evidence: Iterable[TestEvidence], outcome: Outcome) -> None:
+def _words(reporter: pytest.TerminalReporter, evidence: Sequence[TestEvidence], outcome: Outcome) -> None:
     """Explain the verdicts that need it and were not shown yet; count the workloads that get no baseline either."""
     shown = _failures_shown(reporter)
+    shared = shared_obstacles(judgement for one in evidence for judgement in one.judgements)
+    for line in shared.values():
+        reporter.write_line(line, yellow=True)
     written = {(one.key, one.target) for one in outcome.recorded if not one.refused}
     new: list[Judgement] = []
     for one in evidence:
@@ -115,6 +122,8 @@ def _words(reporter: pytest.TerminalReporter, evidence: Iterable[TestEvidence], 
             if j.verdict is Verdict.NEW and j.kind != "counters" and (j.key, j.target) not in written
         ]  # fmt: skip
         for judgement in one.judgements:
+            if obstacle_of(judgement) in shared:
+                continue
             if judgement.verdict in NEEDS_A_WORD and not _is_in(shown.get(judgement.key.node_id, ""), judgement):
                 _explain(reporter, judgement, one.xfail)
     if new:

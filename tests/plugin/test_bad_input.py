@@ -49,6 +49,16 @@ def test_options_given_as_one_string_are_refused(suite):
     assert "it takes a list: options=['-DX']" in text
 
 
+@pytest.mark.parametrize("headers", ["'include'", "__import__('pathlib').Path('include')"])
+def test_a_single_folder_of_headers_is_refused(suite, headers):
+    text = run_body(suite, f'cuda_kernel("other.cu", "other", headers={headers})')
+    assert "headers='include' is a single one; it takes a list" in text
+
+
+def test_no_architecture_at_all_is_refused(suite):
+    assert "arch=() names no architecture" in run_body(suite, 'cuda_kernel("other.cu", "other", arch=[])')
+
+
 def test_an_unknown_compiler_option_is_named(suite):
     text = run_body(suite, 'cuda_kernel("other.cu", "other", options=["--no-such-option"])')
     assert "--no-such-option" in text
@@ -88,6 +98,68 @@ def test_arrays_of_the_wrong_type_are_found_where_the_kernel_tells_its_types(sui
 
 def test_what_is_no_workload_is_refused(suite):
     assert "gpuperf measures a launch or a callable, not int" in run_body(suite, "gpuperf(3)")
+
+
+MEASURE = """
+kernel = cuda_kernel("other.cu", "other")
+a = gpu.random(512, seed=1)
+launch = kernel.launch(grid=2, block=256, args=(a, a, 512))
+result = gpuperf(launch, {})
+"""
+
+
+@pytest.mark.parametrize(
+    ("argument", "words"),
+    [
+        ("bytes='many'", "bytes='many' is not valid: it takes a number above 0"),
+        ("bytes=-5", "bytes=-5 is not valid"),
+        ("bytes=True", "bytes=True is not valid"),
+        ("flops=float('nan')", "flops=nan is not valid"),
+        ("flops=0", "flops=0 is not valid"),
+        ("name=5", "name=5 is not valid: it takes text of one line, printable"),
+        ("name=''", "name='' is not valid"),
+        (r"name='two\nlines'", r"name='two\nlines' is not valid"),
+        (r"name='\ud800'", r"name='\ud800' is not valid"),
+        ("check=True", "check=True is not valid: it takes a function, which gpuperf calls: check=lambda: ..."),
+        ("reset=a", "is not valid: it takes a function, which gpuperf calls: reset=lambda: ..."),
+        ("tolerance='0.01'", "tolerance='0.01' is not valid: it takes a fraction up to 0.5"),
+        ("cache='hot'", "cache='hot' is not valid: it takes 'cold' or 'warm'"),
+        ("metrics=5", "metrics=5 is not valid: it takes names of metrics, or a dict of name to tolerance"),
+        ("metrics='dram__bytes.sum'", "metrics='dram__bytes.sum' is one string"),
+    ],
+)
+def test_what_gpuperf_does_not_take_is_named_with_what_it_does(gpu_suite, argument, words):
+    assert words in run_body(gpu_suite, MEASURE.format(argument), "--gpuperf")
+
+
+@pytest.mark.parametrize(
+    ("figure", "words"),
+    [
+        ("bandwidth", "other has no bandwidth: declare the bytes it must move, gpuperf(..., bytes=n)"),
+        ("flops", "other has no FLOP rate: declare its operations, gpuperf(..., flops=n)"),
+    ],
+)
+def test_a_figure_without_its_declaration_says_what_to_declare(gpu_suite, figure, words):
+    assert words in run_body(gpu_suite, f"{MEASURE.format('')}\nresult.{figure}", "--gpuperf")
+
+
+def test_static_figures_of_a_callable_are_refused(gpu_suite):
+    text = run_body(gpu_suite, f"{MEASURE.format('')}\ngpuperf(launch, name='x')\n"
+                               "gpuperf(lambda: launch(), name='call').registers", "--gpuperf")  # fmt: skip
+    assert "call is a callable without a kernel of its own: it has no static evidence" in text
+
+
+def test_an_assertion_on_a_figure_shows_what_was_measured(gpu_suite):
+    text = run_body(gpu_suite, f"{MEASURE.format('')}\nassert result.time_ns < 1", "--gpuperf")
+    assert " ns>.time_ns" in text
+    assert "<other: 2" in text
+
+
+@pytest.mark.parametrize("amount", ["2e9", "np.int64(2_000_000_000)", "2_000_000_000.0"])
+def test_amounts_are_numbers_of_any_kind(gpu_suite, amount):
+    gpu_suite.edit("test_suite.py", "bytes=2 * a.nbytes", f"bytes={amount}, flops={amount}")
+    gpu_suite.edit("test_suite.py", "import pytest", "import numpy as np\nimport pytest")
+    gpu_suite.run("--gpuperf", "-k", "1024").assert_outcomes(passed=1)
 
 
 def test_no_compiler_names_the_remedy(suite, monkeypatch):

@@ -183,7 +183,48 @@ def test_baselines_are_explained_without_a_run(explained, monkeypatch, capsys):
     assert "cause:" not in out  # there is nothing to compare it with
     status, _, err = run_command(explained, monkeypatch, capsys, "--baseline", "test_other.py")
     assert status == 1
-    assert "is not in the baselines in baselines" in err
+    assert f"is not in the baselines in {explained.path}/baselines" in err
+
+
+def elsewhere(suite):
+    """Let the project keep its baselines under another name."""
+    (suite.path / "baselines").rename(suite.path / "kept")
+    suite.pytester.makeini("[pytest]\ngpuperf_baselines = kept\n")
+
+
+def test_baselines_are_found_where_the_last_run_had_them(explained, monkeypatch, capsys):
+    elsewhere(explained)
+    explained.run("--gpuperf")
+    status, out, err = run_command(explained, monkeypatch, capsys, "--baseline", "test_hog.py::test_copy")
+    assert (status, err) == (0, "")
+    assert "test_hog.py::test_copy [rows]" in out
+
+
+@pytest.mark.parametrize("last_run", ["none", "damaged"])
+def test_baselines_are_found_from_a_folder_below(explained, monkeypatch, capsys, last_run):
+    if last_run == "damaged":
+        explained.run("--gpuperf")
+        (explained.path / ".gpuperf/last-run.json").write_text("{")
+    (explained.path / "below").mkdir()
+    monkeypatch.setattr(explained, "path", explained.path / "below")
+    status, out, err = run_command(explained, monkeypatch, capsys, "--baseline", "test_hog.py::test_copy")
+    assert (status, err) == (0, "")
+    assert "test_hog.py::test_copy [rows]" in out
+
+
+@pytest.mark.parametrize("flags", [("--baseline",), ("--baselines", "kept"), ("--baseline", "--baselines", "nowhere")])
+def test_a_folder_without_baselines_is_told(suite, monkeypatch, capsys, flags):
+    status, _, err = run_command(suite, monkeypatch, capsys, *flags, "test_suite.py")
+    assert status == 1
+    assert "there is no folder " in err
+    assert "--baselines DIR" in err
+
+
+def test_naming_the_folder_is_asking_for_the_baselines(explained, monkeypatch, capsys):
+    elsewhere(explained)
+    status, out, _ = run_command(explained, monkeypatch, capsys, "--baselines", "kept", "test_hog.py::test_copy")
+    assert status == 0
+    assert "last run" not in out
 
 
 def last_run(suite) -> Path:

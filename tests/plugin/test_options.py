@@ -52,11 +52,52 @@ def _has_limits(arch: str) -> bool:
     return True
 
 
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+@pytest.mark.parametrize("flag", ["--gpuperf-strict", "--gpuperf-inconclusive=fail", "--gpuperf-explain"])
+def test_a_flag_of_the_gate_is_refused_where_nothing_is_gated(suite, flag, workers):
+    result = suite.run(flag, *workers)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    name = flag.partition("=")[0]
+    result.stderr.fnmatch_lines([f"*{name}: nothing is measured without --gpuperf, --update-baselines or *"])
+
+
+@pytest.mark.parametrize("gate", ["--gpuperf", "--update-baselines"])
+def test_the_same_flags_count_beside_the_gate(suite, gate):
+    assert suite.run(gate, "--gpuperf-strict", "--gpuperf-inconclusive=fail", "-k", "other").ret == 0
+
+
+def test_flags_in_addopts_wait_for_the_run_that_gates(suite):
+    suite.pytester.makeini("[pytest]\naddopts = --gpuperf-strict\ngpuperf_explain = true\n")
+    assert suite.run("-k", "other").ret == 0
+    suite.run("--gpuperf", "-k", "other").stdout.fnmatch_lines(["*gpuperf explains*"])
+
+
 def test_a_bad_ini_value_names_the_setting(suite):
     suite.pytester.makeini("[pytest]\ngpuperf_cache = hot\n")
     result = suite.run("--gpuperf")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*ini setting gpuperf_cache: 'hot' is not valid*"])
+
+
+def test_a_bad_switch_in_the_ini_file_names_the_setting(suite):
+    suite.pytester.makeini("[pytest]\ngpuperf_strict = maybe\n")
+    result = suite.run("--gpuperf")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*ini setting gpuperf_strict is not valid: it accepts true or false*"])
+
+
+@pytest.mark.parametrize("word", ["yes", "1", "on", "True"])
+def test_a_switch_in_the_ini_file_is_any_word_for_yes_or_no(suite, word):
+    suite.pytester.makeini(f"[pytest]\ngpuperf = {word}\n")
+    suite.run("--collect-only").stdout.fnmatch_lines(["gpuperf: measuring and gating*"])
+    assert "gpuperf: " not in suite.run("--collect-only", "-o", "gpuperf=off").stdout.str()
+
+
+@pytest.mark.skipif(pytest.version_tuple < (9, 0), reason="the table is new in pytest 9")
+def test_a_switch_is_a_boolean_in_the_table_of_pytest_9(suite):
+    suite.write("pyproject.toml", '[tool.pytest]\ngpuperf = true\ngpuperf_tolerance = "0.03"\n')
+    (suite.path / "pytest.ini").unlink(missing_ok=True)
+    suite.run("--collect-only").stdout.fnmatch_lines(["gpuperf: *tolerance 3 %*"])
 
 
 def test_ini_settings_count_and_flags_win(suite):
@@ -65,14 +106,73 @@ def test_ini_settings_count_and_flags_win(suite):
     suite.run("--gpuperf-profile=standard").stdout.fnmatch_lines(["gpuperf: *profile standard*"])
 
 
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+def test_a_folder_given_by_flag_is_relative_to_the_current_one(suite, monkeypatch, workers):
+    suite.pytester.makeini("[pytest]\ngpuperf_baselines = of_ini\n")
+    below = suite.path / "below"
+    below.mkdir()
+    monkeypatch.chdir(below)
+    arguments = ("..", "--update-baselines", "--gpuperf-arch=sm_90", "-k", "other", *workers)
+    suite.run(*arguments, "--gpuperf-baselines=mine", subprocess=True)
+    suite.run(*arguments, subprocess=True)
+    assert (below / "mine/sm_90/test_suite.json").is_file()
+    assert (suite.path / "of_ini/sm_90/test_suite.json").is_file()
+    result = suite.run("..", "--gpuperf", "--gpuperf-baselines=../of_ini", "-k", "other", *workers, subprocess=True)
+    result.stdout.fnmatch_lines(["*doubling *UNCHANGED"])
+
+
+def test_a_profile_on_the_command_line_wins_over_a_tolerance_in_the_ini_file(suite):
+    suite.pytester.makeini("[pytest]\ngpuperf = true\ngpuperf_tolerance = 0.03\n")
+    suite.run().stdout.fnmatch_lines(["gpuperf: *tolerance 3 %*"])
+    suite.run("--gpuperf-profile=loose").stdout.fnmatch_lines(["gpuperf: *profile loose*"])
+    both = suite.run("--gpuperf-profile=loose", "--gpuperf-tolerance=0.04")
+    both.stdout.fnmatch_lines(["gpuperf: *tolerance 4 %*"])
+
+
+@pytest.mark.parametrize("flag", ["--gpuperf-arch", "--gpuperf-baselines", "--gpuperf-ncu", "--update-baselines"])
+def test_a_flag_with_an_empty_value_is_refused(suite, flag):
+    """What a shell makes of a variable that is not set."""
+    result = suite.run(f"{flag}=")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*{flag}: it was given without a value; leave it out, or give it one*"])
+
+
+def test_an_empty_ini_setting_is_none(suite):
+    suite.pytester.makeini("[pytest]\ngpuperf = true\ngpuperf_tolerance =\ngpuperf_arch =\n")
+    suite.run("--collect-only").stdout.fnmatch_lines(["gpuperf: *profile tight*"])
+
+
+NEAREST = """
+import pytest
+
+@pytest.mark.gpuperf(tolerance=0.03, cache="warm")
+class TestNear:
+    @pytest.mark.gpuperf(profile="loose")
+    def test_profile(self, gpuperf):
+        assert gpuperf._settings.tolerance is None and gpuperf._settings.profile == "loose"
+
+    @pytest.mark.gpuperf(cache="cold")
+    def test_cache(self, gpuperf):
+        assert gpuperf._settings.tolerance == 0.03 and gpuperf._settings.cache == "cold"
+"""
+
+
+def test_the_nearest_marker_wins_whichever_of_profile_and_tolerance_it_gives(suite):
+    suite.write("test_near.py", NEAREST)
+    suite.run("test_near.py").assert_outcomes(passed=2)
+
+
 @pytest.mark.parametrize(
     ("marker", "words"),
     [
         ("tolerence=0.1", "unknown keyword 'tolerence' (known: tolerance, profile"),
         ("tolerance=5", "tolerance=5 is not valid"),
         ("profile='fast'", "profile='fast' is not valid"),
+        ("profile=['tight']", "profile=['tight'] is not valid: it takes one of tight, standard, loose"),
         ("cache='hot'", "cache='hot' is not valid"),
         ("budget_s=0", "budget_s=0 is not valid"),
+        ("budget_s=True", "budget_s=True is not valid: it takes seconds, more than 0 and up to 3600"),
+        ("budget_s=float('inf')", "budget_s=inf is not valid"),
         ("xfail=True", "xfail=True is not valid"),
         ("0.1", "takes keywords only"),
     ],

@@ -49,6 +49,14 @@ def store_cubin(suite, cubin):
     edit_baseline(suite, lambda record: record.update(cubin=sha256))
 
 
+def test_a_suite_that_its_code_made_slower_is_no_shift_of_the_environment(recorded):
+    """Two of three workloads are slower than their records, and their pairs say that it is the code."""
+    slower(recorded, 120)
+    result = recorded.run("--gpuperf")
+    result.assert_outcomes(failed=2, passed=1)
+    assert "environment shift" not in result.stdout.str()
+
+
 @pytest.mark.parametrize("steps", [104, 120])
 def test_a_slower_kernel_fails_after_two_processes_saw_it(recorded, steps):
     slower(recorded, steps)
@@ -234,8 +242,15 @@ def test_beyond_their_number_suspects_are_inconclusive(recorded):
     result = recorded.run("--gpuperf", "--gpuperf-confirmations=1")
     result.assert_outcomes(failed=1, passed=2)
     result.stdout.fnmatch_lines(
-        ["*suspected slower, not confirmed: 1 tests of this process were confirmed already*run this one by itself*"]
+        ["*suspected slower, not confirmed: 1 test of this process was confirmed already*run this one by itself*"]
     )
+
+
+def test_without_any_confirmation_the_flag_is_named(recorded):
+    slower(recorded)
+    result = recorded.run("--gpuperf", "--gpuperf-confirmations=0", *ONE)
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*not confirmed: --gpuperf-confirmations=0 allows no second process; *"])
 
 
 def test_an_ini_file_that_asks_for_the_gate_does_not_reach_the_second_process(recorded):

@@ -70,6 +70,34 @@ def test_a_check_that_returns_false_fails(gpu_suite):
     result.stdout.fnmatch_lines(["*the check of its result returned False; nothing was timed*"])
 
 
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("np.allclose(b, a + 1)", "False"),
+        ("np.bool_(False)", "False"),
+        ("np.array(False)", "False"),
+        ("b == a + 1", "an array that is not true everywhere"),
+    ],
+)
+def test_a_check_that_says_no_as_an_array_library_does_fails(gpu_suite, answer, said):
+    gpu_suite.edit(
+        "test_suite.py", "check=lambda: gpu.assert_equal(b, a))\n    assert", f"check=lambda: {answer})\n    assert"
+    )
+    gpu_suite.edit("test_suite.py", "import pytest", "import numpy as np\nimport pytest")
+    result = gpu_suite.run("-k", "1024")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([f"*the check of its result returned {said}; nothing was timed*"])
+
+
+@pytest.mark.parametrize("answer", ["None", "True", "np.array(True)", "b == a", "(gpu.assert_equal(b, a),)"])
+def test_a_check_that_does_not_say_no_passes(gpu_suite, answer):
+    gpu_suite.edit(
+        "test_suite.py", "check=lambda: gpu.assert_equal(b, a))\n    assert", f"check=lambda: {answer})\n    assert"
+    )
+    gpu_suite.edit("test_suite.py", "import pytest", "import numpy as np\nimport pytest")
+    gpu_suite.run("-k", "1024").assert_outcomes(passed=1)
+
+
 def test_a_wrong_result_fails_before_anything_is_timed(gpu_suite):
     gpu_suite.edit("conftest.py", "b[:] = a", "b[:] = a + 1")
     result = gpu_suite.run("--gpuperf", "--update-baselines")

@@ -135,6 +135,25 @@ def test_update_never_takes_a_test_that_fails_after_its_check(gpu_suite):
     assert set(static_file(gpu_suite)["toolchains"].popitem()[1]) == {"test_other"}
 
 
+def test_update_never_takes_a_test_that_fails_as_expected(gpu_suite):
+    gpu_suite.edit("conftest.py", '"other": work', '"other": lambda a, b, n: None')
+    gpu_suite.edit("test_suite.py", "def test_other", "@pytest.mark.xfail(reason='wrong, and known')\ndef test_other")
+    gpu_suite.edit("test_suite.py", "assert result.time_ns > 0", "pytest.xfail('slow') if size == 2048 else None")
+    result = gpu_suite.run("--update-baselines", "--gpuperf-rounds=2", "--gpuperf-processes=1")
+    result.assert_outcomes(xfailed=2, passed=1)
+    assert set(static_file(gpu_suite)["toolchains"].popitem()[1]) == {"test_work[1024]"}
+    times = json.loads((gpu_suite.path / "baselines/simulated-gpu/test_suite.json").read_text())
+    assert set(times["tests"]) == {"test_work[1024]"}
+
+
+def test_an_interrupted_update_writes_nothing_and_says_so(suite):
+    suite.edit("test_suite.py", "def test_other", "def test_stop():\n    raise KeyboardInterrupt\n\ndef test_other")
+    result = suite.run("--update-baselines", "--gpuperf-arch=sm_90", subprocess=True)
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["ERROR: the run was interrupted: no baseline was written"])
+    assert suite.baseline_files() == {}
+
+
 def test_update_is_refused_under_ci(suite, monkeypatch):
     monkeypatch.setenv("CI", "1")
     result = suite.run("--update-baselines")
@@ -205,8 +224,9 @@ def test_a_disturbed_measurement_is_refused_unless_forced(gpu_suite):
     flags = ("--update-baselines", "--gpuperf-rounds=2", "--gpuperf-processes=1", "-k", "other")
     result = gpu_suite.run(*flags)
     result.stdout.fnmatch_lines(["*refused*throttled*power cap*"])
+    assert result.ret == 11
     assert "simulated-gpu/test_suite.json" not in gpu_suite.baseline_files()
-    gpu_suite.run(*flags, "--gpuperf-force-update")
+    assert gpu_suite.run(*flags, "--gpuperf-force-update").ret == 0
     assert "simulated-gpu/test_suite.json" in gpu_suite.baseline_files()
 
 

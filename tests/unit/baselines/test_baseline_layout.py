@@ -38,6 +38,11 @@ def test_a_path_that_could_escape_or_not_be_stored_is_refused(tmp_path: Path, mo
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_test_file_outside_of_the_root_says_what_to_do() -> None:
+    with pytest.raises(UnsafePathError, match="outside of pytest's root directory"):
+        module_file("")
+
+
 @given(st.text(max_size=30))
 def test_no_module_leads_out_of_the_folder(module: str) -> None:
     root = Path("/nowhere/baselines")

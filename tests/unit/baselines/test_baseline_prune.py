@@ -145,3 +145,32 @@ def test_files_that_are_no_cubins_are_left_alone(store: BaselineStore) -> None:
         (store.root / name).parent.mkdir(exist_ok=True)
         (store.root / name).write_text("mine")
     assert words(store, KEPT, GONE) == []
+
+
+def test_a_workload_that_is_gone_leaves_alone_and_its_cubin_with_it(store: BaselineStore) -> None:
+    other = Key(module=KEPT.module, test=KEPT.test, workload="another")
+    session = make_session(3)
+    record = make_time(session, cubin=digest(b"another"))
+    store.write(static_update(key=other))
+    store.write(Update(time={(H200, other): record}, sessions=[session], cubins=[b"another"]))
+    alive = [KEPT, GONE, OTHER]
+    gone = {(H200, other), ("sm_90", other)}
+    found = unused(store, alive, modules_collected=(MODULE,), workloads_gone=gone)
+    assert {(entry.kind, entry.target, entry.workload) for entry in found} == {
+        ("workload", H200, "another"), ("workload", "sm_90", "another"), ("cubin", "", ""),
+    }  # fmt: skip
+    assert f"{H200}: {other.node_id} [another] (in " in " ".join(map(str, found))
+    assert sorted(prune(store, found)) == sorted(found)
+    assert other not in {*store.keys(H200), *store.keys("sm_90")}
+    assert {KEPT, GONE} <= set(store.keys(H200))
+    assert unused(store, alive, modules_collected=(MODULE,), workloads_gone=gone) == []
+
+
+def test_workloads_of_modules_that_were_not_collected_whole_stay(store: BaselineStore) -> None:
+    assert unused(store, [KEPT, GONE, OTHER], modules_collected=(), workloads_gone={(H200, KEPT)}) == []
+
+
+def test_the_last_workload_of_a_test_takes_the_test_along(store: BaselineStore) -> None:
+    prune(store, unused(store, [KEPT, GONE, OTHER], modules_collected=(MODULE,), workloads_gone={(H200, GONE)}))
+    assert GONE not in store.keys(H200)
+    assert "test_gone" not in str(store.time_tests(H200, MODULE))

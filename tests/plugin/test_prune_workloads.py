@@ -1,0 +1,66 @@
+"""``gpuperf prune`` knows of single workloads what the last run saw of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_gpuperf.baselines import BaselineStore
+from pytest_gpuperf.cli import main
+
+
+def prune(suite, monkeypatch, capsys, *arguments):
+    monkeypatch.chdir(suite.path)
+    capsys.readouterr()
+    assert main(["prune", *arguments]) == 0
+    return capsys.readouterr().out
+
+
+def workloads(suite, target):
+    return {key.workload for key in BaselineStore(suite.path / "baselines").keys(target)}
+
+
+@pytest.fixture
+def renamed(recorded):
+    """A workload got another name since it was recorded."""
+    recorded.edit("test_suite.py", 'name="doubling"', 'name="twice"')
+    return recorded
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+def test_a_renamed_workload_is_named_and_removed_after_a_run(renamed, monkeypatch, capsys, workers):
+    renamed.run("--gpuperf", *workers, subprocess=True)
+    named = prune(renamed, monkeypatch, capsys)
+    assert "simulated-gpu: test_suite.py::test_other [doubling]" in named
+    assert "sm_90: test_suite.py::test_other [doubling]" in named
+    assert "test_work" not in named
+    prune(renamed, monkeypatch, capsys, "--yes")
+    assert workloads(renamed, "simulated-gpu") == workloads(renamed, "sm_90") == {"work"}
+    assert "Nothing to prune" in prune(renamed, monkeypatch, capsys)
+
+
+def test_what_no_run_has_seen_stays(renamed, monkeypatch, capsys):
+    assert "Nothing to prune" in prune(renamed, monkeypatch, capsys)
+
+
+FIRST = 'gpuperf(kernel.launch(grid=2, block=256, args=(a, b, 512)), name="first")'
+
+
+@pytest.mark.parametrize("stop", ["    assert False\n", f"    {FIRST}.counters\n"], ids=["failed", "checked only"])
+def test_a_test_that_did_not_get_to_its_end_says_nothing(renamed, monkeypatch, capsys, stop):
+    renamed.edit("test_suite.py", "    gpuperf(kernel.launch(grid=2", f"{stop}    gpuperf(kernel.launch(grid=2")
+    renamed.run("--gpuperf", subprocess=True)
+    assert "Nothing to prune" in prune(renamed, monkeypatch, capsys)
+
+
+def test_a_run_without_a_gpu_says_nothing(renamed, monkeypatch, capsys):
+    renamed.write("conftest.py", "")
+    renamed.run("--gpuperf", subprocess=True)
+    assert "Nothing to prune" in prune(renamed, monkeypatch, capsys)
+
+
+def test_a_damaged_last_run_is_told_and_costs_nothing_else(renamed, monkeypatch, capsys):
+    renamed.run("--gpuperf", subprocess=True)
+    (renamed.path / ".gpuperf/last-run.json").write_text("{")
+    said = prune(renamed, monkeypatch, capsys)
+    assert "Single workloads were not looked at: " in said
+    assert "Nothing to prune" in said
