@@ -51,9 +51,10 @@ class Explained(NamedTuple):
     advice: tuple[Advice, ...]
 
     @property
-    def dearest(self) -> float:
-        """The gain of the cause that is named first; 0 without one."""
-        return self.advice[0].gain if self.advice else 0.0
+    def dearest(self) -> tuple[bool, float]:
+        """Whether there is a cause that nothing else outweighs, and the gain of the one that is named first."""
+        first = self.advice[0] if self.advice else None
+        return first is not None and not first.outweighed, first.gain if first is not None else 0.0
 
 
 def explained(store: BaselineStore, work: WorkloadEvidence, toolchain: str, facts: DeviceFacts | None) -> Explained:

@@ -22,6 +22,8 @@ COUNTED_LEAST_GAIN = 0.005
 """The same where it was counted."""
 ALIKE_GAIN = 0.02
 """Gains that differ by less are as good as equal: busy times and stalls vary by as much from run to run."""
+BY_THE_WAY = 0.5
+"""Of the dearest cause's gain: an occupancy that costs less was lost by the way, and does not stand first."""
 OUTWEIGHED = 0.2
 """Of its time: a version that seems faster by more, as a whole, is taken for faster.  A rough estimate: a loop over
 float4 that became one over float seems faster by 13 % on sm_90."""
@@ -49,16 +51,21 @@ def advise(before: Side, after: Side) -> tuple[Advice, ...]:
 
 def _ranked(found: Sequence[tuple[float, Finding]]) -> list[tuple[float, Finding]]:
     """What explains a figure that gates before what does not, then the largest gain first."""
-    leads = [_leads(gained, finding) for gained, finding in found]
+    most = max((gained for gained, _ in found), default=0.0)
+    leads = [_leads(gained, finding, most) for gained, finding in found]
     return [
         *_by_gain([one for one, first in zip(found, leads, strict=True) if first]),
         *_by_gain([one for one, first in zip(found, leads, strict=True) if not first]),
     ]
 
 
-def _leads(gained: float, finding: Finding) -> bool:
-    """Whether it explains a red verdict; fewer resident warps do not where they cost nothing, as they well may."""
-    return finding.gates and (gained >= LEAST_GAIN or finding.cause not in (causes.OCCUPANCY, causes.LAUNCH))
+def _leads(gained: float, finding: Finding, most: float) -> bool:
+    """Whether it explains a red verdict; fewer resident warps do not where they cost next to nothing, as they well may.
+
+    What costs most may have taken the registers, too, or the shared memory: then it is the cause, and they the outcome.
+    """
+    least = max(LEAST_GAIN, BY_THE_WAY * most)
+    return finding.gates and (gained >= least or finding.cause not in (causes.OCCUPANCY, causes.LAUNCH))
 
 
 def _by_gain(found: Sequence[tuple[float, Finding]]) -> list[tuple[float, Finding]]:

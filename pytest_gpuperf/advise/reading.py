@@ -134,7 +134,7 @@ def _unknown(access: Access) -> bool:
 
 
 def work_of(run: DryRun) -> tuple[float | None, float | None]:
-    """Elements of global memory that whole warps write for the first time, and that the warp reads first.
+    """Elements of global memory that a warp, or a side of one that a branch split, writes and that it reads first.
 
     None where data decide about the addresses of some of these: nobody knows how much the rest is of the whole.
     """
@@ -146,7 +146,7 @@ def work_of(run: DryRun) -> tuple[float | None, float | None]:
             return None
         return sum(a.distinct / (8 if double and a.bytes == 8 else 4) for a in accesses)
 
-    written = amount([a for a in run.accesses if a.op == "global_store" and a.lanes == WARP])
+    written = amount([a for a in run.accesses if a.op == "global_store" and a.lanes >= WARP / 2])
     read = amount([a for a in run.accesses if a.op == "global_load"])
     return written, read
 

@@ -22,6 +22,8 @@ MARKUP = {
     Verdict.FASTER: ("green",), Verdict.BETTER: ("green",),
 }  # fmt: skip
 """How the terminal marks a row; in the order of what a reader has to know first."""
+PASSING = (Verdict.NOT_SLOWER, Verdict.SAME, Verdict.UNCHANGED)
+"""What comes behind: unchanged is only what nothing changed of, on any architecture."""
 
 
 MOST_CHANGES = 3
@@ -152,7 +154,7 @@ def geometric_mean(record: TimeRecord) -> float:
 def verdict_cell(judgements: Iterable[Judgement], kind: EvidenceKind) -> tuple[str, tuple[str, ...]]:
     """The verdict of this kind that a reader has to know first, with its markup."""
     found = {judgement.verdict for judgement in judgements if judgement.kind == kind}
-    worst = next((verdict for verdict in [*MARKUP, *Verdict] if verdict in found), None)
+    worst = next((verdict for verdict in [*MARKUP, *PASSING] if verdict in found), None)
     return (worst.value, MARKUP.get(worst, ())) if worst else ("-", ())
 
 

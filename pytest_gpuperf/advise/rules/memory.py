@@ -83,10 +83,11 @@ def uncoalesced(case: Case) -> Finding | None:
         return None
     if not grew(_spread(case.was), _spread(case.now), SECTOR_GROWTH):
         return None  # as many sectors for fewer lanes: that is divergence
-    evidence = (
-        change("sectors per global request", _each(case.was), _each(case.now)),
-        change("bytes used of each sector", SECTOR_BYTES / was, SECTOR_BYTES / now, f"of {SECTOR_BYTES}"),
-    )
+    if _same_places(case):
+        return None
+    used = change("bytes used of each sector", SECTOR_BYTES / was, SECTOR_BYTES / now, f"of {SECTOR_BYTES}")
+    each = change("sectors per global request", _each(case.was), _each(case.now))
+    evidence = (each, used) if _each(case.now) > _each(case.was) else (used,)  # of narrower requests, fewer are more
     return Finding(causes.UNCOALESCED, evidence, _with_traffic(case, case.now, sectors=was / now, requests=1.0))
 
 
@@ -94,6 +95,14 @@ def _sectors_per_ideal(usage: Usage) -> float | None:
     if not usage.global_sectors or not usage.global_ideal:
         return None
     return usage.global_sectors / usage.global_ideal
+
+
+def _same_places(case: Case) -> bool:
+    """Whether narrower accesses touch hardly more sectors each than the wide ones did: the lanes lie as they lay.
+
+    Lanes that moved apart touch twice as many; a mean shifts by less, where what stays as it was is of another width.
+    """
+    return _narrowed(case, "global") < 1 and not grew(_each(case.was), _each(case.now), WIDTH_LOSS)
 
 
 def _spread(usage: Usage) -> float | None:
@@ -159,6 +168,7 @@ def redundant_traffic(case: Case) -> Finding | None:
     if case.was.shared_requests > case.now.shared_requests * TRAFFIC_GROWTH:
         evidence.append(change("shared memory accesses", case.was.shared_requests, case.now.shared_requests, case.per))
     without = _with_traffic(case, case.now, sectors=was / now, requests=was / now)
+    without = without.replace(global_fresh=case.was.global_fresh)  # what was asked for again was not new
     return Finding(causes.REDUNDANT_TRAFFIC, tuple(evidence), without)
 
 
@@ -185,7 +195,13 @@ def lost_vectorisation(case: Case) -> Finding | None:
         change(f"bytes per {kind} memory access and lane", _width(case.was, kind) or 0, _width(case.now, kind) or 0),
         change(f"{kind} memory accesses", _requests(case.was, kind), _requests(case.now, kind), case.per),
     )]  # fmt: skip
-    return Finding(causes.VECTORISATION, tuple(evidence), _widened(case, shares))
+    was, now = _sectors_per_ideal(case.was), _sectors_per_ideal(case.now)
+    scattered = shares["global"] < 1 and grew(was, now, SECTOR_GROWTH) and _same_places(case)
+    sectors = was / now if scattered and was is not None and now is not None else 1.0
+    if scattered:
+        evidence.insert(2, change("sectors of global requests", case.was.global_sectors or 0,
+                                  case.now.global_sectors or 0, case.per))  # fmt: skip
+    return Finding(causes.VECTORISATION, tuple(evidence), _widened(case, shares, sectors))
 
 
 def _narrowed(case: Case, kind: str) -> float:
@@ -203,8 +219,11 @@ def _requests(usage: Usage, kind: str) -> float:
     return usage.global_requests if kind == "global" else usage.shared_requests
 
 
-def _widened(case: Case, shares: Mapping[str, float]) -> Usage:
-    """With as many bytes in fewer accesses: less to issue with each, and more on its way in the same wait."""
+def _widened(case: Case, shares: Mapping[str, float], sectors: float) -> Usage:
+    """With as many bytes in fewer accesses: less to issue with each, and more on its way in the same wait.
+
+    ``sectors`` is the part of the sectors that would do, too: each of a lane's accesses touches the lane's own sector.
+    """
     requests = {kind: _requests(case.now, kind) for kind in shares}
     share = sum(requests[kind] * shares[kind] for kind in shares) / (sum(requests.values()) or 1.0)
     usage, overhead = case.now, case.now.overhead
@@ -213,7 +232,8 @@ def _widened(case: Case, shares: Mapping[str, float]) -> Usage:
     classes = {name: count * scale if name in OVERHEAD else count for name, count in usage.classes.items()}
     usage = usage.replace(classes=classes).quicker(instructions=saved)
     if shares["global"] < 1:
-        usage = _with_traffic(case, usage, sectors=1.0, requests=shares["global"])
+        ideal = usage.global_ideal  # as many bytes as they were
+        usage = _with_traffic(case, usage, sectors=sectors, requests=shares["global"]).replace(global_ideal=ideal)
     if shares["shared"] < 1:
         less = usage.shared_requests * (1 - shares["shared"])
         waited = usage.waits.get("shared_load", 0) * (1 - shares["shared"])

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable
 
 from pytest_gpuperf.compile.dryrun.decode import Step
-from pytest_gpuperf.compile.dryrun.values import UNKNOWN, WORD, Value, combine, signed, signed64
+from pytest_gpuperf.compile.dryrun.values import REST, UNKNOWN, WORD, Value, combine, signed, signed64
 
 COMPARE: dict[str, Callable[[int, int], bool]] = {
     "EQ": lambda a, b: a == b, "NE": lambda a, b: a != b, "LT": lambda a, b: a < b, "LE": lambda a, b: a <= b,
@@ -22,6 +22,10 @@ JOIN: dict[str, Callable[[int, int], int]] = {"AND": lambda a, b: a & b, "OR": l
 
 
 INFINITY = 0x7F800000
+AND = 0xC0
+"""``LOP3``'s truth table of ``a & b``."""
+REST_MASKS = frozenset({1, 3, 7, 15})
+"""Of loops unrolled 2, 4, 8 and 16 times."""
 
 Rule = Callable[[Step, tuple[Value, ...]], tuple[Value, ...]]
 
@@ -126,8 +130,18 @@ def _logic(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
     if not isinstance(table, int):
         return ()
     result = combine(_lut(table), numbers[:3])
+    if table == AND and _leaves_rest(numbers):
+        result = result._replace(marks=result.marks | REST)
     found = (result,) if step.results else ()
     return (*found, *(combine(lambda bits: int(bits != 0), (result,)) for _ in step.flags))
+
+
+def _leaves_rest(numbers: tuple[Value, ...]) -> bool:
+    """Whether ``a & b`` is what an unrolled loop leaves over: the last bits of what nobody knows."""
+    pairs = ((numbers[0], numbers[1]), (numbers[1], numbers[0]))
+    return any(
+        mask.constant and mask.bits in REST_MASKS and (number.bits is None or number.example) for number, mask in pairs
+    )
 
 
 def _lut(table: int) -> Callable[[int, int, int], int]:

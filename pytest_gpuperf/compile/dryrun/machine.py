@@ -15,15 +15,23 @@ from pytest_gpuperf.compile.dryrun.surroundings import Surroundings
 from pytest_gpuperf.compile.dryrun.values import INHERITED, UNKNOWN, WORD, Value, combine, lanes_of
 
 _CARRYING = frozenset({"IADD3", "UIADD3"})
+_COMPARING = frozenset({"ISETP", "UISETP", "PLOP3", "UPLOP3"})
+"""What writes predicates that are still the outcome of a comparison, or of several."""
 _HANDING_ON = frozenset({"MOV", "UMOV", "LDC", "ULDC", "LDCU", "R2UR"})
 
 
 class Comparison:
     """What a predicate was made of: tells how far a loop's counter is from its bound."""
 
-    def __init__(self, left: Value, right: Value) -> None:
+    def __init__(self, left: Value, right: Value, names: tuple[str, ...]) -> None:
         self.left = left
         self.right = right
+        self.names = names
+        """Where they were: registers, or constants."""
+
+    @property
+    def sides(self) -> tuple[Value, Value]:
+        return self.left, self.right
 
 
 class Machine:
@@ -84,8 +92,9 @@ class Machine:
 
     def _note(self, step: Step, values: tuple[Value, ...]) -> None:
         """Keep the sides of a comparison; of one in two words the lower ones."""
-        numbers = [v for v, source in zip(values, step.sources, strict=True) if source.kind != "predicate"]
-        found = Comparison(*numbers[:2]) if len(numbers) >= 2 else None
+        numbers = [(v, source) for v, source in zip(values, step.sources, strict=True) if source.kind != "predicate"]
+        (left, one), (right, other) = numbers[:2]
+        found: Comparison | None = Comparison(left, right, (one.text, other.text))
         if "EX" in step.modifiers:
             lower = [source.text for source in step.sources if source.kind == "predicate"]
             found = self.comparisons.get(lower[-1]) if lower else None
@@ -141,6 +150,9 @@ class Machine:
             for place, name in enumerate(step.results if len(step.results) > 1 else ()):
                 new[name] = combine(lambda bits, at=32 * place: bits >> at & WORD, (number,))
         new.update(zip(step.flags, values, strict=False))
+        if step.base not in _COMPARING:
+            for name in step.flags:
+                self.comparisons.pop(name, None)  # that was another value of it
         for name, value in new.items():
             if name not in ZERO and name not in TRUE:
                 self._values[name] = _merged(guard, value, self._values.get(name, UNKNOWN))

@@ -17,7 +17,9 @@ THREADS = (256, 8, 4)
 BLOCKS = (1024, 512, 64)
 BLOCK = (3, 2, 1)
 """Index of the warp's block: none of them 0, because the border is the exception."""
-POINTER_STEP = 1 << 20
+POINTER_STEP = 0x0A00_0D80
+"""Bytes from one array to the next: an odd number of lines, so that no offset made of block, grid and size, which are
+powers of two and small multiples of them, leads from one array into another."""
 SIZE_STEP = 1 << 12
 STACK = 0x00FFF000
 """Where the thread's stack begins; it is alike in all threads, for local memory is laid out by the hardware."""

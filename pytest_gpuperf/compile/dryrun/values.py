@@ -19,7 +19,7 @@ Bits = int | tuple[int, ...] | None
 """A number, one for each of ``LANES``, or None for what nobody knows."""
 
 
-EXAMPLE, THREAD = 1, 2
+EXAMPLE, THREAD, REST = 1, 2, 4
 INHERITED = EXAMPLE | THREAD
 """Marks that a result takes over from what it is computed of."""
 ARGUMENT_SHIFT = 8
@@ -41,6 +41,17 @@ class Value(NamedTuple):
     def by_thread(self) -> bool:
         """It depends on the thread's index."""
         return bool(self.marks & THREAD)
+
+    @property
+    def constant(self) -> bool:
+        """It is the same number whatever the arguments, the launch, the data and the thread."""
+        return self.bits is not None and not self.marks
+
+    @property
+    def rest(self) -> bool:
+        """It is what a division by a small power of two leaves of a number that nobody knows: what an unrolled loop
+        leaves over."""
+        return bool(self.marks & REST)
 
     @property
     def argument(self) -> int:
@@ -76,7 +87,7 @@ def combine(function: Callable[..., int], values: tuple[Value, ...]) -> Value:
     marks = 0
     for value in values:
         marks |= value.marks
-    marks &= INHERITED
+    marks &= INHERITED | (REST if all(value.rest or value.constant for value in values) else 0)
     bits = [value.bits for value in values]
     if any(one is None for one in bits):
         return Value(None, marks)

@@ -143,7 +143,7 @@ class Walk:
             self._splits.split(condition, target, self._meets[step.address])
             return following
         visit.other_way = following if named else None
-        return target if forward else self._back(target, following)
+        return target if forward else self._back(step.address, target, following)
 
     @staticmethod
     def _is_bound(visit: Visit) -> bool:
@@ -156,11 +156,13 @@ class Walk:
             return False
         return isinstance(sides.left.bits, tuple) != isinstance(sides.right.bits, tuple)
 
-    def _back(self, head: int, following: int) -> int | None:
+    def _back(self, end: int, head: int, following: int) -> int | None:
         """A jump back: the first time round once more; the second time count the other rounds and leave."""
         arrivals = self._arrivals.setdefault(head, [])
         arrivals.append(len(self.visits))
         if len(arrivals) < 2:
+            for inner in [place for place in self._arrivals if head < place <= end]:
+                del self._arrivals[inner]  # a loop that was left after its first round begins anew
             return head
         first = next(n for n in range(arrivals[0] - 1, -1, -1) if self.visits[n].step.address == head)
         body = self.visits[arrivals[0] :]
@@ -169,7 +171,7 @@ class Walk:
         way_out = exit_of(body)
         if way_out is None:
             return following
-        count_rounds(self.visits[first : arrivals[0]], body, rounds_of(way_out, self.visits[: arrivals[0]], len(body)))
+        count_rounds(self.visits[first : arrivals[0]], body, rounds_of(way_out, self.visits[: arrivals[0]], body))
         return way_out.other_way
 
 

@@ -71,6 +71,29 @@ def test_uncoalesced() -> None:
     assert memory.uncoalesced(case(now=wide)) is None
 
 
+def test_uncoalesced_is_not_what_narrower_loads_of_the_same_places_are() -> None:
+    wide = COPY.replace(global_width=16.0, global_sectors=80.0, global_ideal=80.0)
+    narrow = COPY.replace(global_requests=20.0, global_sectors=320.0, global_ideal=80.0, issued=115.0)
+    assert memory.uncoalesced(case(wide, narrow)) is None
+    found = memory.lost_vectorisation(case(wide, narrow))
+    assert found is not None
+    assert [str(figure) for figure in found.evidence] == [
+        "bytes per global memory access and lane 16 -> 4", "global memory accesses 5 -> 20 per warp",
+        "sectors of global requests 80 -> 320 per warp",
+    ]  # fmt: skip
+    assert found.without.global_sectors == found.without.global_ideal == 80
+    scattered = narrow.replace(global_sectors=640.0)  # 32 sectors by each: the lanes lie farther apart
+    assert memory.uncoalesced(case(wide, scattered)) is not None
+
+
+def test_uncoalesced_shows_no_figure_that_became_better() -> None:
+    wide = COPY.replace(global_width=5.0, global_sectors=25.0, global_ideal=25.0)
+    narrow = COPY.replace(global_requests=6.5, global_sectors=32.0, global_ideal=25.0)
+    found = memory.uncoalesced(case(wide, narrow))
+    assert found is not None
+    assert [figure.what for figure in found.evidence] == ["bytes used of each sector"]
+
+
 def test_bank_conflicts() -> None:
     found = memory.bank_conflicts(case(TILE, TILE.replace(shared_turns=128.0)))
     assert found is not None
@@ -89,6 +112,16 @@ def test_redundant_traffic() -> None:
     assert found.without.global_requests == pytest.approx(5)
     most = COPY.replace(global_bytes=640.0 * memory.TRAFFIC_GROWTH * BELOW)
     assert memory.redundant_traffic(case(now=most)) is None
+
+
+def test_redundant_traffic_leaves_what_had_to_be_loaded_once() -> None:
+    """Loads that come again hit a cache: what is left without them comes from memory as it did before."""
+    now = COPY.replace(
+        global_requests=9.0, global_bytes=1152.0, global_sectors=36.0, global_ideal=36.0, global_fresh=0.5
+    )
+    found = memory.redundant_traffic(case(now=now))
+    assert found is not None
+    assert found.without.global_fresh == COPY.global_fresh
 
 
 def test_redundant_traffic_is_not_what_another_array_takes() -> None:

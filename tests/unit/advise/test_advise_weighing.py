@@ -9,9 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_gpuperf.advise import cost
-from pytest_gpuperf.advise.advice import COUNTED_LEAST_GAIN, advise
+from pytest_gpuperf.advise.advice import COUNTED_LEAST_GAIN, advise, static_case
 from pytest_gpuperf.advise.counting import PARTS, STALL
+from pytest_gpuperf.advise.record import Advice
 from pytest_gpuperf.advise.usage import Usage
+from pytest_gpuperf.advising import Explained
+from pytest_gpuperf.dryrun import Access
 
 EXACT = {
     "smsp__inst_executed.sum": 2e7, "smsp__thread_inst_executed.sum": 6.4e8,
@@ -72,6 +75,27 @@ def test_a_launch_of_half_the_work_is_compared_by_work() -> None:
     assert advise(one, four) == ()
 
 
+def test_a_branch_whose_sides_write_an_element_each_does_the_same_work() -> None:
+    one = static("a", load(times=1), load(op="global_store", times=1))
+    half = Access(op="global_store", bytes=4, times=2, lanes=16, sectors=4, turns=1, distinct=128)
+    both = static("b", load(times=2), half)
+    case = static_case(one, both)
+    assert case is not None
+    assert case.scale == 1.0
+
+
+def test_occupancy_lost_by_the_way_does_not_stand_before_what_cost_more() -> None:
+    """Divisions take the time, and registers besides."""
+    calm = static("a", load())
+    busy = static("b", load(), executed={"fp32": 2000.0, "global_load": 4.0, "global_store": 1.0}, divisions=64.0,
+                  cycles=20000.0, warps=56, limiter="registers", registers=40)  # fmt: skip
+    found = advise(calm, busy)
+    assert found[0].cause != "occupancy lost"
+    assert "occupancy lost" in [one.cause for one in found if one.gates]
+    crowded = static("b", load(), warps=16, limiter="registers", registers=128)
+    assert first(calm, crowded) == "occupancy lost"
+
+
 def test_a_double_is_one_element_as_a_float_is() -> None:
     single = static("a", load(op="global_store", times=1), executed={"fp32": 100.0, "global_store": 1.0})
     double = static("b", load(sectors=8.0, op="global_store", times=1, size=8),
@@ -97,6 +121,12 @@ def test_a_cause_is_outweighed_where_the_whole_became_faster() -> None:
     assert [(one.cause, one.outweighed) for one in found] == [("bank conflicts", True)]
     same = advise(static("c", load(), *free), static("b", load(), *conflicts))
     assert [(one.cause, one.outweighed) for one in same] == [("bank conflicts", False)]
+
+
+def test_an_architecture_where_all_became_faster_is_not_the_one_to_explain() -> None:
+    kept, lost = (Advice(cause="bank conflicts", evidence=(), gain=gain, outweighed=gain > 0.5) for gain in (0.2, 0.7))
+    ranked = sorted((Explained(None, side(), advice) for advice in ((kept,), (lost,), ())), key=lambda one: one.dearest)
+    assert [one.advice for one in ranked] == [(), (lost,), (kept,)]
 
 
 def test_times_bound_the_gain() -> None:

@@ -42,6 +42,25 @@ extern "C" __global__ void adds(const float* in, float* out, int n) {
     for (int i = 0; i < n; ++i) sum += in[i * blockDim.x + threadIdx.x];
     out[INDEX] = sum;
 }
+extern "C" __global__ void axpy(float a, const float* __restrict__ x, float* __restrict__ y, int n) {
+    int stride = gridDim.x * blockDim.x;
+    for (int i = INDEX; i < n; i += stride) y[i] = a * x[i] + y[i];
+}
+extern "C" __global__ void axpy_rolled(float a, const float* __restrict__ x, float* __restrict__ y, int n) {
+    int stride = gridDim.x * blockDim.x;
+    #pragma unroll 1
+    for (int i = INDEX; i < n; i += stride) y[i] = a * x[i] + y[i];
+}
+extern "C" __global__ void tree(const float* in, float* out) {
+    extern __shared__ float sums[];
+    sums[threadIdx.x] = in[INDEX];
+    __syncthreads();
+    for (unsigned half = blockDim.x / 2; half > 0; half >>= 1) {
+        if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) out[blockIdx.x] = sums[0];
+}
 extern "C" __global__ void again(const float* in, float* out) {
     for (int k = 0; k < 10; ++k) out[INDEX] += in[INDEX];
 }
@@ -113,6 +132,19 @@ def test_an_index_divided_by_an_argument_is_followed(run_of) -> None:  # type: i
 
 def test_an_unrolled_loop_loads_as_often_as_it_says(run_of) -> None:  # type: ignore[no-untyped-def]
     assert sum(a.times for a in run_of("adds").accesses if a.op == "global_load") == pytest.approx(256, rel=0.1)
+
+
+@pytest.mark.parametrize("name", ["axpy", "axpy_rolled"])
+def test_every_byte_of_every_array_is_counted_as_new_once(run_of, name: str) -> None:  # type: ignore[no-untyped-def]
+    """Four elements by each lane: two loads and a store of 128 bytes for each, unrolled or not."""
+    run = run_of(name)
+    load, store = only(run, "global_load"), only(run, "global_store")
+    assert (load.times, load.sectors, load.distinct) == (8, 4, 1024)
+    assert (store.times, store.sectors, store.distinct) == (4, 4, 512)
+
+
+def test_a_tree_has_a_barrier_for_each_of_its_steps(run_of) -> None:  # type: ignore[no-untyped-def]
+    assert run_of("tree").executed["barrier"] == 1 + 8
 
 
 def test_bytes_touched_again_are_not_counted_as_new(run_of) -> None:  # type: ignore[no-untyped-def]

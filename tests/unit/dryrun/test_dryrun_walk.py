@@ -71,6 +71,87 @@ def test_a_loop_that_moves_on_by_the_grid_has_a_few_rounds() -> None:
     assert run.executed["fp32"] == 4
 
 
+@pytest.mark.parametrize("copies", [1, 2, 4])
+def test_a_loop_by_the_grid_covers_as_much_when_it_is_unrolled(copies: int) -> None:
+    run = walked("S2R R0, SR_TID.X", "LDC R9, c[0x0][0x218]", "ULDC UR4, c[0x0][0x0]", "ULDC UR5, c[0x0][0xc]",
+                 "UIMAD UR4, UR4, UR5, URZ", *["FADD R1, R1, R1", "IADD3 R0, R0, UR4, RZ"] * copies,
+                 "ISETP.GE.AND P0, PT, R0, R9, PT", "@!P0 BRA 5", "EXIT")  # fmt: skip
+    assert run.executed["fp32"] == 4
+
+
+@pytest.mark.parametrize("copies", [1, 4])
+def test_a_loop_by_the_block_covers_as_much_when_it_is_unrolled(copies: int) -> None:
+    run = walked("S2R R0, SR_TID.X", "LDC R9, c[0x0][0x218]", *["FADD R1, R1, R1", "IADD3 R0, R0, 0x100, RZ"] * copies,
+                 "ISETP.GE.AND P0, PT, R0, R9, PT", "@!P0 BRA 2", "EXIT")  # fmt: skip
+    assert run.executed["fp32"] == 4
+
+
+def test_what_an_unrolled_loop_leaves_over_is_nothing() -> None:
+    run = walked("LDC R9, c[0x0][0x218]", "IADD3 R2, R9, 0x1, RZ", "LOP3.LUT R2, R2, 0x3, RZ, 0xc0, !PT",
+                 "MUFU.RCP R1, R1", "IADD3 R2, R2, -0x1, RZ", "ISETP.NE.AND P0, PT, R2, RZ, PT", "@P0 BRA 3",
+                 "MOV R0, RZ", *["FADD R1, R1, R1"] * 4, "IADD3 R0, R0, 0x4, RZ", "ISETP.LT.AND P0, PT, R0, R9, PT",
+                 "@P0 BRA 8", "EXIT")  # fmt: skip
+    assert "mufu" not in run.executed
+    assert run.executed["fp32"] == 256
+
+
+def test_a_loop_that_begins_at_a_rest_is_none_that_an_unrolled_one_leaves_over() -> None:
+    run = walked("LDC R9, c[0x0][0x218]", "LOP3.LUT R0, R9, 0x3, RZ, 0xc0, !PT", "FADD R1, R1, R1",
+                 "IADD3 R0, R0, 0x1, RZ", "ISETP.LT.AND P0, PT, R0, R9, PT", "@P0 BRA 2", "EXIT")  # fmt: skip
+    assert run.executed["fp32"] == 256
+
+
+@pytest.mark.parametrize(
+    ("start", "shift", "compared", "rounds"),
+    [
+        ("0x1", "IMAD.SHL.U32 R0, R0, 0x2, RZ", "ISETP.LT.AND P0, PT, R0, 0x20, PT", 5),
+        ("0x1", "SHF.L.U32 R0, R0, 0x2, RZ", "ISETP.LT.AND P0, PT, R0, 0x100, PT", 4),
+        ("0x80", "SHF.R.U32.HI R0, RZ, 0x1, R0", "ISETP.NE.AND P0, PT, R0, RZ, PT", 8),
+        ("0x80", "SHF.R.U32.HI R0, RZ, 0x1, R0", "ISETP.NE.AND P0, PT, RZ, R0, PT", 8),
+    ],
+)
+def test_a_counter_that_doubles_or_halves_has_its_own_number_of_rounds(
+    start: str, shift: str, compared: str, rounds: int
+) -> None:
+    run = walked(f"MOV R0, {start}", "FADD R1, R1, R1", shift, compared, "@P0 BRA 1", "EXIT")
+    assert run.executed["fp32"] == rounds
+
+
+def test_a_counter_that_doubles_is_known_by_a_copy_of_what_it_was() -> None:
+    run = walked("MOV R0, 0x80", "FADD R1, R1, R1", "MOV R5, R0", "SHF.R.U32.HI R0, RZ, 0x1, R5",
+                 "ISETP.GT.U32.AND P0, PT, R5, 0x1, PT", "@P0 BRA 1", "EXIT")  # fmt: skip
+    assert run.executed["fp32"] == 8
+
+
+def test_a_counter_that_is_shifted_and_hardly_moves_ends_all_the_same() -> None:
+    run = walked("MOV R0, 0x9", "FADD R1, R1, R1", "SHF.R.U32.HI R0, RZ, 0x1, R0", "IADD3 R0, R0, 0x3, RZ",
+                 "ISETP.GT.AND P0, PT, R0, RZ, PT", "@P0 BRA 1", "EXIT")  # fmt: skip
+    assert run.executed["fp32"] > 1
+
+
+def test_a_counter_that_is_shifted_for_an_address_still_counts_evenly() -> None:
+    run = walked("MOV R0, RZ", "SHF.L.U32 R2, R0, 0x1, RZ", "FADD R1, R1, R1", "IADD3 R0, R0, 0x4, RZ",
+                 "ISETP.LT.AND P0, PT, R0, 0x40, PT", "@P0 BRA 1", "EXIT")  # fmt: skip
+    assert run.executed["fp32"] == 16
+
+
+@pytest.mark.parametrize("inner", [1, 16, 128])
+def test_a_tile_is_as_many_steps_however_the_walk_through_it_is_unrolled(inner: int) -> None:
+    run = walked("MOV R0, RZ", "LDC R9, c[0x0][0x218]", "MOV R2, RZ", *["FADD R1, R1, R1"] * inner,
+                 f"IADD3 R2, R2, {inner:#x}, RZ", "ISETP.NE.AND P1, PT, R2, 0x100, PT", "@P1 BRA 3",
+                 "IADD3 R0, R0, 0x100, RZ", "ISETP.GE.AND P0, PT, R0, R9, PT", "@!P0 BRA 2", "EXIT")  # fmt: skip
+    assert run.executed["fp32"] == 256
+
+
+@pytest.mark.parametrize("copies", [1, 16])
+@pytest.mark.parametrize("step", [1, 32])
+def test_a_loop_that_data_end_covers_as_much_when_it_is_unrolled(step: int, copies: int) -> None:
+    run = walked("LDG.E R0, desc[UR4][R2.64]", "LDG.E R9, desc[UR4][R2.64+0x4]", *["FADD R1, R1, R1"] * copies,
+                 f"IADD3 R0, R0, {step * copies:#x}, RZ", "ISETP.LT.AND P0, PT, R0, R9, PT", "@P0 BRA 2",
+                 "EXIT")  # fmt: skip
+    assert run.executed["fp32"] == 16
+
+
 def test_loops_in_loops_multiply() -> None:
     run = walked("MOV R0, RZ", "MOV R2, RZ", "FADD R1, R1, R1", "IADD3 R2, R2, 0x1, RZ",
                  "ISETP.NE.AND P1, PT, R2, 0x8, PT", "@P1 BRA 2", "IADD3 R0, R0, 0x1, RZ",
@@ -121,6 +202,14 @@ def test_lanes_that_leave_for_good_take_no_part_any_more() -> None:
 
 def test_the_slow_path_of_a_division_is_counted_and_not_walked() -> None:
     run = walked("FCHK P0, R0, R1", "@!P0 BRA 4", "MOV R4, 0x40", "CALL.REL.NOINC 6", "FADD R1, R1, R1", "EXIT",
+                 *["FADD R2, R2, R2"] * 20, "RET.REL.NODEC R4 0x0")  # fmt: skip
+    assert run.divisions == 1
+    assert run.executed["fp32"] < 10
+
+
+def test_a_predicate_of_a_slow_path_is_not_taken_for_the_bound_that_it_held_before() -> None:
+    run = walked("S2R R0, SR_TID.X", "LDC R9, c[0x0][0x218]", "ISETP.GE.AND P0, PT, R0, R9, PT", "@P0 EXIT",
+                 "FCHK P0, R0, R1", "@!P0 BRA 8", "MOV R4, 0x80", "CALL.REL.NOINC 10", "FADD R1, R1, R1", "EXIT",
                  *["FADD R2, R2, R2"] * 20, "RET.REL.NODEC R4 0x0")  # fmt: skip
     assert run.divisions == 1
     assert run.executed["fp32"] < 10
