@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pytest_gpuperf.compile.architectures import ARCHITECTURES, limits_of
     from pytest_gpuperf.compile.cache import CompileCache
-    from pytest_gpuperf.compile.compiler import compile_for, compile_kernel, ptx
+    from pytest_gpuperf.compile.compiler import as_recorded, compile_for, compile_kernel, ptx
     from pytest_gpuperf.compile.cubin import Cubin, CubinKernel, read_cubin
     from pytest_gpuperf.compile.errors import (
         BadCubin,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "architectures": ("ARCHITECTURES", "limits_of"),
     "cache": ("CompileCache",),
-    "compiler": ("compile_for", "compile_kernel", "ptx"),
+    "compiler": ("as_recorded", "compile_for", "compile_kernel", "ptx"),
     "cubin": ("Cubin", "CubinKernel", "read_cubin"),
     "errors": (
         "BadCubin",
@@ -79,6 +79,7 @@ __all__ = [
     "UnknownArchitecture",
     "UnknownKernel",
     "UnsupportedTritonKernel",
+    "as_recorded",
     "binary_of",
     "compile_for",
     "compile_kernel",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from pytest_gpuperf.compile.architectures import limits_of
 from pytest_gpuperf.compile.cache import CompileCache
-from pytest_gpuperf.compile.entries import Entry, entries_of, kept
+from pytest_gpuperf.compile.entries import Entry, another, entries_of, kept
 from pytest_gpuperf.compile.includes import Dependencies, dependencies
 from pytest_gpuperf.compile.names import find_kernel
 from pytest_gpuperf.compile.nvrtc import Program, compile_ptx
@@ -61,6 +61,23 @@ def compile_for(
 
     entries = entries_of(prepared.program, prepared.headers, list(dict.fromkeys(archs)), cache, others)
     return {arch: _binary(prepared, arch, entry) for arch, entry in entries.items()}
+
+
+def as_recorded(
+    source: KernelSource, binary: KernelBinary, recorded: Collection[str], cache: CompileCache | None = None
+) -> KernelBinary:
+    """What ``compile_for`` made of ``source``, or code with a ``recorded`` code hash, if the compiler makes that too.
+
+    For a source that is that of the record, by a compiler that is: their machine codes may differ all the same.
+    Raises as ``compile_kernel``.
+    """
+    prepared = _prepare(source)
+
+    def wanted(entry: Entry) -> bool:
+        return _binary(prepared, binary.arch, entry).profile.code_hash in recorded
+
+    entry = another(prepared.program, prepared.headers, binary.arch, wanted, ",".join(sorted(recorded)), cache)
+    return binary if entry is None else _binary(prepared, binary.arch, entry)
 
 
 def ptx(source: KernelSource, arch: str, cache: CompileCache | None = None) -> str:

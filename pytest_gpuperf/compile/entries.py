@@ -86,6 +86,40 @@ def kept(program: Program, headers: Dependencies, arch: str, cache: CompileCache
         return None
 
 
+def another(
+    program: Program,
+    headers: Dependencies,
+    arch: str,
+    wanted: Callable[[Entry], bool],
+    wish: str,
+    cache: CompileCache | None,
+) -> Entry | None:
+    """Compile once more, up to six times, for an entry that is ``wanted``; it takes the place of the cache's.
+
+    NVRTC makes several machine codes of one source where a kernel indexes an array in local memory (seen with
+    13.0.88: two to four instructions more or less).  Three alike at first are taken for all there are.  None if
+    there is no such entry; the cache remembers that of each ``wish``, which says in words what is ``wanted``.
+    """
+    cache = cache if headers.complete else None
+    key = _key(program, headers, arch)
+    vain = hashlib.sha256(f"{key} in vain for {wish}".encode()).hexdigest()
+    if cache is not None and vain in cache:
+        return None
+    cubins = set()
+    for number in range(1, _FORMS_TRIED + 1):
+        (entry,) = _make([(program, arch)]).values()
+        if wanted(entry):
+            if cache is not None:
+                cache.put(key, msgspec.msgpack.encode(entry))
+            return entry
+        cubins.add(entry.cubin)
+        if number == _ALIKE and len(cubins) == 1:
+            break
+    if cache is not None:
+        cache.put(vain, b"")
+    return None
+
+
 def _absent(programs: Iterable[Program], headers: Dependencies, archs: Sequence[str], cache: CompileCache) -> list[Job]:
     """What the cache lacks; nothing if it could not keep it."""
     if cache.problem is not None:
@@ -127,6 +161,8 @@ def _read(jobs: Sequence[Job], compiling: Iterable[Compiled]) -> dict[Job, Entry
     }
 
 
+_FORMS_TRIED = 6
+_ALIKE = 3
 _ALONE = threading.Lock()
 _ATTEMPTS = 3
 
