@@ -15,6 +15,7 @@ import pytest
 
 if TYPE_CHECKING:
     from pytest_gpuperf.bench import Bench
+    from pytest_gpuperf.compile import KernelSource
     from pytest_gpuperf.device.launch import Kernel
     from pytest_gpuperf.device.triton import TritonKernel
     from pytest_gpuperf.evidence import KernelBinary
@@ -78,6 +79,7 @@ class KernelCompiler:
         binaries = compiler.compile_for(
             source, wanted, cache=cache, foreseen=functools.partial(self._foreseen, name_expression or name)
         )
+        binaries = {target: self._as_recorded(source, binary) for target, binary in binaries.items()}
         self._note({target: binaries[target] for target in targets})
         return Kernel(binaries, device=self._bench.device, native=native, targets=targets,
                       ptx=lambda which: compiler.ptx(source, which, cache))  # fmt: skip
@@ -118,6 +120,16 @@ class KernelCompiler:
         native = self._checked_native(binary, f"{binary.name}, compiled by Triton")
         self._note({binary.arch: binary})
         return TritonKernel(binary, code, device=self._bench.device, native=native)
+
+    def _as_recorded(self, source: KernelSource, binary: KernelBinary) -> KernelBinary:
+        """The binary, or that on record if the compiler makes either of this source."""
+        from pytest_gpuperf import compile as compiler
+        from pytest_gpuperf.foreseen import recorded_codes
+
+        codes = recorded_codes(self._bench, self._book, binary)
+        if not codes or binary.profile.code_hash in codes:
+            return binary
+        return compiler.as_recorded(source, binary, codes, self._bench.compile_cache)
 
     def _note(self, binaries: Mapping[str, KernelBinary]) -> None:
         """Put the static evidence of one kernel on the test's book."""

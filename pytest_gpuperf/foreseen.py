@@ -1,8 +1,8 @@
-"""What else a run will ask of a source, told by its baselines: compiled along with the first kernel of that source.
+"""What a test's baselines tell of a source before it is compiled: its other kernels, and its machine code.
 
-A matter of speed alone.  The baselines name the kernels that the tests of a module had of one source, with the
-same headers and options, so the tests of this run will have them again; whoever is wrong about that has
-compiled in vain.
+The baselines name the kernels that the tests of a module had of one source, with the same headers and options, so the
+tests of this run will have them again: they are compiled along with the first of them.  That is a matter of speed
+alone; whoever is wrong about it has compiled in vain.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pytest_gpuperf.bench import Bench
+    from pytest_gpuperf.evidence import KernelBinary
     from pytest_gpuperf.session import TestBook
 
 
@@ -37,3 +38,20 @@ def name_expressions(
     sources = {source_hash} if source_hash in of_kernel else {source_hash, *of_kernel}
     kernels = {record.kernel for record in records if record.source_hash in sources}
     return tuple(dict.fromkeys(name if "<" in name else None for name in sorted(kernels)))
+
+
+def recorded_codes(bench: Bench, book: TestBook, binary: KernelBinary) -> set[str]:
+    """Code hashes that this test has on record of the binary's kernel, from the same source by the same compiler."""
+    from pytest_gpuperf.baselines import BaselineError
+
+    if not bench.options.active or not binary.source_hash:
+        return set()
+    try:
+        known = bench.store.static_tests(binary.arch, book.module, binary.toolchain)
+    except BaselineError:  # for the judge to tell
+        return set()
+    return {
+        record.profile.code_hash
+        for record in known.get(book.test, {}).values()
+        if (record.kernel, record.source_hash) == (binary.name, binary.source_hash)
+    }

@@ -91,3 +91,40 @@ def test_an_unreadable_baseline_is_told_by_the_gate(suite, entries):
     result, count = entries("--gpuperf", ARCHS, "-k", "1")
     assert (result.parseoutcomes()["failed"], count) == (1, 2)
     result.stdout.fnmatch_lines(["*test_suite.json*"])
+
+
+@pytest.fixture
+def varying(monkeypatch, tmp_path):
+    """A compiler that makes other machine code of a source the first time it is asked."""
+    from pytest_gpuperf.compile import entries
+
+    real, asked = entries.compile_cubin, set()
+
+    def compile_cubin(program, arch):
+        if (program, arch) not in asked and "work" in program.text:
+            asked.add((program, arch))
+            program = program._replace(text=program.text.replace("x * 1.5f", "x * 1.25f"))
+        return real(program, arch)
+
+    monkeypatch.setattr(entries, "compile_cubin", compile_cubin)
+    monkeypatch.setenv("GPUPERF_CACHE_DIR", str(tmp_path / "empty"))
+
+
+def test_machine_code_on_record_is_asked_for_again_before_anything_has_changed(recorded, varying):
+    result = recorded.run("--gpuperf")
+    result.assert_outcomes(passed=3)
+    assert not [line for line in result.outlines if "SAME" in line]
+
+
+def test_a_second_recording_of_static_evidence_keeps_the_machine_code_on_record(suite, recording, varying):
+    shutil.copytree(recording, suite.path / "baselines")
+    before = suite.baseline_files()
+    suite.run("--update-baselines=all")
+    assert suite.baseline_files() == before
+
+
+def test_an_edited_source_is_compiled_once(recorded, varying):
+    recorded.edit("work.cu", "// Copies", "// Now copies")
+    result = recorded.run("--gpuperf", "-k", "1024")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*SAME*"])
