@@ -7,7 +7,7 @@ until a test asks for a fixture.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import pytest
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pytest_gpuperf.bench import Bench
     from pytest_gpuperf.device.gpu import Gpu
     from pytest_gpuperf.device.launch import Launch
+    from pytest_gpuperf.evidence import CacheMode
     from pytest_gpuperf.measurement import Measurement
     from pytest_gpuperf.session import TestBook
 
@@ -28,9 +29,10 @@ class GpuPerf:
 
     Runs the workload once, checks it, and, under ``--gpuperf``, measures it and judges it against its
     baseline.  ``workload`` is a ``Launch`` or any callable that launches on the current stream.
-    ``check`` is called after the first run; an exception (or ``False``) fails the test and nothing is
-    timed.  ``reset`` restores in-place inputs before every run and is not timed.  ``bytes`` and ``flops``
-    are what one run must move and compute.  ``cache="cold"`` flushes the L2 before each sample.
+    ``check`` is called after the first run; an exception fails the test and nothing is timed, and so does
+    ``False``, be it Python's own or that of an array comparison.  ``reset`` restores in-place inputs before
+    every run and is not timed.  ``bytes`` and ``flops`` are whole numbers: what one run must move and compute.
+    ``cache="cold"`` flushes the L2 before each sample.  ``tolerance`` is a fraction of the time, up to 0.5.
     Raises ``BadArgument``, and ``DuplicateWorkload`` for a name used twice.
     """
 
@@ -46,36 +48,66 @@ class GpuPerf:
         name: str | None = None,
         check: Callable[[], Any] | None = None,
         reset: Callable[[], Any] | None = None,
-        bytes: int | None = None,
-        flops: int | None = None,
-        cache: str | None = None,
+        bytes: float | None = None,
+        flops: float | None = None,
+        cache: CacheMode | None = None,
         tolerance: float | None = None,
         metrics: Sequence[str] | Mapping[str, Any] = (),
     ) -> Measurement:
-        from pytest_gpuperf.counters.asking import BadMetric, own_metrics
-        from pytest_gpuperf.measuring import Request, measure
+        from pytest_gpuperf.measuring import Request, measure, name_of
 
         if not callable(workload):
             raise BadArgument(
                 f"gpuperf measures a launch or a callable, not {type(workload).__name__}: "
                 "pass kernel.launch(...) or a function that launches"
             )
+        if name is not None and not isinstance(name, str):
+            raise _refused("name", name, "text")
         if cache not in (None, "cold", "warm"):
-            raise BadArgument(f"gpuperf: cache={cache!r} is not valid: it takes 'cold' or 'warm'")
-        if tolerance is not None and not 0 < tolerance <= 0.5:
-            raise BadArgument(f"gpuperf: tolerance={tolerance!r} is not valid: it takes a fraction up to 0.5")
-        try:
-            own = {**self._bench.options.metrics, **own_metrics(self._settings.metrics or ()), **own_metrics(metrics)}
-        except BadMetric as problem:
-            raise BadArgument(f"gpuperf: {problem}") from None
-        request = Request.of(
-            workload, name=name, check=check, reset=reset, bytes=bytes, flops=flops,
-            cache=cache or self._settings.cache or self._bench.options.cache,
-            zone=self._bench.options.zone(tolerance or self._settings.tolerance, self._settings.profile),
-            budget_s=self._settings.budget_s or self._bench.options.budget_s,
-            metrics=own,
+            raise _refused("cache", cache, "'cold' or 'warm'")
+        options, settings = self._bench.options, self._settings
+        request = Request(
+            workload=workload, name=name or name_of(workload), check=check, reset=reset, bytes=_whole("bytes", bytes),
+            flops=_whole("flops", flops), cache=cache or settings.cache or options.cache,
+            zone=options.zone(_fraction(tolerance) or settings.tolerance, settings.profile),
+            budget_s=settings.budget_s or options.budget_s, metrics=self._metrics(metrics),
         )  # fmt: skip
         return measure(self._bench, self._book, request)
+
+    def _metrics(self, given: Sequence[str] | Mapping[str, Any]) -> dict[str, float | None]:
+        """Metrics of the run, of the test's marker and of this call, the nearest word winning."""
+        from pytest_gpuperf.counters.asking import BadMetric, own_metrics
+
+        try:
+            own = {**own_metrics(self._settings.metrics or ()), **own_metrics(given)}
+        except BadMetric as problem:
+            raise BadArgument(f"gpuperf: {problem}") from None
+        return {**self._bench.options.metrics, **own}
+
+
+def _whole(name: str, value: float | None) -> int | None:
+    """A number of bytes or of operations as Python's int, whichever library's type it has; ``2e9`` is one, too."""
+    if value is None:
+        return None
+    try:
+        number = int(value)
+    except (TypeError, ValueError, OverflowError):  # no number, NaN, infinity
+        raise _refused(name, value, "a whole number from 0") from None
+    if number != value or number < 0:
+        raise _refused(name, value, "a whole number from 0")
+    return number
+
+
+def _fraction(tolerance: float | None) -> float | None:
+    if tolerance is None:
+        return None
+    if not isinstance(tolerance, SupportsFloat) or not 0 < float(tolerance) <= 0.5:
+        raise _refused("tolerance", tolerance, "a fraction up to 0.5")
+    return float(tolerance)
+
+
+def _refused(name: str, value: object, accepts: str) -> BadArgument:
+    return BadArgument(f"gpuperf: {name}={value!r} is not valid: it takes {accepts}")
 
 
 @pytest.fixture

@@ -42,12 +42,6 @@ class Request:
     metrics: Mapping[str, float | None]
     """Metrics beside the run's set; a tolerance gates one, None leaves it to the catalogue."""
 
-    @classmethod
-    def of(cls, workload: Callable[[], Any], *, name: str | None, **settings: Any) -> Request:
-        """Fill in the name: a launch is called after its kernel, a callable after itself."""
-        own = workload.kernel.name if isinstance(workload, Launch) else getattr(workload, "__name__", "workload")
-        return cls(workload=workload, name=name or own, **settings)
-
     @property
     def launch(self) -> Launch | None:
         return self.workload if isinstance(self.workload, Launch) else None
@@ -57,8 +51,13 @@ class Request:
         return self.launch.identity() if self.launch else Identity(code="", launch="callable")
 
 
+def name_of(workload: Callable[[], Any]) -> str:
+    """What a workload is called that was given no name: a launch as its kernel, a callable as itself."""
+    return workload.kernel.name if isinstance(workload, Launch) else getattr(workload, "__name__", "workload")
+
+
 class WrongResult(AssertionError):
-    """``check`` returned ``False``."""
+    """``check`` returned ``False``, or an array of bool that is not true everywhere."""
 
 
 def measure(bench: Bench, book: TestBook, request: Request) -> Measurement:
@@ -142,8 +141,14 @@ def _run_and_check(bench: Bench, request: Request) -> None:
         request.reset()
     request.workload()
     bench.device.synchronize()
-    if request.check is not None and request.check() is False:
+    if request.check is not None and _is_false(request.check()):
         raise WrongResult(f"{request.name}: the check of its result returned False; nothing was timed")
+
+
+def _is_false(answer: Any) -> bool:
+    """Python's ``False``, or what a comparison of arrays gives instead: ``np.bool_``, CuPy's and PyTorch's arrays."""
+    is_array_of_bool = str(getattr(answer, "dtype", "")) in ("bool", "torch.bool")
+    return not bool(answer.all()) if is_array_of_bool else answer is False
 
 
 def _time(bench: Bench, book: TestBook, request: Request, counted: Counted) -> Measurement:
@@ -154,10 +159,9 @@ def _time(bench: Bench, book: TestBook, request: Request, counted: Counted) -> M
     began = time.perf_counter()
     evidence = book.workloads[request.name]
     timing = Gate(bench, request, evidence.key)
-    if bench.options.changed_only and timing.judge(()).judgement.verdict is Verdict.UNCHANGED:
-        book.add(msgspec.structs.replace(
-            evidence, judgements=(*counted.judgements, timing.judge(()).judgement)
-        ))  # fmt: skip
+    known = timing.judge(()).judgement
+    if bench.options.changed_only and known.verdict is Verdict.UNCHANGED:
+        book.add(msgspec.structs.replace(evidence, judgements=(*counted.judgements, known)))
         why = CheckedOnly(f"{request.name}: unchanged, so not timed")
         return _untimed(bench, request, evidence.static, why, counted.shown)
     taken = timing.take()

@@ -1,0 +1,78 @@
+"""Numbers, names and answers that a test hands over as NumPy's, or as something else that looks right."""
+
+from __future__ import annotations
+
+import pytest
+
+BODY = """
+import numpy as np
+
+def test_body(cuda_kernel, gpu, gpuperf):
+    kernel = cuda_kernel("other.cu", "other")
+    a = gpu.random(512, seed=2)
+    b = gpu.empty_like(a)
+    launch = kernel.launch(grid=2, block=256, args=(a, b, 512){launch})
+    result = gpuperf(launch{call})
+    {then}
+"""
+
+
+def run_body(suite, *arguments, call="", launch="", then="pass"):
+    suite.write("test_body.py", BODY.format(call=call, launch=launch, then=then))
+    return suite.run("test_body.py", "--gpuperf", *arguments)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ", bytes=np.int64(4096)",
+        ", flops=np.prod((512, 2))",
+        ", flops=2e9",
+        ", tolerance=np.float64(0.02)",
+        ", metrics={'dram__bytes.sum': np.float64(0.02)}",
+    ],
+)
+def test_numbers_are_taken_whatever_library_they_come_from(gpu_suite, call):
+    result = run_body(gpu_suite, call=call)
+    assert result.ret == 0, result.stdout.str()
+    result.assert_outcomes(passed=1)
+
+
+def test_whole_numbers_of_another_library_size_the_shared_memory(gpu_suite):
+    assert run_body(gpu_suite, launch=", shared_bytes=np.int64(1024)").ret == 0
+
+
+def test_declared_bytes_of_numpy_make_a_bandwidth(gpu_suite):
+    then = "assert abs(result.bandwidth - 4096e9 / result.time_ns) < 1"
+    assert run_body(gpu_suite, call=", bytes=np.int64(4096)", then=then).ret == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (", bytes=4096.5", "gpuperf: bytes=4096.5 is not valid: it takes a whole number from 0"),
+        (", bytes=-1", "gpuperf: bytes=-1 is not valid: it takes a whole number from 0"),
+        (", flops='2e9'", "gpuperf: flops='2e9' is not valid: it takes a whole number from 0"),
+        (", flops=float('inf')", "gpuperf: flops=inf is not valid: it takes a whole number from 0"),
+        (", name=32", "gpuperf: name=32 is not valid: it takes text"),
+        (", tolerance='1 %'", "gpuperf: tolerance='1 %' is not valid: it takes a fraction up to 0.5"),
+    ],
+)
+def test_what_is_no_number_or_name_is_refused_in_the_test(gpu_suite, call, words):
+    result = run_body(gpu_suite, call=call)
+    assert result.ret == 1
+    text = result.stdout.str()
+    assert words in text
+    assert "pytest_gpuperf/" not in text, "the traceback must end in the test"
+
+
+@pytest.mark.parametrize("answer", ["np.bool_(False)", "np.allclose(a, a + 1)", "(a == a + 1).all()", "a == a + 1"])
+def test_a_check_whose_answer_is_a_false_of_numpy_fails(gpu_suite, answer):
+    result = run_body(gpu_suite, call=f", check=lambda: {answer}")
+    assert result.ret == 1
+    assert "the check of its result returned False; nothing was timed" in result.stdout.str()
+
+
+@pytest.mark.parametrize("answer", ["np.bool_(True)", "a == a", "None", "0", "[]"])
+def test_a_check_whose_answer_is_no_false_passes(gpu_suite, answer):
+    assert run_body(gpu_suite, call=f", check=lambda: {answer}").ret == 0
