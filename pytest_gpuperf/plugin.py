@@ -66,6 +66,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
+    stash.close_book(item)  # of an attempt before this one, where a plugin lets failed tests run again
     try:
         return (yield)
     except Exception as problem:

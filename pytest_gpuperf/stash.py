@@ -45,3 +45,9 @@ def book_of(item: pytest.Item) -> TestBook:
         module, _, test = item.nodeid.partition("::")
         item.stash[TEST_BOOK] = TestBook(module, test)
     return item.stash[TEST_BOOK]
+
+
+def close_book(item: pytest.Item) -> None:
+    """Forget what was found in an earlier run of the same test."""
+    if TEST_BOOK in item.stash:
+        del item.stash[TEST_BOOK]
