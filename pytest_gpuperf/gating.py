@@ -130,7 +130,8 @@ class Gate(Timing):
             return
         bench.sentinels.discard(node_id)
         pairing = self._pair(launch.binary, sentinels.policy_of(self._request.zone), taken, sentinels.BUDGET_S)
-        bench.readings[node_id] = sentinels.reading(self._key.workload, pairing)
+        if pairing.paired.blocks:  # else all of them were discarded, and say nothing
+            bench.readings[node_id] = sentinels.reading(self._key.workload, pairing)
 
     @property
     def _verdict_counts(self) -> bool:

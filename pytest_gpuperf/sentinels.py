@@ -42,7 +42,7 @@ def policy_of(zone: Tolerance) -> PairedPolicy:
 
 
 def reading(workload: str, pairing: Pairing) -> SentinelReading:
-    """What goes into the run's book."""
+    """What goes into the run's book; at least one block has to count."""
     paired = pairing.paired
     return SentinelReading(
         workload=workload, ratio=paired.ratio, blocks=paired.blocks, log_e_slower=paired.evidence.log_e_slower,
