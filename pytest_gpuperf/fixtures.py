@@ -69,7 +69,7 @@ class GpuPerf:
         request = Request(
             workload=workload, name=name or name_of(workload), check=check, reset=reset, bytes=_whole("bytes", bytes),
             flops=_whole("flops", flops), cache=cache or settings.cache or options.cache,
-            zone=options.zone(_fraction(tolerance) or settings.tolerance, settings.profile),
+            zone=options.zone(_fraction(settings.tolerance if tolerance is None else tolerance), settings.profile),
             budget_s=settings.budget_s or options.budget_s, metrics=self._metrics(metrics),
         )  # fmt: skip
         return measure(self._bench, self._book, request)

@@ -42,6 +42,12 @@ def test_whole_numbers_of_another_library_size_the_shared_memory(gpu_suite):
     assert run_body(gpu_suite, launch=", shared_bytes=np.int64(1024)").ret == 0
 
 
+def test_a_tolerance_of_numpy_may_stand_in_the_marker(recorded):
+    recorded.edit("test_suite.py", "def test_other", "@pytest.mark.gpuperf(tolerance=np.float64(0.02))\ndef test_other")
+    recorded.edit("test_suite.py", "import pytest", "import numpy as np\nimport pytest")
+    assert recorded.run("--gpuperf", "-k", "other").ret == 0
+
+
 def test_declared_bytes_of_numpy_make_a_bandwidth(gpu_suite):
     then = "assert abs(result.bandwidth - 4096e9 / result.time_ns) < 1"
     assert run_body(gpu_suite, call=", bytes=np.int64(4096)", then=then).ret == 0
