@@ -180,7 +180,7 @@ class Round(Record, frozen=True):
     """Which of the session's processes took it; rounds of one process share what no round can see."""
     samples: int
     midmean: float
-    """Mean of the middle half: the figure that every inference uses (statistics 3.2)."""
+    """Mean of the middle half: the figure that every inference uses (docs/statistics.md, "Why not simply")."""
     median: float
     quantiles: tuple[float, float, float, float, float]
     """5, 25, 50, 75 and 95 %."""
@@ -191,7 +191,7 @@ class Round(Record, frozen=True):
     drift: float = 0.0
     """Relative change from the first to the last tenth by a line through ten batch medians; 0 if not significant."""
     modes: int = 1
-    """2 if the samples split into two clear groups (statistics 3.9)."""
+    """2 if the samples split into two clear groups, else 1 (``sampling.shape.modes``)."""
     sm_clock_mhz: tuple[int, int] | None = None
     """SM clock before and after."""
 

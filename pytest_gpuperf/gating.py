@@ -24,7 +24,7 @@ from pytest_gpuperf.timing import Taken, Timing
 from pytest_gpuperf.verdict import Judgement, Verdict
 
 FIRST_ROUNDS = 4
-"""Candidate rounds before the first look (statistics 3.3)."""
+"""Candidate rounds before the first look (docs/statistics.md, "The screen")."""
 ROUNDS_SHARE = 1 / 4
 """Of a workload's budget goes to rounds where pairs are to follow."""
 MOST_KERNELS = 8

@@ -3,7 +3,7 @@
 It resolves about 5 %: whatever differs between two recordings besides the code (``omega``) does not average
 out, so the tolerance is at least 2 % and what must be detected at least 5 %.  Rounds are looked at when
 there are 2, 4, 8 and 16; the looks share ``alpha`` (union bound), so looking again is no second chance.
-Design notes: statistics.md 2.3 and 3.7.
+See docs/statistics.md, "Unpaired rounds".
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LEAST_EPSILON = 0.05
 LEAST_OMEGA = 0.003
 """Least spread between two recordings on one GPU, a standard deviation of log times."""
 OTHER_GPU_OMEGA = 0.02
-"""The same between two GPUs of one model; it differs from kernel to kernel (statistics 1 and 2)."""
+"""The same between two GPUs of one model; it differs from kernel to kernel."""
 
 
 class Decision(enum.Enum):

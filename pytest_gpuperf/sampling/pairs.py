@@ -1,9 +1,10 @@
 """Paired blocks: baseline and candidate measured in one breath, in an order that only our coin knows.
 
 A block is four slots, ABBA or BAAB.  Which of the two is drawn from a recorded seed, and that draw is all
-that the test's exactness rests on (statistics 3.4): for equal kernels it makes the sign of a block's value a
-fair coin, whatever drift, correlation or tails the times have.  So a block may be discarded only by rules
-that cannot see which slot was which.  Nothing here decides; the judge may stop after any block.
+that the test's exactness rests on (docs/statistics.md, "Paired blocks"): for equal kernels it makes the sign
+of a block's value a fair coin, whatever drift, correlation or tails the times have.  So a block may be
+discarded only by rules that cannot see which slot was which.  Nothing here decides; the judge may stop after
+any block.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class Noise(NamedTuple):
 def block_size(sigma: float, rho1: float, target: float = BLOCK_SD) -> int:
     """Samples per side and block, even, from 6 to 200, so that a block's value has the sd ``target``.
 
-    NB = 2.4 sigma^2 c / target^2 with c = (1 + rho1) / (1 - rho1) (statistics 3.4); 2.4 is twice the
+    NB = 2.4 sigma^2 c / target^2 with c = (1 + rho1) / (1 - rho1); 2.4 is twice the
     variance of a midmean over that of a mean.  Fixed before the first block.  Raises ``ValueError`` if
     ``sigma`` is negative or not finite.
     """
