@@ -54,7 +54,7 @@ class GpuPerf:
         tolerance: float | None = None,
         metrics: Sequence[str] | Mapping[str, Any] = (),
     ) -> Measurement:
-        from pytest_gpuperf.measuring import Request, measure, name_of
+        from pytest_gpuperf.workload.measuring import Request, measure, name_of
 
         if not callable(workload):
             raise BadArgument(

@@ -31,7 +31,7 @@ def finish(item: pytest.Item, problem: Exception | None, phase: Literal["setup",
     if problem is not None and stopped:
         _note_early_stop(bench, book, problem)
     if bench.suspects:
-        from pytest_gpuperf import confirming
+        from pytest_gpuperf.workload import confirming
 
         confirming.confirm(item, bench, book)
     if bench.options.active:
@@ -124,7 +124,7 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
     """Put the evidence on the report (pytest-xdist carries it) and short verdicts into JUnit's properties."""
     bench, book = stash.bench_of(item.config), stash.book_of(item)
     if bench.suspects:
-        from pytest_gpuperf import confirming
+        from pytest_gpuperf.workload import confirming
 
         confirming.give_up(bench, book)
     if bench.options.active:

@@ -1,9 +1,9 @@
-"""``--update-baselines``: decide what to record, record it in fresh processes, write it.
+"""The times of an update, recorded in fresh processes.
 
-Rounds of one process say nothing about the next one, so times are recorded by child processes that this
-module starts: each runs the selected tests again, in a shuffled order, and leaves its rounds in a file.
-Only the reporting process writes baselines, once, at the end of the run.  A process that leaves no rounds is
-replaced by a fresh one, so that it does not cost those of the others.
+Rounds of one process say nothing about the next one, so child processes take them that this module starts: each
+runs the selected tests again, in a shuffled order, and leaves its rounds in a file.  A process that leaves none is
+replaced by a fresh one, so that it does not cost the rounds of the others.  The first half of this module runs in
+the child, the second in the process that updates.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ import pytest
 from pytest_gpuperf import stash
 from pytest_gpuperf.children import child_command, keep
 from pytest_gpuperf.evidence import DeviceFacts, Record, Session
-from pytest_gpuperf.options import Options
 from pytest_gpuperf.report.text import numbered
 from pytest_gpuperf.session import Book, TestEvidence
 
@@ -79,12 +78,6 @@ class LostProcess:
 
 
 # --- in the child --------------------------------------------------------------------------------
-
-
-def rounds_of_process(options: Options) -> int:
-    """How many of an update's rounds this process takes: as even a share as there is."""
-    share, rest = divmod(options.rounds, options.processes)
-    return max(1, share + (options.record_index < rest))
 
 
 def select(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -1,6 +1,7 @@
-"""What an update takes, merged from its recording processes, and what it says about it.
+"""Which workloads an update records, and what becomes of the rounds and counters that were taken for it.
 
-Pure but for ``write``: evidence and the old baselines in, an ``Update`` and its report out.
+Decides and writes nothing: a run's evidence and the old baselines go in, records to be written come out, with the
+reasons where one is refused.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from pytest_gpuperf.judge.static import with_launch_of
 from pytest_gpuperf.judge.takes import Counts, replaced
 from pytest_gpuperf.judging import recorded_under_another_name
 from pytest_gpuperf.options import Options
-from pytest_gpuperf.recording import ProcessRecord
 from pytest_gpuperf.session import TestEvidence, WorkloadEvidence
+from pytest_gpuperf.update.recording import ProcessRecord
 from pytest_gpuperf.verdict import Verdict
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ import pytest
 from pytest_gpuperf.children import progress_of
 from pytest_gpuperf.evidence import Key, Session, TimeRecord
 from pytest_gpuperf.judge.takes import Counts
-from pytest_gpuperf.recording import record
-from pytest_gpuperf.updating import (
+from pytest_gpuperf.update.choosing import (
     Recorded,
     counters_alone,
     merge,
@@ -22,6 +21,7 @@ from pytest_gpuperf.updating import (
     wanted_times,
     with_counters,
 )
+from pytest_gpuperf.update.recording import record
 
 if TYPE_CHECKING:
     from pytest_gpuperf.bench import Bench

@@ -1,4 +1,4 @@
-"""One workload's way through the house: run, check, rounds, judgement.
+"""What is done with one workload, in this order: run, check, counters, rounds, judgement.
 
 The order is the promise: nothing is timed before the check has passed, nothing is judged before it was
 timed, and nothing here writes a baseline.
@@ -22,8 +22,8 @@ from pytest_gpuperf.verdict import Verdict
 
 if TYPE_CHECKING:
     from pytest_gpuperf.bench import Bench
-    from pytest_gpuperf.counted import Counted
     from pytest_gpuperf.session import TestBook
+    from pytest_gpuperf.workload.counted import Counted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +98,7 @@ def _without_gpu(bench: Bench, book: TestBook, request: Request, evidence: Workl
 
 def _profile(bench: Bench, request: Request, evidence: WorkloadEvidence) -> Measurement:
     """In a process under ncu: one run in a range of its own."""
-    from pytest_gpuperf import profiling
+    from pytest_gpuperf.workload import profiling
 
     profiling.profile(bench, evidence.key, request)
     why = CheckedOnly(f"{request.name}: this process collects counters and takes no times")
@@ -108,7 +108,7 @@ def _profile(bench: Bench, request: Request, evidence: WorkloadEvidence) -> Meas
 
 def _count(bench: Bench, book: TestBook, request: Request, evidence: WorkloadEvidence) -> Counted:
     """The workload's counters, put on record with what the gate says of them."""
-    from pytest_gpuperf.counted import counted
+    from pytest_gpuperf.workload.counted import counted
 
     found = counted(bench, evidence.key, request)
     book.add(msgspec.structs.replace(
@@ -153,8 +153,8 @@ def _is_false(answer: Any) -> bool:
 
 def _time(bench: Bench, book: TestBook, request: Request, counted: Counted) -> Measurement:
     """Take rounds and judge them; the caller holds the GPU's lock."""
-    from pytest_gpuperf.gating import Gate  # SciPy comes with it
-    from pytest_gpuperf.timing import interval_of
+    from pytest_gpuperf.workload.gating import Gate  # SciPy comes with it
+    from pytest_gpuperf.workload.timing import interval_of
 
     began = time.perf_counter()
     evidence = book.workloads[request.name]

@@ -1,4 +1,4 @@
-"""One workload's way to a verdict on its time: rounds, the screen, paired blocks, suspicion.
+"""The way to a verdict on a workload's time: rounds, the screen, paired blocks, suspicion.
 
 ``judge`` decides; here is what is measured for it, in which order, and what goes with the verdict.  A
 workload that is slower in this process is a suspect: ``confirming`` runs it in a second one at the end of
@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import msgspec
 
-from pytest_gpuperf import confirming, sentinels
-from pytest_gpuperf.confirming import Suspect
 from pytest_gpuperf.device.errors import LoadError
 from pytest_gpuperf.device.launch import Configuration
 from pytest_gpuperf.evidence import KernelBinary
@@ -18,10 +16,12 @@ from pytest_gpuperf.judge.case import TimeStep
 from pytest_gpuperf.judge.pairs import judge_pairs
 from pytest_gpuperf.judge.votes import PairedPolicy
 from pytest_gpuperf.pairing import Pairing, pair
-from pytest_gpuperf.rerunning import Opponent, changes_since, opponent_of
 from pytest_gpuperf.sampling.rounds import Rounds
-from pytest_gpuperf.timing import Taken, Timing
 from pytest_gpuperf.verdict import Judgement, Verdict
+from pytest_gpuperf.workload import confirming, sentinels
+from pytest_gpuperf.workload.confirming import Suspect
+from pytest_gpuperf.workload.rerunning import Opponent, changes_since, opponent_of
+from pytest_gpuperf.workload.timing import Taken, Timing
 
 FIRST_ROUNDS = 4
 """Candidate rounds before the first look (docs/statistics.md, "The screen")."""
