@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest_gpuperf
+
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(
     path
@@ -45,3 +47,10 @@ def test_no_module_sends_its_reader_to_a_document_that_is_not_here() -> None:
 
 def test_a_section_that_is_not_there_is_noticed() -> None:
     assert lost('See docs/statistics.md, "The screen" and "The crystal ball".') == ["statistics: The crystal ball"]
+
+
+def test_the_package_says_of_each_of_its_parts_what_it_is_for() -> None:
+    package = ROOT / "pytest_gpuperf"
+    parts = {path.stem for path in package.glob("*.py")} | {path.parent.name for path in package.glob("*/__init__.py")}
+    named = set(re.findall(r"``(\w+)``", pytest_gpuperf.__doc__ or ""))
+    assert parts - named == {"__init__"}
