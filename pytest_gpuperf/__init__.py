@@ -39,6 +39,7 @@ Rooms that know no pytest
 Records and words
     ``evidence``, ``dryrun``, ``verdict``    what is found and said, as typed records
     ``report``      how it is printed
+    ``writing``     files that are never seen half written
 """
 
 __version__ = "0.1.0"

@@ -25,6 +25,7 @@ from pytest_gpuperf.children import child_command, keep
 from pytest_gpuperf.evidence import DeviceFacts, Record, Session
 from pytest_gpuperf.report.text import numbered
 from pytest_gpuperf.session import Book, TestEvidence
+from pytest_gpuperf.writing import write_whole
 
 if TYPE_CHECKING:
     from pytest_gpuperf.bench import Bench
@@ -100,10 +101,7 @@ def leave_rounds(bench: Bench, book: Book) -> None:
         index=options.record_index, session=bench.session, device=bench.device.facts, tests=passed,
         failed=tuple(node for node, result in book.results.items() if not result.passed), cubins=bench.cubins,
     )  # fmt: skip
-    target = options.record_to / f"{options.record_index}.json"
-    partial = target.with_suffix(".partial")
-    partial.write_bytes(msgspec.json.encode(record))
-    partial.replace(target)
+    write_whole(options.record_to / f"{options.record_index}.json", msgspec.json.encode(record))
 
 
 # --- in the process that updates -----------------------------------------------------------------

@@ -27,6 +27,7 @@ from pytest_gpuperf.judge.votes import PairedPolicy
 from pytest_gpuperf.measurement import CheckedOnly
 from pytest_gpuperf.pairing import CLEAR_CASE_S, Pairing
 from pytest_gpuperf.verdict import Judgement
+from pytest_gpuperf.writing import write_whole
 
 if TYPE_CHECKING:
     from pytest_gpuperf.bench import Bench
@@ -88,10 +89,7 @@ def leave(bench: Bench, key: Key, identity: Identity, pairing: Pairing) -> None:
     found = Confirmation(
         key=key, identity=identity, r=pairing.r, seed=pairing.seed, discarded=len(pairing.blocks) - len(pairing.r)
     )
-    target = _folder(bench) / f"{keys.index(key)}.json"
-    partial = target.with_suffix(".partial")
-    partial.write_bytes(msgspec.json.encode(found))
-    partial.replace(target)
+    write_whole(_folder(bench) / f"{keys.index(key)}.json", msgspec.json.encode(found))
     if all((_folder(bench) / f"{number}.json").exists() for number in range(len(keys))):
         raise CheckedOnly("every suspect has been paired")
 
