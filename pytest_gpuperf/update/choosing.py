@@ -40,6 +40,12 @@ RECORDS_COUNTERS = {
 """Verdicts on counters whose workload gets new ones from an update that does not record its time."""
 
 
+OTHER_WORK = (
+    "the recording processes ran other code or arguments than this run: they get no options of a conftest or of "
+    "another plugin but by addopts or PYTEST_ADDOPTS"
+)
+
+
 class Recorded(Record, frozen=True):
     """One baseline that an update wrote or refused."""
 
@@ -149,13 +155,18 @@ def counters_alone(taken: CountersTaken, before: TimeRecord | None) -> Recorded 
     return Recorded(key=key, target=target, before=before, after=after)
 
 
-def merge(records: Sequence[ProcessRecord], keys: Iterable[Key], options: Options) -> tuple[Session, list[Recorded]]:
-    """Put the rounds of all processes together, workload by workload."""
+def merge(
+    records: Sequence[ProcessRecord], wanted: Iterable[WorkloadEvidence], options: Options
+) -> tuple[Session, list[Recorded]]:
+    """Put the rounds of all processes together, workload by workload; ``wanted`` are as this run found them."""
     session = msgspec.structs.replace(records[0].session, processes=len(records))
-    return session, [_merge_one(records, key, session, options) for key in keys]
+    return session, [_merge_one(records, mine, session, options) for mine in wanted]
 
 
-def _merge_one(records: Sequence[ProcessRecord], key: Key, session: Session, options: Options) -> Recorded:
+def _merge_one(
+    records: Sequence[ProcessRecord], mine: WorkloadEvidence, session: Session, options: Options
+) -> Recorded:
+    key = mine.key
     found = [_find(record, key) for record in records]
     slug = records[0].device.slug
     parts = [workload.time for workload in found if workload is not None and workload.time is not None]
@@ -163,6 +174,8 @@ def _merge_one(records: Sequence[ProcessRecord], key: Key, session: Session, opt
         return Recorded(key=key, target=slug, refused="its test did not pass in every recording process")
     if any(part.identity != parts[0].identity for part in parts):
         return Recorded(key=key, target=slug, refused="the recording processes did not run the same code or arguments")
+    if mine.identity is not None and parts[0].identity != mine.identity:
+        return Recorded(key=key, target=slug, refused=OTHER_WORK)
     rounds = tuple(_relabel(r, session, records[i].index) for i, part in enumerate(parts) for r in part.rounds)
     disturbed = _disturbances([workload for workload in found if workload is not None])
     if disturbed and not options.force_update:

@@ -173,6 +173,36 @@ def test_rounds_come_from_fresh_processes(gpu_suite):
     assert cubin.read_bytes().startswith(b"\x7fELF")
 
 
+OF_A_SIZE = """
+import pytest
+
+def pytest_addoption(parser):
+    parser.addoption("--size", type=int, default=512)
+
+@pytest.fixture
+def size(request):
+    return request.config.getoption("--size")
+"""
+
+
+def test_what_recording_processes_did_not_run_as_this_run_did_is_not_taken(gpu_suite):
+    gpu_suite.write("conftest.py", (gpu_suite.path / "conftest.py").read_text() + OF_A_SIZE)
+    gpu_suite.edit(
+        "test_suite.py",
+        "def test_other(cuda_kernel, gpu, gpuperf):",
+        "def test_other(cuda_kernel, gpu, gpuperf, size):",
+    )
+    gpu_suite.edit("test_suite.py", "512", "size")
+    given = gpu_suite.run("--update-baselines", "-k", "other", "--size=256")
+    assert "the recording processes ran other code or arguments than this run: they get no options of a conftest" in (
+        " ".join(given.stdout.str().split())
+    )
+    assert not (gpu_suite.path / "baselines/simulated-gpu").exists()
+    by_addopts = gpu_suite.run("--update-baselines", "-k", "other", "-o", "addopts=--size=256")
+    assert "refused" not in by_addopts.stdout.str()
+    assert (gpu_suite.path / "baselines/simulated-gpu/test_suite.json").exists()
+
+
 def test_an_accepted_change_is_shown_with_old_and_new(recorded):
     recorded.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=120")
     result = recorded.run("--update-baselines", "--gpuperf-rounds=4", "--gpuperf-processes=2", "-k", "1024")
