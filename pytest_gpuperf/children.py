@@ -36,6 +36,15 @@ def keep(config: pytest.Config, items: list[pytest.Item], wanted: Callable[[pyte
         config.hook.pytest_deselected(items=dropped)
 
 
+LOG_LINES = 25
+"""Last lines of a child's output that a message quotes."""
+
+
+def errors_in(log: Iterable[str]) -> list[str]:
+    """What pytest gives as errors in the lines that it prints, in their order: those that begin with ``E``."""
+    return [line[1:].strip() for line in log if line.startswith("E ")]
+
+
 def progress_of(config: pytest.Config) -> Callable[[str], None]:
     """Prints a line on the terminal, if there is one."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")

@@ -21,7 +21,7 @@ import msgspec
 import pytest
 
 from pytest_gpuperf import stash
-from pytest_gpuperf.children import child_command, keep
+from pytest_gpuperf.children import LOG_LINES, child_command, errors_in, keep
 from pytest_gpuperf.evidence import DeviceFacts, Record, Session
 from pytest_gpuperf.report.text import numbered
 from pytest_gpuperf.session import Book, TestEvidence
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 SELECTION = "selection.json"
 SPARE_PROCESSES = 2
 """How many fresh processes one update may start in place of those that left no rounds."""
-LOG_LINES = 25
-
 REPLACED: pytest.StashKey[tuple[str, ...]] = pytest.StashKey()
 """What became of the recording processes that were replaced, a line for each."""
 
@@ -73,9 +71,8 @@ class LostProcess:
     @property
     def why(self) -> str:
         """The last error that pytest shows in its log, or its last line."""
-        errors = [line[2:].strip() for line in self.log if line.startswith("E ")]
         said = [line.strip() for line in self.log if line.strip()]
-        return next(reversed(errors or said), "it printed nothing")
+        return next(reversed(errors_in(self.log) or said), "it printed nothing")
 
 
 # --- in the child --------------------------------------------------------------------------------
