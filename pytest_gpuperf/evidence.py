@@ -224,8 +224,11 @@ class Session(Record, frozen=True):
     cupy: str
     timer: TimerName
     tick_ns: float
+    """Step of the timer's clock, as measured."""
     overhead_ns: float
+    """What a sample of an empty kernel reads beyond the kernel's own time."""
     processes: int = 1
+    """Fresh processes that took the rounds."""
     sm_clock_mhz: int | None = None
     memory_clock_mhz: int | None = None
     power_limit_w: int | None = None
@@ -254,6 +257,7 @@ class TimeRecord(Record, frozen=True):
     flops: int | None = None
     """Floating-point operations of one run, as declared by the test."""
     counters: dict[str, float] = {}
+    """Of one run, by the metrics' names on GH100; medians where they were taken several times."""
     counter_ranges: dict[str, tuple[float, float]] = {}
     """Least and most of the counters that were not the same in every take of equal code."""
 

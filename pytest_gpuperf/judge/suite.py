@@ -20,8 +20,11 @@ from pytest_gpuperf.judge.logtimes import InvalidTimesError
 ALPHA = 1e-3
 """Rate of runs with a false SLOWER, all workloads of a run together."""
 SENTINEL_E = 1000.0
+"""E-value at which a launch that was paired with itself counts as different from itself."""
 CANARY_SHIFT = 0.01
+"""Fraction by which a canary's time has to move to be worth a word."""
 SUITE_SHIFT_OMEGAS = 3.0
+"""Spreads between recordings by which half of the workloads have to move to be worth a word."""
 
 
 class SpendingError(ValueError):

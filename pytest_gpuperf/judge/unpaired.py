@@ -22,6 +22,7 @@ WEIGHTS: tuple[float, ...] = (0.1, 0.2, 0.3, 0.4)
 """Each look's share of alpha."""
 LEAST_DELTA = 0.02
 LEAST_EPSILON = 0.05
+"""Fractions of the time that a policy's tolerances are raised to."""
 LEAST_OMEGA = 0.003
 """Least spread between two recordings on one GPU, a standard deviation of log times."""
 OTHER_GPU_OMEGA = 0.02
@@ -47,6 +48,7 @@ class UnpairedPolicy:
     alpha: float = 1e-3
     """Rate of false SLOWER of this workload over all looks (``suite`` shares it out)."""
     alpha_faster: float = 1e-2
+    """Rate of false FASTER over all looks."""
     beta: float = 0.005
     """Rate at each look of NOT-SLOWER for a candidate slower by ``epsilon``."""
     omega: float = LEAST_OMEGA

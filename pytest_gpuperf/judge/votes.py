@@ -19,6 +19,7 @@ from pytest_gpuperf.judge.eprocess import log_e
 from pytest_gpuperf.judge.logtimes import InvalidTimesError, Logs
 
 CONFIRMATION_ALPHA = 1e-2
+"""Rate of false SLOWER of the second process by itself."""
 
 
 class PolicyError(ValueError):
@@ -45,9 +46,11 @@ class PairedPolicy:
     alpha: float = 1e-3
     """Rate of false SLOWER of this workload: its share of the suite's."""
     alpha_faster: float = 1e-2
+    """Rate of false FASTER."""
     beta: float = 0.005
     """Rate of NOT-SLOWER for a candidate slower by ``epsilon``."""
     blocks_max: int = 128
+    """Without a decision after so many blocks, it is inconclusive."""
 
     def __post_init__(self) -> None:
         rates = (self.alpha, self.alpha_faster, self.beta)

@@ -27,18 +27,27 @@ from pytest_gpuperf.sampling.rounds import Clock, Workload, valid_samples
 Order = Literal["ABBA", "BAAB"]
 
 PILOT_SAMPLES = 30
+"""Of each side, before the first block; fewer of long workloads."""
 LEAST_PILOT_SAMPLES = 5
 _PILOT_SHARE = 1 / 8
+"""Of the time budget."""
 _WANTED_BLOCKS = 28
+"""For which the budget has to have room: a clear case late in a run takes about as many."""
 LEAST_SIZE = 6
 MOST_SIZE = 200
+"""Samples per side and block."""
 BLOCK_SD = 0.0025
 """Wanted sd of a block's value: half the indifference zone, here that of the ``tight`` profile."""
 RELOAD_EVERY = 8
+"""Blocks after which both modules are loaded anew."""
 _MIDMEAN_VARIANCE = 2.4
+"""Of the difference of two midmeans, in variances of a mean of as many samples."""
 _FENCE = 4.0
+"""A block whose samples spread by more than so many times the pilot's noise is discarded ..."""
 _FENCE_FLOOR = 0.01
+"""... unless they spread by less than this fraction."""
 _RHO_BOUND = 0.95
+"""Autocorrelation is taken for no more than this: beyond it, no block would be large enough."""
 PAD_STEP = 512
 """Bytes: what the addresses of fresh buffers are multiples of."""
 MOST_PAD = 2 << 20

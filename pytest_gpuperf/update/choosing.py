@@ -129,9 +129,10 @@ def with_counters(recorded: Recorded, workload: WorkloadEvidence | None) -> Reco
 
 
 def counters_alone(taken: CountersTaken, before: TimeRecord | None) -> Recorded | None:
-    """Counters for a record whose rounds stay: only of the very code that was timed, or nothing would fit together.
+    """Put this run's counters on ``before``, a record whose rounds stay as they are.
 
-    None if there is nothing to write.
+    Counters of other code than was timed are refused: a record is evidence of one machine code.  None if there is
+    nothing to write.
     """
     key, target, mine = taken.workload.key, taken.target, taken.workload.identity
     if before is None:

@@ -148,7 +148,11 @@ class Gate(Timing):
         return msgspec.structs.replace(judgement, verdict=Verdict.NOT_COMPARABLE, reason=reason)
 
     def _explained(self, judgement: Judgement) -> Judgement:
-        """With what differs in the machine code beside a slower time, and which kernels a callable spends it in."""
+        """The judgement with what may explain it.
+
+        Of a slower launch, what differs in the machine code; of a callable that did not pass, the kernels that take
+        its time.
+        """
         launch, changes, notes = self._request.launch, judgement.changes, judgement.notes
         if launch is not None and self._baseline is not None and judgement.verdict is Verdict.SLOWER:
             changes = changes_since(self._bench.store, self._key, self._baseline, launch)

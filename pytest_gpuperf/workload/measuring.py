@@ -35,10 +35,13 @@ class Request:
     check: Callable[[], Any] | None
     reset: Callable[[], Any] | None
     bytes: int | None
+    """What one run must move, as the test declares it."""
     flops: int | None
+    """Floating-point operations of one run, as the test declares them."""
     cache: CacheMode
     zone: Tolerance
     budget_s: float
+    """Wall-clock seconds for timing it."""
     metrics: Mapping[str, float | None]
     """Metrics beside the run's set; a tolerance gates one, None leaves it to the catalogue."""
 
