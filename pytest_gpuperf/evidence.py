@@ -164,11 +164,8 @@ class Identity(Record, frozen=True):
 
     def same_execution(self, other: Identity) -> bool:
         """True if both run the same machine code, launched alike on alike arguments."""
-        return bool(self.code) and (self.code, self.launch, self.arguments) == (
-            other.code,
-            other.launch,
-            other.arguments,
-        )
+        mine, theirs = ((one.code, one.launch, one.arguments) for one in (self, other))
+        return bool(self.code) and mine == theirs
 
 
 class Round(Record, frozen=True):
