@@ -12,9 +12,14 @@ from pytest_gpuperf.options import forwarded
 
 
 def child_command(config: pytest.Config, node_ids: Iterable[str]) -> list[str]:
-    """The command line that runs the modules of these tests just as this run does, without its reports."""
+    """The command line that runs the modules of these tests as this run does, without its reports.
+
+    Of the run's own command line it has this plugin's flags, ``-o``, ``-p``, ``--import-mode`` and the root.  What
+    other plugins and conftests declare does not reach a child, unless by the ini file or ``PYTEST_ADDOPTS``.
+    """
     modules = list(dict.fromkeys(node.partition("::")[0] for node in node_ids))
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--rootdir={config.rootpath}"]
+    command.append(f"--import-mode={config.getoption('importmode')}")
     if config.inipath is not None:
         command.append(f"--config-file={config.inipath}")
     for override in config.getoption("override_ini") or ():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from suite_under_test import TEST
 
 MANY = """
 import pytest
@@ -171,6 +172,18 @@ def test_rounds_come_from_fresh_processes(gpu_suite):
     assert file["sessions"][0]["processes"] == 3
     cubin = gpu_suite.path / "baselines/cubins" / record["cubin"][:2] / f"{record['cubin']}.cubin"
     assert cubin.read_bytes().startswith(b"\x7fELF")
+
+
+def test_tests_of_one_file_name_in_two_folders_are_recorded_as_they_are_run(gpu_suite):
+    for folder in ("one", "two"):
+        (gpu_suite.path / folder).mkdir()
+        gpu_suite.write(f"{folder}/test_same.py", TEST.replace('"other.cu"', '"../other.cu"'))
+    result = gpu_suite.run(
+        "--update-baselines", "--gpuperf-processes=1", "--import-mode=importlib", "-k", "other", "one", "two",
+        subprocess=True,
+    )  # fmt: skip
+    assert result.ret == 0, result.stdout.str()
+    assert len(list((gpu_suite.path / "baselines/simulated-gpu").rglob("test_same.json"))) == 2
 
 
 OF_A_SIZE = """
