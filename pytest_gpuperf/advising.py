@@ -11,7 +11,7 @@ from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.judge.shift import geometric_mean
 from pytest_gpuperf.judge.static import with_launch_of
 from pytest_gpuperf.judging import recorded_under_another_name
-from pytest_gpuperf.verdict import Verdict
+from pytest_gpuperf.verdict import TimeFigures, Verdict
 
 if TYPE_CHECKING:
     from pytest_gpuperf.advise.record import Advice
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_gpuperf.bench import Bench
     from pytest_gpuperf.evidence import DeviceFacts, Key, StaticRecord, TimeRecord
     from pytest_gpuperf.session import TestBook, WorkloadEvidence
-    from pytest_gpuperf.verdict import EvidenceKind, Judgement
+    from pytest_gpuperf.verdict import EvidenceKind
 
 
 def advise_test(bench: Bench, book: TestBook) -> None:
@@ -109,11 +109,11 @@ def sides(
     if old is not None and timed is not None and timed != (old.profile.code_hash, toolchain):
         # two baselines of different code: the one that was found wanting counts
         old, time = (old, None) if _red(work, "static") else (None, time)
-    judged = next((judgement for judgement in work.judgements if judgement.kind == "time"), None)
-    after = side_of(arch, new, work.time, facts, counters=work.counters, judged=judged, which="after_ns")
+    compared = next((judgement.time for judgement in work.judgements if judgement.time is not None), TimeFigures())
+    after = side_of(arch, new, work.time, facts, counters=work.counters, compared_ns=compared.after_ns)
     if old is None and time is None:
         return None, after
-    return side_of(arch, old, time, facts, judged=judged, which="before_ns"), after
+    return side_of(arch, old, time, facts, compared_ns=compared.before_ns), after
 
 
 def side_of(
@@ -123,15 +123,13 @@ def side_of(
     facts: DeviceFacts | None,
     *,
     counters: dict[str, float] | None = None,
-    judged: Judgement | None = None,
-    which: str = "",
+    compared_ns: float | None = None,
 ) -> Side:
-    """One side; its time is the one that the verdict compared, where there was one."""
+    """One side; its time is ``compared_ns``, which the verdict compared, or else the mean of its rounds."""
     time_ns = geometric_mean(tuple(one.midmean for one in time.rounds)) if time is not None and time.rounds else None
-    compared = getattr(judged.time, which) if judged is not None and judged.time is not None else None
     return Side(
         arch=arch, static=static, counters=counters or (time.counters if time is not None else {}),
-        time_ns=compared or time_ns, grid=time.grid if time is not None else None,
+        time_ns=compared_ns or time_ns, grid=time.grid if time is not None else None,
         block=time.block if time is not None else None, sm_count=facts.sm_count if facts is not None else None,
         bytes=time.bytes if time is not None else None, flops=time.flops if time is not None else None,
     )  # fmt: skip

@@ -19,13 +19,13 @@ from pytest_gpuperf.options import Options
 if TYPE_CHECKING:
     from pytest_gpuperf.baselines import BaselineStore
     from pytest_gpuperf.compile import CompileCache
-    from pytest_gpuperf.confirming import Suspect
     from pytest_gpuperf.device.discovery import NoDevice
     from pytest_gpuperf.device.gpu import Gpu
     from pytest_gpuperf.device.interface import Device, Timer
     from pytest_gpuperf.evidence import Key, Session
     from pytest_gpuperf.judge.suite import Spending
     from pytest_gpuperf.session import SentinelReading
+    from pytest_gpuperf.workload.confirming import Suspect
 
 FALLBACK_ARCHS = ("sm_80", "sm_90", "sm_120")
 """Static targets where there are neither baselines nor a GPU: one of each generation in wide use."""

@@ -16,12 +16,15 @@ WRITES = (("xmlpath", "--junit-xml"), ("log_file", "--log-file"), ("basetemp", "
 
 
 def child_command(config: pytest.Config, node_ids: Iterable[str], folder: Path) -> list[str]:
-    """The command line that runs the modules of these tests just as this run does, without touching its files.
+    """The command line that runs the modules of these tests as this run does, without touching its files.
 
-    Flags in ``addopts`` and ``PYTEST_ADDOPTS`` reach the child too: what they have written goes below ``folder``.
+    Of the run's own command line it has this plugin's flags, ``-o``, ``-p``, ``--import-mode`` and the root.  What
+    other plugins and conftests declare does not reach a child, unless by the ini file or ``PYTEST_ADDOPTS``; what
+    flags there have written goes below ``folder``.
     """
     modules = list(dict.fromkeys(node.partition("::")[0] for node in node_ids))
     command = [sys.executable, "-m", "pytest", "-q", f"--rootdir={config.rootpath}"]
+    command.append(f"--import-mode={config.getoption('importmode')}")
     if config.inipath is not None:
         command.append(f"--config-file={config.inipath}")
     for override in config.getoption("override_ini") or ():
@@ -53,6 +56,15 @@ def keep(config: pytest.Config, items: list[pytest.Item], wanted: Callable[[pyte
     items[:] = [item for item in items if wanted(item)]
     if dropped:
         config.hook.pytest_deselected(items=dropped)
+
+
+LOG_LINES = 25
+"""Last lines of a child's output that a message quotes."""
+
+
+def errors_in(log: Iterable[str]) -> list[str]:
+    """What pytest gives as errors in the lines that it prints, in their order: those that begin with ``E``."""
+    return [line[1:].strip() for line in log if line.startswith("E ")]
 
 
 def progress_of(config: pytest.Config) -> Callable[[str], None]:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
+from pytest_gpuperf.arguments import BadArgument
+
 if TYPE_CHECKING:
     from pytest_gpuperf.bench import Bench
     from pytest_gpuperf.compile import KernelSource
@@ -26,10 +28,6 @@ Content = TypeVar("Content", str, bytes)
 
 class MissingSource(FileNotFoundError):
     """The kernel's source, or its cubin, is not where the test says."""
-
-
-class BadArgument(TypeError):
-    """A fixture was called with something that it does not take."""
 
 
 class KernelCompiler:

@@ -14,7 +14,6 @@ import pytest
 
 from pytest_gpuperf import stash
 from pytest_gpuperf.children import child_command, progress_of
-from pytest_gpuperf.counted import WORKER_INPUT, collected_of
 from pytest_gpuperf.counters.asking import names_of
 from pytest_gpuperf.counters.chips import canonical, chip_of
 from pytest_gpuperf.counters.collecting import Assignment, Collection
@@ -27,6 +26,7 @@ from pytest_gpuperf.counters.repeating import TAKES, together
 from pytest_gpuperf.device.lock import lock_folder
 from pytest_gpuperf.marker import settings_of
 from pytest_gpuperf.report.text import numbered
+from pytest_gpuperf.workload.counted import WORKER_INPUT, collected_of
 
 FOLDER: pytest.StashKey[Path] = pytest.StashKey()
 START_LIMIT_S, TEST_LIMIT_S = 60.0, 10.0

@@ -164,11 +164,8 @@ class Identity(Record, frozen=True):
 
     def same_execution(self, other: Identity) -> bool:
         """True if both run the same machine code, launched alike on alike arguments."""
-        return bool(self.code) and (self.code, self.launch, self.arguments) == (
-            other.code,
-            other.launch,
-            other.arguments,
-        )
+        mine, theirs = ((one.code, one.launch, one.arguments) for one in (self, other))
+        return bool(self.code) and mine == theirs
 
 
 class Round(Record, frozen=True):
@@ -180,7 +177,7 @@ class Round(Record, frozen=True):
     """Which of the session's processes took it; rounds of one process share what no round can see."""
     samples: int
     midmean: float
-    """Mean of the middle half: the figure that every inference uses (statistics 3.2)."""
+    """Mean of the middle half: the figure that every inference uses (docs/statistics.md, "Why not simply")."""
     median: float
     quantiles: tuple[float, float, float, float, float]
     """5, 25, 50, 75 and 95 %."""
@@ -191,7 +188,7 @@ class Round(Record, frozen=True):
     drift: float = 0.0
     """Relative change from the first to the last tenth by a line through ten batch medians; 0 if not significant."""
     modes: int = 1
-    """2 if the samples split into two clear groups (statistics 3.9)."""
+    """2 if the samples split into two clear groups, else 1 (``sampling.shape.modes``)."""
     sm_clock_mhz: tuple[int, int] | None = None
     """SM clock before and after."""
 
@@ -224,8 +221,11 @@ class Session(Record, frozen=True):
     cupy: str
     timer: TimerName
     tick_ns: float
+    """Step of the timer's clock, as measured."""
     overhead_ns: float
+    """What a sample of an empty kernel reads beyond the kernel's own time."""
     processes: int = 1
+    """Fresh processes that took the rounds."""
     sm_clock_mhz: int | None = None
     memory_clock_mhz: int | None = None
     power_limit_w: int | None = None
@@ -254,6 +254,7 @@ class TimeRecord(Record, frozen=True):
     flops: int | None = None
     """Floating-point operations of one run, as declared by the test."""
     counters: dict[str, float] = {}
+    """Of one run, by the metrics' names on GH100; medians where they were taken several times."""
     counter_ranges: dict[str, tuple[float, float]] = {}
     """Least and most of the counters that were not the same in every take of equal code."""
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_gpuperf.compiling import BadArgument, KernelCompiler
+from pytest_gpuperf.arguments import BadArgument
+from pytest_gpuperf.compiling import KernelCompiler
 from pytest_gpuperf.marker import settings_of
 from pytest_gpuperf.stash import bench_of, book_of
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pytest_gpuperf.bench import Bench
     from pytest_gpuperf.device.gpu import Gpu
     from pytest_gpuperf.device.launch import Launch
+    from pytest_gpuperf.evidence import CacheMode
     from pytest_gpuperf.measurement import Measurement
     from pytest_gpuperf.session import TestBook
 
@@ -28,10 +30,11 @@ class GpuPerf:
 
     Runs the workload once, checks it, and, under ``--gpuperf``, measures it and judges it against its
     baseline.  ``workload`` is a ``Launch`` or any callable that launches on the current stream.
-    ``check`` is called after the first run; an exception, or an answer that is ``False`` (or an array
-    that is not true everywhere), fails the test and nothing is timed.  ``reset`` restores in-place inputs
-    before every run and is not timed.  ``bytes`` and ``flops`` are what one run must move and compute.
-    ``cache="cold"`` flushes the L2 before each sample.
+    ``check`` is called after the first run; an exception fails the test and nothing is timed, and so does
+    ``False``, be it Python's own or an array of bool that is not true everywhere.  ``reset`` restores in-place
+    inputs before every run and is not timed.  ``bytes`` and ``flops`` are whole numbers: what one run must move
+    and compute.  ``cache="cold"`` flushes the L2 before each sample.  ``tolerance`` is a fraction of the time, up
+    to 0.5.
     Raises ``BadArgument``, and ``DuplicateWorkload`` for a name used twice.
     """
 
@@ -47,32 +50,35 @@ class GpuPerf:
         name: str | None = None,
         check: Callable[[], Any] | None = None,
         reset: Callable[[], Any] | None = None,
-        bytes: int | None = None,
-        flops: int | None = None,
-        cache: str | None = None,
+        bytes: float | None = None,
+        flops: float | None = None,
+        cache: CacheMode | None = None,
         tolerance: float | None = None,
         metrics: Sequence[str] | Mapping[str, Any] = (),
     ) -> Measurement:
-        from pytest_gpuperf.counters.asking import BadMetric, own_metrics
-        from pytest_gpuperf.measuring import measure
-        from pytest_gpuperf.request import Request
+        from pytest_gpuperf.workload.measuring import measure
+        from pytest_gpuperf.workload.request import Request, fraction
 
         if cache not in (None, "cold", "warm"):
             raise BadArgument(f"gpuperf: cache={cache!r} is not valid: it takes 'cold' or 'warm'")
-        if tolerance is not None and not (isinstance(tolerance, float) and 0 < tolerance <= 0.5):
-            raise BadArgument(f"gpuperf: tolerance={tolerance!r} is not valid: it takes a fraction up to 0.5")
-        try:
-            own = {**self._bench.options.metrics, **own_metrics(self._settings.metrics or ()), **own_metrics(metrics)}
-        except BadMetric as problem:
-            raise BadArgument(f"gpuperf: {problem}") from None
+        options, settings = self._bench.options, self._settings
         request = Request.of(
             workload, name=name, check=check, reset=reset, bytes=bytes, flops=flops,
-            cache=cache or self._settings.cache or self._bench.options.cache,
-            zone=self._bench.options.zone(tolerance or self._settings.tolerance, self._settings.profile),
-            budget_s=self._settings.budget_s or self._bench.options.budget_s,
-            metrics=own,
+            cache=cache or settings.cache or options.cache,
+            zone=options.zone(fraction(settings.tolerance if tolerance is None else tolerance), settings.profile),
+            budget_s=settings.budget_s or options.budget_s, metrics=self._metrics(metrics),
         )  # fmt: skip
         return measure(self._bench, self._book, request)
+
+    def _metrics(self, given: Sequence[str] | Mapping[str, Any]) -> dict[str, float | None]:
+        """Metrics of the run, of the test's marker and of this call, the nearest word winning."""
+        from pytest_gpuperf.counters.asking import BadMetric, own_metrics
+
+        try:
+            own = {**own_metrics(self._settings.metrics or ()), **own_metrics(given)}
+        except BadMetric as problem:
+            raise BadArgument(f"gpuperf: {problem}") from None
+        return {**self._bench.options.metrics, **own}
 
 
 @pytest.fixture

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 def name_expressions(
     bench: Bench, book: TestBook, tests: Set[str], kernel: str, source_hash: str
 ) -> tuple[str | None, ...]:
-    """Of the kernels that ``tests`` had of the source of ``kernel``; None stands for all that are no templates.
+    """What to compile along with ``kernel``: the instances of templates that ``tests`` take from the same source.
 
-    A source that was edited since is known by what this test had of it.  Nothing under pytest-xdist, whose
-    workers would all compile the same, nor without a gate or a readable baseline.
+    By the baselines of this module; None among them stands for the source's kernels that are no templates, which
+    one compilation makes together.  A source that was edited since is recognised by what ``book``'s own test had
+    of it.  Empty under pytest-xdist, whose workers would all compile the same, and where there is no gate or no
+    readable baseline.
     """
     from pytest_gpuperf.baselines import BaselineError
     from pytest_gpuperf.compile import toolchain

@@ -8,14 +8,13 @@ Schema 1: ``LastRun`` below, with ``"schema": 1``.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 
 import msgspec
 
 from pytest_gpuperf.evidence import Record
 from pytest_gpuperf.session import TestEvidence
+from pytest_gpuperf.writing import write_whole
 
 SCHEMA = 1
 FOLDER = ".gpuperf"
@@ -60,22 +59,11 @@ def keep(root: Path, run: LastRun) -> None:
         ignore = target.parent / ".gitignore"
         if not ignore.exists():
             ignore.write_text("*\n", encoding="utf-8")
-        _replace(target, content)
+        write_whole(target, content)
     except OSError as problem:
         raise LastRunError(f"{target} cannot be written ({problem}): gpuperf explain will not know of this run") from (
             problem
         )
-
-
-def _replace(target: Path, content: bytes) -> None:
-    handle, part = tempfile.mkstemp(dir=target.parent, prefix=f"{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as opened:
-            opened.write(content)
-        Path(part).replace(target)
-    except BaseException:
-        Path(part).unlink(missing_ok=True)
-        raise
 
 
 def find(start: Path) -> Path | None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_gpuperf.tolerance import PROFILES
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.evidence import CacheMode
 
 NAME = "gpuperf"
 DESCRIPTION = (
@@ -24,7 +27,7 @@ class MarkerSettings:
     tolerance: float | None = None
     """Slower by no more than this fraction is accepted."""
     profile: str | None = None
-    cache: str | None = None
+    cache: CacheMode | None = None
     budget_s: float | None = None
     xfail: str | None = None
     """A regression of this test is expected, for this reason: reported, not failed."""

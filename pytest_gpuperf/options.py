@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import pytest
 
@@ -53,13 +53,17 @@ class Options:
     unreached: Literal["fail", "warn"] = "warn"
     """What a workload does that has a baseline, in a test that stopped before it: ``missing``, if that was given."""
     inconclusive: Literal["fail", "warn"] = "warn"
+    """What a workload does that was not decided within its budget."""
     strict: bool = False
     """A stale baseline (FASTER, BETTER) fails too."""
     profile: str = "tight"
+    """Key of ``tolerance.PROFILES``."""
     tolerance: float | None = None
     """Overrides the profile's delta; epsilon is twice as much."""
     cache: Literal["cold", "warm"] = "cold"
+    """State of the L2 before each sample, where a test does not say otherwise."""
     timer: Literal["auto", "cupti", "graph", "events"] = "auto"
+    """``auto`` is the best that works on this machine."""
     rounds: int = 10
     """Rounds that an update records per workload."""
     processes: int = 5
@@ -83,6 +87,7 @@ class Options:
     explain: bool = False
     """State and causes of every workload in the summary, not only of red ones."""
     allow_ci_update: bool = False
+    """Baselines may be written although ``ci``."""
     force_update: bool = False
     """Record measurements that their own health checks call disturbed."""
     ci: bool = False
@@ -90,9 +95,9 @@ class Options:
     record_to: Path | None = None
     """Internal: this process records rounds into this folder for the update that started it."""
     record_index: int = 0
+    """Internal: which of the update's ``processes`` this is, from 0."""
     confirm_to: Path | None = None
     """Internal: this process confirms suspected regressions for the run that started it, by way of this folder."""
-
     ncu_to: Path | None = None
     """Internal: this process runs under ncu for the run that started it, by way of this folder."""
 
@@ -110,6 +115,12 @@ class Options:
     def times(self) -> bool:
         """Whether times are taken in this process."""
         return self.gates or self.record_to is not None or self.confirm_to is not None
+
+    @property
+    def rounds_of_this_process(self) -> int:
+        """How many of an update's rounds this process takes: as even a share as there is."""
+        share, rest = divmod(self.rounds, self.processes)
+        return max(1, share + (self.record_index < rest))
 
     @property
     def is_child(self) -> bool:
@@ -233,4 +244,4 @@ def forwarded(options: Options) -> Sequence[str]:
         arguments.append(f"--gpuperf-arch={','.join(options.archs)}")
     if options.tolerance is not None:
         arguments.append(f"--gpuperf-tolerance={options.tolerance:g}")
-    return cast(Sequence[str], arguments)
+    return arguments

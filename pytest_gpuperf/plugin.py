@@ -39,15 +39,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         marker.settings_of(item)
     if config.stash[stash.OPTIONS].record_to is not None:
-        from pytest_gpuperf import recording
+        from pytest_gpuperf.update import recording
 
         recording.select(config, items)
     if config.stash[stash.OPTIONS].confirm_to is not None:
-        from pytest_gpuperf import confirming
+        from pytest_gpuperf.workload import confirming
 
         confirming.select(config, items)
     if config.stash[stash.OPTIONS].ncu_to is not None:
-        from pytest_gpuperf import profiling
+        from pytest_gpuperf.workload import profiling
 
         profiling.select(config, items)
 
@@ -55,7 +55,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish(session: pytest.Session) -> None:
     config = session.config
     if config.stash[stash.OPTIONS].enabled and not config.option.collectonly:
-        from pytest_gpuperf import sentinels
+        from pytest_gpuperf.workload import sentinels
 
         stash.bench_of(config).sentinels = sentinels.choose(config, session.items)
     if config.stash[stash.OPTIONS].ncu and not config.option.collectonly and not hasattr(config, "workerinput"):
@@ -66,7 +66,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
-    stash.forget(item)
+    stash.forget(item)  # what an attempt before this one found, where a plugin lets failed tests run again
     try:
         return (yield)
     except Exception as problem:

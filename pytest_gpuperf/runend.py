@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_gpuperf import stash
-from pytest_gpuperf.accepting import accept
 from pytest_gpuperf.counting import counters_at_end
-from pytest_gpuperf.recording import REPLACED, RecordingFailed, leave_rounds
 from pytest_gpuperf.report.text import numbered
-from pytest_gpuperf.updating import Recorded
+from pytest_gpuperf.update.accepting import accept
+from pytest_gpuperf.update.choosing import Recorded
+from pytest_gpuperf.update.recording import REPLACED, RecordingFailed, leave_rounds
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -112,7 +112,6 @@ class TestBook:
         self.workloads: dict[str, WorkloadEvidence] = {}
         self.compiled: dict[str, WorkloadEvidence] = {}
         """Static evidence of every kernel compiled so far, by kernel name."""
-        self.cubins: dict[str, bytes] = {}
         self.status: Status = "complete"
         self.reason = ""
         self.red_on_time = False

@@ -32,13 +32,13 @@ def finish(item: pytest.Item, problem: Exception | None, phase: Literal["setup",
     if problem is not None and stopped:
         _note_early_stop(bench, book, problem)
     if bench.suspects:
-        from pytest_gpuperf import confirming
+        from pytest_gpuperf.workload import confirming
 
         confirming.confirm(item, bench, book)
-    if bench.options.gates:
-        _judge_static(bench, book, stopped=stopped)
-    if bench.options.active and not bench.options.is_child:
-        _advise(bench, book)
+    if bench.options.active:
+        unreadable = _judge(bench, book, stopped=stopped)
+        if unreadable and (problem is None or stopped):  # else the test has failed by itself, and that comes first
+            raise pytest.fail.Exception(unreadable, pytrace=False)
     if problem is not None and not stopped:
         raise _without_our_frames(item, problem)
     failed = gate.failures([*_judgements(book), *book.unreached], bench.options)
@@ -88,29 +88,33 @@ def _without_our_frames(item: pytest.Item, problem: Exception) -> Exception:
     return problem
 
 
-def _judge_static(bench: Bench, book: TestBook, *, stopped: bool) -> None:
-    from pytest_gpuperf.baselines import BaselineError
-    from pytest_gpuperf.judging import judge_static, unreached
+def _judge(bench: Bench, book: TestBook, *, stopped: bool) -> str:
+    """Static judgements, what a test that ``stopped`` early did not come to, and causes.
 
-    for workload in book.unlaunched():
-        book.add(workload)
-    try:
-        for workload in list(book.workloads.values()):
-            book.add(judge_static(bench, workload))
-        if stopped:
-            book.unreached = tuple(unreached(bench, book))
-    except BaselineError as problem:
-        raise pytest.fail.Exception(str(problem), pytrace=False) from None
-
-
-def _advise(bench: Bench, book: TestBook) -> None:
+    Returns why a baseline cannot be read; empty if all of them can.
+    """
     from pytest_gpuperf.advising import advise_test
     from pytest_gpuperf.baselines import BaselineError
 
     try:
-        advise_test(bench, book)
+        if bench.options.gates:
+            _judge_static(bench, book, stopped=stopped)
+        if not bench.options.is_child:
+            advise_test(bench, book)
     except BaselineError as problem:
-        raise pytest.fail.Exception(str(problem), pytrace=False) from None
+        return str(problem)
+    return ""
+
+
+def _judge_static(bench: Bench, book: TestBook, *, stopped: bool) -> None:
+    from pytest_gpuperf.judging import judge_static, unreached
+
+    for workload in book.unlaunched():
+        book.add(workload)
+    for workload in list(book.workloads.values()):
+        book.add(judge_static(bench, workload))
+    if stopped:
+        book.unreached = tuple(unreached(bench, book))
 
 
 def _advice(book: TestBook) -> dict[Key, tuple[Advice, ...]]:
@@ -121,7 +125,7 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
     """Put the evidence on the report (pytest-xdist carries it) and short verdicts into JUnit's properties."""
     bench, book = stash.bench_of(item.config), stash.book_of(item)
     if bench.suspects:
-        from pytest_gpuperf import confirming
+        from pytest_gpuperf.workload import confirming
 
         confirming.give_up(bench, book)
     if bench.options.active:

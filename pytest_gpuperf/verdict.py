@@ -16,7 +16,7 @@ EvidenceKind = Literal["static", "counters", "time"]
 
 
 class Verdict(enum.Enum):
-    """DESIGN section 4.  The value is what the user reads."""
+    """What the gate may say (docs/writing-tests.md, "Verdicts").  The value is what the user reads."""
 
     UNCHANGED = "UNCHANGED"
     SAME = "SAME"

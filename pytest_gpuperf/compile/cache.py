@@ -11,12 +11,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import tempfile
 import time
 import warnings
 from pathlib import Path
 
 from pytest_gpuperf.compile.errors import CompileCacheWarning
+from pytest_gpuperf.writing import PART, write_whole
 
 DEFAULT_MAX_BYTES = 512 << 20
 _DIGEST_BYTES = 32
@@ -72,7 +72,7 @@ class CompileCache:
         path = self._path(key)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._write(path, hashlib.sha256(payload).digest() + payload)
+            write_whole(path, hashlib.sha256(payload).digest() + payload)
             self._trim(len(payload))
         except OSError as problem:
             self._give_up(problem)
@@ -84,17 +84,6 @@ class CompileCache:
 
     def _path(self, key: str) -> Path:
         return self.folder / key[:2] / f"{key}{_SUFFIX}"
-
-    def _write(self, path: Path, content: bytes) -> None:
-        handle, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            Path(part).replace(path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                Path(part).unlink()
-            raise
 
     def _trim(self, written: int) -> None:
         """Remove the entries used longest ago, once in a while: when a sixteenth of the bound was written since."""
@@ -109,7 +98,7 @@ class CompileCache:
                 status = path.stat()
                 if path.suffix == _SUFFIX:
                     entries.append((status.st_mtime_ns, status.st_size, path))
-                elif path.suffix == ".part" and time.time() - status.st_mtime > _STALE_PART_S:
+                elif path.suffix == PART and time.time() - status.st_mtime > _STALE_PART_S:
                     path.unlink()
         excess = sum(size for _, size, _ in entries) - self.max_bytes
         for _, size, path in sorted(entries):

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from pytest_gpuperf.compile.errors import BadCubin
 
-SYMTAB, RELA, NOTE, NOBITS, REL = 2, 4, 7, 8, 9
-STT_OBJECT, STT_FUNC, STT_SECTION = 1, 2, 3
+SYMTAB, RELA, NOBITS, REL = 2, 4, 8, 9
+STT_OBJECT, STT_FUNC = 1, 2
 SHN_UNDEF, SHN_LORESERVE = 0, 0xFF00
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
@@ -67,7 +67,6 @@ class Elf(NamedTuple):
 
     machine: int
     abi: int
-    abi_version: int
     flags: int
     sections: tuple[Section, ...]
     symbols: tuple[Symbol, ...]
@@ -98,7 +97,7 @@ def read_elf(content: bytes) -> Elf:
     raw = [_SECTION.unpack_from(content, shoff + index * _SECTION.size) for index in range(shnum)]
     names = _slice(content, raw[shstrndx][4], raw[shstrndx][5], "section names")
     sections = tuple(_section(content, index, fields, names) for index, fields in enumerate(raw))
-    return Elf(machine, ident[7], ident[8], flags, sections, _symbols(sections))
+    return Elf(machine, ident[7], flags, sections, _symbols(sections))
 
 
 def _section(content: bytes, index: int, fields: tuple[int, ...], names: bytes) -> Section:

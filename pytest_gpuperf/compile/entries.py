@@ -164,27 +164,34 @@ def _read(jobs: Sequence[Job], compiling: Iterable[Compiled]) -> dict[Job, Entry
 _FORMS_TRIED = 6
 _ALIKE = 3
 _ALONE = threading.Lock()
-_ATTEMPTS = 3
+_MORE_ATTEMPTS = 3
 
 
 def _compiled(job: Job) -> Compiled:
-    """Compile, and compile again if the assembler's log is incomplete.
+    """Compile, and compile again, alone, if the assembler's log is incomplete.
 
     Without its line in the log a kernel would seem to use no shared memory, no barriers and no spills, as
     happened where NVRTC took it from a cache of its own; what is incomplete is never believed or kept.
     """
     program, arch = job
     compiled = compile_cubin(program, arch)
-    for _ in range(_ATTEMPTS):
-        silent = sorted(set(read_cubin(compiled.cubin).kernels) - set(read_log(compiled.log).usage))
-        if not silent:
-            return compiled
+    for _ in range(_MORE_ATTEMPTS):
+        if not _unreported(compiled):
+            break
         with _ALONE:
             compiled = compile_cubin(program, arch)
-    raise CompileProblem(
-        f"{program.place}: the assembler of NVRTC did not report on {', '.join(silent)} for {arch}, so registers and "
-        f"spills are unknown: run again; if it stays so, reinstall nvidia-cuda-nvrtc"
-    )
+    silent = _unreported(compiled)
+    if silent:
+        raise CompileProblem(
+            f"{program.place}: the assembler of NVRTC did not report on {', '.join(silent)} for {arch}, so registers "
+            f"and spills are unknown: run again; if it stays so, reinstall nvidia-cuda-nvrtc"
+        )
+    return compiled
+
+
+def _unreported(compiled: Compiled) -> list[str]:
+    """Kernels of the cubin that the assembler's log has nothing about."""
+    return sorted(set(read_cubin(compiled.cubin).kernels) - set(read_log(compiled.log).usage))
 
 
 def _key(program: Program, headers: Dependencies, arch: str) -> str:

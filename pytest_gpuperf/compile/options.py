@@ -97,7 +97,8 @@ _NAME_VALUE = re.compile(r"(--?[\w-]+)(?:\s*[=\s]\s*(.*))?", re.DOTALL)
 def canonical_options(given: Sequence[str]) -> tuple[str, ...]:
     """The user's options with CuPy's defaults: long names, ``--name=value`` in one piece, the user's order.
 
-    Of options that may not repeat, the last one wins.  Raises ``BadOption`` for one that has no value, or that
+    Of options that may not repeat, the last one wins; a folder named twice is searched where it was named first.
+    Raises ``BadOption`` for one that has no value, or that
     would lead past what static evidence is read from.  Options this module does not know go to the compiler as
     they are: it is the judge of those.
     """
@@ -107,6 +108,8 @@ def canonical_options(given: Sequence[str]) -> tuple[str, ...]:
         if name in _REFUSED and option != "--relocatable-device-code=false":
             raise BadOption(f"compiler option {option!r} cannot be used here: {_REFUSED[name]}")
         key = option if name in _MAY_REPEAT else name
+        if name == "--include-path" and key in chosen:
+            continue
         chosen.pop(key, None)
         chosen[key] = option
     return tuple(chosen.values())

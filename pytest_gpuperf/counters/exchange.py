@@ -13,6 +13,7 @@ import msgspec
 
 from pytest_gpuperf.counters.reading import KernelResult
 from pytest_gpuperf.evidence import CacheMode, Identity, Key, Record
+from pytest_gpuperf.writing import write_whole
 
 REQUEST = "request.json"
 INDEX = "index.jsonl"
@@ -86,10 +87,8 @@ class Collected(Record, frozen=True):
 
 
 def write(record: Record, path: Path) -> None:
-    """All of it or nothing."""
-    partial = path.with_suffix(".partial")
-    partial.write_bytes(msgspec.json.encode(record))
-    partial.replace(path)
+    """As JSON, all of it or nothing."""
+    write_whole(path, msgspec.json.encode(record))
 
 
 def read_request(folder: Path) -> ProfileRequest:

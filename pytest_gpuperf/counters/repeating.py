@@ -12,7 +12,7 @@ from pytest_gpuperf.evidence import Key
 from pytest_gpuperf.judge.takes import summed_up
 
 TAKES = 3
-"""Of an update (statistics 3.11), each in processes of its own."""
+"""Times that an update takes its counters, each in processes of its own (docs/counters.md, "The gate")."""
 
 
 def together(takes: Sequence[Collected], note: str = "") -> Collected:

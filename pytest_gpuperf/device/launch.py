@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pytest_gpuperf.device.arguments import array_facts, prepare
 from pytest_gpuperf.device.errors import LaunchError
 from pytest_gpuperf.device.interface import Device, Dim3, LoadedKernel
-from pytest_gpuperf.device.limits import check_limits, dim3, threads_in
+from pytest_gpuperf.device.limits import check_limits, dim3, dynamic_shared, threads_in
 from pytest_gpuperf.evidence import Identity, KernelBinary, Occupancy, StaticProfile, StaticRecord
 
 __all__ = ["Configuration", "Kernel", "Launch", "LaunchError", "MachineCode", "as_tuple"]
@@ -100,7 +100,9 @@ class Kernel(MachineCode):
         refused, because the kernel would get nothing but its first address.
         Raises ``LaunchError`` if anything does not fit the kernel or the device.
         """
-        return Launch(self, dim3(grid, "grid"), dim3(block, "block"), args, shared_bytes)
+        return Launch(
+            self, dim3(grid, "grid"), dim3(block, "block"), args, dynamic_shared(self.name, shared_bytes)
+        )  # fmt: skip
 
 
 class Launch:

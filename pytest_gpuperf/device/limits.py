@@ -24,6 +24,17 @@ def dim3(given: int | Sequence[int], what: str) -> Dim3:
     return x, y, z
 
 
+def dynamic_shared(kernel: str, given: Any) -> int:
+    """``shared_bytes`` of a launch as Python's int, whichever library's type it has.  Raises ``LaunchError``."""
+    try:
+        number = operator.index(given)
+    except TypeError:
+        number = -1
+    if number < 0:
+        raise LaunchError(f"{kernel}: shared_bytes={given!r}: it takes a whole number from 0")
+    return number
+
+
 def threads_in(block: Dim3) -> int:
     """Threads per block."""
     x, y, z = block
@@ -62,8 +73,7 @@ def _check_axes(name: str, what: str, sizes: Dim3, limits: tuple[int, ...]) -> N
 
 
 def _check_shared(binary: KernelBinary, facts: DeviceFacts, shared_bytes: int) -> None:
-    if isinstance(shared_bytes, float) or shared_bytes < 0:
-        raise LaunchError(f"{binary.name}: shared_bytes={shared_bytes!r}: it takes a whole number from 0")
+    shared_bytes = dynamic_shared(binary.name, shared_bytes)
     static, limit = binary.profile.shared_bytes, facts.shared_bytes_per_block_optin
     if static + shared_bytes > limit:
         raise LaunchError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pytest_gpuperf.device.visible import VARIABLE, visible_devices
 from pytest_gpuperf.doctor.findings import Finding
 from pytest_gpuperf.doctor.machine import Machine
 
@@ -56,17 +57,16 @@ def _gpus(nvml: Any, machine: Machine) -> list[Finding]:
     findings = []
     for index in range(count):
         findings += _gpu(nvml, index)
-    visible = machine.environ("CUDA_VISIBLE_DEVICES")
+    visible = machine.environ(VARIABLE)
     if visible is not None:
         findings.append(_visible(visible))
     return findings
 
 
 def _visible(visible: str) -> Finding:
-    name = "CUDA_VISIBLE_DEVICES"
-    if visible.strip() in ("", "-1"):
-        return Finding("time", name, "missing", f"{visible!r} hides every GPU", "unset it", required=True)
-    return Finding("time", name, "ok", visible)
+    if not visible_devices({VARIABLE: visible}):
+        return Finding("time", VARIABLE, "missing", f"{visible!r} hides every GPU", "unset it", required=True)
+    return Finding("time", VARIABLE, "ok", visible)
 
 
 def _gpu(nvml: Any, index: int) -> list[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from pytest_gpuperf.doctor.findings import Area, Finding
@@ -101,5 +102,6 @@ def _newest_cuda(machine: Machine) -> tuple[int, int] | None:
 
 
 def _major_minor(version: str) -> tuple[int, int]:
-    major, minor, *_ = (*version.split("."), "0")
-    return int(major), int(minor)
+    """Of ``13.0.1``, ``13.1rc1`` or ``12``."""
+    found = re.match(r"(\d+)(?:\.(\d+))?", version)
+    return (int(found[1]), int(found[2] or 0)) if found else (0, 0)

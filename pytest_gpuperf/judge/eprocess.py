@@ -5,7 +5,8 @@ before it.  The e-value of ``k`` votes in ``n`` blocks is the wealth of a gamble
 fairly against the null, averaged over all rates in (1/2, 1): under the null it is 1 on average at any
 stopping time, and the probability that it ever reaches ``x`` is at most 1/x (Ville's inequality; Shafer,
 "Testing by betting", JRSS A 184, 2021; Ramdas et al., "Game-theoretic statistics and safe anytime-valid
-inference", Statistical Science 38, 2023).  Design notes: statistics.md 3.4.
+inference", Statistical Science 38, 2023).  See
+docs/statistics.md, "Why at most one run in a thousand cries wolf".
 """
 
 from __future__ import annotations

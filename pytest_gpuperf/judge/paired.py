@@ -2,7 +2,7 @@
 
 After every block each claim's e-value is held against its threshold, and the first that reaches it
 decides.  The verdict is a function of the sequence and the policy alone: stopping early, running out of
-time and going on later are all allowed.  Design notes: statistics.md 3.4 and 3.10.
+time and going on later are all allowed.  See docs/statistics.md, "Paired blocks".
 """
 
 from __future__ import annotations

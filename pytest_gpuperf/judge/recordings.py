@@ -29,6 +29,7 @@ class Recording:
 
     @property
     def rounds_are_few(self) -> bool:
+        """A single round tells nothing about how rounds scatter."""
         return len(self.rounds) < 2
 
     @property

@@ -3,7 +3,7 @@
 The probability of one or more false SLOWER among all workloads of a run is at most the sum of their
 shares, whatever the workloads have in common (union bound).  Shares are either equal, where the number of
 workloads is known before the first is timed, or spent as workloads come.  Nothing here fails a kernel.
-Design notes: statistics.md 3.4, 3.6 and 3.9.
+See docs/statistics.md, "Why at most one run in a thousand cries wolf" and "What the run says of the machine".
 """
 
 from __future__ import annotations
@@ -20,8 +20,11 @@ from pytest_gpuperf.judge.logtimes import InvalidTimesError
 ALPHA = 1e-3
 """Rate of runs with a false SLOWER, all workloads of a run together."""
 SENTINEL_E = 1000.0
+"""E-value at which a launch that was paired with itself counts as different from itself."""
 CANARY_SHIFT = 0.01
+"""Fraction by which a canary's time has to move to be worth a word."""
 SUITE_SHIFT_OMEGAS = 3.0
+"""Spreads between recordings by which half of the workloads have to move to be worth a word."""
 
 
 class SpendingError(ValueError):

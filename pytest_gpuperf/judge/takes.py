@@ -1,7 +1,8 @@
 """Several takes of the same counters: what they say together, and how wide a band their scatter asks for.
 
 Where all takes agree, a counter is as exact as its class says.  Where they do not, because blocks compete for work
-or data are placed elsewhere, the band is three times what they differed by, and at least 1 % (statistics 3.11).
+or data are placed elsewhere, the band is three times what they differed by, and at least 1 % (see
+docs/counters.md, "The gate").
 """
 
 from __future__ import annotations

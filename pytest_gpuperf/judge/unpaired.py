@@ -3,7 +3,7 @@
 It resolves about 5 %: whatever differs between two recordings besides the code (``omega``) does not average
 out, so the tolerance is at least 2 % and what must be detected at least 5 %.  Rounds are looked at when
 there are 2, 4, 8 and 16; the looks share ``alpha`` (union bound), so looking again is no second chance.
-Design notes: statistics.md 2.3 and 3.7.
+See docs/statistics.md, "Unpaired rounds".
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ WEIGHTS: tuple[float, ...] = (0.1, 0.2, 0.3, 0.4)
 """Each look's share of alpha."""
 LEAST_DELTA = 0.02
 LEAST_EPSILON = 0.05
+"""Fractions of the time that a policy's tolerances are raised to."""
 LEAST_OMEGA = 0.003
 """Least spread between two recordings on one GPU, a standard deviation of log times."""
 OTHER_GPU_OMEGA = 0.02
-"""The same between two GPUs of one model; it differs from kernel to kernel (statistics 1 and 2)."""
+"""The same between two GPUs of one model; it differs from kernel to kernel."""
 
 
 class Decision(enum.Enum):
@@ -47,6 +48,7 @@ class UnpairedPolicy:
     alpha: float = 1e-3
     """Rate of false SLOWER of this workload over all looks (``suite`` shares it out)."""
     alpha_faster: float = 1e-2
+    """Rate of false FASTER over all looks."""
     beta: float = 0.005
     """Rate at each look of NOT-SLOWER for a candidate slower by ``epsilon``."""
     omega: float = LEAST_OMEGA

@@ -2,7 +2,8 @@
 
 Each block gives r, the log ratio candidate over baseline.  It votes *slower* if r > ln(1 + delta), *faster*
 if r < -ln(1 + delta), *not slower* if r < ln(1 + epsilon) and *not faster* if r > -ln(1 + epsilon); a tie
-votes for nothing.  Each claim has an e-value of its own (``eprocess``).  Design notes: statistics.md 3.4.
+votes for nothing.  Each claim has an e-value of its own (``eprocess``).  See
+docs/statistics.md, "Paired blocks".
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pytest_gpuperf.judge.eprocess import log_e
 from pytest_gpuperf.judge.logtimes import InvalidTimesError, Logs
 
 CONFIRMATION_ALPHA = 1e-2
+"""Rate of false SLOWER of the second process by itself."""
 
 
 class PolicyError(ValueError):
@@ -44,9 +46,11 @@ class PairedPolicy:
     alpha: float = 1e-3
     """Rate of false SLOWER of this workload: its share of the suite's."""
     alpha_faster: float = 1e-2
+    """Rate of false FASTER."""
     beta: float = 0.005
     """Rate of NOT-SLOWER for a candidate slower by ``epsilon``."""
     blocks_max: int = 128
+    """Without a decision after so many blocks, it is inconclusive."""
 
     def __post_init__(self) -> None:
         rates = (self.alpha, self.alpha_faster, self.beta)

@@ -13,7 +13,7 @@ from pytest_gpuperf.verdict import EvidenceKind, Judgement, Verdict
 
 if TYPE_CHECKING:
     from pytest_gpuperf.session import TestEvidence, WorkloadEvidence
-    from pytest_gpuperf.updating import Recorded
+    from pytest_gpuperf.update.choosing import Recorded
 
 MARKUP = {
     Verdict.SLOWER: ("red", "bold"), Verdict.WORSE: ("red", "bold"), Verdict.INCONCLUSIVE: ("yellow",),

@@ -1,7 +1,7 @@
 """Was a round disturbed, and what can be done about it?  Pure functions of the round and the GPU's state.
 
-A disturbance downgrades a verdict or stops a baseline from being recorded; it never fails a kernel
-(statistics 3.9).  Each message says what was seen and what to do.
+A disturbance downgrades a verdict or stops a baseline from being recorded; it never fails a kernel.
+Each message says what was seen and what to do.
 """
 
 from __future__ import annotations

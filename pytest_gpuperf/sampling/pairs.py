@@ -1,9 +1,10 @@
 """Paired blocks: baseline and candidate measured in one breath, in an order that only our coin knows.
 
 A block is four slots, ABBA or BAAB.  Which of the two is drawn from a recorded seed, and that draw is all
-that the test's exactness rests on (statistics 3.4): for equal kernels it makes the sign of a block's value a
-fair coin, whatever drift, correlation or tails the times have.  So a block may be discarded only by rules
-that cannot see which slot was which.  Nothing here decides; the judge may stop after any block.
+that the test's exactness rests on (docs/statistics.md, "Paired blocks"): for equal kernels it makes the sign
+of a block's value a fair coin, whatever drift, correlation or tails the times have.  So a block may be
+discarded only by rules that cannot see which slot was which.  Nothing here decides; the judge may stop after
+any block.
 """
 
 from __future__ import annotations
@@ -26,18 +27,27 @@ from pytest_gpuperf.sampling.rounds import Clock, Workload, valid_samples
 Order = Literal["ABBA", "BAAB"]
 
 PILOT_SAMPLES = 30
+"""Of each side, before the first block; fewer of long workloads."""
 LEAST_PILOT_SAMPLES = 5
 _PILOT_SHARE = 1 / 8
+"""Of the time budget."""
 _WANTED_BLOCKS = 28
+"""For which the budget has to have room: a clear case late in a run takes about as many."""
 LEAST_SIZE = 6
 MOST_SIZE = 200
+"""Samples per side and block."""
 BLOCK_SD = 0.0025
 """Wanted sd of a block's value: half the indifference zone, here that of the ``tight`` profile."""
 RELOAD_EVERY = 8
+"""Blocks after which both modules are loaded anew."""
 _MIDMEAN_VARIANCE = 2.4
+"""Of the difference of two midmeans, in variances of a mean of as many samples."""
 _FENCE = 4.0
+"""A block whose samples spread by more than so many times the pilot's noise is discarded ..."""
 _FENCE_FLOOR = 0.01
+"""... unless they spread by less than this fraction."""
 _RHO_BOUND = 0.95
+"""Autocorrelation is taken for no more than this: beyond it, no block would be large enough."""
 PAD_STEP = 512
 """Bytes: what the addresses of fresh buffers are multiples of."""
 MOST_PAD = 2 << 20
@@ -69,7 +79,7 @@ class Noise(NamedTuple):
 def block_size(sigma: float, rho1: float, target: float = BLOCK_SD) -> int:
     """Samples per side and block, even, from 6 to 200, so that a block's value has the sd ``target``.
 
-    NB = 2.4 sigma^2 c / target^2 with c = (1 + rho1) / (1 - rho1) (statistics 3.4); 2.4 is twice the
+    NB = 2.4 sigma^2 c / target^2 with c = (1 + rho1) / (1 - rho1); 2.4 is twice the
     variance of a midmean over that of a mean.  Fixed before the first block.  Raises ``ValueError`` if
     ``sigma`` is negative or not finite.
     """

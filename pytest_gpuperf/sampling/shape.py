@@ -1,7 +1,8 @@
 """What the samples of one batch look like: centre, serial correlation, drift, modes, outliers.
 
-Pure functions of an array of times.  Sources: the gate's statistics, sections 2.4, 3.2 and 3.9 of the
-design notes; Otsu, "A threshold selection method from gray-level histograms", IEEE SMC 9 (1979).
+Pure functions of an array of times.  Why batches are summed up: docs/statistics.md, "Why not simply compare
+two medians".  Two groups are found as in Otsu, "A threshold selection method from gray-level histograms", IEEE
+SMC 9 (1979).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _QUANTISATION_SD = 1 / math.sqrt(12)
 def midmean(samples: Samples) -> float:
     """Mean of the middle half: a quarter is cut off either end.
 
-    A fifth less variance than the median, unmoved by a quarter of wild samples (statistics 2.4, 3.2).
+    A fifth less variance than the median, and unmoved by a quarter of wild samples.
     """
     cut = samples.size // 4
     return float(np.partition(samples, (cut, samples.size - cut - 1))[cut : samples.size - cut].mean())
@@ -47,7 +48,7 @@ def drift(samples: Samples) -> float:
     """Relative change from the first tenth of the batch to the last, by a line through ten batch medians.
 
     0 if the slope is not significant (t test, p < .01) or there are fewer than 20 samples.  Medians of
-    batches, because tests on raw samples mistake serial correlation for drift (statistics 3.9).
+    batches, because tests on raw samples mistake serial correlation for drift.
     """
     if samples.size < ASSESSABLE:
         return 0.0
@@ -79,7 +80,7 @@ def modes(samples: Samples, step_ns: float = 0.0, least_gap: float = 0.0025) -> 
 
     Otsu's split of the log times without the slowest 5 %; two groups if their means lie more than 4
     pooled standard deviations and more than ``least_gap`` (a fraction) apart and the smaller holds a
-    tenth of the samples (statistics 3.9).  ``step_ns`` is the samples' resolution: two neighbouring
+    tenth of the samples.  ``step_ns`` is the samples' resolution: two neighbouring
     clock ticks are one group.
     """
     if samples.size < ASSESSABLE:

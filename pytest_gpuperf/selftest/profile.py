@@ -10,7 +10,6 @@ Schema 1: ``{"schema": 1, "profiles": {<GPU UUID>: MachineProfile}}``.
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +17,7 @@ import filelock
 import msgspec
 
 from pytest_gpuperf.evidence import Record, TimerName
+from pytest_gpuperf.writing import write_durably
 
 SCHEMA = 1
 LARGEST_BYTES = 1 << 20
@@ -91,7 +91,7 @@ def save_profile(profile: MachineProfile, path: Path | None = None) -> Path:
         with filelock.FileLock(f"{file}.lock", timeout=LOCK_WAIT_S):
             profiles = {**_read(file), profile.uuid: profile}
             document = _Document(schema=SCHEMA, profiles=dict(sorted(profiles.items())))
-            _replace(file, msgspec.json.format(msgspec.json.encode(document)) + b"\n")
+            write_durably(file, msgspec.json.format(msgspec.json.encode(document)) + b"\n")
     except (OSError, filelock.Timeout) as problem:
         raise ProfileError(
             f"{file} cannot be written ({problem}): make its folder writable, or name another file in "
@@ -126,17 +126,3 @@ def _read(file: Path) -> dict[str, MachineProfile]:
 
 
 _REMEDY = "delete it and run gpuperf selftest, or name another file in GPUPERF_MACHINE_PROFILE"
-
-
-def _replace(file: Path, content: bytes) -> None:
-    """Put ``content`` in the file's place, whole or not at all."""
-    handle, part = tempfile.mkstemp(dir=file.parent, prefix=f"{file.name}.")
-    try:
-        with os.fdopen(handle, "wb") as opened:
-            opened.write(content)
-            opened.flush()
-            os.fsync(opened.fileno())
-        Path(part).replace(file)
-    except BaseException:
-        Path(part).unlink(missing_ok=True)
-        raise

@@ -111,7 +111,7 @@ result = gpuperf(launch, {})
 @pytest.mark.parametrize(
     ("argument", "words"),
     [
-        ("bytes='many'", "bytes='many' is not valid: it takes a number above 0"),
+        ("bytes='many'", "bytes='many' is not valid: it takes a whole number above 0"),
         ("bytes=-5", "bytes=-5 is not valid"),
         ("bytes=True", "bytes=True is not valid"),
         ("flops=float('nan')", "flops=nan is not valid"),
@@ -193,6 +193,16 @@ def test_a_baseline_that_cannot_be_read_names_file_and_remedy_and_is_kept(suite,
     again = suite.run("--update-baselines", "-k", "other")
     assert again.ret not in (0, 3)
     assert path.read_bytes() == before
+
+
+def test_a_baseline_that_cannot_be_read_does_not_hide_why_the_test_failed(suite):
+    suite.run("--update-baselines", "--gpuperf-arch=sm_90", "-k", "other")
+    path = suite.path / "baselines/sm_90/test_suite.json"
+    path.write_text(path.read_text()[:100])
+    suite.edit("test_suite.py", '"other")\n    a =', '"other")\n    assert kernel.name == "another"\n    a =')
+    text = suite.run("--gpuperf", "-k", "other").stdout.str()
+    assert "AssertionError: assert 'other' == 'another'" in text
+    assert "INTERNALERROR" not in text
 
 
 def test_a_baseline_of_a_newer_version_says_what_can_read_it(suite):

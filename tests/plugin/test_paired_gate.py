@@ -11,8 +11,8 @@ from recorded_baselines import baselines_of
 
 from pytest_gpuperf.baselines.layout import cubin_path
 from pytest_gpuperf.compile import KernelSource, compile_kernel
-from pytest_gpuperf.gating import Gate
 from pytest_gpuperf.selftest.profile import MachineProfile, save_profile
+from pytest_gpuperf.workload.gating import Gate
 
 ONE = ("-k", "1024")
 ON = r"on simulated-gpu \(time\)"
@@ -205,9 +205,9 @@ def test_a_check_that_fails_in_the_second_process_is_told_with_its_output(record
 
 
 def test_a_second_process_that_never_ends_is_ended(recorded, monkeypatch):
-    from pytest_gpuperf import confirming
+    from pytest_gpuperf.workload import confirming
 
-    monkeypatch.setattr(confirming, "limit_s", lambda suspects, workloads: 3.0)
+    monkeypatch.setattr(confirming, "time_limit_s", lambda suspects, workloads: 3.0)
     slower(recorded)
     recorded.edit("test_suite.py", "gpuperf, size)", "gpuperf, size, request)")
     recorded.edit(
@@ -529,10 +529,10 @@ def test_a_callable_that_the_first_rounds_leave_open_gets_more_of_them(callable_
 
 
 def test_the_second_process_has_time_for_the_budgets_of_its_workloads() -> None:
-    from pytest_gpuperf import confirming
+    from pytest_gpuperf.workload import confirming
 
     suspects = [
         confirming.Suspect(case=None, policy=None, pairing=None, judgement=None, budget_s=budget) for budget in (5, 300)
     ]
-    assert confirming.limit_s(suspects, 2) == confirming.TIMEOUT_S + 305 + 2 * 3
-    assert confirming.limit_s(suspects, 4) == confirming.TIMEOUT_S + 305 + 2 * 3 + 2 * 300
+    assert confirming.time_limit_s(suspects, 2) == confirming.TIMEOUT_S + 305 + 2 * 3
+    assert confirming.time_limit_s(suspects, 4) == confirming.TIMEOUT_S + 305 + 2 * 3 + 2 * 300

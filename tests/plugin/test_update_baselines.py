@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from suite_under_test import TEST
 
 MANY = """
 import pytest
@@ -190,6 +191,48 @@ def test_rounds_come_from_fresh_processes(gpu_suite):
     assert file["sessions"][0]["processes"] == 3
     cubin = gpu_suite.path / "baselines/cubins" / record["cubin"][:2] / f"{record['cubin']}.cubin"
     assert cubin.read_bytes().startswith(b"\x7fELF")
+
+
+def test_tests_of_one_file_name_in_two_folders_are_recorded_as_they_are_run(gpu_suite):
+    for folder in ("one", "two"):
+        (gpu_suite.path / folder).mkdir()
+        gpu_suite.write(f"{folder}/test_same.py", TEST.replace('"other.cu"', '"../other.cu"'))
+    result = gpu_suite.run(
+        "--update-baselines", "--gpuperf-processes=1", "--import-mode=importlib", "-k", "other", "one", "two",
+        subprocess=True,
+    )  # fmt: skip
+    assert result.ret == 0, result.stdout.str()
+    assert len(list((gpu_suite.path / "baselines/simulated-gpu").rglob("test_same.json"))) == 2
+
+
+OF_A_SIZE = """
+import pytest
+
+def pytest_addoption(parser):
+    parser.addoption("--size", type=int, default=512)
+
+@pytest.fixture
+def size(request):
+    return request.config.getoption("--size")
+"""
+
+
+def test_what_recording_processes_did_not_run_as_this_run_did_is_not_taken(gpu_suite):
+    gpu_suite.write("conftest.py", (gpu_suite.path / "conftest.py").read_text() + OF_A_SIZE)
+    gpu_suite.edit(
+        "test_suite.py",
+        "def test_other(cuda_kernel, gpu, gpuperf):",
+        "def test_other(cuda_kernel, gpu, gpuperf, size):",
+    )
+    gpu_suite.edit("test_suite.py", "512", "size")
+    given = gpu_suite.run("--update-baselines", "-k", "other", "--size=256")
+    assert "the recording processes ran other code or arguments than this run: they get no options of a conftest" in (
+        " ".join(given.stdout.str().split())
+    )
+    assert not (gpu_suite.path / "baselines/simulated-gpu").exists()
+    by_addopts = gpu_suite.run("--update-baselines", "-k", "other", "-o", "addopts=--size=256")
+    assert "refused" not in by_addopts.stdout.str()
+    assert (gpu_suite.path / "baselines/simulated-gpu/test_suite.json").exists()
 
 
 def test_an_accepted_change_is_shown_with_old_and_new(recorded):

@@ -1,4 +1,4 @@
-"""The project's own files keep the promises that README and DESIGN make of them."""
+"""The project's own files keep the promises that README and documentation make of them."""
 
 from __future__ import annotations
 

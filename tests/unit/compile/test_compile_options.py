@@ -69,6 +69,10 @@ def test_macros_and_folders_add_up_in_order() -> None:
     assert include_folders(canonical_options(["-Iy", "-Ix"])) == (Path("y"), Path("x"))
 
 
+def test_a_folder_named_twice_is_searched_where_it_was_named_first() -> None:
+    assert include_folders(canonical_options(["-Ia", "-Ib", "-I", "a"])) == (Path("a"), Path("b"))
+
+
 def test_folders_are_no_part_of_what_two_machines_have_in_common() -> None:
     assert without_paths(canonical_options(["-I/home/me", "-DA"])) == (*DEFAULTS, "--define-macro=A")
 

@@ -79,7 +79,7 @@ def test_processes_that_nvml_hides_are_a_warning(gpu_machine):
     assert by_name(probe_gpus(machine))["GPU 0 processes"].status == "warn"
 
 
-@pytest.mark.parametrize(("value", "ready"), [("1,0", True), ("", False), ("-1", False)])
+@pytest.mark.parametrize(("value", "ready"), [("1,0", True), ("", False), ("-1", False), ("none", False)])
 def test_a_hidden_gpu_is_noticed(gpu_machine, value, ready):
     machine, plug = gpu_machine
     plug()

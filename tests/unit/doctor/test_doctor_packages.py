@@ -67,7 +67,9 @@ def test_cupti_that_does_not_import_is_a_warning(machine):
     assert "libcupti.so.13" in finding.detail
 
 
-@pytest.mark.parametrize(("version", "status"), [("13.0.1", "ok"), ("13.4.0", "warn"), ("12", "ok")])
+@pytest.mark.parametrize(
+    ("version", "status"), [("13.0.1", "ok"), ("13.4.0", "warn"), ("13.1rc1", "warn"), ("12", "ok")]
+)
 def test_cupti_newer_than_the_driver_is_warned_of(gpu_machine, version, status):
     machine, plug = gpu_machine
     nvml = plug(cuda=13000)

@@ -1,4 +1,4 @@
-"""Recorded blocks judged again, without a GPU (statistics.md, test 16; acceptance: 5,000 suites without an alarm)."""
+"""Recorded blocks judged again, without a GPU (the promise: 5,000 suites without an alarm)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paired blocks on a simulated GPU: order, size, exchange, discards, budget (statistics 3.4, tests 4 and 17)."""
+"""Paired blocks on a simulated GPU: order, size, exchange, discards, budget."""
 
 from __future__ import annotations
 

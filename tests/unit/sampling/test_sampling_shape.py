@@ -1,4 +1,4 @@
-"""Centre, correlation, drift, modes and outliers of a batch (statistics 3.2 and 3.9, tests 8 and 13)."""
+"""Centre, correlation, drift, modes and outliers of a batch."""
 
 from __future__ import annotations
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, SupportsFloat
 
-from pytest_gpuperf.compiling import BadArgument
+from pytest_gpuperf.arguments import BadArgument
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.evidence import CacheMode, Identity
 from pytest_gpuperf.tolerance import Tolerance
@@ -22,17 +21,20 @@ class Request:
     check: Callable[[], Any] | None
     reset: Callable[[], Any] | None
     bytes: int | None
+    """What one run must move, as the test declares it."""
     flops: int | None
+    """Floating-point operations of one run, as the test declares them."""
     cache: CacheMode
     zone: Tolerance
     budget_s: float
+    """Wall-clock seconds for timing it."""
     metrics: Mapping[str, float | None]
     """Metrics beside the run's set; a tolerance gates one, None leaves it to the catalogue."""
 
     @classmethod
     def of(
-        cls, workload: Callable[[], Any], *, name: str | None, check: Callable[[], Any] | None,
-        reset: Callable[[], Any] | None, bytes: Any, flops: Any, **settings: Any,
+        cls, workload: object, *, name: object, check: object, reset: object, bytes: object, flops: object,
+        cache: CacheMode, zone: Tolerance, budget_s: float, metrics: Mapping[str, float | None],
     ) -> Request:  # fmt: skip
         """Check what the test gave and fill in the name: a launch is called after its kernel, a callable after itself.
 
@@ -46,7 +48,8 @@ class Request:
         own = workload.kernel.name if isinstance(workload, Launch) else getattr(workload, "__name__", "workload")
         return cls(
             workload=workload, name=own if name is None else _name(name), check=_function("check", check),
-            reset=_function("reset", reset), bytes=_amount("bytes", bytes), flops=_amount("flops", flops), **settings,
+            reset=_function("reset", reset), bytes=_amount("bytes", bytes), flops=_amount("flops", flops),
+            cache=cache, zone=zone, budget_s=budget_s, metrics=metrics,
         )  # fmt: skip
 
     @property
@@ -58,29 +61,41 @@ class Request:
         return self.launch.identity() if self.launch else Identity(code="", launch="callable")
 
 
+def fraction(tolerance: object) -> float | None:
+    """A tolerance as Python's float, whichever library's type it has.  Raises ``BadArgument``."""
+    if tolerance is None:
+        return None
+    if not isinstance(tolerance, SupportsFloat) or not 0 < float(tolerance) <= 0.5:
+        raise _refused("tolerance", tolerance, "a fraction up to 0.5")
+    return float(tolerance)
+
+
 def _name(given: object) -> str:
     """It is a key of the baselines and part of a line in the report."""
     if not isinstance(given, str) or not given or not given.isprintable():
-        raise BadArgument(f"gpuperf: name={given!r} is not valid: it takes text of one line, printable")
+        raise _refused("name", given, "text of one line, printable")
     return given
 
 
-def _function(what: str, given: Any) -> Callable[[], Any] | None:
-    if given is not None and not callable(given):
-        raise BadArgument(
-            f"gpuperf: {what}={given!r} is not valid: it takes a function, which gpuperf calls: {what}=lambda: ..."
-        )
-    return given  # type: ignore[no-any-return]
+def _function(what: str, given: object) -> Callable[[], Any] | None:
+    if given is None or callable(given):
+        return given
+    raise _refused(what, given, f"a function, which gpuperf calls: {what}=lambda: ...")
 
 
 def _amount(what: str, given: Any) -> int | None:
-    """Of bytes or operations: any number, NumPy's too, as an integer."""
+    """Of bytes or operations as Python's int, whichever library's type it has; ``2e9`` is one, too."""
     if given is None:
         return None
+    accepts = "a whole number above 0"
     try:
-        number = float(given)
-    except (TypeError, ValueError):
-        number = math.nan
-    if isinstance(given, str | bool) or not 0 < number < math.inf:
-        raise BadArgument(f"gpuperf: {what}={given!r} is not valid: it takes a number above 0")
-    return int(given)
+        number = int(given)
+    except (TypeError, ValueError, OverflowError):  # no number, NaN, infinity
+        raise _refused(what, given, accepts) from None
+    if isinstance(given, str | bool) or number != given or number < 1:
+        raise _refused(what, given, accepts)
+    return number
+
+
+def _refused(what: str, given: object, accepts: str) -> BadArgument:
+    return BadArgument(f"gpuperf: {what}={given!r} is not valid: it takes {accepts}")

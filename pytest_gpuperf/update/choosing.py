@@ -1,6 +1,7 @@
-"""What an update takes, merged from its recording processes, and what it says about it.
+"""Which workloads an update records, and what becomes of the rounds and counters that were taken for it.
 
-Pure but for ``write``: evidence and the old baselines in, an ``Update`` and its report out.
+Decides and writes nothing: a run's evidence and the old baselines go in, records to be written come out, with the
+reasons where one is refused.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from pytest_gpuperf.judge.static import with_launch_of
 from pytest_gpuperf.judge.takes import Counts, replaced
 from pytest_gpuperf.judging import recorded_under_another_name
 from pytest_gpuperf.options import Options
-from pytest_gpuperf.recording import ProcessRecord
 from pytest_gpuperf.session import TestEvidence, WorkloadEvidence
+from pytest_gpuperf.update.recording import ProcessRecord
 from pytest_gpuperf.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -37,6 +38,12 @@ RECORDS_COUNTERS = {
     "all": set(Verdict) - {Verdict.NOT_MEASURED},
 }  # fmt: skip
 """Verdicts on counters whose workload gets new ones from an update that does not record its time."""
+
+
+OTHER_WORK = (
+    "the recording processes ran other code or arguments than this run: they get no options of a conftest or of "
+    "another plugin but by addopts or PYTEST_ADDOPTS"
+)
 
 
 class Recorded(Record, frozen=True):
@@ -122,9 +129,10 @@ def with_counters(recorded: Recorded, workload: WorkloadEvidence | None) -> Reco
 
 
 def counters_alone(taken: CountersTaken, before: TimeRecord | None) -> Recorded | None:
-    """Counters for a record whose rounds stay: only of the very code that was timed, or nothing would fit together.
+    """Put this run's counters on ``before``, a record whose rounds stay as they are.
 
-    None if there is nothing to write.
+    Counters of other code than was timed are refused: a record is evidence of one machine code.  None if there is
+    nothing to write.
     """
     key, target, mine = taken.workload.key, taken.target, taken.workload.identity
     if before is None:
@@ -148,13 +156,18 @@ def counters_alone(taken: CountersTaken, before: TimeRecord | None) -> Recorded 
     return Recorded(key=key, target=target, before=before, after=after)
 
 
-def merge(records: Sequence[ProcessRecord], keys: Iterable[Key], options: Options) -> tuple[Session, list[Recorded]]:
-    """Put the rounds of all processes together, workload by workload."""
+def merge(
+    records: Sequence[ProcessRecord], wanted: Iterable[WorkloadEvidence], options: Options
+) -> tuple[Session, list[Recorded]]:
+    """Put the rounds of all processes together, workload by workload; ``wanted`` are as this run found them."""
     session = msgspec.structs.replace(records[0].session, processes=len(records))
-    return session, [_merge_one(records, key, session, options) for key in keys]
+    return session, [_merge_one(records, mine, session, options) for mine in wanted]
 
 
-def _merge_one(records: Sequence[ProcessRecord], key: Key, session: Session, options: Options) -> Recorded:
+def _merge_one(
+    records: Sequence[ProcessRecord], mine: WorkloadEvidence, session: Session, options: Options
+) -> Recorded:
+    key = mine.key
     found = [_find(record, key) for record in records]
     slug = records[0].device.slug
     parts = [workload.time for workload in found if workload is not None and workload.time is not None]
@@ -162,6 +175,8 @@ def _merge_one(records: Sequence[ProcessRecord], key: Key, session: Session, opt
         return Recorded(key=key, target=slug, refused="its test did not pass in every recording process")
     if any(part.identity != parts[0].identity for part in parts):
         return Recorded(key=key, target=slug, refused="the recording processes did not run the same code or arguments")
+    if mine.identity is not None and parts[0].identity != mine.identity:
+        return Recorded(key=key, target=slug, refused=OTHER_WORK)
     rounds = tuple(_relabel(r, session, records[i].index) for i, part in enumerate(parts) for r in part.rounds)
     disturbed = _disturbances([workload for workload in found if workload is not None])
     if disturbed and not options.force_update:

@@ -1,7 +1,8 @@
 """Sentinels: a few launches of every gated run are paired with themselves.
 
 Whatever such a pair shows comes from the machine.  If one of them is seen to be different from itself, the
-run's verdicts mean nothing, and the run says so instead of blaming kernels.  Design notes: statistics.md 3.9.
+run's verdicts mean nothing, and the run says so instead of blaming kernels.  See
+docs/statistics.md, "What the run says of the machine".
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def policy_of(zone: Tolerance) -> PairedPolicy:
 
 
 def reading(workload: str, pairing: Pairing) -> SentinelReading:
-    """What goes into the run's book."""
+    """What goes into the run's book; at least one block has to count."""
     paired = pairing.paired
     return SentinelReading(
         workload=workload, ratio=paired.ratio, blocks=paired.blocks, log_e_slower=paired.evidence.log_e_slower,

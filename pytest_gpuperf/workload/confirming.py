@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 from pytest_gpuperf import stash
-from pytest_gpuperf.children import child_command, keep
+from pytest_gpuperf.children import LOG_LINES, child_command, errors_in, keep
 from pytest_gpuperf.evidence import Identity, Key, Record
 from pytest_gpuperf.judge.case import TimeCase
 from pytest_gpuperf.judge.paired import judge_blocks
@@ -28,6 +28,7 @@ from pytest_gpuperf.measurement import CheckedOnly
 from pytest_gpuperf.pairing import CLEAR_CASE_S, Pairing
 from pytest_gpuperf.report.text import numbered
 from pytest_gpuperf.verdict import Judgement
+from pytest_gpuperf.writing import write_whole
 
 if TYPE_CHECKING:
     from pytest_gpuperf.bench import Bench
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 TIMEOUT_S = 120.0
 """Bound of a confirming process, its wait for the GPU included, besides what its workloads may take."""
 SUSPECTS = "suspects.json"
-LOG_LINES = 25
 
 
 class CannotConfirm(Exception):
@@ -89,10 +89,7 @@ def leave(bench: Bench, key: Key, identity: Identity, pairing: Pairing) -> None:
     found = Confirmation(
         key=key, identity=identity, r=pairing.r, seed=pairing.seed, discarded=len(pairing.blocks) - len(pairing.r)
     )
-    target = _folder(bench) / f"{keys.index(key)}.json"
-    partial = target.with_suffix(".partial")
-    partial.write_bytes(msgspec.json.encode(found))
-    partial.replace(target)
+    write_whole(_folder(bench) / f"{keys.index(key)}.json", msgspec.json.encode(found))
     if all((_folder(bench) / f"{number}.json").exists() for number in range(len(keys))):
         raise CheckedOnly("every suspect has been paired")
 
@@ -115,7 +112,7 @@ def confirm(item: pytest.Item, bench: Bench, book: TestBook) -> None:
         judged = [unconfirmed(suspect.judgement, why) for suspect in suspects]
     else:
         bench.confirmations_left -= 1
-        judged = _confirmed(item, bench, suspects, limit_s(suspects, len(book.workloads)))
+        judged = _confirmed(item, bench, suspects, time_limit_s(suspects, len(book.workloads)))
     for judgement in judged:
         _replace(book, judgement)
 
@@ -138,7 +135,7 @@ def give_up(bench: Bench, book: TestBook) -> None:
             )
 
 
-def limit_s(suspects: Sequence[Suspect], workloads: int) -> float:
+def time_limit_s(suspects: Sequence[Suspect], workloads: int) -> float:
     """Seconds for the second process of a test with so many ``workloads``: those that are no suspects take rounds."""
     budgets = [suspect.budget_s for suspect in suspects]
     return TIMEOUT_S + sum(budgets) + len(budgets) * CLEAR_CASE_S + (workloads - len(budgets)) * max(budgets)
@@ -194,7 +191,7 @@ def _run(item: pytest.Item, bench: Bench, folder: Path, limit_s: float) -> str:
             return "the second process did not come to this workload"
         problem = f"the second process failed (pytest exit status {status})"
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
-    errors = [line[1:].strip() for line in lines if line.startswith("E ")]
+    errors = errors_in(lines)
     item.add_report_section("call", "gpuperf confirmation", "\n".join(lines[-LOG_LINES:]))
     return f"{problem}: {errors[0]}" if errors else problem
 

@@ -1,4 +1,4 @@
-"""One workload's way to a verdict on its time: rounds, the screen, paired blocks, suspicion.
+"""The way to a verdict on a workload's time: rounds, the screen, paired blocks, suspicion.
 
 ``judge`` decides; here is what is measured for it, in which order, and what goes with the verdict.  A
 workload that is slower in this process is a suspect: ``confirming`` runs it in a second one at the end of
@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import msgspec
 
-from pytest_gpuperf import confirming, sentinels
-from pytest_gpuperf.confirming import Suspect
 from pytest_gpuperf.device.errors import LoadError
 from pytest_gpuperf.device.launch import Configuration
 from pytest_gpuperf.evidence import KernelBinary
@@ -18,13 +16,15 @@ from pytest_gpuperf.judge.case import TimeStep
 from pytest_gpuperf.judge.pairs import judge_pairs
 from pytest_gpuperf.judge.votes import PairedPolicy
 from pytest_gpuperf.pairing import Pairing, pair
-from pytest_gpuperf.rerunning import Opponent, changes_since, opponent_of
 from pytest_gpuperf.sampling.rounds import Rounds
-from pytest_gpuperf.timing import Taken, Timing
 from pytest_gpuperf.verdict import Judgement, Verdict
+from pytest_gpuperf.workload import confirming, sentinels
+from pytest_gpuperf.workload.confirming import Suspect
+from pytest_gpuperf.workload.rerunning import Opponent, changes_since, opponent_of
+from pytest_gpuperf.workload.timing import Taken, Timing
 
 FIRST_ROUNDS = 4
-"""Candidate rounds before the first look (statistics 3.3)."""
+"""Candidate rounds before the first look (docs/statistics.md, "The screen")."""
 ROUNDS_SHARE = 1 / 4
 """Of a workload's budget goes to rounds where pairs are to follow."""
 MOST_KERNELS = 8
@@ -130,7 +130,8 @@ class Gate(Timing):
             return
         bench.sentinels.discard(node_id)
         pairing = self._pair(launch.binary, sentinels.policy_of(self._request.zone), taken, sentinels.BUDGET_S)
-        bench.readings[node_id] = sentinels.reading(self._key.workload, pairing)
+        if pairing.paired.blocks:  # else all of them were discarded, and say nothing
+            bench.readings[node_id] = sentinels.reading(self._key.workload, pairing)
 
     @property
     def _verdict_counts(self) -> bool:
@@ -147,7 +148,11 @@ class Gate(Timing):
         return msgspec.structs.replace(judgement, verdict=Verdict.NOT_COMPARABLE, reason=reason)
 
     def _explained(self, judgement: Judgement) -> Judgement:
-        """With what differs in the machine code beside a slower time, and which kernels a callable spends it in."""
+        """The judgement with what may explain it.
+
+        Of a slower launch, what differs in the machine code; of a callable that did not pass, the kernels that take
+        its time.
+        """
         launch, changes, notes = self._request.launch, judgement.changes, judgement.notes
         if launch is not None and self._baseline is not None and judgement.verdict is Verdict.SLOWER:
             changes = changes_since(self._bench.store, self._key, self._baseline, launch)

@@ -1,9 +1,9 @@
-"""``--update-baselines``: decide what to record, record it in fresh processes, write it.
+"""The times of an update, recorded in fresh processes.
 
-Rounds of one process say nothing about the next one, so times are recorded by child processes that this
-module starts: each runs the selected tests again, in a shuffled order, and leaves its rounds in a file.
-Only the reporting process writes baselines, once, at the end of the run.  A process that leaves no rounds is
-replaced by a fresh one, so that it does not cost those of the others.
+Rounds of one process say nothing about the next one, so child processes take them that this module starts: each
+runs the selected tests again, in a shuffled order, and leaves its rounds in a file.  A process that leaves none is
+replaced by a fresh one, so that it does not cost the rounds of the others.  The first half of this module runs in
+the child, the second in the process that updates.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ import msgspec
 import pytest
 
 from pytest_gpuperf import stash
-from pytest_gpuperf.children import child_command, keep
+from pytest_gpuperf.children import LOG_LINES, child_command, errors_in, keep
 from pytest_gpuperf.evidence import DeviceFacts, Record, Session
-from pytest_gpuperf.options import Options
 from pytest_gpuperf.report.text import numbered
 from pytest_gpuperf.session import Book, TestEvidence
+from pytest_gpuperf.writing import write_whole
 
 if TYPE_CHECKING:
     from pytest_gpuperf.bench import Bench
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 SELECTION = "selection.json"
 SPARE_PROCESSES = 2
 """How many fresh processes one update may start in place of those that left no rounds."""
-LOG_LINES = 25
-
 REPLACED: pytest.StashKey[tuple[str, ...]] = pytest.StashKey()
 """What became of the recording processes that were replaced, a line for each."""
 
@@ -73,18 +71,11 @@ class LostProcess:
     @property
     def why(self) -> str:
         """The last error that pytest shows in its log, or its last line."""
-        errors = [line[2:].strip() for line in self.log if line.startswith("E ")]
         said = [line.strip() for line in self.log if line.strip()]
-        return next(reversed(errors or said), "it printed nothing")
+        return next(reversed(errors_in(self.log) or said), "it printed nothing")
 
 
 # --- in the child --------------------------------------------------------------------------------
-
-
-def rounds_of_process(options: Options) -> int:
-    """How many of an update's rounds this process takes: as even a share as there is."""
-    share, rest = divmod(options.rounds, options.processes)
-    return max(1, share + (options.record_index < rest))
 
 
 def select(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -107,10 +98,7 @@ def leave_rounds(bench: Bench, book: Book) -> None:
         index=options.record_index, session=bench.session, device=bench.device.facts, tests=passed,
         failed=tuple(node for node, result in book.results.items() if not result.passed), cubins=bench.cubins,
     )  # fmt: skip
-    target = options.record_to / f"{options.record_index}.json"
-    partial = target.with_suffix(".partial")
-    partial.write_bytes(msgspec.json.encode(record))
-    partial.replace(target)
+    write_whole(options.record_to / f"{options.record_index}.json", msgspec.json.encode(record))
 
 
 # --- in the process that updates -----------------------------------------------------------------

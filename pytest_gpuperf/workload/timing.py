@@ -19,8 +19,8 @@ from pytest_gpuperf.verdict import Judgement
 
 if TYPE_CHECKING:
     from pytest_gpuperf.bench import Bench
-    from pytest_gpuperf.request import Request
     from pytest_gpuperf.sampling.rounds import Rounds
+    from pytest_gpuperf.workload.request import Request
 
 RETAKES = 3
 """How often a recording process takes disturbed rounds again before it hands them over as disturbed."""
@@ -52,9 +52,7 @@ class Timing:
 
     def record(self) -> Taken:
         """Take this process's share of an update's rounds, again if they were disturbed."""
-        from pytest_gpuperf.recording import rounds_of_process
-
-        count = rounds_of_process(self._bench.options)
+        count = self._bench.options.rounds_of_this_process
         taken = self._take(count, self._request.budget_s)
         for _ in range(RETAKES):
             if not taken.disturbed:

@@ -1,4 +1,4 @@
-"""One workload's way through the house: run, check, rounds, judgement.
+"""What is done with one workload, in this order: run, check, counters, rounds, judgement.
 
 The order is the promise: nothing is timed before the check has passed, nothing is judged before it was
 timed, and nothing here writes a baseline.
@@ -19,13 +19,13 @@ from pytest_gpuperf.verdict import Verdict
 
 if TYPE_CHECKING:
     from pytest_gpuperf.bench import Bench
-    from pytest_gpuperf.counted import Counted
-    from pytest_gpuperf.request import Request
     from pytest_gpuperf.session import TestBook
+    from pytest_gpuperf.workload.counted import Counted
+    from pytest_gpuperf.workload.request import Request
 
 
 class WrongResult(AssertionError):
-    """``check`` returned ``False``, or an array that is not true everywhere."""
+    """``check`` returned ``False``, or an array of bool that is not true everywhere."""
 
 
 def measure(bench: Bench, book: TestBook, request: Request) -> Measurement:
@@ -72,7 +72,7 @@ def _without_gpu(bench: Bench, book: TestBook, request: Request, evidence: Workl
 
 def _profile(bench: Bench, request: Request, evidence: WorkloadEvidence) -> Measurement:
     """In a process under ncu: one run in a range of its own."""
-    from pytest_gpuperf import profiling
+    from pytest_gpuperf.workload import profiling
 
     profiling.profile(bench, evidence.key, request)
     why = CheckedOnly(f"{request.name}: this process collects counters and takes no times")
@@ -82,7 +82,7 @@ def _profile(bench: Bench, request: Request, evidence: WorkloadEvidence) -> Meas
 
 def _count(bench: Bench, book: TestBook, request: Request, evidence: WorkloadEvidence) -> Counted:
     """The workload's counters, put on record with what the gate says of them."""
-    from pytest_gpuperf.counted import counted
+    from pytest_gpuperf.workload.counted import counted
 
     found = counted(bench, evidence.key, request)
     book.add(msgspec.structs.replace(
@@ -122,24 +122,29 @@ def _run_and_check(bench: Bench, request: Request) -> None:
 
 def _refuse_no(name: str, answer: Any) -> None:
     """Raise ``WrongResult`` for a check that says no, in Python's words or in those of an array library."""
-    everywhere = getattr(answer, "all", None)  # cupy.allclose returns an array of no dimensions
-    if answer is False or (callable(everywhere) and not everywhere()):
+    is_array_of_bool = str(getattr(answer, "dtype", "")) in ("bool", "torch.bool")
+    if answer is False or (is_array_of_bool and not answer.all()):  # cupy.allclose gives an array of no dimensions
         said = "an array that is not true everywhere" if getattr(answer, "shape", ()) else "False"
         raise WrongResult(f"{name}: the check of its result returned {said}; nothing was timed")
 
 
+def _is_false(answer: Any) -> bool:
+    """Python's ``False``, or what a comparison of arrays gives instead: ``np.bool_``, CuPy's and PyTorch's arrays."""
+    is_array_of_bool = str(getattr(answer, "dtype", "")) in ("bool", "torch.bool")
+    return not bool(answer.all()) if is_array_of_bool else answer is False
+
+
 def _time(bench: Bench, book: TestBook, request: Request, counted: Counted) -> Measurement:
     """Take rounds and judge them; the caller holds the GPU's lock."""
-    from pytest_gpuperf.gating import Gate  # SciPy comes with it
-    from pytest_gpuperf.timing import interval_of
+    from pytest_gpuperf.workload.gating import Gate  # SciPy comes with it
+    from pytest_gpuperf.workload.timing import interval_of
 
     began = time.perf_counter()
     evidence = book.workloads[request.name]
     timing = Gate(bench, request, evidence.key)
-    if bench.options.changed_only and timing.judge(()).judgement.verdict is Verdict.UNCHANGED:
-        book.add(msgspec.structs.replace(
-            evidence, judgements=(*counted.judgements, timing.judge(()).judgement)
-        ))  # fmt: skip
+    known = timing.judge(()).judgement
+    if bench.options.changed_only and known.verdict is Verdict.UNCHANGED:
+        book.add(msgspec.structs.replace(evidence, judgements=(*counted.judgements, known)))
         why = CheckedOnly(f"{request.name}: unchanged, so not timed")
         return _untimed(bench, request, evidence.static, why, counted.shown)
     taken = timing.take()

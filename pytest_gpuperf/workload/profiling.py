@@ -16,7 +16,7 @@ from pytest_gpuperf.counters.exchange import Entry, add_entry, entries, read_req
 if TYPE_CHECKING:
     from pytest_gpuperf.bench import Bench
     from pytest_gpuperf.evidence import Key
-    from pytest_gpuperf.request import Request
+    from pytest_gpuperf.workload.request import Request
 
 
 def select(config: pytest.Config, items: list[pytest.Item]) -> None:

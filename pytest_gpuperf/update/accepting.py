@@ -12,8 +12,7 @@ import pytest
 from pytest_gpuperf.children import progress_of
 from pytest_gpuperf.evidence import Key, Session, TimeRecord
 from pytest_gpuperf.judge.takes import Counts
-from pytest_gpuperf.recording import record
-from pytest_gpuperf.updating import (
+from pytest_gpuperf.update.choosing import (
     Recorded,
     counters_alone,
     merge,
@@ -22,10 +21,11 @@ from pytest_gpuperf.updating import (
     wanted_times,
     with_counters,
 )
+from pytest_gpuperf.update.recording import record
 
 if TYPE_CHECKING:
     from pytest_gpuperf.bench import Bench
-    from pytest_gpuperf.session import Book, TestEvidence
+    from pytest_gpuperf.session import Book, TestEvidence, WorkloadEvidence
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,8 +49,8 @@ def accept(config: pytest.Config, bench: Bench, book: Book) -> list[Recorded]:
 
     accepted = list(book.accepted())
     static = wanted_static(bench.store, accepted, bench.options)
-    keys = sorted(wanted_times(accepted, bench.options))
-    times = _record_times(config, bench, keys) if keys else Times()
+    wanted = wanted_times(accepted, bench.options)
+    times = _record_times(config, bench, [wanted[key] for key in sorted(wanted)]) if wanted else Times()
     times = _with_counters(bench, accepted, times)
     recorded = [
         Recorded(key=key, target=arch, before=bench.store.static(arch, key, toolchain).record, after=new)
@@ -61,9 +61,9 @@ def accept(config: pytest.Config, bench: Bench, book: Book) -> list[Recorded]:
     return [*recorded, *times.recorded]
 
 
-def _record_times(config: pytest.Config, bench: Bench, keys: list[Key]) -> Times:
-    records = record(config, sorted({key.node_id for key in keys}), progress_of(config))
-    session, merged = merge(records, keys, bench.options)
+def _record_times(config: pytest.Config, bench: Bench, wanted: Sequence[WorkloadEvidence]) -> Times:
+    records = record(config, sorted({work.key.node_id for work in wanted}), progress_of(config))
+    session, merged = merge(records, wanted, bench.options)
     slug = records[0].device.slug
     cubins = {sha: cubin for one in records for sha, cubin in one.cubins.items()}
     taken = _taken(merged)

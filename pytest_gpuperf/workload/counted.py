@@ -23,7 +23,7 @@ from pytest_gpuperf.verdict import Judgement
 if TYPE_CHECKING:
     from pytest_gpuperf.bench import Bench
     from pytest_gpuperf.evidence import Key
-    from pytest_gpuperf.request import Request
+    from pytest_gpuperf.workload.request import Request
 
 WORKER_INPUT = "gpuperf_counters"
 """Under this name a pytest-xdist worker is told the folder of what was collected."""
