@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import re
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -65,8 +68,11 @@ def test_calibrate_measure_confirm_merge(small: Any, tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(small["conduct"], "_start", in_this_process)
     monkeypatch.setattr(small["conduct"], "ThreadPoolExecutor", OneThread)
+    calls = itertools.count(0x07C4F1)
+    monkeypatch.setattr(small["conduct"], "time", SimpleNamespace(time=lambda: next(calls), monotonic=time.monotonic))
+    monkeypatch.setattr(small["plan"], "time", SimpleNamespace(time_ns=lambda: next(calls)))
     common = ["--dir", str(tmp_path), "--device", "simulated_machine:open_device"]
-    assert run_script(small, "calibrate", *common, "--seconds", "2") == 0
+    assert run_script(small, "calibrate", *common, "--seconds", "600") == 0  # its blocks end it, not the clock
     for part in ("aa", "effects", "blocks"):
         assert run_script(small, "measure", part, *common, "--gpus", "1,2", "--processes", "2") == 0
     assert started[:6] == ["aa-cupti-0 1", "aa-cupti-2 1", "confirm 1", "aa-cupti-1 2", "aa-cupti-3 2", "confirm 2"]
