@@ -24,8 +24,10 @@ def json_schema() -> str:
     schema = msgspec.json.schema(EvidenceFile)
     for name in ("StaticFile", "TimeFile"):
         schema["$defs"][name]["properties"]["schema"] = {"const": SCHEMA_VERSION}
-    for definition in schema["$defs"].values():  # before Python 3.13 docstrings keep their indentation
-        definition["description"] = inspect.cleandoc(definition["description"])
+    for definition in schema["$defs"].values():
+        definition["description"] = inspect.cleandoc(definition["description"])  # Python 3.13 does so itself
+        for one in definition["properties"].values():
+            one.get("anyOf", []).sort(key=json.dumps)  # msgspec 0.19 names null first
     header = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"pytest-gpuperf baseline, schema version {SCHEMA_VERSION}",
