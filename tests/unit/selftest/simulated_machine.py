@@ -117,13 +117,14 @@ class SimulatedMachine:
 
 
 def open_device() -> SimulatedMachine:
-    """The n-th that is opened has the n-th seed, in whichever process; ``SIMULATED_MACHINES`` is where they are counted.
+    """The n-th to be opened has the n-th seed, in whichever process: they are counted in ``SIMULATED_MACHINES``.
 
     Noise is as ``SIMULATED_NOISE`` says: ``sample_sd,process_sd,placement_sd``.
     """
     noise = [float(value) for value in os.environ.get("SIMULATED_NOISE", "0.003,0.001,0").split(",")]
+    seed = _number_of_this_one(Path(os.environ["SIMULATED_MACHINES"]))
     return SimulatedMachine(
-        seed=_number_of_this_one(Path(os.environ["SIMULATED_MACHINES"])), sample_sd=noise[0], process_sd=noise[1], placement_sd=noise[2],
+        seed=seed, sample_sd=noise[0], process_sd=noise[1], placement_sd=noise[2],
         uuid=FACTS.uuid[:-1] + os.environ.get("CUDA_VISIBLE_DEVICES", "1")[-1],
     )  # fmt: skip
 
