@@ -1,7 +1,8 @@
-"""What the child processes of a run have in common: their command line, their choice of tests, a word of progress."""
+"""What the child processes of a run have in common: command line, choice of tests, errors shown, a word of progress."""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable
 
@@ -9,6 +10,9 @@ import pytest
 
 from pytest_gpuperf import stash
 from pytest_gpuperf.options import forwarded
+
+_PROGRESS = re.compile(r"\[ *\d+%\]$")
+"""How a line of pytest's progress ends, which begins with an E as well if a test's set-up failed."""
 
 
 def child_command(config: pytest.Config, node_ids: Iterable[str]) -> list[str]:
@@ -34,6 +38,11 @@ def keep(config: pytest.Config, items: list[pytest.Item], wanted: Callable[[pyte
     items[:] = [item for item in items if wanted(item)]
     if dropped:
         config.hook.pytest_deselected(items=dropped)
+
+
+def errors_in(log: Iterable[str]) -> list[str]:
+    """The errors that a child's pytest shows, a line each."""
+    return [line[1:].strip() for line in log if line.startswith("E ") and not _PROGRESS.search(line)]
 
 
 def progress_of(config: pytest.Config) -> Callable[[str], None]:

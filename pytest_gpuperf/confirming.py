@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 from pytest_gpuperf import stash
-from pytest_gpuperf.children import child_command, keep
+from pytest_gpuperf.children import child_command, errors_in, keep
 from pytest_gpuperf.evidence import Identity, Key, Record
 from pytest_gpuperf.judge.case import TimeCase
 from pytest_gpuperf.judge.paired import judge_blocks
@@ -189,7 +189,7 @@ def _run(item: pytest.Item, bench: Bench, folder: Path, limit_s: float) -> str:
             return "the second process did not come to this workload"
         problem = f"the second process failed (pytest exit status {status})"
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
-    errors = [line[1:].strip() for line in lines if line.startswith("E ")]
+    errors = errors_in(lines)
     item.add_report_section("call", "gpuperf confirmation", "\n".join(lines[-LOG_LINES:]))
     return f"{problem}: {errors[0]}" if errors else problem
 

@@ -21,7 +21,7 @@ import msgspec
 import pytest
 
 from pytest_gpuperf import stash
-from pytest_gpuperf.children import child_command, keep
+from pytest_gpuperf.children import child_command, errors_in, keep
 from pytest_gpuperf.evidence import DeviceFacts, Record, Session
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.report.text import numbered
@@ -73,7 +73,7 @@ class LostProcess:
     @property
     def why(self) -> str:
         """The last error that pytest shows in its log, or its last line."""
-        errors = [line[2:].strip() for line in self.log if line.startswith("E ")]
+        errors = errors_in(self.log)
         said = [line.strip() for line in self.log if line.strip()]
         return next(reversed(errors or said), "it printed nothing")
 
