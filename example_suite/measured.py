@@ -26,7 +26,7 @@ def figures_of(evidence: str) -> list[dict[str, Any]]:
 
 
 def _figures(work: Any, arch: str | None) -> dict[str, Any]:
-    from pytest_gpuperf.judge.shift import geometric_mean
+    from pytest_gpuperf.judge.logtimes import geometric_mean
 
     time, static = work.time, work.static.get(arch)
     figures = {

@@ -9,7 +9,7 @@ from pairs import Pair
 
 from pytest_gpuperf.baselines import BaselineStore
 from pytest_gpuperf.evidence import Key, StaticRecord, TimeRecord
-from pytest_gpuperf.judge.shift import geometric_mean
+from pytest_gpuperf.judge.logtimes import geometric_mean
 
 GPU = "nvidia-h200"
 """Whose times are on record."""

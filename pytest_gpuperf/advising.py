@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from pytest_gpuperf.advise.side import Side
-from pytest_gpuperf.judge.shift import geometric_mean
+from pytest_gpuperf.judge.logtimes import geometric_mean
 from pytest_gpuperf.judge.static import with_launch_of
 from pytest_gpuperf.judging import recorded_under_another_name
 from pytest_gpuperf.verdict import TimeFigures, Verdict

@@ -1,7 +1,8 @@
-"""What the child processes of a run have in common: their command line, their choice of tests, a word of progress."""
+"""What the child processes of a run have in common: command line, choice of tests, errors shown, a word of progress."""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -13,6 +14,8 @@ from pytest_gpuperf.options import forwarded
 
 WRITES = (("xmlpath", "--junit-xml"), ("log_file", "--log-file"), ("basetemp", "--basetemp"), ("htmlpath", "--html"))
 """Options of pytest (the last one of pytest-html) that name what it writes, and their flags."""
+_PROGRESS = re.compile(r"\[ *\d+%\]$")
+"""How a line of pytest's progress ends, which begins with an E as well if a test's set-up failed."""
 
 
 def child_command(config: pytest.Config, node_ids: Iterable[str], folder: Path) -> list[str]:
@@ -64,7 +67,7 @@ LOG_LINES = 25
 
 def errors_in(log: Iterable[str]) -> list[str]:
     """What pytest gives as errors in the lines that it prints, in their order: those that begin with ``E``."""
-    return [line[1:].strip() for line in log if line.startswith("E ")]
+    return [line[1:].strip() for line in log if line.startswith("E ") and not _PROGRESS.search(line)]
 
 
 def progress_of(config: pytest.Config) -> Callable[[str], None]:

@@ -75,7 +75,7 @@ class Measurement:
         """Nanoseconds of device time per run: geometric mean of the rounds' midmeans."""
         if not self._times_ns:
             raise self._untimed or CheckedOnly(f"{self.name} was not timed")
-        from pytest_gpuperf.judge.shift import geometric_mean
+        from pytest_gpuperf.judge.logtimes import geometric_mean
 
         return geometric_mean(self._times_ns)
 

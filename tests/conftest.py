@@ -18,7 +18,7 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 LEAN = "-p no:hypothesispytest"
 """No suite under test needs Hypothesis, whose import costs a child process more than its work."""
-INHERITED = ("CI", "PY_COLORS", "FORCE_COLOR", "PYTHONDONTWRITEBYTECODE")
+INHERITED = ("CI", "PY_COLORS", "FORCE_COLOR", "NO_COLOR", "PYTHONDONTWRITEBYTECODE")
 """Not inherited: a test sets what matters to it.  Without the last, child processes need not compile Python anew."""
 
 
@@ -39,6 +39,7 @@ def quiet_environment(shared_folder: Path) -> Iterator[None]:
             patch.delenv(name, raising=False)
         patch.setenv("PYTEST_ADDOPTS", LEAN)
         patch.setenv("GPUPERF_CACHE_DIR", str(shared_folder / "compiled"))
+        patch.setenv("GPUPERF_MACHINE_PROFILE", str(shared_folder / "no-profile.json"))  # none of this machine's
         patch.setenv("OPENBLAS_NUM_THREADS", "1")  # the others take half a second of every core, and wait
         yield
 

@@ -1,12 +1,14 @@
 """The JSON Schema of the evidence files, generated from their types.
 
 ``python -m pytest_gpuperf.baselines.schema`` rewrites ``schema.json``, which ships with the package for editors and
-other tools; a test compares it with the types.  The version's history is in ``versions``.
+other tools; a test compares it with the types.  It may be told another file.  The version's history is in ``versions``.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
+import sys
 from pathlib import Path
 
 import msgspec
@@ -22,6 +24,10 @@ def json_schema() -> str:
     schema = msgspec.json.schema(EvidenceFile)
     for name in ("StaticFile", "TimeFile"):
         schema["$defs"][name]["properties"]["schema"] = {"const": SCHEMA_VERSION}
+    for definition in schema["$defs"].values():
+        definition["description"] = inspect.cleandoc(definition["description"])  # Python 3.13 does so itself
+        for one in definition["properties"].values():
+            one.get("anyOf", []).sort(key=json.dumps)  # msgspec 0.19 names null first
     header = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"pytest-gpuperf baseline, schema version {SCHEMA_VERSION}",
@@ -30,4 +36,5 @@ def json_schema() -> str:
 
 
 if __name__ == "__main__":
-    SCHEMA_PATH.write_text(json_schema(), encoding="utf-8")
+    target = Path(sys.argv[1]) if len(sys.argv) > 1 else SCHEMA_PATH
+    target.write_text(json_schema(), encoding="utf-8")

@@ -7,6 +7,7 @@ analysis): that is a quarter faster than JSON from the whole cubin, and says the
 
 from __future__ import annotations
 
+import functools
 import re
 import subprocess
 import tempfile
@@ -15,13 +16,15 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from pytest_gpuperf.compile.errors import STATIC_EXTRA, ToolchainMissing
-from pytest_gpuperf.compile.toolkit import disassembler
+from pytest_gpuperf.compile.toolkit import Disassembler, disassembler
 
 INSTRUCTION_BYTES = 16
 """Every instruction of sm_75 and later."""
 
 _LINE = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(?:@(!?U?P\w+)\s+)?([A-Z][\w.]*)\s*([^;]*?)\s*;", re.MULTILINE)
 _SECONDS = 60
+KEPT = 64
+"""Texts that a process keeps: options that change nothing and versions of a kernel give the same code again."""
 
 Name = TypeVar("Name", bound=Hashable)
 
@@ -69,7 +72,11 @@ def disassemble(arch: str, texts: Mapping[Name, bytes]) -> dict[Name, tuple[Inst
 
 
 def _run(arch: str, code: bytes) -> str:
-    tool = disassembler()
+    return _printed(disassembler(), arch, code)
+
+
+@functools.lru_cache(maxsize=KEPT)
+def _printed(tool: Disassembler, arch: str, code: bytes) -> str:
     with tempfile.TemporaryDirectory(prefix="gpuperf-") as folder:
         file = Path(folder, "code.bin")
         file.write_bytes(code)

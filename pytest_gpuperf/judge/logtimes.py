@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -29,3 +30,8 @@ def log_times(times_ns: Sequence[float], what: str) -> Logs:
             f"measure again, or record the baseline anew with --update-baselines"
         )
     return np.log(times)
+
+
+def geometric_mean(times_ns: Sequence[float]) -> float:
+    """Nanoseconds.  Raises ``InvalidTimesError`` for what is no time."""
+    return math.exp(float(log_times(times_ns, "rounds").mean()))

@@ -14,6 +14,7 @@ import msgspec
 from pytest_gpuperf.judge import shift
 from pytest_gpuperf.judge.case import TimeCase, TimeStep
 from pytest_gpuperf.judge.identity import explain, same_work
+from pytest_gpuperf.judge.logtimes import geometric_mean
 from pytest_gpuperf.judge.paired import Paired
 from pytest_gpuperf.judge.recordings import Recording, choose_recording
 from pytest_gpuperf.judge.spread import Spread, compare_rounds
@@ -105,7 +106,7 @@ def _figures(
     seeds: Sequence[int],
 ) -> TimeFigures:  # fmt: skip
     ratio = first.ratio if first.blocks else None
-    after = shift.geometric_mean([one.midmean for one in case.rounds]) if case.rounds else None
+    after = geometric_mean([one.midmean for one in case.rounds]) if case.rounds else None
     return TimeFigures(
         before_ns=after / ratio if after is not None and ratio is not None else None, after_ns=after, ratio=ratio,
         interval=first.interval, level=0.95, tolerance=policy.delta, method="paired", blocks=first.blocks,

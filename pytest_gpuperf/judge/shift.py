@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 from pytest_gpuperf.evidence import Round
-from pytest_gpuperf.judge.logtimes import log_times
 from pytest_gpuperf.judge.spread import compare_rounds
 from pytest_gpuperf.judge.unpaired import UnpairedPolicy
 
@@ -24,11 +23,6 @@ def percent(difference: float) -> str:
 def amount(fraction: float) -> str:
     """A tolerance as ``0.5 %``."""
     return f"{fraction * 100:g} %"
-
-
-def geometric_mean(times_ns: Sequence[float]) -> float:
-    """Nanoseconds.  Raises ``InvalidTimesError`` for what is no time."""
-    return math.exp(float(log_times(times_ns, "rounds").mean()))
 
 
 def cycles(one: Round) -> float:

@@ -16,6 +16,7 @@ from pytest_gpuperf.judge import shift
 from pytest_gpuperf.judge import unpaired as unpaired_rounds
 from pytest_gpuperf.judge.case import TimeCase, TimePolicy, TimeStep
 from pytest_gpuperf.judge.identity import Comparability, same_work
+from pytest_gpuperf.judge.logtimes import geometric_mean
 from pytest_gpuperf.judge.recordings import Recording, choose_recording
 from pytest_gpuperf.judge.screen import OMEGA, Screening, screen
 from pytest_gpuperf.judge.spread import Spread, compare_rounds
@@ -133,7 +134,7 @@ def _omega(recording: Recording, policy: TimePolicy) -> float:
 def _figures(
     recording: Recording, spread: Spread, method: Literal["identity", "screen", "unpaired"], tolerance: float
 ) -> TimeFigures:
-    before, ratio = shift.geometric_mean([one.midmean for one in recording.rounds]), math.exp(spread.difference)
+    before, ratio = geometric_mean([one.midmean for one in recording.rounds]), math.exp(spread.difference)
     return TimeFigures(
         before_ns=before, after_ns=before * ratio, ratio=ratio, interval=spread.interval(0.95), level=0.95,
         tolerance=tolerance, method=method, record_ratio=ratio,
@@ -144,8 +145,8 @@ def _for_information(case: TimeCase, recording: Recording) -> tuple[str, ...]:
     """The two times of what is not compared, so that a reader sees a large loss all the same."""
     if not case.rounds:
         return ()
-    before = shift.geometric_mean([one.midmean for one in recording.rounds])
-    after = shift.geometric_mean([one.midmean for one in case.rounds])
+    before = geometric_mean([one.midmean for one in recording.rounds])
+    after = geometric_mean([one.midmean for one in case.rounds])
     return (f"not compared: {before / 1000:.4g} us in the record, {after / 1000:.4g} us now",)
 
 

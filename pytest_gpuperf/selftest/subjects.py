@@ -135,7 +135,8 @@ def make_subjects(
     The caller holds the GPU's lock.  Raises ``NotLinear``, ``UnexpectedCode``, and what compiling, loading and
     timing raise.
     """
-    rough = {family: _rough_line(device, timer, family, cache) for family in {one.family for one in wanted}}
+    families = dict.fromkeys(one.family for one in wanted)
+    rough = {family: _rough_line(device, timer, family, cache) for family in families}
     made = []
     for one in wanted:
         count = one.count or rough[one.family].count_for(one.duration_ns or 0.0)

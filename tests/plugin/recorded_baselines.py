@@ -17,7 +17,8 @@ def baselines_of(
 ) -> Path:
     """The baselines that a suite of these files records with these flags; the first process that asks does it.
 
-    ``before``: baselines that the suite has already.
+    One that fails leaves the words of its run, and the next that asks tries again.  ``before``: baselines that the
+    suite has already.
     """
     baselines, done = folder / "baselines", folder / "done"
     with FileLock(folder.with_suffix(".lock")):
@@ -32,6 +33,7 @@ def baselines_of(
                 [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *flags], cwd=folder,
                 env={**os.environ, **environment}, capture_output=True, text=True, check=False,
             )  # fmt: skip
-            assert run.returncode == 0, run.stdout + run.stderr
+            assert run.returncode == 0, f"exit status {run.returncode} of {run.args}:\n{run.stdout}{run.stderr}"
+            assert " refused" not in run.stdout, run.stdout
             done.touch()
     return baselines

@@ -167,7 +167,6 @@ def test_no_compiler_names_the_remedy(suite, monkeypatch):
         raise ToolchainMissing('NVRTC is missing: pip install "pytest-gpuperf[static]"')
 
     monkeypatch.setattr("pytest_gpuperf.compile.compiler.compile_for", missing)
-    monkeypatch.setattr("pytest_gpuperf.compile.compile_for", missing, raising=False)
     text = run_body(suite, 'cuda_kernel("other.cu", "other")')
     assert 'pip install "pytest-gpuperf[static]"' in text
 

@@ -140,6 +140,13 @@ def test_a_plain_run_imports_nothing_heavy_for_the_plugin(pytester, bytecode):
     assert not {name.partition(".")[0] for name in times} & HEAVY
 
 
+def test_a_static_run_imports_no_statistics(suite, bytecode):
+    """They take as long as the gate itself."""
+    times = _import_times(suite.path, "--gpuperf", "--gpuperf-arch=sm_90", "-s")
+    assert "pytest_gpuperf.advising" in times
+    assert "scipy" not in times
+
+
 def test_the_plugin_costs_a_plain_run_less_than_ten_milliseconds(pytester, bytecode):
     pytester.makepyfile("def test_nothing(): pass")
     own = []

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 import re
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -271,7 +272,29 @@ def test_a_log_of_a_former_run_is_not_taken_for_this_one(
     assert outcome(folder)["control"] is None
 
 
-def test_a_process_that_hangs_after_its_summary_did_not_end(process: Any, tmp_path: Path) -> None:
+@pytest.fixture
+def hanging_with(process: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """A process is taken to hang once its log has certain words, however long it took to start."""
+    ended = process._ended
+
+    def hang(words: str) -> None:
+        def once_said(child: Any, limit_s: float) -> bool:
+            log = Path(next(word for word in child.args if word.startswith("--log-file=")).partition("=")[2])
+            while child.poll() is None:
+                if log.exists() and words in log.read_text():
+                    return bool(ended(child, 0.2))
+                time.sleep(0.02)
+            return bool(ended(child, limit_s))
+
+        monkeypatch.setattr(process, "_ended", once_said)
+
+    return hang
+
+
+def test_a_process_that_hangs_after_its_summary_did_not_end(
+    process: Any, hanging_with: Callable[[str], None], tmp_path: Path
+) -> None:
+    hanging_with("SUMMARY: 0 errors")
     hangs = tmp_path / "compute-sanitizer"
     hangs.write_text(
         f"""#!{sys.executable}
@@ -283,7 +306,7 @@ time.sleep(60)
         encoding="utf-8",
     )
     hangs.chmod(0o755)
-    found = process.watch(process.Setting(str(hangs)), "memcheck", tmp_path / "one", [], 2.0, {})
+    found = process.watch(process.Setting(str(hangs)), "memcheck", tmp_path / "one", [], 60.0, {})
     assert (tmp_path / "one.log").exists()
     assert found.errors is None
 
@@ -301,18 +324,24 @@ def test_processes_run_one_after_the_other(run: Callable[..., tuple[int, Path]])
     assert max(sum(start <= moment < end for start, end in spans) for moment, _ in spans) == 1
 
 
-def test_the_limit_is_of_the_tool_and_not_of_each_process(run: Callable[..., tuple[int, Path]]) -> None:
-    start = time.monotonic()
-    status, folder = run("--only=memcheck", "--limit=4", seconds=2.5)
-    assert time.monotonic() - start < 10  # six of 2.5 s would take 15 s and be clean
+def test_the_limit_is_of_the_tool_and_not_of_each_process(
+    run: Callable[..., tuple[int, Path]], tools: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 100 s the first process takes 99, by a clock of this test's own; the second would take 20."""
+    moments = itertools.chain([0.0, 0.0, 99.0], itertools.repeat(100.0))
+    monkeypatch.setattr(tools, "time", SimpleNamespace(monotonic=lambda: next(moments)))
+    status, folder = run("--only=memcheck", "--limit=100", processes={"memcheck-2": {"seconds": 20}})
     assert status == 1
     assert outcome(folder)["unfinished"] == ALL[1:]
     assert [name for name in ALL if (folder / f"{name}.out").exists()] == ALL[:2]  # no time to start the last four
 
 
-def test_an_internal_error_of_a_process_that_hangs_is_said(run: Callable[..., tuple[int, Path]]) -> None:
+def test_an_internal_error_of_a_process_that_hangs_is_said(
+    run: Callable[..., tuple[int, Path]], hanging_with: Callable[[str], None]
+) -> None:
+    hanging_with("no memory")
     hanging = {"log": "========= Internal Sanitizer Error: no memory\n", "seconds": 60}
-    _, folder = run("--only=memcheck", "--limit=3", processes={"memcheck-6": hanging})
+    _, folder = run("--only=memcheck", processes={"memcheck-6": hanging})
     assert outcome(folder)["unfinished"] == ["memcheck-6"]
     assert outcome(folder)["internal"] == ["memcheck-6.log: Internal Sanitizer Error: no memory"]
 

@@ -59,10 +59,10 @@ def test_a_read_only_file_system_keeps_the_old_file(store: BaselineStore, monkey
     before = snapshot(store.root)
     real = Path.open
 
-    def read_only(path: Path, mode: str = "r", *args: object) -> object:
+    def read_only(path: Path, mode: str = "r", *args: object, **kwargs: object) -> object:
         if mode != "rb":
             raise OSError(errno.EROFS, os.strerror(errno.EROFS))
-        return real(path, mode, *args)  # type: ignore[call-overload]
+        return real(path, mode, *args, **kwargs)  # type: ignore[call-overload]
 
     monkeypatch.setattr(Path, "open", read_only)
     with pytest.raises(BaselineWriteError, match=r"Read-only file system.*\n.*Make the folder writable"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import multiprocessing
 import os
 import warnings
 from pathlib import Path
@@ -73,7 +74,8 @@ def _write_and_read(folder: str, seed: int) -> int:
 
 
 def test_processes_share_a_folder(tmp_path: Path) -> None:
-    with concurrent.futures.ProcessPoolExecutor(4) as pool:
+    fresh = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
+    with concurrent.futures.ProcessPoolExecutor(4, mp_context=fresh) as pool:
         assert list(pool.map(_write_and_read, [str(tmp_path)] * 4, range(4))) == [0, 0, 0, 0]
 
 

@@ -136,6 +136,19 @@ def test_a_disassembler_that_vanished(monkeypatch: pytest.MonkeyPatch, tmp_path:
         disassembly.disassemble("sm_90", {"k": bytes(128)})
 
 
+def test_the_same_code_is_disassembled_once_by_one_disassembler_for_one_architecture(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked = tmp_path / "asked"
+    for folder, opcode in (("one", "NOP"), ("other", "EXIT")):
+        (tmp_path / folder).mkdir()
+        use(monkeypatch, script(tmp_path / folder, f"echo {opcode} $4 >> '{asked}'\necho '/*0000*/ {opcode} ;'"))
+        for arch in ("sm_90", "sm_80", "sm_90"):
+            ((found,),) = disassembly.disassemble(arch, {"k": bytes(16)}).values()
+            assert found.opcode == opcode
+    assert asked.read_text().splitlines() == ["NOP SM90", "NOP SM80", "EXIT SM90", "EXIT SM80"]
+
+
 def test_nothing_to_disassemble_needs_no_disassembler() -> None:
     assert disassembly.disassemble("sm_90", {"k": b""}) == {"k": ()}
 

@@ -6,6 +6,7 @@ import itertools
 import os
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -39,19 +40,25 @@ def test_a_run_leaves_its_status_and_its_words(tmp_path):
 
 
 def test_a_run_that_takes_too_long_is_ended_with_what_it_started(tmp_path, monkeypatch):
+    """Its time is up once both of them run, however long they take to start."""
+    started = tmp_path / "pids"
+    monkeypatch.setattr(
+        running, "time", SimpleNamespace(monotonic=lambda: 3.0 if started.exists() else 0.0, sleep=time.sleep)
+    )
     monkeypatch.setattr(running, "END_S", 0.5)
     script = (
-        "import os, signal, subprocess, sys, time\n"
-        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
-        "open('pids', 'w').write(f'{os.getpid()} {child.pid}')\n"
+        "import os, pathlib, signal, subprocess, sys, time\n"
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        "pathlib.Path('part').write_text(f'{os.getpid()} {child.pid}')\n"
+        "pathlib.Path('part').rename('pids')\n"
         "time.sleep(60)\n"
     )
     with pytest.raises(CountersUnavailable) as problem:
         run(python(script), tmp_path, tmp_path, os.environ, limit_s=2, watch=lambda spent: None)
     assert problem.value.kind == "timeout"
-    pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
-    deadline = time.monotonic() + 5
+    pids = [int(pid) for pid in started.read_text().split()]
+    deadline = time.monotonic() + 30
     while any(map(alive, pids)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(map(alive, pids))

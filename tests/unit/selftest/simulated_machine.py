@@ -11,6 +11,7 @@ import contextlib
 import os
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -121,9 +122,19 @@ class SimulatedMachine:
 
 
 def open_device() -> SimulatedMachine:
-    """Another seed in every process; noise as ``SIMULATED_NOISE`` says: ``sample_sd,process_sd,placement_sd``."""
+    """The n-th to be opened has the n-th seed, in whichever process: they are counted in ``SIMULATED_MACHINES``.
+
+    Noise is as ``SIMULATED_NOISE`` says: ``sample_sd,process_sd,placement_sd``.
+    """
     noise = [float(value) for value in os.environ.get("SIMULATED_NOISE", "0.003,0.001,0").split(",")]
+    seed = _number_of_this_one(Path(os.environ["SIMULATED_MACHINES"]))
     return SimulatedMachine(
-        seed=os.getpid(), sample_sd=noise[0], process_sd=noise[1], placement_sd=noise[2],
+        seed=seed, sample_sd=noise[0], process_sd=noise[1], placement_sd=noise[2],
         uuid=FACTS.uuid[:-1] + os.environ.get("CUDA_VISIBLE_DEVICES", "1")[-1],
     )  # fmt: skip
+
+
+def _number_of_this_one(opened: Path) -> int:
+    number = 1 + len(list(opened.iterdir()))
+    (opened / str(number)).touch(exist_ok=False)  # one after the other, never two at once
+    return number

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import re
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +17,8 @@ ROOT = Path(__file__).parents[3]
 Line = dict[str, Any]
 DURATIONS = {"loop 2.5 us": 2500.0, "loop 10 us": 1e4, "loop 20 us": 2.1e4, "loop 100 us": 1e5, "loop 1 ms": 1e6,
              "copy 16 MB": 1e4, "copy 64 MB": 3.5e4, "copy 256 MB": 1.3e5, "scatter": 1e5, "softmax": 3e4}  # fmt: skip
+UNBOUNDED = "3600"
+"""Seconds, as many as it may take: blocks and repeats end it, on a slow machine too."""
 
 
 @pytest.fixture(scope="module")
@@ -65,10 +70,14 @@ def test_calibrate_measure_confirm_merge(small: Any, tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(small["conduct"], "_start", in_this_process)
     monkeypatch.setattr(small["conduct"], "ThreadPoolExecutor", OneThread)
+    calls = itertools.count(0x07C4F1)
+    monkeypatch.setattr(small["conduct"], "time", SimpleNamespace(time=lambda: next(calls), monotonic=time.monotonic))
+    monkeypatch.setattr(small["plan"], "time", SimpleNamespace(time_ns=lambda: next(calls)))
     common = ["--dir", str(tmp_path), "--device", "simulated_machine:open_device"]
-    assert run_script(small, "calibrate", *common, "--seconds", "2") == 0
+    assert run_script(small, "calibrate", *common, "--seconds", UNBOUNDED) == 0
     for part in ("aa", "effects", "blocks"):
-        assert run_script(small, "measure", part, *common, "--gpus", "1,2", "--processes", "2") == 0
+        more = ("--gpus", "1,2", "--processes", "2", "--seconds", UNBOUNDED)
+        assert run_script(small, "measure", part, *common, *more) == 0
     assert started[:6] == ["aa-cupti-0 1", "aa-cupti-2 1", "confirm 1", "aa-cupti-1 2", "aa-cupti-3 2", "confirm 2"]
     output, replays = tmp_path / "results" / "paired.md", tmp_path / "replays"
     assert run_script(small, "merge", str(tmp_path), "--output", str(output), "--replays", str(replays)) == 0
@@ -114,7 +123,7 @@ def test_a_child_process_of_its_own(campaign: Any, simulated_children: str, tmp_
             for one in campaign["cells"].WANTED]  # fmt: skip
     (tmp_path / "plan.json").write_bytes(msgspec.json.encode(plan))
     common = ["--dir", str(tmp_path), "--device", "simulated_machine:open_device", "--gpus", "1", "--processes", "1"]
-    assert run_script(campaign, "measure", "aa", *common, "--seconds", "30") == 0
+    assert run_script(campaign, "measure", "aa", *common, "--seconds", UNBOUNDED) == 0
     assert "10 verdicts" in capsys.readouterr().err
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import io
+import itertools
 import json
+import random
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -28,12 +32,22 @@ from pytest_gpuperf.selftest.subjects import Subject, Wanted, make_subjects
 
 UUID = FACTS.uuid
 SMALL = run.Extent(processes=2, rounds=2, blocks=6, verdicts_s=1.0)
+VERDICTS = 6
 WANTED = (Wanted("loop 10 us", LOOP, duration_ns=10_000.0), Wanted("copy 60 us", COPY, duration_ns=60_000.0))
+CELLS = len(WANTED) * len(control.TRIALS)
 
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch, simulated_children: str, profile_file: Path) -> Path:
-    """A self-test of two kernels in three processes; returns where its profile goes."""
+    """A self-test of two kernels in three processes, the same in every run; returns where its profile goes.
+
+    Of each cell so many verdicts are taken, however long they take: the clock goes on as it is read, twice a verdict
+    and once a turn.
+    """
+    reads = itertools.count()
+    timed = functools.partialmethod(Controls.run, clock=lambda: next(reads) / (VERDICTS * (2 * CELLS + 1)))
+    monkeypatch.setattr(run, "secrets", SimpleNamespace(randbits=random.Random(1).getrandbits))
+    monkeypatch.setattr(Controls, "run", timed)
     monkeypatch.setattr(run, "DEVICE", simulated_children)
     monkeypatch.setattr(run, "WANTED", WANTED)
     monkeypatch.setattr(run, "QUICK", SMALL)
@@ -53,7 +67,7 @@ def test_the_whole_self_test_in_three_processes(
     assert report.false_alarms == 0
     assert {one.kernel for one in report.noise} == {"loop 10 us", "copy 60 us"}
     for one in report.controls:
-        assert one.verdicts > 0
+        assert one.verdicts >= VERDICTS
         acquitted = one.passed if one.must_be_slower and one.percent <= 200 * one.tolerance else 0
         assert acquitted <= 1, one  # at twice the tolerance, one verdict in 200 is granted to be an acquittal
         assert one.slower == (one.verdicts - acquitted if one.must_be_slower else 0), one
@@ -194,7 +208,8 @@ def test_verdicts_are_made_as_the_gate_makes_them(machine: SimulatedMachine, sub
     assert (policy.delta, policy.epsilon) == (0.0025, 0.005)
     assert policy.alpha == pytest.approx(1.52e-6, rel=0.01)
     controls = Controls(machine, machine.timer(), subjects, seed=1)
-    controls.run(0.5, lambda share: None)
+    reads = itertools.count()
+    controls.run(3.0, lambda share: None, clock=lambda: next(reads) / (2 * len(controls.cells)))
     (found,) = [found for cell, found in controls.pairings.items() if cell.percent == 5.0]
     assert {one.paired.decision for one in found} == {PairedDecision.SLOWER}
     assert len({one.seed for one in found}) == len(found)
