@@ -14,6 +14,7 @@ from pytest_gpuperf.report.text import numbered
 from pytest_gpuperf.update.accepting import accept
 from pytest_gpuperf.update.choosing import Recorded
 from pytest_gpuperf.update.recording import REPLACED, RecordingFailed, leave_rounds
+from pytest_gpuperf.verdict import Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from pytest_gpuperf.verdict import TimeFigures
 
 EXIT_NOTHING_MEASURED = 10
-"""Exit status of a gated run that gathered no evidence at all."""
+"""Exit status of a gated run that gathered no evidence at all, or under ``CI`` could compare none of it."""
 EXIT_NOT_RECORDED = 11
 """Exit status of an update that could not write what it was asked to."""
 EXIT_ENVIRONMENT = 12
@@ -158,9 +159,13 @@ def _guard(session: pytest.Session, book: Book, outcome: Outcome) -> None:
     """A run that gathered nothing fails in its own words, whatever the reason."""
     options = session.config.stash[stash.OPTIONS]
     gathered = book.gathered_anything if options.gates else book.gathered_counters
-    if gathered or session.exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+    incomparable = _nothing_compared(book) if options.missing == "fail" and options.update is None else ""
+    fine = gathered and not incomparable
+    if fine or session.exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         return
-    if book.tests_run == 0:
+    if incomparable:
+        outcome.nothing = incomparable
+    elif book.tests_run == 0:
         outcome.nothing = (
             "nothing was measured: no test ran. Check the paths, -k and -m of this run: "
             "a gate that selects nothing would always be green."
@@ -174,6 +179,15 @@ def _guard(session: pytest.Session, book: Book, outcome: Outcome) -> None:
     else:
         outcome.nothing = f"nothing was measured: {_why_nothing(book)}"
     session.exitstatus = EXIT_NOTHING_MEASURED
+
+
+def _nothing_compared(book: Book) -> str:
+    """What kept each and every verdict of the run from comparing anything; empty if one did, or if there is none."""
+    silent = (Verdict.NOT_COMPARABLE, Verdict.NOT_MEASURED)
+    reasons = [judgement.reason for judgement in book.judgements if judgement.verdict is Verdict.NOT_COMPARABLE]
+    if not reasons or any(judgement.verdict not in silent for judgement in book.judgements):
+        return ""
+    return f"nothing was compared: {reasons[0]}. A gate without a comparison would always be green."
 
 
 def _why_nothing(book: Book) -> str:

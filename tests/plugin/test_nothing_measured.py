@@ -44,3 +44,28 @@ def test_a_single_test_is_spoken_of_as_one(suite):
     suite.write("test_none.py", "def test_none():\n    pass\n")
     result = suite.run("--gpuperf", "test_none.py")
     result.stdout.fnmatch_lines(["ERROR: nothing was measured: 1 test ran and did not use cuda_kernel or gpuperf. *"])
+
+
+@pytest.fixture
+def of_another_compiler(recorded):
+    """Static baselines as another NVRTC left them, on a machine without a GPU."""
+    for path in (recorded.path / "baselines").glob("sm_*/test_suite.json"):
+        path.write_text(path.read_text().replace('"nvrtc 13', '"nvrtc 12'))
+    (recorded.path / "conftest.py").unlink()
+    return recorded
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+def test_a_run_that_could_compare_nothing_fails_under_ci_alone(of_another_compiler, monkeypatch, workers):
+    assert of_another_compiler.run("--gpuperf", *workers).ret == 0
+    monkeypatch.setenv("CI", "1")
+    result = of_another_compiler.run("--gpuperf", *workers)
+    assert result.ret == EXIT_NOTHING_MEASURED
+    result.stdout.fnmatch_lines(["ERROR: nothing was compared: the baseline was compiled by nvrtc 12.*"])
+
+
+def test_one_comparison_is_enough(of_another_compiler, monkeypatch):
+    monkeypatch.setenv("CI", "1")
+    path = of_another_compiler.path / "baselines" / "sm_90" / "test_suite.json"
+    path.write_text(path.read_text().replace('"nvrtc 12', '"nvrtc 13'))
+    assert of_another_compiler.run("--gpuperf").ret == 0
