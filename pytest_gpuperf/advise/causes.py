@@ -80,7 +80,8 @@ DIVERGENCE = Cause(
 DOUBLE = Cause(
     key="double-precision literals",
     says="the kernel computes in double precision",
-    remedy="write 1.0f instead of 1.0, powf instead of pow, and in a template static_cast<T>(1.0)",
+    remedy="write 1.0f instead of 1.0, powf instead of pow, and in a template static_cast<T>(1.0); "
+    "sinf and cosf carry some for large angles, sinpif and __sinf do not",
     family="polynomial",
     source="GTC25 'Use only the precision your application needs'; BLOG 4",
 )
