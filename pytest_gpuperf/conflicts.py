@@ -23,6 +23,8 @@ def refuse_conflicts(config: pytest.Config, options: Options) -> None:
     _refuse_ci_update(options)
     if not options.active:
         _refuse_idle_flags(config)
+    elif not options.is_child and options.update is None:
+        _refuse_missing_folder(config, options)
     if options.pair_all and options.changed_only:
         raise pytest.UsageError(
             "--gpuperf-all and --gpuperf-changed exclude each other: the one pairs unchanged workloads, the other "
@@ -35,6 +37,15 @@ def _refuse_ci_update(options: Options) -> None:
         raise pytest.UsageError(
             "--update-baselines: refused because CI is set: a CI run must not move its own goalposts. "
             "Record baselines on a machine you trust and commit them, or add --gpuperf-allow-ci-update."
+        )
+
+
+def _refuse_missing_folder(config: pytest.Config, options: Options) -> None:
+    """A folder that was named by hand is meant to be there; the usual one is not, before the first recording."""
+    if config.getoption("gpuperf_baselines") is not None and not options.baselines.is_dir():
+        raise pytest.UsageError(
+            f"--gpuperf-baselines: there is no folder {options.baselines}, so nothing could be compared: name one that "
+            "is there, or record it with --update-baselines"
         )
 
 

@@ -198,3 +198,12 @@ def test_a_workload_name_used_twice_is_an_error(gpu_suite):
     result = gpu_suite.run("test_twice.py")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*the workload name 'x' is used twice*"])
+
+
+@pytest.mark.parametrize("flag", ["--gpuperf", "--gpuperf-ncu"])
+def test_a_folder_of_baselines_that_is_not_there_is_refused_and_an_update_makes_it(suite, flag):
+    result = suite.run(flag, "--gpuperf-baselines=basselines")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "--gpuperf-baselines: there is no folder " in result.stderr.str()
+    assert suite.run("--update-baselines", "--gpuperf-baselines=basselines", "-k", "other").ret == 0
+    assert suite.run("--gpuperf", "--gpuperf-baselines=basselines", "-k", "other").ret == 0
