@@ -28,7 +28,7 @@ from pytest_gpuperf.compile.toolkit import disassembler
 from pytest_gpuperf.compile.version import toolchain
 from pytest_gpuperf.evidence import Record
 
-CACHE_VERSION = 6
+CACHE_VERSION = 7
 """Raised whenever what is read from a cubin, or the form of an entry, changes."""
 
 

@@ -17,6 +17,8 @@ from pytest_gpuperf.compile.dryrun.values import INHERITED, UNKNOWN, WORD, Value
 _CARRYING = frozenset({"IADD3", "UIADD3"})
 _COMPARING = frozenset({"ISETP", "UISETP", "PLOP3", "UPLOP3"})
 """What writes predicates that are still the outcome of a comparison, or of several."""
+ALL_PREDICATES = 0x7F
+"""P0 to P6, a bit each."""
 _HANDING_ON = frozenset({"MOV", "UMOV", "LDC", "ULDC", "LDCU", "R2UR"})
 
 
@@ -45,6 +47,8 @@ class Machine:
         """When a result will be there, and the class of what makes it."""
         self._unit_free: dict[str, float] = {}
         self.comparisons: dict[str, Comparison] = {}
+        self._laid_by: dict[str, Comparison] = {}
+        """Of predicates that a register keeps meanwhile."""
         self.tested: set[int] = set()
         """Arguments that were compared with zero, by their place in the constant bank."""
         self.used: set[int] = set()
@@ -72,6 +76,8 @@ class Machine:
         return cycles
 
     def _compute(self, step: Step) -> tuple[Value, ...]:
+        if step.base == "P2R":
+            return (self._packed(step),)
         rule = arithmetic.rule_of(step)
         if rule is None:
             return ()
@@ -90,6 +96,23 @@ class Machine:
         is_test = bool(asks) and any(value == Value(0) for value in values)
         (self.tested if is_test else self.used).update(named)
 
+    def _packed(self, step: Step) -> Value:
+        """The predicates that the mask names, as bits of a register."""
+        mask = next((source.number for source in reversed(step.sources) if source.kind == "number"), ALL_PREDICATES)
+        places = [place for place in range(ALL_PREDICATES.bit_length()) if mask >> place & 1]
+        held = tuple(self._values.get(f"P{place}", UNKNOWN) for place in places)
+        return combine(lambda *bits: sum(bit << place for bit, place in zip(bits, places, strict=True)), held)
+
+    def _lay_by(self, step: Step) -> None:
+        """Keep what the one predicate was made of that a register now holds; forget it of a register written anew."""
+        for name in step.results:
+            self._laid_by.pop(name, None)
+        masks = [source.number for source in step.sources if source.kind == "number"]
+        if step.base == "P2R" and masks and masks[-1].bit_count() == 1:
+            found = self.comparisons.get(f"P{masks[-1].bit_length() - 1}")
+            if found is not None:
+                self._laid_by[step.results[0]] = found
+
     def _note(self, step: Step, values: tuple[Value, ...]) -> None:
         """Keep the sides of a comparison; of one in two words the lower ones."""
         numbers = [(v, source) for v, source in zip(values, step.sources, strict=True) if source.kind != "predicate"]
@@ -98,6 +121,8 @@ class Machine:
         if "EX" in step.modifiers:
             lower = [source.text for source in step.sources if source.kind == "predicate"]
             found = self.comparisons.get(lower[-1]) if lower else None
+        elif one.text in self._laid_by and right == Value(0):
+            found = self._laid_by[one.text]
         if found is not None and step.flags:
             self.comparisons[step.flags[0]] = found
 
@@ -141,6 +166,7 @@ class Machine:
 
     def _write(self, step: Step, found: tuple[Value, ...]) -> None:
         guard = self.predicate(step.guard)
+        self._lay_by(step)
         values = list(found)
         new: dict[str, Value] = dict.fromkeys((*step.results, *step.flags), UNKNOWN)
         if values and step.results:
