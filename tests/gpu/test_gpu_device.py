@@ -323,3 +323,21 @@ def test_the_flush_does_not_keep_memory_of_the_pool(cuda_device: CudaDevice, gpu
     cuda_device.synchronize()
     cuda_device.release_unused()
     assert pool.total_bytes() == before
+
+
+CHECKED = """
+import cupy, pytest
+
+@pytest.mark.parametrize("off", [0, 1])
+def test_fill(cuda_kernel, gpu, gpuperf, off):
+    kernel = cuda_kernel('extern "C" __global__ void fill(float* out) { out[threadIdx.x] = 1.0f; }', "fill")
+    out = gpu.empty(32)
+    gpuperf(kernel.launch(grid=1, block=32, args=(out,)), check=lambda: cupy.allclose(out, gpu.full(32, 1.0 + off)))
+"""
+
+
+def test_an_answer_of_cupy_is_an_answer(cuda_device: CudaDevice, pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_fill=CHECKED)
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*fill: the check of its result returned False; nothing was timed*"])
