@@ -1,4 +1,4 @@
-"""What to do about a baseline that the code has left behind for the better."""
+"""What the code has left behind for the better: a baseline that it beats, an expected regression that is gone."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ STALE = (
     "the baseline is stale: accept the gain with pytest{ncu} --update-baselines, or a later loss of as much goes unseen"
 )
 """``{ncu}`` is the flag that an update needs to take counters too."""
+
+ACQUITTALS = (Verdict.UNCHANGED, Verdict.SAME, Verdict.NOT_SLOWER, Verdict.FASTER, Verdict.BETTER)
 
 
 def stale_lines(evidence: Iterable[TestEvidence]) -> list[str]:
@@ -29,6 +31,20 @@ def stale_lines(evidence: Iterable[TestEvidence]) -> list[str]:
     those = numbered(len({judgement.key for judgement in gains}), "workload", "is", "are")
     ncu = " --gpuperf-ncu" if any(judgement.kind == "counters" for judgement in gains) else ""
     return [f"{those} FASTER or BETTER than on record: {STALE.format(ncu=ncu)}"]
+
+
+def no_longer_expected(evidence: Iterable[TestEvidence]) -> list[str]:
+    """One line for each test that runs to its end without the regression that its marker expects."""
+    return [
+        f"{one.module}::{one.test} is expected to regress ({one.xfail}) and does not: take xfail= off its marker"
+        for one in evidence
+        if one.xfail and one.status == "complete" and _acquitted(one)
+    ]
+
+
+def _acquitted(one: TestEvidence) -> bool:
+    judgements = [judgement for work in one.workloads for judgement in work.judgements]
+    return bool(judgements) and all(judgement.verdict in ACQUITTALS for judgement in judgements)
 
 
 def _is_gain(judgement: Judgement) -> bool:

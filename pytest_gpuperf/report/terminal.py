@@ -11,7 +11,7 @@ import pytest
 from pytest_gpuperf.report.alike import obstacle_of, shared_obstacles
 from pytest_gpuperf.report.counters import counter_table, counter_words
 from pytest_gpuperf.report.hints import print_hints
-from pytest_gpuperf.report.stale import stale_lines
+from pytest_gpuperf.report.stale import no_longer_expected, stale_lines
 from pytest_gpuperf.report.tables import Table, static_table, time_table, update_table
 from pytest_gpuperf.report.text import describe, numbered
 from pytest_gpuperf.report.unreached import unreached_lines
@@ -64,6 +64,8 @@ def summary(reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, opt
         counter_words(reporter, evidence, outcome.counter_notes)
     _not_paired(reporter, evidence)
     for text in () if options.update or options.strict else stale_lines(evidence):
+        reporter.write_line(text, yellow=True)
+    for text in () if options.update else no_longer_expected(evidence):
         reporter.write_line(text, yellow=True)
     if not timed:
         _static_only(reporter, evidence, options)

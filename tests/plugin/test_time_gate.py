@@ -71,6 +71,11 @@ def test_an_expected_regression_does_not_fail(recorded):
     result = recorded.run("--gpuperf", "-k", "1024")
     result.assert_outcomes(passed=1)
     assert "SLOWER" in result.stdout.str()
+    assert "take xfail= off" not in result.stdout.str()
+    recorded.edit("test_suite.py", "-DSTEPS=125", "-DSTEPS=100")
+    recorded.run("--gpuperf", "-k", "1024").stdout.fnmatch_lines(
+        ["test_suite.py::test_work[[]1024] is expected to regress (known) and does not: take xfail= off its marker"]
+    )
 
 
 def test_verdicts_reach_the_controller_of_xdist(recorded):
