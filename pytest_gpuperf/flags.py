@@ -12,6 +12,9 @@ from typing import Any
 
 from pytest_gpuperf.tolerance import PROFILES
 
+USUAL_FOLDER = "baselines"
+"""Of the baselines, below pytest's root, where nobody chose another."""
+
 
 class BadValue(ValueError):
     """A value that a flag or ini setting does not accept; the message says what it does."""

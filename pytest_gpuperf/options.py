@@ -16,7 +16,7 @@ from typing import Any, Literal
 import pytest
 
 from pytest_gpuperf.conflicts import refuse_conflicts
-from pytest_gpuperf.flags import FLAGS, BadValue, Flag
+from pytest_gpuperf.flags import FLAGS, USUAL_FOLDER, BadValue, Flag
 from pytest_gpuperf.tolerance import PROFILES, Tolerance
 
 UpdateMode = Literal["new", "changed", "all"]
@@ -46,7 +46,7 @@ class Options:
     """No GPU is an error."""
     archs: tuple[str, ...] = ()
     """Static targets; empty: those with baselines, else the GPU's own."""
-    baselines: Path = Path("baselines")
+    baselines: Path = Path(USUAL_FOLDER)
     """Folder of the baselines, absolute."""
     missing: Literal["fail", "warn"] = "warn"
     """What a workload without a baseline does; the default is ``fail`` under CI."""
@@ -185,7 +185,7 @@ def read_options(config: pytest.Config) -> Options:
         values[flag.field] = _parse(flag, given, origin)
     if config.getoption("gpuperf_profile") is not None and config.getoption("gpuperf_tolerance") is None:
         values.pop("tolerance", None)  # the flag for a profile takes the place of the ini setting for a tolerance
-    values["baselines"] = _baselines(config, values.get("baselines", "baselines"))
+    values["baselines"] = _baselines(config, values.get("baselines", USUAL_FOLDER))
     for field in ("record_to", "confirm_to", "ncu_to"):
         if field in values:  # the ini file may ask for a gate or an update, which is for the parent to do
             values.update({field: Path(values[field]), "enabled": False, "update": None, "changed_only": False,

@@ -14,12 +14,11 @@ from pytest_gpuperf.advising import recorded_side
 from pytest_gpuperf.baselines import BaselineStore
 from pytest_gpuperf.evidence import Key
 from pytest_gpuperf.explaining import explain_workload
+from pytest_gpuperf.flags import USUAL_FOLDER
 from pytest_gpuperf.report.explanation import explained
 from pytest_gpuperf.session import WorkloadEvidence
 
 CLOSE_MATCHES = 5
-USUAL = "baselines"
-"""Name of the baselines' folder where nobody chose another."""
 
 
 class ExplainError(Exception):
@@ -68,7 +67,7 @@ def folder_of(given: Path | None, start: Path) -> Path:
     """
     folder = given or _of_last_run(start) or _nearest(start)
     if folder is None:
-        raise ExplainError(f"there is no folder {USUAL} in {start} or above: name it with --baselines DIR")
+        raise ExplainError(f"there is no folder {USUAL_FOLDER} in {start} or above: name it with --baselines DIR")
     if not folder.is_dir():
         raise ExplainError(f"there is no folder {folder}: name that of the baselines with --baselines DIR")
     return folder
@@ -83,7 +82,7 @@ def _of_last_run(start: Path) -> Path | None:
 
 
 def _nearest(start: Path) -> Path | None:
-    return next((path for folder in (start, *start.parents) if (path := folder / USUAL).is_dir()), None)
+    return next((path for folder in (start, *start.parents) if (path := folder / USUAL_FOLDER).is_dir()), None)
 
 
 def from_baselines(wanted: Wanted, baselines: Path, write: Callable[[str], object]) -> int:

@@ -67,12 +67,16 @@ def workloads_gone(store: BaselineStore, root: Path, write: Callable[[str], obje
     except lastrun.LastRunError as problem:
         write(f"Single workloads were not looked at: {problem}.\n")
         return set()
-    return {
-        (target, key)
+    had = {
+        (target, test.module, test.test): {work.key for work in test.workloads}
         for test in tests
         for target in targets_of(test)
+    }
+    return {
+        (target, key)
+        for target in {target for target, _, _ in had}
         for key in store.keys(target)
-        if (key.module, key.test) == (test.module, test.test) and key not in {work.key for work in test.workloads}
+        if key not in had.get((target, key.module, key.test), {key})
     }
 
 

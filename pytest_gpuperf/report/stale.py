@@ -13,8 +13,6 @@ STALE = (
 )
 """``{ncu}`` is the flag that an update needs to take counters too."""
 
-ACQUITTALS = (Verdict.UNCHANGED, Verdict.SAME, Verdict.NOT_SLOWER, Verdict.FASTER, Verdict.BETTER)
-
 
 def stale_lines(evidence: Iterable[TestEvidence]) -> list[str]:
     """One line for all workloads that are nothing but better than their record; none if there are none."""
@@ -42,9 +40,9 @@ def no_longer_expected(evidence: Iterable[TestEvidence]) -> list[str]:
     ]
 
 
-def _acquitted(one: TestEvidence) -> bool:
-    judgements = [judgement for work in one.workloads for judgement in work.judgements]
-    return bool(judgements) and all(judgement.verdict in ACQUITTALS for judgement in judgements)
+def _acquitted(test: TestEvidence) -> bool:
+    judgements = [judgement for work in test.workloads for judgement in work.judgements]
+    return bool(judgements) and all(one.verdict.is_pass or _is_gain(one) for one in judgements)
 
 
 def _is_gain(judgement: Judgement) -> bool:

@@ -119,6 +119,11 @@ class Suite:
         tests = json.loads((self.path / "baselines/simulated-gpu/test_suite.json").read_text())["tests"]
         return {test: next(iter(work.values())).get("counters", {}) for test, work in tests.items()}
 
+    def blame_another_compiler(self) -> None:
+        """Let all baselines be of a compiler that made other machine code."""
+        for path in (self.path / "baselines").rglob("*.json"):
+            path.write_text(path.read_text().replace("nvrtc 13.", "nvrtc 12."))
+
     def baseline_files(self) -> dict[str, bytes]:
         root = self.path / "baselines"
         return {str(f.relative_to(root)): f.read_bytes() for f in sorted(root.rglob("*.json"))}

@@ -15,26 +15,26 @@ def test_workloads_run_and_are_checked_but_not_timed(gpu_suite):
     assert not (gpu_suite.path / "baselines").exists()
 
 
+def watch(suite, body):
+    """Let the simulated GPU have ``body`` for its class."""
+    suite.edit("conftest.py", "def work(", f"class Watched(SimulatedGpu):\n{body}\ndef work(")
+    suite.edit("conftest.py", "return SimulatedGpu(", "return Watched(")
+
+
 @pytest.mark.parametrize("flags", [(), ("--gpuperf",)], ids=["plain", "gated"])
 def test_each_test_starts_with_the_memory_that_others_left_given_back(gpu_suite, flags):
-    gpu_suite.edit(
-        "conftest.py", "def work(",
-        "class Noting(SimulatedGpu):\n"
-        "    def release_unused(self):\n"
-        "        with open('released', 'a') as file:\n"
-        "            file.write('x')\n\n"
-        "def work(",
-    )  # fmt: skip
-    gpu_suite.edit("conftest.py", "return SimulatedGpu(", "return Noting(")
+    watch(
+        gpu_suite,
+        "    def release_unused(self):\n        with open('released', 'a') as file:\n            file.write('x')\n",
+    )
     gpu_suite.run(*flags).assert_outcomes(passed=3)
     assert (gpu_suite.path / "released").read_text() == 3 * "x"
 
 
 @pytest.mark.parametrize("flags", [(), ("--gpuperf",)], ids=["plain", "gated"])
 def test_workloads_run_and_are_timed_on_the_gpus_own_stream(gpu_suite, flags):
-    gpu_suite.edit(
-        "conftest.py", "def work(",
-        "class Noting(SimulatedGpu):\n"
+    watch(
+        gpu_suite,
         "    inside = False\n"
         "    @__import__('contextlib').contextmanager\n"
         "    def current(self):\n"
@@ -43,11 +43,8 @@ def test_workloads_run_and_are_timed_on_the_gpus_own_stream(gpu_suite, flags):
         "        self.inside = False\n\n"
         "    def noise(self):\n"
         "        assert self.inside\n"
-        "        return super().noise()\n\n"
-        "def work(",
-    )  # fmt: skip
-    gpu_suite.edit("conftest.py", "return SimulatedGpu(", "return Noting(")
-    gpu_suite.edit("test_suite.py", "def test_work(cuda_kernel", "def test_work(request, cuda_kernel")
+        "        return super().noise()\n",
+    )
     gpu_suite.edit("test_suite.py", "check=lambda:", "check=lambda: gpu._device.inside and")
     gpu_suite.edit(
         "test_suite.py", "gpu.assert_equal(b, a))\n    assert", "gpu.assert_equal(b, a) is None)\n    assert"

@@ -186,15 +186,9 @@ def test_require_gpu_refuses_a_machine_without_one(suite):
     result.stderr.fnmatch_lines(["*--gpuperf-require-gpu: *"])
 
 
-def of_another_compiler(suite):
-    """Let all baselines be of a compiler that made other machine code."""
-    for path in (suite.path / "baselines").rglob("*.json"):
-        path.write_text(path.read_text().replace("nvrtc 13.", "nvrtc 12."))
-
-
 def test_another_compiler_is_told_once_for_all_workloads(suite):
     suite.run("--update-baselines", "--gpuperf-arch=sm_80,sm_90")
-    of_another_compiler(suite)
+    suite.blame_another_compiler()
     result = suite.run("--gpuperf")
     assert result.ret == 0
     assert result.stdout.str().count("compile with the same version") == 1
@@ -206,7 +200,7 @@ def test_another_compiler_is_told_once_for_all_workloads(suite):
 
 def test_another_compiler_is_told_of_a_few_workloads_by_name(suite):
     suite.run("--update-baselines", "--gpuperf-arch=sm_80,sm_90")
-    of_another_compiler(suite)
+    suite.blame_another_compiler()
     result = suite.run("--gpuperf", "-k", "other")
     result.stdout.fnmatch_lines(["test_suite.py::test_other: doubling  NOT-COMPARABLE  on sm_80 (static)",
                                  "test_suite.py::test_other: doubling  NOT-COMPARABLE  on sm_90 (static)"])  # fmt: skip

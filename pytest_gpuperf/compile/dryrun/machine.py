@@ -98,8 +98,7 @@ class Machine:
 
     def _packed(self, step: Step) -> Value:
         """The predicates that the mask names, as bits of a register."""
-        mask = next((source.number for source in reversed(step.sources) if source.kind == "number"), ALL_PREDICATES)
-        places = [place for place in range(ALL_PREDICATES.bit_length()) if mask >> place & 1]
+        places = _masked(step)
         held = tuple(self._values.get(f"P{place}", UNKNOWN) for place in places)
         return combine(lambda *bits: sum(bit << place for bit, place in zip(bits, places, strict=True)), held)
 
@@ -107,11 +106,9 @@ class Machine:
         """Keep what the one predicate was made of that a register now holds; forget it of a register written anew."""
         for name in step.results:
             self._laid_by.pop(name, None)
-        masks = [source.number for source in step.sources if source.kind == "number"]
-        if step.base == "P2R" and masks and masks[-1].bit_count() == 1:
-            found = self.comparisons.get(f"P{masks[-1].bit_length() - 1}")
-            if found is not None:
-                self._laid_by[step.results[0]] = found
+        places = _masked(step) if step.base == "P2R" else []
+        if len(places) == 1 and (found := self.comparisons.get(f"P{places[0]}")) is not None:
+            self._laid_by[step.results[0]] = found
 
     def _note(self, step: Step, values: tuple[Value, ...]) -> None:
         """Keep the sides of a comparison; of one in two words the lower ones."""
@@ -199,6 +196,12 @@ class Machine:
             ready[name] = done
         cycles, self.now = start - self.now, start
         return cycles
+
+
+def _masked(step: Step) -> list[int]:
+    """Numbers of the predicates that ``P2R`` takes; all of them without a mask."""
+    mask = next((source.number for source in reversed(step.sources) if source.kind == "number"), ALL_PREDICATES)
+    return [place for place in range(ALL_PREDICATES.bit_length()) if mask >> place & 1]
 
 
 def _latency(step: Step) -> float:
