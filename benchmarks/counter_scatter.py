@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_gpuperf.counters.catalogue import METRICS, PASSES, Metric
-from pytest_gpuperf.judge.counters import beyond
+from pytest_gpuperf.judge.counters import beyond, same_passes
 
 HEADER = """\
 # Counters of equal code
@@ -82,7 +82,7 @@ def scatter_of(documents: Sequence[dict[str, Any]]) -> tuple[dict[str, Scatter],
     for where, before, after in comparisons(documents):
         number += 1
         old, new = before["counters"], after["counters"]
-        replayed = after["cache"] == "warm" and old.get(PASSES.name) != new.get(PASSES.name)
+        replayed = after["cache"] == "warm" and not same_passes(old.get(PASSES.name), new.get(PASSES.name))
         for metric in gating:
             if metric.name in old and metric.name in new and not (metric.rule.of_caches and replayed):
                 found[metric.name].add(metric, old[metric.name], new[metric.name], where)

@@ -6,7 +6,7 @@ import dataclasses
 import difflib
 from collections.abc import Iterable, Mapping
 
-from pytest_gpuperf.counters.catalogue import METRICS, SETS
+from pytest_gpuperf.counters.catalogue import METRICS, PASSES, SETS
 from pytest_gpuperf.counters.derived import DERIVED, PREFIX
 from pytest_gpuperf.flags import METRIC_WORD
 from pytest_gpuperf.judge.counters import Better, CounterRule, depends_on_caches
@@ -40,13 +40,19 @@ def own_metrics(given: Iterable[str] | Mapping[str, object]) -> dict[str, float 
 
 
 def names_of(asked: Iterable[str]) -> tuple[str, ...]:
-    """The metrics behind set names, metric names and derived names, each once, in order.  Raises ``KeyError``."""
+    """The metrics behind set names, metric names and derived names, each once, in order.
+
+    With traffic of the caches comes the number of passes, without which a warm workload's is compared with nothing.
+    Raises ``KeyError``.
+    """
     found: list[str] = []
     for word in asked:
         if word in SETS:
             found += [metric.name for metric in SETS[word]]
         else:
             found += DERIVED[word].inputs if word.startswith(PREFIX) else [word]
+    if any(map(depends_on_caches, found)):
+        found.append(PASSES.name)
     return tuple(dict.fromkeys(found))
 
 

@@ -52,7 +52,7 @@ class Conditions:
     identity: Identity
     cache: CacheMode
     passes: float | None = None
-    """Times that each kernel was run to collect them; None if that is not known."""
+    """Times that each kernel was run to collect them (the most of several); None if that is not known."""
 
 
 def compare_counters(
@@ -102,7 +102,12 @@ REPLAYED_OTHERWISE = (
 
 
 def _replayed_otherwise(before: Conditions, after: Conditions) -> bool:
-    return after.cache == "warm" and before.passes != after.passes
+    return after.cache == "warm" and not same_passes(before.passes, after.passes)
+
+
+def same_passes(before: float | None, after: float | None) -> bool:
+    """Whether two takes are known to have run each kernel equally often."""
+    return before is not None and before == after
 
 
 def _one_sided(gated: Sequence[CounterRule], old: Mapping[str, float], new: Mapping[str, float]) -> Iterable[str]:

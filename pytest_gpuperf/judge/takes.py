@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from pytest_gpuperf.evidence import CacheMode
-from pytest_gpuperf.judge.counters import PASSES, CounterRule, depends_on_caches
+from pytest_gpuperf.judge.counters import PASSES, CounterRule, depends_on_caches, same_passes
 
 Ranges = Mapping[str, tuple[float, float]]
 """Least and most of the counters that were not the same in all takes."""
@@ -60,7 +60,7 @@ def replaced(old: Counts, new: Counts, cache: CacheMode) -> Counts:
     Traffic of a warm workload that was taken in another number of passes is no part of the newer counts' whole, and
     goes.  Ranges are those of the counts that they belong to: nothing widens a band but the takes of one recording.
     """
-    foreign = cache == "warm" and old.values.get(PASSES) != new.values.get(PASSES)
+    foreign = cache == "warm" and not same_passes(old.values.get(PASSES), new.values.get(PASSES))
     kept = {
         name: value
         for name, value in old.values.items()

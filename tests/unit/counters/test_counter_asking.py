@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_gpuperf.counters.asking import BadMetric, hint, names_of, own_metrics, rules_for
-from pytest_gpuperf.counters.catalogue import DRAM_READ, INSTRUCTIONS, LOAD_REQUESTS, LOAD_SECTORS, SETS
+from pytest_gpuperf.counters.catalogue import DRAM_READ, INSTRUCTIONS, LOAD_REQUESTS, LOAD_SECTORS, PASSES, SETS
 
 
 def test_names_and_tolerances_are_read():
@@ -36,6 +36,11 @@ def test_a_bad_metric_is_named_with_what_would_be_valid(given, words):
 def test_a_set_is_its_metrics_a_derived_figure_is_its_inputs_and_each_comes_once():
     names = names_of(["default", INSTRUCTIONS.name, "own__metric.sum", "derived:sectors_per_load_request"])
     assert names == (*(m.name for m in SETS["default"]), "own__metric.sum", LOAD_REQUESTS.name)
+
+
+def test_with_traffic_of_the_caches_comes_the_number_of_passes():
+    assert names_of([DRAM_READ.name]) == (DRAM_READ.name, PASSES.name)
+    assert names_of([INSTRUCTIONS.name]) == (INSTRUCTIONS.name,)
 
 
 def test_an_unknown_derived_figure_is_an_error():

@@ -44,12 +44,13 @@ def test_equal_counters_are_unchanged():
 
 @pytest.mark.parametrize(
     ("cache", "passes", "verdict"),
-    [("warm", 16.0, Verdict.UNCHANGED), ("warm", 1.0, Verdict.WORSE), ("warm", None, Verdict.UNCHANGED),
-     ("cold", 16.0, Verdict.WORSE)],
-    ids=["other passes", "as many passes", "passes not known", "cold"],
+    [("warm", (16.0, 1.0), Verdict.UNCHANGED), ("warm", (1.0, 1.0), Verdict.WORSE),
+     ("warm", (None, 1.0), Verdict.UNCHANGED), ("warm", (None, None), Verdict.UNCHANGED),
+     ("cold", (16.0, 1.0), Verdict.WORSE), ("cold", (None, None), Verdict.WORSE)],
+    ids=["other passes", "as many passes", "passes not on record", "passes not known", "cold", "cold, not known"],
 )  # fmt: skip
 def test_traffic_of_a_warm_workload_is_compared_with_what_took_as_many_passes(cache, passes, verdict):
-    before, after = conditions(cache=cache, passes=passes), conditions(cache=cache, passes=1.0)
+    before, after = (conditions(cache=cache, passes=number) for number in passes)
     found = judge({**BASE, "dram": 2e6}, before=before, after=after)
     assert found.verdict is verdict
     assert (REPLAYED_OTHERWISE in found.notes) == (verdict is Verdict.UNCHANGED)

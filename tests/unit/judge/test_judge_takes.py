@@ -67,8 +67,9 @@ def test_replacing_forgets_the_ranges_of_what_is_replaced() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cache", "passes", "stays"), [("cold", WARM_MANY, True), ("warm", WARM_MANY, False), ("warm", WARM_ONE, True)],
-    ids=["cold", "warm, other passes", "warm, as many passes"],
+    ("cache", "passes", "stays"), [("cold", WARM_MANY, True), ("warm", WARM_MANY, False), ("warm", WARM_ONE, True),
+                                 ("warm", {}, False)],
+    ids=["cold", "warm, other passes", "warm, as many passes", "warm, passes not known"],
 )  # fmt: skip
 def test_traffic_of_a_warm_workload_goes_with_the_passes_it_was_taken_in(
     cache: CacheMode, passes: dict[str, float], stays: bool
