@@ -164,6 +164,17 @@ def spell_out_defaults(arguments: list[str]) -> None:
     arguments[:] = [f"{word}={defaults[word]}" if word in defaults else word for word in arguments]
 
 
+def keep_modules_together(config: pytest.Config) -> None:
+    """Let pytest-xdist hand out runs of neighbouring tests where the user does not say how: ``--dist worksteal``.
+
+    Its own default deals tests out one by one, so every worker compiles and prepares what the tests of a module
+    share: on two GPUs the example suite was 1.4 times as fast with it as on one.  Has to come before pytest-xdist's
+    ``pytest_cmdline_main``.
+    """
+    if config.getoption("numprocesses", None) and config.getoption("dist") == "no" and read_options(config).active:
+        config.option.dist = "worksteal"
+
+
 def is_ci(environ: dict[str, str] | os._Environ[str]) -> bool:
     """Whether this looks like a continuous-integration run: ``CI`` set, and not to ``0`` or ``false``."""
     return environ.get("CI", "").lower() not in ("", "0", "false", "no")

@@ -27,6 +27,12 @@ def pytest_load_initial_conftests(args: list[str]) -> None:
     options.spell_out_defaults(args)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
+    options.keep_modules_together(config)
+    return (yield)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[stash.OPTIONS] = options.read_options(config)
     config.addinivalue_line("markers", marker.DESCRIPTION)

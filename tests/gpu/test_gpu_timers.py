@@ -96,8 +96,10 @@ def centre(timer: Timer, run: Callable[[], None], cache: Any = "warm", samples: 
 
 
 def test_tick_and_overhead_are_plausible(timer: Timer) -> None:
+    """CUPTI's is what it reads of an empty kernel beyond one's share of a graph: -110 to 160 ns on ten H200s, on any of
+    them in steps of 96 ns from call to call."""
     assert 1 <= timer.tick_ns <= 1100
-    assert -100 <= timer.overhead_ns <= 6000
+    assert -200 <= timer.overhead_ns <= 6000
 
 
 @pytest.mark.parametrize(("cycles", "allowed"), [(20_000, 0.02), (200_000, 0.01)])
