@@ -100,7 +100,7 @@ def pair(
     )
     samples, most = affordable(duration_ns or 1.0, budget_s)
     noise = pilot(timer, *sides, samples)
-    size = min(block_size(*noise, (policy.epsilon - policy.delta) / 2), most)
+    size = min(block_size(noise, (policy.epsilon - policy.delta) / 2), most)
     taken = paired_blocks(
         device, timer, *sides, seed=seed, size=size, noise=noise, reload=exchange.reload,
         reallocate=exchange.move if exchange.movable else None, clock=clock,

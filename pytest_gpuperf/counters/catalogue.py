@@ -67,7 +67,7 @@ def _info(name: str, what: str, unit: str = "%", better: Better = "neutral", *, 
 INSTRUCTION_BAND = 0.001
 STORE_BAND, STORE_FLOOR_SECTORS = 0.02, 2048.0
 LOCAL_BAND, LOCAL_FLOOR_SECTORS = 0.02, 256.0
-DRAM_BAND, DRAM_FLOOR = 0.1, 4.0 * 2**20
+DRAM_BAND, DRAM_FLOOR = 0.2, 4.0 * 2**20
 L2_BAND, L2_FLOOR_SECTORS = 0.15, 65536.0
 SECTOR_BYTES = 32
 

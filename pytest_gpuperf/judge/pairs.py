@@ -87,7 +87,8 @@ def _verdict(policy: PairedPolicy, first: Paired, second: Paired | None) -> tupl
         same = first.decision is PairedDecision.SAME
         words = f"proven to be less than {shift.amount(policy.epsilon)} slower{' or faster' if same else ''}"
         return (Verdict.SAME if same else Verdict.NOT_SLOWER), words
-    return Verdict.INCONCLUSIVE, f"neither slower nor not slower is proven after {first.blocks} blocks"
+    many = f"{first.blocks} block{'s' if first.blocks != 1 else ''}"
+    return Verdict.INCONCLUSIVE, f"neither slower nor not slower is proven after {many}"
 
 
 def _confirmed(policy: PairedPolicy, second: Paired | None) -> tuple[Verdict, str]:

@@ -27,11 +27,11 @@ from pytest_gpuperf.sampling.rounds import Clock, Workload, valid_samples
 Order = Literal["ABBA", "BAAB"]
 
 PILOT_SAMPLES = 30
-"""Of each side, before the first block; fewer of long workloads."""
+"""Of each side, before the first block, in five blocks of the least size; fewer and no blocks of long workloads."""
 LEAST_PILOT_SAMPLES = 5
 _PILOT_SHARE = 1 / 8
 """Of the time budget."""
-_WANTED_BLOCKS = 28
+WANTED_BLOCKS = 28
 """For which the budget has to have room: a clear case late in a run takes about as many."""
 LEAST_SIZE = 6
 MOST_SIZE = 200
@@ -42,6 +42,10 @@ RELOAD_EVERY = 8
 """Blocks after which both modules are loaded anew."""
 _MIDMEAN_VARIANCE = 2.4
 """Of the difference of two midmeans, in variances of a mean of as many samples."""
+_PILOT_CAUTION = 1.5
+"""By so much more variance is expected of a block than the pilot's five showed, whose sd is off by a third or so."""
+_MIDDLE_HALF_OF_FIVE = 0.99
+"""What lies between the second and the fourth of five normal values, on average, in their sd."""
 _FENCE = 4.0
 """A block whose samples spread by more than so many times the pilot's noise is discarded ..."""
 _FENCE_FLOOR = 0.01
@@ -72,21 +76,30 @@ class Noise(NamedTuple):
 
     sigma: float
     """Relative sd, from interquartile ranges; at least that of the timer's step."""
-    rho1: float
+    rho1: float = 0.0
     """Lag-1 autocorrelation, 0 to .95."""
+    block_sd: float | None = None
+    """Sd of the values of blocks of the least size; None if there was no time for such."""
 
 
-def block_size(sigma: float, rho1: float, target: float = BLOCK_SD) -> int:
+def block_size(noise: Noise, target: float = BLOCK_SD) -> int:
     """Samples per side and block, even, from 6 to 200, so that a block's value has the sd ``target``.
 
-    NB = 2.4 sigma^2 c / target^2 with c = (1 + rho1) / (1 - rho1); 2.4 is twice the
-    variance of a midmean over that of a mean.  Fixed before the first block.  Raises ``ValueError`` if
-    ``sigma`` is negative or not finite.
+    Independent samples need NB = 2.4 sigma^2 / target^2; 2.4 is twice the variance of a midmean over that of a mean.
+    What autocorrelation adds is seen in the pilot's own blocks: of six samples a side and of the variance v, NB is at
+    least 6 * 1.5 v / target^2.  (ABBA takes drift and slow changes out, which a correction by rho1 counts in: with it a
+    64 MB copy had blocks of seven times the size that it needed.)  Without such blocks, NB grows by
+    (1 + rho1) / (1 - rho1).  Fixed before the first block.  Raises ``ValueError`` for a figure below 0 or not finite.
     """
-    if not (math.isfinite(sigma) and sigma >= 0 and math.isfinite(rho1)):
-        raise ValueError(f"a block size needs a finite noise of at least 0, not sigma={sigma}, rho1={rho1}")
-    rho = min(max(rho1, 0.0), _RHO_BOUND)
-    wanted = _MIDMEAN_VARIANCE * sigma**2 * (1 + rho) / (1 - rho) / target**2
+    sigma, rho1, block_sd = noise.sigma, noise.rho1, noise.block_sd or 0.0
+    if not (0 <= sigma < math.inf and math.isfinite(rho1) and 0 <= block_sd < math.inf):
+        raise ValueError(f"a block size needs a finite noise of at least 0, not {noise}")
+    wanted = _MIDMEAN_VARIANCE * sigma**2 / target**2
+    if noise.block_sd is None:
+        rho = min(max(rho1, 0.0), _RHO_BOUND)
+        wanted *= (1 + rho) / (1 - rho)
+    else:
+        wanted = max(wanted, LEAST_SIZE * _PILOT_CAUTION * (block_sd / target) ** 2)
     size = math.ceil(min(max(wanted, LEAST_SIZE), MOST_SIZE))
     return size + size % 2
 
@@ -98,7 +111,7 @@ def affordable(duration_ns: float, budget_s: float) -> tuple[int, int]:
     a run.  For short workloads neither is a bound.
     """
     launches = budget_s * 1e9 / duration_ns
-    size = int(launches * (1 - _PILOT_SHARE) / _WANTED_BLOCKS / 2) - 2  # two sides, four dropped samples a block
+    size = int(launches * (1 - _PILOT_SHARE) / WANTED_BLOCKS / 2) - 2  # two sides, four dropped samples a block
     return (
         max(min(int(launches * _PILOT_SHARE / 2), PILOT_SAMPLES), LEAST_PILOT_SAMPLES),
         max(min(size - size % 2, MOST_SIZE), 2),
@@ -106,13 +119,23 @@ def affordable(duration_ns: float, budget_s: float) -> tuple[int, int]:
 
 
 def pilot(timer: Timer, baseline: Workload, candidate: Workload, samples: int = PILOT_SAMPLES) -> Noise:
-    """Measure both workloads a few times and see how noisy they are."""
+    """Measure both workloads a few times and see how noisy they are, from 30 samples a side on in five blocks.
+
+    What comes later may differ; a block size that is too large costs time, one that is too small costs blocks.
+    """
     _require_same_cache(baseline, candidate)
-    slots = [Slot(side.run, samples, side.reset) for side in (baseline, candidate)]
-    sides = [valid_samples(times) for times in timer.measure(slots, baseline.cache)]
+    blocks = samples // LEAST_SIZE if samples >= PILOT_SAMPLES else 0
+    slots = [slot for _ in range(blocks) for slot in _slots("ABBA", baseline, candidate, LEAST_SIZE // 2)]
+    slots = slots or [Slot(side.run, samples, side.reset) for side in (baseline, candidate)]
+    taken = [valid_samples(times) for times in timer.measure(slots, baseline.cache)]
+    values = [block_value("ABBA", taken[4 * index : 4 * index + 4]) for index in range(blocks)]
+    labels = "ABBA" * blocks or "AB"
+    sides = [np.concatenate([times for label, times in zip(labels, taken, strict=True) if label == side])
+             for side in "AB"]  # fmt: skip
     variance = float(np.mean([max(_spread(side), _step_sd(side, timer.tick_ns)) ** 2 for side in sides]))
     rho = float(np.mean([shape.lag_one_autocorrelation(side) for side in sides]))
-    return Noise(math.sqrt(variance), min(max(rho, 0.0), _RHO_BOUND))
+    block_sd = float(np.ptp(np.quantile(values, [0.25, 0.75]))) / _MIDDLE_HALF_OF_FIVE if values else None
+    return Noise(math.sqrt(variance), min(max(rho, 0.0), _RHO_BOUND), block_sd)
 
 
 def paired_blocks(

@@ -15,7 +15,7 @@ from pytest_gpuperf.evidence import Record
 from pytest_gpuperf.judge.logtimes import Logs
 from pytest_gpuperf.judge.paired import judge_many
 from pytest_gpuperf.judge.votes import PairedPolicy
-from pytest_gpuperf.sampling.pairs import block_size
+from pytest_gpuperf.sampling.pairs import Noise, block_size
 
 DETECTION = 0.95
 TOLERANCES = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05)
@@ -50,16 +50,15 @@ def smallest_effect(
     r: Sequence[float],
     *,
     size: int,
-    sigma: float,
-    rho1: float,
+    noise: Noise,
     block_s: float,
     placement_sd: float,
     alpha: float,
 ) -> Detectable | None:
     """The best tolerance and what it finds; None with fewer than 20 blocks or where none is safe.
 
-    ``r`` are block values of the kernel against itself, taken with ``size`` samples a side; ``sigma`` and ``rho1``
-    are the pilot's, ``block_s`` is the wall-clock time of a block.  A finer tolerance takes larger blocks: their
+    ``r`` are block values of the kernel against itself, taken with ``size`` samples a side; ``noise``
+    is the pilot's, ``block_s`` is the wall-clock time of a block.  A finer tolerance takes larger blocks: their
     values scatter by less in proportion to the square root, and fewer of them fit into the time budget.  ``alpha`` is
     the workload's share of the run's error rate.
     """
@@ -73,7 +72,7 @@ def smallest_effect(
             continue
         if best is not None and best.effect <= tolerance:
             break
-        larger = block_size(sigma, rho1, tolerance / 2) / size
+        larger = block_size(noise, tolerance / 2) / size
         policy = PairedPolicy(delta=tolerance, epsilon=2 * tolerance, alpha=alpha, blocks_max=_most(block_s * larger))
         scaled = values / math.sqrt(larger)
         effect = detected_effect(scaled, policy)

@@ -22,6 +22,7 @@ from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.device.timers.errors import TimerUnavailable
 from pytest_gpuperf.evidence import TimerName
 from pytest_gpuperf.pairing import Pairing
+from pytest_gpuperf.sampling.pairs import Noise
 from pytest_gpuperf.selftest.child import Taken, Task, open_device
 from pytest_gpuperf.selftest.control import PERCENTS, Cell, Controls, alpha_share
 from pytest_gpuperf.selftest.detectable import Detectable, smallest_effect
@@ -143,9 +144,17 @@ def _detectable(subject: Subject, same: Sequence[Pairing], placement: float) -> 
     return smallest_effect(
         subject.name, subject.duration_ns, [value for one in same for value in one.r],
         size=round(statistics.median(one.size for one in same)),
-        sigma=statistics.median(one.noise.sigma for one in same),
-        rho1=statistics.median(one.noise.rho1 for one in same),
+        noise=_typical([one.noise for one in same]),
         block_s=statistics.median(block.seconds for block in blocks), placement_sd=placement, alpha=alpha_share(),
+    )  # fmt: skip
+
+
+def _typical(noises: Sequence[Noise]) -> Noise:
+    """The median of each figure."""
+    sds = [one.block_sd for one in noises if one.block_sd is not None]
+    return Noise(
+        sigma=statistics.median(one.sigma for one in noises), rho1=statistics.median(one.rho1 for one in noises),
+        block_sd=statistics.median(sds) if sds else None,
     )  # fmt: skip
 
 

@@ -7,15 +7,19 @@ its test.
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 
 from pytest_gpuperf.device.errors import LoadError
 from pytest_gpuperf.device.launch import Configuration
 from pytest_gpuperf.evidence import KernelBinary
 from pytest_gpuperf.judge.case import TimeStep
+from pytest_gpuperf.judge.eprocess import unanimous_blocks
 from pytest_gpuperf.judge.pairs import judge_pairs
-from pytest_gpuperf.judge.votes import PairedPolicy
+from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
 from pytest_gpuperf.pairing import Pairing, pair
+from pytest_gpuperf.sampling.pairs import WANTED_BLOCKS
 from pytest_gpuperf.sampling.rounds import Rounds
 from pytest_gpuperf.verdict import Judgement, Verdict
 from pytest_gpuperf.workload import confirming, sentinels
@@ -85,7 +89,8 @@ class Gate(Timing):
         except LoadError as problem:  # of the baseline: the candidate has run
             return self._unpaired(taken, step, f"the baseline's machine code cannot be loaded: {problem}")
         case = self._case(taken.rounds, taken.disturbed)
-        step = judge_pairs(case, policy, pairing.paired, seeds=(pairing.seed,), notes=pairing.remarks)
+        notes = (*pairing.remarks, *short_of_time(pairing, policy, self._request.budget_s, taken.seconds))
+        step = judge_pairs(case, policy, pairing.paired, seeds=(pairing.seed,), notes=notes)
         judgement = self._explained(step.judgement)
         if step.confirmation_wanted:
             self._bench.suspects[self._key] = Suspect(case, policy, pairing, judgement, self._request.budget_s)
@@ -173,3 +178,21 @@ class Gate(Timing):
         if len(kernels) > MOST_KERNELS:
             shown.append(f"and {len(kernels) - MOST_KERNELS} more")
         return (f"its kernels: {', '.join(shown)}",)
+
+
+def short_of_time(pairing: Pairing, policy: PairedPolicy, budget_s: float, before_s: float) -> tuple[str, ...]:
+    """What budget would do, where this one ended before any number of blocks could decide.
+
+    ``before_s`` went to rounds.
+    """
+    taken, needed = pairing.paired.blocks, unanimous_blocks(policy.beta, policy.blocks_max)
+    if pairing.paired.decision is not PairedDecision.INCONCLUSIVE or not pairing.blocks or taken >= needed:
+        return ()
+    from pytest_gpuperf.report.text import numbered
+
+    each_s = sum(block.seconds for block in pairing.blocks) / len(pairing.blocks)
+    wanted_s = math.ceil(before_s + pairing.seconds + (WANTED_BLOCKS - len(pairing.blocks)) * each_s)
+    return (
+        f"its budget of {budget_s:g} s ended after {numbered(len(pairing.blocks), 'block')}, and a verdict takes "
+        f"{needed:.0f} or more: raise it with budget_s={wanted_s}, --gpuperf-budget={wanted_s}",
+    )

@@ -128,12 +128,6 @@ def _refuse_no(name: str, answer: Any) -> None:
         raise WrongResult(f"{name}: the check of its result returned {said}; nothing was timed")
 
 
-def _is_false(answer: Any) -> bool:
-    """Python's ``False``, or what a comparison of arrays gives instead: ``np.bool_``, CuPy's and PyTorch's arrays."""
-    is_array_of_bool = str(getattr(answer, "dtype", "")) in ("bool", "torch.bool")
-    return not bool(answer.all()) if is_array_of_bool else answer is False
-
-
 def _time(bench: Bench, book: TestBook, request: Request, counted: Counted) -> Measurement:
     """Take rounds and judge them; the caller holds the GPU's lock."""
     from pytest_gpuperf.workload.gating import Gate  # SciPy comes with it

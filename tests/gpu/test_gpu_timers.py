@@ -261,9 +261,7 @@ def test_rounds_of_a_real_kernel_are_steady(timer: Timer, cuda_device: Any, stre
 def test_paired_blocks_of_one_kernel_against_itself_are_equal(cupti: Any, cuda_device: Any, stream: CudaStream) -> None:
     sides = Workload(spinning(stream, 100_000)), Workload(spinning(stream, 100_000))
     noise = pilot(cupti, *sides)
-    blocks = paired_blocks(
-        cuda_device, cupti, *sides, seed=1, size=block_size(noise.sigma, noise.rho1), noise=noise, budget_s=5
-    )
+    blocks = paired_blocks(cuda_device, cupti, *sides, seed=1, size=block_size(noise), noise=noise, budget_s=5)
     values = [block.r for block in islice(blocks, 20) if not block.discarded]
     assert len(values) >= 15
     assert abs(float(np.median(values))) < 0.002

@@ -68,26 +68,39 @@ def jitter(sd: float, seed: int = 0) -> Callable[[int], float]:
     [(0.0, 0.0, 6), (0.002, 0.0, 6), (0.005, 0.0, 10), (0.005, 0.5, 30), (0.01, 0.0, 40), (0.1, 0.0, 200)],
 )
 def test_block_size_follows_the_noise(sigma: float, rho1: float, size: int) -> None:
-    assert block_size(sigma, rho1) == size
+    assert block_size(Noise(sigma, rho1)) == size
 
 
 @given(st.floats(0, 1), st.floats(-1, 1))
 def test_block_size_is_even_and_bounded(sigma: float, rho1: float) -> None:
-    size = block_size(sigma, rho1)
+    size = block_size(Noise(sigma, rho1))
     assert size % 2 == 0
     assert 6 <= size <= 200
-    assert block_size(sigma, -0.5) == block_size(sigma, 0.0)  # a negative correlation is not relied on
+    assert block_size(Noise(sigma, -0.5)) == block_size(Noise(sigma, 0.0))  # a negative correlation is not relied on
 
 
-@pytest.mark.parametrize(("sigma", "rho1"), [(math.nan, 0.0), (-0.1, 0.0), (math.inf, 0.0), (0.1, math.nan)])
-def test_block_size_refuses_what_is_no_noise(sigma: float, rho1: float) -> None:
+@pytest.mark.parametrize(
+    ("sigma", "block_sd", "size"),
+    [(0.001, 0.0, 6), (0.001, 0.0025, 10), (0.001, 0.005, 36), (0.001, 0.1, 200), (0.005, 0.0, 10)],
+)
+def test_block_size_follows_the_blocks_of_the_pilot_and_independent_samples(
+    sigma: float, block_sd: float, size: int
+) -> None:
+    assert block_size(Noise(sigma, 0.9, block_sd)) == size
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [Noise(math.nan), Noise(-0.1), Noise(math.inf), Noise(0.1, math.nan), Noise(0.1, 0, math.nan), Noise(0.1, 0, -1.0)],
+)
+def test_block_size_refuses_what_is_no_noise(noise: Noise) -> None:
     with pytest.raises(ValueError, match="finite noise"):
-        block_size(sigma, rho1)
+        block_size(noise)
 
 
 def test_blocks_of_that_size_have_the_wanted_spread() -> None:
     bench = Bench(disturbance=jitter(0.01))
-    values = [block.r for block in bench.blocks(400, size=block_size(0.01, 0.0))]
+    values = [block.r for block in bench.blocks(400, size=block_size(Noise(0.01)))]
     assert np.std(values) == pytest.approx(0.0025, rel=0.2)
 
 
@@ -95,6 +108,41 @@ def test_pilot_measures_the_noise_of_both_sides() -> None:
     noises = [pilot(Bench(1.5, jitter(0.01, seed)), *sides(Bench())) for seed in range(50)]  # type: ignore[arg-type]
     assert np.mean([noise.sigma for noise in noises]) == pytest.approx(0.01, rel=0.1)
     assert np.mean([noise.rho1 for noise in noises]) < 0.1
+
+
+def waves(seed: int) -> Callable[[int], float]:
+    """Slow waves of 1 % under jitter of .1 %: neighbours are alike, and ABBA takes most of it out."""
+    noise = jitter(0.001, seed)
+    return lambda index: math.exp(0.01 * math.sin(2 * math.pi * (index / 150 + seed / 40))) * noise(index)
+
+
+def test_pilot_does_not_take_what_abba_cancels_for_noise_of_blocks() -> None:
+    sizes, by_correlation, values = [], [], []
+    for seed in range(40):
+        bench = Bench(disturbance=waves(seed))
+        noise = pilot(bench, *sides(bench))
+        sizes.append(block_size(noise))
+        values += [block.r for block in bench.blocks(20, size=sizes[-1], noise=noise) if not block.discarded]
+        by_correlation.append(block_size(noise._replace(block_sd=None)))
+    assert 7 * np.mean(sizes) <= np.mean(by_correlation)
+    assert np.std(values) <= 0.0025
+
+
+def test_pilot_sees_what_differs_from_slot_to_slot() -> None:
+    def per_slot(seed: int) -> Callable[[int], float]:
+        levels = np.exp(0.004 * np.random.default_rng(seed).standard_normal(100_000))
+        return lambda index: float(levels[index // 3])
+
+    sizes = [block_size(pilot(bench, *sides(bench))) for bench in (Bench(disturbance=per_slot(s)) for s in range(40))]
+    assert np.median(sizes) >= 16
+
+
+def test_a_short_pilot_has_no_blocks() -> None:
+    bench = Bench(disturbance=jitter(0.01))
+    assert pilot(bench, *sides(bench), 29).block_sd is None
+    assert [slot.samples for slot in bench.calls[-1][0]] == [29, 29]
+    assert pilot(bench, *sides(bench), 30).block_sd is not None
+    assert [slot.samples for slot in bench.calls[-1][0]] == [3] * 20
 
 
 def test_pilot_of_equal_readings_knows_the_step_of_the_timer() -> None:

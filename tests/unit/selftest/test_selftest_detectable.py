@@ -10,6 +10,7 @@ import pytest
 
 from pytest_gpuperf.judge.paired import judge_many
 from pytest_gpuperf.judge.votes import PairedPolicy
+from pytest_gpuperf.sampling.pairs import Noise
 from pytest_gpuperf.selftest.detectable import TOLERANCES, Detectable, smallest_effect
 
 ALPHA = 1.5e-6
@@ -18,8 +19,7 @@ ALPHA = 1.5e-6
 def found(r: Any, **changes: Any) -> Detectable | None:
     settings = {
         "size": 6,
-        "sigma": 0.001,
-        "rho1": 0.0,
+        "noise": Noise(0.001),
         "block_s": 0.005,
         "placement_sd": 0.0,
         "alpha": ALPHA,
@@ -35,7 +35,7 @@ def test_too_few_blocks_to_reach_the_threshold_find_nothing() -> None:
 @pytest.mark.parametrize("sd", [0.0005, 0.002, 0.005])
 def test_what_is_predicted_is_what_the_gate_finds_and_less_is_not(sd: float) -> None:
     rng = np.random.default_rng(5)
-    predicted = found(rng.normal(0, sd, 4000), sigma=sd * math.sqrt(6 / 2.4), block_s=0.0)
+    predicted = found(rng.normal(0, sd, 4000), noise=Noise(sd * math.sqrt(6 / 2.4)), block_s=0.0)
     assert predicted is not None
     assert detection(predicted, predicted.effect) >= 0.925
     assert detection(predicted, 0.9 * predicted.effect) < 0.95
@@ -56,7 +56,7 @@ def test_noisier_kernels_can_be_gated_less_finely() -> None:
     rng = np.random.default_rng(6)
     effects = []
     for sd in (0.0005, 0.002, 0.008):
-        one = found(rng.normal(0, sd, 400), sigma=sd * math.sqrt(6 / 2.4))
+        one = found(rng.normal(0, sd, 400), noise=Noise(sd * math.sqrt(6 / 2.4)))
         assert one is not None
         effects.append(one.effect)
     assert effects == sorted(effects)
