@@ -1,6 +1,6 @@
 """Keep the counters that the example suite's claims are about, for tests that replay them without a GPU.
 
-    pytest --gpuperf-ncu=full,$(python example_suite/hopper_metrics.py) --gpuperf-ncu-json=counters.json example_suite
+    pytest --gpuperf-ncu=$(python example_suite/hopper_metrics.py) --gpuperf-ncu-json=counters.json example_suite
     python benchmarks/record_claim_counters.py counters.json
 
 The first command needs a GPU, ncu and the right to read counters; it may be given in parts (``example_suite/test_a*``)

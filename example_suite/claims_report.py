@@ -1,6 +1,6 @@
 """The document about the claims, made from the outcomes of a run.
 
-    pytest --gpuperf --gpuperf-ncu=full,$(python example_suite/hopper_metrics.py) \\
+    pytest --gpuperf --gpuperf-ncu=$(python example_suite/hopper_metrics.py) \\
         --claims-to outcomes.json example_suite
     python example_suite/claims_report.py --from outcomes.json --output docs/claims.md
 
@@ -26,7 +26,7 @@ HEADER = """\
 The kernels of `example_suite/` follow talks and articles that claim figures, most of them on other GPUs. This page says
 of each claim whether it holds where the suite ran: {where}. It is made by
 
-    pytest --gpuperf --gpuperf-ncu=full,$(python example_suite/hopper_metrics.py) \\
+    pytest --gpuperf --gpuperf-ncu=$(python example_suite/hopper_metrics.py) \\
         --claims-to outcomes.json example_suite
     python example_suite/claims_report.py --from outcomes.json --output docs/claims.md
 

@@ -12,9 +12,6 @@ from hopper_metrics import METRICS, PIPES, STALLS, Direction, Measured, reading
 
 __all__ = ["METRICS", "PIPES", "STALLS"]
 
-STORE_SCATTER = 0.002
-"""Up to this share the L1 counts more sectors of many stores than there are, from run to run another; the L2 none."""
-
 # --- memory --------------------------------------------------------------------------------------
 
 

@@ -2,7 +2,7 @@
 
 What they say of a workload is in ``counters.py``.  Some are in none of the plugin's sets; this prints all of them:
 
-    pytest --gpuperf-ncu=full,$(python example_suite/hopper_metrics.py) example_suite
+    pytest --gpuperf-ncu=$(python example_suite/hopper_metrics.py) example_suite
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ import counters
 import numpy as np
 import ptx_counts
 import pytest
+import synccheck
 
 SOURCE = "kernels/barriers.cu"
 NAMES = ("converged", "group_sync", "sync_after_exit")
@@ -56,8 +57,7 @@ def test_partners_exchange_their_values(cuda_kernel, gpu, name):
     assert wrong_elements(cuda_kernel, gpu, name) == 0
 
 
-def test_what_the_talk_says(cuda_kernel, gpu, claim):
-    claim.skipped("BAR-03", "compute-sanitizer's synccheck, which runs beside the suite")
+def test_what_the_talk_says(cuda_kernel, gpu, claim, request, tmp_path):
     for name, barriers in BARRIERS.items():
         kernel = cuda_kernel(SOURCE, name)
         for arch in kernel.profiles:
@@ -65,6 +65,23 @@ def test_what_the_talk_says(cuda_kernel, gpu, claim):
             assert {opcode: n for opcode, n in counts.items() if opcode.startswith("bar")} == barriers
     claim("BAR-01", wrong_elements(cuda_kernel, gpu, "sync_after_exit"), equals=0)
     claim("BAR-02", wrong_elements(cuda_kernel, gpu, "group_sync"), equals=0)
+    if request.config.getoption("claims_to", None):
+        claim_what_synccheck_says(cuda_kernel, gpu, claim, tmp_path)
+    else:
+        claim.skipped("BAR-03", "takes compute-sanitizer: looked at with --claims-to alone")
+
+
+def claim_what_synccheck_says(cuda_kernel, gpu, claim, folder):
+    """Of ``sync_divergent`` that it is wrong, and of ``converged`` that nothing is."""
+    array = gpu.zeros(2 * HALF)
+    launches = [launch_over(cuda_kernel(SOURCE, name), array, array) for name in ("converged", "sync_divergent")]
+    try:
+        of_converged, of_divergent = (synccheck.errors(launch, folder) for launch in launches)
+    except synccheck.NoSanitizer as problem:
+        claim.skipped("BAR-03", str(problem))
+        return
+    assert of_converged == 0
+    claim("BAR-03", of_divergent, at_least=1)
 
 
 @pytest.mark.gpuperf(budget_s=0.5)

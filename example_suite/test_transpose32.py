@@ -10,6 +10,8 @@ import pytest
 SOURCE = "kernels/transpose32.cu"
 TILE_BYTES = {"transpose_copy": 0, "transpose_naive": 0, "transpose_coalesced": 4096, "transpose_padded": 4224}
 MATRICES = 200_000
+STORE_SCATTER = 0.002
+"""By up to this share the L1 counts more sectors of many stores than there are, now and then; the L2 does not."""
 
 
 def test_every_element_lands_where_it_should(cuda_kernel, gpu):
@@ -71,7 +73,7 @@ def assert_what_counters_say(copy, naive, coalesced, padded, claim):
 
     def stores():
         at_l1 = [counters.sectors_per_request(each, "st") for each in variants]
-        assert at_l1 == pytest.approx([4, 32, 4, 4], rel=counters.STORE_SCATTER)
+        assert at_l1 == pytest.approx([4, 32, 4, 4], rel=STORE_SCATTER)
         per_request = [counters.l2_sectors(each, "st") / counters.l2_requests(each, "st") for each in variants]
         assert per_request == pytest.approx([4, 1, 4, 4], rel=1e-3)
         return per_request[1]

@@ -113,7 +113,7 @@ def test_a_metric_outside_the_set_is_named_with_the_set_that_has_it(
 ) -> None:
     claim.counter("TR-06", lambda: counters.sectors_per_request(Run({}), "ld"), equals=4)
     metric = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
-    command = "--gpuperf-ncu=full,$(python example_suite/hopper_metrics.py)"
+    command = "--gpuperf-ncu=$(python example_suite/hopper_metrics.py)"
     assert [outcome["reason"] for outcome in outcomes] == [f"{metric} was not collected: needs {command}"]
 
 

@@ -50,7 +50,7 @@ def test_an_unknown_derived_figure_is_an_error():
 
 def test_the_catalogue_decides_where_a_test_does_not():
     dram, instructions, stranger = rules_for([DRAM_READ.name, INSTRUCTIONS.name, "own__metric.sum"], {})
-    assert (dram.tolerance, dram.floor, dram.better) == (0.1, 4.0 * 2**20, "lower")
+    assert (dram.tolerance, dram.floor, dram.better) == (0.2, 4.0 * 2**20, "lower")
     assert instructions.tolerance == 0.001
     assert stranger.tolerance is None
 
