@@ -36,7 +36,11 @@ ALL_COUNTERS = "--gpuperf-ncu=$(python example_suite/hopper_metrics.py)"
 Record = Callable[[str, object], None]
 
 
-class NotCollected(LookupError):
+class NotLookedAt(LookupError):
+    """What a claim is about was not looked at in this run; the message says why."""
+
+
+class NotCollected(NotLookedAt):
     """Counters were taken, and this metric is not among them."""
 
     def __init__(self, metric: str) -> None:
@@ -151,7 +155,11 @@ class ClaimChecker:
 
     def counter(self, claim_id: str, figure: Callable[[], float], **bound: Any) -> None:
         """Assert what ``figure`` makes of counters; ``bound`` as for a call.  Without counters: not measured."""
-        value = self._of_counters(claim_id, figure)
+        self.seen(claim_id, figure, **bound)
+
+    def seen(self, claim_id: str, figure: Callable[[], float], **bound: Any) -> None:
+        """Assert what ``figure`` finds; not measured where it raises ``NotLookedAt``."""
+        value = self._found(claim_id, figure)
         if value is not None:
             self(claim_id, value, **bound)
 
@@ -159,7 +167,7 @@ class ClaimChecker:
         self, claim_id: str, figure: Callable[[], float], *, holds: Callable[[float], bool], reason: str
     ) -> None:
         """``refuted`` for what ``figure`` makes of counters; ``holds`` tells whether it is as claimed after all."""
-        value = self._of_counters(claim_id, figure)
+        value = self._found(claim_id, figure)
         if value is not None:
             self.refuted(claim_id, value, holds=holds(value), reason=reason)
 
@@ -181,11 +189,11 @@ class ClaimChecker:
         """Record that other claims, those that it names in ``see``, have the figures."""
         self._file(load_claims()[claim_id], "measured elsewhere", None)
 
-    def _of_counters(self, claim_id: str, figure: Callable[[], float]) -> float | None:
+    def _found(self, claim_id: str, figure: Callable[[], float]) -> float | None:
         """None, and put on record, where this run did not take what the figure needs."""
         try:
             return figure()
-        except (CountersMissing, NotCollected) as problem:
+        except (CountersMissing, NotLookedAt) as problem:
             self.skipped(claim_id, str(problem))
             return None
 

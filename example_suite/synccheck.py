@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from claims import NotLookedAt
+
 LIMIT_S = 60.0
 _USUAL_FOLDERS = ("/usr/local/cuda/bin", "/usr/local/cuda/compute-sanitizer")
 _LAUNCH = """
@@ -25,15 +27,11 @@ cupy.cuda.runtime.deviceSynchronize()
 """One block of a kernel that reads one array and writes another, an element per thread."""
 
 
-class NoSanitizer(RuntimeError):
-    """compute-sanitizer is not here, or did not come to an end; the message says which."""
-
-
 def errors(launch: Any, folder: Path) -> int:
-    """Errors that it reports of one block of the launch's kernel.  Raises ``NoSanitizer``."""
+    """Errors that it reports of one block of the launch's kernel.  Raises ``NotLookedAt`` where it cannot say."""
     tool = shutil.which("compute-sanitizer") or shutil.which("compute-sanitizer", path=":".join(_USUAL_FOLDERS))
     if tool is None:
-        raise NoSanitizer("there is no compute-sanitizer on this machine; it comes with the CUDA toolkit")
+        raise NotLookedAt("there is no compute-sanitizer on this machine; it comes with the CUDA toolkit")
     binary, cubin = launch.binary, folder / "kernel.cubin"
     cubin.write_bytes(binary.cubin)
     arguments = [str(cubin), binary.symbol, str(launch.threads_per_block), *map(str, launch.block)]
@@ -41,8 +39,8 @@ def errors(launch: Any, folder: Path) -> int:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     except subprocess.TimeoutExpired:
-        raise NoSanitizer(f"compute-sanitizer was not done after {LIMIT_S:g} s") from None
+        raise NotLookedAt(f"compute-sanitizer was not done after {LIMIT_S:g} s") from None
     summary = re.search(r"ERROR SUMMARY: (\d+) error", done.stdout)
     if summary is None:
-        raise NoSanitizer(f"compute-sanitizer gave no summary: {(done.stdout + done.stderr)[-500:]}")
+        raise NotLookedAt(f"compute-sanitizer gave no summary: {(done.stdout + done.stderr)[-500:]}")
     return int(summary[1])

@@ -8,6 +8,7 @@ import numpy as np
 import ptx_counts
 import pytest
 import synccheck
+from claims import NotLookedAt
 
 SOURCE = "kernels/barriers.cu"
 NAMES = ("converged", "group_sync", "sync_after_exit")
@@ -65,23 +66,17 @@ def test_what_the_talk_says(cuda_kernel, gpu, claim, request, tmp_path):
             assert {opcode: n for opcode, n in counts.items() if opcode.startswith("bar")} == barriers
     claim("BAR-01", wrong_elements(cuda_kernel, gpu, "sync_after_exit"), equals=0)
     claim("BAR-02", wrong_elements(cuda_kernel, gpu, "group_sync"), equals=0)
-    if request.config.getoption("claims_to", None):
-        claim_what_synccheck_says(cuda_kernel, gpu, claim, tmp_path)
-    else:
-        claim.skipped("BAR-03", "takes compute-sanitizer: looked at with --claims-to alone")
 
+    def errors_of_synccheck():
+        if not request.config.getoption("claims_to", None):
+            raise NotLookedAt("takes compute-sanitizer: looked at with --claims-to alone")
+        array = gpu.zeros(2 * HALF)
+        launches = [launch_over(cuda_kernel(SOURCE, name), array, array) for name in ("converged", "sync_divergent")]
+        of_converged, of_divergent = (synccheck.errors(launch, tmp_path) for launch in launches)
+        assert of_converged == 0
+        return of_divergent
 
-def claim_what_synccheck_says(cuda_kernel, gpu, claim, folder):
-    """Of ``sync_divergent`` that it is wrong, and of ``converged`` that nothing is."""
-    array = gpu.zeros(2 * HALF)
-    launches = [launch_over(cuda_kernel(SOURCE, name), array, array) for name in ("converged", "sync_divergent")]
-    try:
-        of_converged, of_divergent = (synccheck.errors(launch, folder) for launch in launches)
-    except synccheck.NoSanitizer as problem:
-        claim.skipped("BAR-03", str(problem))
-        return
-    assert of_converged == 0
-    claim("BAR-03", of_divergent, at_least=1)
+    claim.seen("BAR-03", errors_of_synccheck, at_least=1)
 
 
 @pytest.mark.gpuperf(budget_s=0.5)
