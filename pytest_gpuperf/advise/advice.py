@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
+
 from pytest_gpuperf.advise import causes
 from pytest_gpuperf.advise.cost import changed, costs, measured, whole
 from pytest_gpuperf.advise.counting import alike, busy_parts, complete, counted_usage, same_traffic
@@ -104,7 +106,12 @@ def static_case(before: Side, after: Side) -> Case | None:
 
 
 def counted_case(before: Side, after: Side) -> Case | None:
-    """Both sides by their counters, scaled to the work that the test declares; None if one has none."""
+    """Both sides by the counters that both have, scaled to the work that the test declares; None if one has none."""
+    both = before.counters.keys() & after.counters.keys()
+    before, after = (
+        msgspec.structs.replace(side, counters={name: value for name, value in side.counters.items() if name in both})
+        for side in (before, after)
+    )
     was, now = counted_usage(before), counted_usage(after, _declared_scale(before, after))
     return None if was is None or now is None else Case(before, after, was, now, counted=True)
 

@@ -83,14 +83,18 @@ NEEDED = (
 
 EXACT = (
     INSTRUCTIONS, THREAD_INSTRUCTIONS,
-    *(f"l1tex__t_{what}_pipe_lsu_mem_{where}_op_{way}.sum" for what in ("requests", "sectors")
-      for where in ("global", "local") for way in WAYS),
+    *(f"l1tex__t_requests_pipe_lsu_mem_{where}_op_{way}.sum" for where in ("global", "local") for way in WAYS),
+    SECTORS.format("ld"),
     *(f"smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_{way}.sum" for way in WAYS),
     *(ACCESSED.format(kind) for kind in ACCESSES.values()),
 )  # fmt: skip
 """Counters that are the same in every run of the same work; the others tell a difference, too, but not reliably."""
+NEAR_EXACT = (SECTORS.format("st"), *(f"l1tex__t_sectors_pipe_lsu_mem_local_op_{way}.sum" for way in WAYS))
+"""Counters that are nearly so."""
 SAME = 0.002
 """Relative difference of exact counters that is none: instructions vary by 0.1 % where warps race."""
+NEARLY_SAME = 0.05
+"""The same for those that are nearly exact: an H200's L1 counted 2.8 % fewer of the same stores."""
 SEEN = 0.01
 """Of the global loads in the machine code, at least this part is counted as such; else they are of another kind."""
 
@@ -101,9 +105,12 @@ def complete(counters: Counters) -> bool:
 
 
 def alike(before: Counters, after: Counters) -> bool:
-    """Whether two runs did the same, by every exact counter that both have."""
-    both = [name for name in EXACT if name in before and name in after]
-    return all(abs(before[name] - after[name]) <= SAME * max(abs(before[name]), abs(after[name])) for name in both)
+    """Whether two runs did the same, by every exact and nearly exact counter that both have."""
+    allowed = {**dict.fromkeys(EXACT, SAME), **dict.fromkeys(NEAR_EXACT, NEARLY_SAME)}
+    both = [name for name in allowed if name in before and name in after]
+    return all(
+        abs(before[name] - after[name]) <= allowed[name] * max(abs(before[name]), abs(after[name])) for name in both
+    )
 
 
 def same_traffic(before: Counters, after: Counters) -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib
 import random
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import msgspec
 import pytest
+import recorded_counters
 
 from pytest_gpuperf.advise import counting
 from pytest_gpuperf.advise.advice import advise, case_of
@@ -62,16 +62,14 @@ def test_fewer_right_causes_than_promised_are_an_error(
     assert "| transpose32 |" in made.read_text(encoding="utf-8")
 
 
-def workloads(report: ModuleType, suite: Any) -> Iterator[Side]:
-    """Every workload of a pair that was counted, once."""
-    seen = set()
-    for pair in report.PAIRS:
-        for name in (pair.optimised, pair.naive):
-            if (pair.module, pair.test, name) not in seen:
-                seen.add((pair.module, pair.test, name))
-                side = suite.side(pair, name)
-                if side.counters:
-                    yield side
+def workloads(report: ModuleType, suite: Any) -> dict[tuple[str, str], Side]:
+    """Every workload of a pair that was counted, by test and name."""
+    sides = {
+        (f"example_suite/{pair.module}::{pair.test}", name): suite.side(pair, name)
+        for pair in report.PAIRS
+        for name in (pair.optimised, pair.naive)
+    }
+    return {place: side for place, side in sides.items() if side.counters}
 
 
 def again(side: Side, chance: random.Random) -> Side:
@@ -87,13 +85,25 @@ def again(side: Side, chance: random.Random) -> Side:
 
 def test_a_version_compared_with_itself_has_no_cause(report: ModuleType, suite: Any) -> None:
     chance = random.Random(7)
-    sides = list(workloads(report, suite))
+    sides = list(workloads(report, suite).values())
     compared = [(side, again(side, chance)) for side in sides * 2][:COMPARISONS]
     assert len(compared) == COMPARISONS
     assert [case.counted for before, after in compared if (case := case_of(before, after))] == [True] * COMPARISONS
     assert [named for before, after in compared for named in advise(before, after)] == []
     bare = [Side(arch="sm_90", static=side.static) for side in sides if side.static]
     assert [named for side in bare for named in advise(side, side)] == []
+
+
+def test_what_other_gpus_counted_of_the_same_code_has_no_cause(report: ModuleType, suite: Any) -> None:
+    """The baselines' counters beside those of the claims, which were taken on other H200s and of another set."""
+    others = recorded_counters.read(recorded_counters.FILE).counters
+    compared = [
+        (side, msgspec.structs.replace(side, counters=dict(others[test][name])))
+        for (test, name), side in workloads(report, suite).items()
+    ]
+    assert len(compared) >= 100
+    assert sum(before.counters != after.counters for before, after in compared) == len(compared)
+    assert [named for before, after in compared for named in advise(before, after)] == []
 
 
 def test_the_set_full_has_all_that_advice_reads() -> None:
