@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 import msgspec
 
@@ -54,10 +54,12 @@ def rows(lines: Sequence[str]) -> int:
 
 
 def described(failed: Sequence[Judgement], named: int, also: int, *, explained: bool) -> list[str]:
-    """Each judgement under its verdict; architectures of which the same is said, once."""
+    """Each judgement under its verdict; architectures of which the same is said, and what explains times, once."""
     said: dict[tuple[str, ...], list[Judgement]] = {}
+    told: set[str] = set()
     for judgement in failed:
-        body = _body(judgement, named, also, explained=explained)
+        body = _body(_without(told, judgement), named, also, explained=explained)
+        told |= {str(change) for change in judgement.changes}
         figures = "" if judgement.time is None else f"  {time_line(judgement.time)}"
         said.setdefault((judgement.verdict.value, f"({judgement.kind}){figures}", *body), []).append(judgement)
     lines: list[str] = []
@@ -65,6 +67,13 @@ def described(failed: Sequence[Judgement], named: int, also: int, *, explained: 
         targets = ", ".join(judgement.target for judgement in judgements)
         lines += [f"{judgements[0].key.workload}  {verdict}  on {targets} {rest}", *body]
     return lines
+
+
+def _without(told: Set[str], judgement: Judgement) -> Judgement:
+    """A verdict on times without those changes of the machine code that stand above it."""
+    if judgement.kind != "time":
+        return judgement
+    return msgspec.structs.replace(judgement, changes=tuple(c for c in judgement.changes if str(c) not in told))
 
 
 def _body(judgement: Judgement, named: int, also: int, *, explained: bool) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,6 +58,15 @@ def test_architectures_that_say_the_same_are_said_once() -> None:
     assert sum("spill stores" in line for line in lines) == 1
     other = static(Change(what="spill stores", before=0, after=96, direction="worse"), target="sm_120")
     assert sum("WORSE" in line for line in workload_lines([*alike[:2], other], ())) == 2
+
+
+def test_what_explains_a_time_and_stands_above_it_is_not_said_again() -> None:
+    grown = Change(what="instructions", before=100, after=200)
+    timed = msgspec.structs.replace(slower(), changes=(SPILLED, grown))
+    lines = workload_lines([static(), timed], (SPILLING,))
+    assert sum("spill stores" in line for line in lines) == 1
+    assert sum("instructions 100 -> 200" in line for line in lines) == 1
+    assert sum("spill stores" in line for line in workload_lines([timed], (SPILLING,))) == 1
 
 
 def test_causes_are_set_off_where_there_are_several_verdicts_above_them() -> None:
