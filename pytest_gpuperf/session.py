@@ -174,6 +174,7 @@ class Book:
     def __init__(self) -> None:
         self.results: dict[str, TestResult] = {}
         self.tests_run = 0
+        self._seconds: dict[str, float] = {}
         self._failed: set[str] = set()
         self._failed_as_expected: set[str] = set()
         """Those that pytest calls xfailed: green, and wrong all the same."""
@@ -183,6 +184,7 @@ class Book:
         payload = getattr(report, "gpuperf", None)
         if report.when == "call" or (report.when == "setup" and payload is not None):
             self.tests_run += 1  # evidence of a setup: it ended the test
+        self._seconds[report.nodeid] = self._seconds.get(report.nodeid, 0.0) + report.duration
         if payload is not None:
             self.results[report.nodeid] = TestResult(msgspec.json.decode(payload, type=TestEvidence))
         if report.failed:
@@ -192,6 +194,10 @@ class Book:
         result = self.results.get(report.nodeid)
         if result is not None:
             result.passed = not any(report.nodeid in those for those in (self._failed, self._failed_as_expected))
+
+    def seconds(self, node_ids: Iterable[str]) -> float:
+        """Wall-clock time that these tests took, set-up and teardown included."""
+        return sum(self._seconds.get(node, 0.0) for node in node_ids)
 
     @property
     def evidence(self) -> list[TestEvidence]:

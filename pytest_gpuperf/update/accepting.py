@@ -50,7 +50,7 @@ def accept(config: pytest.Config, bench: Bench, book: Book) -> list[Recorded]:
     accepted = list(book.accepted())
     static = wanted_static(bench.store, accepted, bench.options)
     wanted = wanted_times(accepted, bench.options)
-    times = _record_times(config, bench, [wanted[key] for key in sorted(wanted)]) if wanted else Times()
+    times = _record_times(config, bench, book, [wanted[key] for key in sorted(wanted)]) if wanted else Times()
     times = _with_counters(bench, accepted, times)
     recorded = [
         Recorded(key=key, target=arch, before=bench.store.static(arch, key, toolchain).record, after=new)
@@ -61,8 +61,9 @@ def accept(config: pytest.Config, bench: Bench, book: Book) -> list[Recorded]:
     return [*recorded, *times.recorded]
 
 
-def _record_times(config: pytest.Config, bench: Bench, wanted: Sequence[WorkloadEvidence]) -> Times:
-    records = record(config, sorted({work.key.node_id for work in wanted}), progress_of(config))
+def _record_times(config: pytest.Config, bench: Bench, book: Book, wanted: Sequence[WorkloadEvidence]) -> Times:
+    nodes = sorted({work.key.node_id for work in wanted})
+    records = record(config, nodes, progress_of(config), took_s=book.seconds(nodes))
     session, merged = merge(records, wanted, bench.options)
     slug = records[0].device.slug
     cubins = {sha: cubin for one in records for sha, cubin in one.cubins.items()}

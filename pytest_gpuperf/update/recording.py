@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 SELECTION = "selection.json"
 SPARE_PROCESSES = 2
 """How many fresh processes one update may start in place of those that left no rounds."""
+START_LIMIT_S = 720.0
+"""Bound of a recording process, its wait for the GPU of ten minutes included, besides what its tests may take."""
+LIMIT_FACTOR = 5.0
+"""By so much longer than in the run that updates its tests may take."""
 REPLACED: pytest.StashKey[tuple[str, ...]] = pytest.StashKey()
 """What became of the recording processes that were replaced, a line for each."""
 
@@ -57,16 +61,16 @@ class RecordingFailed(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class LostProcess:
-    """A recording process that left no rounds: it died, or none of its tests passed."""
+    """A recording process that left no rounds: it died, hung, or none of its tests passed."""
 
     index: int
-    status: int
-    """Its exit status."""
+    end: str
+    """How it came to its end."""
     log: tuple[str, ...]
     """What it printed."""
 
     def __str__(self) -> str:
-        return f"recording process {self.index + 1} left no rounds (pytest exit status {self.status})"
+        return f"recording process {self.index + 1} left no rounds ({self.end})"
 
     @property
     def why(self) -> str:
@@ -104,13 +108,17 @@ def leave_rounds(bench: Bench, book: Book) -> None:
 # --- in the process that updates -----------------------------------------------------------------
 
 
-def record(config: pytest.Config, node_ids: Sequence[str], progress: Callable[[str], None]) -> list[ProcessRecord]:
+def record(
+    config: pytest.Config, node_ids: Sequence[str], progress: Callable[[str], None], *, took_s: float
+) -> list[ProcessRecord]:
     """Run the named tests in fresh processes and return what each found; ``REPLACED`` tells of those that were lost.
 
+    ``took_s`` is what these tests took in this process: one that takes many times as long hangs, and is ended.
     A process is lost only if it left no rounds at all: one failed test among others is no reason to take all again.
     Raises ``RecordingFailed`` if more are lost than may be replaced.
     """
     options = config.stash[stash.OPTIONS]
+    limit_s = START_LIMIT_S + LIMIT_FACTOR * took_s
     records: list[ProcessRecord] = []
     lost: list[LostProcess] = []
     with tempfile.TemporaryDirectory(prefix="gpuperf-record-") as name:
@@ -118,7 +126,7 @@ def record(config: pytest.Config, node_ids: Sequence[str], progress: Callable[[s
         (folder / SELECTION).write_text(json.dumps(sorted(node_ids)), encoding="utf-8")
         for index in range(options.processes):
             progress(f"recording {numbered(len(node_ids), 'test')}, process {index + 1} of {options.processes}")
-            while isinstance(found := _run_process(config, folder, index, node_ids), LostProcess):
+            while isinstance(found := _run_process(config, folder, index, node_ids, limit_s), LostProcess):
                 lost.append(found)
                 if len(lost) > SPARE_PROCESSES:
                     raise RecordingFailed(_too_many(lost))
@@ -140,16 +148,20 @@ def _too_many(lost: Sequence[LostProcess]) -> str:
 
 
 def _run_process(
-    config: pytest.Config, folder: Path, index: int, node_ids: Sequence[str]
+    config: pytest.Config, folder: Path, index: int, node_ids: Sequence[str], limit_s: float
 ) -> ProcessRecord | LostProcess:
     log = folder / f"{index}.log"
     its_own = Path(tempfile.mkdtemp(prefix=f"{index}-", dir=folder))  # one that replaces another finds nothing of it
     command = [*child_command(config, node_ids, its_own), f"--gpuperf-record-to={folder}",
                f"--gpuperf-record-index={index}"]  # fmt: skip
-    with log.open("wb") as output:
-        status = subprocess.run(command, cwd=config.rootpath, stdin=subprocess.DEVNULL, stdout=output,
-                                stderr=subprocess.STDOUT, check=False).returncode  # fmt: skip
+    try:
+        with log.open("wb") as output:
+            done = subprocess.run(command, cwd=config.rootpath, stdin=subprocess.DEVNULL, stdout=output,
+                                  stderr=subprocess.STDOUT, timeout=limit_s, check=False)  # fmt: skip
+        end = f"pytest exit status {done.returncode}"
+    except subprocess.TimeoutExpired:
+        end = f"it was not done after {limit_s:.0f} s"
     left = folder / f"{index}.json"
     if not left.exists():
-        return LostProcess(index, status, tuple(log.read_text(encoding="utf-8", errors="replace").splitlines()))
+        return LostProcess(index, end, tuple(log.read_text(encoding="utf-8", errors="replace").splitlines()))
     return msgspec.json.decode(left.read_bytes(), type=ProcessRecord)

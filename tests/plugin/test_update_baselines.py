@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 
 import pytest
 from suite_under_test import TEST
@@ -313,6 +314,27 @@ def test_a_recording_process_that_dies_once_is_replaced(gpu_suite):
     file = json.loads((gpu_suite.path / "baselines/simulated-gpu/test_suite.json").read_text())
     assert file["sessions"][0]["processes"] == 2
     assert [r["process"] for r in file["tests"]["test_other"]["doubling"]["rounds"]] == [0, 1]
+
+
+def test_a_recording_process_that_hangs_is_ended_and_replaced(gpu_suite, monkeypatch):
+    limits, real = [], subprocess.run
+
+    def run(command, **options):
+        if "--gpuperf-record-index=1" in command:
+            limits.append(options["timeout"])
+            if len(limits) == 1:
+                raise subprocess.TimeoutExpired(command, options["timeout"])
+        return real(command, **options)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    result = gpu_suite.run(*TWO_PROCESSES)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines([
+        "recording process 2 left no rounds (it was not done after 72? s) and was replaced by a fresh one: *",
+        "6 baselines written",
+    ])  # fmt: skip
+    assert len(limits) == 2
+    assert 720 < limits[0] < 730  # the tests themselves take a fraction of a second here
 
 
 NO_TIMER = """if first_of(0):
