@@ -25,8 +25,6 @@ from pytest_gpuperf.sampling.rounds import Clock, Workload
 
 CLEAR_CASE_S = 3.0
 """Seconds beyond the budget for a case that is clear: its blocks all vote alike, and there are too few of them."""
-CLEAR_BLOCKS = 3
-"""As many blocks have to vote alike for a case to be clear."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,7 +133,7 @@ def _until_decided(
 
 def _clear(r: Sequence[float], policy: PairedPolicy, blocks_left: float) -> bool:
     """Whether all blocks so far say slower, or all say not slower, and so many more of them would settle it."""
-    if len(r) < CLEAR_BLOCKS:
+    if not r:
         return False
     slower = min(r) > math.log1p(policy.delta)
     if not slower and max(r) >= math.log1p(policy.epsilon):

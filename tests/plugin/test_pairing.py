@@ -13,7 +13,7 @@ from simulated_gpu import SimulatedGpu
 from pytest_gpuperf.device.launch import Configuration, Kernel
 from pytest_gpuperf.evidence import KernelBinary, Parameter, StaticProfile
 from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
-from pytest_gpuperf.pairing import CLEAR_BLOCKS, CLEAR_CASE_S, pair
+from pytest_gpuperf.pairing import CLEAR_CASE_S, pair
 from pytest_gpuperf.sampling.buffers import MovingBuffers
 from pytest_gpuperf.sampling.pairs import MOST_PAD, PAD_STEP, RELOAD_EVERY
 
@@ -140,7 +140,7 @@ def test_a_long_launch_makes_do_with_fewer_samples(gpu):
 
 
 def test_without_time_for_more_one_block_is_taken_and_proves_nothing(gpu):
-    found = paired(gpu, budget_s=1e-9)
+    found = paired(gpu, budget_s=1e-9, clock=ticking(1.0))
     assert len(found.blocks) == 1
     assert found.paired.decision is PairedDecision.INCONCLUSIVE
 
@@ -158,11 +158,19 @@ def test_a_clear_case_is_finished_beyond_its_budget(gpu):
     assert paired(gpu, budget_s=0.3, clock=ticking(0.02)).paired.decision is PairedDecision.SAME
 
 
+@pytest.mark.parametrize(("instructions", "decision"), [(200, PairedDecision.SAME), (220, PairedDecision.SLOWER)])
+def test_a_budget_for_a_single_block_is_no_bound_for_a_clear_case(gpu, instructions, decision):
+    """A long kernel under a short budget would stay undecided for ever."""
+    found = paired(gpu, launch_of(gpu, instructions=instructions), budget_s=0.1, clock=ticking(0.03))
+    assert found.paired.decision is decision
+    assert 0.1 < found.seconds < 0.1 + CLEAR_CASE_S
+
+
 def test_a_clear_case_that_cannot_be_finished_in_time_is_given_up_at_once(gpu):
     """It takes 14 blocks, at a third of a second each."""
     found = paired(gpu, launch_of(gpu, instructions=220), budget_s=2.0, clock=ticking(0.13))
     assert found.paired.decision is PairedDecision.INCONCLUSIVE
-    assert len(found.blocks) >= CLEAR_BLOCKS
+    assert len(found.blocks) < 14
     assert found.seconds < 2.0 + CLEAR_CASE_S / 2
 
 
