@@ -1,10 +1,11 @@
-"""What the child processes of a run have in common: command line, choice of tests, errors shown, a word of progress."""
+"""What the child processes of a run have in common: command line, the run itself, choice of tests, errors, progress."""
 
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,32 @@ def child_command(config: pytest.Config, node_ids: Iterable[str], folder: Path) 
     if config.pluginmanager.hasplugin("_cov"):
         command.append("--no-cov")
     return [*command, *_files_of_its_own(config, folder), *forwarded(config.stash[stash.OPTIONS]), *modules]
+
+
+def run_child(
+    config: pytest.Config,
+    command: Sequence[str],
+    log: Path,
+    limit_s: float,
+    environment: Mapping[str, str] | None = None,
+) -> int | None:
+    """Run a child with its output in ``log``: its exit status, or None if it was ended for not being done in time.
+
+    Raises ``OSError`` if it cannot be started.
+    """
+    with log.open("wb") as output:
+        try:
+            return subprocess.run(
+                command, cwd=config.rootpath, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                env=environment, timeout=limit_s, check=False,
+            ).returncode  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return None
+
+
+def log_lines(log: Path) -> list[str]:
+    """What a child printed; nothing if it was never started."""
+    return log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
 
 
 def _files_of_its_own(config: pytest.Config, folder: Path) -> list[str]:

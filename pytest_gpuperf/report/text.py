@@ -79,8 +79,8 @@ def time_line(figures: TimeFigures) -> str:
 def _evidence(figures: TimeFigures) -> str:
     if figures.method != "paired":
         return ""
-    second = f"+{figures.confirm_blocks}" if figures.confirm_blocks else ""
-    found = f", {figures.blocks}{second} block{'' if figures.blocks == 1 and not second else 's'}"
+    second = figures.confirm_blocks
+    found = f", {figures.blocks}+{second} blocks" if second else f", {numbered(figures.blocks, 'block')}"
     if figures.log_e is None or figures.log_e_needed is None or figures.log_e <= 0:
         return found
     return f"{found}, E={e_value(figures.log_e)} (need {e_value(figures.log_e_needed)})"

@@ -125,13 +125,10 @@ def pilot(timer: Timer, baseline: Workload, candidate: Workload, samples: int = 
     """
     _require_same_cache(baseline, candidate)
     blocks = samples // LEAST_SIZE if samples >= PILOT_SAMPLES else 0
-    slots = [slot for _ in range(blocks) for slot in _slots("ABBA", baseline, candidate, LEAST_SIZE // 2)]
-    slots = slots or [Slot(side.run, samples, side.reset) for side in (baseline, candidate)]
-    taken = [valid_samples(times) for times in timer.measure(slots, baseline.cache)]
+    order, each = ("ABBA" * blocks, LEAST_SIZE // 2) if blocks else ("AB", samples)
+    taken = [valid_samples(times) for times in timer.measure(_slots(order, baseline, candidate, each), baseline.cache)]
     values = [block_value("ABBA", taken[4 * index : 4 * index + 4]) for index in range(blocks)]
-    labels = "ABBA" * blocks or "AB"
-    sides = [np.concatenate([times for label, times in zip(labels, taken, strict=True) if label == side])
-             for side in "AB"]  # fmt: skip
+    sides = _by_side(order, taken)
     variance = float(np.mean([max(_spread(side), _step_sd(side, timer.tick_ns)) ** 2 for side in sides]))
     rho = float(np.mean([shape.lag_one_autocorrelation(side) for side in sides]))
     block_sd = float(np.ptp(np.quantile(values, [0.25, 0.75]))) / _MIDDLE_HALF_OF_FIVE if values else None
@@ -187,14 +184,18 @@ def paired_blocks(
 
 def block_value(order: Order, slots: Sequence[shape.Samples]) -> float:
     """ln midmean of the candidate's two slots - ln midmean of the baseline's."""
-    sides = {
-        side: np.concatenate([samples for label, samples in zip(order, slots, strict=True) if label == side])
-        for side in "AB"
-    }
-    return math.log(shape.midmean(sides["B"])) - math.log(shape.midmean(sides["A"]))
+    baseline, candidate = _by_side(order, slots)
+    return math.log(shape.midmean(candidate)) - math.log(shape.midmean(baseline))
 
 
-def _slots(order: Order, baseline: Workload, candidate: Workload, samples: int) -> list[Slot]:
+def _by_side(order: str, slots: Sequence[shape.Samples]) -> list[shape.Samples]:
+    """All samples of the baseline, and all of the candidate."""
+    return [
+        np.concatenate([samples for label, samples in zip(order, slots, strict=True) if label == side]) for side in "AB"
+    ]
+
+
+def _slots(order: str, baseline: Workload, candidate: Workload, samples: int) -> list[Slot]:
     sides = {"A": baseline, "B": candidate}
     return [Slot(sides[label].run, samples, sides[label].reset) for label in order]
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import random
-import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,7 +20,7 @@ import msgspec
 import pytest
 
 from pytest_gpuperf import stash
-from pytest_gpuperf.children import LOG_LINES, child_command, errors_in, keep
+from pytest_gpuperf.children import LOG_LINES, child_command, errors_in, keep, log_lines, run_child
 from pytest_gpuperf.evidence import DeviceFacts, Record, Session
 from pytest_gpuperf.report.text import numbered
 from pytest_gpuperf.session import Book, TestEvidence
@@ -154,14 +153,9 @@ def _run_process(
     its_own = Path(tempfile.mkdtemp(prefix=f"{index}-", dir=folder))  # one that replaces another finds nothing of it
     command = [*child_command(config, node_ids, its_own), f"--gpuperf-record-to={folder}",
                f"--gpuperf-record-index={index}"]  # fmt: skip
-    try:
-        with log.open("wb") as output:
-            done = subprocess.run(command, cwd=config.rootpath, stdin=subprocess.DEVNULL, stdout=output,
-                                  stderr=subprocess.STDOUT, timeout=limit_s, check=False)  # fmt: skip
-        end = f"pytest exit status {done.returncode}"
-    except subprocess.TimeoutExpired:
-        end = f"it was not done after {limit_s:.0f} s"
+    status = run_child(config, command, log, limit_s)
     left = folder / f"{index}.json"
     if not left.exists():
-        return LostProcess(index, end, tuple(log.read_text(encoding="utf-8", errors="replace").splitlines()))
+        end = f"it was not done after {limit_s:.0f} s" if status is None else f"pytest exit status {status}"
+        return LostProcess(index, end, tuple(log_lines(log)))
     return msgspec.json.decode(left.read_bytes(), type=ProcessRecord)

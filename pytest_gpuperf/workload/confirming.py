@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +17,7 @@ import msgspec
 import pytest
 
 from pytest_gpuperf import stash
-from pytest_gpuperf.children import LOG_LINES, child_command, errors_in, keep
+from pytest_gpuperf.children import LOG_LINES, child_command, errors_in, keep, log_lines, run_child
 from pytest_gpuperf.evidence import Identity, Key, Record
 from pytest_gpuperf.judge.case import TimeCase
 from pytest_gpuperf.judge.paired import judge_blocks
@@ -177,20 +176,15 @@ def _run(item: pytest.Item, bench: Bench, folder: Path, limit_s: float) -> str:
     command = [*child_command(item.config, [item.nodeid], folder), "-x", f"--gpuperf-confirm-to={folder}"]
     log = folder / "log"
     try:
-        with log.open("wb") as output:
-            status = subprocess.run(
-                command, cwd=item.config.rootpath, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-                env=_environment(bench), timeout=limit_s, check=False,
-            ).returncode  # fmt: skip
-    except subprocess.TimeoutExpired:
-        problem = f"the second process was not done after {limit_s:g} s"
+        status = run_child(item.config, command, log, limit_s, _environment(bench))
     except OSError as error:
         problem = f"a second process could not be started ({error})"
     else:
         if status == 0:
             return "the second process did not come to this workload"
-        problem = f"the second process failed (pytest exit status {status})"
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
+        came_to = f"was not done after {limit_s:g} s" if status is None else f"failed (pytest exit status {status})"
+        problem = f"the second process {came_to}"
+    lines = log_lines(log)
     errors = errors_in(lines)
     item.add_report_section("call", "gpuperf confirmation", "\n".join(lines[-LOG_LINES:]))
     return f"{problem}: {errors[0]}" if errors else problem
