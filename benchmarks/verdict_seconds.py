@@ -1,6 +1,6 @@
 """How long does a verdict take?  Wall-clock seconds per workload of the example suite, by how it was judged.
 
-    python benchmarks/verdict_seconds.py --output docs/results/verdict_seconds.md [TEST_FILE...]
+    python benchmarks/verdict_seconds.py --output docs/results/verdict_seconds.md [TEST_FILE...] [-- PYTEST_OPTION...]
 
 Runs the suite three times on this machine's GPU, each in a process of its own: as it is (equal identity, so rounds
 alone), with unchanged code paired too (``--gpuperf-all``), and against a copy of the baselines whose machine code is
@@ -51,7 +51,8 @@ class Collector:
             for judgement in times:
                 self._found.append(
                     {"workload": str(work.key), "seconds": work.seconds, "method": judgement.time.method,
-                     "verdict": judgement.verdict.value, "time_ns": judgement.time.after_ns}
+                     "verdict": judgement.verdict.value, "time_ns": judgement.time.after_ns,
+                     "blocks": judgement.time.blocks}
                 )  # fmt: skip
 
     def pytest_sessionfinish(self) -> None:
@@ -96,27 +97,37 @@ def table(found: Sequence[dict[str, Any]]) -> tuple[list[str], list[str]]:
     return lines, broken
 
 
+def split(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """This program's own words, and those behind ``--``, which are pytest's."""
+    place = list(words).index("--") if "--" in words else len(words)
+    return list(words[:place]), list(words[place + 1 :])
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, help="write the page to this file")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="leave what each run found in this folder, as JSON")
     parser.add_argument("--collect-to", type=Path, help=argparse.SUPPRESS)
-    options, rest = parser.parse_known_args()
-    common = ["-q", "-p", "no:cacheprovider", "--gpuperf"]
+    parser.add_argument("tests", nargs="*", default=["example_suite"], metavar="TEST_FILE")
+    given, passed = split(sys.argv[1:])
+    options = parser.parse_args(given)
     if options.collect_to is not None:
-        return int(pytest.main([*common, *rest], plugins=[Collector(options.collect_to)]))
-    tests = rest or ["example_suite"]
+        command = ["-q", "-p", "no:cacheprovider", "--gpuperf", *passed, *options.tests]
+        return int(pytest.main(command, plugins=[Collector(options.collect_to)]))
+    tests = [*options.tests, "--", *passed]
     pages, broken = ["# Seconds per verdict\n"], []
-    pages.append(f"Made by `python benchmarks/verdict_seconds.py{''.join(' ' + word for word in rest)}`.\n")
+    named = "".join(f" {word}" for word in options.tests if options.tests != ["example_suite"])
+    pages.append(f"Made by `python benchmarks/verdict_seconds.py{named}`.\n")
     with tempfile.TemporaryDirectory(prefix="gpuperf-seconds-") as name:
         folder = Path(name)
         as_if_changed(ROOT / "baselines", folder / "changed")
         runs = {
             "Unchanged code": tests,
-            "Unchanged code, paired too (`--gpuperf-all`)": ["--gpuperf-all", *tests],
-            "Code said to be another": [f"--gpuperf-baselines={folder / 'changed'}", *tests],
+            "Unchanged code, paired too (`--gpuperf-all`)": [*tests, "--gpuperf-all"],
+            "Code said to be another": [*tests, f"--gpuperf-baselines={folder / 'changed'}"],
         }
         for number, (title, arguments) in enumerate(runs.items()):
-            found, status = measure(arguments, folder, str(number))
+            found, status = measure(arguments, options.keep or folder, f"seconds-{number}")
             lines, wrong = table(found)
             page = [f"\n## {title}\n", *lines, f"\nExit status {status}.\n"]
             print("\n".join(page), flush=True)  # a run that is cut short has told what it knew
