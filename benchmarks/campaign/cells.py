@@ -16,7 +16,7 @@ PLACE = 20
 GRAPH_LEAST_NS = 20_000.0
 """Kernels from this length on are promised to be gated without CUPTI."""
 PERCENTS = (0.1, 0.2, 0.3, 0.4, 0.5, 1.0, 2.0)
-"""Slowdowns that every kernel gets versions of."""
+"""Slowdowns that every kernel gets versions of, but for *scatter*: on some GPUs more to write takes no more time."""
 
 WANTED = (
     Wanted("loop 2.5 us", LOOP, duration_ns=2500.0),
@@ -27,7 +27,7 @@ WANTED = (
     Wanted("copy 16 MB", COPY, count=1 << 20),
     Wanted("copy 64 MB", COPY, count=1 << 22),
     Wanted("copy 256 MB", COPY, count=1 << 24),
-    Wanted("scatter", SCATTER, count=1 << 22),
+    Wanted("scatter", SCATTER, count=1 << 22, slower=False),
     Wanted("softmax", SOFTMAX, count=1 << 14),
 )
 SHORT = "loop 2.5 us"

@@ -1,9 +1,10 @@
 """Paired blocks: baseline and candidate measured in one breath, in an order that only our coin knows.
 
-A block is four slots, ABBA or BAAB.  Which of the two is drawn from a recorded seed, and that draw is all
-that the test's exactness rests on (docs/statistics.md, "Paired blocks"): for equal kernels it makes the sign
-of a block's value a fair coin, whatever drift, correlation or tails the times have.  So a block may be
-discarded only by rules that cannot see which slot was which.  Nothing here decides; the judge may stop after
+A block is four slots, ABBA or BAAB, or that order over again where slots would be longer than twelve samples: the
+finer sides take turns, the less of what changes meanwhile is left.  Which of the two orders is drawn from a recorded
+seed, and that draw is all that the test's exactness rests on (docs/statistics.md, "Paired blocks"): for equal kernels
+it makes the sign of a block's value a fair coin, whatever drift, correlation or tails the times have.  So a block may
+be discarded only by rules that cannot see which slot was which.  Nothing here decides; the judge may stop after
 any block.
 """
 
@@ -36,6 +37,8 @@ WANTED_BLOCKS = 28
 LEAST_SIZE = 6
 MOST_SIZE = 200
 """Samples per side and block."""
+LONGEST_SLOT = 12
+"""Samples; a larger block has more slots.  A block of 24 a side and fewer has four."""
 BLOCK_SD = 0.0025
 """Wanted sd of a block's value: half the indifference zone, here that of the ``tight`` profile."""
 RELOAD_EVERY = 8
@@ -64,6 +67,7 @@ class Block(Record, frozen=True):
     r: float
     """ln midmean(B) - ln midmean(A): above 0, the candidate is slower."""
     order: Order
+    """Of its first four slots, and of each four that follow."""
     discarded: bool = False
     reason: str = ""
     """Why it was discarded, without regard to which slot was which."""
@@ -111,7 +115,8 @@ def affordable(duration_ns: float, budget_s: float) -> tuple[int, int]:
     a run.  For short workloads neither is a bound.
     """
     launches = budget_s * 1e9 / duration_ns
-    size = int(launches * (1 - _PILOT_SHARE) / WANTED_BLOCKS / 2) - 2  # two sides, four dropped samples a block
+    # of each slot one sample more is taken and dropped, so four in each four slots
+    size = int((launches * (1 - _PILOT_SHARE) / WANTED_BLOCKS - 4) / (2 + 4 / (2 * LONGEST_SLOT)))
     return (
         max(min(int(launches * _PILOT_SHARE / 2), PILOT_SAMPLES), LEAST_PILOT_SAMPLES),
         max(min(size - size % 2, MOST_SIZE), 2),
@@ -125,8 +130,9 @@ def pilot(timer: Timer, baseline: Workload, candidate: Workload, samples: int = 
     """
     _require_same_cache(baseline, candidate)
     blocks = samples // LEAST_SIZE if samples >= PILOT_SAMPLES else 0
-    order, each = ("ABBA" * blocks, LEAST_SIZE // 2) if blocks else ("AB", samples)
-    taken = [valid_samples(times) for times in timer.measure(_slots(order, baseline, candidate, each), baseline.cache)]
+    order, lengths = ("ABBA", [LEAST_SIZE // 2] * blocks) if blocks else ("AB", [samples])
+    slots = _slots(order, baseline, candidate, lengths)
+    taken = [valid_samples(times) for times in timer.measure(slots, baseline.cache)]
     values = [block_value("ABBA", taken[4 * index : 4 * index + 4]) for index in range(blocks)]
     sides = _by_side(order, taken)
     variance = float(np.mean([max(_spread(side), _step_sd(side, timer.tick_ns)) ** 2 for side in sides]))
@@ -172,7 +178,7 @@ def paired_blocks(
             reload()
         if reallocate is not None:
             reallocate(pad)
-        times = timer.measure(_slots(order, baseline, candidate, size // 2), baseline.cache)
+        times = timer.measure(_slots(order, baseline, candidate, slot_lengths(size)), baseline.cache)
         slots = [valid_samples(of_slot) for of_slot in times]
         after = device.state()
         reason = _reason_to_discard(slots, before, after, noise)
@@ -182,22 +188,35 @@ def paired_blocks(
         )
 
 
+def slot_lengths(size: int) -> list[int]:
+    """Samples of a slot in each four of a block's slots: ``size`` a side in all, none of them above twelve."""
+    half = size // 2
+    fours = -(-half // LONGEST_SLOT)
+    return [half // fours + (index < half % fours) for index in range(fours)]
+
+
 def block_value(order: Order, slots: Sequence[shape.Samples]) -> float:
-    """ln midmean of the candidate's two slots - ln midmean of the baseline's."""
+    """ln midmean of the candidate's slots - ln midmean of the baseline's.
+
+    Raises ``ValueError`` unless each four slots are whole.
+    """
     baseline, candidate = _by_side(order, slots)
     return math.log(shape.midmean(candidate)) - math.log(shape.midmean(baseline))
 
 
 def _by_side(order: str, slots: Sequence[shape.Samples]) -> list[shape.Samples]:
-    """All samples of the baseline, and all of the candidate."""
+    """All samples of the baseline, and all of the candidate; the slots come in ``order``, again and again."""
+    orders = order * (len(slots) // len(order))
     return [
-        np.concatenate([samples for label, samples in zip(order, slots, strict=True) if label == side]) for side in "AB"
+        np.concatenate([samples for label, samples in zip(orders, slots, strict=True) if label == side])
+        for side in "AB"
     ]
 
 
-def _slots(order: str, baseline: Workload, candidate: Workload, samples: int) -> list[Slot]:
+def _slots(order: str, baseline: Workload, candidate: Workload, lengths: Sequence[int]) -> list[Slot]:
+    """``order`` once for each length, which its slots have."""
     sides = {"A": baseline, "B": candidate}
-    return [Slot(sides[label].run, samples, sides[label].reset) for label in order]
+    return [Slot(sides[label].run, length, sides[label].reset) for length in lengths for label in order]
 
 
 def _reason_to_discard(slots: Sequence[shape.Samples], before: DeviceState, after: DeviceState, noise: Noise) -> str:

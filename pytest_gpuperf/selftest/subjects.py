@@ -8,9 +8,10 @@ less than 1 % where the fixed cost counts.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -41,6 +42,7 @@ SPAN = (1.0, 1.03, 1.06)
 """Counts of a copy, in shares of its baseline's, between which its time is taken to be a straight line."""
 SAMPLES = 30
 REPEATS = 3
+ATTEMPTS = 3
 
 
 class Subject(Record, frozen=True):
@@ -80,6 +82,8 @@ class Wanted:
     family: Family
     duration_ns: float | None = None
     count: int | None = None
+    slower: bool = True
+    """Whether versions of it that are slower are wanted, too."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,7 +134,7 @@ def times_of(
 def make_subjects(
     device: Device, timer: Timer, wanted: Sequence[Wanted], percents: Sequence[float], cache: CompileCache | None = None
 ) -> list[Subject]:
-    """Subjects of the wanted lengths, each with versions slower by ``percents`` or up to one count more.
+    """Subjects of the wanted lengths, each with versions slower by ``percents`` or up to one count more, if wanted.
 
     The caller holds the GPU's lock.  Raises ``NotLinear``, ``UnexpectedCode``, and what compiling, loading and
     timing raise.
@@ -141,29 +145,49 @@ def make_subjects(
     for one in wanted:
         count = one.count or rough[one.family].count_for(one.duration_ns or 0.0)
         count = max(count, LEAST_COUNT[one.family.name])
-        times, line = _local_line(device, timer, one.family, count, rough[one.family], cache)
-        made.append(_subject(one, count, times, line, percents))
+        times, line = _local_line(device, timer, one, count, rough[one.family], cache)
+        made.append(_subject(one, count, times, line, percents if one.slower else ()))
     return made
 
 
 def _rough_line(device: Device, timer: Timer, family: Family, cache: CompileCache | None) -> Line:
     counts = ROUGH_COUNTS[family.name]
     binaries = _compiled(device, family, counts, cache)
-    return fit(times_of(device, timer, family, capacity_of(counts[-1]), binaries))
+    return _rising(lambda: times_of(device, timer, family, capacity_of(counts[-1]), binaries))[1]
 
 
 def _local_line(
-    device: Device, timer: Timer, family: Family, count: int, rough: Line, cache: CompileCache | None
+    device: Device, timer: Timer, one: Wanted, count: int, rough: Line, cache: CompileCache | None
 ) -> tuple[float, Line]:
     """The baseline's own time, and the line on which its slower versions lie.
 
     Every iteration of a loop takes the same time, so the line of long loops holds for short ones as well;
     how a copy's time grows depends on its size.
     """
-    counts = [round(count * share) for share in SPAN] if family is not LOOP else [count]
-    binaries = _compiled(device, family, counts, cache)
-    times = times_of(device, timer, family, capacity_of(count), binaries)
-    return times[count], rough if family is LOOP else fit(times)
+    of_its_own = one.slower and one.family is not LOOP
+    counts = [round(count * share) for share in SPAN] if of_its_own else [count]
+    binaries = _compiled(device, one.family, counts, cache)
+
+    def measured() -> dict[int, float]:
+        return times_of(device, timer, one.family, capacity_of(count), binaries)
+
+    if not of_its_own:
+        return measured()[count], rough
+    times, line = _rising(measured)
+    return times[count], line
+
+
+def _rising(measured: Callable[[], dict[int, float]]) -> tuple[dict[int, float], Line]:
+    """Times by count and the line through them; taken again where something in between had made less work longer.
+
+    Raises ``NotLinear`` if the line does not rise in three attempts.
+    """
+    for _ in range(ATTEMPTS - 1):
+        times = measured()
+        with contextlib.suppress(NotLinear):
+            return times, fit(times)
+    times = measured()
+    return times, fit(times)
 
 
 def _subject(one: Wanted, count: int, duration_ns: float, line: Line, percents: Sequence[float]) -> Subject:

@@ -16,7 +16,16 @@ from hypothesis import strategies as st
 
 from pytest_gpuperf.device.interface import Slot
 from pytest_gpuperf.evidence import CacheMode, DeviceState, TimerName
-from pytest_gpuperf.sampling.pairs import Block, Noise, affordable, block_size, block_value, paired_blocks, pilot
+from pytest_gpuperf.sampling.pairs import (
+    Block,
+    Noise,
+    affordable,
+    block_size,
+    block_value,
+    paired_blocks,
+    pilot,
+    slot_lengths,
+)
 from pytest_gpuperf.sampling.rounds import InvalidSampleError, Workload
 
 QUIET = Noise(0.002, 0.0)
@@ -176,6 +185,39 @@ def test_four_slots_go_to_the_timer_in_one_call_in_the_order_drawn() -> None:
         assert cache == "cold"
 
 
+@given(st.integers(1, 100))
+def test_slots_are_short_and_make_up_the_block(half: int) -> None:
+    lengths = slot_lengths(2 * half)
+    assert sum(lengths) == half
+    assert 1 <= min(lengths) <= max(lengths) <= min(12, min(lengths) + 1)
+    assert len(lengths) == 1 or half > 12
+
+
+def test_a_large_block_goes_through_its_order_again() -> None:
+    bench = Bench(1.01)
+    for block, (slots, _) in zip(bench.blocks(20, size=50), bench.calls, strict=True):
+        assert "".join("A" if slot.run is bench.baseline.run else "B" for slot in slots) == 3 * block.order
+        assert [slot.samples for slot in slots] == [9] * 4 + [8] * 8
+        assert block.r == pytest.approx(math.log(1.01), abs=1e-9)
+
+
+def test_short_slots_take_out_what_lasts_for_a_few_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noise of 0.5 % that is forgotten after fifty samples, as cold replays of graphs had it on an H200."""
+
+    def spread() -> float:
+        steps = 0.005 * math.sqrt(1 - math.exp(-2 / 50)) * np.random.default_rng(4).standard_normal(60_000)
+        noise, level = [], 0.0
+        for step in steps:
+            level = level * math.exp(-1 / 50) + step
+            noise.append(math.exp(level))
+        blocks = Bench(disturbance=lambda index: noise[index]).blocks(100, size=200, noise=Noise(0.02))
+        return float(np.std([block.r for block in blocks]))
+
+    short = spread()
+    monkeypatch.setattr("pytest_gpuperf.sampling.pairs.LONGEST_SLOT", 100)
+    assert short < 0.6 * spread()
+
+
 def test_orders_come_from_the_seed_and_are_fair() -> None:
     orders = [[block.order for block in Bench().blocks(200, seed=seed)] for seed in (7, 7, 8)]
     assert orders[0] == orders[1] != orders[2]
@@ -305,9 +347,10 @@ def test_blocks_survive_json() -> None:
     assert msgspec.json.decode(msgspec.json.encode(block), type=Block) == block
 
 
-def test_block_value_needs_four_slots() -> None:
+@pytest.mark.parametrize("slots", [3, 6])
+def test_block_value_needs_each_four_slots(slots: int) -> None:
     with pytest.raises(ValueError):
-        block_value("ABBA", [np.ones(3)] * 3)
+        block_value("ABBA", [np.ones(3)] * slots)
 
 
 @given(st.floats(1e2, 1e10), st.floats(0.05, 60))
@@ -316,7 +359,8 @@ def test_what_is_affordable_fits_into_the_budget_unless_it_is_the_least_there_is
     assert 5 <= samples <= 30
     assert 2 <= size <= 200
     assert size % 2 == 0
-    launches = 2 * samples * (samples > 5) + 28 * (2 * size + 4) * (size > 2)
+    dropped = 4 * len(slot_lengths(size))
+    launches = 2 * samples * (samples > 5) + 28 * (2 * size + dropped) * (size > 2)
     assert launches * ns <= budget_s * 1e9
 
 

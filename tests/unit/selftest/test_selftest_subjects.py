@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from simulated_machine import FIXED_NS, NS_PER_COUNT, SimulatedMachine
 
+from pytest_gpuperf.selftest import subjects
 from pytest_gpuperf.selftest.kernels import COPY, LOOP
 from pytest_gpuperf.selftest.subjects import Line, NotLinear, Subject, Wanted, fit, make_subjects
 
@@ -48,6 +51,42 @@ def test_at_no_slowdown_the_candidate_is_the_baseline_elsewhere(made: tuple[Simu
 def test_a_line_goes_through_the_times() -> None:
     assert fit({100: 1500.0, 200: 2000.0, 300: 2500.0}).fixed_ns == pytest.approx(1000)
     assert Line(1000.0, 5.0).count_for(2000.0) == 200
+
+
+def test_a_line_that_falls_once_is_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken, true = [], subjects.times_of
+
+    def times_of(*arguments: Any) -> dict[int, float]:
+        times = true(*arguments)
+        taken.append(times)
+        return {count: 1e9 / count for count in times} if len(taken) == 2 else times  # the first is the rough line's
+
+    monkeypatch.setattr(subjects, "times_of", times_of)
+    machine = SimulatedMachine(seed=3, sample_sd=0.0005, process_sd=0.0)
+    (copy,) = make_subjects(machine, machine.timer(), WANTED[1:], (1.0,))
+    assert len(taken) == 3
+    assert copy.duration_ns == pytest.approx(true_ns(copy, copy.count), rel=0.001)
+
+
+def test_a_line_that_never_rises_is_refused_after_three_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = []
+
+    def times_of(*arguments: Any) -> dict[int, float]:
+        taken.append(arguments)
+        return {count: 1e9 / count for count in arguments[-1]}
+
+    monkeypatch.setattr(subjects, "times_of", times_of)
+    machine = SimulatedMachine(seed=3, sample_sd=0.0005, process_sd=0.0)
+    with pytest.raises(NotLinear, match="takes no more time"):
+        make_subjects(machine, machine.timer(), WANTED[1:], (1.0,))
+    assert len(taken) == 3
+
+
+def test_what_needs_no_slower_versions_has_none() -> None:
+    machine = SimulatedMachine(seed=3, sample_sd=0.0005, process_sd=0.0)
+    (copy,) = make_subjects(machine, machine.timer(), (Wanted("copy", COPY, count=1 << 20, slower=False),), (1.0,))
+    assert not copy.counts
+    assert copy.duration_ns == pytest.approx(true_ns(copy, copy.count), rel=0.001)
 
 
 def test_a_gpu_on_which_more_work_takes_no_more_time_is_refused() -> None:

@@ -115,6 +115,25 @@ def test_no_graphs_on_this_machine_makes_the_timer_unavailable(stream: Simulated
         graph.open_timer(stream)
 
 
+def test_each_cold_slot_has_a_graph_of_its_own(stream: SimulatedStream) -> None:
+    """Where a graph lies makes its replays longer or shorter: shared by the slots of one side, that would be taken for
+    its kernel's own time."""
+    timer, alike = GraphTimer(stream), []
+    run = kernel(stream, 20_000.0)
+    capture = stream.capture
+
+    def elsewhere(work: Callable[[], None]) -> Any:
+        captured = capture(work)
+        captured._kernels = [(name, duration + 320.0 * len(alike)) for name, duration in captured._kernels]
+        alike.append(captured)
+        return captured
+
+    stream.capture = elsewhere  # type: ignore[method-assign]
+    times = timer.measure([Slot(run, 3)] * 4, "cold")
+    assert [of_slot[0] - times[0][0] for of_slot in times] == pytest.approx([0, 320, 640, 960], abs=64)
+    assert all(max(of_slot) - min(of_slot) <= 32 for of_slot in times)
+
+
 def test_graphs_stay_within_a_thousand_nodes(stream: SimulatedStream) -> None:
     sizes = []
     capture = stream.capture
