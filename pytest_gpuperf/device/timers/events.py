@@ -27,7 +27,8 @@ TICKS_PER_SAMPLE = 1000
 MOST_LAUNCHES = 400
 """Bound of a batch: all of it has to fit into the launch queue, behind the delay."""
 _CALIBRATION_BATCH = 21
-_READINGS = 15
+READINGS = 15
+"""Of an empty kernel, for the overhead of a launch."""
 
 
 def open_timer(stream: WorkStream) -> Timer:
@@ -46,8 +47,8 @@ class EventTimer:
     def __init__(self, stream: WorkStream) -> None:
         self._pairs = QueuedPairs(stream)
         own = measure_empty_kernel(stream, self._pairs).own_ns
-        single = typical_reading(self._pairs, stream.empty, _READINGS)
-        batch = typical_reading(self._pairs, _repeated(stream.empty, _CALIBRATION_BATCH), _READINGS)
+        single = typical_reading(self._pairs, stream.empty, READINGS)
+        batch = typical_reading(self._pairs, _repeated(stream.empty, _CALIBRATION_BATCH), READINGS)
         launch = (batch - single) / (_CALIBRATION_BATCH - 1)
         self._gap_ns = launch - own
         self._pair_ns = single - launch

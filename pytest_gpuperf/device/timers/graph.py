@@ -2,14 +2,15 @@
 
 * warm: a sample is one replay of N launches, less the measured overhead of a replay, divided by N.  N is
   chosen so that the overhead is at most 1 % of the replay and the replay lasts 1,000 ticks.
-* cold, or with a ``reset``: a sample is one replay of a graph of **one** run behind the flush, less the
-  measured overhead of such a replay.  Only the first launch of a longer graph would be cold.  A flush
-  between the launches inside the graph would have to be subtracted again; but it takes many times as long as
-  a short kernel, so its jitter would drown the difference, and a flush that follows a kernel writes back
-  what the kernel left, so the difference would not be the kernel's time.  How long a cold replay takes depends
-  a little on where the graph itself lies (on an H200 by 0.02 to 0.05 us), so each slot has one of its own.
+* cold, or with a ``reset``: a sample is **one** run behind the flush, less the measured overhead: a replay of a
+  graph of its kernels or, of a single kernel, a plain launch.  A graph of one kernel has no gap to save, and where it
+  lies makes its cold replays longer or shorter: by 0.02 to 0.05 us on an H200, where blocks of equal kernels of 20 us
+  scattered by 1.7 times as much as with plain launches.  Only the first run of a longer graph would be cold.
+  A flush between the launches inside the graph would have to be subtracted again; but it takes many times as
+  long as a short kernel, so its jitter would drown the difference, and a flush that follows a kernel writes back
+  what the kernel left, so the difference would not be the kernel's time.
 
-Replays are queued behind a delay or the flush, so the host's launch of the graph is never timed.
+Replays and launches are queued behind a delay or the flush, so what the host does for them is never timed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Sequence
 from pytest_gpuperf.device.interface import Slot, Timer
 from pytest_gpuperf.device.timers.empty import measure_empty_kernel
 from pytest_gpuperf.device.timers.errors import TimerError, TimerUnavailable
-from pytest_gpuperf.device.timers.events import TICKS_PER_SAMPLE, launches_per_sample, positive_time
+from pytest_gpuperf.device.timers.events import READINGS, TICKS_PER_SAMPLE, launches_per_sample, positive_time
 from pytest_gpuperf.device.timers.queued import QueuedPairs, Work, typical_reading
 from pytest_gpuperf.device.timers.stream import CapturedGraph, WorkStream
 from pytest_gpuperf.evidence import CacheMode, TimerName
@@ -48,25 +49,26 @@ class GraphTimer:
         empty = measure_empty_kernel(stream, self._pairs)
         self._replay_ns = empty.replay_ns
         self._single_replay_ns = empty.single_replay_ns
+        self._launch_ns = typical_reading(self._pairs, stream.empty, READINGS) - empty.own_ns
         self.overhead_ns = empty.single_replay_ns
         self.tick_ns = self._pairs.tick_ns()
 
     def measure(self, slots: Sequence[Slot], cache: CacheMode) -> list[list[float]]:
         """See ``Timer``.  One graph length for all slots, so that none is favoured."""
-        runs = {id(slot.run): slot.run for slot in slots}
-        for run in runs.values():
-            run()  # loads lazily loaded modules, which a capture does not survive
-        self._stream.synchronize()
+        singles = {id(slot.run): self._captured(slot.run, 1) for slot in slots}
         if cache == "cold" or any(slot.reset for slot in slots):
-            own = [self._captured(slot.run, 1) for slot in slots]  # all before the first replay: no two in one place
-            return [self._take(slot, graph, 1, cold=cache == "cold") for slot, graph in zip(slots, own, strict=True)]
-        graphs = {key: self._captured(run, 1) for key, run in runs.items()}
-        length = self._length(list(graphs.values()))
-        if length > 1:
-            graphs = {key: self._captured(run, length) for key, run in runs.items()}
-        return [self._take(slot, graphs[id(slot.run)], length, cold=False) for slot in slots]
+            alone = all(graph.nodes == 1 for graph in singles.values())
+            return [self._one_by_one(slot, None if alone else singles[id(slot.run)], cache) for slot in slots]
+        length = self._length(list(singles.values()))
+        runs = {id(slot.run): slot.run for slot in slots}
+        graphs = singles if length == 1 else {key: self._captured(run, length) for key, run in runs.items()}
+        return [self._take(slot, graphs[id(slot.run)], length) for slot in slots]
 
     def _captured(self, run: Work, length: int) -> CapturedGraph:
+        if length == 1:
+            run()  # loads lazily loaded modules, which a capture does not survive
+            self._stream.synchronize()
+
         def launches() -> None:
             for _ in range(length):
                 run()
@@ -87,7 +89,15 @@ class GraphTimer:
         wanted = max(TICKS_PER_SAMPLE * self.tick_ns, _OVERHEAD_SHARE * self._replay_ns)
         return launches_per_sample(shortest, wanted, most)
 
-    def _take(self, slot: Slot, graph: CapturedGraph, length: int, *, cold: bool) -> list[float]:
+    def _one_by_one(self, slot: Slot, graph: CapturedGraph | None, cache: CacheMode) -> list[float]:
+        """Samples of one run each: replays of ``graph``, or plain launches."""
+        work, overhead = (slot.run, self._launch_ns) if graph is None else (graph.launch, self._single_replay_ns)
+        return self._readings(slot, work, overhead, 1, cold=cache == "cold")
+
+    def _take(self, slot: Slot, graph: CapturedGraph, length: int) -> list[float]:
         overhead = self._single_replay_ns if length == 1 else self._replay_ns
-        readings = [self._pairs.read(graph.launch, prepare=slot.reset, cold=cold) for _ in range(slot.samples + 1)]
-        return [positive_time((reading - overhead) / length) for reading in readings[1:]]
+        return self._readings(slot, graph.launch, overhead, length, cold=False)
+
+    def _readings(self, slot: Slot, work: Work, overhead_ns: float, length: int, *, cold: bool) -> list[float]:
+        readings = [self._pairs.read(work, prepare=slot.reset, cold=cold) for _ in range(slot.samples + 1)]
+        return [positive_time((reading - overhead_ns) / length) for reading in readings[1:]]
