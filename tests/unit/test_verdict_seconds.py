@@ -9,6 +9,9 @@ from types import ModuleType
 
 import pytest
 
+from pytest_gpuperf.baselines import BaselineStore
+from pytest_gpuperf.evidence import Key
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -55,4 +58,20 @@ def test_a_copy_of_the_baselines_says_that_all_timed_code_was_another(script: Mo
             record["identity"]["code"] = script.OTHER_CODE
             assert after["tests"][test][workload] == record
     static = "sm_90/example_suite/test_transpose32.json"
-    assert (tmp_path / static).read_bytes() == (ROOT / "baselines" / static).read_bytes()
+    before, after = (json.loads((root / static).read_text()) for root in (ROOT / "baselines", tmp_path))
+    for toolchain, tests in before["toolchains"].items():
+        for test, workloads in tests.items():
+            for workload, record in workloads.items():
+                record["profile"]["code_hash"] = script.OTHER_CODE
+                assert after["toolchains"][toolchain][test][workload] == record
+
+
+def test_code_said_to_be_another_is_paired_without_being_disassembled(script: ModuleType, tmp_path: Path) -> None:
+    script.as_if_changed(ROOT / "baselines", tmp_path)
+    store = BaselineStore(tmp_path)
+    key = Key("example_suite/test_transpose32.py", "test_transpose_of_a_batch", "transpose_padded")
+    record = store.time("nvidia-h200", key)
+    assert record is not None
+    static = store.static("sm_90", key, record.identity.toolchain).record
+    assert static is not None
+    assert static.profile.code_hash == record.identity.code == script.OTHER_CODE

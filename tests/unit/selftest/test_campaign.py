@@ -234,6 +234,18 @@ def test_the_truth_of_a_copy_is_what_its_own_gpu_showed(campaign: Any) -> None:
     assert merge.truths(cells.Cell("loop 10 us", 1.0), many(1)) == {"abc": 1.01}
 
 
+def test_a_copy_is_held_to_the_promise_where_it_is_as_much_slower_as_its_name_says(campaign: Any) -> None:
+    merge = campaign["merge"]
+    enough = many(60, gpu="abc", subject="copy 16 MB", mean_r=0.01)
+    short = [a_line(n, gpu="def", subject="copy 16 MB", mean_r=0.0095, decision="same") for n in range(60, 120)]
+    assert broken(campaign, [*enough, *short]) == []
+    text, _ = merge.report([*enough, *short], DURATIONS)
+    assert "* copy 16 MB on GPU def: +0.955%, 0 of 60 SLOWER" in text
+    assert "| 1.00955 to 1.01005 | 120 |" in text
+    missed = [a_line(n, gpu="abc", subject="copy 16 MB", mean_r=0.01, decision="same") for n in range(120, 125)]
+    assert broken(campaign, [*enough, *short, *missed]) == ["copy 16 MB +1 % (0.50%): 60 of 65 SLOWER, wanted 98%"]
+
+
 def test_a_line_that_was_cut_short_is_left_out(
     campaign: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
