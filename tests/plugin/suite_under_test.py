@@ -25,6 +25,22 @@ def pytest_gpuperf_device(config, worker):
     return SimulatedGpu(implementations={{"work": work, "other": work}})
 """
 
+HOG = """
+extern "C" __global__ void hog(const float* a, float* b)
+{
+    float arr[64];
+#pragma unroll
+    for (int k = 0; k < 64; ++k) arr[k] = a[threadIdx.x + 32 * k];
+    float s = 0.0f;
+#pragma unroll
+    for (int k = 0; k < 64; ++k) s = s * 0.5f + arr[k];
+    float r = s;
+#pragma unroll
+    for (int k = 63; k >= 0; --k) r = r * 0.25f + arr[k] * s;
+    b[threadIdx.x] = r;
+}
+"""
+"""Holds 64 values in registers; limited to fewer of them, it spills."""
 KERNEL = """
 // Copies, after STEPS rounds of arithmetic.
 extern "C" __global__ void work(const float* a, float* b, int n)
