@@ -23,6 +23,17 @@ def quoted(text: str, limit: int = 80) -> str:
     return _UNPRINTABLE.sub(lambda match: ascii(match.group())[1:-1], short)
 
 
+_RESTORE = (
+    "Make it readable, restore it from version control (git checkout -- {path}), or delete it and record it again "
+    "with --update-baselines."
+)
+_TAKE_A_SIDE = (
+    "Resolve the code first; then take either side (while git merges: git checkout --theirs -- {path}; when to keep "
+    "both: docs/baselines.md, 'Merge conflicts') or delete it and record it again with --update-baselines."
+)
+"""A plain ``git checkout`` of a file refuses while it is unmerged."""
+
+
 class BaselineError(Exception):
     """Base of everything that this package raises on purpose."""
 
@@ -30,14 +41,11 @@ class BaselineError(Exception):
 class UnreadableBaselineError(BaselineError):
     """A baseline file exists and is not a baseline: truncated, malformed, wrongly typed or hostile."""
 
-    def __init__(self, path: Path, problem: str) -> None:
+    def __init__(self, path: Path, problem: str, *, merging: bool = False) -> None:
         self.path = path
         self.problem = problem
-        super().__init__(
-            f"{path}: this baseline cannot be read: {problem}.\n"
-            f"Make it readable, restore it from version control (git checkout -- {path}), or delete it and record it "
-            "again with --update-baselines."
-        )
+        remedy = _TAKE_A_SIDE if merging else _RESTORE
+        super().__init__(f"{path}: this baseline cannot be read: {problem}.\n{remedy.format(path=path)}")
 
 
 class NewerSchemaError(BaselineError):

@@ -26,6 +26,10 @@ class _RefusedError(ValueError):
     """JSON that a lenient parser would accept and this one does not."""
 
 
+class _ConflictError(_RefusedError):
+    """A merge stopped half-way and left its markers."""
+
+
 def read_bounded(path: Path, limit: int) -> bytes | None:
     """The file's bytes, or None if there is no such file.
 
@@ -68,7 +72,8 @@ def decode(content: bytes, path: Path, target: str) -> EvidenceFile:
     except RecursionError:
         raise UnreadableBaselineError(path, "it is nested too deeply") from None
     except (_RefusedError, BadContentError, msgspec.ValidationError) as error:
-        raise UnreadableBaselineError(path, quoted(str(error), 400)) from error
+        merging = isinstance(error, _ConflictError)
+        raise UnreadableBaselineError(path, quoted(str(error), 400), merging=merging) from error
     return file
 
 
@@ -85,18 +90,18 @@ def _parse(content: bytes) -> Raw:
             text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_int=_integer, parse_float=_finite
         )
     except json.JSONDecodeError as error:
-        raise _RefusedError(_syntax(text, error)) from error
+        raise _syntax(text, error) from error
     if not isinstance(raw, dict):
         raise _RefusedError("it holds no JSON object")
     check_plain({name: value for name, value in raw.items() if not isinstance(value, (dict, list))})
     return raw
 
 
-def _syntax(text: str, error: json.JSONDecodeError) -> str:
+def _syntax(text: str, error: json.JSONDecodeError) -> _RefusedError:
     for number, line in enumerate(text.splitlines(), start=1):
         if line.startswith(("<<<<<<< ", ">>>>>>> ")):
-            return f"line {number} is an unresolved merge conflict"
-    return f"line {error.lineno}, column {error.colno}: {error.msg}"
+            return _ConflictError(f"line {number} is an unresolved merge conflict")
+    return _RefusedError(f"line {error.lineno}, column {error.colno}: {error.msg}")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> Raw:
