@@ -1,22 +1,36 @@
 """The ``gpuperf`` command: parses arguments and hands over to the room that does the work.
 
-Exit status: 0 done, 1 the answer is no (something needed is missing, pruning was refused), 2 wrong usage.
+Exit status: 0 done, 1 the answer is no (something needed is missing, pruning was refused), 2 wrong usage, 141 whoever
+read the output has closed it, as of any program that a pipe ends.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_gpuperf import __version__
 
+EXIT_PIPE_CLOSED = 141
+"""128 and the number of SIGPIPE."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point of the console script; returns the exit status."""
-    parser = build_parser()
-    parsed = parser.parse_args(arguments)
+    parsed = build_parser().parse_args(arguments)
+    try:
+        status = _run(parsed)
+        sys.stdout.flush()
+    except BrokenPipeError:  # gpuperf explain ... | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more
+        return EXIT_PIPE_CLOSED
+    return status
+
+
+def _run(parsed: argparse.Namespace) -> int:
     if parsed.command == "doctor":
         return _doctor(as_json=parsed.json)
     if parsed.command == "selftest":

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -83,3 +85,25 @@ def test_prune_with_nothing_recorded(pytester, monkeypatch, capsys):
     assert cli.main(["prune"]) == 0
     assert "Nothing to prune in" in capsys.readouterr().out
     assert "baselines" not in [path.name for path in pytester.path.iterdir()], "looking creates nothing"
+
+
+@pytest.mark.parametrize("lines", [1, 10_000], ids=["flushed at the end", "more than a pipe holds"])
+def test_output_that_nobody_reads_on_ends_without_a_traceback(lines):
+    """As of ``gpuperf explain ... | head``."""
+    script = (
+        "import sys\n"
+        "from pytest_gpuperf import cli\n"
+        "def run(parsed):\n"
+        "    sys.stdin.read()\n"
+        f"    sys.stdout.write('figures: 32 registers\\n' * {lines})\n"
+        "    return 0\n"
+        "cli._run = run\n"
+        "sys.exit(cli.main(['doctor']))\n"
+    )
+    command = [sys.executable, "-c", script]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+        process.stdout.close()
+        process.stdin.close()
+        said = process.stderr.read()
+    assert (process.returncode, said) == (cli.EXIT_PIPE_CLOSED, "")
