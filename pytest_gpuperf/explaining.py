@@ -10,6 +10,7 @@ import msgspec
 from pytest_gpuperf import advising
 from pytest_gpuperf.advise.state import state_of
 from pytest_gpuperf.report.explanation import Compared, explained
+from pytest_gpuperf.verdict import Verdict
 
 if TYPE_CHECKING:
     from pytest_gpuperf.advise.side import Side
@@ -29,10 +30,12 @@ def explain_workload(store: BaselineStore, test: TestEvidence, work: WorkloadEvi
     """Lines on one workload of a run, compared with its baseline.  Raises ``BaselineError``."""
     before, after, advice = advising.explained(store, work, work.toolchain, test.device)
     work = msgspec.structs.replace(work, advice=work.advice or advice, state=work.state or state_of(after, test.peaks))
-    return explained(work, after, test.peaks, compared=_compared(before, after))
+    return explained(work, after, test.peaks, compared=_compared(work, before, after))
 
 
-def _compared(before: Side | None, after: Side) -> Compared:
+def _compared(work: WorkloadEvidence, before: Side | None, after: Side) -> Compared:
+    if before is None and any(judgement.verdict is Verdict.NOT_COMPARABLE for judgement in work.judgements):
+        return Compared("none that this workload can be compared with", known=False)
     if before is None:
         return Compared("none for this workload: record one with pytest --update-baselines", known=False)
     if before.static is None or after.static is None:
