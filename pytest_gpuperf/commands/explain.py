@@ -97,24 +97,37 @@ def from_baselines(wanted: Wanted, baselines: Path, write: Callable[[str], objec
     if not found:
         raise ExplainError(_unmatched(wanted, list(keys), f"the baselines in {baselines}"))
     for key in found:
-        for side in _recorded(store, key):
+        for side, whose in _recorded(store, key):
             work = WorkloadEvidence(key=key, state=state_of(side, {}))
-            write("\n".join(explained(work, side, {}, compared=None)) + "\n\n")
+            head, *figures = explained(work, side, {}, compared=None)
+            write("\n".join([head, *([f"    {whose}"] if whose else []), *figures]) + "\n\n")
     return 0
 
 
-def _recorded(store: BaselineStore, key: Key) -> list[Side]:
-    """What is on record of a workload: by GPU where it was timed, else by architecture."""
+def _recorded(store: BaselineStore, key: Key) -> list[tuple[Side, str]]:
+    """What is on record of a workload: by GPU where it was timed, else by architecture.
+
+    With each the GPU or the compiler, where there are several to tell apart; else an empty string.
+    """
     timed = [target for target in store.devices() if store.time(target, key) is not None]
     known = [(arch, toolchain) for arch in store.archs() for toolchain in store.static(arch, key, "").other_toolchains]
     if timed and known:
         arch, toolchain = next(
             ((a, t) for a, t in known for target in timed if _is_of(store, key, target, a, t)), known[-1]
         )
-        return [recorded_side(store, key, target, arch, toolchain) for target in timed]
+        return [(recorded_side(store, key, target, arch, toolchain), _one_of(timed, "GPU", target)) for target in timed]
     if timed:
-        return [recorded_side(store, key, target, "", "") for target in timed]
-    return [recorded_side(store, key, "", arch, toolchain) for arch, toolchain in known]
+        return [(recorded_side(store, key, target, "", ""), _one_of(timed, "GPU", target)) for target in timed]
+    compilers = [toolchain for _, toolchain in known]
+    return [
+        (recorded_side(store, key, "", arch, toolchain), _one_of(compilers, "compiler", toolchain))
+        for arch, toolchain in known
+    ]
+
+
+def _one_of(all_of_them: Sequence[str], kind: str, name: str) -> str:
+    """``GPU: nvidia-h200`` if there are others; else empty."""
+    return f"{kind}: {name}" if len(set(all_of_them)) > 1 else ""
 
 
 def _is_of(store: BaselineStore, key: Key, target: str, arch: str, toolchain: str) -> bool:
