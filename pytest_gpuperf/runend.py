@@ -199,6 +199,12 @@ def _why_nothing(book: Book) -> str:
     if not ended:
         tests = numbered(count, "test", "ran and did not use", "ran and none used")
         return f"{tests} cuda_kernel or gpuperf. Point --gpuperf at tests that do, or leave the flag out."
+    callables = sum(len(one.workloads) for one in ended)  # kernels would have left machine code
+    if callables:
+        those = numbered(callables, "callable", "has", "have")
+        return (
+            f"{those} no machine code to judge, and times need a GPU. Run on a machine with one, or without --gpuperf."
+        )
     if len(ended) < count:
         tests = f"{count} tests ran, and {len(ended)} of them ended before a"
     else:

@@ -79,7 +79,7 @@ def static_table(evidence: Sequence[TestEvidence], *, short: bool = False) -> Ta
     archs = sorted({arch for e in evidence for w in e.workloads for arch in w.static}, key=_arch_number)
     table = Table("registers / spilled bytes / occupancy", *archs, "static verdict")
     for one in evidence:
-        if one.unreached or any(w.static for w in one.workloads):
+        if has_static_rows(one):
             table.heading(f"{one.module}::{one.test}")
         counted = [work for work in one.workloads if short and work.static and _is_unchanged(work)]
         if len(counted) <= LISTED:
@@ -95,6 +95,11 @@ def static_table(evidence: Sequence[TestEvidence], *, short: bool = False) -> Ta
             word, markup = Verdict.NOT_MEASURED.value, MARKUP[Verdict.NOT_MEASURED]
             table.row(f"  {name}", *("-" for _ in archs), word, markup=markup)
     return table
+
+
+def has_static_rows(one: TestEvidence) -> bool:
+    """Whether a table of static evidence has anything to say of this test: of callables it has not."""
+    return bool(one.unreached) or any(work.static for work in one.workloads)
 
 
 def _is_unchanged(work: WorkloadEvidence) -> bool:

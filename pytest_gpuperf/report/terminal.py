@@ -12,7 +12,7 @@ from pytest_gpuperf.report.alike import obstacle_of, shared_obstacles
 from pytest_gpuperf.report.counters import counter_table, counter_words
 from pytest_gpuperf.report.hints import print_hints
 from pytest_gpuperf.report.stale import no_longer_expected, stale_lines
-from pytest_gpuperf.report.tables import Table, static_table, time_table, update_table
+from pytest_gpuperf.report.tables import Table, has_static_rows, static_table, time_table, update_table
 from pytest_gpuperf.report.text import describe, numbered
 from pytest_gpuperf.report.unreached import unreached_lines
 from pytest_gpuperf.verdict import Judgement, Verdict
@@ -50,7 +50,7 @@ def summary(reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, opt
         reporter.section("gpuperf")
     evidence = [e for e in book.evidence if e.workloads or e.unreached]
     timed = book.judged_times
-    if evidence and options.gates and (not timed or reporter.config.get_verbosity() > 0):
+    if any(map(has_static_rows, evidence)) and options.gates and (not timed or reporter.config.get_verbosity() > 0):
         short = bool(reporter.stats.get("failed")) and reporter.config.get_verbosity() <= 0
         _print(reporter, static_table(evidence, short=short))
     if book.gathered_counters and (not timed or reporter.config.get_verbosity() > 0):
@@ -193,11 +193,20 @@ def _static_only(reporter: pytest.TerminalReporter, evidence: list[TestEvidence]
     if not stopped:
         return
     if options.gates:
-        those = numbered(sum(len(e.workloads) for e in evidence), "workload", "was", "were")
-        text = f"timing needs a GPU: {those} judged by static evidence only ({stopped[0].reason})"
+        text = f"timing needs a GPU: {_judged_without(evidence)} ({stopped[0].reason})"
     else:
         text = f"counters need a GPU: {stopped[0].reason}"
     reporter.write_line(text, yellow=True)
+
+
+def _judged_without(evidence: Iterable[TestEvidence]) -> str:
+    """How many workloads a run without a GPU has judged, and how many it could not."""
+    has_code = [bool(work.static) for one in evidence for work in one.workloads]
+    judged = numbered(sum(has_code), "workload", "was", "were") + " judged by static evidence only"
+    callables = numbered(has_code.count(False), "callable", "has", "have")
+    if all(has_code):
+        return judged
+    return f"{judged}, {callables} none" if any(has_code) else f"{callables} no static evidence"
 
 
 def _update(reporter: pytest.TerminalReporter, outcome: Outcome, book: Book, options: Options) -> None:
