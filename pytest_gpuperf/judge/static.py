@@ -130,7 +130,8 @@ def _gated(rule: Rule, before: float, after: float, policy: StaticPolicy) -> Dir
 
 def _note(rule: Rule, direction: Direction, old: StaticRecord, new: StaticRecord) -> str:
     if rule is rules.OCCUPANCY and old.occupancy and new.occupancy:
-        return f"limited by {new.occupancy.limiter}, before by {old.occupancy.limiter}"
+        before = f", before by {old.occupancy.limiter}" if old.occupancy.limiter != new.occupancy.limiter else ""
+        return f"limited by {new.occupancy.limiter}{before}"
     if rule is rules.REGISTERS and direction == "neutral" and old.occupancy and old.occupancy == new.occupancy:
         return "occupancy holds"
     return rule.note if direction == "worse" else ""

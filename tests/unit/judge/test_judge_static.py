@@ -60,6 +60,12 @@ def test_06_14_a_lower_occupancy_is_worse_and_says_what_limits_it() -> None:
     assert compare(STATIC, static(occupancy=HALF)).verdict is Verdict.BETTER
 
 
+def test_what_limits_the_occupancy_as_before_is_said_once() -> None:
+    lower = msgspec.structs.replace(HALF, fraction=0.25)
+    judged = compare(static(registers=128, occupancy=lower), static(registers=64, occupancy=HALF, code_hash="old"))
+    assert str(change(judged, "occupancy")) == "occupancy 50 -> 25 % (limited by registers)"
+
+
 def occupied(percent: float) -> StaticRecord:
     occupancy = Occupancy(blocks_per_sm=20, warps_per_sm=20, fraction=percent / 100, limiter="shared memory")
     return static(occupancy=occupancy, code_hash=f"with {percent}")
