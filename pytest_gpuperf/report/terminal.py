@@ -129,7 +129,7 @@ def _words(reporter: pytest.TerminalReporter, evidence: Sequence[TestEvidence], 
             if judgement.verdict in NEEDS_A_WORD and not _is_in(shown.get(judgement.key.node_id, ""), judgement):
                 _explain(reporter, judgement, one.xfail)
     if new:
-        targets = ", ".join(sorted({judgement.target for judgement in new}))
+        targets = ", ".join(dict.fromkeys(judgement.target for judgement in new))
         those = numbered(len({judgement.key for judgement in new}), "workload", "has", "have")
         reporter.write_line(
             f"{those} no baseline for {targets}: record them with pytest --update-baselines=new and commit the files",

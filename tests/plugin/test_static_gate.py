@@ -31,6 +31,13 @@ def test_every_workload_is_listed_and_the_run_passes(suite):
     result.stdout.fnmatch_lines(["timing needs a GPU: 3 workloads were judged by static evidence only*"])
 
 
+def test_architectures_without_a_baseline_are_named_in_the_order_of_the_table(suite):
+    result = suite.run("--gpuperf", "--gpuperf-arch=sm_80,sm_90,sm_120")
+    result.stdout.fnmatch_lines(
+        ["* sm_80 * sm_90 * sm_120 *", "3 workloads have no baseline for sm_80, sm_90, sm_120: *"]
+    )
+
+
 def test_a_static_only_test_has_a_status_of_its_own(suite):
     result = suite.run("--gpuperf", "-v")
     result.stdout.fnmatch_lines(["*test_suite.py::test_work*1024* STATIC ONLY*"])
