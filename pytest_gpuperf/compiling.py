@@ -68,7 +68,7 @@ class KernelCompiler:
         path, text = self._source(path_or_source)
         source = compiler.KernelSource(
             text=text, name=name, path=path, options=tuple(options), name_expression=name_expression,
-            headers=tuple(self._folder / header for header in headers),
+            headers=self._headers(headers),
         )  # fmt: skip
         targets = self._targets(arch)
         native = self._native(targets)
@@ -165,6 +165,17 @@ class KernelCompiler:
             raise LoadError(f"{place}: it is machine code for {binary.arch}, and this GPU is {native}: compile it for "
                             f"{native}")  # fmt: skip
         return native
+
+    def _headers(self, headers: Sequence[str | Path]) -> tuple[Path, ...]:
+        """Where to look for headers.  A misspelt place would make the compiler search all others and say so."""
+        places = tuple(self._folder / header for header in headers)
+        for place in places:
+            if not place.exists():
+                raise MissingSource(
+                    f"{place}: headers= names it, and there is no such folder or file. Paths are relative to the test "
+                    "file."
+                )
+        return places
 
     def _source(self, path_or_source: str | Path) -> tuple[Path | None, str]:
         if isinstance(path_or_source, str) and ("\n" in path_or_source or "{" in path_or_source):
