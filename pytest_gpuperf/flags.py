@@ -65,7 +65,8 @@ def architectures(text: str) -> tuple[str, ...]:
     return names
 
 
-METRIC_WORD = re.compile(r"(derived:)?[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*")
+METRIC_WORD = re.compile(r"(derived:)?(?=[^.]*_)[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*")
+"""Without an underscore it is no metric but a misspelt set, or a set where none is taken."""
 
 
 METRIC_SETS = ("default", "memory", "compute", "latency", "full")
@@ -73,7 +74,7 @@ METRIC_SETS = ("default", "memory", "compute", "latency", "full")
 
 def metric_words(text: str) -> tuple[str, ...]:
     words = tuple(word.strip() for word in text.split(",") if word.strip())
-    if not words or not all(word in METRIC_SETS or ("_" in word and METRIC_WORD.fullmatch(word)) for word in words):
+    if not words or not all(word in METRIC_SETS or METRIC_WORD.fullmatch(word) for word in words):
         raise BadValue(f"accepts {', '.join(METRIC_SETS)}, and names of metrics, separated by commas")
     return words
 

@@ -185,6 +185,7 @@ def test_more_misspelt_names_than_anybody_writes_end_the_attempts(counted):
     ("given", "words"),
     [
         ("gpuperf_metrics = a b c", "ini setting gpuperf_metrics: 'a b c' is not valid: it accepts metrics"),
+        ("gpuperf_metrics = memory", "ini setting gpuperf_metrics: 'memory' is not valid: it accepts metrics"),
         ("gpuperf_metrics = a__b.sum 500", "is not valid: it accepts metrics"),
         ("gpuperf_ncu = defualt", "ini setting gpuperf_ncu: 'defualt' is not valid: it accepts default, memory"),
         ("gpuperf_ncu = derived:nothing_known", "there is no figure 'derived:nothing_known'"),
