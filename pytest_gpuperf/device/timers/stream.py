@@ -42,6 +42,8 @@ class CapturedGraph(Protocol):
 
     nodes: int
     """Kernels, copies, memsets and child graphs in it."""
+    one_kernel: bool
+    """Whether it is a kernel and nothing else."""
 
     def launch(self) -> None:
         """Enqueue a replay."""
@@ -135,19 +137,28 @@ class CudaStream:
 
 
 class _Graph:
-    """A captured CUDA graph and the number of its working nodes."""
+    """A captured CUDA graph, and what its working nodes are."""
 
     def __init__(self, graph: Any, stream: Any) -> None:
         self._graph = graph
         self._stream = stream
-        self.nodes = _working_nodes(graph.graph)
+        kinds = _working_nodes(graph.graph)
+        self.nodes = len(kinds)
+        self.one_kernel = kinds == [_kernel_kind()]
         graph.upload(stream)
 
     def launch(self) -> None:
         self._graph.launch(self._stream)
 
 
-def _working_nodes(handle: int) -> int:
+def _kernel_kind() -> Any:
+    from cuda.bindings import driver
+
+    return driver.CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL
+
+
+def _working_nodes(handle: int) -> list[Any]:
+    """The kinds of those nodes that do something."""
     from cuda.bindings import driver
 
     kinds = driver.CUgraphNodeType
@@ -160,7 +171,8 @@ def _working_nodes(handle: int) -> int:
     graph = driver.CUgraph(handle)
     _, _, count = _checked(driver.cuGraphGetNodes(graph, 0))
     _, nodes, _ = _checked(driver.cuGraphGetNodes(graph, count))
-    return sum(_checked(driver.cuGraphNodeGetType(node))[1] in working for node in nodes or ())
+    found = [_checked(driver.cuGraphNodeGetType(node))[1] for node in nodes or ()]
+    return [kind for kind in found if kind in working]
 
 
 def _checked(answer: tuple[Any, ...]) -> tuple[Any, ...]:

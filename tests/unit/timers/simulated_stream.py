@@ -37,17 +37,30 @@ class SimulatedMark:
 
 
 class SimulatedGraph:
-    def __init__(self, stream: SimulatedStream, kernels: list[tuple[str, float]]) -> None:
+    def __init__(self, stream: SimulatedStream, kernels: list[Node]) -> None:
         self._stream = stream
         self._kernels = kernels
         self.nodes = len(kernels)
+        self.one_kernel = self.nodes == 1 and not isinstance(kernels[0], SimulatedGraph)
 
     def launch(self) -> None:
+        if self._stream.capturing is not None:
+            self._stream.capturing.append(self)
+            return
         self._stream.now_ns += LAUNCH_COST
         self._stream.occupy(GRAPH_LAUNCH)
-        for name, duration in self._kernels:
+        self.execute()
+
+    def execute(self) -> None:
+        for node in self._kernels:
+            if isinstance(node, SimulatedGraph):
+                node.execute()
+                continue
             self._stream.occupy(GRAPH_GAP)
-            self._stream.execute(name, duration)
+            self._stream.execute(*node)
+
+
+Node = tuple[str, float] | SimulatedGraph
 
 
 class SimulatedStream:
@@ -58,7 +71,7 @@ class SimulatedStream:
         self.free_ns = 0.0
         self.flushes = 0
         self.log: list[str] = []
-        self.capturing: list[tuple[str, float]] | None = None
+        self.capturing: list[Node] | None = None
         self.capturable = True
         self.rate: Callable[[float], float] = lambda now_ns: NS_PER_CYCLE
         self.observer: Callable[[str, float, float], None] = lambda name, start, end: None

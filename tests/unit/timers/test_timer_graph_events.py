@@ -138,6 +138,17 @@ def test_where_a_graph_lies_does_not_lengthen_a_kernel_that_is_launched_plainly(
     assert times[1][0] - times[0][0] == pytest.approx(0 if kernels == 1 else 640, abs=64)
 
 
+@pytest.mark.parametrize("kernels", [1, 5])
+def test_a_run_that_replays_a_graph_of_its_own_is_no_kernel_that_is_launched_plainly(
+    stream: SimulatedStream, kernels: int
+) -> None:
+    """In a captured graph it is one node, and launched by itself it has the overhead of a replay."""
+    timer = GraphTimer(stream)
+    own = stream.capture(lambda: [stream.kernel(3000.0) for _ in range(kernels)] and None)
+    (times,) = timer.measure([Slot(own.launch, 3)], "cold")
+    assert times == pytest.approx([kernels * 3000.0] * 3, abs=40 * kernels + 70)
+
+
 def test_graphs_stay_within_a_thousand_nodes(stream: SimulatedStream) -> None:
     sizes = []
     capture = stream.capture
