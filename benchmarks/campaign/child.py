@@ -178,7 +178,7 @@ class Bench:
         warm = warm_up(self._timer, Workload(launch), bound_s=0.1)
         found = pair(
             self._device, self._timer, launch, baseline, policy, seed=seed, candidate=candidate,
-            budget_s=60.0 if policy is NEVER else BUDGET_S,
+            duration_ns=subject.duration_ns, budget_s=60.0 if policy is NEVER else BUDGET_S,
         )  # fmt: skip
         self._count += 1
         line = {

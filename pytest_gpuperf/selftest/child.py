@@ -75,7 +75,10 @@ def take(device: Device, timer: Timer, task: Task) -> list[Taken]:
             if task.blocks:
                 policy = PairedPolicy(alpha=_NEVER, alpha_faster=_NEVER, beta=_NEVER, blocks_max=task.blocks)
                 candidate = binaries[subject.candidate(0, task.process)]
-                r = pair(device, timer, launch, baseline, policy, seed=task.seed, candidate=candidate).r
+                r = pair(
+                    device, timer, launch, baseline, policy, seed=task.seed, candidate=candidate,
+                    duration_ns=subject.duration_ns,
+                ).r  # fmt: skip
             taken.append(Taken(kernel=subject.name, rounds=rounds.rounds, r=r))
     return taken
 

@@ -106,7 +106,7 @@ class Controls:
         baseline, candidate = (self._binaries[probe] for probe in cell.probes)
         return pair(
             self._device, self._timer, self._launch(cell.subject), baseline, cell.policy, candidate=candidate,
-            seed=self._random.getrandbits(48),
+            seed=self._random.getrandbits(48), duration_ns=cell.subject.duration_ns,
         )  # fmt: skip
 
     def _launch(self, subject: Subject) -> Launch:

@@ -20,7 +20,8 @@ from pytest_gpuperf.commands.selftest import shown
 from pytest_gpuperf.device.errors import NoDevice
 from pytest_gpuperf.device.timers.errors import TimerUnavailable
 from pytest_gpuperf.judge.votes import PairedDecision
-from pytest_gpuperf.selftest import control, run
+from pytest_gpuperf.pairing import Pairing, pair
+from pytest_gpuperf.selftest import child, control, run
 from pytest_gpuperf.selftest.child import Task, open_device, take
 from pytest_gpuperf.selftest.control import BrokenProbe, Cell, Controls
 from pytest_gpuperf.selftest.counting import LoopCode, UnexpectedCode
@@ -213,6 +214,24 @@ def test_verdicts_are_made_as_the_gate_makes_them(machine: SimulatedMachine, sub
     (found,) = [found for cell, found in controls.pairings.items() if cell.percent == 5.0]
     assert {one.paired.decision for one in found} == {PairedDecision.SLOWER}
     assert len({one.seed for one in found}) == len(found)
+
+
+def test_blocks_of_a_long_kernel_are_as_small_as_in_the_gate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 28 blocks of 40 ms kernels each has to be of 2 samples a side to fit into five seconds."""
+    machine = SimulatedMachine(seed=2, sample_sd=0.02)
+    (subject,) = make_subjects(machine, machine.timer(), (Wanted("loop", LOOP, duration_ns=4e7),), control.PERCENTS)
+    controls, sizes = Controls(machine, machine.timer(), [subject], seed=1), []
+
+    def watched(*arguments: Any, **options: Any) -> Pairing:
+        sizes.append(pair(*arguments, **options))
+        return sizes[-1]
+
+    for module in (control, child):
+        monkeypatch.setattr(module, "pair", watched)
+    controls.run(1.0, lambda share: None, clock=itertools.count().__next__)
+    take(machine, machine.timer(), a_task([subject], blocks=20))
+    assert len(sizes) >= 2
+    assert {block.size for found in sizes for block in found.blocks} == {2}
 
 
 def test_progress_on_a_terminal_is_a_bar_that_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
