@@ -20,7 +20,7 @@ from pytest_gpuperf.judge.eprocess import unanimous_blocks
 from pytest_gpuperf.judge.paired import Paired, judge_blocks
 from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
 from pytest_gpuperf.sampling.buffers import MovingBuffers
-from pytest_gpuperf.sampling.pairs import Block, Noise, Sizing, affordable, block_size, paired_blocks, pilot
+from pytest_gpuperf.sampling.pairs import Block, Noise, affordable, block_size, paired_blocks, pilot
 from pytest_gpuperf.sampling.rounds import Clock, Workload
 
 CLEAR_CASE_S = 3.0
@@ -38,7 +38,7 @@ class Pairing:
     seed: int
     """Of the coin that ordered their slots."""
     size: int
-    """Samples per side of the first block; ``Block.size`` has those of the others."""
+    """Samples per side and block."""
     noise: Noise
     """Of the pilot that set the size."""
     seconds: float
@@ -98,10 +98,9 @@ def pair(
     )
     samples, most = affordable(duration_ns or 1.0, budget_s)
     noise = pilot(timer, *sides, samples)
-    target = (policy.epsilon - policy.delta) / 2
-    size = min(block_size(noise, target), most)
+    size = min(block_size(noise, (policy.epsilon - policy.delta) / 2), most)
     taken = paired_blocks(
-        device, timer, *sides, seed=seed, size=size, noise=noise, sizing=Sizing(target, most), reload=exchange.reload,
+        device, timer, *sides, seed=seed, size=size, noise=noise, reload=exchange.reload,
         reallocate=exchange.move if exchange.movable else None, clock=clock,
         budget_s=budget_s - (clock() - start) + CLEAR_CASE_S,
     )  # fmt: skip

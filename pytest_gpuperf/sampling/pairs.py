@@ -42,9 +42,7 @@ LONGEST_SLOT = 12
 BLOCK_SD = 0.0025
 """Wanted sd of a block's value: half the indifference zone, here that of the ``tight`` profile."""
 RELOAD_EVERY = 8
-"""Blocks after which both modules are loaded anew, and their size is looked at."""
-_GROWS_FROM = 1.5
-_MOST_GROWTH = 4.0
+"""Blocks after which both modules are loaded anew."""
 _MIDMEAN_VARIANCE = 2.4
 """Of the difference of two midmeans, in variances of a mean of as many samples."""
 _PILOT_CAUTION = 1.5
@@ -75,8 +73,6 @@ class Block(Record, frozen=True):
     """Why it was discarded, without regard to which slot was which."""
     seconds: float = 0.0
     """Wall-clock time it took, re-allocation included."""
-    size: int = 0
-    """Samples per side."""
 
 
 class Noise(NamedTuple):
@@ -90,15 +86,6 @@ class Noise(NamedTuple):
     """Sd of the values of blocks of the least size; None if there was no time for such."""
 
 
-class Sizing(NamedTuple):
-    """By what blocks grow."""
-
-    target: float = BLOCK_SD
-    """Wanted sd of a block's value."""
-    most: int = MOST_SIZE
-    """Samples per side and block."""
-
-
 def block_size(noise: Noise, target: float = BLOCK_SD) -> int:
     """Samples per side and block, even, from 6 to 200, so that a block's value has the sd ``target``.
 
@@ -106,7 +93,7 @@ def block_size(noise: Noise, target: float = BLOCK_SD) -> int:
     What autocorrelation adds is seen in the pilot's own blocks: of six samples a side and of the variance v, NB is at
     least 6 * 1.5 v / target^2.  (ABBA takes drift and slow changes out, which a correction by rho1 counts in: with it a
     64 MB copy had blocks of seven times the size that it needed.)  Without such blocks, NB grows by
-    (1 + rho1) / (1 - rho1).  Raises ``ValueError`` for a figure below 0 or not finite.
+    (1 + rho1) / (1 - rho1).  Fixed before the first block.  Raises ``ValueError`` for a figure below 0 or not finite.
     """
     sigma, rho1, block_sd = noise.sigma, noise.rho1, noise.block_sd or 0.0
     if not (0 <= sigma < math.inf and math.isfinite(rho1) and 0 <= block_sd < math.inf):
@@ -119,22 +106,6 @@ def block_size(noise: Noise, target: float = BLOCK_SD) -> int:
         wanted = max(wanted, LEAST_SIZE * _PILOT_CAUTION * (block_sd / target) ** 2)
     size = math.ceil(min(max(wanted, LEAST_SIZE), MOST_SIZE))
     return size + size % 2
-
-
-def grown(size: int, values: Sequence[float], sizing: Sizing) -> int:
-    """Size of the blocks that follow those of ``size`` whose ``values`` have been seen; never a smaller one.
-
-    A pilot of five blocks is off by a third or so, and by luck by half: a size that was set by it leaves blocks too
-    noisy, which then decide late or not at all.  So where blocks scatter by half as much again as is wanted, they grow
-    by what brings that down.  The proof allows it: the coin of a block is tossed after its size is known.
-    """
-    if len(values) < RELOAD_EVERY:
-        return size
-    spread = float(np.std(values, ddof=1))
-    if spread <= _GROWS_FROM * sizing.target:
-        return size
-    wanted = math.ceil(size * min((spread / sizing.target) ** 2, _MOST_GROWTH))
-    return max(min(wanted + wanted % 2, sizing.most), size)
 
 
 def affordable(duration_ns: float, budget_s: float) -> tuple[int, int]:
@@ -179,7 +150,6 @@ def paired_blocks(
     seed: int,
     size: int,
     noise: Noise,
-    sizing: Sizing | None = None,
     reload: Callable[[], None] | None = None,
     reallocate: Callable[[int], None] | None = None,
     budget_s: float = math.inf,
@@ -187,7 +157,6 @@ def paired_blocks(
 ) -> Iterator[Block]:
     """Blocks of ``size`` samples per side until the caller stops asking or the budget has no room for one more.
 
-    With ``sizing`` they grow where they turn out to scatter more than is wanted (``grown``).
     ``reallocate(pad_bytes)`` is called before each block and gives both workloads the same new buffers,
     behind a random pad of 512 bytes to 2 MiB; ``reload()`` loads both modules anew, before every eighth
     block.  A block that an exception, an interrupt or the timer cuts short is never yielded.
@@ -199,18 +168,14 @@ def paired_blocks(
     coin = random.Random(seed)
     start = clock()
     before = device.state()
-    values: list[float] = []
     for index in range(2**31):
         began = clock()
         if index and began - start + (began - start) / index > budget_s:
             return
         order: Order = "ABBA" if coin.random() < 0.5 else "BAAB"
         pad = PAD_STEP * (1 + int(coin.random() * (MOST_PAD // PAD_STEP)))
-        if index and index % RELOAD_EVERY == 0:
-            if reload is not None:
-                reload()
-            if sizing is not None and (larger := grown(size, values, sizing)) > size:
-                size, values = larger, []
+        if reload is not None and index and index % RELOAD_EVERY == 0:
+            reload()
         if reallocate is not None:
             reallocate(pad)
         times = timer.measure(_slots(order, baseline, candidate, slot_lengths(size)), baseline.cache)
@@ -218,12 +183,9 @@ def paired_blocks(
         after = device.state()
         reason = _reason_to_discard(slots, before, after, noise)
         before = after
-        value = block_value(order, slots)
-        if not reason:
-            values.append(value)
         yield Block(
-            r=value, order=order, discarded=bool(reason), reason=reason, seconds=clock() - began, size=size
-        )  # fmt: skip
+            r=block_value(order, slots), order=order, discarded=bool(reason), reason=reason, seconds=clock() - began
+        )
 
 
 def slot_lengths(size: int) -> list[int]:

@@ -19,11 +19,9 @@ from pytest_gpuperf.evidence import CacheMode, DeviceState, TimerName
 from pytest_gpuperf.sampling.pairs import (
     Block,
     Noise,
-    Sizing,
     affordable,
     block_size,
     block_value,
-    grown,
     paired_blocks,
     pilot,
     slot_lengths,
@@ -193,60 +191,6 @@ def test_slots_are_short_and_make_up_the_block(half: int) -> None:
     assert sum(lengths) == half
     assert 1 <= min(lengths) <= max(lengths) <= min(12, min(lengths) + 1)
     assert len(lengths) == 1 or half > 12
-
-
-SIZING = Sizing(0.0025, 200)
-
-
-@pytest.mark.parametrize(
-    ("size", "sd", "following"),
-    [(10, 0.0025, 10), (10, 0.0036, 10), (10, 0.005, 40), (10, 0.02, 40), (60, 0.01, 200), (200, 0.01, 200)],
-)
-def test_blocks_grow_where_they_scatter_more_than_is_wanted(size: int, sd: float, following: int) -> None:
-    values = [sd * sign for sign in (-1, 1)] * 4
-    unbiased = sd * math.sqrt(8 / 7)
-    assert grown(size, [value * sd / unbiased for value in values], SIZING) == following
-
-
-def test_blocks_keep_their_size_until_eight_are_known() -> None:
-    assert grown(10, [-0.1, 0.1] * 3 + [0.1], SIZING) == 10
-
-
-@given(st.integers(1, 100), st.lists(st.floats(-1, 1), max_size=20), st.integers(1, 100))
-def test_blocks_never_shrink_and_stay_affordable(half: int, values: list[float], half_of_most: int) -> None:
-    size, most = 2 * half, 2 * half_of_most
-    following = grown(size, values, Sizing(0.0025, most))
-    assert following % 2 == 0
-    assert size <= following <= max(size, most)
-
-
-def test_a_pilot_that_saw_too_little_noise_is_made_up_for() -> None:
-    bench = Bench(disturbance=jitter(0.012))
-    blocks = bench.blocks(40, size=6, noise=Noise(0.012), sizing=SIZING)
-    assert [block.size for block in blocks[:9]] == [6] * 8 + [24]
-    assert blocks[-1].size > 40
-    assert np.std([block.r for block in blocks[24:]]) == pytest.approx(0.0025, rel=0.4)
-    assert {block.size for block in bench.blocks(40, size=6, noise=Noise(0.012))} == {6}
-
-
-def test_discarded_blocks_are_no_reason_to_grow() -> None:
-    bench = Bench(disturbance=lambda index: 1.0 + 0.5 * (index % 7 == 0))
-    blocks = bench.blocks(20, sizing=SIZING)
-    assert all(block.discarded for block in blocks)
-    assert {block.size for block in blocks} == {6}
-
-
-def test_votes_of_equal_kernels_stay_a_fair_coin_where_blocks_grow() -> None:
-    def noisy(seed: int) -> Callable[[int], float]:
-        noise = jitter(0.012, seed)
-        return lambda index: spiky(index) * noise(index)
-
-    votes = [
-        block.r > 0
-        for seed in range(20)
-        for block in Bench(disturbance=noisy(seed)).blocks(20, seed=seed, noise=Noise(0.02), sizing=SIZING)
-    ]
-    assert 160 < sum(votes) < 240
 
 
 def test_a_large_block_goes_through_its_order_again() -> None:
