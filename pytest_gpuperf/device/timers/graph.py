@@ -2,13 +2,14 @@
 
 * warm: a sample is one replay of N launches, less the measured overhead of a replay, divided by N.  N is
   chosen so that the overhead is at most 1 % of the replay and the replay lasts 1,000 ticks.
-* cold, or with a ``reset``: a sample is **one** run behind the flush, less the measured overhead: a replay of a
-  graph of its kernels or, of a single kernel, a plain launch.  A graph of one kernel has no gap to save, and where it
-  lies makes its cold replays longer or shorter: by 0.02 to 0.05 us on an H200, where blocks of equal kernels of 20 us
-  scattered by 1.7 times as much as with plain launches.  Only the first run of a longer graph would be cold.
-  A flush between the launches inside the graph would have to be subtracted again; but it takes many times as
-  long as a short kernel, so its jitter would drown the difference, and a flush that follows a kernel writes back
+* cold, or with a ``reset``: a sample is one replay of a graph of **one** run behind the flush, less the
+  measured overhead of such a replay.  Only the first run of a longer graph would be cold.  A flush
+  between the launches inside the graph would have to be subtracted again; but it takes many times as long as
+  a short kernel, so its jitter would drown the difference, and a flush that follows a kernel writes back
   what the kernel left, so the difference would not be the kernel's time.
+* the same of several workloads that are compared and are a kernel each: a sample is a plain launch, less the
+  measured overhead of one.  Where a graph lies makes its cold replays longer or shorter, by 0.02 to 0.05 us on an H200,
+  where blocks of equal kernels of 20 us scattered by 1.7 times as much as with plain launches.
 
 Replays and launches are queued behind a delay or the flush, so what the host does for them is never timed.
 """
@@ -57,8 +58,8 @@ class GraphTimer:
         """See ``Timer``.  One graph length for all slots, so that none is favoured."""
         singles = {id(slot.run): self._captured(slot.run, 1) for slot in slots}
         if cache == "cold" or any(slot.reset for slot in slots):
-            alone = all(graph.one_kernel for graph in singles.values())
-            return [self._one_by_one(slot, None if alone else singles[id(slot.run)], cache) for slot in slots]
+            plainly = len(singles) > 1 and all(graph.one_kernel for graph in singles.values())
+            return [self._one_by_one(slot, None if plainly else singles[id(slot.run)], cache) for slot in slots]
         length = self._length(list(singles.values()))
         runs = {id(slot.run): slot.run for slot in slots}
         graphs = singles if length == 1 else {key: self._captured(run, length) for key, run in runs.items()}
