@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import difflib
 import functools
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
-from pytest_gpuperf.arguments import BadArgument
+from pytest_gpuperf.arguments import BadArgument, require, require_list
 
 if TYPE_CHECKING:
     from pytest_gpuperf.bench import Bench
@@ -61,10 +62,12 @@ class KernelCompiler:
         from pytest_gpuperf import compile as compiler
         from pytest_gpuperf.device.launch import Kernel
 
-        if isinstance(options, str):
-            raise BadArgument(f"cuda_kernel: options={options!r} is one string; it takes a list: options=[{options!r}]")
-        if isinstance(headers, str | Path):
-            raise BadArgument(f"cuda_kernel: headers={str(headers)!r} is a single one; it takes a list")
+        require("cuda_kernel", "path_or_source", path_or_source, str, os.PathLike)
+        require("cuda_kernel", "name", name, str)
+        require_list("cuda_kernel", "options", options)
+        require_list("cuda_kernel", "headers", headers, str, os.PathLike)
+        if name_expression is not None:
+            require("cuda_kernel", "name_expression", name_expression, str)
         path, text = self._source(path_or_source)
         source = compiler.KernelSource(
             text=text, name=name, path=path, options=tuple(options), name_expression=name_expression,
@@ -96,6 +99,7 @@ class KernelCompiler:
         from pytest_gpuperf import compile as compiler
         from pytest_gpuperf.device.launch import Kernel
 
+        require("from_cubin", "symbol", symbol, str)
         place, content = self._cubin(cubin)
         binary = compiler.ready_made(content, symbol, place=place, name=name or "", source=source)
         native = self._checked_native(binary, place)
@@ -144,6 +148,8 @@ class KernelCompiler:
     def _targets(self, arch: str | Sequence[str] | None) -> tuple[str, ...]:
         if arch is None:
             return self._bench.targets
+        if not isinstance(arch, str):
+            require_list("cuda_kernel", "arch", arch, str)
         targets = (arch,) if isinstance(arch, str) else tuple(arch)
         if not targets:
             raise BadArgument("cuda_kernel: arch=() names no architecture; leave it out for those of the run")

@@ -55,6 +55,30 @@ def test_a_single_folder_of_headers_is_refused(suite, headers):
     assert "headers='include' is a single one; it takes a list" in text
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ('"other.cu", None', "name is None; it takes a string"),
+        ('"other.cu", b"other"', "name is b'other', of type bytes; it takes a string"),
+        ('7, "other"', "path_or_source is 7, of type int; it takes a string or a path"),
+        ('"other.cu", "other", options=None', "options is None; it takes a list"),
+        (
+            '"other.cu", "other", options={"-DX": 1}',
+            "options is {'-DX': 1}, of type dict; it takes a list",
+        ),
+        (
+            '"other.cu", "other", headers=[3]',
+            "headers holds 3, of type int; each of them is a string or a path",
+        ),
+        ('"other.cu", "other", name_expression=3', "name_expression is 3, of type int; it takes a string"),
+        ('"other.cu", "other", arch=90', "arch is 90, of type int; it takes a list"),
+        ('"other.cu", "other", arch=[None]', "arch holds None; each of them is a string"),
+    ],
+)
+def test_an_argument_of_another_kind_is_refused_with_what_it_takes(suite, arguments, words):
+    assert f"BadArgument: cuda_kernel: {words}" in run_body(suite, f"cuda_kernel({arguments})")
+
+
 def test_no_architecture_at_all_is_refused(suite):
     assert "arch=() names no architecture" in run_body(suite, 'cuda_kernel("other.cu", "other", arch=[])')
 
