@@ -59,7 +59,7 @@ def build_parser() -> argparse.ArgumentParser:
     explain = commands.add_parser(
         "explain", help="say what holds a workload back and why it changed, from the last run or a baseline"
     )
-    explain.add_argument("node_id", metavar="NODEID", help="a test, class or module, as pytest names it")
+    explain.add_argument("node_id", metavar="NODEID", help="a test, class or module, as pytest names it or by its path")
     explain.add_argument("workload", nargs="?", help="one workload of the test (default: all)")
     explain.add_argument("--baseline", action="store_true", help="read the committed baselines, not the last run")
     explain.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
@@ -101,7 +101,8 @@ def _explain(parsed: argparse.Namespace) -> int:
     wanted = explain.Wanted(parsed.node_id, parsed.workload)
     try:
         if parsed.baseline or parsed.baselines is not None:
-            return explain.from_baselines(wanted, explain.folder_of(parsed.baselines, Path.cwd()), sys.stdout.write)
+            folder = explain.folder_of(parsed.baselines, Path.cwd())
+            return explain.from_baselines(wanted.seen_from(Path.cwd(), folder.parent), folder, sys.stdout.write)
         return explain.from_last_run(wanted, Path.cwd(), sys.stdout.write)
     except (BaselineError, LastRunError, explain.ExplainError) as problem:
         sys.stderr.write(f"gpuperf explain: {problem}\n")

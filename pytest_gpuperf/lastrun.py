@@ -48,6 +48,11 @@ def path_below(root: Path) -> Path:
     return root / FOLDER / FILE
 
 
+def root_of(path: Path) -> Path:
+    """The root whose last run lies in ``path``."""
+    return path.parent.parent
+
+
 def keep(root: Path, run: LastRun) -> None:
     """Write ``run`` in the place of the one before.  Raises ``LastRunError``."""
     target = path_below(root)

@@ -37,6 +37,14 @@ class Wanted(NamedTuple):
         inside = node == self.node_id or node.startswith((f"{self.node_id}::", f"{self.node_id}["))
         return inside and (self.workload is None or self.workload == key.workload)
 
+    def seen_from(self, start: Path, root: Path) -> Wanted:
+        """As pytest names it from ``root``, if it begins with the path of a file as seen from the folder ``start``."""
+        module, colons, test = self.node_id.partition("::")
+        file = (start / module).resolve()
+        if not file.is_file() or root.resolve() not in file.parents:
+            return self
+        return self._replace(node_id=f"{file.relative_to(root.resolve()).as_posix()}{colons}{test}")
+
 
 def from_last_run(wanted: Wanted, start: Path, write: Callable[[str], object]) -> int:
     """Explain workloads of the last run; returns the exit status, 0.
@@ -49,7 +57,7 @@ def from_last_run(wanted: Wanted, start: Path, write: Callable[[str], object]) -
             f"no run has left its evidence in {start} or above ({lastrun.FOLDER}/{lastrun.FILE}): run pytest --gpuperf "
             "first, or read the baselines: gpuperf explain --baseline"
         )
-    run = lastrun.read(path)
+    run, wanted = lastrun.read(path), wanted.seen_from(start, lastrun.root_of(path))
     found = [(test, work) for test in run.tests for work in test.workloads if wanted.includes(work.key)]
     if not found:
         raise ExplainError(_unmatched(wanted, [w.key for test in run.tests for w in test.workloads], "the last run"))

@@ -126,6 +126,21 @@ def test_the_last_run_is_explained_afterwards(explained, monkeypatch, capsys):
     assert "test_hog.py::test_copy [rows]" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("more", [[], ["--baseline"]])
+def test_a_test_is_found_by_its_path_as_seen_from_below(suite, monkeypatch, capsys, more):
+    below = suite.path / "deep"
+    below.mkdir()
+    for name in ("test_suite.py", "work.cu", "other.cu"):
+        (suite.path / name).rename(below / name)
+    suite.run("--update-baselines")
+    suite.run("--gpuperf")
+    monkeypatch.chdir(below)
+    for named in ("test_suite.py", "./test_suite.py", str(below / "test_suite.py"), "deep/test_suite.py"):
+        capsys.readouterr()
+        assert main(["explain", *more, named]) == 0, capsys.readouterr().err
+        assert "deep/test_suite.py::test_" in capsys.readouterr().out
+
+
 def test_one_workload_can_be_asked_for_by_name(explained, monkeypatch, capsys):
     explained.run("--gpuperf")
     status, out, _ = run_command(explained, monkeypatch, capsys, "test_hog.py::test_copy", "rows")
