@@ -120,6 +120,8 @@ def main() -> int:
     if options.collect_to is not None:
         command = ["-q", "-p", "no:cacheprovider", "--gpuperf", *passed, *options.tests]
         return int(pytest.main(command, plugins=[Collector(options.collect_to)]))
+    if options.keep is not None:
+        options.keep.mkdir(parents=True, exist_ok=True)
     tests = [*options.tests, "--", *passed]
     pages, broken = ["# Seconds per verdict\n"], []
     named = "".join(f" {word}" for word in options.tests if options.tests != ["example_suite"])

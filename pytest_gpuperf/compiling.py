@@ -148,9 +148,10 @@ class KernelCompiler:
     def _targets(self, arch: str | Sequence[str] | None) -> tuple[str, ...]:
         if arch is None:
             return self._bench.targets
-        if not isinstance(arch, str):
-            require_list("cuda_kernel", "arch", arch, str)
-        targets = (arch,) if isinstance(arch, str) else tuple(arch)
+        if isinstance(arch, str):
+            return (arch,)
+        require_list("cuda_kernel", "arch", arch, str)
+        targets = tuple(arch)
         if not targets:
             raise BadArgument("cuda_kernel: arch=() names no architecture; leave it out for those of the run")
         return targets

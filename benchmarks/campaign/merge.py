@@ -204,10 +204,13 @@ def promises(cells: dict[Cell, list[Line]], timer: str, durations: dict[str, flo
 
 def held_to_promise(cell: Cell, lines: Sequence[Line]) -> list[Line]:
     """Verdicts on the GPUs where the kernel is as much slower as its cell says: a copy's slowdown differs a little."""
-    if cell.subject not in COPIES:
-        return list(lines)
     true = truths(cell, lines)
-    return [line for line in lines if true[line["gpu"]] - 1 >= FALLS_SHORT * cell.percent / 100]
+    return [line for line in lines if not falls_short(cell, true[line["gpu"]])]
+
+
+def falls_short(cell: Cell, true: float) -> bool:
+    """Whether a copy of this true ratio is too little slower to be held to its cell's promise."""
+    return cell.subject in COPIES and true - 1 < FALLS_SHORT * cell.percent / 100
 
 
 def _fallen_short(cells: dict[Cell, list[Line]]) -> list[str]:
@@ -217,8 +220,8 @@ def _fallen_short(cells: dict[Cell, list[Line]]) -> list[str]:
         if _wanted(cell) is None:
             continue
         for gpu, true in sorted(truths(cell, lines).items()):
-            on_it = [line for line in lines if line["gpu"] == gpu]
-            if not held_to_promise(cell, on_it):
+            if falls_short(cell, true):
+                on_it = [line for line in lines if line["gpu"] == gpu]
                 red = sum(map(is_red, on_it))
                 rows.append(f"* {cell.subject} on GPU {gpu}: +{true - 1:.3%}, {red} of {len(on_it)} SLOWER")
     if not rows:

@@ -119,13 +119,10 @@ def _recorded(store: BaselineStore, key: Key) -> list[tuple[Side, str]]:
     """
     timed = [target for target in store.devices() if store.time(target, key) is not None]
     known = [(arch, toolchain) for arch in store.archs() for toolchain in store.static(arch, key, "").other_toolchains]
-    if timed and known:
-        arch, toolchain = next(
-            ((a, t) for a, t in known for target in timed if _is_of(store, key, target, a, t)), known[-1]
-        )
-        return [(recorded_side(store, key, target, arch, toolchain), _one_of(timed, "GPU", target)) for target in timed]
     if timed:
-        return [(recorded_side(store, key, target, "", ""), _one_of(timed, "GPU", target)) for target in timed]
+        last = known[-1] if known else ("", "")
+        arch, toolchain = next(((a, t) for a, t in known for target in timed if _is_of(store, key, target, a, t)), last)
+        return [(recorded_side(store, key, target, arch, toolchain), _one_of(timed, "GPU", target)) for target in timed]
     compilers = [toolchain for _, toolchain in known]
     return [
         (recorded_side(store, key, "", arch, toolchain), _one_of(compilers, "compiler", toolchain))

@@ -19,6 +19,7 @@ from pytest_gpuperf.judge.eprocess import unanimous_blocks
 from pytest_gpuperf.judge.pairs import judge_pairs
 from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
 from pytest_gpuperf.pairing import Pairing, pair
+from pytest_gpuperf.report.text import duration, numbered
 from pytest_gpuperf.sampling.pairs import WANTED_BLOCKS
 from pytest_gpuperf.sampling.rounds import Rounds
 from pytest_gpuperf.verdict import Judgement, Verdict
@@ -168,7 +169,6 @@ class Gate(Timing):
     def _breakdown(self) -> tuple[str, ...]:
         """The kernels of the last batch by their share of its time, where the timer sees kernels."""
         from pytest_gpuperf.compile.names import readable
-        from pytest_gpuperf.report.text import duration
 
         slots: tuple[dict[str, float], ...] = getattr(self._bench.timer, "kernel_breakdown", ())
         if not slots:
@@ -188,8 +188,6 @@ def short_of_time(pairing: Pairing, policy: PairedPolicy, budget_s: float, befor
     taken, needed = pairing.paired.blocks, unanimous_blocks(policy.beta, policy.blocks_max)
     if pairing.paired.decision is not PairedDecision.INCONCLUSIVE or not pairing.blocks or taken >= needed:
         return ()
-    from pytest_gpuperf.report.text import numbered
-
     each_s = sum(block.seconds for block in pairing.blocks) / len(pairing.blocks)
     wanted_s = math.ceil(before_s + pairing.seconds + (WANTED_BLOCKS - len(pairing.blocks)) * each_s)
     return (

@@ -58,12 +58,14 @@ class GraphTimer:
         """See ``Timer``.  One graph length for all slots, so that none is favoured."""
         singles = {id(slot.run): self._captured(slot.run, 1) for slot in slots}
         if cache == "cold" or any(slot.reset for slot in slots):
-            plainly = len(singles) > 1 and all(graph.one_kernel for graph in singles.values())
-            return [self._one_by_one(slot, None if plainly else singles[id(slot.run)], cache) for slot in slots]
+            if len(singles) > 1 and all(graph.one_kernel for graph in singles.values()):
+                return [self._take(slot, slot.run, self._launch_ns, cache) for slot in slots]
+            return [self._take(slot, singles[id(slot.run)].launch, self._single_replay_ns, cache) for slot in slots]
         length = self._length(list(singles.values()))
         runs = {id(slot.run): slot.run for slot in slots}
         graphs = singles if length == 1 else {key: self._captured(run, length) for key, run in runs.items()}
-        return [self._take(slot, graphs[id(slot.run)], length) for slot in slots]
+        overhead = self._single_replay_ns if length == 1 else self._replay_ns
+        return [self._take(slot, graphs[id(slot.run)].launch, overhead, cache, length) for slot in slots]
 
     def _captured(self, run: Work, length: int) -> CapturedGraph:
         if length == 1:
@@ -90,15 +92,8 @@ class GraphTimer:
         wanted = max(TICKS_PER_SAMPLE * self.tick_ns, _OVERHEAD_SHARE * self._replay_ns)
         return launches_per_sample(shortest, wanted, most)
 
-    def _one_by_one(self, slot: Slot, graph: CapturedGraph | None, cache: CacheMode) -> list[float]:
-        """Samples of one run each: replays of ``graph``, or plain launches."""
-        work, overhead = (slot.run, self._launch_ns) if graph is None else (graph.launch, self._single_replay_ns)
-        return self._readings(slot, work, overhead, 1, cold=cache == "cold")
-
-    def _take(self, slot: Slot, graph: CapturedGraph, length: int) -> list[float]:
-        overhead = self._single_replay_ns if length == 1 else self._replay_ns
-        return self._readings(slot, graph.launch, overhead, length, cold=False)
-
-    def _readings(self, slot: Slot, work: Work, overhead_ns: float, length: int, *, cold: bool) -> list[float]:
+    def _take(self, slot: Slot, work: Work, overhead_ns: float, cache: CacheMode, length: int = 1) -> list[float]:
+        """Samples of ``work``, which does the slot's run ``length`` times."""
+        cold = cache == "cold"
         readings = [self._pairs.read(work, prepare=slot.reset, cold=cold) for _ in range(slot.samples + 1)]
         return [positive_time((reading - overhead_ns) / length) for reading in readings[1:]]

@@ -142,23 +142,15 @@ class _Graph:
     def __init__(self, graph: Any, stream: Any) -> None:
         self._graph = graph
         self._stream = stream
-        kinds = _working_nodes(graph.graph)
-        self.nodes = len(kinds)
-        self.one_kernel = kinds == [_kernel_kind()]
+        self.nodes, self.one_kernel = _working_nodes(graph.graph)
         graph.upload(stream)
 
     def launch(self) -> None:
         self._graph.launch(self._stream)
 
 
-def _kernel_kind() -> Any:
-    from cuda.bindings import driver
-
-    return driver.CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL
-
-
-def _working_nodes(handle: int) -> list[Any]:
-    """The kinds of those nodes that do something."""
+def _working_nodes(handle: int) -> tuple[int, bool]:
+    """How many nodes do something, and whether it is one alone and a kernel."""
     from cuda.bindings import driver
 
     kinds = driver.CUgraphNodeType
@@ -172,7 +164,8 @@ def _working_nodes(handle: int) -> list[Any]:
     _, _, count = _checked(driver.cuGraphGetNodes(graph, 0))
     _, nodes, _ = _checked(driver.cuGraphGetNodes(graph, count))
     found = [_checked(driver.cuGraphNodeGetType(node))[1] for node in nodes or ()]
-    return [kind for kind in found if kind in working]
+    found = [kind for kind in found if kind in working]
+    return len(found), found == [kinds.CU_GRAPH_NODE_TYPE_KERNEL]
 
 
 def _checked(answer: tuple[Any, ...]) -> tuple[Any, ...]:
