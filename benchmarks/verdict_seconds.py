@@ -2,11 +2,11 @@
 
     python benchmarks/verdict_seconds.py --output docs/results/verdict_seconds.md [TEST_FILE...] [-- PYTEST_OPTION...]
 
-Runs the suite three times on this machine's GPU, each in a process of its own: as it is (equal identity, so rounds
-alone), with unchanged code paired too (``--gpuperf-all``), and against a copy of the baselines whose machine code is
-said to be another, so that every workload is screened and, where the screen cannot tell, paired.  Seconds are what
-the plugin notes of each workload: timing and judging, without the test's own check.  Exit status 1 if a median over
-the workloads of up to 100 us is above its bound.
+Runs the suite three times on this machine's GPU, each in a process of its own (``--run`` picks some): as it is (equal
+identity, so rounds alone), with unchanged code paired too (``--gpuperf-all``), and against a copy of the baselines
+whose machine code is said to be another, so that every workload is screened and, where the screen cannot tell,
+paired.  Seconds are what the plugin notes of each workload: timing and judging, without the test's own check.  Exit
+status 1 if a median over the workloads of up to 100 us is above its bound.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ ROOT = Path(__file__).parents[1]
 SHORT_NS = 100_000.0
 BOUNDS_S = {"identity": 0.15, "screen": 0.2, "paired": 0.4}
 """Median seconds of a workload of up to 100 us, by how it was judged."""
+RUNS = ("unchanged", "paired", "changed")
 OTHER_CODE = "0" * 64
 _CODE = re.compile(rb'("code_hash": "|"identity": \{[^}]*?"code": ")[0-9a-f]{64}')
 """In a static record, and in one of times."""
@@ -113,6 +114,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, help="write the page to this file")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="leave what each run found in this folder, as JSON")
+    parser.add_argument("--run", action="append", choices=RUNS, help="this run alone, or several of them")
     parser.add_argument("--collect-to", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("tests", nargs="*", default=["example_suite"], metavar="TEST_FILE")
     given, passed = split(sys.argv[1:])
@@ -124,18 +126,20 @@ def main() -> int:
         options.keep.mkdir(parents=True, exist_ok=True)
     tests = [*options.tests, "--", *passed]
     pages, broken = ["# Seconds per verdict\n"], []
-    named = "".join(f" {word}" for word in options.tests if options.tests != ["example_suite"])
+    picked = [f"--run={run}" for run in options.run or ()]
+    named = "".join(f" {word}" for word in [*picked, *(options.tests if options.tests != ["example_suite"] else ())])
     pages.append(f"Made by `python benchmarks/verdict_seconds.py{named}`.\n")
     with tempfile.TemporaryDirectory(prefix="gpuperf-seconds-") as name:
         folder = Path(name)
         as_if_changed(ROOT / "baselines", folder / "changed")
-        runs = {
-            "Unchanged code": tests,
-            "Unchanged code, paired too (`--gpuperf-all`)": [*tests, "--gpuperf-all"],
-            "Code said to be another": [*tests, f"--gpuperf-baselines={folder / 'changed'}"],
+        more = {
+            "unchanged": ("Unchanged code", []),
+            "paired": ("Unchanged code, paired too (`--gpuperf-all`)", ["--gpuperf-all"]),
+            "changed": ("Code said to be another", [f"--gpuperf-baselines={folder / 'changed'}"]),
         }
-        for number, (title, arguments) in enumerate(runs.items()):
-            found, status = measure(arguments, options.keep or folder, f"seconds-{number}")
+        for run in options.run or RUNS:
+            title, arguments = more[run]
+            found, status = measure([*tests, *arguments], options.keep or folder, f"seconds-{run}")
             lines, wrong = table(found)
             page = [f"\n## {title}\n", *lines, f"\nExit status {status}.\n"]
             print("\n".join(page), flush=True)  # a run that is cut short has told what it knew

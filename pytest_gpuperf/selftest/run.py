@@ -30,6 +30,7 @@ from pytest_gpuperf.selftest.kernels import COPY, LOOP
 from pytest_gpuperf.selftest.noise import KernelNoise, nested_noise, omega_bound, placement, placement_sds, pooled_sd
 from pytest_gpuperf.selftest.processes import by_kernel, run_child
 from pytest_gpuperf.selftest.profile import MachineProfile
+from pytest_gpuperf.selftest.refine import refined
 from pytest_gpuperf.selftest.report import SCHEMA, SelftestReport, TimerReport
 from pytest_gpuperf.selftest.subjects import Subject, Wanted, make_subjects
 
@@ -55,11 +56,13 @@ class Extent:
     rounds: int = 3
     blocks: int = 24
     """Of each kernel against itself in every child."""
+    look_s: float = 1.0
+    """At a slower version whose ratio only pairing tells; up to three looks at each."""
     verdicts_s: float = 150.0
 
 
 FULL = Extent()
-QUICK = Extent(processes=2, rounds=2, blocks=12, verdicts_s=12.0)
+QUICK = Extent(processes=2, rounds=2, blocks=12, look_s=0.3, verdicts_s=12.0)
 
 
 def run_selftest(extent: Extent, *, timer_name: TimerName | None = None, progress: Progress) -> SelftestReport:
@@ -75,7 +78,12 @@ def run_selftest(extent: Extent, *, timer_name: TimerName | None = None, progres
     timers = _timers(device)
     progress("making kernels of known length", 0.05)
     with device.lock():
-        subjects = make_subjects(device, timer, WANTED, PERCENTS, CompileCache())
+        subjects = [
+            one
+            if one.family == LOOP.name
+            else refined(device, timer, one, PERCENTS, seconds=extent.look_s, seed=secrets.randbits(48))
+            for one in make_subjects(device, timer, WANTED, PERCENTS, CompileCache())
+        ]
     children = _children(extent, timer.name, subjects, progress)
     progress("compiling slower versions", 0.35)
     controls = Controls(device, timer, subjects, secrets.randbits(48))

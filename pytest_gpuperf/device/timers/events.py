@@ -27,7 +27,7 @@ TICKS_PER_SAMPLE = 1000
 MOST_LAUNCHES = 400
 """Bound of a batch: all of it has to fit into the launch queue, behind the delay."""
 _CALIBRATION_BATCH = 21
-READINGS = 15
+_READINGS = 15
 """Of an empty kernel, for the overhead of a launch."""
 
 
@@ -47,8 +47,8 @@ class EventTimer:
     def __init__(self, stream: WorkStream) -> None:
         self._pairs = QueuedPairs(stream)
         own = measure_empty_kernel(stream, self._pairs).own_ns
-        single = typical_reading(self._pairs, stream.empty, READINGS)
-        batch = typical_reading(self._pairs, _repeated(stream.empty, _CALIBRATION_BATCH), READINGS)
+        single = typical_reading(self._pairs, stream.empty, _READINGS)
+        batch = typical_reading(self._pairs, _repeated(stream.empty, _CALIBRATION_BATCH), _READINGS)
         launch = (batch - single) / (_CALIBRATION_BATCH - 1)
         self._gap_ns = launch - own
         self._pair_ns = single - launch
@@ -91,6 +91,16 @@ def positive_time(time_ns: float) -> float:
         "the timed stream was idle between the two events: the workload launches nothing, or launches on another "
         "stream. Launch on the current stream (CuPy does; pass 'stream=' to other libraries)"
     )
+
+
+def require_work(nodes: int) -> None:
+    """Raises ``TimerError`` if a captured graph has no nodes that do something."""
+    if nodes == 0:
+        raise TimerError(
+            "nothing was captured: the workload launches nothing, or launches on another stream. Launch on "
+            "gpu.stream (CuPy and PyTorch do by themselves), or install the CUPTI timer "
+            "(pip install 'pytest-gpuperf[cupti]'), which sees all streams"
+        )
 
 
 def _repeated(work: Work, times: int) -> Work:

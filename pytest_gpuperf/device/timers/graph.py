@@ -7,11 +7,14 @@
   between the launches inside the graph would have to be subtracted again; but it takes many times as long as
   a short kernel, so its jitter would drown the difference, and a flush that follows a kernel writes back
   what the kernel left, so the difference would not be the kernel's time.
-* the same of several workloads that are compared and are a kernel each: a sample is a plain launch, less the
-  measured overhead of one.  Where a graph lies makes its cold replays longer or shorter, by 0.02 to 0.05 us on an H200,
-  where blocks of equal kernels of 20 us scattered by 1.7 times as much as with plain launches.
 
-Replays and launches are queued behind a delay or the flush, so what the host does for them is never timed.
+  The event behind such a replay notices its end in steps: on an H200 readings of one kernel lie in lumps
+  0.22 us apart, and which lump it is depends on where the kernel's code and commands lie.  Along 32 kernels of
+  21 us, each 15 ns longer than the one before, readings strayed from the line by 36 ns where kernels were
+  launched plainly, by 48 ns where each had a graph, and by no more than their noise where each had twelve.
+  So a slot has several graphs that take turns.
+
+Replays are queued behind a delay or the flush, so what the host does for them is never timed.
 """
 
 from __future__ import annotations
@@ -21,13 +24,15 @@ from collections.abc import Sequence
 from pytest_gpuperf.device.interface import Slot, Timer
 from pytest_gpuperf.device.timers.empty import measure_empty_kernel
 from pytest_gpuperf.device.timers.errors import TimerError, TimerUnavailable
-from pytest_gpuperf.device.timers.events import READINGS, TICKS_PER_SAMPLE, launches_per_sample, positive_time
+from pytest_gpuperf.device.timers.events import TICKS_PER_SAMPLE, launches_per_sample, positive_time, require_work
 from pytest_gpuperf.device.timers.queued import QueuedPairs, Work, typical_reading
 from pytest_gpuperf.device.timers.stream import CapturedGraph, WorkStream
 from pytest_gpuperf.evidence import CacheMode, TimerName
 
 MOST_NODES = 1000
 """Bound of a graph; much larger ones have crashed drivers and cost seconds to instantiate."""
+SAMPLES_PER_GRAPH = 3
+"""Of single runs; a pilot's slots have as many, so it sees what a larger block will."""
 _OVERHEAD_SHARE = 100
 
 
@@ -50,39 +55,42 @@ class GraphTimer:
         empty = measure_empty_kernel(stream, self._pairs)
         self._replay_ns = empty.replay_ns
         self._single_replay_ns = empty.single_replay_ns
-        self._launch_ns = typical_reading(self._pairs, stream.empty, READINGS) - empty.own_ns
         self.overhead_ns = empty.single_replay_ns
         self.tick_ns = self._pairs.tick_ns()
 
     def measure(self, slots: Sequence[Slot], cache: CacheMode) -> list[list[float]]:
-        """See ``Timer``.  One graph length for all slots, so that none is favoured."""
-        singles = {id(slot.run): self._captured(slot.run, 1) for slot in slots}
-        if cache == "cold" or any(slot.reset for slot in slots):
-            if len(singles) > 1 and all(graph.one_kernel for graph in singles.values()):
-                return [self._take(slot, slot.run, self._launch_ns, cache) for slot in slots]
-            return [self._take(slot, singles[id(slot.run)].launch, self._single_replay_ns, cache) for slot in slots]
-        length = self._length(list(singles.values()))
+        """See ``Timer``.  All slots are timed in the same way, so that none is favoured."""
         runs = {id(slot.run): slot.run for slot in slots}
-        graphs = singles if length == 1 else {key: self._captured(run, length) for key, run in runs.items()}
-        overhead = self._single_replay_ns if length == 1 else self._replay_ns
-        return [self._take(slot, graphs[id(slot.run)].launch, overhead, cache, length) for slot in slots]
-
-    def _captured(self, run: Work, length: int) -> CapturedGraph:
-        if length == 1:
+        for run in runs.values():
             run()  # loads lazily loaded modules, which a capture does not survive
             self._stream.synchronize()
+        if cache == "cold" or any(slot.reset for slot in slots):
+            return self._one_by_one(slots, cold=cache == "cold")
+        singles = {key: self._captured(run, 1) for key, run in runs.items()}
+        length = self._length(list(singles.values()))
+        graphs = singles if length == 1 else {key: self._captured(run, length) for key, run in runs.items()}
+        overhead = self._single_replay_ns if length == 1 else self._replay_ns
+        return [self._take(slot, [graphs[id(slot.run)]], overhead, length=length) for slot in slots]
 
+    def _one_by_one(self, slots: Sequence[Slot], *, cold: bool) -> list[list[float]]:
+        """A replay of one run for each sample, by graphs that all lie elsewhere."""
+        graphs = [[self._captured(slot.run, 1)] for slot in slots]
+        most = MOST_NODES // sum(graph.nodes for (graph,) in graphs)
+        for slot, of_slot in zip(slots, graphs, strict=True):
+            more = min(-(-slot.samples // SAMPLES_PER_GRAPH), most) - 1
+            of_slot += [self._captured(slot.run, 1) for _ in range(more)]
+        return [
+            self._take(slot, of_slot, self._single_replay_ns, cold=cold)
+            for slot, of_slot in zip(slots, graphs, strict=True)
+        ]
+
+    def _captured(self, run: Work, length: int) -> CapturedGraph:
         def launches() -> None:
             for _ in range(length):
                 run()
 
         graph = self._stream.capture(launches)
-        if graph.nodes == 0:
-            raise TimerError(
-                "nothing was captured: the workload launches nothing, or launches on another stream. Launch on "
-                "gpu.stream (CuPy and PyTorch do by themselves), or install the CUPTI timer "
-                "(pip install 'pytest-gpuperf[cupti]'), which sees all streams"
-            )
+        require_work(graph.nodes)
         return graph
 
     def _length(self, singles: Sequence[CapturedGraph]) -> int:
@@ -92,8 +100,16 @@ class GraphTimer:
         wanted = max(TICKS_PER_SAMPLE * self.tick_ns, _OVERHEAD_SHARE * self._replay_ns)
         return launches_per_sample(shortest, wanted, most)
 
-    def _take(self, slot: Slot, work: Work, overhead_ns: float, cache: CacheMode, length: int = 1) -> list[float]:
-        """Samples of ``work``, which does the slot's run ``length`` times."""
-        cold = cache == "cold"
-        readings = [self._pairs.read(work, prepare=slot.reset, cold=cold) for _ in range(slot.samples + 1)]
+    def _take(
+        self,
+        slot: Slot,
+        graphs: Sequence[CapturedGraph],
+        overhead_ns: float,
+        *,
+        cold: bool = False,
+        length: int = 1,
+    ) -> list[float]:
+        """Samples by ``graphs`` in turns, each of which does the slot's run ``length`` times."""
+        replays = [graphs[index % len(graphs)].launch for index in range(slot.samples + 1)]
+        readings = [self._pairs.read(replay, prepare=slot.reset, cold=cold) for replay in replays]
         return [positive_time((reading - overhead_ns) / length) for reading in readings[1:]]

@@ -42,8 +42,6 @@ class CapturedGraph(Protocol):
 
     nodes: int
     """Kernels, copies, memsets and child graphs in it."""
-    one_kernel: bool
-    """Whether it is a kernel and nothing else."""
 
     def launch(self) -> None:
         """Enqueue a replay."""
@@ -137,20 +135,19 @@ class CudaStream:
 
 
 class _Graph:
-    """A captured CUDA graph, and what its working nodes are."""
+    """A captured CUDA graph, and how many of its nodes do something."""
 
     def __init__(self, graph: Any, stream: Any) -> None:
         self._graph = graph
         self._stream = stream
-        self.nodes, self.one_kernel = _working_nodes(graph.graph)
+        self.nodes = _working_nodes(graph.graph)
         graph.upload(stream)
 
     def launch(self) -> None:
         self._graph.launch(self._stream)
 
 
-def _working_nodes(handle: int) -> tuple[int, bool]:
-    """How many nodes do something, and whether it is one alone and a kernel."""
+def _working_nodes(handle: int) -> int:
     from cuda.bindings import driver
 
     kinds = driver.CUgraphNodeType
@@ -163,9 +160,7 @@ def _working_nodes(handle: int) -> tuple[int, bool]:
     graph = driver.CUgraph(handle)
     _, _, count = _checked(driver.cuGraphGetNodes(graph, 0))
     _, nodes, _ = _checked(driver.cuGraphGetNodes(graph, count))
-    found = [_checked(driver.cuGraphNodeGetType(node))[1] for node in nodes or ()]
-    found = [kind for kind in found if kind in working]
-    return len(found), found == [kinds.CU_GRAPH_NODE_TYPE_KERNEL]
+    return sum(_checked(driver.cuGraphNodeGetType(node))[1] in working for node in nodes or ())
 
 
 def _checked(answer: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -39,9 +39,10 @@ def tick_of(samples_ns: Sequence[float]) -> float:
 def step_of(samples_ns: Sequence[float], tick_ns: float) -> float:
     """How finely these samples are resolved, in nanoseconds: at most the clock's ``tick_ns``.
 
-    A timer that averages N launches in one sample resolves to a part of its tick; the samples show it.
+    A timer that averages N launches in one sample resolves to a part of its tick; the samples show it, unless they are
+    all equal but for rounding.
     """
-    if np.unique(samples_ns).size < 2:
+    if _distinct(np.sort(np.asarray(samples_ns, dtype=np.float64))).size < 2:
         return tick_ns
     return min(tick_ns, tick_of(samples_ns))
 

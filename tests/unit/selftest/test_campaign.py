@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from pytest_gpuperf.selftest import refine
+
 ROOT = Path(__file__).parents[3]
 Line = dict[str, Any]
 DURATIONS = {"loop 2.5 us": 2500.0, "loop 10 us": 1e4, "loop 20 us": 2.1e4, "loop 100 us": 1e5, "loop 1 ms": 1e6,
@@ -45,7 +47,7 @@ def small(campaign: Any, simulated_children: str, monkeypatch: pytest.MonkeyPatc
     wanted = tuple(one for one in cells.WANTED if one.name in ("loop 10 us", "copy 16 MB"))
     for module in ("cells", "plan"):
         monkeypatch.setattr(campaign[module], "WANTED", wanted)
-    monkeypatch.setattr(campaign["plan"], "REFINING", dataclasses.replace(campaign["plan"].REFINING, blocks_max=30))
+    monkeypatch.setattr(refine, "_LOOKING", dataclasses.replace(refine._LOOKING, blocks_max=30))
     monkeypatch.setattr(campaign["child"], "NEVER", dataclasses.replace(campaign["child"].NEVER, blocks_max=40))
     monkeypatch.setattr(cells, "RECORDED", ("loop 10 us",))
     kept = [cells.Cell("loop 10 us", 1.0), cells.Cell("loop 10 us", 0.4), cells.Cell("copy 16 MB", 1.0)]
@@ -72,7 +74,7 @@ def test_calibrate_measure_confirm_merge(small: Any, tmp_path: Path, monkeypatch
     monkeypatch.setattr(small["conduct"], "ThreadPoolExecutor", OneThread)
     calls = itertools.count(0x07C4F1)
     monkeypatch.setattr(small["conduct"], "time", SimpleNamespace(time=lambda: next(calls), monotonic=time.monotonic))
-    monkeypatch.setattr(small["plan"], "time", SimpleNamespace(time_ns=lambda: next(calls)))
+    monkeypatch.setattr(small["plan"], "secrets", SimpleNamespace(randbits=lambda bits: next(calls)))
     common = ["--dir", str(tmp_path), "--device", "simulated_machine:open_device"]
     assert run_script(small, "calibrate", *common, "--seconds", UNBOUNDED) == 0
     for part in ("aa", "effects", "blocks"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import io
 import itertools
@@ -21,7 +22,7 @@ from pytest_gpuperf.device.errors import NoDevice
 from pytest_gpuperf.device.timers.errors import TimerUnavailable
 from pytest_gpuperf.judge.votes import PairedDecision
 from pytest_gpuperf.pairing import Pairing, pair
-from pytest_gpuperf.selftest import child, control, run
+from pytest_gpuperf.selftest import child, control, refine, run
 from pytest_gpuperf.selftest.child import Task, open_device, take
 from pytest_gpuperf.selftest.control import BrokenProbe, Cell, Controls
 from pytest_gpuperf.selftest.counting import LoopCode, UnexpectedCode
@@ -32,7 +33,7 @@ from pytest_gpuperf.selftest.report import SelftestReport
 from pytest_gpuperf.selftest.subjects import Subject, Wanted, make_subjects
 
 UUID = FACTS.uuid
-SMALL = run.Extent(processes=2, rounds=2, blocks=6, verdicts_s=1.0)
+SMALL = run.Extent(processes=2, rounds=2, blocks=6, look_s=3600.0, verdicts_s=1.0)
 VERDICTS = 6
 WANTED = (Wanted("loop 10 us", LOOP, duration_ns=10_000.0), Wanted("copy 60 us", COPY, duration_ns=60_000.0))
 CELLS = len(WANTED) * len(control.TRIALS)
@@ -49,6 +50,8 @@ def small(monkeypatch: pytest.MonkeyPatch, simulated_children: str, profile_file
     timed = functools.partialmethod(Controls.run, clock=lambda: next(reads) / (VERDICTS * (2 * CELLS + 1)))
     monkeypatch.setattr(run, "secrets", SimpleNamespace(randbits=random.Random(1).getrandbits))
     monkeypatch.setattr(Controls, "run", timed)
+    fine = dataclasses.replace(refine._LOOKING, delta=0.0005, epsilon=0.0015, blocks_max=40)
+    monkeypatch.setattr(refine, "_LOOKING", fine)
     monkeypatch.setattr(run, "DEVICE", simulated_children)
     monkeypatch.setattr(run, "WANTED", WANTED)
     monkeypatch.setattr(run, "QUICK", SMALL)

@@ -41,7 +41,6 @@ class SimulatedGraph:
         self._stream = stream
         self._kernels = kernels
         self.nodes = len(kernels)
-        self.one_kernel = self.nodes == 1 and not isinstance(kernels[0], SimulatedGraph)
 
     def launch(self) -> None:
         if self._stream.capturing is not None:

@@ -140,16 +140,6 @@ def test_only_working_nodes_are_counted(stream: CudaStream, nodes: list[int]) ->
     assert stream.capture(lambda: None).nodes == 0
 
 
-@pytest.mark.parametrize(
-    ("kinds", "alone"), [([0], True), ([5, 0, 5], True), ([0, 0], False), ([2], False), ([3], False)]
-)
-def test_a_kernel_alone_is_told_from_any_other_node(
-    stream: CudaStream, nodes: list[int], kinds: list[int], alone: bool
-) -> None:
-    nodes[:] = kinds
-    assert stream.capture(lambda: None).one_kernel is alone
-
-
 def test_a_graph_is_replayed_on_the_same_stream(device: GpuDevice, stream: CudaStream, nodes: list[int]) -> None:
     graph = stream.capture(lambda: None)
     graph.launch()

@@ -51,6 +51,7 @@ def test_samples_that_average_many_launches_resolve_below_the_tick() -> None:
 
 def test_equal_samples_resolve_to_the_tick() -> None:
     assert step_of([640.0, 640.0, 640.0], 32.0) == 32.0
+    assert step_of([640.0, 640.3, 640.7], 32.0) == 32.0, "equal but for rounding, one by one"
 
 
 def test_samples_of_one_launch_resolve_to_the_tick() -> None:

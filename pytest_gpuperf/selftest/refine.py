@@ -1,0 +1,72 @@
+"""How much slower a version really is, where counting instructions does not tell: it is paired with its baseline.
+
+A copy's time does not grow in a straight line with its size: the line of ``subjects`` puts a copy of 72 us that is to
+be 1 % slower anywhere between 0.5 and 1 % on an H200.  So its size is set again until it is about right.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+
+import msgspec
+
+from pytest_gpuperf.compile import CompileCache
+from pytest_gpuperf.device.interface import Device, Timer
+from pytest_gpuperf.judge.votes import PairedPolicy
+from pytest_gpuperf.pairing import pair
+from pytest_gpuperf.selftest.kernels import FAMILIES, compile_probes, launch_of
+from pytest_gpuperf.selftest.subjects import Subject, effect_key
+
+LOOKS = 3
+"""Times that a version is looked at; its size is set again in between."""
+AT_LEAST = (1.0, 1.1)
+"""A version may be as much slower as its name says, or by a tenth of that more."""
+_LOOKING = PairedPolicy(alpha=1e-300, alpha_faster=1e-300, beta=1e-300, blocks_max=100)
+"""Decides nothing, so that all blocks are taken."""
+
+
+def refined(
+    device: Device, timer: Timer, subject: Subject, percents: Sequence[float], *, seconds: float, seed: int,
+    within: tuple[float, float] = AT_LEAST, cache: CompileCache | None = None,
+) -> Subject:  # fmt: skip
+    """``subject`` with its versions that are slower by ``percents`` sized by pairing, for ``seconds`` a look,
+    until the effect is ``within`` two multiples of the wanted one.
+
+    Each one's ratio is what the last look at it found, if any; the order of the pairs is drawn from ``seed``.
+    The caller holds the GPU's lock.  Raises what compiling, loading and timing raise.
+    """
+    counts, known = dict(subject.counts), dict(subject.known)
+    seeds = random.Random(seed)
+
+    def ratio(count: int) -> float:
+        return _paired_ratio(device, timer, subject, count, cache, seeds.getrandbits(48), seconds)
+
+    for percent in percents:
+        key, wanted = effect_key(percent), percent / 100
+        for look in range(LOOKS):
+            found = ratio(counts[key]) - 1
+            if math.isnan(found):
+                break
+            known[key] = 1 + found
+            if look == LOOKS - 1 or found <= 0 or within[0] * wanted <= found <= within[1] * wanted:
+                break
+            added = round((counts[key] - subject.count) * sum(within) / 2 * wanted / found)
+            counts[key] = subject.count + max(1, min(added, subject.capacity - subject.count))
+    return msgspec.structs.replace(subject, counts=counts, known=known)
+
+
+def _paired_ratio(
+    device: Device, timer: Timer, subject: Subject, count: int, cache: CompileCache | None, seed: int, seconds: float
+) -> float:
+    """Ratio of the version of ``count`` to the baseline: the mean of up to 100 blocks; NaN if none of them counts."""
+    baseline = subject.baseline()
+    version = msgspec.structs.replace(subject, count=count).baseline(surroundings=1)
+    binaries = compile_probes([baseline, version], device.facts.arch, cache)
+    launch = launch_of(device, binaries[baseline], FAMILIES[subject.family], subject.capacity)
+    found = pair(
+        device, timer, launch, binaries[baseline], _LOOKING, seed=seed,
+        candidate=binaries[version], duration_ns=subject.duration_ns, budget_s=seconds,
+    )  # fmt: skip
+    return math.exp(sum(found.r) / len(found.r)) if found.r else math.nan

@@ -1,0 +1,65 @@
+"""Slower versions of kernels whose time is no straight line of their size: paired until they are about right."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+import simulated_machine
+from simulated_machine import FIXED_NS, NS_PER_COUNT, SimulatedMachine
+
+from pytest_gpuperf.selftest import refine
+from pytest_gpuperf.selftest.kernels import COPY
+from pytest_gpuperf.selftest.refine import refined
+from pytest_gpuperf.selftest.subjects import Subject
+
+COUNT = 1 << 20
+BASELINE_NS = FIXED_NS + NS_PER_COUNT["copy"] * COUNT
+
+
+@pytest.fixture(autouse=True)
+def few_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refine, "_LOOKING", dataclasses.replace(refine._LOOKING, blocks_max=24))
+
+
+def subject(percent: float, count: int, *, capacity: int = 1 << 21) -> Subject:
+    """Whose version that is to be slower by ``percent`` has ``count``, wrongly."""
+    key = f"{percent:g}"
+    return Subject("copy", COPY.name, COUNT, capacity, BASELINE_NS, {key: count}, {key: 1 + percent / 100})
+
+
+def looked_at(one: Subject, percent: float) -> Subject:
+    machine = SimulatedMachine(seed=4, sample_sd=0.0005, process_sd=0.0)
+    return refined(machine, machine.timer(), one, (percent,), seconds=60.0, seed=5)
+
+
+def true_ratio(one: Subject, percent: float) -> float:
+    return (FIXED_NS + NS_PER_COUNT[COPY.name] * one.candidate(percent).count) / BASELINE_NS
+
+
+@pytest.mark.parametrize("off", [0.3, 1.0, 3.0])
+def test_a_version_is_sized_until_it_is_as_much_slower_as_wanted(off: float) -> None:
+    found = looked_at(subject(1.0, COUNT + round(off * 0.01 * BASELINE_NS / NS_PER_COUNT[COPY.name])), 1.0)
+    assert true_ratio(found, 1.0) - 1 == pytest.approx(0.0105, abs=0.0006)
+    assert found.ratio(1.0) == pytest.approx(true_ratio(found, 1.0), abs=2e-4)
+
+
+def test_a_version_that_buffers_have_no_room_for_is_known_as_it_is() -> None:
+    capacity = COUNT + 2000
+    found = looked_at(subject(5.0, COUNT + 1000, capacity=capacity), 5.0)
+    assert found.candidate(5.0).count == capacity
+    assert found.ratio(5.0) == pytest.approx(true_ratio(found, 5.0), abs=2e-4)
+
+
+def test_a_version_that_takes_no_longer_whatever_its_size_is_known_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(simulated_machine.NS_PER_COUNT, COPY.name, 0.0)
+    found = looked_at(subject(1.0, COUNT + 500), 1.0)
+    assert COUNT < found.candidate(1.0).count <= found.capacity
+    assert found.ratio(1.0) == pytest.approx(1.0, abs=2e-4)
+
+
+def test_looks_of_which_no_block_counts_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refine, "_paired_ratio", lambda *_: math.nan)
+    one = subject(1.0, COUNT + 500)
+    assert looked_at(one, 1.0) == one
