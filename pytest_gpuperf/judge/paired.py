@@ -14,12 +14,16 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pytest_gpuperf.judge.eprocess import votes_needed
+from pytest_gpuperf.judge.eprocess import unanimous_blocks, votes_needed
 from pytest_gpuperf.judge.logtimes import Logs
 from pytest_gpuperf.judge.votes import Evidence, PairedDecision, PairedPolicy, checked, evidence
 
 FASTER_PATIENCE = 10
-"""Blocks taken beyond the proof of NOT-SLOWER while all of them vote *faster*."""
+"""Blocks taken beyond the proof of NOT-SLOWER while all of them vote *faster*.
+
+While all of them vote *slower* as many are taken as SLOWER needs: a steady kernel between delta and epsilon proves both
+that it is slower and that it is not slower by epsilon, and of these the weaker claim has the lower threshold.
+"""
 
 
 _CODES = (PairedDecision.SLOWER, PairedDecision.FASTER, PairedDecision.SAME, PairedDecision.NOT_SLOWER)
@@ -71,12 +75,15 @@ def judge_many(r: Logs, policy: PairedPolicy) -> tuple[NDArray[np.int64], NDArra
     r = r[:, : policy.blocks_max]
     blocks = r.shape[1]
     slower_above, passed_below = math.log1p(policy.delta), math.log1p(policy.epsilon)
-    faster = r < -slower_above
-    first_slower = _first(r > slower_above, policy.alpha)
+    slower, faster = r > slower_above, r < -slower_above
+    first_slower = _first(slower, policy.alpha)
     first_faster = _first(faster, policy.alpha_faster)
     proven = _first(r < passed_below, policy.beta)
-    unanimous = np.where(faster.all(axis=1), blocks, faster.argmin(axis=1))
-    passed = np.where(unanimous >= proven, np.minimum(unanimous + 1, proven + FASTER_PATIENCE), proven)
+    enough = unanimous_blocks(policy.alpha, policy.blocks_max)
+    passed = np.maximum(
+        _waited(proven, _unanimous(faster), proven + FASTER_PATIENCE),
+        _waited(proven, _unanimous(slower), np.full_like(proven, enough if math.isfinite(enough) else 0)),
+    )
     stops = np.minimum(np.minimum(np.minimum(first_slower, first_faster), passed), blocks)
     at_stop = _proven_at(r > -passed_below, policy.beta, stops)
     codes = np.select(
@@ -85,6 +92,16 @@ def judge_many(r: Logs, policy: PairedPolicy) -> tuple[NDArray[np.int64], NDArra
         default=UNDECIDED,
     )
     return codes.astype(np.int64), stops
+
+
+def _unanimous(votes: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Per row, how many blocks from the first on vote so without exception."""
+    return np.asarray(np.where(votes.all(axis=1), votes.shape[1], votes.argmin(axis=1)), dtype=np.int64)
+
+
+def _waited(proven: NDArray[np.int64], unanimous: NDArray[np.int64], until: NDArray[np.int64]) -> NDArray[np.int64]:
+    """When NOT-SLOWER, once proven, is said: at once, or with the first block that is not of one mind with the rest."""
+    return np.where(unanimous >= proven, np.maximum(proven, np.minimum(unanimous + 1, until)), proven)
 
 
 def _first(votes: NDArray[np.bool_], rate: float) -> NDArray[np.int64]:
@@ -102,10 +119,12 @@ def _proven_at(votes: NDArray[np.bool_], rate: float, stops: NDArray[np.int64]) 
 
 
 def _at_the_end(values: Logs, policy: PairedPolicy) -> PairedDecision:
-    """NOT-SLOWER if that was proven while waiting for FASTER, else inconclusive."""
-    if not values.size or _first(values[np.newaxis, :] < math.log1p(policy.epsilon), policy.beta)[0] > values.size:
+    """What was proven while waiting for FASTER or SLOWER; inconclusive if nothing was."""
+    passed_below = math.log1p(policy.epsilon)
+    if not values.size or _first(values[np.newaxis, :] < passed_below, policy.beta)[0] > values.size:
         return PairedDecision.INCONCLUSIVE
-    return PairedDecision.NOT_SLOWER
+    same = _first(values[np.newaxis, :] > -passed_below, policy.beta)[0] <= values.size
+    return PairedDecision.SAME if same else PairedDecision.NOT_SLOWER
 
 
 def ratio_interval(r: Sequence[float], level: float = 0.95) -> tuple[float, float] | None:

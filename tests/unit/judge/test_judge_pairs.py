@@ -98,7 +98,7 @@ def test_what_the_pairs_explain_is_no_shift_of_the_environment() -> None:
     loose = PairedPolicy(delta=0.02, epsilon=0.05, alpha=1e-9)
     case = time_case(BASE, [104.7] * 4, new=EDITED)
     assert judge_pairs(case, loose, pairs(0.0, policy=loose)).judgement.verdict is Verdict.ENV_SHIFT
-    assert judge_pairs(case, loose, pairs(0.045, policy=loose)).judgement.verdict is Verdict.SAME
+    assert judge_pairs(case, loose, pairs(0.045, 30, loose)).judgement.verdict is Verdict.SAME
 
 
 def test_a_suspect_without_a_second_process_is_inconclusive_and_says_why() -> None:
