@@ -34,8 +34,8 @@ BOUNDS_S = {"identity": 0.15, "screen": 0.2, "paired": 0.4}
 """Median seconds of a workload of up to 100 us, by how it was judged."""
 RUNS = ("unchanged", "paired", "changed")
 OTHER_CODE = "0" * 64
-_CODE = re.compile(rb'("code_hash": "|"identity": \{[^}]*?"code": ")[0-9a-f]{64}')
-"""In a static record, and in one of times."""
+_CODE = re.compile(rb'("(?:code_hash|source_hash|code|source)": ")[0-9a-f]{64}')
+"""Hashes in a static record, and in one of times; what a cubin is filed under stays."""
 
 
 class Collector:
@@ -73,10 +73,10 @@ def measure(arguments: Sequence[str], folder: Path, name: str) -> tuple[list[dic
 
 
 def as_if_changed(baselines: Path, copy: Path) -> None:
-    """Copy baselines and say that every workload had other machine code; the code itself and its figures stay.
+    """Copy baselines and say that every workload had another source and machine code; the code and its figures stay.
 
     The static record says so, too, as it would after a change: a cubin whose static evidence is on record need not be
-    disassembled before it runs again.
+    disassembled before it runs again, and a source that is on record would be compiled again for the code on record.
     """
     for file in (one for one in baselines.rglob("*") if one.is_file()):
         target = copy / file.relative_to(baselines)

@@ -55,14 +55,14 @@ def test_a_copy_of_the_baselines_says_that_all_timed_code_was_another(script: Mo
     assert {one["identity"]["code"] for one in work.values()} == {script.OTHER_CODE}
     for test, workloads in before["tests"].items():
         for workload, record in workloads.items():
-            record["identity"]["code"] = script.OTHER_CODE
+            record["identity"].update(code=script.OTHER_CODE, source=script.OTHER_CODE)
             assert after["tests"][test][workload] == record
     static = "sm_90/example_suite/test_transpose32.json"
     before, after = (json.loads((root / static).read_text()) for root in (ROOT / "baselines", tmp_path))
     for toolchain, tests in before["toolchains"].items():
         for test, workloads in tests.items():
             for workload, record in workloads.items():
-                record["profile"]["code_hash"] = script.OTHER_CODE
+                record["profile"]["code_hash"] = record["source_hash"] = script.OTHER_CODE
                 assert after["toolchains"][toolchain][test][workload] == record
 
 
