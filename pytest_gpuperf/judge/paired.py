@@ -19,11 +19,7 @@ from pytest_gpuperf.judge.logtimes import Logs
 from pytest_gpuperf.judge.votes import Evidence, PairedDecision, PairedPolicy, checked, evidence
 
 FASTER_PATIENCE = 10
-"""Blocks taken beyond the proof of NOT-SLOWER while all of them vote *faster*.
-
-While all of them vote *slower* as many are taken as SLOWER needs: a steady kernel between delta and epsilon proves both
-that it is slower and that it is not slower by epsilon, and of these the weaker claim has the lower threshold.
-"""
+"""Blocks taken beyond the proof of NOT-SLOWER while all of them vote *faster*."""
 
 
 _CODES = (PairedDecision.SLOWER, PairedDecision.FASTER, PairedDecision.SAME, PairedDecision.NOT_SLOWER)
@@ -69,6 +65,10 @@ def judge_blocks(r: Sequence[float], policy: PairedPolicy, *, stopped: bool = Fa
 def judge_many(r: Logs, policy: PairedPolicy) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Decide many sequences of equal length at once: ``r`` has one row per sequence.
 
+    A steady kernel between delta and epsilon proves both that it is slower and that it is not slower by epsilon; the
+    second has the lower threshold.  So NOT-SLOWER, once proven, waits while the votes for *slower* would pass that
+    threshold too: they go on to their own, or fall behind.
+
     Returns for each row an index into SLOWER, FASTER, SAME, NOT_SLOWER (``UNDECIDED``: none yet) and the
     number of blocks used.
     """
@@ -79,11 +79,12 @@ def judge_many(r: Logs, policy: PairedPolicy) -> tuple[NDArray[np.int64], NDArra
     first_slower = _first(slower, policy.alpha)
     first_faster = _first(faster, policy.alpha_faster)
     proven = _first(r < passed_below, policy.beta)
-    enough = unanimous_blocks(policy.alpha, policy.blocks_max)
-    passed = np.maximum(
-        _waited(proven, _unanimous(faster), proven + FASTER_PATIENCE),
-        _waited(proven, _unanimous(slower), np.full_like(proven, enough if math.isfinite(enough) else 0)),
-    )
+    unanimous = np.where(faster.all(axis=1), blocks, faster.argmin(axis=1))
+    passed = np.where(unanimous >= proven, np.minimum(unanimous + 1, proven + FASTER_PATIENCE), proven)
+    if math.isfinite(unanimous_blocks(policy.alpha, policy.blocks_max)):
+        passed = _behind(slower, policy.beta, passed)
+    if blocks == policy.blocks_max:
+        passed = np.where(proven <= blocks, np.minimum(passed, blocks), passed)
     stops = np.minimum(np.minimum(np.minimum(first_slower, first_faster), passed), blocks)
     at_stop = _proven_at(r > -passed_below, policy.beta, stops)
     codes = np.select(
@@ -94,14 +95,12 @@ def judge_many(r: Logs, policy: PairedPolicy) -> tuple[NDArray[np.int64], NDArra
     return codes.astype(np.int64), stops
 
 
-def _unanimous(votes: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Per row, how many blocks from the first on vote so without exception."""
-    return np.asarray(np.where(votes.all(axis=1), votes.shape[1], votes.argmin(axis=1)), dtype=np.int64)
-
-
-def _waited(proven: NDArray[np.int64], unanimous: NDArray[np.int64], until: NDArray[np.int64]) -> NDArray[np.int64]:
-    """When NOT-SLOWER, once proven, is said: at once, or with the first block that is not of one mind with the rest."""
-    return np.where(unanimous >= proven, np.maximum(proven, np.minimum(unanimous + 1, until)), proven)
+def _behind(votes: NDArray[np.bool_], rate: float, since: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Per row, the first number of blocks from ``since`` on at which the votes are worth less than ln(1/rate)."""
+    blocks = votes.shape[1]
+    behind = np.cumsum(votes, axis=1) < votes_needed(-math.log(rate), blocks)
+    behind &= np.arange(1, blocks + 1) >= since[:, np.newaxis]
+    return np.where(behind.any(axis=1), behind.argmax(axis=1) + 1, np.maximum(since, blocks + 1))
 
 
 def _first(votes: NDArray[np.bool_], rate: float) -> NDArray[np.int64]:

@@ -100,7 +100,7 @@ def test_faster_is_waited_for_while_all_blocks_vote_it_and_no_longer() -> None:
     assert judge_blocks([-0.02] * 15, patient, stopped=True).decision is PairedDecision.NOT_SLOWER
 
 
-def test_slower_is_waited_for_while_all_blocks_vote_it_and_no_longer() -> None:
+def test_slower_is_waited_for_while_its_votes_would_pass_the_lower_threshold_too() -> None:
     """Steadily slower by 0.9 %: more than the tolerance, less than twice as much, and both is proven in time."""
     needed = int(unanimous_blocks(POLICY.alpha, POLICY.blocks_max))
     proven = int(unanimous_blocks(POLICY.beta, POLICY.blocks_max))
