@@ -21,7 +21,6 @@ from pytest_gpuperf.judge.votes import Evidence, PairedDecision, PairedPolicy, c
 FASTER_PATIENCE = 10
 """Blocks taken beyond the proof of NOT-SLOWER while all of them vote *faster*."""
 
-
 _CODES = (PairedDecision.SLOWER, PairedDecision.FASTER, PairedDecision.SAME, PairedDecision.NOT_SLOWER)
 UNDECIDED = len(_CODES)
 
@@ -100,7 +99,8 @@ def _behind(votes: NDArray[np.bool_], rate: float, since: NDArray[np.int64]) -> 
     blocks = votes.shape[1]
     behind = np.cumsum(votes, axis=1) < votes_needed(-math.log(rate), blocks)
     behind &= np.arange(1, blocks + 1) >= since[:, np.newaxis]
-    return np.where(behind.any(axis=1), behind.argmax(axis=1) + 1, np.maximum(since, blocks + 1))
+    first = np.where(behind.any(axis=1), behind.argmax(axis=1) + 1, np.maximum(since, blocks + 1))
+    return np.asarray(first, dtype=np.int64)
 
 
 def _first(votes: NDArray[np.bool_], rate: float) -> NDArray[np.int64]:
