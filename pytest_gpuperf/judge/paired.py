@@ -1,8 +1,9 @@
 """The verdict on paired blocks: which of four claims their votes prove first.
 
 After every block each claim's e-value is held against its threshold, and the first that reaches it
-decides.  The verdict is a function of the sequence and the policy alone: stopping early, running out of
-time and going on later are all allowed.  See docs/statistics.md, "Paired blocks".
+decides, but for NOT-SLOWER, which waits while SLOWER or FASTER may still come (``judge_many``).  The verdict
+is a function of the sequence and the policy alone: stopping early, running out of time and going on later are
+all allowed.  See docs/statistics.md, "Paired blocks".
 """
 
 from __future__ import annotations
@@ -118,11 +119,11 @@ def _proven_at(votes: NDArray[np.bool_], rate: float, stops: NDArray[np.int64]) 
 
 
 def _at_the_end(values: Logs, policy: PairedPolicy) -> PairedDecision:
-    """What was proven while waiting for FASTER or SLOWER; inconclusive if nothing was."""
-    passed_below = math.log1p(policy.epsilon)
-    if not values.size or _first(values[np.newaxis, :] < passed_below, policy.beta)[0] > values.size:
+    """What was proven while waiting for FASTER or SLOWER, SAME as at any other stop; inconclusive if nothing was."""
+    passed_below, row = math.log1p(policy.epsilon), values[np.newaxis, :]
+    if not values.size or _first(row < passed_below, policy.beta)[0] > values.size:
         return PairedDecision.INCONCLUSIVE
-    same = _first(values[np.newaxis, :] > -passed_below, policy.beta)[0] <= values.size
+    same = _proven_at(row > -passed_below, policy.beta, np.array([values.size]))[0]
     return PairedDecision.SAME if same else PairedDecision.NOT_SLOWER
 
 
