@@ -132,13 +132,16 @@ def _until_decided(
 
 
 def _clear(r: Sequence[float], policy: PairedPolicy, blocks_left: float) -> bool:
-    """Whether all blocks so far say slower, or all say not slower, and so many more of them would settle it."""
+    """Whether all blocks so far say slower, or all say not slower, and so many more of them would settle it.
+
+    What is proven not slower and waits for SLOWER is clear only while all of them say slower.
+    """
     if not r:
         return False
     slower = min(r) > math.log1p(policy.delta)
     if not slower and max(r) >= math.log1p(policy.epsilon):
         return False
-    return unanimous_blocks(policy.alpha if slower else policy.beta, policy.blocks_max) - len(r) <= blocks_left
+    return 0 < unanimous_blocks(policy.alpha if slower else policy.beta, policy.blocks_max) - len(r) <= blocks_left
 
 
 class _Exchange:

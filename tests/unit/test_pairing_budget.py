@@ -1,0 +1,50 @@
+"""When blocks end: with the decision, with the budget, or a little later in a case that is clear."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from pytest_gpuperf.judge.paired import Paired
+from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
+from pytest_gpuperf.pairing import _until_decided
+from pytest_gpuperf.sampling.pairs import Block
+
+POLICY = PairedPolicy(alpha=2e-6)
+BLOCK_S = 0.02
+
+
+def judged(r: Sequence[float], budget_blocks: int) -> Paired:
+    """As a pair would be whose blocks take 20 ms each and are ``r``, and whose budget is of so many of them."""
+    now = [0.0]
+
+    def blocks() -> Iterator[Block]:
+        for value in r:
+            now[0] += BLOCK_S
+            yield Block(r=value, order="ABBA", seconds=BLOCK_S)
+
+    return _until_decided(blocks(), POLICY, budget_blocks * BLOCK_S, lambda: now[0])[0]
+
+
+def test_a_pass_that_waits_for_slower_goes_on_beyond_the_budget_while_all_blocks_say_slower() -> None:
+    found = judged([0.009] * 100, budget_blocks=12)
+    assert (found.decision, found.blocks) == (PairedDecision.SLOWER, 23)
+
+
+def test_a_pass_that_waits_for_slower_ends_with_the_budget_once_a_block_says_otherwise() -> None:
+    """The evidence for slower is as strong as for the pass; of 2 in 11 blocks that say otherwise no end is near."""
+    waiting = [0.009] * 20 + [0.004] + ([0.009] * 9 + [0.004, 0.004]) * 10
+    found = judged(waiting, budget_blocks=21)
+    assert (found.decision, found.blocks) == (PairedDecision.SAME, 21)
+
+
+def test_a_pass_that_is_not_proven_yet_is_finished_beyond_the_budget() -> None:
+    assert judged([0.0] * 100, budget_blocks=5).decision is PairedDecision.SAME
+
+
+@pytest.mark.parametrize("budget_blocks", [1, 12, 40])
+def test_an_open_case_ends_with_its_budget(budget_blocks: int) -> None:
+    found = judged([0.02, -0.02] * 60, budget_blocks)
+    assert found.decision is PairedDecision.INCONCLUSIVE
+    assert found.blocks <= budget_blocks + 1
