@@ -80,7 +80,7 @@ def _moved(spread: Spread, first: Paired, policy: PairedPolicy) -> bool:
 
 def _verdict(policy: PairedPolicy, first: Paired, second: Paired | None) -> tuple[Verdict, str]:
     if first.decision is PairedDecision.SLOWER:
-        return _confirmed(policy, second)
+        return _confirmed(policy, first, second)
     if first.decision is PairedDecision.FASTER:
         return Verdict.FASTER, f"proven to be more than {shift.amount(policy.delta)} faster"
     if first.decision in (PairedDecision.SAME, PairedDecision.NOT_SLOWER):
@@ -91,7 +91,7 @@ def _verdict(policy: PairedPolicy, first: Paired, second: Paired | None) -> tupl
     return Verdict.INCONCLUSIVE, f"neither slower nor not slower is proven after {many}"
 
 
-def _confirmed(policy: PairedPolicy, second: Paired | None) -> tuple[Verdict, str]:
+def _confirmed(policy: PairedPolicy, first: Paired, second: Paired | None) -> tuple[Verdict, str]:
     slower = f"proven to be more than {shift.amount(policy.delta)} slower"
     if second is None:
         return Verdict.SLOWER, f"{slower} in one process, a second has to confirm it"
@@ -99,6 +99,9 @@ def _confirmed(policy: PairedPolicy, second: Paired | None) -> tuple[Verdict, st
         return Verdict.SLOWER, f"{slower}, in two processes"
     if second.decision in (PairedDecision.INCONCLUSIVE, PairedDecision.CONTINUE):
         return Verdict.INCONCLUSIVE, f"{slower} in one process, undecided in a second"
+    if all(policy.delta < one.ratio - 1 < policy.epsilon for one in (first, second)):
+        less = f"less than {shift.amount(policy.epsilon)} in a second"
+        return Verdict.INCONCLUSIVE, f"{slower} in one process and {less}: it lies between the two"
     return Verdict.INCONCLUSIVE, f"{slower} in one process and not in a second: where it is placed decides"
 
 

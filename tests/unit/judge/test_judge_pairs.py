@@ -10,7 +10,7 @@ from judge_samples import EDITED, IDENTITY, session, time_case
 from pytest_gpuperf.judge.case import TimeStep
 from pytest_gpuperf.judge.paired import Paired, judge_blocks
 from pytest_gpuperf.judge.pairs import judge_pairs, unconfirmed
-from pytest_gpuperf.judge.votes import PairedPolicy
+from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
 from pytest_gpuperf.verdict import Verdict
 
 POLICY = PairedPolicy(alpha=1e-3)
@@ -58,6 +58,17 @@ def test_what_a_second_process_does_not_see_is_inconclusive(second: Paired, word
     step = judged(pairs(0.02), second)
     assert step.judgement.verdict is Verdict.INCONCLUSIVE
     assert words in step.judgement.reason
+
+
+def test_what_lies_between_the_tolerances_in_both_processes_is_not_laid_to_its_place() -> None:
+    """Both are true of it: slower by more than *delta*, which one process proves, and by less than *epsilon*."""
+    passed = judge_blocks([0.004] + [0.0075] * 20, POLICY.confirming())
+    assert passed.decision is PairedDecision.SAME
+    reason = judged(pairs(0.0075), passed).judgement.reason
+    assert reason.startswith(
+        "proven to be more than 0.5 % slower in one process and less than 1 % in a second: it lies between the two;"
+    )
+    assert "where it is placed decides" in judged(pairs(0.02), passed).judgement.reason
 
 
 @pytest.mark.parametrize(
