@@ -40,11 +40,13 @@ def step_of(samples_ns: Sequence[float], tick_ns: float) -> float:
     """How finely these samples are resolved, in nanoseconds: at most the clock's ``tick_ns``.
 
     A timer that averages N launches in one sample resolves to a part of its tick; the samples show it, unless they are
-    all equal but for rounding.
+    all equal but for rounding.  Samples that lie close together over more than rounding spans have no step to be seen.
     """
-    if _distinct(np.sort(np.asarray(samples_ns, dtype=np.float64))).size < 2:
-        return tick_ns
-    return min(tick_ns, tick_of(samples_ns))
+    ordered = np.sort(np.asarray(samples_ns, dtype=np.float64))
+    if _distinct(ordered).size > 1:
+        return min(tick_ns, tick_of(samples_ns))
+    apart = ordered.size and ordered[-1] - ordered[0] > 2 * ROUNDING_NS
+    return min(tick_ns, ROUNDING_NS) if apart else tick_ns
 
 
 def _distinct(ordered: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -54,5 +54,11 @@ def test_equal_samples_resolve_to_the_tick() -> None:
     assert step_of([640.0, 640.3, 640.7], 32.0) == 32.0, "equal but for rounding, one by one"
 
 
+@given(st.lists(st.floats(0.01, 0.4), min_size=6, max_size=60).filter(lambda gaps: sum(gaps) > 1.1))
+def test_a_steady_kernel_s_averages_that_lie_close_together_are_not_taken_for_one_tick(gaps: list[float]) -> None:
+    """Of 400 launches of 2.5 us each: taken for steps of 32 ns, such rounds would be refused as too short."""
+    assert step_of((2500 + np.cumsum([0.0, *gaps])).tolist(), 32.0) <= 0.5
+
+
 def test_samples_of_one_launch_resolve_to_the_tick() -> None:
     assert step_of(readings(32.0, count=30), 32.0) == pytest.approx(32.0, abs=0.1)
