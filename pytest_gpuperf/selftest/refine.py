@@ -34,7 +34,8 @@ def refined(
     """``subject`` with its versions that are slower by ``percents`` sized by pairing, for ``seconds`` a look,
     until the effect is ``within`` two multiples of the wanted one.
 
-    Each one's ratio is what the last look at it found, if any; the order of the pairs is drawn from ``seed``.
+    Each one has the size at which it was looked at last, and the ratio that was found there; without a look of which
+    a block counts it stays as it is.  The order of the pairs is drawn from ``seed``.
     The caller holds the GPU's lock.  Raises what compiling, loading and timing raise.
     """
     counts, known = dict(subject.counts), dict(subject.known)
@@ -45,15 +46,18 @@ def refined(
 
     for percent in percents:
         key, wanted = effect_key(percent), percent / 100
-        for look in range(LOOKS):
-            found = ratio(counts[key]) - 1
+        count = min(counts[key], subject.capacity)
+        for _ in range(LOOKS):
+            found = ratio(count) - 1
             if math.isnan(found):
                 break
-            known[key] = 1 + found
-            if look == LOOKS - 1 or found <= 0 or within[0] * wanted <= found <= within[1] * wanted:
+            counts[key], known[key] = count, 1 + found
+            if found <= 0 or within[0] * wanted <= found <= within[1] * wanted:
                 break
-            added = round((counts[key] - subject.count) * sum(within) / 2 * wanted / found)
-            counts[key] = subject.count + max(1, min(added, subject.capacity - subject.count))
+            added = round((count - subject.count) * sum(within) / 2 * wanted / found)
+            count = subject.count + max(1, min(added, subject.capacity - subject.count))
+            if count == counts[key]:
+                break
     return msgspec.structs.replace(subject, counts=counts, known=known)
 
 

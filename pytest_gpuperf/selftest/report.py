@@ -29,7 +29,7 @@ class Control(Record, frozen=True):
     percent: float
     """Slowdown asked for; 0: the same machine code in another module."""
     ratio: float
-    """True ratio to the baseline: from executed instructions for loops, from the timer's own line for copies."""
+    """True ratio to the baseline: from executed instructions for loops, from pairing by the timer for copies."""
     instructions: tuple[int, int] | None
     """Executed per thread by baseline and candidate, counted from the machine code; None for a copy."""
     tolerance: float

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterator, Sequence
 
 import pytest
 import simulated_machine
+from hypothesis import given
+from hypothesis import strategies as st
 from simulated_machine import FIXED_NS, NS_PER_COUNT, SimulatedMachine
 
 from pytest_gpuperf.selftest import refine
@@ -18,9 +21,11 @@ COUNT = 1 << 20
 BASELINE_NS = FIXED_NS + NS_PER_COUNT["copy"] * COUNT
 
 
-@pytest.fixture(autouse=True)
-def few_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refine, "_LOOKING", dataclasses.replace(refine._LOOKING, blocks_max=24))
+@pytest.fixture(autouse=True, scope="module")
+def few_blocks() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(refine, "_LOOKING", dataclasses.replace(refine._LOOKING, blocks_max=24))
+        yield
 
 
 def subject(percent: float, count: int, *, capacity: int = 1 << 21) -> Subject:
@@ -63,3 +68,56 @@ def test_looks_of_which_no_block_counts_change_nothing(monkeypatch: pytest.Monke
     monkeypatch.setattr(refine, "_paired_ratio", lambda *_: math.nan)
     one = subject(1.0, COUNT + 500)
     assert looked_at(one, 1.0) == one
+
+
+def scripted(monkeypatch: pytest.MonkeyPatch, ratios: Sequence[float]) -> list[int]:
+    """Filled with the counts that are looked at, which have these ratios one after another."""
+    looked, left = [], iter(ratios)
+
+    def paired_ratio(_device: object, _timer: object, _subject: Subject, count: int, *_: object) -> float:
+        looked.append(count)
+        return next(left)
+
+    monkeypatch.setattr(refine, "_paired_ratio", paired_ratio)
+    return looked
+
+
+def test_a_look_of_which_no_block_counts_leaves_the_size_whose_ratio_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a version three times as large would be known as what it was before, within the tolerance."""
+    looked = scripted(monkeypatch, [1.0035, math.nan])
+    found = looked_at(subject(1.0, COUNT + 500), 1.0)
+    assert looked == [COUNT + 500, COUNT + 1500]
+    assert (found.candidate(1.0).count, found.ratio(1.0)) == (COUNT + 500, 1.0035)
+
+
+def test_a_version_whose_size_would_not_change_is_not_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = scripted(monkeypatch, [1.01, 1.03])
+    found = looked_at(subject(5.0, COUNT + 1000, capacity=COUNT + 2000), 5.0)
+    assert looked == [COUNT + 1000, COUNT + 2000]
+    assert (found.candidate(5.0).count, found.ratio(5.0)) == (COUNT + 2000, 1.03)
+
+
+def test_a_version_that_is_no_slower_is_left_and_known_as_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = scripted(monkeypatch, [0.998])
+    found = looked_at(subject(1.0, COUNT + 500), 1.0)
+    assert looked == [found.candidate(1.0).count] == [COUNT + 500]
+    assert found.ratio(1.0) == 0.998
+
+
+@given(
+    st.lists(st.one_of(st.floats(0.9, 1.2), st.just(math.nan)), min_size=refine.LOOKS, max_size=refine.LOOKS),
+    st.integers(1, 5000),
+    st.integers(1, 4000),
+)
+def test_a_size_and_its_ratio_are_of_one_look_and_within_the_buffers(
+    ratios: list[float], added: int, room: int
+) -> None:
+    one = subject(1.0, COUNT + added, capacity=COUNT + room)
+    with pytest.MonkeyPatch.context() as patch:
+        looked = scripted(patch, ratios)
+        found = looked_at(one, 1.0)
+    assert all(COUNT < count <= one.capacity for count in looked)
+    if math.isnan(ratios[0]):
+        assert found == one
+    else:
+        assert (found.candidate(1.0).count, found.ratio(1.0)) in list(zip(looked, ratios, strict=False))
