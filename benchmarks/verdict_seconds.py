@@ -65,6 +65,7 @@ class Collector:
 def measure(arguments: Sequence[str], folder: Path, name: str) -> tuple[list[dict[str, Any]], int]:
     """One run of pytest in a fresh process: what it found, and its exit status."""
     file = folder / f"{name}.json"
+    file.unlink(missing_ok=True)  # what an earlier run left is not what this one found
     command = [sys.executable, __file__, "--collect-to", str(file), *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if not file.exists():
@@ -126,7 +127,8 @@ def main() -> int:
         options.keep.mkdir(parents=True, exist_ok=True)
     tests = [*options.tests, "--", *passed]
     pages, broken = ["# Seconds per verdict\n"], []
-    picked = [f"--run={run}" for run in options.run or ()]
+    runs = list(dict.fromkeys(options.run or RUNS))
+    picked = [f"--run={run}" for run in runs if options.run]
     named = "".join(f" {word}" for word in [*picked, *(options.tests if options.tests != ["example_suite"] else ())])
     pages.append(f"Made by `python benchmarks/verdict_seconds.py{named}`.\n")
     with tempfile.TemporaryDirectory(prefix="gpuperf-seconds-") as name:
@@ -137,7 +139,7 @@ def main() -> int:
             "paired": ("Unchanged code, paired too (`--gpuperf-all`)", ["--gpuperf-all"]),
             "changed": ("Code said to be another", [f"--gpuperf-baselines={folder / 'changed'}"]),
         }
-        for run in options.run or RUNS:
+        for run in runs:
             title, arguments = more[run]
             found, status = measure([*tests, *arguments], options.keep or folder, f"seconds-{run}")
             lines, wrong = table(found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import subprocess
 from pathlib import Path
 from types import ModuleType
 
@@ -45,6 +46,41 @@ def test_a_median_above_its_bound_is_broken(script: ModuleType, method: str, bou
     assert script.table([taken(method, bound + 0.01)])[1] == [
         f"{method}: median {bound + 0.01:.2f} s, at most {bound} s wanted"
     ]
+
+
+def test_a_run_that_leaves_nothing_is_not_told_as_what_an_earlier_one_left(
+    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "seconds-changed.json").write_text("[]")
+    ended = subprocess.CompletedProcess([], 3, stdout="no GPU", stderr="")
+    monkeypatch.setattr(script.subprocess, "run", lambda *_, **__: ended)
+    with pytest.raises(SystemExit, match="the run seconds-changed left nothing:\nno GPU"):
+        script.measure([], tmp_path, "seconds-changed")
+
+
+@pytest.mark.parametrize(
+    ("words", "names", "command"),
+    [
+        ([], ["unchanged", "paired", "changed"], ""),
+        (["--run=changed", "--run=changed"], ["changed"], " --run=changed"),
+        (["--run=paired", "test_a.py"], ["paired"], " --run=paired test_a.py"),
+    ],
+)
+def test_runs_that_are_picked_are_made_once_and_told(
+    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], names: list[str],
+    command: str,
+) -> None:  # fmt: skip
+    made = []
+
+    def measured(_arguments: object, _folder: Path, name: str) -> tuple[list[dict[str, object]], int]:
+        made.append(name.removeprefix("seconds-"))
+        return [taken("paired", 0.1)], 0
+
+    monkeypatch.setattr(script, "measure", measured)
+    monkeypatch.setattr(script.sys, "argv", ["verdict_seconds.py", f"--output={tmp_path / 'page.md'}", *words])
+    assert script.main() == 0
+    assert made == names
+    assert f"Made by `python benchmarks/verdict_seconds.py{command}`." in (tmp_path / "page.md").read_text()
 
 
 def test_a_copy_of_the_baselines_says_that_all_timed_code_was_another(script: ModuleType, tmp_path: Path) -> None:
