@@ -30,7 +30,8 @@ from pytest_gpuperf.device.timers.stream import CapturedGraph, WorkStream
 from pytest_gpuperf.evidence import CacheMode, TimerName
 
 MOST_NODES = 1000
-"""Bound of a graph; much larger ones have crashed drivers and cost seconds to instantiate."""
+"""Bound of a graph, and of graphs that take turns together unless each slot has but one; much larger ones have crashed
+drivers and cost seconds to instantiate."""
 SAMPLES_PER_GRAPH = 3
 """Of single runs; a pilot's slots have as many, so it sees what a larger block will."""
 _OVERHEAD_SHARE = 100

@@ -21,7 +21,7 @@ from pytest_gpuperf.device.timers.events import EventTimer, launches_per_sample
 from pytest_gpuperf.device.timers.graph import GraphTimer
 from pytest_gpuperf.device.timers.lateness import LateTry, never_in_time
 from pytest_gpuperf.device.timers.queued import LONGEST_DELAY_NS, TRIES_AT_LONGEST, QueuedPairs
-from pytest_gpuperf.evidence import TimerName
+from pytest_gpuperf.evidence import CacheMode, TimerName
 
 TIMERS = [GraphTimer, EventTimer]
 
@@ -157,6 +157,30 @@ def test_graphs_that_take_turns_have_a_thousand_nodes_together_unless_each_slot_
 
     timer.measure([Slot(many, 12), Slot(many, 12)], "cold")
     assert len(captured) == graphs
+
+
+@pytest.mark.parametrize("cache", ["cold", "warm"])
+def test_a_run_is_called_once_and_for_each_graph_and_reset_before_each_sample(
+    stream: SimulatedStream, cache: CacheMode
+) -> None:
+    """What a run does in Python is done at capture; graphs whose captures differ are replayed in turns."""
+    timer, lengths, resets = GraphTimer(stream), itertools.count(1), []
+
+    def longer_each_time() -> None:
+        stream.kernel(10_000.0 * next(lengths))
+
+    (times,) = timer.measure([Slot(longer_each_time, 12, lambda: resets.append(len(stream.log)))], cache)
+    assert next(lengths) == 1 + 1 + 4, "called to load it, and for each of four graphs"
+    assert len(resets) == 13
+    turns = [3, 4, 5, 2] * 3
+    assert times == pytest.approx([10_000.0 * turn for turn in turns], abs=100)
+
+
+def test_many_slots_of_large_graphs_have_a_graph_each(stream: SimulatedStream) -> None:
+    timer, captured = GraphTimer(stream), watched_captures(stream)
+    run = kernel(stream, 100.0)
+    times = timer.measure([Slot(lambda: [run() for _ in range(50)] and None, 12)] * 36, "cold")
+    assert len(captured) == len(times) == 36
 
 
 def watched_captures(stream: SimulatedStream) -> list[Any]:
