@@ -88,11 +88,11 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
-    problem: Exception | None = None
+    problem: BaseException | None = None
     result = None
     try:
         result = yield
-    except Exception as raised:
+    except (Exception, pytest.skip.Exception, pytest.fail.Exception) as raised:
         if stash.TEST_BOOK not in item.stash:
             raise
         problem = raised

@@ -19,41 +19,54 @@ if TYPE_CHECKING:
     from pytest_gpuperf.evidence import Key
 
 
-def finish(item: pytest.Item, problem: Exception | None, phase: Literal["setup", "call"] = "call") -> None:
-    """Judge what the test found and end it: passed, failed, static only or checked only.
+def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["setup", "call"] = "call") -> None:
+    """Judge what the test found and end it: passed, failed, skipped, static only or checked only.
 
     ``phase`` is the one that ends: a fixture may stop a test before its call.
-    Raises what the test raised, unless that was an early stop; raises pytest's failure for a regression.
+    Raises what the test raised, unless that was an early stop; raises pytest's failure for a regression, which a
+    ``pytest.skip`` of the test's own does not hide.
     """
     bench, book = stash.bench_of(item.config), stash.book_of(item)
     book.ended_in = phase
     book.whole = problem is None and bench.options.gates and bench.has_gpu
     stopped = problem is not None and stops_early(item, problem)
+    skipped = isinstance(problem, pytest.skip.Exception)
     if problem is not None and stopped:
         _note_early_stop(bench, book, problem)
     if bench.suspects:
-        from pytest_gpuperf.workload import confirming
-
-        confirming.confirm(item, bench, book)
+        _settle_suspects(item, bench, book, problem)
+    failed_itself = problem is not None and not stopped and not skipped
     if bench.options.active:
         unreadable = _judge(bench, book, stopped=stopped)
-        if unreadable and (problem is None or stopped):  # else the test has failed by itself, and that comes first
+        if unreadable and not failed_itself:  # else that comes first
             raise pytest.fail.Exception(unreadable, pytrace=False)
-    if problem is not None and not stopped:
+    if problem is not None and failed_itself:
         raise _without_our_frames(item, problem)
     failed = gate.failures([*_judgements(book), *book.unreached], bench.options)
     if failed and settings_of(item).xfail is None:
         book.red_on_time = all(judgement.kind == "time" for judgement in failed)
         raise pytest.fail.Exception(gate.failure_message(failed, _advice(book)), pytrace=False)
+    if problem is not None and skipped:
+        raise problem
     if book.status == "static only":
         raise pytest.skip.Exception(f"static only: {book.reason}")
+
+
+def _settle_suspects(item: pytest.Item, bench: Bench, book: TestBook, problem: BaseException | None) -> None:
+    """Confirm the suspected regressions in a second process, unless the test was cut short by pytest's own means."""
+    from pytest_gpuperf.workload import confirming
+
+    if isinstance(problem, pytest.skip.Exception | pytest.fail.Exception):
+        confirming.give_up(bench, book)
+    else:
+        confirming.confirm(item, bench, book)
 
 
 def _judgements(book: TestBook) -> list[Judgement]:
     return [judgement for workload in book.workloads.values() for judgement in workload.judgements]
 
 
-def stops_early(item: pytest.Item, problem: Exception) -> bool:
+def stops_early(item: pytest.Item, problem: BaseException) -> bool:
     """Whether this is no failure: the test wanted a GPU that is not there, or a time that this run does not take."""
     from pytest_gpuperf.device.discovery import is_missing_device
 
@@ -62,14 +75,14 @@ def stops_early(item: pytest.Item, problem: Exception) -> bool:
     return not stash.bench_of(item.config).has_gpu and bool(stash.book_of(item).compiled) and is_missing_device(problem)
 
 
-def _note_early_stop(bench: Bench, book: TestBook, problem: Exception) -> None:
+def _note_early_stop(bench: Bench, book: TestBook, problem: BaseException) -> None:
     if not isinstance(problem, CheckedOnly):
         book.stop("static only", str(bench.no_device or problem).splitlines()[0])
     elif book.status != "static only":
         book.stop("checked only", str(problem))
 
 
-def _without_our_frames(item: pytest.Item, problem: Exception) -> Exception:
+def _without_our_frames(item: pytest.Item, problem: BaseException) -> BaseException:
     """An error of ours about the test's input ends at the test's own line: the way through the plugin says nothing.
 
     Errors of other modules keep their whole traceback, and so does a bug of ours.

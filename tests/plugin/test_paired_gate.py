@@ -514,6 +514,7 @@ def test_no_verdict_of_one_process_stands_when_the_test_is_cut_short(recorded, e
     recorded.edit("test_suite.py", "    assert result.time_ns > 0", f"    {end}")
     result = recorded.run("--gpuperf", *ONE)
     result.stdout.fnmatch_lines(["*work  INCONCLUSIVE *", "*suspected slower, not confirmed: the test was skipped*"])
+    assert "work  SLOWER" not in result.stdout.str()
 
 
 def test_a_suite_that_cannot_be_decided_blames_the_machine(recorded, monkeypatch):

@@ -196,3 +196,42 @@ def test_another_compiler_is_told_of_a_few_workloads_by_name(suite):
     result = suite.run("--gpuperf", "-k", "other")
     result.stdout.fnmatch_lines(["test_suite.py::test_other: doubling  NOT-COMPARABLE  on sm_80 (static)",
                                  "test_suite.py::test_other: doubling  NOT-COMPARABLE  on sm_90 (static)"])  # fmt: skip
+
+
+SKIPPED_TEST = """
+import pytest
+
+def test_hog(cuda_kernel, gpu, gpuperf):
+    kernel = cuda_kernel("hog.cu", "hog", options=[])
+    launch = kernel.launch(grid=1, block=32, args=(gpu.random(4096, seed=1), gpu.empty(32)))
+    END
+"""
+CUT_SHORT = ["gpuperf(launch); pytest.skip('too small')", "pytest.skip('too small')"]
+
+
+@pytest.mark.parametrize("end", CUT_SHORT, ids=["after the workload", "after the kernel"])
+def test_a_regression_is_not_hidden_by_a_skip(hog_suite, end):
+    hog_suite.write("test_hog.py", SKIPPED_TEST.replace("END", end))
+    green = hog_suite.run("--gpuperf", "test_hog.py", "-rs")
+    assert green.ret == 0
+    green.stdout.fnmatch_lines(["*hog *UNCHANGED"])
+    hog_suite.edit("test_hog.py", *RED)
+    result = hog_suite.run("--gpuperf", "test_hog.py")
+    assert result.ret == 1
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["hog  WORSE  on *"])
+
+
+def test_a_skip_after_a_kernel_stays_a_skip(hog_suite):
+    hog_suite.write("test_hog.py", SKIPPED_TEST.replace("END", CUT_SHORT[1]))
+    result = hog_suite.run("--gpuperf", "test_hog.py", "-rs")
+    result.assert_outcomes(skipped=1)
+    result.stdout.fnmatch_lines(["SKIPPED * test_hog.py:*: too small"])
+
+
+def test_a_regression_is_shown_beside_a_failure_of_the_tests_own(hog_suite):
+    hog_suite.write("test_hog.py", SKIPPED_TEST.replace("END", "pytest.fail('not so')"))
+    hog_suite.edit("test_hog.py", *RED)
+    result = hog_suite.run("--gpuperf", "test_hog.py")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*Failed: not so", "hog  WORSE  on *"])
