@@ -75,15 +75,16 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
     stash.forget(item)  # what an attempt before this one found, where a plugin lets failed tests run again
     try:
         return (yield)
-    except Exception as problem:
+    except Exception as raised:
         if stash.TEST_BOOK not in item.stash:
             raise
         from pytest_gpuperf import testrun
 
-        if not testrun.stops_early(item, problem):
+        if not testrun.stops_early(item, raised):
             raise
-        testrun.finish(item, problem, "setup")
-        raise pytest.skip.Exception(f"checked only: {problem}") from None  # there is no test to run without its fixture
+        problem = raised
+    testrun.finish(item, problem, "setup")
+    raise pytest.skip.Exception(f"checked only: {problem}")  # there is no test to run without its fixture
 
 
 @pytest.hookimpl(wrapper=True)

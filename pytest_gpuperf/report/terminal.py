@@ -141,7 +141,8 @@ def _failures_shown(reporter: pytest.TerminalReporter) -> dict[str, str]:
     """What pytest shows of each failed test, by its node ID; nothing where it was asked for one line, or for none."""
     if reporter.config.getoption("tbstyle") in ("no", "line"):
         return {}
-    return {report.nodeid: report.longreprtext for report in reporter.stats.get("failed", ())}
+    red = [*reporter.stats.get("failed", ()), *reporter.stats.get("error", ())]  # an error: the test ended in a fixture
+    return {report.nodeid: report.longreprtext for report in red}
 
 
 def _is_in(shown: str, judgement: Judgement) -> bool:

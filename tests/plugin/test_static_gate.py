@@ -235,3 +235,26 @@ def test_a_regression_is_shown_beside_a_failure_of_the_tests_own(hog_suite):
     result = hog_suite.run("--gpuperf", "test_hog.py")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*Failed: not so", "hog  WORSE  on *"])
+
+
+FIXTURE_TEST = """
+import pytest
+
+@pytest.fixture
+def total(cuda_kernel, gpu):
+    cuda_kernel("hog.cu", "hog", options=[])
+    return gpu.random(4096, seed=1).sum()
+
+def test_hog(total): pass
+"""
+
+
+def test_a_regression_that_a_fixture_ends_in_is_told_once_and_without_the_stop_before_it(hog_suite):
+    hog_suite.write("test_hog.py", FIXTURE_TEST)
+    hog_suite.edit("test_hog.py", *RED)
+    result = hog_suite.run("--gpuperf", "test_hog.py")
+    result.assert_outcomes(errors=1)
+    text = result.stdout.str()
+    assert "During handling" not in text
+    assert text.count("spill stores 0 -> ") == len(re.findall(r"^hog  WORSE  on ", text, re.MULTILINE)) > 0
+    assert SUMMARY_WORDS not in text
