@@ -39,8 +39,11 @@ def recorded_under_another_name(
 ) -> StaticRecord | None:
     """The baseline of a kernel that this run compiled and did not get to launch, found by the kernel's name.
 
-    Without a GPU a test may stop before the launch that gives the workload its own name.
+    Without a GPU a test may stop before the launch that gives the workload its own name.  None for one that stands
+    under a number, because another of its name has the name.
     """
+    if key.workload != record.kernel:
+        return None
     tests = store.static_tests(arch, key.module, compiler)
     return next((old for old in tests.get(key.test, {}).values() if old.kernel == record.kernel), None)
 

@@ -7,7 +7,8 @@ the only process) and is what reports, updates and the nothing-measured guard re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
 from typing import Literal
 
 import msgspec
@@ -111,7 +112,9 @@ class TestBook:
         self.test = test
         self.workloads: dict[str, WorkloadEvidence] = {}
         self.compiled: dict[str, WorkloadEvidence] = {}
-        """Static evidence of every kernel compiled so far, by kernel name."""
+        """Static evidence of every kernel compiled so far, by kernel name; of several of one name, the last."""
+        self._earlier: list[WorkloadEvidence] = []
+        """Kernels that another one of their name came after."""
         self.status: Status = "complete"
         self.reason = ""
         self.red_on_time = False
@@ -130,7 +133,10 @@ class TestBook:
     def add_compiled(self, name: str, records: Mapping[str, StaticRecord], toolchain: str) -> None:
         """Note a kernel; until a workload launches it, it stands for itself."""
         known = self.compiled.get(name)
-        before = known.static if known is not None and known.toolchain == toolchain else {}
+        if known is not None and _is_another(known, records, toolchain):
+            self._earlier.append(known)
+            known = None
+        before = known.static if known is not None else {}
         self.compiled[name] = WorkloadEvidence(
             key=self.key(name), static={**before, **records}, toolchain=toolchain, launched=False
         )
@@ -149,12 +155,54 @@ class TestBook:
     def add(self, evidence: WorkloadEvidence) -> None:
         self.workloads[evidence.key.workload] = evidence
 
-    def unlaunched(self) -> list[WorkloadEvidence]:
-        """Kernels that were compiled but belong to no workload."""
+    def unlaunched(self, *, stopped: bool = False) -> list[WorkloadEvidence]:
+        """Kernels that were compiled but belong to no workload.
+
+        Of several of one name the last has it, and those before are ``name (1)``, ``name (2)`` in their order; so is
+        a kernel whose name a callable has.  A test that ``stopped`` early may still have come to launch the earlier
+        ones, and then only the last is told.
+        """
         launched = {record.kernel for work in self.workloads.values() for record in work.static.values()}
-        return [
-            evidence for name, evidence in self.compiled.items() if name not in launched and name not in self.workloads
-        ]
+        found = {name: evidence for name, evidence in self.compiled.items() if name not in launched}
+        alone = [evidence for name, evidence in found.items() if name not in self.workloads]
+        numbered = [evidence for name, evidence in found.items() if name in self.workloads]
+        if not stopped:
+            numbered = [*(one for one in self._earlier if one.key.workload not in launched), *numbered]
+        return [*alone, *self._with_numbers(numbered, alone)]
+
+    def _with_numbers(
+        self, kernels: Iterable[WorkloadEvidence], known: Iterable[WorkloadEvidence]
+    ) -> Iterator[WorkloadEvidence]:
+        """Those that are none of the ``known``, each once, under names that nothing in this test has."""
+        told, taken = list(known), set(self.workloads)
+        for kernel in kernels:
+            if not any(_is_the_same(kernel, other) for other in told):
+                told.append(kernel)
+                name = next(one for n in count(1) if (one := f"{kernel.key.workload} ({n})") not in taken)
+                taken.add(name)
+                yield msgspec.structs.replace(kernel, key=self.key(name))
+
+
+def _is_another(known: WorkloadEvidence, records: Mapping[str, StaticRecord], toolchain: str) -> bool:
+    """Whether ``records`` are of another kernel than the one of their name that is known."""
+    return known.toolchain != toolchain or any(
+        arch in known.static and not _is_same_code(known.static[arch], record) for arch, record in records.items()
+    )
+
+
+def _is_the_same(one: WorkloadEvidence, other: WorkloadEvidence) -> bool:
+    names = {record.kernel for evidence in (one, other) for record in evidence.static.values()}
+    return (
+        len(names) == 1
+        and one.static.keys() == other.static.keys()
+        and not _is_another(one, other.static, other.toolchain)
+    )
+
+
+def _is_same_code(one: StaticRecord, other: StaticRecord) -> bool:
+    """Whether they are one kernel: of the same machine code, or of the same source, which may compile to several."""
+    same_source = bool(one.source_hash) and one.source_hash == other.source_hash
+    return same_source or one.profile.code_hash == other.profile.code_hash
 
 
 class TestResult:

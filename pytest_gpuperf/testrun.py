@@ -122,7 +122,7 @@ def _judge(bench: Bench, book: TestBook, *, stopped: bool) -> str:
 def _judge_static(bench: Bench, book: TestBook, *, stopped: bool) -> None:
     from pytest_gpuperf.judging import judge_static, unreached
 
-    for workload in book.unlaunched():
+    for workload in book.unlaunched(stopped=stopped):
         book.add(workload)
     for workload in list(book.workloads.values()):
         book.add(judge_static(bench, workload))

@@ -258,3 +258,52 @@ def test_a_regression_that_a_fixture_ends_in_is_told_once_and_without_the_stop_b
     assert "During handling" not in text
     assert text.count("spill stores 0 -> ") == len(re.findall(r"^hog  WORSE  on ", text, re.MULTILINE)) > 0
     assert SUMMARY_WORDS not in text
+
+
+SEVERAL_TEST = """
+def test_hog(cuda_kernel):
+    cuda_kernel("hog.cu", "hog", options=[])
+    cuda_kernel("hog.cu", "hog", options=["-DOTHER", "-maxrregcount=64"])
+"""
+
+
+def test_of_several_kernels_of_one_name_each_is_gated(hog_suite):
+    hog_suite.write("test_hog.py", SEVERAL_TEST)
+    hog_suite.run("--update-baselines", "test_hog.py")
+    green = hog_suite.run("--gpuperf", "test_hog.py")
+    green.assert_outcomes(passed=1)
+    green.stdout.re_match_lines([r"  hog +64 .* UNCHANGED", r"  hog \(1\) .* UNCHANGED"])
+    hog_suite.edit("test_hog.py", *RED)
+    result = hog_suite.run("--gpuperf", "test_hog.py")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["hog (1)  WORSE  on *"])
+    assert "hog  WORSE" not in result.stdout.str()
+
+
+def test_a_second_kernel_of_a_name_is_new_and_not_compared_with_the_first(hog_suite):
+    hog_suite.write("test_hog.py", "def test_hog(cuda_kernel):\n    cuda_kernel('hog.cu', 'hog', options=[])\n")
+    hog_suite.run("--update-baselines", "test_hog.py")
+    hog_suite.edit(
+        "test_hog.py", "    cuda", "    cuda_kernel('hog.cu', 'hog', options=['-maxrregcount=32'])\n    cuda"
+    )
+    result = hog_suite.run("--gpuperf", "test_hog.py")
+    assert result.ret == 0
+    result.stdout.re_match_lines([r"  hog .* UNCHANGED", r"  hog \(1\) .* NEW"])
+
+
+CALLABLE_OF_THE_NAME = """
+def test_hog(cuda_kernel, gpu, gpuperf):
+    launch = cuda_kernel("hog.cu", "hog", options=[]).launch(1, 32, (gpu.random(4096, seed=1), gpu.empty(32)))
+    def hog():
+        launch()
+    gpuperf(hog)
+"""
+
+
+def test_a_kernel_is_gated_beside_a_callable_of_its_name(hog_suite):
+    hog_suite.write("test_hog.py", CALLABLE_OF_THE_NAME)
+    hog_suite.run("--update-baselines", "test_hog.py")
+    hog_suite.edit("test_hog.py", *RED)
+    result = hog_suite.run("--gpuperf", "test_hog.py")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["hog (1)  WORSE  on *"])
