@@ -97,6 +97,9 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
         if stash.TEST_BOOK not in item.stash:
             raise
         problem = raised
+    except BaseException:
+        stash.cut_short(item)
+        raise
     if stash.TEST_BOOK in item.stash:
         from pytest_gpuperf import testrun
 
@@ -108,8 +111,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    report = yield
-    if stash.TEST_BOOK in item.stash and (call.when == "call" or stash.book_of(item).ended_in == call.when):
+    report = yield  # of a subtest too, while its test goes on
+    if stash.TEST_BOOK in item.stash and stash.book_of(item).ended_in == call.when:
         from pytest_gpuperf import testrun
 
         testrun.attach(item, report)

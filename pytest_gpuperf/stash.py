@@ -47,6 +47,12 @@ def book_of(item: pytest.Item) -> TestBook:
     return item.stash[TEST_BOOK]
 
 
+def cut_short(item: pytest.Item) -> None:
+    """Note that a test has ended by what is no failure: a keyboard interrupt, or an exit."""
+    if TEST_BOOK in item.stash:
+        item.stash[TEST_BOOK].ended_in = "call"
+
+
 def forget(item: pytest.Item) -> None:
     """Let a test that runs once more (pytest-rerunfailures) begin with nothing, as if it were the first time."""
     if TEST_BOOK in item.stash:

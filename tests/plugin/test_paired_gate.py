@@ -9,6 +9,7 @@ import shutil
 
 import pytest
 from recorded_baselines import baselines_of
+from suite_under_test import RECORD
 
 from pytest_gpuperf.baselines.layout import cubin_path
 from pytest_gpuperf.compile import KernelSource, compile_kernel
@@ -539,3 +540,24 @@ def test_the_second_process_has_time_for_the_budgets_of_its_workloads() -> None:
     ]
     assert confirming.time_limit_s(suspects, 2) == confirming.TIMEOUT_S + 305 + 2 * 3
     assert confirming.time_limit_s(suspects, 4) == confirming.TIMEOUT_S + 305 + 2 * 3 + 2 * 300
+
+
+IN_A_SUBTEST = """
+def test_work(cuda_kernel, gpu, gpuperf, subtests):
+    kernel = cuda_kernel("work.cu", "work", options=["-DSTEPS=100"])
+    a, b = gpu.random(1024, seed=1), gpu.empty(1024)
+    with subtests.test("one"):
+        gpuperf(kernel.launch(grid=8, block=256, args=(a, b, 1024)))
+    with subtests.test("two"):
+        pass
+"""
+
+
+@pytest.mark.skipif(pytest.version_tuple < (9, 0), reason="subtests are new in pytest 9")
+def test_a_suspect_of_a_subtest_is_confirmed_at_the_end_of_its_test(gpu_suite):
+    gpu_suite.write("test_suite.py", IN_A_SUBTEST)
+    gpu_suite.run(*RECORD)
+    slower(gpu_suite)
+    result = gpu_suite.run("--gpuperf", "--junitxml=junit.xml")
+    assert result.ret == 1
+    result.stdout.re_match_lines([rf"work  SLOWER  {ON}", r" +proven to be more than 0.5 % slower, in two processes.*"])
