@@ -112,10 +112,13 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield  # of a subtest too, while its test goes on
-    if stash.TEST_BOOK in item.stash and stash.book_of(item).ended_in == call.when:
+    if stash.TEST_BOOK in item.stash:
         from pytest_gpuperf import testrun
 
-        testrun.attach(item, report)
+        if stash.book_of(item).ended_in == call.when:
+            testrun.attach(item, report)
+        elif call.when == "call" and call.excinfo is not None:
+            testrun.end_subtest(item, call.excinfo.value, report)
     return report
 
 

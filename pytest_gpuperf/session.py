@@ -122,6 +122,8 @@ class TestBook:
         self.whole = False
         self.ended_in: Literal["", "setup", "call"] = ""
         """The phase that ended the test; empty while it runs."""
+        self.subtest_stopped = False
+        """Whether a subtest stopped early, and the test went on."""
 
     def key(self, workload: str) -> Key:
         return Key(module=self.module, test=self.test, workload=workload)

@@ -28,7 +28,7 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
     """
     bench, book = stash.bench_of(item.config), stash.book_of(item)
     book.ended_in = phase
-    book.whole = problem is None and bench.options.gates and bench.has_gpu
+    book.whole = problem is None and not book.subtest_stopped and bench.options.gates and bench.has_gpu
     stopped = problem is not None and stops_early(item, problem)
     skipped = isinstance(problem, pytest.skip.Exception)
     if problem is not None and stopped:
@@ -37,7 +37,7 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
         _settle_suspects(item, bench, book, problem)
     failed_itself = problem is not None and not stopped and not skipped
     if bench.options.active:
-        unreadable = _judge(bench, book, stopped=stopped)
+        unreadable = _judge(bench, book, stopped=stopped or book.subtest_stopped)
         if unreadable and not failed_itself:  # else that comes first
             raise pytest.fail.Exception(unreadable, pytrace=False)
     if problem is not None and failed_itself:
@@ -50,6 +50,16 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
         raise problem
     if book.status == "static only":
         raise pytest.skip.Exception(f"static only: {book.reason}")
+
+
+def end_subtest(item: pytest.Item, problem: BaseException, report: pytest.TestReport) -> None:
+    """Let what stops a test early stop a subtest without failing it; its test goes on with the next."""
+    if stops_early(item, problem):
+        bench, book = stash.bench_of(item.config), stash.book_of(item)
+        book.subtest_stopped = True
+        _note_early_stop(bench, book, problem)
+        report.outcome = "skipped"
+        report.longrepr = (str(item.path), (item.location[1] or 0) + 1, f"{book.status}: {book.reason}")
 
 
 def _settle_suspects(item: pytest.Item, bench: Bench, book: TestBook, problem: BaseException | None) -> None:

@@ -52,6 +52,15 @@ def test_a_test_that_did_not_get_to_its_end_says_nothing(renamed, monkeypatch, c
     assert "Nothing to prune" in prune(renamed, monkeypatch, capsys)
 
 
+@pytest.mark.skipif(pytest.version_tuple < (9, 0), reason="subtests are new in pytest 9")
+def test_a_test_whose_subtest_stopped_early_says_nothing(renamed, monkeypatch, capsys):
+    renamed.edit("test_suite.py", "def test_other(cuda_kernel,", "def test_other(subtests, cuda_kernel,")
+    stop = f"    with subtests.test(): {FIRST}.counters\n"
+    renamed.edit("test_suite.py", "    gpuperf(kernel.launch(grid=2", f"{stop}    gpuperf(kernel.launch(grid=2")
+    renamed.run("--gpuperf", subprocess=True)
+    assert "Nothing to prune" in prune(renamed, monkeypatch, capsys)
+
+
 def test_a_run_without_a_gpu_says_nothing(renamed, monkeypatch, capsys):
     renamed.write("conftest.py", "")
     renamed.run("--gpuperf", subprocess=True)
