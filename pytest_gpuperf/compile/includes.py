@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 _DIRECTIVE = re.compile(
-    rb"""^[ \t]*(?:\#|%:|\?\?=)[ \t]*(include_next|include|import)\b[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>|(\S[^\n]*))""",
+    rb"""^[^\S\n]*(?:\#|%:|\?\?=)[^\S\n]*(include_next|include|import)\b[^\S\n]*(?:"([^"\n]+)"|<([^>\n]+)>|(\S[^\n]*))""",
     re.MULTILINE,
 )
-_PROBE = re.compile(rb"""__has_include(?:_next)?[ \t]*\([ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)""")
+_PROBE = re.compile(rb"""__has_include(?:_next)?[^\S\n]*\([^\S\n]*(?:"([^"\n]+)"|<([^>\n]+)>)""")
 _CONTINUATION = re.compile(rb"\\\r?\n")
 _COMMENT_IN_LINE = re.compile(rb"/\*[^\n]*?\*/")
 

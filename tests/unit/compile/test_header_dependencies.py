@@ -21,6 +21,7 @@ def names(found: Dependencies) -> set[str]:
         "#include <one.h>",
         '  #  include\t"one.h"  // why',
         '#include /* old */ "one.h"',
+        '\f#\vinclude\v"one.h"',
         '#inc\\\nlude "one.h"',
         '#if 0\n#include "one.h"\n#endif',
         "#ifdef X\n# import <one.h>\n#endif",
