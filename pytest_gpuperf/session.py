@@ -102,6 +102,12 @@ class DuplicateWorkload(ValueError):
     """One test used a workload name twice."""
 
 
+class TestOver(RuntimeError):
+    """A kernel or a workload after its test's end, when nothing is judged any more."""
+
+    __test__ = False
+
+
 class TestBook:
     """What one test found so far."""
 
@@ -133,7 +139,8 @@ class TestBook:
         self.status, self.reason = status, reason
 
     def add_compiled(self, name: str, records: Mapping[str, StaticRecord], toolchain: str) -> None:
-        """Note a kernel; until a workload launches it, it stands for itself."""
+        """Note a kernel; until a workload launches it, it stands for itself.  Raises ``TestOver``."""
+        self._require_open(f"the kernel {name}")
         known = self.compiled.get(name)
         if known is not None and _is_another(known, records, toolchain):
             self._earlier.append(known)
@@ -144,7 +151,8 @@ class TestBook:
         )
 
     def open(self, workload: str) -> Key:
-        """Reserve a workload name.  Raises ``DuplicateWorkload``."""
+        """Reserve a workload name.  Raises ``DuplicateWorkload`` and ``TestOver``."""
+        self._require_open(f"the workload {workload!r}")
         if workload in self.workloads:
             raise DuplicateWorkload(
                 f"{self.module}::{self.test}: the workload name {workload!r} is used twice; "
@@ -153,6 +161,13 @@ class TestBook:
         key = self.key(workload)
         self.workloads[workload] = WorkloadEvidence(key=key)
         return key
+
+    def _require_open(self, what: str) -> None:
+        if self.ended_in:
+            raise TestOver(
+                f"{self.module}::{self.test}: {what} comes after the test's end and would not be judged; "
+                "ask for it in the test, or in a fixture before its yield"
+            )
 
     def add(self, evidence: WorkloadEvidence) -> None:
         self.workloads[evidence.key.workload] = evidence

@@ -307,3 +307,28 @@ def test_a_kernel_is_gated_beside_a_callable_of_its_name(hog_suite):
     result = hog_suite.run("--gpuperf", "test_hog.py")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["hog (1)  WORSE  on *"])
+
+
+LATE = """
+import pytest
+
+@pytest.fixture
+def late(cuda_kernel, gpu, gpuperf):
+    launch = cuda_kernel("hog.cu", "hog", options=[]).launch(1, 32, (gpu.random(4096, seed=1), gpu.empty(32)))
+    yield
+    CALL
+
+def test_hog(late): pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "what"),
+    [("gpuperf(launch)", "the workload 'hog'"), ("cuda_kernel('hog.cu', 'hog')", "the kernel hog")],
+    ids=["workload", "kernel"],
+)
+def test_what_comes_after_a_tests_end_is_refused_for_nothing_would_judge_it(hog_suite, call, what):
+    hog_suite.write("test_hog.py", LATE.replace("CALL", call))
+    result = hog_suite.run("--gpuperf", "test_hog.py")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines([f"*TestOver: test_hog.py::test_hog: {what} comes after the test's end and *"])
