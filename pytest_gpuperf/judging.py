@@ -17,16 +17,21 @@ if TYPE_CHECKING:
     from pytest_gpuperf.session import TestBook, WorkloadEvidence
 
 
-def judge_static(bench: Bench, workload: WorkloadEvidence) -> WorkloadEvidence:
-    """The workload with its static judgements put before the others."""
-    judged = tuple(_judge(bench, workload, arch, record) for arch, record in workload.static.items())
+def judge_static(bench: Bench, workload: WorkloadEvidence, *, stopped: bool = False) -> WorkloadEvidence:
+    """The workload with its static judgements put before the others.
+
+    ``stopped``: its test did not come to its end, where a later kernel may have the name of this one.
+    """
+    judged = tuple(_judge(bench, workload, arch, record, stopped) for arch, record in workload.static.items())
     return msgspec.structs.replace(workload, judgements=(*judged, *workload.judgements))
 
 
-def _judge(bench: Bench, workload: WorkloadEvidence, arch: str, record: StaticRecord) -> Judgement:
+def _judge(bench: Bench, workload: WorkloadEvidence, arch: str, record: StaticRecord, stopped: bool) -> Judgement:
     compiler = workload.toolchain
     found = bench.store.static(arch, workload.key, compiler)
     old = found.record
+    if old is not None and stopped and not workload.launched:
+        old = _of_the_same_code(_of_the_kernel(bench.store, arch, compiler, workload.key, record), record) or old
     if old is None and not workload.launched:
         old = recorded_under_another_name(bench.store, arch, compiler, workload.key, record)
     if old is None:
@@ -44,8 +49,20 @@ def recorded_under_another_name(
     """
     if key.workload != record.kernel:
         return None
-    tests = store.static_tests(arch, key.module, compiler)
-    return next((old for old in tests.get(key.test, {}).values() if old.kernel == record.kernel), None)
+    known = _of_the_kernel(store, arch, compiler, key, record)
+    return _of_the_same_code(known, record) or next(iter(known), None)
+
+
+def _of_the_kernel(
+    store: BaselineStore, arch: str, compiler: str, key: Key, record: StaticRecord
+) -> list[StaticRecord]:
+    """What the test has on record of kernels of this name."""
+    of_test = store.static_tests(arch, key.module, compiler).get(key.test, {})
+    return [old for old in of_test.values() if old.kernel == record.kernel]
+
+
+def _of_the_same_code(known: list[StaticRecord], record: StaticRecord) -> StaticRecord | None:
+    return next((old for old in known if old.profile.code_hash == record.profile.code_hash), None)
 
 
 ENDED_AT = {"static only": "a GPU", "checked only": "a time or a counter that this run does not take"}

@@ -135,7 +135,7 @@ def _judge_static(bench: Bench, book: TestBook, *, stopped: bool) -> None:
     for workload in book.unlaunched(stopped=stopped):
         book.add(workload)
     for workload in list(book.workloads.values()):
-        book.add(judge_static(bench, workload))
+        book.add(judge_static(bench, workload, stopped=stopped))
     if stopped:
         book.unreached = tuple(unreached(bench, book))
 

@@ -162,3 +162,26 @@ def test_a_time_that_an_unchanged_workload_has_not_got_hides_no_other(recorded):
         "test_h.py::test_h: k2 has a baseline and was not reached: the test ended at its first need for a time or a "
         "counter that this run does not take. Put *"
     ])  # fmt: skip
+
+
+SEVERAL_OF_ONE_NAME = """
+SOURCE = '''extern "C" __global__ void k(float *y) { y[threadIdx.x] = y[1] * VALUE; }'''
+
+def test_several(cuda_kernel, gpu, gpuperf):
+    small = cuda_kernel(SOURCE, "k", options=["-DVALUE=1.5f"])
+    large = cuda_kernel(SOURCE, "k", options=["-DVALUE=1.1"])
+    STOP
+    MEASURE
+    cuda_kernel(SOURCE, "k", options=["-DVALUE=2.5f"])
+"""
+MEASURE = "[gpuperf(k.launch(1, 32, (gpu.empty(32),)), name=n) for k, n in ((small, 'a'), (large, 'b'))]"
+
+
+@pytest.mark.parametrize("measure", [MEASURE, "pass"], ids=["under names of their own", "by their kernel's name"])
+def test_unchanged_code_is_unchanged_where_a_test_stops_among_kernels_of_one_name(suite, measure):
+    suite.write("test_h.py", SEVERAL_OF_ONE_NAME.replace("STOP", "pass").replace("MEASURE", measure))
+    suite.run("--update-baselines", "--gpuperf-arch=sm_90", "test_h.py")
+    suite.write("test_h.py", SEVERAL_OF_ONE_NAME.replace("STOP", "gpu.empty(1).sum()").replace("MEASURE", measure))
+    result = suite.run("--gpuperf", "test_h.py")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["  k *UNCHANGED"])
