@@ -16,6 +16,7 @@ A test, from its first kernel to its report
     ``measurement`` what it returns
     ``pairing``     two cubins on one launch, in blocks, until there is a decision
     ``judging``     static verdicts, and baselines that a test did not come to
+    ``namesakes``   kernels of one name, told apart
     ``testrun``     the end of a test; ``gate`` says whether its verdicts fail it, and in which words
 
 A run

@@ -7,13 +7,13 @@ the only process) and is what reports, updates and the nothing-measured guard re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import count
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 import msgspec
 import pytest
 
+from pytest_gpuperf import namesakes
 from pytest_gpuperf.advise.record import Advice, State
 from pytest_gpuperf.evidence import DeviceFacts, Identity, Key, Record, Session, StaticRecord, TimeRecord
 from pytest_gpuperf.verdict import Judgement
@@ -142,7 +142,7 @@ class TestBook:
         """Note a kernel; until a workload launches it, it stands for itself.  Raises ``TestOver``."""
         self._require_open(f"the kernel {name}")
         known = self.compiled.get(name)
-        if known is not None and _is_another(known, records, toolchain):
+        if known is not None and namesakes.is_another(known, records, toolchain):
             self._earlier.append(known)
             known = None
         before = known.static if known is not None else {}
@@ -185,41 +185,7 @@ class TestBook:
         numbered = [evidence for name, evidence in found.items() if name in self.workloads]
         if not stopped:
             numbered = [*(one for one in self._earlier if one.key.workload not in launched), *numbered]
-        return [*alone, *self._with_numbers(numbered, alone)]
-
-    def _with_numbers(
-        self, kernels: Iterable[WorkloadEvidence], known: Iterable[WorkloadEvidence]
-    ) -> Iterator[WorkloadEvidence]:
-        """Those that are none of the ``known``, each once, under names that nothing in this test has."""
-        told, taken = list(known), set(self.workloads)
-        for kernel in kernels:
-            if not any(_is_the_same(kernel, other) for other in told):
-                told.append(kernel)
-                name = next(one for n in count(1) if (one := f"{kernel.key.workload} ({n})") not in taken)
-                taken.add(name)
-                yield msgspec.structs.replace(kernel, key=self.key(name))
-
-
-def _is_another(known: WorkloadEvidence, records: Mapping[str, StaticRecord], toolchain: str) -> bool:
-    """Whether ``records`` are of another kernel than the one of their name that is known."""
-    return known.toolchain != toolchain or any(
-        arch in known.static and not _is_same_code(known.static[arch], record) for arch, record in records.items()
-    )
-
-
-def _is_the_same(one: WorkloadEvidence, other: WorkloadEvidence) -> bool:
-    names = {record.kernel for evidence in (one, other) for record in evidence.static.values()}
-    return (
-        len(names) == 1
-        and one.static.keys() == other.static.keys()
-        and not _is_another(one, other.static, other.toolchain)
-    )
-
-
-def _is_same_code(one: StaticRecord, other: StaticRecord) -> bool:
-    """Whether they are one kernel: of the same machine code, or of the same source, which may compile to several."""
-    same_source = bool(one.source_hash) and one.source_hash == other.source_hash
-    return same_source or one.profile.code_hash == other.profile.code_hash
+        return [*alone, *namesakes.numbered(numbered, alone, self.workloads)]
 
 
 class TestResult:
