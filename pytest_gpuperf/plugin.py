@@ -103,7 +103,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     if stash.TEST_BOOK in item.stash:
         from pytest_gpuperf import testrun
 
-        testrun.finish(item, problem)
+        testrun.finish(item, problem or testrun.raised_in_test_case(item))
     return result
 
 

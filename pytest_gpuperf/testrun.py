@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unittest
 from typing import TYPE_CHECKING, Literal
 
 import pytest
@@ -30,7 +31,7 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
     book.ended_in = phase
     book.whole = problem is None and not book.subtest_stopped and bench.options.gates and bench.has_gpu
     stopped = problem is not None and stops_early(item, problem)
-    skipped = isinstance(problem, pytest.skip.Exception)
+    skipped = isinstance(problem, pytest.skip.Exception | unittest.SkipTest)
     if problem is not None and stopped:
         _note_early_stop(bench, book, problem)
     if bench.suspects:
@@ -52,6 +53,15 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
         raise pytest.skip.Exception(f"static only: {book.reason}")
 
 
+def raised_in_test_case(item: pytest.Item) -> BaseException | None:
+    """What the test of a ``unittest.TestCase`` raised: its runner keeps that to itself, to be reported later.
+
+    Taken from it here, since the test's end may be another one.  Several are left alone: the test and its cleanup.
+    """
+    kept = getattr(item, "_excinfo", None)
+    return kept.pop().value if kept and len(kept) == 1 else None
+
+
 def end_subtest(item: pytest.Item, problem: BaseException, report: pytest.TestReport) -> None:
     """Let what stops a test early stop a subtest without failing it; its test goes on with the next."""
     if stops_early(item, problem):
@@ -66,7 +76,7 @@ def _settle_suspects(item: pytest.Item, bench: Bench, book: TestBook, problem: B
     """Confirm the suspected regressions in a second process, unless the test was cut short by pytest's own means."""
     from pytest_gpuperf.workload import confirming
 
-    if isinstance(problem, pytest.skip.Exception | pytest.fail.Exception):
+    if isinstance(problem, pytest.skip.Exception | pytest.fail.Exception | unittest.SkipTest):
         confirming.give_up(bench, book)
     else:
         confirming.confirm(item, bench, book)

@@ -237,6 +237,53 @@ def test_a_regression_is_shown_beside_a_failure_of_the_tests_own(hog_suite):
     result.stdout.fnmatch_lines(["*Failed: not so", "hog  WORSE  on *"])
 
 
+TEST_CASE = """
+import unittest
+import pytest
+
+class TestHog(unittest.TestCase):
+    @pytest.fixture(autouse=True)
+    def tools(self, cuda_kernel, gpuperf, gpu):
+        self.cuda_kernel, self.gpuperf, self.gpu = cuda_kernel, gpuperf, gpu
+
+    def test_hog(self):
+        kernel = self.cuda_kernel("hog.cu", "hog", options=[])
+        launch = kernel.launch(grid=1, block=32, args=(self.gpu.random(4096, seed=1), self.gpu.empty(32)))
+        END
+"""
+
+
+@pytest.mark.parametrize(
+    ("end", "outcome"),
+    [
+        ("self.skipTest('too small')", "skipped"),
+        ("raise unittest.SkipTest('too small')", "skipped"),
+        ("self.gpuperf(launch).time_ns", "static"),  # only: parseoutcomes() takes the word behind a number
+        ("self.fail('not so')", "failed"),
+    ],
+)
+def test_a_test_case_is_judged_however_it_ends(hog_suite, end, outcome):
+    """unittest's runner keeps to itself what a test raised."""
+    hog_suite.write("test_hog.py", TEST_CASE.replace("END", "self.gpuperf(launch)"))
+    hog_suite.run("--update-baselines=new", "test_hog.py")
+    hog_suite.write("test_hog.py", TEST_CASE.replace("END", end))
+    green = hog_suite.run("--gpuperf", "test_hog.py")
+    assert set(green.parseoutcomes()) == {outcome}
+    hog_suite.edit("test_hog.py", *RED)
+    red = hog_suite.run("--gpuperf", "test_hog.py")
+    red.assert_outcomes(failed=1)
+    red.stdout.fnmatch_lines(["*hog  WORSE  on *"])
+    if outcome == "failed":
+        red.stdout.fnmatch_lines(["*AssertionError: not so"])
+
+
+def test_a_regression_is_not_hidden_by_the_skip_of_unittest(hog_suite):
+    hog_suite.write("test_hog.py", SKIPPED_TEST.replace("END", "import unittest; raise unittest.SkipTest('too small')"))
+    hog_suite.run("--gpuperf", "test_hog.py").assert_outcomes(skipped=1)
+    hog_suite.edit("test_hog.py", *RED)
+    hog_suite.run("--gpuperf", "test_hog.py").assert_outcomes(failed=1)
+
+
 FIXTURE_TEST = """
 import pytest
 
