@@ -77,12 +77,13 @@ def run_selftest(extent: Extent, *, timer_name: TimerName | None = None, progres
     timer = device.timer(timer_name)
     timers = _timers(device)
     progress("making kernels of known length", 0.05)
+    cache = CompileCache()
     with device.lock():
         subjects = [
             one
             if one.family == LOOP.name
-            else refined(device, timer, one, PERCENTS, seconds=extent.look_s, seed=secrets.randbits(48))
-            for one in make_subjects(device, timer, WANTED, PERCENTS, CompileCache())
+            else refined(device, timer, one, PERCENTS, seconds=extent.look_s, seed=secrets.randbits(48), cache=cache)
+            for one in make_subjects(device, timer, WANTED, PERCENTS, cache)
         ]
     children = _children(extent, timer.name, subjects, progress)
     progress("compiling slower versions", 0.35)

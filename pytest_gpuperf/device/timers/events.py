@@ -93,16 +93,6 @@ def positive_time(time_ns: float) -> float:
     )
 
 
-def require_work(nodes: int) -> None:
-    """Raises ``TimerError`` if a captured graph has no nodes that do something."""
-    if nodes == 0:
-        raise TimerError(
-            "nothing was captured: the workload launches nothing, or launches on another stream. Launch on "
-            "gpu.stream (CuPy and PyTorch do by themselves), or install the CUPTI timer "
-            "(pip install 'pytest-gpuperf[cupti]'), which sees all streams"
-        )
-
-
 def _repeated(work: Work, times: int) -> Work:
     if times == 1:
         return work

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from pytest_gpuperf.device.interface import Slot, Timer
 from pytest_gpuperf.device.timers.empty import measure_empty_kernel
 from pytest_gpuperf.device.timers.errors import TimerError, TimerUnavailable
-from pytest_gpuperf.device.timers.events import TICKS_PER_SAMPLE, launches_per_sample, positive_time, require_work
+from pytest_gpuperf.device.timers.events import TICKS_PER_SAMPLE, launches_per_sample, positive_time
 from pytest_gpuperf.device.timers.queued import QueuedPairs, Work, typical_reading
 from pytest_gpuperf.device.timers.stream import CapturedGraph, WorkStream
 from pytest_gpuperf.evidence import CacheMode, TimerName
@@ -91,7 +91,12 @@ class GraphTimer:
                 run()
 
         graph = self._stream.capture(launches)
-        require_work(graph.nodes)
+        if graph.nodes == 0:
+            raise TimerError(
+                "nothing was captured: the workload launches nothing, or launches on another stream. Launch on "
+                "gpu.stream (CuPy and PyTorch do by themselves), or install the CUPTI timer "
+                "(pip install 'pytest-gpuperf[cupti]'), which sees all streams"
+            )
         return graph
 
     def _length(self, singles: Sequence[CapturedGraph]) -> int:
