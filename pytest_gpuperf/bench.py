@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 import secrets
 import uuid
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -48,6 +49,8 @@ class Bench:
         """Node ids of tests whose first launch is still to be paired with itself."""
         self.readings: dict[str, SentinelReading] = {}
         """What came of it, by node id."""
+        self.canary_shifts: dict[str, float] = {}
+        """Log of each canary's time here over that on record, where it moved the most; by name."""
         self._hypotheses = 0
 
     @property
@@ -125,8 +128,17 @@ class Bench:
         return self.device.timer(None if name == "auto" else name)
 
     @cached_property
+    def canaries(self) -> dict[str, float]:
+        """Nanoseconds of the canary kernels in this process; whoever asks first holds the GPU's lock."""
+        from pytest_gpuperf.sampling.canaries import canary_times
+
+        times = canary_times(self.device, self.timer, self.compile_cache)
+        self.device.release_unused()  # where arrays of the tests will lie is not for the canaries' to say
+        return times
+
+    @cached_property
     def session(self) -> Session:
-        """This recording: the machine as it is now."""
+        """This recording: the machine as it is now.  An update's has canaries, so ask for it under the GPU's lock."""
         from pytest_gpuperf.compile import toolchain
         from pytest_gpuperf.evidence import Session
 
@@ -138,7 +150,7 @@ class Bench:
             cupy=facts.cupy, timer=self.timer.name, tick_ns=self.timer.tick_ns, overhead_ns=self.timer.overhead_ns,
             sm_clock_mhz=state.sm_clock_mhz, memory_clock_mhz=state.memory_clock_mhz,
             power_limit_w=facts.power_limit_w, temperature_c=state.temperature_c, ecc=facts.ecc, mig=facts.mig,
-            plugin=__version__,
+            plugin=__version__, canaries=self.canaries if self.options.record_to is not None else {},
         )  # fmt: skip
 
     @cached_property
@@ -152,6 +164,11 @@ class Bench:
         """The error rate of the next workload that may be called slower; ask once, before its first time is taken."""
         self._hypotheses += 1
         return self.spending.share(self._hypotheses)
+
+    def note_canaries(self, shifts: Mapping[str, float]) -> None:
+        """Keep what moved more than is known of it so far; ``shifts`` are logs, by canary."""
+        for name, shift in shifts.items():
+            self.canary_shifts[name] = max(self.canary_shifts.get(name, 0.0), shift, key=abs)
 
     @staticmethod
     def seed() -> int:

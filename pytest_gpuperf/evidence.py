@@ -1,8 +1,7 @@
 """The nouns: what was found out about a workload, as typed, frozen records.
 
-Every record here is plain data that converts to JSON and back with ``msgspec``.  Baseline files, the
-messages of pytest-xdist workers and the report are all made of these records, so there is one
-definition of each figure and one unit for it.  Nothing in this module measures, decides or prints.
+Every record here is plain data that converts to JSON and back with ``msgspec``.  Baseline files, the messages of
+pytest-xdist workers and the report are made of these records.  Nothing in this module measures, decides or prints.
 """
 
 from __future__ import annotations
@@ -52,8 +51,7 @@ class Parameter(Record, frozen=True):
     size: int
     """Bytes; a pointer is 8."""
     type: str | None = None
-    """C++ type, where the mangled name (``float const*``) or the compiler tells; of ``extern "C"`` kernels what
-    their PTX says (``float``, ``32-bit integer``, ``pointer``); None for what neither tells."""
+    """C++ type, where mangled name or compiler tell it; of ``extern "C"`` what PTX says (``pointer``); else None."""
     name: str = ""
     """What the source calls it; empty where the compiler does not tell."""
 
@@ -233,6 +231,8 @@ class Session(Record, frozen=True):
     ecc: bool | None = None
     mig: bool | None = None
     plugin: str = ""
+    canaries: dict[str, float] = {}
+    """Nanoseconds of each canary kernel, the median of the processes (``sampling.canaries``); empty: not timed."""
 
 
 class TimeRecord(Record, frozen=True):

@@ -130,7 +130,7 @@ def _watch(session: pytest.Session, book: Book, outcome: Outcome) -> None:
 
     figures = [judgement.time for judgement in book.judgements if judgement.time is not None]
     moved = [_by_the_machine(figure) for figure in figures if figure.record_ratio is not None]
-    outcome.shifts = environment_shift(moved, OMEGA)
+    outcome.shifts = environment_shift(moved, OMEGA, book.canaries)
     alarms = [one for one in book.evidence if one.sentinel is not None and one.sentinel.alarm]
     if not alarms:
         return

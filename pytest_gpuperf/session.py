@@ -90,6 +90,8 @@ class TestEvidence(Record, frozen=True):
     """NOT-MEASURED: workloads on record that it stopped too early for."""
     whole: bool = False
     """A gated test that ran to its end on a GPU: it has no workloads but these."""
+    canaries: dict[str, float] = msgspec.field(default_factory=dict)
+    """Log of each canary's time over that on record, as far as this process had come; by name."""
     peaks: dict[str, float] = msgspec.field(default_factory=dict)
     """Ceilings of the GPU that were measured so far: ``copy_bandwidth``, ``fma_throughput``; per second."""
 
@@ -252,6 +254,15 @@ class Book:
         """Whether every test that failed has nothing against it but its times."""
         failed = [self.results.get(node) for node in self._failed]
         return bool(failed) and all(one is not None and one.evidence.red_on_time for one in failed)
+
+    @property
+    def canaries(self) -> dict[str, float]:
+        """Log of each canary's time over that on record, from the process in which it moved the most; by name."""
+        found: dict[str, float] = {}
+        for evidence in self.evidence:
+            for name, shift in evidence.canaries.items():
+                found[name] = max(found.get(name, 0.0), shift, key=abs)
+        return found
 
     @property
     def any_failed(self) -> bool:

@@ -198,5 +198,6 @@ def evidence_of(bench: Bench, book: TestBook, item: pytest.Item) -> TestEvidence
         red_on_time=book.red_on_time,
         unreached=book.unreached,
         whole=book.whole,
+        canaries=dict(bench.canary_shifts) if timed else {},
         peaks=bench.measured_peaks if timed else {},
     )

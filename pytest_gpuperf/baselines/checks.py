@@ -103,6 +103,9 @@ def _check_session(session: Session) -> None:
             raise _bad(f"session {session.id}", f"{name} is {value}, out of range")
     if session.tick_ns < 0:
         raise _bad(f"session {session.id}", f"tick_ns is {session.tick_ns}, below zero")
+    for name, time in session.canaries.items():
+        if not MIN_TIME_NS <= time <= MAX_TIME_NS:
+            raise _bad(f"session {session.id}", f"canary '{quoted(name)}' took {time} ns, out of range")
 
 
 def _check_time(where: str, record: TimeRecord, sessions: set[str]) -> None:

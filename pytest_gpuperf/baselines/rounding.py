@@ -38,9 +38,12 @@ def _count(value: float) -> float:
 
 
 def round_session(session: Session) -> Session:
-    """Tick and overhead to four digits: they are measured, and their last bits differ from run to run."""
+    """Tick and overhead to four digits, canaries to five: they are measured, and last bits differ from run to run."""
     return msgspec.structs.replace(
-        session, tick_ns=significant(session.tick_ns, 4), overhead_ns=significant(session.overhead_ns, 4)
+        session,
+        tick_ns=significant(session.tick_ns, 4),
+        overhead_ns=significant(session.overhead_ns, 4),
+        canaries={name: significant(time, 5) for name, time in session.canaries.items()},
     )
 
 

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pytest_gpuperf.device.interface import Slot, Timer
+from pytest_gpuperf.device.interface import Device, Slot, Timer
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.compile import CompileCache
+    from pytest_gpuperf.evidence import KernelBinary
 
 COPY_BYTES = 1 << 30
 """Of each of the two buffers: many times any L2.  Less on a GPU whose memory is short."""
@@ -21,6 +25,8 @@ SAMPLES = 9
 THREADS = 256
 COPY_VECTORS = 4
 """16-byte loads that a thread has in flight."""
+COPY_BLOCK_BYTES = THREADS * COPY_VECTORS * 16
+"""That one block copies."""
 FMA_CHAINS = 8
 FMA_STEPS = 4096
 
@@ -69,21 +75,37 @@ def measure_peak(device: Any, name: str) -> float:
     return measures[name](device)
 
 
+def copying(device: Device, source: Any, target: Any, cache: CompileCache | None = None) -> Callable[[], None]:
+    """A launch that copies one array to another as large, 16 bytes per load, four loads in flight per thread.
+
+    Their bytes are a multiple of ``COPY_BLOCK_BYTES``.  Raises the errors of ``compile``.
+    """
+    kernel = device.load(_binary(device, "gpuperf_copy", cache))
+    grid = (source.nbytes // COPY_BLOCK_BYTES, 1, 1)
+    return lambda: kernel(grid, (THREADS, 1, 1), (source, target), 0)
+
+
+def multiplying(device: Device, cache: CompileCache | None = None) -> Callable[[], None]:
+    """A launch of multiply-adds on every SM: eight chains in each of as many threads as stay resident, 4096 steps each.
+
+    Raises the errors of ``compile``.
+    """
+    kernel = device.load(_binary(device, "gpuperf_fma", cache))
+    grid = (_resident_blocks(device), 1, 1)
+    arguments = (device.arrays.empty(1), np.float32(0.999), np.float32(0.001))
+    return lambda: kernel(grid, (THREADS, 1, 1), arguments, 0)
+
+
 def copy_bandwidth(device: Any) -> float:
     """Bytes per second of a copy within the device's memory, bytes read plus bytes written.
 
     The better of the driver's copy and of a kernel that moves 16 bytes per load, with four loads in flight
     per thread; the data is random, for zeros may be moved with less power.
     """
-    per_block = THREADS * COPY_VECTORS * 16
-    size = min(COPY_BYTES, device.facts.memory_bytes // 8) // per_block * per_block
+    size = min(COPY_BYTES, device.facts.memory_bytes // 8) // COPY_BLOCK_BYTES * COPY_BLOCK_BYTES
     source = device.arrays.random(size // 4, "float32", seed=0)
     target = device.arrays.empty_like(source)
-    kernel = device.load(_binary(device, "gpuperf_copy"))
-    grid = (size // per_block, 1, 1)
-
-    def by_kernel() -> None:
-        kernel(grid, (THREADS, 1, 1), (source, target), 0)
+    by_kernel = copying(device, source, target)
 
     def by_driver() -> None:
         target.data.copy_from_device_async(source.data, size, device.stream)
@@ -92,21 +114,19 @@ def copy_bandwidth(device: Any) -> float:
 
 
 def fma_throughput(device: Any) -> float:
-    """Single-precision FLOP per second, two for each fused multiply-add.
-
-    Eight independent chains in each of as many threads as the GPU keeps resident, 4096 steps each.
-    """
-    kernel = device.load(_binary(device, "gpuperf_fma"))
-    blocks = device.facts.sm_count * (device.facts.max_threads_per_sm // THREADS)
-    arguments = (device.arrays.empty(1), np.float32(0.999), np.float32(0.001))
-    elapsed_ns = _best_ns(device, lambda: kernel((blocks, 1, 1), (THREADS, 1, 1), arguments, 0))
-    return float(2 * FMA_CHAINS * FMA_STEPS * blocks * THREADS / elapsed_ns * 1e9)
+    """Single-precision FLOP per second, two for each fused multiply-add."""
+    elapsed_ns = _best_ns(device, multiplying(device))
+    return float(2 * FMA_CHAINS * FMA_STEPS * _resident_blocks(device) * THREADS / elapsed_ns * 1e9)
 
 
-def _binary(device: Any, name: str) -> Any:
+def _resident_blocks(device: Device) -> int:
+    return device.facts.sm_count * (device.facts.max_threads_per_sm // THREADS)
+
+
+def _binary(device: Device, name: str, cache: CompileCache | None) -> KernelBinary:
     from pytest_gpuperf.compile import KernelSource, compile_kernel
 
-    return compile_kernel(KernelSource(text=SOURCE, name=name, options=OPTIONS), device.facts.arch)
+    return compile_kernel(KernelSource(text=SOURCE, name=name, options=OPTIONS), device.facts.arch, cache=cache)
 
 
 def _best_ns(device: Any, run: Callable[[], None]) -> float:

@@ -7,9 +7,14 @@ and by another amount for every kernel.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Mapping
 
 from pytest_gpuperf.evidence import Round, Session, TimeRecord
+from pytest_gpuperf.judge import shift
+
+CANARY_SHIFT = 0.01
+"""Log of its times by which a canary has to move to be a change of the machine."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,11 +26,13 @@ class Recording:
     """Recorded on this very GPU, by UUID."""
     changes: tuple[str, ...]
     """What differs about the machine, such as ``driver 580.1 -> 590.2``; the GPU is not among them."""
+    canaries: tuple[str, ...] = ()
+    """Canary kernels that take another time than then: ``fma +3.0 %``."""
 
     @property
     def machine_changed(self) -> bool:
         """The stored times are no measure for this machine at the accuracy of the screen."""
-        return not self.same_gpu or bool(self.changes)
+        return not self.same_gpu or bool(self.changes or self.canaries)
 
     @property
     def rounds_are_few(self) -> bool:
@@ -37,7 +44,8 @@ class Recording:
         """Where a shift that is not the code's may come from."""
         if not self.same_gpu:
             return ", ".join(["another GPU of the same model", *self.changes])
-        return ", ".join(self.changes) or "clocks, temperature or what else runs on this GPU"
+        named = ", ".join(self.changes) or "clocks, temperature or what else runs on this GPU"
+        return f"{named} (canary kernels moved, too: {', '.join(self.canaries)})" if self.canaries else named
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -45,6 +53,9 @@ class Recording:
         found = [] if self.same_gpu else ["the baseline was recorded on another GPU of this model"]
         if self.changes:
             found.append(f"since the baseline was recorded: {', '.join(self.changes)}")
+        if self.canaries:
+            moved = ", ".join(self.canaries)
+            found.append(f"the plugin's own kernels take another time than when the baseline was recorded: {moved}")
         if len({(one.session, one.process) for one in self.rounds}) < 2:
             found.append("the baseline comes from one process: how processes differ is assumed, not measured")
         return tuple(found)
@@ -58,7 +69,22 @@ def choose_recording(baseline: TimeRecord, sessions: Mapping[str, Session], now:
     here = tuple(one for one in baseline.rounds if one.session in sessions and sessions[one.session].uuid == now.uuid)
     rounds = here or baseline.rounds
     named = dict.fromkeys(one.session for one in rounds)
-    return Recording(rounds, bool(here), tuple(_changes([sessions[name] for name in named if name in sessions], now)))
+    compared = [sessions[name] for name in named if name in sessions]
+    return Recording(rounds, bool(here), tuple(_changes(compared, now)), tuple(_moved(compared, now)))
+
+
+def canary_shifts(sessions: Iterable[Session], now: Session) -> dict[str, float]:
+    """Log of each canary's time now over its time in that of the sessions from which it moved the most.
+
+    Of sessions on this very GPU, with the same timer and compiler: another one may make other machine code of it.
+    """
+    found: dict[str, float] = {}
+    for old in sessions:
+        if (old.uuid, old.timer, old.toolchain) == (now.uuid, now.timer, now.toolchain):
+            for name in sorted(old.canaries.keys() & now.canaries.keys()):
+                moved = math.log(now.canaries[name] / old.canaries[name])
+                found[name] = max(found.get(name, 0.0), moved, key=abs)
+    return found
 
 
 def _changes(sessions: Iterable[Session], now: Session) -> Iterable[str]:
@@ -74,3 +100,9 @@ def _changes(sessions: Iterable[Session], now: Session) -> Iterable[str]:
         if None not in (old.mig, now.mig) and old.mig != now.mig:
             seen[f"MIG {'on' if now.mig else 'off'}"] = None
     return seen
+
+
+def _moved(sessions: Iterable[Session], now: Session) -> Iterable[str]:
+    """The canaries that moved against one of the sessions."""
+    shifts = canary_shifts(sessions, now)
+    return (f"{name} {shift.percent(moved)}" for name, moved in shifts.items() if abs(moved) > CANARY_SHIFT)

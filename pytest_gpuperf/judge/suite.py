@@ -10,19 +10,18 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from pytest_gpuperf.judge import shift
 from pytest_gpuperf.judge.logtimes import InvalidTimesError
+from pytest_gpuperf.judge.recordings import CANARY_SHIFT
 
 ALPHA = 1e-3
 """Rate of runs with a false SLOWER, all workloads of a run together."""
 SENTINEL_E = 1000.0
 """E-value at which a launch that was paired with itself counts as different from itself."""
-CANARY_SHIFT = 0.01
-"""Fraction by which a canary's time has to move to be worth a word."""
 SUITE_SHIFT_OMEGAS = 3.0
 """Spreads between recordings by which half of the workloads have to move to be worth a word."""
 
@@ -85,17 +84,20 @@ def sentinel_alarm(log_e_slower: float, log_e_faster: float) -> bool:
     return max(log_e_slower, log_e_faster) >= math.log(SENTINEL_E)
 
 
-def environment_shift(differences: Sequence[float], omega: float, canaries: Sequence[float] = ()) -> tuple[str, ...]:
+def environment_shift(
+    differences: Sequence[float], omega: float, canaries: Mapping[str, float] | None = None
+) -> tuple[str, ...]:
     """Signs that the machine and not a kernel changed, as sentences; empty if there are none.
 
     ``differences`` are the screen's differences of log times of all workloads of the run, ``canaries`` those
-    of the plugin's own kernels.  For the report, and to send everything to the paired blocks: nothing is
-    subtracted anywhere, or a regression of the whole suite would vanish.
+    of the plugin's own kernels by name (``recordings.canary_shifts``).  For the report: nothing is subtracted
+    anywhere, or a regression of the whole suite would vanish.
     """
     found = []
-    for value in _finite(canaries, "canary"):
+    moved = canaries or {}
+    for name, value in zip(moved, _finite(tuple(moved.values()), "canary"), strict=True):
         if abs(value) > CANARY_SHIFT:
-            found.append(f"a canary kernel, which no change of yours touches, moved by {shift.percent(value)}")
+            found.append(f"the canary kernel {name}, which no change of yours touches, moved by {shift.percent(value)}")
     values = _finite(differences, "difference")
     if values.size >= 3 and abs(float(np.median(values))) > SUITE_SHIFT_OMEGAS * omega:
         found.append(f"half of the {values.size} workloads moved by {shift.percent(float(np.median(values)))} or more")

@@ -6,6 +6,7 @@ reasons where one is refused.
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -160,8 +161,15 @@ def merge(
     records: Sequence[ProcessRecord], wanted: Iterable[WorkloadEvidence], options: Options
 ) -> tuple[Session, list[Recorded]]:
     """Put the rounds of all processes together, workload by workload; ``wanted`` are as this run found them."""
-    session = msgspec.structs.replace(records[0].session, processes=len(records))
+    session = msgspec.structs.replace(records[0].session, processes=len(records), canaries=_canaries(records))
     return session, [_merge_one(records, mine, session, options) for mine in wanted]
+
+
+def _canaries(records: Sequence[ProcessRecord]) -> dict[str, float]:
+    """The median time of each over the processes."""
+    each = [record.session.canaries for record in records]
+    names = dict.fromkeys(name for canaries in each for name in canaries)
+    return {name: statistics.median(times[name] for times in each if name in times) for name in names}
 
 
 def _merge_one(

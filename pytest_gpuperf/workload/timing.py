@@ -11,7 +11,10 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pytest_gpuperf.evidence import Key, Round, TimeRecord
+import msgspec
+
+from pytest_gpuperf.evidence import Key, Round, Session, TimeRecord
+from pytest_gpuperf.judge.recordings import canary_shifts
 from pytest_gpuperf.judge.suite import ALPHA
 from pytest_gpuperf.judge.time import TimeCase, TimePolicy, TimeStep, judge_time
 from pytest_gpuperf.selftest.profile import omega_of
@@ -70,12 +73,21 @@ class Timing:
         return judge_time(self._case(rounds, disturbed), policy)
 
     def _case(self, rounds: Sequence[Round], disturbed: Sequence[str]) -> TimeCase:
-        bench = self._bench
+        bench, session = self._bench, self._machine() if rounds else self._bench.session
         return TimeCase(
             key=self._key, target=bench.device.facts.slug, baseline=self._baseline, sessions=self._sessions,
-            identity=self._identity, timer=bench.timer.name, cache=self._request.cache, session=bench.session,
+            identity=self._identity, timer=bench.timer.name, cache=self._request.cache, session=session,
             rounds=rounds, disturbances=disturbed,
         )  # fmt: skip
+
+    def _machine(self) -> Session:
+        """The machine as it is now, with its canaries where there are some on record that they compare with."""
+        now, known = self._bench.session, self._sessions.values()
+        if not any(one.canaries and one.uuid == now.uuid for one in known):
+            return now
+        now = msgspec.structs.replace(now, canaries=self._bench.canaries)
+        self._bench.note_canaries(canary_shifts(known, now))
+        return now
 
     def record_of(self, rounds: tuple[Round, ...]) -> TimeRecord:
         """The rounds with all that a baseline has to know of the workload."""

@@ -26,7 +26,7 @@ class PeakDevice:
 
     def random(self, shape: int, dtype: str, *, seed: int) -> Any:
         memory = types.SimpleNamespace(copy_from_device_async=lambda *given: self.ran.append(("driver", *given[1:])))
-        return types.SimpleNamespace(shape=shape, data=memory)
+        return types.SimpleNamespace(shape=shape, nbytes=4 * shape, data=memory)
 
     def empty_like(self, array: Any) -> Any:
         return self.random(array.shape, "float32", seed=0)

@@ -78,9 +78,14 @@ def test_a_kernel_that_differs_from_itself_invalidates_the_run() -> None:
 
 
 def test_a_shift_of_the_environment_is_seen_by_canaries_and_by_the_whole_suite() -> None:
-    assert environment_shift([0.001, -0.002, 0.0, 0.001], 0.003, [0.002]) == ()
-    assert "canary" in environment_shift([], 0.003, [math.log(1.02)])[0]
-    assert "+2.0 %" in environment_shift([], 0.003, [math.log(1.02)])[0]
+    assert environment_shift([0.001, -0.002, 0.0, 0.001], 0.003, {"copy": 0.002, "fma": -0.002}) == ()
+    assert environment_shift([], 0.003, {"copy": 0.0, "fma": math.log(1.02)}) == (
+        "the canary kernel fma, which no change of yours touches, moved by +2.0 %",
+    )
+    assert (
+        "copy, which no change of yours touches, moved by -3.0 %"
+        in environment_shift([], 0.003, {"copy": math.log(0.97)})[0]
+    )
     assert "half of the 3 workloads moved by +3.0 %" in environment_shift([math.log(1.03)] * 3, 0.003)[0]
     assert "-2.9 %" in environment_shift([-math.log(1.03)] * 3, 0.003)[0]
 
@@ -93,6 +98,8 @@ def test_one_slow_workload_of_many_is_no_shift_of_the_environment() -> None:
 def test_what_is_no_ratio_is_refused() -> None:
     with pytest.raises(InvalidTimesError, match="difference is nan"):
         environment_shift([math.nan], 0.003)
+    with pytest.raises(InvalidTimesError, match="canary is inf"):
+        environment_shift([], 0.003, {"fma": math.inf})
     with pytest.raises(InvalidTimesError, match="NaN"):
         e_bh([0.0, math.nan])
 

@@ -9,6 +9,7 @@ from judge_samples import EDITED, IDENTITY, identity, rounds, session, time_case
 
 from pytest_gpuperf.evidence import Session
 from pytest_gpuperf.judge.logtimes import InvalidTimesError
+from pytest_gpuperf.judge.recordings import canary_shifts
 from pytest_gpuperf.judge.time import TimePolicy, TimeStep, judge_time
 from pytest_gpuperf.verdict import Verdict
 
@@ -52,6 +53,46 @@ def test_a_faster_environment_stays_unchanged() -> None:
 def test_an_environment_shift_names_the_driver_and_the_power_limit() -> None:
     step = judged(new=IDENTITY, candidate=[105.0] * 4, now=session("new", driver="590.2", power_limit_w=500))
     assert "driver 580.1 -> 590.2, power limit 700 W -> 500 W" in step.judgement.reason
+
+
+def with_canaries(now: dict[str, float], **changes: object) -> dict[str, object]:
+    """A session on record with canaries of 16 and 300 us, and one of today."""
+    old = session(canaries={"copy": 16_000.0, "fma": 300_000.0})
+    return {"sessions": {"old": old}, "now": session("new", canaries=now, **changes)}
+
+
+def test_an_environment_shift_says_which_canaries_moved_too() -> None:
+    step = judged(new=IDENTITY, candidate=[103.0] * 4, **with_canaries({"copy": 16_010.0, "fma": 309_000.0}))
+    assert step.judgement.reason.endswith("runs on this GPU (canary kernels moved, too: fma +3.0 %)")
+    note = "the plugin's own kernels take another time than when the baseline was recorded: fma +3.0 %"
+    assert note in step.judgement.notes
+
+
+@pytest.mark.parametrize("fma", [297_500.0, 300_000.0, 302_500.0])
+def test_the_screen_acquits_while_canaries_are_where_they_were(fma: float) -> None:
+    step = judged(policy=PROFILED, **with_canaries({"copy": 16_000.0, "fma": fma}))
+    assert step.judgement.verdict is Verdict.SAME
+    assert not step.pairing_helps
+
+
+@pytest.mark.parametrize("fma", [294_000.0, 306_000.0])
+def test_the_screen_is_not_asked_where_a_canary_moved(fma: float) -> None:
+    """A machine that became 2 % faster hides a kernel that became 2 % slower."""
+    step = judged(policy=PROFILED, **with_canaries({"copy": 16_000.0, "fma": fma}))
+    assert step.pairing_helps
+
+
+@pytest.mark.parametrize("other", [{"timer": "graph"}, {"toolchain": "nvrtc 13.1.0"}, {"uuid": "GPU-2"}])
+def test_canaries_of_another_timer_compiler_or_gpu_are_not_compared(other: dict[str, str]) -> None:
+    shifts = canary_shifts([session(canaries={"fma": 300_000.0})], session("new", canaries={"fma": 330_000.0}, **other))
+    assert shifts == {}
+
+
+def test_of_several_sessions_the_one_counts_that_a_canary_moved_the_most_from() -> None:
+    known = [session(name, canaries={"fma": time}) for name, time in (("a", 300.0), ("b", 310.0), ("c", 299.0))]
+    assert canary_shifts(known, session("new", canaries={"fma": 300.0, "copy": 1.0})) == {
+        "fma": pytest.approx(math.log(300 / 310))
+    }
 
 
 def test_equal_identity_needs_no_round() -> None:

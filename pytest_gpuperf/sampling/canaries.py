@@ -1,0 +1,38 @@
+"""Canaries: two kernels of the plugin's own, timed once by each process that times anything.
+
+No change of a user's touches them: where one takes another time than it took on the same GPU when a baseline was
+recorded, it is the machine that changed.  *copy* is bound by memory, *fma* by the SM clock.  What a canary does is
+part of its name: one that is changed gets another name, so that nothing is compared with what it was.  Nothing here
+judges (``judge.recordings`` does).
+"""
+
+from __future__ import annotations
+
+import math
+
+from pytest_gpuperf.compile import CompileCache
+from pytest_gpuperf.device.interface import Device, Timer
+from pytest_gpuperf.device.peaks import copying, multiplying
+from pytest_gpuperf.sampling.rounds import Workload, take_rounds
+
+ROUNDS = 4
+COPIED_BYTES = 32 << 20
+"""By *copy*, from a flushed L2.  They are zeros: a canary is compared with nothing but itself."""
+
+
+def canary_times(device: Device, timer: Timer, cache: CompileCache | None = None) -> dict[str, float]:
+    """Nanoseconds per launch of each canary, by name: geometric mean of the midmeans of four rounds.
+
+    Takes about 0.1 s.  The caller holds the GPU's lock.  Raises the errors of ``compile`` and of the timer.
+    """
+    source, target = (device.arrays.zeros(COPIED_BYTES // 4) for _ in range(2))
+    workloads = {
+        "copy": Workload(copying(device, source, target, cache)),
+        "fma": Workload(multiplying(device, cache), cache="warm"),
+    }
+    return {name: _time_ns(device, timer, workload) for name, workload in workloads.items()}
+
+
+def _time_ns(device: Device, timer: Timer, workload: Workload) -> float:
+    rounds = take_rounds(device, timer, workload, ROUNDS).rounds
+    return math.exp(math.fsum(math.log(one.midmean) for one in rounds) / len(rounds))

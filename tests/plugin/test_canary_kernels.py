@@ -1,0 +1,114 @@
+"""Canary kernels: on record beside each recording, and compared with where a workload of the same GPU is timed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pytest_gpuperf.sampling import canaries
+from pytest_gpuperf.selftest.profile import MachineProfile, save_profile
+from pytest_gpuperf.workload.gating import Gate
+
+ONE = ("-k", "1024")
+
+
+def sessions_of(suite):
+    path = suite.path / "baselines" / "simulated-gpu" / "test_suite.json"
+    return path, json.loads(path.read_text())
+
+
+def edit_canaries(suite, factor):
+    """Let the canaries have taken ``factor`` times as long when the baseline was recorded."""
+    path, content = sessions_of(suite)
+    for session in content["sessions"]:
+        session["canaries"] = {name: time * factor for name, time in session["canaries"].items()}
+    path.write_text(json.dumps(content))
+
+
+def changed_but_equal(suite):
+    """Other machine code of as many instructions."""
+    suite.edit("work.cu", "x * 1.5f", "x * 1.25f")
+
+
+@pytest.fixture
+def profiled(recorded):
+    """With a machine profile, so that the screen may acquit."""
+    save_profile(
+        MachineProfile(
+            uuid="GPU-5111", gpu="Simulated GPU", date="2026-11-21T10:00:00Z", driver="580.0", timer="graph",
+            tick_ns=1.0, overhead_ns=0.0, omega=0.001, round_sd=0.001, block_sd=0.001, placement_sd=0.0, plugin="0.1",
+        ),
+        recorded.path / "machine.json",
+    )  # fmt: skip
+    return recorded
+
+
+def test_a_recording_has_the_canaries_of_its_processes(recorded):
+    _, content = sessions_of(recorded)
+    (session,) = content["sessions"]
+    assert set(session["canaries"]) == {"copy", "fma"}
+    assert all(time > 1000 for time in session["canaries"].values())
+
+
+def test_a_slower_machine_shows_in_its_canaries(recorded):
+    recorded.edit("conftest.py", "SimulatedGpu(", "SimulatedGpu(slowdown=1.03, ")
+    result = recorded.run("--gpuperf")
+    result.assert_outcomes(passed=3)
+    result.stdout.re_match_lines(
+        [
+            r".*work  ENV-SHIFT  on simulated-gpu \(time\) .*identity",
+            r".*clocks, temperature or what else runs on this GPU "
+            r"\(canary kernels moved, too: copy \+(2|3)\.\d %, fma \+(2|3)\.\d %\)",
+            r"environment shift: the canary kernel copy, which no change of yours touches, moved by \+(2|3)\.\d %",
+        ]
+    )
+
+
+def test_workers_tell_of_canaries_too(recorded):
+    recorded.edit("conftest.py", "SimulatedGpu(", "SimulatedGpu(slowdown=1.03, ")
+    result = recorded.run("--gpuperf", "-n", "2", subprocess=True)
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(["environment shift: the canary kernel fma, which*moved by +*"])
+
+
+def test_a_machine_as_it_was_says_nothing_of_canaries(recorded):
+    result = recorded.run("--gpuperf")
+    result.assert_outcomes(passed=3)
+    assert "canary" not in result.stdout.str()
+
+
+@pytest.mark.parametrize("factor", [0.97, 1.03])
+def test_the_screen_may_not_acquit_where_a_canary_moved(profiled, monkeypatch, factor):
+    changed_but_equal(profiled)
+    with monkeypatch.context() as patch:
+        patch.setattr(Gate, "_paired", None)
+        profiled.run("--gpuperf", *ONE).stdout.re_match_lines([r"  work .*SAME"])
+    edit_canaries(profiled, factor)
+    result = profiled.run("--gpuperf", *ONE)
+    result.assert_outcomes(passed=1)
+    result.stdout.re_match_lines([r"  work .* x(1.00\d|0.99\d) \[.*\] +SAME", r"environment shift: the canary .*"])
+
+
+def test_without_canaries_on_record_none_is_timed(recorded, monkeypatch):
+    path, content = sessions_of(recorded)
+    for session in content["sessions"]:
+        del session["canaries"]
+    path.write_text(json.dumps(content))
+    monkeypatch.setattr(canaries, "canary_times", None)
+    recorded.run("--gpuperf").assert_outcomes(passed=3)
+
+
+def test_nor_for_a_run_that_times_nothing(recorded, monkeypatch):
+    monkeypatch.setattr(canaries, "canary_times", None)
+    recorded.run("--gpuperf", "--gpuperf-changed").assert_outcomes(passed=3)
+
+
+@pytest.mark.parametrize("time", [0, -5.0, 1e300])
+def test_a_canary_on_record_that_took_no_time_is_refused(recorded, time):
+    path, content = sessions_of(recorded)
+    content["sessions"][0]["canaries"]["fma"] = time
+    path.write_text(json.dumps(content))
+    result = recorded.run("--gpuperf", *ONE)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*test_suite.json*canary 'fma' took * ns, out of range*"])

@@ -1,0 +1,70 @@
+"""Canaries: what they are, and that one which changes has to be called something else."""
+
+from __future__ import annotations
+
+import hashlib
+import types
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from pytest_gpuperf.compile import CompileCache
+from pytest_gpuperf.device import peaks
+from pytest_gpuperf.device.interface import Slot
+from pytest_gpuperf.device.nominal import nominal_facts
+from pytest_gpuperf.evidence import CacheMode, DeviceState, TimerName
+from pytest_gpuperf.sampling import canaries
+
+TIMES_NS = {"gpuperf_copy": 16_000.0, "gpuperf_fma": 300_000.0}
+
+
+class CanaryDevice:
+    """A device and its timer: notes each launch and says what it takes."""
+
+    name: TimerName = "cupti"
+    tick_ns = 32.0
+    overhead_ns = 0.0
+
+    def __init__(self) -> None:
+        self.facts = nominal_facts("sm_90")
+        self.arrays = self
+        self.launched: list[tuple[Any, ...]] = []
+        self.caches: dict[str, CacheMode] = {}
+
+    def zeros(self, size: int) -> Any:
+        return types.SimpleNamespace(nbytes=4 * size)
+
+    empty = zeros
+
+    def load(self, binary: Any) -> Any:
+        return lambda grid, block, arguments, shared: self.launched.append((binary.name, grid, block, arguments))
+
+    def state(self) -> DeviceState:
+        return DeviceState(sm_clock_mhz=1980)
+
+    def measure(self, slots: Sequence[Slot], cache: CacheMode) -> list[list[float]]:
+        (slot,) = slots
+        slot.run()
+        name = self.launched[-1][0]
+        self.caches[name] = cache
+        return [[TIMES_NS[name]] * slot.samples]
+
+
+@pytest.fixture
+def device() -> CanaryDevice:
+    return CanaryDevice()
+
+
+def test_one_is_bound_by_memory_and_one_by_the_clock(device: CanaryDevice) -> None:
+    times = canaries.canary_times(device, device, CompileCache())  # type: ignore[arg-type]
+    assert times == pytest.approx({"copy": 16_000.0, "fma": 300_000.0})
+    assert device.caches == {"gpuperf_copy": "cold", "gpuperf_fma": "warm"}
+    _, grid, block, (source, target) = next(one for one in device.launched if one[0] == "gpuperf_copy")
+    assert grid[0] * block[0] * peaks.COPY_VECTORS * 16 == source.nbytes == target.nbytes == canaries.COPIED_BYTES
+
+
+def test_a_canary_that_does_something_else_is_called_something_else() -> None:
+    """On record is a time by its name: change the name in ``canary_times`` along with what is pinned here."""
+    text = f"{peaks.SOURCE}{peaks.OPTIONS}{peaks.THREADS}{peaks.COPY_BLOCK_BYTES}{canaries.COPIED_BYTES}"
+    assert hashlib.sha256(text.encode()).hexdigest()[:16] == "4341b9dc2aafb7fe"

@@ -1,0 +1,36 @@
+"""The session of an update, made of those of its recording processes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from pytest_gpuperf.device.nominal import nominal_facts
+from pytest_gpuperf.evidence import Session
+from pytest_gpuperf.options import Options
+from pytest_gpuperf.update.choosing import merge
+from pytest_gpuperf.update.recording import ProcessRecord
+
+
+def process(index: int, canaries: Mapping[str, float]) -> ProcessRecord:
+    session = Session(
+        id=f"session-{index}", date="2026-11-22T10:00:00Z", gpu="NVIDIA H200", uuid="GPU-1", driver="580.1",
+        cuda="13.0", toolchain="nvrtc 13.0.88", cupy="14.2", timer="cupti", tick_ns=32.0, overhead_ns=0.0,
+        canaries=dict(canaries),
+    )  # fmt: skip
+    return ProcessRecord(index=index, session=session, device=nominal_facts("sm_90"), tests=())
+
+
+@pytest.fixture
+def options(pytestconfig: pytest.Config) -> Options:
+    from pytest_gpuperf import stash
+
+    return pytestconfig.stash[stash.OPTIONS]
+
+
+def test_a_canary_s_time_is_the_median_of_the_processes(options: Options) -> None:
+    records = [process(0, {"fma": 300.0}), process(1, {"fma": 330.0, "copy": 16.0}), process(2, {"fma": 301.0})]
+    session, _ = merge(records, (), options)
+    assert session.canaries == {"fma": 301.0, "copy": 16.0}
+    assert (session.id, session.processes) == ("session-0", 3)
