@@ -104,6 +104,8 @@ class TimeFigures(Record, frozen=True):
     """Of the coins that ordered the blocks' slots, one per process."""
     record_ratio: float | None = None
     """Today's time over the recorded one, whatever the method; None without a time on record."""
+    cycles_ratio: float | None = None
+    """Today's SM clock cycles over the recorded ones; None where a clock was not read, or blocks were paired."""
 
 
 class Judgement(Record, frozen=True):

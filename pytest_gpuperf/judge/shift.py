@@ -30,13 +30,21 @@ def cycles(one: Round) -> float:
     return one.midmean * (sum(one.sm_clock_mhz) / 2) / 1000 if one.sm_clock_mhz else math.nan
 
 
+def cycles_ratio(baseline: Sequence[Round], candidate: Sequence[Round]) -> float | None:
+    """The candidate's SM clock cycles over the baseline's; None where a clock was not read."""
+    if not all(one.sm_clock_mhz for one in (*baseline, *candidate)):
+        return None
+    return math.exp(compare_rounds(baseline, candidate, 0.0, cycles).difference)
+
+
 def only_clocks_changed(baseline: Sequence[Round], candidate: Sequence[Round], policy: UnpairedPolicy) -> bool:
     """True if the SM clock fell by more than 1 % and in cycles the candidate is within the tolerance.
 
     False where a clock was not read: without it, time is all there is.
     """
-    if not all(one.sm_clock_mhz for one in (*baseline, *candidate)):
+    ratio = cycles_ratio(baseline, candidate)
+    if ratio is None:
         return False
     in_time = compare_rounds(baseline, candidate, policy.omega).difference
-    in_cycles = compare_rounds(baseline, candidate, policy.omega, cycles).difference
+    in_cycles = math.log(ratio)
     return in_time - in_cycles > CLOCK_CHANGE and in_cycles < math.log1p(policy.delta)

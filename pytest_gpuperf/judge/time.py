@@ -55,7 +55,7 @@ def _unchanged(case: TimeCase, recording: Recording, work: Comparability, policy
     if work.measured_otherwise:
         return _judgement(case, Verdict.UNCHANGED, work.reason, notes=_for_information(case, recording))
     spread = compare_rounds(recording.rounds, case.rounds, _omega(recording, policy))
-    figures = _figures(recording, spread, "identity", policy.delta)
+    figures = _figures(case, recording, spread, "identity", policy.delta)
     if spread.exceeds(math.log1p(policy.delta), shift.ALPHA):
         reason = f"{work.reason}, and it takes {shift.percent(spread.difference)} time: {recording.suspects}"
         return _judgement(case, Verdict.ENV_SHIFT, reason, figures, recording.notes)
@@ -79,7 +79,7 @@ def _screened(case: TimeCase, recording: Recording, work: Comparability, policy:
         return None
     backward = screen(new, old, epsilon=policy.epsilon, omega=omega, beta=policy.beta)
     same = backward.decision is Screening.PASS
-    figures = _figures(recording, spread, "screen", policy.epsilon)
+    figures = _figures(case, recording, spread, "screen", policy.epsilon)
     reason = (
         f"proven to be less than {shift.amount(policy.epsilon)} slower{' or faster' if same else ''}; {work.reason}"
     )
@@ -105,7 +105,7 @@ def _unpaired(case: TimeCase, recording: Recording, work: Comparability, policy:
         reason = f"{moved} in time and within the tolerance in clock cycles: the SM clock differs from the record"
     if case.disturbances and verdict in (Verdict.SLOWER, Verdict.FASTER):
         verdict, reason = Verdict.INCONCLUSIVE, f"the rounds were disturbed, so they prove nothing ({reason})"
-    figures = _figures(recording, found.spread, "unpaired", limits.delta)
+    figures = _figures(case, recording, found.spread, "unpaired", limits.delta)
     judgement = _judgement(case, verdict, f"{reason}; {work.reason}", figures, recording.notes)
     return TimeStep(judgement, found.rounds_wanted, pairing_helps=True)
 
@@ -132,12 +132,17 @@ def _omega(recording: Recording, policy: TimePolicy) -> float:
 
 
 def _figures(
-    recording: Recording, spread: Spread, method: Literal["identity", "screen", "unpaired"], tolerance: float
+    case: TimeCase,
+    recording: Recording,
+    spread: Spread,
+    method: Literal["identity", "screen", "unpaired"],
+    tolerance: float,
 ) -> TimeFigures:
     before, ratio = geometric_mean([one.midmean for one in recording.rounds]), math.exp(spread.difference)
+    cycles = shift.cycles_ratio(recording.rounds, case.rounds)
     return TimeFigures(
         before_ns=before, after_ns=before * ratio, ratio=ratio, interval=spread.interval(0.95), level=0.95,
-        tolerance=tolerance, method=method, record_ratio=ratio,
+        tolerance=tolerance, method=method, record_ratio=ratio, cycles_ratio=cycles,
     )  # fmt: skip
 
 

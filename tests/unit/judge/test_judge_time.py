@@ -216,7 +216,12 @@ def test_slower_in_time_and_not_in_cycles_is_the_clock() -> None:
     assert "clock cycles" in step.judgement.reason
     assert judged(candidate=[110.0] * 4, old_clock=1980, new_clock=1975).judgement.verdict is Verdict.SLOWER
     assert judged(candidate=[130.0] * 4, old_clock=1980, new_clock=1800).judgement.verdict is Verdict.SLOWER
-    assert judged(candidate=[110.0] * 4, old_clock=1980).judgement.verdict is Verdict.SLOWER
+    assert step.judgement.time is not None
+    assert step.judgement.time.cycles_ratio == pytest.approx(1.1 * 1800 / 1980, rel=1e-3)
+    unread = judged(candidate=[110.0] * 4, old_clock=1980).judgement
+    assert unread.verdict is Verdict.SLOWER
+    assert unread.time is not None
+    assert unread.time.cycles_ratio is None
 
 
 def test_a_compiler_change_is_named_beside_the_verdict() -> None:
