@@ -181,15 +181,23 @@ class Gate(Timing):
 
 
 def short_of_time(pairing: Pairing, policy: PairedPolicy, budget_s: float, before_s: float) -> tuple[str, ...]:
-    """What budget would do, where this one ended before any number of blocks could decide.
+    """What budget would do, where this one ended before there were as many blocks as a verdict takes.
 
-    ``before_s`` went to rounds.
+    ``before_s`` went to rounds.  What all blocks call slower takes more of them than a pass, if they can prove it.
     """
     taken, needed = pairing.paired.blocks, unanimous_blocks(policy.beta, policy.blocks_max)
-    if pairing.paired.decision is not PairedDecision.INCONCLUSIVE or not pairing.blocks or taken >= needed:
+    slower = unanimous_blocks(policy.alpha, policy.blocks_max)
+    if pairing.r and min(pairing.r) > math.log1p(policy.delta) and math.isfinite(slower):
+        needed = max(needed, slower)
+    if (
+        pairing.paired.decision is not PairedDecision.INCONCLUSIVE
+        or not pairing.blocks
+        or not taken < needed < math.inf
+    ):
         return ()
     each_s = sum(block.seconds for block in pairing.blocks) / len(pairing.blocks)
-    wanted_s = math.ceil(before_s + pairing.seconds + (WANTED_BLOCKS - len(pairing.blocks)) * each_s)
+    wanted = max(WANTED_BLOCKS, needed) - len(pairing.blocks)
+    wanted_s = math.ceil(before_s + pairing.seconds + wanted * each_s)
     return (
         f"its budget of {budget_s:g} s ended after {numbered(len(pairing.blocks), 'block')}, and a verdict takes "
         f"{needed:.0f} or more: raise it with budget_s={wanted_s}, --gpuperf-budget={wanted_s}",

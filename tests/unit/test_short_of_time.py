@@ -27,6 +27,19 @@ def test_one_block_of_a_long_kernel_names_the_budget_for_as_many_as_a_clear_case
     )
 
 
+def test_blocks_that_all_say_slower_are_told_how_many_prove_it() -> None:
+    (note,) = short_of_time(undecided([0.02] * 12, 2.0), POLICY, budget_s=30.0, before_s=0.1)
+    assert "ended after 12 blocks, and a verdict takes 13 or more: raise it with budget_s=57," in note
+    strict = PairedPolicy(alpha=1e-9)
+    (note,) = short_of_time(undecided([0.02] * 12, 2.0), strict, budget_s=30.0, before_s=0.1)
+    assert "and a verdict takes 35 or more: raise it with budget_s=71," in note
+
+
+def test_where_no_number_of_blocks_decides_no_budget_would_do() -> None:
+    few = PairedPolicy(blocks_max=6)
+    assert short_of_time(undecided([0.02] * 4), few, budget_s=1.0, before_s=0.1) == ()
+
+
 @pytest.mark.parametrize(
     "pairing",
     [undecided([]), undecided([0.0] * 11), undecided([0.02, -0.02] * 10), undecided([0.0], stopped=False)],
