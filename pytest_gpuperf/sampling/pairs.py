@@ -1,11 +1,11 @@
 """Paired blocks: baseline and candidate measured in one breath, in an order that only our coin knows.
 
 A block is four slots, ABBA or BAAB, or that order over again where slots would be longer than twelve samples: the
-finer sides take turns, the less of what changes meanwhile is left.  Which of the two orders is drawn from a recorded
-seed, and that draw is all that the test's exactness rests on (docs/statistics.md, "Paired blocks"): for equal kernels
-it makes the sign of a block's value a fair coin, whatever drift, correlation or tails the times have.  So a block may
-be discarded only by rules that cannot see which slot was which.  Nothing here decides; the judge may stop after
-any block.
+finer sides take turns, the less of what changes meanwhile is left.  (So is what a kernel costs by drawing more power;
+``sustained`` has slots that show it.)  Which of the two orders is drawn from a recorded seed, and that draw is all that
+the test's exactness rests on (docs/statistics.md, "Paired blocks"): for equal kernels it makes the sign of a block's
+value a fair coin, whatever drift, correlation or tails the times have.  So a block may be discarded only by rules that
+cannot see which slot was which.  Nothing here decides; the judge may stop after any block.
 """
 
 from __future__ import annotations
@@ -134,10 +134,14 @@ def pilot(timer: Timer, baseline: Workload, candidate: Workload, samples: int = 
     slots = _slots(order, baseline, candidate, lengths)
     taken = [valid_samples(times) for times in timer.measure(slots, baseline.cache)]
     values = [block_value("ABBA", taken[4 * index : 4 * index + 4]) for index in range(blocks)]
-    sides = _by_side(order, taken)
-    variance = float(np.mean([max(_spread(side), _step_sd(side, timer.tick_ns)) ** 2 for side in sides]))
-    rho = float(np.mean([shape.lag_one_autocorrelation(side) for side in sides]))
     block_sd = float(np.ptp(np.quantile(values, [0.25, 0.75]))) / _MIDDLE_HALF_OF_FIVE if values else None
+    return noise_of(_by_side(order, taken), timer.tick_ns, block_sd)
+
+
+def noise_of(sides: Sequence[shape.Samples], tick_ns: float, block_sd: float | None = None) -> Noise:
+    """The noise that samples of both sides show."""
+    variance = float(np.mean([max(_spread(side), _step_sd(side, tick_ns)) ** 2 for side in sides]))
+    rho = float(np.mean([shape.lag_one_autocorrelation(side) for side in sides]))
     return Noise(math.sqrt(variance), min(max(rho, 0.0), _RHO_BOUND), block_sd)
 
 
@@ -150,6 +154,7 @@ def paired_blocks(
     seed: int,
     size: int,
     noise: Noise,
+    settling: int | None = None,
     reload: Callable[[], None] | None = None,
     reallocate: Callable[[int], None] | None = None,
     budget_s: float = math.inf,
@@ -159,13 +164,16 @@ def paired_blocks(
 
     ``reallocate(pad_bytes)`` is called before each block and gives both workloads the same new buffers,
     behind a random pad of 512 bytes to 2 MiB; ``reload()`` loads both modules anew, before every eighth
-    block.  A block that an exception, an interrupt or the timer cuts short is never yielded.
+    block.  With ``settling`` the slots are sustained: four of ``size / 2`` samples, each behind so many that
+    do not count, and no block is discarded.
+    A block that an exception, an interrupt or the timer cuts short is never yielded.
     Raises ``ValueError`` for an odd ``size`` or different cache modes, and what the timer raises.
     """
     _require_same_cache(baseline, candidate)
     if size < 2 or size % 2:
         raise ValueError(f"a block needs an even number of samples per side, not {size}")
     coin = random.Random(seed)
+    lengths = slot_lengths(size) if settling is None else [settling + size // 2]
     start = clock()
     before = device.state()
     for index in range(2**31):
@@ -178,10 +186,10 @@ def paired_blocks(
             reload()
         if reallocate is not None:
             reallocate(pad)
-        times = timer.measure(_slots(order, baseline, candidate, slot_lengths(size)), baseline.cache)
-        slots = [valid_samples(of_slot) for of_slot in times]
+        times = timer.measure(_slots(order, baseline, candidate, lengths), baseline.cache)
+        slots = [valid_samples(of_slot)[settling or 0 :] for of_slot in times]
         after = device.state()
-        reason = _reason_to_discard(slots, before, after, noise)
+        reason = "" if settling is not None else _reason_to_discard(slots, before, after, noise)
         before = after
         yield Block(
             r=block_value(order, slots), order=order, discarded=bool(reason), reason=reason, seconds=clock() - began
