@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pytest_gpuperf.evidence import CacheMode
     from pytest_gpuperf.measurement import Measurement
     from pytest_gpuperf.session import TestBook
+    from pytest_gpuperf.verdict import PairSlot
 
 
 class GpuPerf:
@@ -34,7 +35,8 @@ class GpuPerf:
     ``False``, be it Python's own or an array of bool that is not true everywhere.  ``reset`` restores in-place
     inputs before every run and is not timed.  ``bytes`` and ``flops`` are whole numbers: what one run must move
     and compute.  ``cache="cold"`` flushes the L2 before each sample.  ``tolerance`` is a fraction of the time, up
-    to 0.5.
+    to 0.5.  ``pair_slot="sustained"`` is for power-limited kernels: where the workload is paired with its baseline,
+    each of the two runs for half a second at a time, and a verdict takes half a minute to a minute and a half.
     Raises ``BadArgument``, and ``DuplicateWorkload`` for a name used twice.
     """
 
@@ -54,6 +56,7 @@ class GpuPerf:
         flops: float | None = None,
         cache: CacheMode | None = None,
         tolerance: float | None = None,
+        pair_slot: PairSlot | None = None,
         metrics: Sequence[str] | Mapping[str, Any] = (),
     ) -> Measurement:
         from pytest_gpuperf.workload.measuring import measure
@@ -61,12 +64,15 @@ class GpuPerf:
 
         if cache not in (None, "cold", "warm"):
             raise BadArgument(f"gpuperf: cache={cache!r} is not valid: it takes 'cold' or 'warm'")
+        if pair_slot not in (None, "short", "sustained"):
+            raise BadArgument(f"gpuperf: pair_slot={pair_slot!r} is not valid: it takes 'short' or 'sustained'")
         options, settings = self._bench.options, self._settings
+        slot = pair_slot or settings.pair_slot or "short"
         request = Request.of(
             workload, name=name, check=check, reset=reset, bytes=bytes, flops=flops,
             cache=cache or settings.cache or options.cache,
             zone=options.zone(fraction(settings.tolerance if tolerance is None else tolerance), settings.profile),
-            budget_s=settings.budget_s or options.budget_s, metrics=self._metrics(metrics),
+            budget_s=options.budget(settings.budget_s, slot), pair_slot=slot, metrics=self._metrics(metrics),
         )  # fmt: skip
         return measure(self._bench, self._book, request)
 

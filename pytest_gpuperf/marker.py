@@ -10,11 +10,12 @@ from pytest_gpuperf.tolerance import PROFILES
 
 if TYPE_CHECKING:
     from pytest_gpuperf.evidence import CacheMode
+    from pytest_gpuperf.verdict import PairSlot
 
 NAME = "gpuperf"
 DESCRIPTION = (
-    "gpuperf(tolerance=, profile=, cache=, budget_s=, xfail=, metrics=): settings of the GPU performance gate "
-    "for this test"
+    "gpuperf(tolerance=, profile=, cache=, budget_s=, pair_slot=, xfail=, metrics=): settings of the GPU performance "
+    "gate for this test"
 )
 
 
@@ -29,6 +30,7 @@ class MarkerSettings:
     profile: str | None = None
     cache: CacheMode | None = None
     budget_s: float | None = None
+    pair_slot: PairSlot | None = None
     xfail: str | None = None
     """A regression of this test is expected, for this reason: reported, not failed."""
     metrics: Any = None
@@ -46,6 +48,8 @@ def _problem(name: str, value: Any) -> str | None:
     elif name == "budget_s":
         number = isinstance(value, int | float) and not isinstance(value, bool)
         ok, accepts = number and 0 < value <= 3600, "seconds, more than 0 and up to 3600"
+    elif name == "pair_slot":
+        ok, accepts = value in ("short", "sustained"), "'short' or 'sustained'"
     elif name == "xfail":
         ok, accepts = isinstance(value, str) and bool(value), "the reason, in words"
     else:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
@@ -19,7 +19,15 @@ from pytest_gpuperf.conflicts import refuse_conflicts
 from pytest_gpuperf.flags import FLAGS, USUAL_FOLDER, BadValue, Flag
 from pytest_gpuperf.tolerance import PROFILES, Tolerance
 
+if TYPE_CHECKING:
+    from pytest_gpuperf.verdict import PairSlot
+
 UpdateMode = Literal["new", "changed", "all"]
+
+BUDGET_S = 5.0
+"""For timing one workload, seconds."""
+SUSTAINED_BUDGET_S = 90.0
+"""The same with sustained slots: room for 28 blocks of four slots, of up to two thirds of a second, and for rounds."""
 
 
 class Options:
@@ -68,8 +76,8 @@ class Options:
     """Rounds that an update records per workload."""
     processes: int = 5
     """Fresh processes it spreads them over."""
-    budget_s: float = 5.0
-    """Wall-clock bound of timing one workload, seconds."""
+    budget_s: float | None = None
+    """Wall-clock bound of timing one workload, seconds; None: ``BUDGET_S``, or ``SUSTAINED_BUDGET_S``."""
     changed_only: bool = False
     """Workloads of equal identity are not timed."""
     pair_all: bool = False
@@ -126,6 +134,10 @@ class Options:
     def is_child(self) -> bool:
         """Whether this process measures for another one and gates nothing itself."""
         return any(folder is not None for folder in (self.record_to, self.confirm_to, self.ncu_to))
+
+    def budget(self, own: float | None, pair_slot: PairSlot) -> float:
+        """Seconds for one workload after a test's ``own``; what nobody gave is as long as its slots ask for."""
+        return own or self.budget_s or (SUSTAINED_BUDGET_S if pair_slot == "sustained" else BUDGET_S)
 
     def zone(self, tolerance: float | None = None, profile: str | None = None) -> Tolerance:
         """The indifference zone after a test's own ``tolerance`` or ``profile``, the nearest word winning."""
@@ -248,9 +260,10 @@ def _file(config: pytest.Config, given: str, ncu: bool) -> Path:
 def forwarded(options: Options) -> Sequence[str]:
     """The flags under which a child process measures exactly as this one does."""
     arguments = [f"--gpuperf-baselines={options.baselines}", f"--gpuperf-cache={options.cache}",
-                 f"--gpuperf-timer={options.timer}", f"--gpuperf-budget={options.budget_s:g}",
-                 f"--gpuperf-profile={options.profile}", f"--gpuperf-rounds={options.rounds}",
-                 f"--gpuperf-processes={options.processes}"]  # fmt: skip
+                 f"--gpuperf-timer={options.timer}", f"--gpuperf-profile={options.profile}",
+                 f"--gpuperf-rounds={options.rounds}", f"--gpuperf-processes={options.processes}"]  # fmt: skip
+    if options.budget_s is not None:
+        arguments.append(f"--gpuperf-budget={options.budget_s:g}")
     if options.archs:
         arguments.append(f"--gpuperf-arch={','.join(options.archs)}")
     if options.tolerance is not None:

@@ -22,6 +22,8 @@ from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
 from pytest_gpuperf.sampling.buffers import MovingBuffers
 from pytest_gpuperf.sampling.pairs import Block, Noise, affordable, block_size, paired_blocks, pilot
 from pytest_gpuperf.sampling.rounds import Clock, Workload
+from pytest_gpuperf.sampling.sustained import SustainedSlots, sustained_pilot
+from pytest_gpuperf.verdict import PairSlot
 
 CLEAR_CASE_S = 3.0
 """Seconds beyond the budget for a case that is clear: its blocks all vote alike, and there are too few of them."""
@@ -38,20 +40,22 @@ class Pairing:
     seed: int
     """Of the coin that ordered their slots."""
     size: int
-    """Samples per side and block."""
+    """Samples per side and block that count."""
     noise: Noise
     """Of the pilot that set the size."""
     seconds: float
     """Wall-clock time, loading and pilot included."""
+    sustained: SustainedSlots | None = None
+    """How long its slots were; None if they were short."""
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """What a reader of the verdict should know."""
         reasons = [block.reason for block in self.blocks if block.discarded]
-        if not reasons:
-            return ()
         each = ", ".join(dict.fromkeys(reasons))
-        return (f"{len(reasons)} of {len(self.blocks)} blocks were discarded: {each}",)
+        discarded = f"{len(reasons)} of {len(self.blocks)} blocks were discarded: {each}" if reasons else ""
+        slots = self.sustained.remark if self.sustained else ""
+        return tuple(remark for remark in (slots, discarded) if remark)
 
     @property
     def r(self) -> tuple[float, ...]:
@@ -71,6 +75,7 @@ def pair(
     configuration: Configuration | None = None,
     reset: Callable[[], Any] | None = None,
     cache: CacheMode = "cold",
+    pair_slot: PairSlot = "short",
     duration_ns: float | None = None,
     budget_s: float = 5.0,
     clock: Clock = time.perf_counter,
@@ -84,9 +89,9 @@ def pair(
     code unless another is given, and ``configuration`` is the baseline's grid, block and shared memory where they
     are not the launch's.  Both must take the parameters that the launch was formed for: that is the
     caller's to check, before anything runs.  With ``reset``, which restores the caller's own buffers, the
-    buffers stay where they are.  ``duration_ns``, about what the launch takes, lets long ones make do with
-    fewer samples.  Afterwards the caller's own buffers hold what the candidate writes.  The caller holds the
-    GPU's lock.
+    buffers stay where they are.  With ``pair_slot="sustained"`` the slots are of half a second and more, a block of
+    two.  ``duration_ns``, about what the launch takes, lets long ones make do with fewer samples.  Afterwards the
+    caller's own buffers hold what the candidate writes.  The caller holds the GPU's lock.
     Raises ``LoadError`` for a cubin that the device refuses, and what the timer raises.
     """
     start = clock()
@@ -96,17 +101,22 @@ def pair(
         Workload(exchange.run_baseline, reset, cache),
         Workload(exchange.run_candidate, reset, cache),
     )
-    samples, most = affordable(duration_ns or 1.0, budget_s)
-    noise = pilot(timer, *sides, samples)
-    size = min(block_size(noise, (policy.epsilon - policy.delta) / 2), most)
+    slots = None
+    if pair_slot == "sustained":
+        slots, noise = sustained_pilot(timer, *sides, duration_ns=duration_ns or 1.0, clock=clock)
+        size = slots.size
+    else:
+        samples, most = affordable(duration_ns or 1.0, budget_s)
+        noise = pilot(timer, *sides, samples)
+        size = min(block_size(noise, (policy.epsilon - policy.delta) / 2), most)
     taken = paired_blocks(
-        device, timer, *sides, seed=seed, size=size, noise=noise, reload=exchange.reload,
-        reallocate=exchange.move if exchange.movable else None, clock=clock,
+        device, timer, *sides, seed=seed, size=size, noise=noise, settling=slots.settling if slots else None,
+        reload=exchange.reload, reallocate=exchange.move if exchange.movable else None, clock=clock,
         budget_s=budget_s - (clock() - start) + CLEAR_CASE_S,
     )  # fmt: skip
     paired, blocks = _until_decided(taken, policy, start + budget_s, clock)
     exchange.leave(reset)
-    return Pairing(paired, tuple(blocks), seed, size, noise, clock() - start)
+    return Pairing(paired, tuple(blocks), seed, size, noise, clock() - start, slots)
 
 
 def _until_decided(

@@ -129,7 +129,11 @@ def _watch(session: pytest.Session, book: Book, outcome: Outcome) -> None:
     from pytest_gpuperf.judge.suite import environment_shift
 
     figures = [judgement.time for judgement in book.judgements if judgement.time is not None]
-    moved = [_by_the_machine(figure) for figure in figures if figure.record_ratio is not None]
+    moved = [
+        _by_the_machine(figure)
+        for figure in figures
+        if figure.record_ratio is not None and figure.pair_slot == "short"  # else the ratio is not that of the rounds
+    ]
     outcome.shifts = environment_shift(moved, OMEGA, book.canaries)
     alarms = [one for one in book.evidence if one.sentinel is not None and one.sentinel.alarm]
     if not alarms:

@@ -13,6 +13,8 @@ from typing import Literal
 from pytest_gpuperf.evidence import Key, Record
 
 EvidenceKind = Literal["static", "counters", "time"]
+PairSlot = Literal["short", "sustained"]
+"""How long a kernel runs before the one that it is paired with takes its turn (``sampling.sustained``)."""
 
 
 class Verdict(enum.Enum):
@@ -91,6 +93,8 @@ class TimeFigures(Record, frozen=True):
     level: float = 0.95
     tolerance: float = 0.0
     method: Literal["identity", "screen", "unpaired", "paired"] = "unpaired"
+    pair_slot: PairSlot = "short"
+    """Of paired blocks: with sustained slots the ratio holds for work that lasts, and the times are of short rounds."""
     blocks: int = 0
     """Paired blocks used, first process."""
     confirm_blocks: int = 0

@@ -20,7 +20,7 @@ from pytest_gpuperf.judge.recordings import Recording, choose_recording
 from pytest_gpuperf.judge.spread import Spread, compare_rounds
 from pytest_gpuperf.judge.unpaired import LEAST_OMEGA, OTHER_GPU_OMEGA
 from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
-from pytest_gpuperf.verdict import Judgement, TimeFigures, Verdict
+from pytest_gpuperf.verdict import Judgement, PairSlot, TimeFigures, Verdict
 
 
 def judge_pairs(
@@ -31,12 +31,14 @@ def judge_pairs(
     *,
     seeds: Sequence[int] = (),
     notes: Sequence[str] = (),
+    pair_slot: PairSlot = "short",
 ) -> TimeStep:
     """The verdict after paired blocks of one process, or of two.
 
     ``second`` are the blocks of a fresh process, judged under ``policy.confirming()``.  The rounds of the case
     are compared with the record too: what is slower there and not when paired is the environment's doing.
-    ``notes`` go with the judgement.  Raises ``ValueError`` if the case has no baseline to pair with.
+    ``notes`` go with the judgement; ``pair_slot`` is how the blocks were taken.  Raises ``ValueError`` if the case has
+    no baseline to pair with.
     """
     if case.baseline is None:
         raise ValueError(f"{case.key}: there is no baseline that blocks could be paired with")
@@ -51,7 +53,7 @@ def judge_pairs(
     cause = explain(work.cause, case.baseline.identity, case.identity)
     judgement = Judgement(
         key=case.key, target=case.target, kind="time", verdict=verdict, reason=f"{reason}; {cause}",
-        time=_figures(policy, case, first, second, spread, seeds),
+        time=_figures(policy, case, first, second, spread, seeds, pair_slot),
         notes=tuple(dict.fromkeys((*case.disturbances, *recording.notes, *work.measured_otherwise, *notes))),
     )  # fmt: skip
     return TimeStep(judgement, confirmation_wanted=verdict is Verdict.SLOWER and second is None)
@@ -107,14 +109,14 @@ def _confirmed(policy: PairedPolicy, first: Paired, second: Paired | None) -> tu
 
 def _figures(
     policy: PairedPolicy, case: TimeCase, first: Paired, second: Paired | None, spread: Spread | None,
-    seeds: Sequence[int],
+    seeds: Sequence[int], pair_slot: PairSlot,
 ) -> TimeFigures:  # fmt: skip
     ratio = first.ratio if first.blocks else None
     after = geometric_mean([one.midmean for one in case.rounds]) if case.rounds else None
     return TimeFigures(
         before_ns=after / ratio if after is not None and ratio is not None else None, after_ns=after, ratio=ratio,
-        interval=first.interval, level=0.95, tolerance=policy.delta, method="paired", blocks=first.blocks,
-        confirm_blocks=second.blocks if second else 0, log_e=first.evidence.log_e_slower,
+        interval=first.interval, level=0.95, tolerance=policy.delta, method="paired", pair_slot=pair_slot,
+        blocks=first.blocks, confirm_blocks=second.blocks if second else 0, log_e=first.evidence.log_e_slower,
         log_e_needed=-math.log(policy.alpha), seeds=tuple(seeds),
         record_ratio=math.exp(spread.difference) if spread is not None else None,
     )  # fmt: skip

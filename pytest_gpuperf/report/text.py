@@ -61,8 +61,9 @@ def ratio(figures: TimeFigures) -> str:
 def time_line(figures: TimeFigures) -> str:
     """``x1.021 [1.018, 1.024] (95 %, anytime)  51.2 us -> 52.3 us  tolerance 0.5 %  paired, 23+10 blocks``.
 
-    Behind paired blocks follows the evidence for *slower*, where there is any: ``E=7.0e5 (need 5.0e5)``.  What was not
-    paired has its SM clock cycles against the record, where the clock was read: ``cycles +0.1 %``.
+    Behind paired blocks follows the evidence for *slower*, where there is any: ``E=7.0e5 (need 5.0e5)``; those of
+    sustained slots are ``paired in sustained slots``.  What was not paired has its SM clock cycles against the record,
+    where the clock was read: ``cycles +0.1 %``.
     """
     parts = []
     if figures.ratio is not None:
@@ -75,7 +76,8 @@ def time_line(figures: TimeFigures) -> str:
         parts.append(f"cycles {percent(figures.cycles_ratio - 1)}")
     if figures.tolerance:
         parts.append(f"tolerance {figures.tolerance * 100:g} %")
-    parts.append(figures.method + _evidence(figures))
+    slots = " in sustained slots" if figures.pair_slot == "sustained" else ""
+    parts.append(figures.method + slots + _evidence(figures))
     return "  ".join(parts)
 
 

@@ -167,7 +167,10 @@ def _settled(suspect: Suspect, second: Confirmation) -> Judgement:
     if second.discarded:
         notes.append(f"{second.discarded} blocks of the second process were discarded")
     blocks = judge_blocks(second.r, policy.confirming(), stopped=True)
-    step = judge_pairs(case, policy, first.paired, blocks, seeds=(first.seed, second.seed), notes=notes)
+    step = judge_pairs(
+        case, policy, first.paired, blocks, seeds=(first.seed, second.seed), notes=notes,
+        pair_slot="sustained" if first.sustained else "short",
+    )  # fmt: skip
     return msgspec.structs.replace(step.judgement, changes=suspect.judgement.changes)
 
 

@@ -22,7 +22,7 @@ from pytest_gpuperf.pairing import Pairing, pair
 from pytest_gpuperf.report.text import duration, numbered
 from pytest_gpuperf.sampling.pairs import WANTED_BLOCKS
 from pytest_gpuperf.sampling.rounds import Rounds
-from pytest_gpuperf.verdict import Judgement, Verdict
+from pytest_gpuperf.verdict import Judgement, PairSlot, Verdict
 from pytest_gpuperf.workload import confirming, sentinels
 from pytest_gpuperf.workload.confirming import Suspect
 from pytest_gpuperf.workload.rerunning import Opponent, changes_since, opponent_of
@@ -51,6 +51,7 @@ class Gate(Timing):
         known = self.judge(())
         all_of_them = known.judgement.verdict is Verdict.UNCHANGED and self._bench.options.pair_all
         tested = known.pairing_helps or all_of_them
+        sustained = self._request.pair_slot == "sustained"  # then no rounds acquit: they do not show what power does
         if tested:
             self._alpha = self._bench.next_share()
         opponent = self._opponent() if tested and self._verdict_counts else Opponent(None)
@@ -58,10 +59,10 @@ class Gate(Timing):
         step = self.judge(taken.rounds, taken.disturbed)
         if opponent.other_parameters:
             found = Taken(taken.rounds, self._not_comparable(step.judgement, opponent.obstacle), taken.disturbed)
-        elif opponent.binary is not None and (step.pairing_helps or all_of_them):
+        elif opponent.binary is not None and (step.pairing_helps or all_of_them or sustained):
             found = self._paired(opponent.binary, opponent.configuration, taken, step)
         else:
-            found = self._unpaired(taken, step, opponent.obstacle if step.pairing_helps else "")
+            found = self._unpaired(taken, step, opponent.obstacle if step.pairing_helps or sustained else "")
         self._watch(taken)
         return found
 
@@ -86,12 +87,15 @@ class Gate(Timing):
         zone = self._request.zone
         policy = PairedPolicy(delta=zone.delta, epsilon=zone.epsilon, alpha=self._alpha)
         try:
-            pairing = self._pair(baseline, policy, taken, self._request.budget_s - taken.seconds, configuration)
+            left_s = self._request.budget_s - taken.seconds
+            pairing = self._pair(baseline, policy, taken, left_s, self._request.pair_slot, configuration)
         except LoadError as problem:  # of the baseline: the candidate has run
             return self._unpaired(taken, step, f"the baseline's machine code cannot be loaded: {problem}")
         case = self._case(taken.rounds, taken.disturbed)
         notes = (*pairing.remarks, *short_of_time(pairing, policy, self._request.budget_s, taken.seconds))
-        step = judge_pairs(case, policy, pairing.paired, seeds=(pairing.seed,), notes=notes)
+        step = judge_pairs(
+            case, policy, pairing.paired, seeds=(pairing.seed,), notes=notes, pair_slot=self._request.pair_slot
+        )
         judgement = self._explained(step.judgement)
         if step.confirmation_wanted:
             self._bench.suspects[self._key] = Suspect(case, policy, pairing, judgement, self._request.budget_s)
@@ -103,6 +107,7 @@ class Gate(Timing):
         policy: PairedPolicy,
         taken: Rounds,
         budget_s: float,
+        pair_slot: PairSlot,
         configuration: Configuration | None = None,
     ) -> Pairing:
         """Paired blocks of ``baseline`` against this workload's launch, until ``policy`` decides."""
@@ -110,8 +115,8 @@ class Gate(Timing):
         assert launch is not None
         return pair(
             self._bench.device, self._bench.timer, launch, baseline, policy, seed=self._bench.seed(),
-            reset=request.reset, cache=request.cache, duration_ns=taken.rounds[-1].midmean, budget_s=budget_s,
-            configuration=configuration,
+            reset=request.reset, cache=request.cache, pair_slot=pair_slot, duration_ns=taken.rounds[-1].midmean,
+            budget_s=budget_s, configuration=configuration,
         )  # fmt: skip
 
     def _confirm(self) -> Taken:
@@ -124,7 +129,8 @@ class Gate(Timing):
             zone = self._request.zone
             policy = PairedPolicy(delta=zone.delta, epsilon=zone.epsilon).confirming()
             left_s = self._request.budget_s - taken.seconds
-            pairing = self._pair(opponent.binary, policy, taken, left_s, opponent.configuration)
+            slot = self._request.pair_slot
+            pairing = self._pair(opponent.binary, policy, taken, left_s, slot, opponent.configuration)
             confirming.leave(self._bench, self._key, self._identity, pairing)
         return Taken(taken.rounds)
 
@@ -135,7 +141,8 @@ class Gate(Timing):
         if launch is None or too_long or node_id not in bench.sentinels:
             return
         bench.sentinels.discard(node_id)
-        pairing = self._pair(launch.binary, sentinels.policy_of(self._request.zone), taken, sentinels.BUDGET_S)
+        policy = sentinels.policy_of(self._request.zone)
+        pairing = self._pair(launch.binary, policy, taken, sentinels.BUDGET_S, "short")
         if pairing.paired.blocks:  # else all of them were discarded, and say nothing
             bench.readings[node_id] = sentinels.reading(self._key.workload, pairing)
 

@@ -10,6 +10,7 @@ from pytest_gpuperf.arguments import BadArgument
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.evidence import CacheMode, Identity
 from pytest_gpuperf.tolerance import Tolerance
+from pytest_gpuperf.verdict import PairSlot
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,13 +29,16 @@ class Request:
     zone: Tolerance
     budget_s: float
     """Wall-clock seconds for timing it."""
+    pair_slot: PairSlot
+    """Of the blocks that decide; sentinels have short ones."""
     metrics: Mapping[str, float | None]
     """Metrics beside the run's set; a tolerance gates one, None leaves it to the catalogue."""
 
     @classmethod
     def of(
         cls, workload: object, *, name: object, check: object, reset: object, bytes: object, flops: object,
-        cache: CacheMode, zone: Tolerance, budget_s: float, metrics: Mapping[str, float | None],
+        cache: CacheMode, zone: Tolerance, budget_s: float, pair_slot: PairSlot,
+        metrics: Mapping[str, float | None],
     ) -> Request:  # fmt: skip
         """Check what the test gave and fill in the name: a launch is called after its kernel, a callable after itself.
 
@@ -49,7 +53,7 @@ class Request:
         return cls(
             workload=workload, name=own if name is None else _name(name), check=_function("check", check),
             reset=_function("reset", reset), bytes=_amount("bytes", bytes), flops=_amount("flops", flops),
-            cache=cache, zone=zone, budget_s=budget_s, metrics=metrics,
+            cache=cache, zone=zone, budget_s=budget_s, pair_slot=pair_slot, metrics=metrics,
         )  # fmt: skip
 
     @property
