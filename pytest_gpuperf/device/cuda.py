@@ -84,7 +84,8 @@ class CudaDevice:
         from pytest_gpuperf.device.timers import open_timer
 
         if name not in self._timers:
-            timer = open_timer(self, name)
+            with self.current():  # its trial runs are captured, whichever stream is current for the caller
+                timer = open_timer(self, name)
             self._timers[name] = self._timers.setdefault(timer.name, timer)
         return self._timers[name]
 
@@ -119,7 +120,7 @@ class CudaDevice:
     def peak(self, name: str) -> float:
         """See ``Device``.  Measured at first use, under the GPU's lock.  Raises ``ValueError`` for another name."""
         if name not in self._peaks:
-            with self.lock():
+            with self.lock(), self.current():
                 self._peaks[name] = measure_peak(self, name)
         return self._peaks[name]
 

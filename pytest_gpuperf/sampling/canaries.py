@@ -12,12 +12,13 @@ import math
 
 from pytest_gpuperf.compile import CompileCache
 from pytest_gpuperf.device.interface import Device, Timer
-from pytest_gpuperf.device.peaks import copying, multiplying
+from pytest_gpuperf.device.peaks import COPY_BLOCK_BYTES, copying, multiplying
 from pytest_gpuperf.sampling.rounds import Workload, take_rounds
 
 ROUNDS = 4
-COPIED_BYTES = 32 << 20
-"""By *copy*, from a flushed L2.  They are zeros: a canary is compared with nothing but itself."""
+COPIED_BYTES = 128 << 20
+"""By *copy*: several times an L2, so that what was there before has no say.  (On an H200 a copy of 32 MiB from a
+flushed L2 differed by 1 % from process to process.)  They are zeros: a canary is compared with nothing but itself."""
 
 
 def canary_times(device: Device, timer: Timer, cache: CompileCache | None = None) -> dict[str, float]:
@@ -25,9 +26,10 @@ def canary_times(device: Device, timer: Timer, cache: CompileCache | None = None
 
     Takes about 0.1 s.  The caller holds the GPU's lock.  Raises the errors of ``compile`` and of the timer.
     """
-    source, target = (device.arrays.zeros(COPIED_BYTES // 4) for _ in range(2))
+    size = min(COPIED_BYTES, device.facts.memory_bytes // 16) // COPY_BLOCK_BYTES * COPY_BLOCK_BYTES
+    source, target = (device.arrays.zeros(size // 4) for _ in range(2))
     workloads = {
-        "copy": Workload(copying(device, source, target, cache)),
+        "copy": Workload(copying(device, source, target, cache), cache="warm"),
         "fma": Workload(multiplying(device, cache), cache="warm"),
     }
     return {name: _time_ns(device, timer, workload) for name, workload in workloads.items()}

@@ -55,6 +55,7 @@ class Gate(Timing):
         if tested:
             self._alpha = self._bench.next_share()
         opponent = self._opponent() if tested and self._verdict_counts else Opponent(None)
+        self.compare_canaries()
         taken = self._take(FIRST_ROUNDS, self._request.budget_s * (ROUNDS_SHARE if opponent.binary else 1))
         step = self.judge(taken.rounds, taken.disturbed)
         if opponent.other_parameters:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pytest_gpuperf.evidence import Key, Round, Session, TimeRecord
+from pytest_gpuperf.evidence import Key, Round, TimeRecord
 from pytest_gpuperf.judge.recordings import canary_shifts
 from pytest_gpuperf.judge.suite import ALPHA
 from pytest_gpuperf.judge.time import TimeCase, TimePolicy, TimeStep, judge_time
@@ -49,6 +49,7 @@ class Timing:
         slug = bench.device.facts.slug
         self._baseline = bench.store.time(slug, key) if bench.options.record_to is None else None
         self._sessions = {session.id: session for session in bench.store.sessions(slug, key.module)}
+        self._session = bench.session
         self._alpha = ALPHA
         """Rate of a false SLOWER."""
         self._omega = omega_of(bench.device.facts.uuid, bench.timer.name)
@@ -73,21 +74,19 @@ class Timing:
         return judge_time(self._case(rounds, disturbed), policy)
 
     def _case(self, rounds: Sequence[Round], disturbed: Sequence[str]) -> TimeCase:
-        bench, session = self._bench, self._machine() if rounds else self._bench.session
+        bench = self._bench
         return TimeCase(
             key=self._key, target=bench.device.facts.slug, baseline=self._baseline, sessions=self._sessions,
-            identity=self._identity, timer=bench.timer.name, cache=self._request.cache, session=session,
+            identity=self._identity, timer=bench.timer.name, cache=self._request.cache, session=self._session,
             rounds=rounds, disturbances=disturbed,
         )  # fmt: skip
 
-    def _machine(self) -> Session:
-        """The machine as it is now, with its canaries where there are some on record that they compare with."""
-        now, known = self._bench.session, self._sessions.values()
-        if not any(one.canaries and one.uuid == now.uuid for one in known):
-            return now
-        now = msgspec.structs.replace(now, canaries=self._bench.canaries)
-        self._bench.note_canaries(canary_shifts(known, now))
-        return now
+    def compare_canaries(self) -> None:
+        """Time the canaries of this process where there are some on record that they compare with; before any round."""
+        known = [one for one in self._sessions.values() if one.canaries and one.uuid == self._session.uuid]
+        if known:
+            self._session = msgspec.structs.replace(self._session, canaries=self._bench.canaries)
+            self._bench.note_canaries(canary_shifts(known, self._session))
 
     def record_of(self, rounds: tuple[Round, ...]) -> TimeRecord:
         """The rounds with all that a baseline has to know of the workload."""

@@ -1,4 +1,4 @@
-"""Canary kernels on a real GPU: near its ceilings, and as long a minute later."""
+"""Canary kernels on a real GPU: near its ceilings, and as long the second time."""
 
 from __future__ import annotations
 
@@ -21,4 +21,4 @@ def test_canaries_say_what_the_gpu_can_do_and_say_it_again(cuda_device: Any, tim
     assert times == pytest.approx(again, rel=CANARY_SHIFT / 2)
     flops = 2 * peaks.FMA_CHAINS * peaks.FMA_STEPS * cuda_device.facts.sm_count * cuda_device.facts.max_threads_per_sm
     assert flops / times["fma"] * 1e9 == pytest.approx(cuda_device.peak("fma_throughput"), rel=0.05)
-    assert 2 * COPIED_BYTES / times["copy"] * 1e9 < 1.5 * cuda_device.peak("copy_bandwidth")
+    assert 0.75 < 2 * COPIED_BYTES / times["copy"] * 1e9 / cuda_device.peak("copy_bandwidth") < 1.05

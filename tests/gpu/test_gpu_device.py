@@ -16,6 +16,7 @@ import pytest
 
 from pytest_gpuperf.compile import KernelSource, compile_for, limits_of
 from pytest_gpuperf.device.cuda import CudaDevice
+from pytest_gpuperf.device.discovery import open_device
 from pytest_gpuperf.device.errors import LaunchError, LoadError, LockTimeout
 from pytest_gpuperf.device.gpu import Gpu
 from pytest_gpuperf.device.launch import Kernel
@@ -341,3 +342,15 @@ def test_an_answer_of_cupy_is_an_answer(cuda_device: CudaDevice, pytester: pytes
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["*fill: the check of its result returned False; nothing was timed*"])
+
+
+def test_timers_and_peaks_do_not_depend_on_the_caller_s_stream(cuda_device: CudaDevice) -> None:
+    """Their trial runs are captured: launched on the legacy stream they would not be."""
+    import cupy
+
+    device = open_device()  # one that has no timer yet
+    assert isinstance(device, CudaDevice)
+    assert device.facts.uuid == cuda_device.facts.uuid
+    with cupy.cuda.Stream.null:
+        assert device.timer("graph").name == "graph"
+        assert device.peak("fma_throughput") > 1e12

@@ -7,6 +7,7 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
 from pytest_gpuperf.compile import CompileCache
@@ -59,12 +60,23 @@ def device() -> CanaryDevice:
 def test_one_is_bound_by_memory_and_one_by_the_clock(device: CanaryDevice) -> None:
     times = canaries.canary_times(device, device, CompileCache())  # type: ignore[arg-type]
     assert times == pytest.approx({"copy": 16_000.0, "fma": 300_000.0})
-    assert device.caches == {"gpuperf_copy": "cold", "gpuperf_fma": "warm"}
+    assert set(device.caches.values()) == {"warm"}
+    assert copied_by(device) == canaries.COPIED_BYTES > 2 * device.facts.l2_bytes
+
+
+def copied_by(device: CanaryDevice) -> int:
     _, grid, block, (source, target) = next(one for one in device.launched if one[0] == "gpuperf_copy")
-    assert grid[0] * block[0] * peaks.COPY_VECTORS * 16 == source.nbytes == target.nbytes == canaries.COPIED_BYTES
+    assert grid[0] * block[0] * peaks.COPY_VECTORS * 16 == source.nbytes == target.nbytes
+    return int(source.nbytes)
+
+
+def test_a_small_memory_is_not_filled(device: CanaryDevice) -> None:
+    device.facts = msgspec.structs.replace(device.facts, memory_bytes=1 << 30)
+    canaries.canary_times(device, device, CompileCache())  # type: ignore[arg-type]
+    assert copied_by(device) == 64 << 20
 
 
 def test_a_canary_that_does_something_else_is_called_something_else() -> None:
     """On record is a time by its name: change the name in ``canary_times`` along with what is pinned here."""
     text = f"{peaks.SOURCE}{peaks.OPTIONS}{peaks.THREADS}{peaks.COPY_BLOCK_BYTES}{canaries.COPIED_BYTES}"
-    assert hashlib.sha256(text.encode()).hexdigest()[:16] == "4341b9dc2aafb7fe"
+    assert hashlib.sha256(text.encode()).hexdigest()[:16] == "d1ac52ed139f70db"
