@@ -84,8 +84,7 @@ class CudaDevice:
         from pytest_gpuperf.device.timers import open_timer
 
         if name not in self._timers:
-            with self.current():  # its trial runs are captured, whichever stream is current for the caller
-                timer = open_timer(self, name)
+            timer = open_timer(self, name)
             self._timers[name] = self._timers.setdefault(timer.name, timer)
         return self._timers[name]
 
@@ -98,8 +97,12 @@ class CudaDevice:
     def current(self) -> Iterator[None]:
         """See ``Device``.  Other libraries have to be told by their user (``gpu.stream``)."""
         self.synchronize()
-        with self.stream, torch_follows(self.stream_pointer):
-            yield
+        before = self._cupy.cuda.get_current_stream()
+        try:
+            with self.stream, torch_follows(self.stream_pointer):
+                yield
+        finally:
+            before.use()  # the end of CuPy's ``with`` forgets a stream that ``use`` made current
         self.synchronize()
 
     def synchronize(self) -> None:
@@ -118,7 +121,10 @@ class CudaDevice:
         return self._lock.held()
 
     def peak(self, name: str) -> float:
-        """See ``Device``.  Measured at first use, under the GPU's lock.  Raises ``ValueError`` for another name."""
+        """See ``Device``.  Measured at first use, under the GPU's lock and on its stream, whichever is the caller's.
+
+        Raises ``ValueError`` for another name.
+        """
         if name not in self._peaks:
             with self.lock(), self.current():
                 self._peaks[name] = measure_peak(self, name)

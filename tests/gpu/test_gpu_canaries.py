@@ -15,8 +15,8 @@ pytestmark = pytest.mark.gpu
 
 @pytest.mark.parametrize("timer_name", ["cupti", "graph"])
 def test_canaries_say_what_the_gpu_can_do_and_say_it_again(cuda_device: Any, timer_name: Any) -> None:
-    timer = cuda_device.timer(timer_name)
-    with cuda_device.lock():
+    with cuda_device.lock(), cuda_device.current():
+        timer = cuda_device.timer(timer_name)
         times, again = canary_times(cuda_device, timer), canary_times(cuda_device, timer)
     assert times == pytest.approx(again, rel=CANARY_SHIFT / 2)
     flops = 2 * peaks.FMA_CHAINS * peaks.FMA_STEPS * cuda_device.facts.sm_count * cuda_device.facts.max_threads_per_sm

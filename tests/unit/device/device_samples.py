@@ -112,22 +112,36 @@ PROPERTIES = {
 }  # fmt: skip
 
 
+class FakeStreams:
+    """CuPy's current stream: the end of a ``with`` goes back to the ``with`` around it, whatever ``use`` said."""
+
+    def __init__(self) -> None:
+        self.current: FakeStream | None = None
+        self.entered: list[FakeStream | None] = [None]
+
+
 class FakeStream:
     ptr = 4711
 
-    def __init__(self, log: list[Any], non_blocking: bool) -> None:
+    def __init__(self, log: list[Any], non_blocking: bool, streams: FakeStreams) -> None:
         self._log = log
         self._non_blocking = non_blocking
+        self._streams = streams
 
     def use(self) -> None:
         self._log.append(("stream", self._non_blocking))
+        self._streams.current = self
 
     def __enter__(self) -> FakeStream:
         self._log.append("entered")
+        self._streams.entered.append(self)
+        self._streams.current = self
         return self
 
     def __exit__(self, *problem: object) -> None:
         self._log.append("left")
+        self._streams.entered.pop()
+        self._streams.current = self._streams.entered[-1]
 
 
 class FakeCupy:
@@ -137,6 +151,7 @@ class FakeCupy:
 
     def __init__(self, count: int | Exception = 1, properties: dict[str, Any] = PROPERTIES) -> None:
         self.log: list[Any] = []
+        self.streams = FakeStreams()
         self._count = count
         self.load_error: Exception | None = None
         runtime = types.SimpleNamespace(
@@ -151,7 +166,8 @@ class FakeCupy:
             runtime=runtime,
             driver=types.SimpleNamespace(CUDADriverError=FakeError),
             Device=lambda ordinal: types.SimpleNamespace(use=lambda: self.log.append(("device", ordinal))),
-            Stream=lambda non_blocking=False: FakeStream(self.log, non_blocking),
+            Stream=lambda non_blocking=False: FakeStream(self.log, non_blocking, self.streams),
+            get_current_stream=lambda: self.streams.current,
             Memory=self._allocate,
             MemoryPointer=lambda memory, offset: types.SimpleNamespace(
                 memset_async=lambda *given: self.log.append(("memset", *given))

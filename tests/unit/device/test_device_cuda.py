@@ -70,8 +70,22 @@ def test_cupy_and_pytorch_launch_on_its_stream_and_nothing_runs_beside(
     with device.current():
         cupy.log.append("work")
     assert cupy.log == [
-        "synchronize", "entered", ("torch on", device.stream_pointer), "work", "torch off", "left", "synchronize"
+        "synchronize", "entered", ("torch on", device.stream_pointer), "work", "torch off", "left", ("stream", False),
+        "synchronize",
     ]  # fmt: skip
+
+
+def test_afterwards_the_stream_is_current_that_was(device: CudaDevice, cupy: FakeCupy) -> None:
+    """CuPy's own end of a ``with`` would go back to the legacy default stream, which cannot be captured."""
+    with device.current():
+        pass
+    assert cupy.streams.current is device.stream
+    mine = cupy.cuda.Stream()
+    mine.use()
+    with contextlib.suppress(KeyError), device.current():
+        assert cupy.streams.current is device.stream
+        raise KeyError
+    assert cupy.streams.current is mine
 
 
 def test_pytorch_that_has_not_used_the_gpu_is_left_alone(
@@ -81,14 +95,14 @@ def test_pytorch_that_has_not_used_the_gpu_is_left_alone(
     del cupy.log[:]
     with device.current():
         pass
-    assert cupy.log == ["synchronize", "entered", "left", "synchronize"]
+    assert cupy.log == ["synchronize", "entered", "left", ("stream", False), "synchronize"]
 
 
 def test_an_error_of_the_workload_is_not_hidden_by_waiting(device: CudaDevice, cupy: FakeCupy) -> None:
     del cupy.log[:]
     with pytest.raises(KeyError, match="mine"), device.current():
         raise KeyError("mine")
-    assert cupy.log == ["synchronize", "entered", "left"]
+    assert cupy.log == ["synchronize", "entered", "left", ("stream", False)]
 
 
 def test_each_load_is_a_module_of_its_own_and_leaves_no_file(
