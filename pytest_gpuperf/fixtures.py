@@ -36,7 +36,7 @@ class GpuPerf:
     inputs before every run and is not timed.  ``bytes`` and ``flops`` are whole numbers: what one run must move
     and compute.  ``cache="cold"`` flushes the L2 before each sample.  ``tolerance`` is a fraction of the time, up
     to 0.5.  ``pair_slot="sustained"`` is for power-limited kernels: where the workload is paired with its baseline,
-    each of the two runs for half a second at a time, and a verdict takes half a minute to a minute and a half.
+    each of the two runs for two seconds at a time, and a verdict takes one and a half to five minutes.
     Raises ``BadArgument``, and ``DuplicateWorkload`` for a name used twice.
     """
 

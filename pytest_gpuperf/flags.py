@@ -154,7 +154,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag("--gpuperf-processes", "processes", "fresh processes an update spreads them over (default 5)",
          whole(1, 100), metavar="N"),
     Flag("--gpuperf-budget", "budget_s",
-         "wall-clock seconds for timing one workload (default 5, and 90 with sustained slots)",
+         "wall-clock seconds for timing one workload (default 5, and 320 with sustained slots)",
          number(0.05, 3600, " seconds"), metavar="SECONDS"),
     Flag("--gpuperf-changed", "changed_only", "do not time workloads whose machine code and launch are unchanged"),
     Flag("--gpuperf-all", "pair_all", "pair unchanged workloads with their baselines too, not only changed ones"),

@@ -89,8 +89,8 @@ def pair(
     code unless another is given, and ``configuration`` is the baseline's grid, block and shared memory where they
     are not the launch's.  Both must take the parameters that the launch was formed for: that is the
     caller's to check, before anything runs.  With ``reset``, which restores the caller's own buffers, the
-    buffers stay where they are.  With ``pair_slot="sustained"`` the slots are of half a second and more, a block of
-    two.  ``duration_ns``, about what the launch takes, lets long ones make do with fewer samples.  Afterwards the
+    buffers stay where they are.  With ``pair_slot="sustained"`` the slots are of two seconds and more, a block of
+    eight.  ``duration_ns``, about what the launch takes, lets long ones make do with fewer samples.  Afterwards the
     caller's own buffers hold what the candidate writes.  The caller holds the GPU's lock.
     Raises ``LoadError`` for a cubin that the device refuses, and what the timer raises.
     """

@@ -1,13 +1,14 @@
 """Sustained slots: so long that each kernel runs at the clock that its own power draw leaves it.
 
 Kernels that take turns after a few samples share one clock, so what one of them costs by drawing more power slows
-both, and their ratio hides it.  A sustained slot keeps the device busy with one of them for half a second or more,
+both, and their ratio hides it.  A sustained slot keeps the device busy with one of them for two seconds or more,
 and a block is four such slots, in the order that the coin draws.
 
 Half of every slot does not count: its first samples run at the clock that the other kernel left, or the pause between
 two blocks.  Which samples those are follows from their place in the slot alone, is alike for both sides, and is fixed
-by the pilot before the first vote.  It is half, because a power controller is taken to have settled after a quarter of
-a second; the temperature has not, and is shared.
+by the pilot before the first vote.  It is half, because a power controller is taken to have settled after a second: an
+H200 lets a kernel draw 725 W for 0.75 to 0.9 s before it lowers the clock (docs/results/sustained.md).  The temperature
+has not settled, and is shared.
 
 No such block is discarded.  A clock or a throttle reason that changes is what a power-limited kernel does.  At the end
 of a block it is that of the kernel which came last, so a rule on it would see the order that the coin drew; and
@@ -24,7 +25,7 @@ from pytest_gpuperf.sampling import shape
 from pytest_gpuperf.sampling.pairs import Noise, noise_of
 from pytest_gpuperf.sampling.rounds import Clock, Workload, valid_samples
 
-SLOT_S = 0.5
+SLOT_S = 2.0
 """Least time for which a slot keeps the device busy, seconds."""
 MOST_SAMPLES = 20_000
 """Of a slot, which bounds a block to some hundred thousand activity records: shorter samples fill it for less."""

@@ -37,6 +37,10 @@ class PoweredGpu:
         self.seen = 0.5
         self.controller_s = 0.05
         """Time in which the controller's idea of the power draw follows the draw."""
+        self.patience_s = 0.0
+        """For so long it lets a kernel draw more than the limit."""
+        self.within_s = 0.0
+        """When the draw was last within the limit."""
         self.now_s = 0.0
         self.beside_s = 0.0
         """What a sample takes besides, its flush for one."""
@@ -55,7 +59,10 @@ class PoweredGpu:
         began, times = self.now_s, []
         factor = self.disturbance(len(self.slots))
         for _ in range(slot.samples + 1):
-            time_ns = self.ns[slot.run] * max(1.0, self.seen)
+            if self.draws[slot.run] <= 1:
+                self.within_s = self.now_s
+            patient = self.now_s - self.within_s < self.patience_s
+            time_ns = self.ns[slot.run] * (1.0 if patient else max(1.0, self.seen))
             kept = math.exp(-(time_ns * 1e-9 + self.beside_s) / self.controller_s)
             self.seen = kept * self.seen + (1 - kept) * self.draws[slot.run]
             self.now_s += time_ns * 1e-9 + self.beside_s
@@ -112,6 +119,17 @@ def test_a_slow_controller_has_less_of_it_hidden_where_half_of_a_slot_does_not_c
     for one, other in zip(whole, half, strict=True):
         assert one.order == other.order
         assert one.r < other.r - 0.001 < math.log(1.03)
+
+
+def test_slots_outlast_a_controller_that_lets_a_kernel_draw_more_for_a_while() -> None:
+    """As an H200 does for 0.75 to 0.9 s (docs/results/sustained.md); slots of 0.5 s see it where two are neighbours."""
+    patient = PoweredGpu(), PoweredGpu()
+    for gpu in patient:
+        gpu.patience_s = 0.85
+    for block in patient[0].blocks(14):
+        assert math.exp(block.r) == pytest.approx(1.03, abs=0.001)
+    for block in patient[1].blocks(14, size=500, settling=250)[1:]:
+        assert block.r < 0.02
 
 
 def test_equal_draws_above_the_limit_are_the_same() -> None:
@@ -186,11 +204,11 @@ def test_a_time_that_is_none_is_refused_even_in_the_half_that_does_not_count() -
 # --- how long they are ---------------------------------------------------------------------------
 
 
-def test_a_slot_keeps_the_device_busy_for_half_a_second() -> None:
+def test_a_slot_keeps_the_device_busy_for_two_seconds() -> None:
     gpu = PoweredGpu(draws=(0.5, 0.5))
     gpu.blocks(1)
     for samples, seconds in gpu.slots[-4:]:
-        assert samples == 500
+        assert samples == 2000
         assert seconds == pytest.approx(SLOT_S)
 
 
@@ -203,11 +221,11 @@ def test_slots_are_never_split() -> None:
 @pytest.mark.parametrize(
     ("ns", "beside_s", "samples"),
     [
-        (1e6, 0.0, 500),
-        (1e5, 0.0, 5000),
-        (1e5, 1e-4, 3334),  # of 200 us a sample at least 150 keep the device busy
-        (1e4, 1.9e-4, 3334),
-        (3e8, 0.0, 2),
+        (1e6, 0.0, 2000),
+        (1e5, 0.0, 20_000),
+        (1e5, 1e-4, 13_334),  # of 200 us a sample at least 150 keep the device busy
+        (1e4, 1.9e-4, 13_334),
+        (3e8, 0.0, 7),
         (4e9, 0.0, 2),
     ],
 )
@@ -221,13 +239,13 @@ def test_what_a_measurement_costs_besides_its_samples_is_not_taken_for_theirs() 
     gpu = PoweredGpu(draws=(0.5, 0.5), ns=(1e5, 1e5))
     gpu.fixed_s = 0.02
     assert gpu.pilot().seconds == pytest.approx(SLOT_S, rel=0.001)
-    assert gpu.pilot().samples == 5000
+    assert gpu.pilot().samples == 20_000
 
 
 def test_the_faster_side_decides_how_many_samples_fill_a_slot() -> None:
     gpu = PoweredGpu(draws=(0.5, 0.5), ns=(1e6, 5e6))
-    assert gpu.pilot().samples == 500
-    assert PoweredGpu(draws=(0.5, 0.5), ns=(5e6, 1e6)).pilot().samples == 500
+    assert gpu.pilot().samples == 2000
+    assert PoweredGpu(draws=(0.5, 0.5), ns=(5e6, 1e6)).pilot().samples == 2000
 
 
 @given(st.integers(2, MOST_SAMPLES))
@@ -247,11 +265,11 @@ def test_the_pilot_knows_the_noise_of_the_settled_halves() -> None:
     assert noise.block_sd is None
 
 
-def test_samples_too_short_for_half_a_second_are_bounded_and_told() -> None:
+def test_samples_too_short_for_two_seconds_are_bounded_and_told() -> None:
     slots = PoweredGpu(draws=(0.5, 0.5), ns=(5e3, 5e3)).pilot()
     assert slots.samples == MOST_SAMPLES
     assert slots.remark == (
-        "its sustained slots have 20000 samples, the most there are, and last 0.1 s instead of 0.5 s: samples as short "
+        "its sustained slots have 20000 samples, the most there are, and last 0.1 s instead of 2 s: samples as short "
         "as these leave the GPU idle in between and draw no sustained power; give the launch more work"
     )
     assert PoweredGpu().pilot().remark == ""
