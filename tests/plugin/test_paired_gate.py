@@ -14,7 +14,6 @@ from suite_under_test import RECORD
 from pytest_gpuperf.baselines.layout import cubin_path
 from pytest_gpuperf.compile import KernelSource, compile_kernel
 from pytest_gpuperf.judge.votes import PairedPolicy
-from pytest_gpuperf.selftest.profile import MachineProfile, save_profile
 from pytest_gpuperf.workload.gating import Gate
 
 ONE = ("-k", "1024")
@@ -24,11 +23,6 @@ PAIRED = r"\(95 %, anytime\)  \S+ us -> \S+ us  tolerance 0.5 %  paired"
 
 def slower(suite, steps=104):
     suite.edit("test_suite.py", "-DSTEPS=100", f"-DSTEPS={steps}")
-
-
-def changed_but_equal(suite):
-    """Other machine code of as many instructions."""
-    suite.edit("work.cu", "x * 1.5f", "x * 1.25f")
 
 
 def edit_baseline(suite, edit):
@@ -76,26 +70,18 @@ def test_a_slower_kernel_fails_after_two_processes_saw_it(recorded, steps):
 
 
 def test_other_code_of_the_same_speed_passes(recorded):
-    changed_but_equal(recorded)
+    recorded.change_code()
     result = recorded.run("--gpuperf", *ONE)
     result.assert_outcomes(passed=1)
     result.stdout.re_match_lines([r"  work .* x(1.00\d|0.99\d) \[.*\] +SAME"])
 
 
-def test_with_a_machine_profile_the_screen_may_acquit_before_any_pair(recorded, monkeypatch):
-    save_profile(
-        MachineProfile(
-            uuid="GPU-5111", gpu="Simulated GPU", date="2026-11-21T10:00:00Z", driver="580.0", timer="graph",
-            tick_ns=1.0, overhead_ns=0.0, omega=0.001, round_sd=0.001, block_sd=0.001, placement_sd=0.0, plugin="0.1",
-        ),
-        recorded.path / "machine.json",
-    )  # fmt: skip
-    changed_but_equal(recorded)
+def test_with_a_machine_profile_the_screen_may_acquit_before_any_pair(screened, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Gate, "_paired", None)
-        recorded.run("--gpuperf", *ONE).stdout.re_match_lines([r"  work .*SAME"])
-    slower(recorded)
-    recorded.run("--gpuperf", *ONE).assert_outcomes(failed=1)
+        screened.run("--gpuperf", *ONE).stdout.re_match_lines([r"  work .*SAME"])
+    slower(screened)
+    screened.run("--gpuperf", *ONE).assert_outcomes(failed=1)
 
 
 def test_a_tolerance_of_the_test_s_own_holds_for_pairs_too(recorded):
@@ -156,7 +142,7 @@ def test_slower_in_one_process_and_not_in_the_second_passes(recorded):
     recorded.edit(
         "conftest.py", "SimulatedGpu(", "SimulatedGpu(placement=0 if config.option.gpuperf_confirm_to else -0.02, "
     )
-    changed_but_equal(recorded)
+    recorded.change_code()
     result = recorded.run("--gpuperf", *ONE)
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["*INCONCLUSIVE*", "*in one process and not in a second: where it is placed decides*"])
@@ -300,7 +286,7 @@ def test_what_differs_is_left_out_where_nothing_is_left_of_the_baseline_s_code(r
 def test_an_altered_cubin_is_never_run(recorded):
     path = stored_cubin(recorded)
     path.write_bytes(path.read_bytes() + b"x")
-    changed_but_equal(recorded)
+    recorded.change_code()
     result = recorded.run("--gpuperf", *ONE)
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(
@@ -363,7 +349,7 @@ def test_on_another_gpu_a_slower_kernel_is_slower_too(recorded):
 
 def test_a_slower_machine_is_not_a_slower_kernel(recorded):
     recorded.edit("conftest.py", "SimulatedGpu(", "SimulatedGpu(slowdown=1.03, ")
-    changed_but_equal(recorded)
+    recorded.change_code()
     result = recorded.run("--gpuperf")
     result.assert_outcomes(passed=3)
     result.stdout.re_match_lines(

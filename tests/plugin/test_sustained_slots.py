@@ -8,7 +8,6 @@ import pytest
 
 from pytest_gpuperf import pairing, sampling
 from pytest_gpuperf.options import SUSTAINED_BUDGET_S, Options, forwarded
-from pytest_gpuperf.selftest.profile import MachineProfile, save_profile
 from pytest_gpuperf.workload import gating
 
 ONE = ("-k", "1024")
@@ -47,16 +46,11 @@ def sustained(suite):
     suite.edit("test_suite.py", "bytes=2 * a.nbytes,", f"bytes=2 * a.nbytes, {SUSTAINED},")
 
 
-def changed_but_equal(suite):
-    """Other machine code of as many instructions."""
-    suite.edit("work.cu", "x * 1.5f", "x * 1.25f")
-
-
 @pytest.fixture
 def powered(recorded, monkeypatch):
     """Baselines, changed code of the same speed unless it runs on, and slots of six hundred samples."""
     monkeypatch.setattr(sampling.sustained, "SLOT_S", 0.004)
-    changed_but_equal(recorded)
+    recorded.change_code()
     powered_by(recorded)
     return recorded
 
@@ -114,7 +108,7 @@ def test_a_slot_of_another_kind_is_refused_with_what_there_is(gpu_suite, value):
 def test_the_nearest_word_wins_and_a_budget_that_is_not_given_is_long_enough(
     recorded, pairs, argument, marker, flags, slot, budget_s
 ):
-    changed_but_equal(recorded)
+    recorded.change_code()
     recorded.edit("test_suite.py", "bytes=2 * a.nbytes,", f"bytes=2 * a.nbytes, {argument or 'name=None'},")
     recorded.edit("test_suite.py", "@pytest.mark.param", f"@pytest.mark.gpuperf({marker})\n@pytest.mark.param")
     recorded.run("--gpuperf", *ONE, *flags).assert_outcomes(passed=1)
@@ -129,20 +123,6 @@ def test_a_child_process_is_told_a_budget_only_where_one_was_given() -> None:
 
 
 # --- what it changes -----------------------------------------------------------------------------
-
-
-@pytest.fixture
-def screened(recorded):
-    """Changed code of the same speed, on a machine whose profile lets the screen acquit it."""
-    save_profile(
-        MachineProfile(
-            uuid="GPU-5111", gpu="Simulated GPU", date="2026-11-21T10:00:00Z", driver="580.0", timer="graph",
-            tick_ns=1.0, overhead_ns=0.0, omega=0.001, round_sd=0.001, block_sd=0.001, placement_sd=0.0, plugin="0.1",
-        ),
-        recorded.path / "machine.json",
-    )  # fmt: skip
-    changed_but_equal(recorded)
-    return recorded
 
 
 def test_no_screen_acquits_changed_code(screened, pairs):
