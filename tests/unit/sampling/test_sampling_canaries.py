@@ -70,6 +70,12 @@ def copied_by(device: CanaryDevice) -> int:
     return int(source.nbytes)
 
 
+def test_there_are_none_on_a_gpu_that_this_compiler_makes_no_code_for(device: CanaryDevice) -> None:
+    device.facts = msgspec.structs.replace(device.facts, compute_capability=(99, 9))
+    assert canaries.canary_times(device, device) == {}  # type: ignore[arg-type]
+    assert device.launched == []
+
+
 def test_a_small_memory_is_not_filled(device: CanaryDevice) -> None:
     device.facts = msgspec.structs.replace(device.facts, memory_bytes=1 << 30)
     canaries.canary_times(device, device, CompileCache())  # type: ignore[arg-type]
