@@ -111,7 +111,7 @@ def confirm(item: pytest.Item, bench: Bench, book: TestBook) -> None:
         judged = [unconfirmed(suspect.judgement, why) for suspect in suspects]
     else:
         bench.confirmations_left -= 1
-        judged = _confirmed(item, bench, suspects, time_limit_s(suspects, len(book.workloads)))
+        judged = _confirmed(item, bench, suspects, time_limit_s(suspects, len(book.workloads), bench.spending.workers))
     for judgement in judged:
         _replace(book, judgement)
 
@@ -134,10 +134,13 @@ def give_up(bench: Bench, book: TestBook) -> None:
             )
 
 
-def time_limit_s(suspects: Sequence[Suspect], workloads: int) -> float:
-    """Seconds for the second process of a test with so many ``workloads``: those that are no suspects take rounds."""
-    budgets = [suspect.budget_s for suspect in suspects]
-    return TIMEOUT_S + sum(budgets) + len(budgets) * CLEAR_CASE_S + (workloads - len(budgets)) * max(budgets)
+def time_limit_s(suspects: Sequence[Suspect], workloads: int, workers: int) -> float:
+    """Seconds for the second process of a test with so many ``workloads``: those that are no suspects take rounds.
+
+    Each of the run's ``workers`` may hold the GPU for as long before each of them.
+    """
+    budgets = [suspect.budget_s + CLEAR_CASE_S for suspect in suspects]
+    return TIMEOUT_S + workers * (sum(budgets) + (workloads - len(budgets)) * max(budgets))
 
 
 def _confirmed(item: pytest.Item, bench: Bench, suspects: Sequence[Suspect], limit_s: float) -> list[Judgement]:
