@@ -22,7 +22,7 @@ from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
 from pytest_gpuperf.sampling.buffers import MovingBuffers
 from pytest_gpuperf.sampling.pairs import Block, Noise, affordable, block_size, paired_blocks, pilot
 from pytest_gpuperf.sampling.rounds import Clock, Workload
-from pytest_gpuperf.sampling.sustained import SustainedSlots, sustained_pilot
+from pytest_gpuperf.sampling.sustained import GROSS, SustainedSlots, sustained_pilot
 from pytest_gpuperf.verdict import PairSlot
 
 CLEAR_CASE_S = 3.0
@@ -47,6 +47,8 @@ class Pairing:
     """Wall-clock time, loading and pilot included."""
     sustained: SustainedSlots | None = None
     """How long its slots were; None if they were short."""
+    aside: str = ""
+    """Why they were short where sustained ones were asked for."""
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -54,7 +56,7 @@ class Pairing:
         reasons = [block.reason for block in self.blocks if block.discarded]
         each = ", ".join(dict.fromkeys(reasons))
         discarded = f"{len(reasons)} of {len(self.blocks)} blocks were discarded: {each}" if reasons else ""
-        slots = self.sustained.remark if self.sustained else ""
+        slots = self.sustained.remark if self.sustained else self.aside
         return tuple(remark for remark in (slots, discarded) if remark)
 
     @property
@@ -90,8 +92,9 @@ def pair(
     are not the launch's.  Both must take the parameters that the launch was formed for: that is the
     caller's to check, before anything runs.  With ``reset``, which restores the caller's own buffers, the
     buffers stay where they are.  With ``pair_slot="sustained"`` the slots are of two seconds and more, a block of
-    eight.  ``duration_ns``, about what the launch takes, lets long ones make do with fewer samples.  Afterwards the
-    caller's own buffers hold what the candidate writes.  The caller holds the GPU's lock.
+    eight, unless one side is far slower.  ``duration_ns``, about what the launch takes, lets long ones make do with
+    fewer samples.  Afterwards the caller's own buffers hold what the candidate writes.  The caller holds the GPU's
+    lock.
     Raises ``LoadError`` for a cubin that the device refuses, and what the timer raises.
     """
     start = clock()
@@ -101,11 +104,15 @@ def pair(
         Workload(exchange.run_baseline, reset, cache),
         Workload(exchange.run_candidate, reset, cache),
     )
-    slots = None
+    slots, aside = None, ""
     if pair_slot == "sustained":
-        slots, noise = sustained_pilot(timer, *sides, duration_ns=duration_ns or 1.0, clock=clock)
-        size = slots.size
-    else:
+        piloted = sustained_pilot(timer, *sides, duration_ns=duration_ns or 1.0, clock=clock)
+        if piloted is None:
+            aside = f"its slots were short: the two differ by more than {GROSS - 1:.0%}, which needs no sustained ones"
+        else:
+            slots, noise = piloted
+            size = slots.size
+    if slots is None:
         samples, most = affordable(duration_ns or 1.0, budget_s)
         noise = pilot(timer, *sides, samples)
         size = min(block_size(noise, (policy.epsilon - policy.delta) / 2), most)
@@ -116,7 +123,7 @@ def pair(
     )  # fmt: skip
     paired, blocks = _until_decided(taken, policy, start + budget_s, clock)
     exchange.leave(reset)
-    return Pairing(paired, tuple(blocks), seed, size, noise, clock() - start, slots)
+    return Pairing(paired, tuple(blocks), seed, size, noise, clock() - start, slots, aside)
 
 
 def _until_decided(

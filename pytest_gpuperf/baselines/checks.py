@@ -125,6 +125,8 @@ def _check_round(where: str, entry: Round) -> None:
         raise _bad(where, f"a time is outside {MIN_TIME_NS:g} to {MAX_TIME_NS:g} ns")
     if list(entry.quantiles) != sorted(entry.quantiles) or entry.minimum > entry.maximum:
         raise _bad(where, "its quantiles are not in ascending order")
+    if entry.sm_clock_mhz is not None and min(entry.sm_clock_mhz) < 0:
+        raise _bad(where, f"its SM clock is {min(entry.sm_clock_mhz)} MHz, below zero")
     if entry.samples < 1 or entry.process < 0 or entry.modes < 1:
         raise _bad(where, "samples, process or modes is too small")
 

@@ -11,6 +11,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -18,8 +19,10 @@ from filelock import FileLock, Timeout
 from pytest_gpuperf.device.errors import LockTimeout, LockUnavailable
 
 LOCK_VARIABLE = "GPUPERF_LOCK_DIR"
+HELD_VARIABLE = "GPUPERF_HELD_GPU"
+"""UUID of the GPU that a process holds for the child which it gives this to."""
 WAIT_S = 600.0
-"""How long a process waits for the GPU."""
+"""How long a process waits for one that holds the GPU without a break."""
 _SHARED_FOLDER = 0o1777
 """For all users, each removing his own files only."""
 _SHARED_FILE = 0o666
@@ -32,11 +35,17 @@ def lock_folder() -> Path:
 
 
 class GpuLock:
-    """The lock of one GPU.  Re-entrant: a process that holds it may take it again."""
+    """The lock of one GPU.  Re-entrant: a process that holds it may take it again.
+
+    Who waits takes turns: the next one stands at the door, behind a lock of its own, so that a process which gives the
+    GPU back and wants it again at once comes behind it.
+    """
 
     def __init__(self, uuid: str, folder: Path | None = None, wait_s: float = WAIT_S) -> None:
         self.path = (folder or lock_folder()) / f"{re.sub(r'[^A-Za-z0-9-]', '_', uuid) or 'unknown'}.lock"
         self._holder = self.path.with_suffix(".holder")
+        self._door = self.path.with_suffix(".next")
+        self._held_for_us = os.environ.get(HELD_VARIABLE) == uuid != ""
         self._wait_s = wait_s
         self._depth = 0
 
@@ -47,6 +56,9 @@ class GpuLock:
         Raises ``LockTimeout``, which names the process that holds it, and ``LockUnavailable`` if the lock
         file cannot be used.
         """
+        if self._held_for_us:
+            yield
+            return
         lock = self._acquired()
         self._depth += 1
         if self._depth == 1:
@@ -64,7 +76,11 @@ class GpuLock:
             _make_folder(self.path.parent)
             # One object per path and process: a second one would wait for the first.
             lock = FileLock(self.path, mode=_SHARED_FILE, is_singleton=True)
-            lock.acquire(timeout=self._wait_s)
+            if lock.is_locked:  # by this process
+                lock.acquire()
+            else:
+                with self._patiently(FileLock(self._door, mode=_SHARED_FILE, is_singleton=True)):
+                    self._patiently(lock)
         except Timeout:
             raise LockTimeout(
                 f"{self._read_holder()} has held this GPU for {self._wait_s:g} s (lock {self.path}): wait until it is "
@@ -76,6 +92,23 @@ class GpuLock:
                 f"measure on this machine, or set TMPDIR to one that is"
             ) from problem
         return lock
+
+    def _patiently(self, lock: FileLock) -> AbstractContextManager[object]:
+        """Wait for as long as the GPU changes hands.  Raises ``Timeout`` if one hold outlasts the wait."""
+        while True:
+            hold = self._hold()
+            try:
+                return lock.acquire(timeout=self._wait_s)
+            except Timeout:
+                if self._hold() == hold:
+                    raise
+
+    def _hold(self) -> int | None:
+        """Tells one hold from the next; None where nobody is named."""
+        try:
+            return self._holder.stat().st_mtime_ns
+        except OSError:
+            return None
 
     def _read_holder(self) -> str:
         try:

@@ -73,6 +73,11 @@ def choose_recording(baseline: TimeRecord, sessions: Mapping[str, Session], now:
     return Recording(rounds, bool(here), tuple(_changes(compared, now)), tuple(_moved(compared, now)))
 
 
+def has_comparable_canaries(old: Session, now: Session) -> bool:
+    """Whether a session has canaries of this very GPU, this timer and this compiler."""
+    return bool(old.canaries) and (old.uuid, old.timer, old.toolchain) == (now.uuid, now.timer, now.toolchain)
+
+
 def canary_shifts(sessions: Iterable[Session], now: Session) -> dict[str, float]:
     """Log of each canary's time now over its time in that of the sessions from which it moved the most.
 
@@ -80,7 +85,7 @@ def canary_shifts(sessions: Iterable[Session], now: Session) -> dict[str, float]
     """
     found: dict[str, float] = {}
     for old in sessions:
-        if (old.uuid, old.timer, old.toolchain) == (now.uuid, now.timer, now.toolchain):
+        if has_comparable_canaries(old, now):
             for name in sorted(old.canaries.keys() & now.canaries.keys()):
                 moved = math.log(now.canaries[name] / old.canaries[name])
                 found[name] = max(found.get(name, 0.0), moved, key=abs)

@@ -31,8 +31,8 @@ def cycles(one: Round) -> float:
 
 
 def cycles_ratio(baseline: Sequence[Round], candidate: Sequence[Round]) -> float | None:
-    """The candidate's SM clock cycles over the baseline's; None where a clock was not read."""
-    if not all(one.sm_clock_mhz for one in (*baseline, *candidate)):
+    """The candidate's SM clock cycles over the baseline's; None where a clock was not read, or read as 0."""
+    if not all(one.sm_clock_mhz and min(one.sm_clock_mhz) > 0 for one in (*baseline, *candidate)):
         return None
     return math.exp(compare_rounds(baseline, candidate, 0.0, cycles).difference)
 

@@ -31,6 +31,10 @@ MOST_SAMPLES = 20_000
 """Of a slot, which bounds a block to some hundred thousand activity records: shorter samples fill it for less."""
 HOST_SHARE = 1 / 4
 """Of a measurement's wall-clock time may go to the host alone: reading records when the device is done."""
+GROSS = 1.25
+"""Ratio of two sides' times beyond which their slots are short."""
+_TRIES = 3
+"""Of slots as long as the last try asked for."""
 _FIRST_SAMPLES = 30
 _LEAST_SAMPLES = 2
 
@@ -42,6 +46,8 @@ class SustainedSlots(NamedTuple):
     """Of each slot, the one included that every timer drops."""
     occupied_s: float
     """Seconds for which a sample of the faster side keeps the device busy, its flush included; rather too few."""
+    kernel_s: float
+    """Seconds of that which are the faster kernel's own."""
 
     @property
     def settling(self) -> int:
@@ -61,33 +67,61 @@ class SustainedSlots(NamedTuple):
     @property
     def remark(self) -> str:
         """What a reader should know of slots that are too short; empty if they are not."""
-        if self.seconds >= SLOT_S:
-            return ""
-        return (
-            f"its sustained slots have {self.samples} samples, the most there are, and last {self.seconds:.2g} s "
-            f"instead of {SLOT_S:g} s: samples as short as these leave the GPU idle in between and draw no sustained "
-            f"power; give the launch more work"
-        )
+        if self.samples >= MOST_SAMPLES and self.seconds < SLOT_S:
+            return (
+                f"its sustained slots have {self.samples} samples, the most there are, and last {self.seconds:.2g} s "
+                f"instead of {SLOT_S:g} s: samples as short as these leave the GPU idle in between and draw no "
+                f"sustained power; give the launch more work"
+            )
+        if self.samples * self.kernel_s < SLOT_S / 2:
+            return (
+                f"in its sustained slots of {self.samples} samples the kernel itself runs for "
+                f"{self.samples * self.kernel_s:.2g} s of {SLOT_S:g} s: the rest is flushes, resets and the host's own "
+                f"time, which draw less power; give the launch more work, or use cache='warm' and the CUPTI timer"
+            )
+        return ""
 
 
 def sustained_pilot(
     timer: Timer, baseline: Workload, candidate: Workload, *, duration_ns: float, clock: Clock
-) -> tuple[SustainedSlots, Noise]:
+) -> tuple[SustainedSlots, Noise] | None:
     """Find out how many samples make a slot, by slots of that length of each side, and how noisy they are then.
 
     ``duration_ns``, about what one sample takes, bounds the first try, which is small: what a measurement costs besides
-    its samples would make them look long.  The second one also brings the GPU to the clocks of sustained work.
+    its samples would make them look long.  The later ones also bring the GPU to the clocks of sustained work; there are
+    more than one where the first of them was too short.
+    None where one side takes ``GROSS`` times as long as the other: short slots show that, and sustained ones,
+    of as many samples for the slower side, would take too long to.  Nothing of this knows how the slots will be ordered.
     """
     samples = max(min(int(SLOT_S * 1e9 / duration_ns), _FIRST_SAMPLES), _LEAST_SAMPLES)
-    _, samples, _ = _tried(timer, (baseline, candidate), samples, clock)
-    occupied_s, samples, settled = _tried(timer, (baseline, candidate), samples, clock)
-    return SustainedSlots(samples, occupied_s), noise_of(settled, timer.tick_ns)
+    found = _tried(timer, (baseline, candidate), samples, clock)
+    for _ in range(_TRIES):
+        if found.ratio > GROSS:
+            return None
+        samples = found.samples
+        found = _tried(timer, (baseline, candidate), samples, clock)
+        if found.samples <= samples * (1 + HOST_SHARE):
+            break
+    slots = SustainedSlots(found.samples, found.occupied_s, found.kernel_s)
+    return slots, noise_of(found.settled, timer.tick_ns)
 
 
-def _tried(
-    timer: Timer, sides: tuple[Workload, ...], samples: int, clock: Clock
-) -> tuple[float, int, list[shape.Samples]]:
-    """What a sample of the faster side takes, how many fill a slot, and what counts of each side's slot."""
+class _Tried(NamedTuple):
+    """What slots of some length tell."""
+
+    occupied_s: float
+    """What a sample of the faster side takes."""
+    kernel_s: float
+    """What its kernel takes of that."""
+    ratio: float
+    """Of the slower side's time to the faster one's."""
+    samples: int
+    """So many fill a slot."""
+    settled: list[shape.Samples]
+    """What counts of each side's."""
+
+
+def _tried(timer: Timer, sides: tuple[Workload, ...], samples: int, clock: Clock) -> _Tried:
     occupied_s, settled = math.inf, []
     for side in sides:
         began = clock()
@@ -96,5 +130,6 @@ def _tried(
         taken = valid_samples(times)
         occupied_s = min(occupied_s, max(shape.midmean(taken) * 1e-9, (1 - HOST_SHARE) * each_s))
         settled.append(taken[samples // 2 - 1 :])
-    wanted = math.ceil(SLOT_S / occupied_s)
-    return occupied_s, max(min(wanted, MOST_SAMPLES), _LEAST_SAMPLES), settled
+    kernel_ns = sorted(shape.midmean(side) for side in settled)
+    wanted = max(min(math.ceil(SLOT_S / occupied_s), MOST_SAMPLES), _LEAST_SAMPLES)
+    return _Tried(occupied_s, kernel_ns[0] * 1e-9, kernel_ns[-1] / kernel_ns[0], wanted, settled)

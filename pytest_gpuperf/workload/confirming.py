@@ -18,6 +18,8 @@ import pytest
 
 from pytest_gpuperf import stash
 from pytest_gpuperf.children import LOG_LINES, child_command, errors_in, keep, log_lines, run_child
+from pytest_gpuperf.device.errors import LockTimeout, LockUnavailable
+from pytest_gpuperf.device.lock import HELD_VARIABLE
 from pytest_gpuperf.evidence import Identity, Key, Record
 from pytest_gpuperf.judge.case import TimeCase
 from pytest_gpuperf.judge.paired import judge_blocks
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from pytest_gpuperf.session import TestBook
 
 TIMEOUT_S = 120.0
-"""Bound of a confirming process, its wait for the GPU included, besides what its workloads may take."""
+"""Bound of a confirming process, besides what its workloads may take."""
 SUSPECTS = "suspects.json"
 
 
@@ -111,7 +113,7 @@ def confirm(item: pytest.Item, bench: Bench, book: TestBook) -> None:
         judged = [unconfirmed(suspect.judgement, why) for suspect in suspects]
     else:
         bench.confirmations_left -= 1
-        judged = _confirmed(item, bench, suspects, time_limit_s(suspects, len(book.workloads), bench.spending.workers))
+        judged = _confirmed(item, bench, suspects, time_limit_s(suspects, len(book.workloads)))
     for judgement in judged:
         _replace(book, judgement)
 
@@ -134,13 +136,13 @@ def give_up(bench: Bench, book: TestBook) -> None:
             )
 
 
-def time_limit_s(suspects: Sequence[Suspect], workloads: int, workers: int) -> float:
+def time_limit_s(suspects: Sequence[Suspect], workloads: int) -> float:
     """Seconds for the second process of a test with so many ``workloads``: those that are no suspects take rounds.
 
-    Each of the run's ``workers`` may hold the GPU for as long before each of them.
+    It need not wait for the GPU, which is held for it.
     """
     budgets = [suspect.budget_s + CLEAR_CASE_S for suspect in suspects]
-    return TIMEOUT_S + workers * (sum(budgets) + (workloads - len(budgets)) * max(budgets))
+    return TIMEOUT_S + sum(budgets) + (workloads - len(budgets)) * max(budgets)
 
 
 def _confirmed(item: pytest.Item, bench: Bench, suspects: Sequence[Suspect], limit_s: float) -> list[Judgement]:
@@ -182,7 +184,10 @@ def _run(item: pytest.Item, bench: Bench, folder: Path, limit_s: float) -> str:
     command = [*child_command(item.config, [item.nodeid], folder), "-x", f"--gpuperf-confirm-to={folder}"]
     log = folder / "log"
     try:
-        status = run_child(item.config, command, log, limit_s, _environment(bench))
+        with bench.device.lock():  # not by the child: what it would wait for others is not its own time
+            status = run_child(item.config, command, log, limit_s, _environment(bench))
+    except (LockTimeout, LockUnavailable) as error:
+        problem = f"a second process did not get the GPU ({error})"
     except OSError as error:
         problem = f"a second process could not be started ({error})"
     else:
@@ -197,10 +202,10 @@ def _run(item: pytest.Item, bench: Bench, folder: Path, limit_s: float) -> str:
 
 
 def _environment(bench: Bench) -> dict[str, str]:
-    """The child is no pytest-xdist worker: it is told which GPU its parent has."""
-    if bench.worker is None:
-        return dict(os.environ)
-    return {**os.environ, "CUDA_VISIBLE_DEVICES": bench.device.facts.uuid}
+    """The child is no pytest-xdist worker: it is told which GPU its parent has, and that it is held for it."""
+    uuid = bench.device.facts.uuid
+    visible = {} if bench.worker is None else {"CUDA_VISIBLE_DEVICES": uuid}
+    return {**os.environ, **visible, HELD_VARIABLE: uuid}
 
 
 def _replace(book: TestBook, judgement: Judgement) -> None:

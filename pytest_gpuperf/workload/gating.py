@@ -95,8 +95,9 @@ class Gate(Timing):
         case = self._case(taken.rounds, taken.disturbed)
         notes = (*pairing.remarks, *short_of_time(pairing, policy, self._request.budget_s, taken.seconds))
         step = judge_pairs(
-            case, policy, pairing.paired, seeds=(pairing.seed,), notes=notes, pair_slot=self._request.pair_slot
-        )
+            case, policy, pairing.paired, seeds=(pairing.seed,), notes=notes,
+            pair_slot="sustained" if pairing.sustained else "short",
+        )  # fmt: skip
         judgement = self._explained(step.judgement)
         if step.confirmation_wanted:
             self._bench.suspects[self._key] = Suspect(case, policy, pairing, judgement, self._request.budget_s)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pytest_gpuperf.evidence import Key, Round, TimeRecord
-from pytest_gpuperf.judge.recordings import canary_shifts
+from pytest_gpuperf.judge.recordings import canary_shifts, has_comparable_canaries
 from pytest_gpuperf.judge.suite import ALPHA
 from pytest_gpuperf.judge.time import TimeCase, TimePolicy, TimeStep, judge_time
 from pytest_gpuperf.selftest.profile import omega_of
@@ -82,9 +82,13 @@ class Timing:
         )  # fmt: skip
 
     def compare_canaries(self) -> None:
-        """Time the canaries of this process where there are some on record that they compare with; before any round."""
-        known = [one for one in self._sessions.values() if one.canaries and one.uuid == self._session.uuid]
-        if known:
+        """Time the canaries of this process where the workload's record has some to compare them with.
+
+        Before any round, so that what they find is the GPU's doing and not the workload's.
+        """
+        named = {one.session for one in self._baseline.rounds} if self._baseline is not None else set()
+        known = [self._sessions[name] for name in named & self._sessions.keys()]
+        if any(has_comparable_canaries(one, self._session) for one in known):
             self._session = msgspec.structs.replace(self._session, canaries=self._bench.canaries)
             self._bench.note_canaries(canary_shifts(known, self._session))
 

@@ -196,7 +196,7 @@ def test_a_check_that_fails_in_the_second_process_is_told_with_its_output(record
 def test_a_second_process_that_never_ends_is_ended(recorded, monkeypatch):
     from pytest_gpuperf.workload import confirming
 
-    monkeypatch.setattr(confirming, "time_limit_s", lambda suspects, workloads, workers: 3.0)
+    monkeypatch.setattr(confirming, "time_limit_s", lambda suspects, workloads: 3.0)
     slower(recorded)
     recorded.edit("test_suite.py", "gpuperf, size)", "gpuperf, size, request)")
     recorded.edit(
@@ -524,9 +524,8 @@ def test_the_second_process_has_time_for_the_budgets_of_its_workloads() -> None:
     suspects = [
         confirming.Suspect(case=None, policy=None, pairing=None, judgement=None, budget_s=budget) for budget in (5, 300)
     ]
-    assert confirming.time_limit_s(suspects, 2, workers=1) == confirming.TIMEOUT_S + 305 + 2 * 3
-    assert confirming.time_limit_s(suspects, 4, workers=1) == confirming.TIMEOUT_S + 305 + 2 * 3 + 2 * 303
-    assert confirming.time_limit_s(suspects, 2, workers=4) == confirming.TIMEOUT_S + 4 * (305 + 2 * 3)
+    assert confirming.time_limit_s(suspects, 2) == confirming.TIMEOUT_S + 305 + 2 * 3
+    assert confirming.time_limit_s(suspects, 4) == confirming.TIMEOUT_S + 305 + 2 * 3 + 2 * 303
 
 
 IN_A_SUBTEST = """

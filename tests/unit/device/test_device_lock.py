@@ -79,6 +79,50 @@ def test_the_gpu_is_free_when_its_holder_is_killed(folder: Path, holder: subproc
         assert (folder / "GPU-11.holder").read_text() == f"{os.getpid()}\n"
 
 
+PASS_ON = """
+import sys, time
+from pathlib import Path
+from pytest_gpuperf.device.lock import GpuLock
+lock = GpuLock("GPU-11", Path(sys.argv[1]), wait_s=1.0)
+for _ in range(int(sys.argv[2])):
+    with lock.held():
+        print("held", flush=True)
+        time.sleep(0.6)
+"""
+
+
+def passing_on(folder: Path, times: int) -> subprocess.Popen[str]:
+    """A process that takes GPU-11 again as soon as it has given it back."""
+    command = [sys.executable, "-c", PASS_ON, str(folder), str(times)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def test_who_takes_the_gpu_again_at_once_comes_behind_who_waits(folder: Path) -> None:
+    with passing_on(folder, 6) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        for _ in range(2):  # each within a hold of the other
+            with GpuLock("GPU-11", folder, wait_s=1.0).held():
+                assert other.poll() is None
+        other.kill()
+
+
+def test_a_wait_lasts_as_long_as_the_gpu_changes_hands(folder: Path) -> None:
+    """Three others before it hold the GPU for 0.6 s each, and each has a second's patience."""
+    with passing_on(folder, 2) as one, passing_on(folder, 2) as two, passing_on(folder, 2) as three:
+        assert [process.wait() for process in (one, two, three)] == [0, 0, 0]
+
+
+def test_a_gpu_that_the_parent_holds_is_not_waited_for(
+    folder: Path, holder: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPUPERF_HELD_GPU", "GPU-11")
+    with GpuLock("GPU-11", folder, wait_s=0.1).held():
+        pass
+    with GpuLock("GPU-12", folder, wait_s=0.1).held():
+        assert (folder / "GPU-12.holder").exists()
+
+
 def test_another_gpu_is_free(folder: Path, holder: subprocess.Popen[str]) -> None:
     with GpuLock("GPU-12", folder, wait_s=0.1).held():
         pass

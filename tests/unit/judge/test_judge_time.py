@@ -7,7 +7,7 @@ import math
 import pytest
 from judge_samples import EDITED, IDENTITY, identity, rounds, session, time_case
 
-from pytest_gpuperf.evidence import Session
+from pytest_gpuperf.evidence import Identity, Session
 from pytest_gpuperf.judge.logtimes import InvalidTimesError
 from pytest_gpuperf.judge.recordings import canary_shifts
 from pytest_gpuperf.judge.time import TimePolicy, TimeStep, judge_time
@@ -222,6 +222,14 @@ def test_slower_in_time_and_not_in_cycles_is_the_clock() -> None:
     assert unread.verdict is Verdict.SLOWER
     assert unread.time is not None
     assert unread.time.cycles_ratio is None
+
+
+@pytest.mark.parametrize("clocks", [{"old_clock": 0, "new_clock": 1980}, {"old_clock": 1980, "new_clock": 0}])
+@pytest.mark.parametrize("new", [IDENTITY, EDITED])
+def test_a_clock_that_was_read_as_nothing_is_not_compared(new: Identity, clocks: dict[str, int]) -> None:
+    figures = judged(new=new, **clocks).judgement.time
+    assert figures is not None
+    assert figures.cycles_ratio is None
 
 
 def test_a_compiler_change_is_named_beside_the_verdict() -> None:

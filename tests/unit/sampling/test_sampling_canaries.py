@@ -76,6 +76,16 @@ def test_there_are_none_on_a_gpu_that_this_compiler_makes_no_code_for(device: Ca
     assert device.launched == []
 
 
+def test_there_are_none_where_the_test_has_taken_the_memory(
+    device: CanaryDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(size: int) -> Any:
+        raise MemoryError(f"Out of memory allocating {4 * size} bytes")
+
+    monkeypatch.setattr(device, "zeros", full)
+    assert canaries.canary_times(device, device) == {}  # type: ignore[arg-type]
+
+
 def test_a_small_memory_is_not_filled(device: CanaryDevice) -> None:
     device.facts = msgspec.structs.replace(device.facts, memory_bytes=1 << 30)
     canaries.canary_times(device, device, CompileCache())  # type: ignore[arg-type]

@@ -77,9 +77,11 @@ class PoweredGpu:
 
     def pilot(self) -> SustainedSlots:
         duration_ns = self.ns[self.candidate.run]
-        return sustained_pilot(
+        found = sustained_pilot(
             self, self.baseline, self.candidate, duration_ns=duration_ns, clock=lambda: self.now_s
-        )[0]  # fmt: skip
+        )  # fmt: skip
+        assert found is not None
+        return found[0]
 
     def blocks(self, count: int, **options: Any) -> list[Block]:
         """Of sustained slots, unless the options say otherwise."""
@@ -243,14 +245,38 @@ def test_what_a_measurement_costs_besides_its_samples_is_not_taken_for_theirs() 
 
 
 def test_the_faster_side_decides_how_many_samples_fill_a_slot() -> None:
-    gpu = PoweredGpu(draws=(0.5, 0.5), ns=(1e6, 5e6))
+    gpu = PoweredGpu(draws=(0.5, 0.5), ns=(1e6, 1.2e6))
     assert gpu.pilot().samples == 2000
-    assert PoweredGpu(draws=(0.5, 0.5), ns=(5e6, 1e6)).pilot().samples == 2000
+    assert PoweredGpu(draws=(0.5, 0.5), ns=(1.2e6, 1e6)).pilot().samples == 2000
+
+
+@pytest.mark.parametrize("ns", [(1e6, 1.3e6), (1.3e6, 1e6), (1e6, 16e6)])
+def test_what_differs_by_a_quarter_needs_no_sustained_slots(ns: tuple[float, float]) -> None:
+    gpu = PoweredGpu(draws=(0.5, 0.5), ns=ns)
+    assert sustained_pilot(gpu, gpu.baseline, gpu.candidate, duration_ns=1e6, clock=lambda: gpu.now_s) is None
+    assert gpu.now_s < 1
+
+
+def test_slots_that_the_kernel_does_not_fill_are_told() -> None:
+    gpu = PoweredGpu(draws=(0.5, 0.5), ns=(1e6, 1e6))
+    gpu.beside_s = 9e-3
+    assert gpu.pilot().remark == (
+        "in its sustained slots of 267 samples the kernel itself runs for 0.27 s of 2 s: the rest is flushes, resets "
+        "and the host's own time, which draw less power; give the launch more work, or use cache='warm' and the CUPTI "
+        "timer"
+    )
+
+
+@pytest.mark.parametrize("fixed_s", [0.1, 0.3, 1.0])
+def test_slots_that_a_costly_measurement_made_too_short_are_tried_again(fixed_s: float) -> None:
+    gpu = PoweredGpu(draws=(0.5, 0.5), ns=(1e6, 1e6))
+    gpu.fixed_s = fixed_s
+    assert gpu.pilot().seconds > 0.75 * SLOT_S
 
 
 @given(st.integers(2, MOST_SAMPLES))
 def test_half_of_a_slot_counts_and_at_least_one_sample(samples: int) -> None:
-    slots = SustainedSlots(samples, 1e-4)
+    slots = SustainedSlots(samples, 1e-4, 1e-4)
     counted = slots.size // 2
     assert 1 + slots.settling + counted == samples
     assert slots.settling >= 0
@@ -260,7 +286,9 @@ def test_half_of_a_slot_counts_and_at_least_one_sample(samples: int) -> None:
 
 def test_the_pilot_knows_the_noise_of_the_settled_halves() -> None:
     gpu = PoweredGpu(draws=(0.5, 1.2))
-    _, noise = sustained_pilot(gpu, gpu.baseline, gpu.candidate, duration_ns=1e6, clock=lambda: gpu.now_s)
+    found = sustained_pilot(gpu, gpu.baseline, gpu.candidate, duration_ns=1e6, clock=lambda: gpu.now_s)
+    assert found is not None
+    _, noise = found
     assert noise.sigma < 0.001
     assert noise.block_sd is None
 
