@@ -156,9 +156,11 @@ class Bench:
     @cached_property
     def spending(self) -> Spending:
         """This process's part of the run's error rate."""
-        from pytest_gpuperf.judge.suite import ALPHA, Spending
+        from pytest_gpuperf.judge.suite import Spending, spending_of
 
-        return Spending(ALPHA, int(getattr(self.config, "workerinput", {}).get("workercount", 1)))
+        if self.worker is None:
+            return Spending()
+        return spending_of(self.worker, int(self.config.workerinput["workercount"]))  # type: ignore[attr-defined]
 
     def next_share(self) -> float:
         """The error rate of the next workload that may be called slower; ask once, before its first time is taken."""

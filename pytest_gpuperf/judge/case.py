@@ -41,7 +41,7 @@ class TimePolicy:
     alpha: float = 1e-3
     """Rate of false SLOWER of this workload: its share of the suite's (``suite``)."""
     alpha_faster: float = 1e-2
-    """Rate of false FASTER."""
+    """Rate of false FASTER of this workload: its share of the suite's."""
     beta: float = 0.005
     """Rate of NOT-SLOWER, or a pass by the screen, for a candidate that is slower by ``epsilon``."""
     omega: float | None = None

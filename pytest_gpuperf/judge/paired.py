@@ -19,8 +19,8 @@ from pytest_gpuperf.judge.eprocess import unanimous_blocks, votes_needed
 from pytest_gpuperf.judge.logtimes import Logs
 from pytest_gpuperf.judge.votes import Evidence, PairedDecision, PairedPolicy, checked, evidence
 
-FASTER_PATIENCE = 10
-"""Blocks taken beyond the proof of NOT-SLOWER while all of them vote *faster*."""
+FASTER_PATIENCE = 20
+"""Blocks taken beyond the proof of NOT-SLOWER while all of them vote *faster*: enough for a run's 500th workload."""
 
 _CODES = (PairedDecision.SLOWER, PairedDecision.FASTER, PairedDecision.SAME, PairedDecision.NOT_SLOWER)
 UNDECIDED = len(_CODES)

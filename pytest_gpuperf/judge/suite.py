@@ -20,6 +20,10 @@ from pytest_gpuperf.judge.recordings import CANARY_SHIFT
 
 ALPHA = 1e-3
 """Rate of runs with a false SLOWER, all workloads of a run together."""
+ALPHA_FASTER = 1e-2
+"""Rate of runs with a false FASTER, all workloads of a run together."""
+RESERVE = 1 / 16
+"""Part of a run's error rates that is kept for workers of pytest-xdist which replace crashed ones."""
 SENTINEL_E = 1000.0
 """E-value at which a launch that was paired with itself counts as different from itself."""
 SUITE_SHIFT_OMEGAS = 3.0
@@ -61,6 +65,18 @@ class Spending:
     def spent(self, tested: int) -> float:
         """What one worker has spent after ``tested`` workloads."""
         return math.fsum(self.share(index) for index in range(1, tested + 1))
+
+
+def spending_of(worker: int, workers: int, alpha: float = ALPHA) -> Spending:
+    """What pytest-xdist's worker number ``worker`` spends, counted from 0, in a run of ``workers``.
+
+    A worker that replaces a crashed one has a number beyond the others and knows nothing of what that one has spent.
+    So the others share 15/16 of alpha equally, and the k-th replacement has 2^-k of the rest: all add up to alpha at
+    most, however many crash.  Raises ``SpendingError``.
+    """
+    if worker < workers:
+        return Spending(alpha * (1 - RESERVE), workers)
+    return Spending(alpha * RESERVE * 2.0 ** -(worker - workers + 1))
 
 
 def total_spent(workers: Iterable[tuple[Spending, int]]) -> float:

@@ -46,7 +46,7 @@ class PairedPolicy:
     alpha: float = 1e-3
     """Rate of false SLOWER of this workload: its share of the suite's."""
     alpha_faster: float = 1e-2
-    """Rate of false FASTER."""
+    """Rate of false FASTER of this workload: its share of the suite's."""
     beta: float = 0.005
     """Rate of NOT-SLOWER for a candidate slower by ``epsilon``."""
     blocks_max: int = 128

@@ -57,7 +57,7 @@ def summary(reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, opt
         _print(reporter, counter_table(evidence))
     if timed:
         _print(reporter, time_table(evidence))
-        _machine(reporter, evidence)
+        _machine(reporter, evidence, options)
     _words(reporter, evidence, outcome)
     print_hints(reporter, evidence)
     if options.ncu:
@@ -88,8 +88,14 @@ def _print(reporter: pytest.TerminalReporter, table: Table) -> None:
     reporter.write_line("")
 
 
-def _machine(reporter: pytest.TerminalReporter, evidence: Iterable[TestEvidence]) -> None:
-    """Which GPUs and timers the times come from."""
+WITHOUT_CUPTI = (
+    "CUPTI cannot be used here (gpuperf doctor says why), so times are taken with CUDA {timer}. What is lost: changes "
+    "of kernels shorter than 20 us are seen less surely, and what a callable takes is not told kernel by kernel"
+)
+
+
+def _machine(reporter: pytest.TerminalReporter, evidence: Iterable[TestEvidence], options: Options) -> None:
+    """Which GPUs and timers the times come from, and what is lost where that is not the best timer."""
     seen = {}
     for one in evidence:
         if one.session is not None:
@@ -100,6 +106,10 @@ def _machine(reporter: pytest.TerminalReporter, evidence: Iterable[TestEvidence]
             )
     for line in seen.values():
         reporter.write_line(line)
+    stand_ins = {one.session.timer for one in evidence if one.session is not None} - {"cupti"}
+    if stand_ins and options.timer == "auto":
+        named = " and ".join({"graph": "graphs"}.get(timer, timer) for timer in sorted(stand_ins))
+        reporter.write_line(WITHOUT_CUPTI.format(timer=named), yellow=True)
 
 
 NEEDS_A_WORD = (Verdict.FASTER, Verdict.BETTER, Verdict.ENV_SHIFT, Verdict.INCONCLUSIVE, Verdict.NOT_COMPARABLE,

@@ -91,7 +91,7 @@ def sustained_pilot(
     its samples would make them look long.  The later ones also bring the GPU to the clocks of sustained work; there are
     more than one where the first of them was too short.
     None where one side takes ``GROSS`` times as long as the other: short slots show that, and sustained ones,
-    of as many samples for the slower side, would take too long to.  Nothing of this knows how the slots will be ordered.
+    of as many samples for the slower side, would take too long.  Nothing of this knows how the slots will be ordered.
     """
     samples = max(min(int(SLOT_S * 1e9 / duration_ns), _FIRST_SAMPLES), _LEAST_SAMPLES)
     found = _tried(timer, (baseline, candidate), samples, clock)

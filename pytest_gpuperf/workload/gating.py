@@ -86,7 +86,9 @@ class Gate(Timing):
     ) -> Taken:
         """Let the baseline's own machine code run beside the candidate's; a suspect waits for its second process."""
         zone = self._request.zone
-        policy = PairedPolicy(delta=zone.delta, epsilon=zone.epsilon, alpha=self._alpha)
+        policy = PairedPolicy(
+            delta=zone.delta, epsilon=zone.epsilon, alpha=self._alpha, alpha_faster=self._alpha_faster
+        )
         try:
             left_s = self._request.budget_s - taken.seconds
             pairing = self._pair(baseline, policy, taken, left_s, self._request.pair_slot, configuration)

@@ -15,7 +15,7 @@ import msgspec
 
 from pytest_gpuperf.evidence import Key, Round, TimeRecord
 from pytest_gpuperf.judge.recordings import canary_shifts, has_comparable_canaries
-from pytest_gpuperf.judge.suite import ALPHA
+from pytest_gpuperf.judge.suite import ALPHA, ALPHA_FASTER
 from pytest_gpuperf.judge.time import TimeCase, TimePolicy, TimeStep, judge_time
 from pytest_gpuperf.selftest.profile import omega_of
 from pytest_gpuperf.verdict import Judgement
@@ -67,10 +67,18 @@ class Timing:
             self._bench.cubins[self._cubin()] = launch.binary.cubin
         return Taken(taken.rounds, disturbances=taken.disturbed)
 
+    @property
+    def _alpha_faster(self) -> float:
+        """Rate of a false FASTER, shared out as that of a false SLOWER is."""
+        return self._alpha * ALPHA_FASTER / ALPHA
+
     def judge(self, rounds: Sequence[Round], disturbed: Sequence[str] = ()) -> TimeStep:
         """Judge the rounds in hand."""
         zone = self._request.zone
-        policy = TimePolicy(delta=zone.delta, epsilon=zone.epsilon, alpha=self._alpha, omega=self._omega)
+        policy = TimePolicy(
+            delta=zone.delta, epsilon=zone.epsilon, alpha=self._alpha, alpha_faster=self._alpha_faster,
+            omega=self._omega,
+        )  # fmt: skip
         return judge_time(self._case(rounds, disturbed), policy)
 
     def _case(self, rounds: Sequence[Round], disturbed: Sequence[str]) -> TimeCase:

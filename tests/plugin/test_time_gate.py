@@ -89,3 +89,9 @@ def test_verdicts_are_properties_in_junit(recorded):
     recorded.run("--gpuperf", "--junitxml=junit.xml", "-k", "1024")
     text = (recorded.path / "junit.xml").read_text()
     assert '<property name="gpuperf.work.simulated-gpu" value="UNCHANGED"' in text
+
+
+def test_what_is_lost_without_cupti_is_told_unless_another_timer_was_asked_for(recorded):
+    lost = "*so times are taken with CUDA graphs. What is lost: changes of kernels shorter than 20 us*"
+    recorded.run("--gpuperf").stdout.fnmatch_lines([lost])
+    recorded.run("--gpuperf", "--gpuperf-timer=graph").stdout.no_fnmatch_line(lost)

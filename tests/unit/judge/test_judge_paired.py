@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pytest_gpuperf.judge.eprocess import unanimous_blocks
 from pytest_gpuperf.judge.logtimes import InvalidTimesError
 from pytest_gpuperf.judge.paired import UNDECIDED, judge_blocks, judge_many, ratio_interval
+from pytest_gpuperf.judge.suite import ALPHA_FASTER, Spending
 from pytest_gpuperf.judge.votes import (
     MismatchedEvidenceError,
     PairedDecision,
@@ -95,9 +96,16 @@ def test_faster_is_waited_for_while_all_blocks_vote_it_and_no_longer() -> None:
     never = dataclasses.replace(POLICY, alpha_faster=1e-12)
     assert (judge_blocks([-0.02] * 40, never).decision, judge_blocks([-0.02] * 40, never).blocks) == (
         PairedDecision.NOT_SLOWER,
-        21,
+        31,
     )
     assert judge_blocks([-0.02] * 15, patient, stopped=True).decision is PairedDecision.NOT_SLOWER
+
+
+def test_faster_is_waited_for_long_enough_even_late_in_a_run() -> None:
+    for place in (1, 20, 100, 500):
+        share = Spending(ALPHA_FASTER).share(place)
+        found = judge_blocks([-0.02] * 40, dataclasses.replace(POLICY, alpha_faster=share))
+        assert (found.decision, found.blocks) == (PairedDecision.FASTER, unanimous_blocks(share, 128))
 
 
 def test_slower_is_waited_for_while_its_votes_would_pass_the_lower_threshold_too() -> None:

@@ -13,12 +13,14 @@ from scipy import stats
 from pytest_gpuperf.judge.logtimes import InvalidTimesError
 from pytest_gpuperf.judge.suite import (
     ALPHA,
+    RESERVE,
     Spending,
     SpendingError,
     e_bh,
     environment_shift,
     fixed_share,
     sentinel_alarm,
+    spending_of,
     total_spent,
 )
 
@@ -154,3 +156,14 @@ def test_06_09_e_bh_keeps_false_discoveries_below_its_rate() -> None:
         found = e_bh(log_e_many(votes, np.array(24)).tolist(), 0.05)
         shares.append(sum(index < 20 for index in found) / max(len(found), 1))
     assert np.mean(shares) <= 0.05
+
+
+@pytest.mark.parametrize("workers", [1, 2, 8])
+def test_workers_that_replace_crashed_ones_spend_what_was_kept_for_them(workers: int) -> None:
+    every = [spending_of(number, workers) for number in range(workers + 30)]
+    spent = sum(one.spent(20_000) for one in every)
+    assert 0.99 * ALPHA < spent <= ALPHA
+    first = every[0].share(1)
+    assert all(one.share(1) == first for one in every[:workers])
+    assert first == pytest.approx((1 - RESERVE) * Spending(ALPHA, workers).share(1))
+    assert every[workers].share(1) == pytest.approx(2 * every[workers + 1].share(1))
