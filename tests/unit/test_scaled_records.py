@@ -1,0 +1,56 @@
+"""Records of an H200, scaled: a machine that became slower is not a kernel that did."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections import Counter
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from pytest_gpuperf.baselines import BaselineStore
+from pytest_gpuperf.judge.time import TimePolicy, judge_time
+from pytest_gpuperf.verdict import Verdict
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("scaled_records", ROOT / "benchmarks" / "scaled_records.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def verdicts(script: ModuleType, factor: float) -> Counter[Verdict]:
+    store = BaselineStore(ROOT / "baselines")
+    return Counter(
+        judge_time(case, TimePolicy()).judgement.verdict for case in script.cases(store, "nvidia-h200", factor)
+    )
+
+
+def test_a_machine_slower_by_3_percent_is_an_environment_shift_and_nothing_is_red(script: ModuleType) -> None:
+    found = verdicts(script, 1.03)
+    assert set(found) <= {Verdict.ENV_SHIFT, Verdict.UNCHANGED}
+    assert found[Verdict.ENV_SHIFT] > 0.9 * sum(found.values())
+
+
+def test_a_machine_as_it_was_leaves_everything_unchanged(script: ModuleType) -> None:
+    assert set(verdicts(script, 1.0)) == {Verdict.UNCHANGED}
+
+
+def test_the_script_says_so_for_each_factor(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["scaled_records.py", "--factor", "1.05"])
+    assert script.main() == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(":")[0] for line in lines] == [
+        "nvidia-h200, 1 times as slow", "nvidia-h200, 1.05 times as slow"
+    ]  # fmt: skip
+    assert "SLOWER" not in lines[1].replace("NOT-SLOWER", "")
