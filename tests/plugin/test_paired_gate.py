@@ -69,6 +69,16 @@ def test_a_slower_kernel_fails_after_two_processes_saw_it(recorded, steps):
     )
 
 
+def test_each_workload_and_each_process_tosses_a_coin_of_its_own(recorded):
+    slower(recorded, 120)
+    recorded.run("--gpuperf").assert_outcomes(failed=2, passed=1)
+    tests = json.loads((recorded.path / ".gpuperf/last-run.json").read_text())["tests"]
+    judgements = [one for test in tests for work in test["workloads"] for one in work["judgements"]]
+    seeds = [one["time"]["seeds"] for one in judgements if one["verdict"] == "SLOWER"]
+    assert [len(of_processes) for of_processes in seeds] == [2, 2]
+    assert len({*seeds[0], *seeds[1]}) == 4
+
+
 def test_other_code_of_the_same_speed_passes(recorded):
     recorded.change_code()
     result = recorded.run("--gpuperf", *ONE)

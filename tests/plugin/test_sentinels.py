@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from types import SimpleNamespace
+
+from pytest_gpuperf.workload import sentinels
+
 TEST = """
 def test_body(cuda_kernel, gpu, gpuperf):
     kernel = cuda_kernel("other.cu", "other")
@@ -35,3 +40,30 @@ def test_a_sentinel_whose_blocks_were_all_discarded_rings_for_nobody(gpu_suite):
     assert "INTERNALERROR" not in text
     assert "paired with itself" not in text
     assert result.ret == 0
+
+
+def readings(suite):
+    """Of the last run, by test."""
+    tests = json.loads((suite.path / ".gpuperf/last-run.json").read_text())["tests"]
+    return {test["test"]: test["sentinel"] for test in tests if test.get("sentinel")}
+
+
+def test_three_tests_have_a_launch_paired_with_itself(recorded):
+    recorded.run("--gpuperf").assert_outcomes(passed=3)
+    found = readings(recorded)
+    assert found.keys() == {"test_work[1024]", "test_work[2048]", "test_other"}
+    assert all(one["blocks"] > 0 for one in found.values())
+    assert len({one["seed"] for one in found.values()}) == 3
+
+
+def test_of_more_tests_three_are_drawn_the_same_ones_in_every_worker():
+    items = [SimpleNamespace(nodeid=f"test_{index}", fixturenames=["gpuperf"]) for index in range(10)]
+    others = [SimpleNamespace(nodeid="test_other", fixturenames=["gpu"])] * 10
+    draws = [
+        [sentinels.choose(SimpleNamespace(workerinput={"testrunuid": run}), [*items, *others]) for _ in range(2)]
+        for run in ("a", "b", "c")
+    ]
+    assert all(one == other and len(one) == 3 for one, other in draws)
+    assert len({frozenset(one) for one, _ in draws}) > 1, "another run has others"
+    assert "test_other" not in set().union(*(one for one, _ in draws))
+    assert len(sentinels.choose(SimpleNamespace(), items[:2])) == 2

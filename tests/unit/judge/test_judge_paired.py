@@ -24,6 +24,7 @@ from pytest_gpuperf.judge.votes import (
     evidence,
     multiply,
 )
+from pytest_gpuperf.sampling.pairs import block_value
 
 POLICY = PairedPolicy(alpha=1e-3 / 500)
 PASSES = (PairedDecision.SAME, PairedDecision.NOT_SLOWER, PairedDecision.FASTER)
@@ -264,13 +265,24 @@ def test_06_05_the_order_of_blocks_changes_no_interval(r: list[float], random: o
     assert ratio_interval(shuffled) == ratio_interval(r)
 
 
-def test_06_05_scaling_all_times_changes_nothing() -> None:
-    rng = np.random.default_rng(2)
-    a, b = np.exp(rng.normal(0, 0.002, 64)), np.exp(rng.normal(0.004, 0.002, 64))
-    plain = judge_blocks((np.log(b) - np.log(a)).tolist(), POLICY)
-    scaled = judge_blocks((np.log(7.3 * b) - np.log(7.3 * a)).tolist(), POLICY)
-    assert (scaled.decision, scaled.blocks) == (plain.decision, plain.blocks)
-    assert scaled.ratio == pytest.approx(plain.ratio)
+@pytest.mark.parametrize("scale", [1e-3, 7.3, 1e6])
+@pytest.mark.parametrize(
+    ("shift", "decision"),
+    [(0.0, PairedDecision.SAME), (0.02, PairedDecision.SLOWER), (-0.02, PairedDecision.FASTER)],
+)
+def test_06_05_scaling_all_times_leaves_ratio_interval_and_verdict(
+    shift: float, decision: PairedDecision, scale: float
+) -> None:
+    """From the samples of the slots on."""
+    slots = 10_000 * np.exp(np.random.default_rng(2).normal(0, 0.002, (64, 4, 6)))
+    slots[:, 1:3] *= math.exp(shift)  # ABBA: the candidate's
+    plain, scaled = (judge_blocks([block_value("ABBA", c * block) for block in slots], POLICY) for c in (1.0, scale))
+    assert plain.decision is scaled.decision is decision
+    assert scaled.blocks == plain.blocks
+    assert scaled.ratio == pytest.approx(plain.ratio, rel=1e-12)
+    assert plain.interval is not None
+    assert plain.interval[0] < plain.ratio < plain.interval[1]
+    assert scaled.interval == pytest.approx(plain.interval, rel=1e-12)
 
 
 NOISES = {

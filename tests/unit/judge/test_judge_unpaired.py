@@ -73,6 +73,21 @@ def test_the_looks_spend_alpha_exactly_once() -> None:
     assert len(WEIGHTS) == len(LOOKS)
 
 
+@pytest.mark.parametrize(("look", "share"), [(2, 0.1), (4, 0.2), (8, 0.3), (16, 0.4)])
+@pytest.mark.parametrize(("times", "side", "decided"), [(103.0, 1, Decision.SLOWER), (97.0, -1, Decision.FASTER)])
+def test_a_look_decides_at_its_own_share_of_alpha(
+    look: int, share: float, times: float, side: int, decided: Decision
+) -> None:
+    """The p-value of a look lies just below or just above its share: only then, or not, does it decide."""
+    spread = after([times] * look).spread
+    beyond = (side * spread.difference - math.log1p(0.02)) / spread.error
+    p = float(stats.t.sf(beyond, spread.freedom))
+    for factor, is_decided in ((1.01, True), (0.99, False)):
+        alpha = factor * p / share
+        found = after([times] * look, UnpairedPolicy(alpha=alpha, alpha_faster=alpha))
+        assert (found.decision is decided) is is_decided
+
+
 def test_another_gpu_is_never_slower_or_faster() -> None:
     elsewhere = UnpairedPolicy(same_gpu=False)
     assert after([200.0] * 16, elsewhere).decision is Decision.INCONCLUSIVE

@@ -49,6 +49,16 @@ def test_disturbances_are_named_with_advice(
         assert word in message
 
 
+@pytest.mark.parametrize(("drift", "found"), [(0.0025, 0), (-0.0025, 0), (0.0026, 1), (-0.0026, 1)])
+def test_06_13_a_drift_of_more_than_a_quarter_percent_disturbs(drift: float, found: int) -> None:
+    assert len(disturbances(a_round(drift=drift), QUIET, QUIET, 32.0)) == found
+
+
+@pytest.mark.parametrize(("share", "found"), [(0.10, 0), (0.101, 1)])
+def test_more_than_a_tenth_of_outliers_disturbs(share: float, found: int) -> None:
+    assert len(disturbances(a_round(), QUIET, QUIET, 32.0, outliers=share)) == found
+
+
 def test_a_clock_change_within_one_percent_and_an_unknown_clock_pass() -> None:
     assert disturbances(a_round(), QUIET, DeviceState(sm_clock_mhz=1965), 32.0) == ()
     assert disturbances(a_round(), DeviceState(), QUIET, 32.0) == ()
@@ -58,17 +68,26 @@ def short(midmean: float, spread: float) -> Round:
     return a_round(midmean=midmean, quantiles=(midmean, midmean, midmean, midmean + spread, midmean + spread))
 
 
-def test_times_below_200_ticks_are_refused() -> None:
+def test_06_12_times_below_200_ticks_are_refused() -> None:
     (message,) = disturbances(short(610.0, 0.0), QUIET, QUIET, 32.0)
     assert "610 ns is only 19 steps of 32 ns" in message
     assert "cache='warm'" in message
+
+
+@pytest.mark.parametrize(("steps", "refused", "remarked"), [(199, 1, 0), (200, 0, 1), (999, 0, 1), (1000, 0, 0)])
+def test_06_12_a_time_is_refused_below_200_ticks_and_remarked_on_below_1000(
+    steps: int, refused: int, remarked: int
+) -> None:
+    one = short(steps * 32.0, 0.0)
+    assert len(disturbances(one, QUIET, QUIET, 32.0)) == refused
+    assert len(remarks(one, 32.0)) == remarked
 
 
 def test_noise_wider_than_the_tick_resolves_below_it() -> None:
     assert disturbances(short(2500.0, 64.0), QUIET, QUIET, 32.0) == ()
 
 
-def test_times_of_200_to_1000_ticks_are_remarked_on() -> None:
+def test_06_12_times_of_200_to_1000_ticks_are_remarked_on() -> None:
     assert disturbances(short(9600.0, 0.0), QUIET, QUIET, 32.0) == ()
     (message,) = remarks(short(9600.0, 0.0), 32.0)
     assert "300 steps of the timer resolves about 0.3%" in message
@@ -80,6 +99,6 @@ def test_a_simulated_timer_without_a_tick_is_fine() -> None:
     assert disturbances(short(10.0, 0.0), QUIET, QUIET, 0.0) == ()
 
 
-def test_two_modes_are_remarked_on() -> None:
+def test_06_13_two_modes_are_remarked_on() -> None:
     (message,) = remarks(a_round(modes=2), 32.0)
     assert "two groups (5 % below 49900 ns, 5 % above 50100 ns)" in message

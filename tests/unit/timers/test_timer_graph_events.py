@@ -93,6 +93,19 @@ def test_a_long_workload_is_not_repeated_within_a_sample(stream: SimulatedStream
     assert stream.log.count("long") == 4 + 3  # finding the batch size, then one per sample
 
 
+@pytest.mark.parametrize("duration", [300.0, 2500.0, 10_850.0])
+def test_06_12_a_sample_of_short_launches_lasts_a_thousand_ticks(stream: SimulatedStream, duration: float) -> None:
+    timer, taken = EventTimer(stream), []
+    for samples in (2, 12):
+        stream.log.clear()
+        timer.measure([Slot(lambda: stream.kernel(duration, "short"), samples)], "warm")
+        taken.append(stream.log.count("short"))
+    launches = (taken[1] - taken[0]) / 10  # what finds the batch size and a delay long enough is in both
+    error = 2 * timer.tick_ns  # of the reading that the size follows from
+    wanted = 1000 * timer.tick_ns
+    assert wanted / (duration + error) <= launches <= wanted / (duration - error) + 1
+
+
 @pytest.mark.parametrize("kind", TIMERS)
 def test_a_workload_on_another_stream_is_refused(stream: SimulatedStream, kind: Any) -> None:
     timer = kind(stream)
@@ -327,7 +340,9 @@ def test_events_cannot_tell_the_gaps_within_a_callable(stream: SimulatedStream) 
 
 
 @given(st.floats(1.0, 1e7), st.floats(32.0, 1e6), st.integers(1, 1000))
-def test_launches_per_sample_reach_the_wanted_length_or_the_bound(duration: float, wanted: float, most: int) -> None:
+def test_06_12_launches_per_sample_reach_the_wanted_length_or_the_bound(
+    duration: float, wanted: float, most: int
+) -> None:
     count = launches_per_sample(duration, wanted, most)
     assert 1 <= count <= most
     assert count == most or count * duration >= wanted * (1 - 1e-9)
