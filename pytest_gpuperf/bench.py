@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pytest_gpuperf.evidence import Key, Session
     from pytest_gpuperf.judge.suite import Spending
     from pytest_gpuperf.session import SentinelReading
-    from pytest_gpuperf.workload.confirming import Suspect
+    from pytest_gpuperf.workload.suspects import Suspect
 
 FALLBACK_ARCHS = ("sm_80", "sm_90", "sm_120")
 """Static targets where there are neither baselines nor a GPU: one of each generation in wide use."""

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from pytest_gpuperf.evidence import CacheMode, Identity, Key, Round, Session, TimeRecord, TimerName
+from pytest_gpuperf.judge.votes import CONFIRMATION_ALPHA
 from pytest_gpuperf.verdict import Judgement
 
 
@@ -46,6 +47,10 @@ class TimePolicy:
     """Rate of NOT-SLOWER, or a pass by the screen, for a candidate that is slower by ``epsilon``."""
     omega: float | None = None
     """Spread between recordings on this GPU, from a machine profile; None: assumed."""
+
+    def confirming(self) -> TimePolicy:
+        """The policy of the second process: the first has paid for the suite, this one for itself."""
+        return dataclasses.replace(self, alpha=CONFIRMATION_ALPHA)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,6 +4,7 @@ The order of decisions is fixed: is there a baseline, is it the same work, does 
 unpaired rounds prove.  ``judge_time`` is a pure function of the rounds in hand; where more would help it
 says how many and gives the verdict that stands if there are none.  Where the baseline's own machine code
 can be run again, ``TimeStep.pairing_helps`` says when paired blocks (``eprocess``) should decide instead.
+What unpaired rounds call slower has to be slower by those of a second process, too: ``confirm_rounds``.
 """
 
 from __future__ import annotations
@@ -12,18 +13,21 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
+import msgspec
+
 from pytest_gpuperf.judge import shift
 from pytest_gpuperf.judge import unpaired as unpaired_rounds
 from pytest_gpuperf.judge.case import TimeCase, TimePolicy, TimeStep
 from pytest_gpuperf.judge.identity import Comparability, same_work
 from pytest_gpuperf.judge.logtimes import geometric_mean
+from pytest_gpuperf.judge.pairs import unconfirmed
 from pytest_gpuperf.judge.recordings import Recording, choose_recording
 from pytest_gpuperf.judge.screen import OMEGA, Screening, screen
 from pytest_gpuperf.judge.spread import Spread, compare_rounds
 from pytest_gpuperf.judge.unpaired import Decision, Unpaired, UnpairedPolicy
 from pytest_gpuperf.verdict import Judgement, TimeFigures, Verdict
 
-__all__ = ["TimeCase", "TimePolicy", "TimeStep", "judge_time"]
+__all__ = ["TimeCase", "TimePolicy", "TimeStep", "confirm_rounds", "judge_time"]
 
 
 def judge_time(case: TimeCase, policy: TimePolicy) -> TimeStep:
@@ -46,6 +50,48 @@ def judge_time(case: TimeCase, policy: TimePolicy) -> TimeStep:
         untimed = _judgement(case, Verdict.INCONCLUSIVE, f"no round was taken; {work.reason}")
         return TimeStep(untimed, unpaired_rounds.LOOKS[0], pairing_helps=True)
     return _screened(case, recording, work, policy) or _unpaired(case, recording, work, policy)
+
+
+def confirm_rounds(suspected: Judgement, case: TimeCase, policy: TimePolicy) -> Judgement:
+    """The verdict on what unpaired rounds of one process called slower, after rounds of a second.
+
+    ``case`` is that of the first process with the rounds and disturbances of the second; they are judged against
+    the same record under ``policy.confirming()``.  Raises ``ValueError`` if the case has no baseline.
+    """
+    if case.baseline is None:
+        raise ValueError(f"{case.key}: there is no baseline that a second process could be held against")
+    if case.disturbances:
+        known = msgspec.structs.replace(suspected, notes=(*suspected.notes, *case.disturbances))
+        return unconfirmed(known, "the rounds of the second process were disturbed, so they prove nothing")
+    second = judge_time(case, policy.confirming()).judgement
+    if second.verdict is not Verdict.SLOWER:
+        return unconfirmed(suspected, _not_seen_again(suspected, second, policy))
+    work = same_work(case.baseline, case.identity, case.timer, case.cache)
+    slower = _slower(_tolerances(policy)[0])
+    return msgspec.structs.replace(suspected, reason=f"{slower}, in two processes; {work.reason}")
+
+
+def _not_seen_again(suspected: Judgement, second: Judgement, policy: TimePolicy) -> str:
+    """What a second process said instead of SLOWER."""
+    if second.verdict is Verdict.INCONCLUSIVE:
+        return "slower in one process, undecided in a second"
+    if second.verdict is Verdict.ENV_SHIFT:
+        return "slower in one process, and in a second in time and not in clock cycles"
+    delta, epsilon = _tolerances(policy)
+    ratios = [one.time.ratio for one in (suspected, second) if one.time is not None and one.time.ratio is not None]
+    if all(delta < ratio - 1 < epsilon for ratio in ratios):
+        less = f"less than {shift.amount(epsilon)} in a second"
+        return f"slower in one process and {less}: it lies between the two tolerances"
+    return "slower in one process and not in a second: it differs from process to process"
+
+
+def _tolerances(policy: TimePolicy) -> tuple[float, float]:
+    """Delta and epsilon of unpaired rounds."""
+    return max(policy.delta, unpaired_rounds.LEAST_DELTA), max(policy.epsilon, unpaired_rounds.LEAST_EPSILON)
+
+
+def _slower(delta: float) -> str:
+    return f"proven to be more than {shift.amount(delta)} slower"
 
 
 def _unchanged(case: TimeCase, recording: Recording, work: Comparability, policy: TimePolicy) -> Judgement:
@@ -88,9 +134,10 @@ def _screened(case: TimeCase, recording: Recording, work: Comparability, policy:
 
 
 def _unpaired(case: TimeCase, recording: Recording, work: Comparability, policy: TimePolicy) -> TimeStep:
+    delta, epsilon = _tolerances(policy)
     limits = UnpairedPolicy(
-        delta=max(policy.delta, unpaired_rounds.LEAST_DELTA),
-        epsilon=max(policy.epsilon, unpaired_rounds.LEAST_EPSILON),
+        delta=delta,
+        epsilon=epsilon,
         alpha=policy.alpha,
         alpha_faster=policy.alpha_faster,
         beta=policy.beta,
@@ -113,7 +160,7 @@ def _unpaired(case: TimeCase, recording: Recording, work: Comparability, policy:
 def _verdict(found: Unpaired, limits: UnpairedPolicy, recording: Recording) -> tuple[Verdict, str]:
     resolves = f"unpaired rounds resolve about {shift.amount(limits.epsilon)}"
     if found.decision is Decision.SLOWER:
-        return Verdict.SLOWER, f"proven to be more than {shift.amount(limits.delta)} slower"
+        return Verdict.SLOWER, _slower(limits.delta)
     if found.decision is Decision.FASTER:
         return Verdict.FASTER, f"proven to be more than {shift.amount(limits.delta)} faster"
     if found.decision is Decision.NOT_SLOWER:

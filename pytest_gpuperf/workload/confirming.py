@@ -1,12 +1,12 @@
-"""A second opinion: suspected regressions are paired once more in a fresh process, before their test is reported.
+"""A second opinion: suspected regressions are timed once more in a fresh process, before their test is reported.
 
 Where a cubin was placed in one process cannot be randomised away inside it, so no test fails on the word of
-one process.  The first half of this module runs in the confirming process, the second in the one that gates.
+one process.  The first half of this module runs in the confirming process, the second in the one that gates;
+``suspects`` says what becomes of a suspect.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import tempfile
 from collections.abc import Sequence
@@ -20,15 +20,13 @@ from pytest_gpuperf import stash
 from pytest_gpuperf.children import LOG_LINES, child_command, errors_in, keep, log_lines, run_child
 from pytest_gpuperf.device.errors import LockTimeout, LockUnavailable
 from pytest_gpuperf.device.lock import HELD_VARIABLE
-from pytest_gpuperf.evidence import Identity, Key, Record
-from pytest_gpuperf.judge.case import TimeCase
-from pytest_gpuperf.judge.paired import judge_blocks
-from pytest_gpuperf.judge.pairs import judge_pairs, unconfirmed
-from pytest_gpuperf.judge.votes import PairedPolicy
+from pytest_gpuperf.evidence import Key
+from pytest_gpuperf.judge.pairs import unconfirmed
 from pytest_gpuperf.measurement import CheckedOnly
-from pytest_gpuperf.pairing import CLEAR_CASE_S, Pairing
+from pytest_gpuperf.pairing import CLEAR_CASE_S
 from pytest_gpuperf.report.text import numbered
 from pytest_gpuperf.verdict import Judgement
+from pytest_gpuperf.workload.suspects import Confirmation, Suspect, settled
 from pytest_gpuperf.writing import write_whole
 
 if TYPE_CHECKING:
@@ -38,33 +36,6 @@ if TYPE_CHECKING:
 TIMEOUT_S = 120.0
 """Bound of a confirming process, besides what its workloads may take."""
 SUSPECTS = "suspects.json"
-
-
-class CannotConfirm(Exception):
-    """The confirming process could not pair what it was asked to."""
-
-
-class Confirmation(Record, frozen=True):
-    """What a confirming process found out about one workload."""
-
-    key: Key
-    identity: Identity
-    r: tuple[float, ...]
-    """Log ratios of the blocks that count."""
-    seed: int
-    discarded: int = 0
-
-
-@dataclasses.dataclass(frozen=True)
-class Suspect:
-    """A workload that was slower in the gating process."""
-
-    case: TimeCase
-    policy: PairedPolicy
-    pairing: Pairing
-    judgement: Judgement
-    budget_s: float
-    """Of this workload."""
 
 
 # --- in the confirming process -------------------------------------------------------------------
@@ -81,18 +52,15 @@ def wanted(bench: Bench) -> tuple[Key, ...]:
     return msgspec.json.decode((_folder(bench) / SUSPECTS).read_bytes(), type=tuple[Key, ...])
 
 
-def leave(bench: Bench, key: Key, identity: Identity, pairing: Pairing) -> None:
-    """Write one workload's blocks for the process that asked; ends the test after its last suspect.
+def leave(bench: Bench, found: Confirmation) -> None:
+    """Write what was found of one workload for the process that asked; ends the test after its last suspect.
 
     Raises ``CheckedOnly`` then: what else the test does is of no interest here.
     """
     keys = wanted(bench)
-    found = Confirmation(
-        key=key, identity=identity, r=pairing.r, seed=pairing.seed, discarded=len(pairing.blocks) - len(pairing.r)
-    )
-    write_whole(_folder(bench) / f"{keys.index(key)}.json", msgspec.json.encode(found))
+    write_whole(_folder(bench) / f"{keys.index(found.key)}.json", msgspec.json.encode(found))
     if all((_folder(bench) / f"{number}.json").exists() for number in range(len(keys))):
-        raise CheckedOnly("every suspect has been paired")
+        raise CheckedOnly("every suspect has been timed")
 
 
 def _folder(bench: Bench) -> Path:
@@ -155,28 +123,10 @@ def _confirmed(item: pytest.Item, bench: Bench, suspects: Sequence[Suspect], lim
         for number, suspect in enumerate(suspects):
             left = folder / f"{number}.json"
             if left.exists():
-                judged.append(_settled(suspect, msgspec.json.decode(left.read_bytes(), type=Confirmation)))
+                judged.append(settled(suspect, msgspec.json.decode(left.read_bytes(), type=Confirmation)))
             else:
                 judged.append(unconfirmed(suspect.judgement, problem))
         return judged
-
-
-def _settled(suspect: Suspect, second: Confirmation) -> Judgement:
-    case, policy, first = suspect.case, suspect.policy, suspect.pairing
-    if not second.identity.same_execution(case.identity):
-        return unconfirmed(
-            suspect.judgement,
-            "the second process ran other code or other arguments: seed what is random, and do not edit during a run",
-        )
-    notes = list(first.remarks)
-    if second.discarded:
-        notes.append(f"{second.discarded} blocks of the second process were discarded")
-    blocks = judge_blocks(second.r, policy.confirming(), stopped=True)
-    step = judge_pairs(
-        case, policy, first.paired, blocks, seeds=(first.seed, second.seed), notes=notes,
-        pair_slot="sustained" if first.sustained else "short",
-    )  # fmt: skip
-    return msgspec.structs.replace(step.judgement, changes=suspect.judgement.changes)
 
 
 def _run(item: pytest.Item, bench: Bench, folder: Path, limit_s: float) -> str:

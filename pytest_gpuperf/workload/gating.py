@@ -1,8 +1,8 @@
 """The way to a verdict on a workload's time: rounds, the screen, paired blocks, suspicion.
 
 ``judge`` decides; here is what is measured for it, in which order, and what goes with the verdict.  A
-workload that is slower in this process is a suspect: ``confirming`` runs it in a second one at the end of
-its test.
+workload that is slower in this process, paired or not, is a suspect: ``confirming`` runs it in a second one at
+the end of its test.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pytest_gpuperf.evidence import KernelBinary
 from pytest_gpuperf.judge.case import TimeStep
 from pytest_gpuperf.judge.eprocess import unanimous_blocks
 from pytest_gpuperf.judge.pairs import judge_pairs
+from pytest_gpuperf.judge.unpaired import LOOKS
 from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
 from pytest_gpuperf.pairing import Pairing, pair
 from pytest_gpuperf.report.text import duration, numbered
@@ -24,8 +25,8 @@ from pytest_gpuperf.sampling.pairs import WANTED_BLOCKS
 from pytest_gpuperf.sampling.rounds import Rounds
 from pytest_gpuperf.verdict import Judgement, PairSlot, Verdict
 from pytest_gpuperf.workload import confirming, sentinels
-from pytest_gpuperf.workload.confirming import Suspect
 from pytest_gpuperf.workload.rerunning import Opponent, changes_since, opponent_of
+from pytest_gpuperf.workload.suspects import Confirmation, PairedSuspect, UnpairedSuspect, of_pairs
 from pytest_gpuperf.workload.timing import Taken, Timing
 
 FIRST_ROUNDS = 4
@@ -68,7 +69,7 @@ class Gate(Timing):
         return found
 
     def _unpaired(self, taken: Rounds, step: TimeStep, obstacle: str) -> Taken:
-        """Go on with rounds alone; ``obstacle`` is why there are no pairs."""
+        """Go on with rounds alone; ``obstacle`` is why there are no pairs.  A suspect waits for its second process."""
         rounds, disturbed, spent = taken.rounds, taken.disturbed, taken.seconds
         while self._verdict_counts and step.rounds_wanted > len(rounds) and spent < self._request.budget_s:
             more = self._take(step.rounds_wanted - len(rounds), self._request.budget_s - spent)
@@ -79,6 +80,10 @@ class Gate(Timing):
         if obstacle and judgement.time is not None:
             figures = msgspec.structs.replace(judgement.time, not_paired=obstacle)
             judgement = msgspec.structs.replace(judgement, time=figures)
+        if judgement.verdict is Verdict.SLOWER and self._verdict_counts:
+            time_s = max(self._request.budget_s, spent)  # long work takes more than its budget, there as here
+            case = self._case(rounds, disturbed)
+            self._bench.suspects[self._key] = UnpairedSuspect(case, self._policy(), judgement, time_s)
         return Taken(rounds, judgement, disturbed)
 
     def _paired(
@@ -93,7 +98,7 @@ class Gate(Timing):
             left_s = self._request.budget_s - taken.seconds
             pairing = self._pair(baseline, policy, taken, left_s, self._request.pair_slot, configuration)
         except LoadError as problem:  # of the baseline: the candidate has run
-            return self._unpaired(taken, step, f"the baseline's machine code cannot be loaded: {problem}")
+            return self._unpaired(taken, step, _not_loaded(problem))
         case = self._case(taken.rounds, taken.disturbed)
         notes = (*pairing.remarks, *short_of_time(pairing, policy, self._request.budget_s, taken.seconds))
         step = judge_pairs(
@@ -102,7 +107,7 @@ class Gate(Timing):
         )  # fmt: skip
         judgement = self._explained(step.judgement)
         if step.confirmation_wanted:
-            self._bench.suspects[self._key] = Suspect(case, policy, pairing, judgement, self._request.budget_s)
+            self._bench.suspects[self._key] = PairedSuspect(case, policy, pairing, judgement, self._request.budget_s)
         return Taken(taken.rounds, judgement, taken.disturbed)
 
     def _pair(
@@ -124,19 +129,39 @@ class Gate(Timing):
         )  # fmt: skip
 
     def _confirm(self) -> Taken:
-        """In a confirming process: pair once more if this workload is a suspect, and leave the blocks."""
+        """In a confirming process: pair a suspect once more, or take its rounds again, and leave what was found."""
+        if self._key not in confirming.wanted(self._bench):
+            return Taken(self._take(FIRST_ROUNDS, self._request.budget_s * ROUNDS_SHARE).rounds)
+        opponent = self._opponent()
+        if opponent.binary is None:
+            return self._confirm_rounds(Rounds((), ()), opponent.obstacle)
         taken = self._take(FIRST_ROUNDS, self._request.budget_s * ROUNDS_SHARE)
-        if self._key in confirming.wanted(self._bench):
-            opponent = self._opponent()
-            if opponent.binary is None:
-                raise confirming.CannotConfirm(f"{self._key}: {opponent.obstacle}")
-            zone = self._request.zone
-            policy = PairedPolicy(delta=zone.delta, epsilon=zone.epsilon).confirming()
-            left_s = self._request.budget_s - taken.seconds
-            slot = self._request.pair_slot
-            pairing = self._pair(opponent.binary, policy, taken, left_s, slot, opponent.configuration)
-            confirming.leave(self._bench, self._key, self._identity, pairing)
+        zone = self._request.zone
+        policy = PairedPolicy(delta=zone.delta, epsilon=zone.epsilon).confirming()
+        left_s = self._request.budget_s - taken.seconds
+        try:
+            pairing = self._pair(
+                opponent.binary, policy, taken, left_s, self._request.pair_slot, opponent.configuration
+            )
+        except LoadError as problem:  # of the baseline: the candidate has run
+            return self._confirm_rounds(taken, _not_loaded(problem))
+        confirming.leave(self._bench, of_pairs(self._key, self._identity, pairing))
         return Taken(taken.rounds)
+
+    def _confirm_rounds(self, taken: Rounds, obstacle: str) -> Taken:
+        """Go on to the last look, or until the budget is spent: the process that asked judges what there is then."""
+        rounds, disturbed, spent = taken.rounds, taken.disturbed, taken.seconds
+        for look in LOOKS[LOOKS.index(FIRST_ROUNDS) :]:
+            left_s = self._request.budget_s - spent
+            if look > len(rounds) and (left_s > 0 or not rounds):
+                more = self._take(look - len(rounds), left_s)
+                rounds, spent = rounds + more.rounds, spent + more.seconds
+                disturbed = tuple(dict.fromkeys(disturbed + more.disturbed))
+        found = Confirmation(
+            key=self._key, identity=self._identity, rounds=rounds, disturbed=disturbed, not_paired=obstacle
+        )
+        confirming.leave(self._bench, found)
+        return Taken(rounds)
 
     def _watch(self, taken: Rounds) -> None:
         """Pair the launch with itself if this test is one of the run's sentinels."""
@@ -189,6 +214,10 @@ class Gate(Timing):
         if len(kernels) > MOST_KERNELS:
             shown.append(f"and {len(kernels) - MOST_KERNELS} more")
         return (f"its kernels: {', '.join(shown)}",)
+
+
+def _not_loaded(problem: LoadError) -> str:
+    return f"the baseline's machine code cannot be loaded: {problem}"
 
 
 def short_of_time(pairing: Pairing, policy: PairedPolicy, budget_s: float, before_s: float) -> tuple[str, ...]:

@@ -74,12 +74,14 @@ class Timing:
 
     def judge(self, rounds: Sequence[Round], disturbed: Sequence[str] = ()) -> TimeStep:
         """Judge the rounds in hand."""
+        return judge_time(self._case(rounds, disturbed), self._policy())
+
+    def _policy(self) -> TimePolicy:
         zone = self._request.zone
-        policy = TimePolicy(
+        return TimePolicy(
             delta=zone.delta, epsilon=zone.epsilon, alpha=self._alpha, alpha_faster=self._alpha_faster,
             omega=self._omega,
         )  # fmt: skip
-        return judge_time(self._case(rounds, disturbed), policy)
 
     def _case(self, rounds: Sequence[Round], disturbed: Sequence[str]) -> TimeCase:
         bench = self._bench

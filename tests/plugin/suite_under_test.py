@@ -125,6 +125,12 @@ class Suite:
         """Give ``work`` other machine code of as many instructions, so of the same speed."""
         self.edit("work.cu", "x * 1.5f", "x * 1.25f")
 
+    def in_second_process(self, statement: str) -> None:
+        """Run ``statement`` before each test of a process that confirms."""
+        text = (self.path / "conftest.py").read_text(encoding="utf-8")
+        condition = "if item.config.option.gpuperf_confirm_to:"
+        self.write("conftest.py", f"{text}\ndef pytest_runtest_setup(item):\n    {condition}\n        {statement}\n")
+
     def run(self, *arguments: str, subprocess: bool = False) -> pytest.RunResult:
         runner = self.pytester.runpytest_subprocess if subprocess else self.pytester.runpytest_inprocess
         return runner("-p", "no:cacheprovider", *arguments)

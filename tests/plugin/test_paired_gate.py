@@ -5,10 +5,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import shutil
 
 import pytest
-from recorded_baselines import baselines_of
 from suite_under_test import RECORD
 
 from pytest_gpuperf.baselines.layout import cubin_path
@@ -161,11 +159,6 @@ def test_slower_in_one_process_and_not_in_the_second_passes(recorded):
 # --- the second process goes wrong ---------------------------------------------------------------
 
 
-def in_child(suite, statement):
-    text = f"\ndef pytest_runtest_setup(item):\n    if item.config.option.gpuperf_confirm_to:\n        {statement}\n"
-    suite.write("conftest.py", (suite.path / "conftest.py").read_text() + text)
-
-
 @pytest.mark.parametrize(
     ("statement", "words"),
     [
@@ -173,7 +166,7 @@ def in_child(suite, statement):
         ("raise RuntimeError('no licence')", "the second process failed (pytest exit status 1): *no licence"),
         (
             "import shutil; shutil.rmtree(item.config.rootpath / 'baselines' / 'cubins')",
-            "the second process failed (pytest exit status 1): *the baseline's machine code is missing*",
+            "the second process could not pair it: *the baseline's machine code is missing*",
         ),
         ("pytest.skip('not today')", "the second process did not come to this workload"),
         ("item.config.option.markexpr = None; pytest.exit('stop', 0)", "the second process did not come to"),
@@ -181,7 +174,7 @@ def in_child(suite, statement):
 )
 def test_a_second_process_that_fails_makes_nothing_slower(recorded, statement, words):
     slower(recorded)
-    in_child(recorded, statement)
+    recorded.in_second_process(statement)
     result = recorded.run("--gpuperf", *ONE)
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["*INCONCLUSIVE*", f"*suspected slower, not confirmed: {words.replace('(', '[(]')}*"])
@@ -343,7 +336,22 @@ def test_a_cubin_that_the_driver_refuses_leaves_the_record(recorded):
     recorded.edit("conftest.py", "def work(", f"{REFUSING}\n\ndef work(")
     recorded.edit("conftest.py", "return SimulatedGpu(", "return Refusing(")
     result = recorded.run("--gpuperf", *ONE)
-    result.stdout.fnmatch_lines(["*not paired: the baseline's machine code cannot be loaded: no kernel image"])
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["*, in two processes;*", "*not paired: the baseline's machine code cannot be loaded: no kernel image"]
+    )
+
+
+def test_blocks_are_not_confirmed_by_rounds_where_the_driver_refuses_the_cubin_in_the_second_process(recorded):
+    slower(recorded)
+    recorded.edit("conftest.py", "def work(", f"{REFUSING}\n\ndef work(")
+    refusing = "return (Refusing if config.option.gpuperf_confirm_to else SimulatedGpu)("
+    recorded.edit("conftest.py", "return SimulatedGpu(", refusing)
+    result = recorded.run("--gpuperf", *ONE)
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(
+        ["*not confirmed: the second process could not pair it: the baseline's machine code cannot be loaded: no *"]
+    )
 
 
 # --- the machine ---------------------------------------------------------------------------------
@@ -465,46 +473,6 @@ def test_an_update_that_takes_what_it_finds_proves_nothing_first(recorded):
     assert "paired" not in result.stdout.str()
 
 
-CALLABLE = """
-def test_two_kernels(cuda_kernel, gpu, gpuperf):
-    kernel = cuda_kernel("work.cu", "work", options=["-DSTEPS=100"])
-    a = gpu.random(512, seed=2)
-    launch = kernel.launch(grid=2, block=256, args=(a, gpu.empty_like(a), 512))
-    def twice():
-        for _ in range(TIMES):
-            launch()
-    gpuperf(twice)
-"""
-
-
-@pytest.fixture
-def callable_suite(gpu_suite, shared_folder):
-    """A test of a callable with its baseline, recorded once."""
-    gpu_suite.write("test_suite.py", CALLABLE.replace("TIMES", "2"))
-    files = {name: (gpu_suite.path / name).read_text() for name in ("work.cu", "test_suite.py", "conftest.py")}
-    flags = ("--update-baselines", "--gpuperf-processes=2", "--gpuperf-rounds=8")
-    baselines = baselines_of(shared_folder / "callable", files, *flags)
-    shutil.copytree(baselines, gpu_suite.path / "baselines")
-    return gpu_suite
-
-
-def test_a_slower_callable_names_the_kernels_it_spends_its_time_in(callable_suite):
-    callable_suite.write("test_suite.py", CALLABLE.replace("TIMES", "3"))
-    kernels = "{'_Z4workPf': 20000.0, **{f'k{i}': 900.0 - i for i in range(9)}}"
-    callable_suite.edit(
-        "conftest.py", "def work(", f"import simulated_gpu\n\nsimulated_gpu.KERNELS = {kernels}\n\ndef work("
-    )
-    result = callable_suite.run("--gpuperf")
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(
-        [
-            "twice  SLOWER *unpaired",
-            "*not paired: a callable has no machine code of its own*",
-            "*its kernels: work 20 us, k0 900 ns, *, and 2 more",
-        ]
-    )
-
-
 @pytest.mark.parametrize("end", ["pytest.skip('not here')", "pytest.fail('not so')"])
 def test_no_verdict_of_one_process_stands_when_the_test_is_cut_short(recorded, end):
     slower(recorded)
@@ -521,18 +489,13 @@ def test_a_suite_that_cannot_be_decided_blames_the_machine(recorded, monkeypatch
     result.stdout.fnmatch_lines(["3 of 3 workloads were undecided: the machine is the finding, not the code.*"])
 
 
-def test_a_callable_that_the_first_rounds_leave_open_gets_more_of_them(callable_suite):
-    callable_suite.edit("test_suite.py", "STEPS=100", "STEPS=107")
-    result = callable_suite.run("--gpuperf")
-    result.assert_outcomes(failed=1)
-    result.stdout.re_match_lines([r"  twice +\S+ us +±0.0[0-7] %.*SLOWER"])  # four rounds resolve no better than 0.1 %
-
-
 def test_the_second_process_has_time_for_the_budgets_of_its_workloads() -> None:
     from pytest_gpuperf.workload import confirming
+    from pytest_gpuperf.workload.suspects import PairedSuspect, UnpairedSuspect
 
     suspects = [
-        confirming.Suspect(case=None, policy=None, pairing=None, judgement=None, budget_s=budget) for budget in (5, 300)
+        PairedSuspect(case=None, policy=None, pairing=None, judgement=None, budget_s=5),
+        UnpairedSuspect(case=None, policy=None, judgement=None, budget_s=300),
     ]
     assert confirming.time_limit_s(suspects, 2) == confirming.TIMEOUT_S + 305 + 2 * 3
     assert confirming.time_limit_s(suspects, 4) == confirming.TIMEOUT_S + 305 + 2 * 3 + 2 * 303
