@@ -14,6 +14,8 @@ from pytest_gpuperf.tolerance import PROFILES
 
 USUAL_FOLDER = "baselines"
 """Of the baselines, below pytest's root, where nobody chose another."""
+MOST_BUDGET_S = 3600
+"""For timing one workload."""
 
 
 class BadValue(ValueError):
@@ -155,7 +157,7 @@ FLAGS: tuple[Flag, ...] = (
          whole(1, 100), metavar="N"),
     Flag("--gpuperf-budget", "budget_s",
          "wall-clock seconds for timing one workload (default 5, and 320 with sustained slots)",
-         number(0.05, 3600, " seconds"), metavar="SECONDS"),
+         number(0.05, MOST_BUDGET_S, " seconds"), metavar="SECONDS"),
     Flag("--gpuperf-changed", "changed_only", "do not time workloads whose machine code and launch are unchanged"),
     Flag("--gpuperf-all", "pair_all", "pair unchanged workloads with their baselines too, not only changed ones"),
     Flag("--gpuperf-confirmations", "confirmations",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_gpuperf.flags import MOST_BUDGET_S
 from pytest_gpuperf.tolerance import PROFILES
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def _problem(name: str, value: Any) -> str | None:
         ok, accepts = value in ("cold", "warm"), "'cold' or 'warm'"
     elif name == "budget_s":
         number = isinstance(value, int | float) and not isinstance(value, bool)
-        ok, accepts = number and 0 < value <= 3600, "seconds, more than 0 and up to 3600"
+        ok, accepts = number and 0 < value <= MOST_BUDGET_S, f"seconds, more than 0 and up to {MOST_BUDGET_S}"
     elif name == "pair_slot":
         ok, accepts = value in ("short", "sustained"), "'short' or 'sustained'"
     elif name == "xfail":

@@ -14,6 +14,7 @@ import msgspec
 from pytest_gpuperf.device.errors import LoadError
 from pytest_gpuperf.device.launch import Configuration
 from pytest_gpuperf.evidence import KernelBinary
+from pytest_gpuperf.flags import MOST_BUDGET_S
 from pytest_gpuperf.judge.case import TimeStep
 from pytest_gpuperf.judge.eprocess import unanimous_blocks
 from pytest_gpuperf.judge.pairs import judge_pairs
@@ -238,7 +239,10 @@ def short_of_time(pairing: Pairing, policy: PairedPolicy, budget_s: float, befor
     each_s = sum(block.seconds for block in pairing.blocks) / len(pairing.blocks)
     wanted = max(WANTED_BLOCKS, needed) - len(pairing.blocks)
     wanted_s = math.ceil(before_s + pairing.seconds + wanted * each_s)
+    remedy = f"raise it with budget_s={wanted_s}, --gpuperf-budget={wanted_s}"
+    if wanted_s > MOST_BUDGET_S:
+        remedy = f"that would be {wanted_s} s, more than a budget may be ({MOST_BUDGET_S} s): give the launch less work"
     return (
         f"its budget of {budget_s:g} s ended after {numbered(len(pairing.blocks), 'block')}, and a verdict takes "
-        f"{needed:.0f} or more: raise it with budget_s={wanted_s}, --gpuperf-budget={wanted_s}",
+        f"{needed:.0f} or more: {remedy}",
     )

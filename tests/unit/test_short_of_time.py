@@ -35,6 +35,14 @@ def test_blocks_that_all_say_slower_are_told_how_many_prove_it() -> None:
     assert "and a verdict takes 35 or more: raise it with budget_s=71," in note
 
 
+def test_no_budget_is_named_that_would_be_refused() -> None:
+    (note,) = short_of_time(undecided([0.0] * 2, 300.0), POLICY, budget_s=600.0, before_s=0.1)
+    assert note == (
+        "its budget of 600 s ended after 2 blocks, and a verdict takes 11 or more: that would be 8401 s, more than a "
+        "budget may be (3600 s): give the launch less work"
+    )
+
+
 def test_where_no_number_of_blocks_decides_no_budget_would_do() -> None:
     few = PairedPolicy(blocks_max=6)
     assert short_of_time(undecided([0.02] * 4), few, budget_s=1.0, before_s=0.1) == ()
