@@ -29,6 +29,8 @@ class TimeCase:
     """The candidate's, in the order they were taken."""
     disturbances: Sequence[str] = ()
     """What health checks found; such rounds prove nothing against a kernel."""
+    remarks: Sequence[str] = ()
+    """What a reader should know about rounds that are fit all the same."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -54,7 +54,9 @@ def judge_pairs(
     judgement = Judgement(
         key=case.key, target=case.target, kind="time", verdict=verdict, reason=f"{reason}; {cause}",
         time=_figures(policy, case, first, second, spread, seeds, pair_slot),
-        notes=tuple(dict.fromkeys((*case.disturbances, *recording.notes, *work.measured_otherwise, *notes))),
+        notes=tuple(dict.fromkeys(
+            (*case.disturbances, *case.remarks, *recording.notes, *work.measured_otherwise, *notes)
+        )),
     )  # fmt: skip
     return TimeStep(judgement, confirmation_wanted=verdict is Verdict.SLOWER and second is None)
 

@@ -207,5 +207,5 @@ def _judgement(
 ) -> Judgement:
     return Judgement(
         key=case.key, target=case.target, kind="time", verdict=verdict, reason=reason, time=figures,
-        notes=(*case.disturbances, *notes),
+        notes=(*case.disturbances, *case.remarks, *notes),
     )  # fmt: skip

@@ -7,6 +7,7 @@ Each message says what was seen and what to do.
 from __future__ import annotations
 
 from pytest_gpuperf.evidence import DeviceState, Round
+from pytest_gpuperf.sampling import shape
 
 REFUSED_TICKS = 200
 COARSE_TICKS = 1000
@@ -35,9 +36,12 @@ def disturbances(
     return tuple(message for message in found if message)
 
 
-def remarks(round: Round, step_ns: float) -> tuple[str, ...]:
-    """What a reader should know about a round that is fit as evidence all the same."""
-    found = (_bimodal(round), _coarse(round, step_ns))
+def remarks(round: Round, samples: shape.Samples, step_ns: float) -> tuple[str, ...]:
+    """What a reader should know about rounds that are fit as evidence all the same.
+
+    ``round`` is one of them, ``samples`` are those of all.
+    """
+    found = (_bimodal(samples, step_ns), _coarse(round, step_ns))
     return tuple(message for message in found if message)
 
 
@@ -106,12 +110,13 @@ def _coarse(round: Round, step_ns: float) -> str:
     )
 
 
-def _bimodal(round: Round) -> str:
-    if round.modes < 2:
+def _bimodal(samples: shape.Samples, step_ns: float) -> str:
+    found = [f"{one.share:.0%} around {one.centre:.0f} ns" for one in shape.groups(samples, step_ns)]
+    if not found:
         return ""
     return (
-        f"times fall into two groups (5 % below {round.quantiles[0]:.0f} ns, 5 % above {round.quantiles[4]:.0f} ns): "
-        f"look for alternating clocks, input-dependent paths or memory placement"
+        f"times fall into two groups, {' and '.join(found)}: look for alternating clocks, input-dependent paths or "
+        f"memory placement"
     )
 
 

@@ -159,8 +159,9 @@ def take_rounds(
         rounds.append(taken)
         raw.append(tuple(times))
         disturbed += disturbances(taken, before, after, step, outliers=outliers)
-        notes += remarks(taken, step)
         before = after
+    if rounds:
+        notes += remarks(rounds[-1], np.concatenate(raw), step)
     return Rounds(tuple(rounds), tuple(raw), _unique(disturbed), _unique(notes), clock() - start)
 
 

@@ -8,6 +8,7 @@ SMC 9 (1979).
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,8 +76,22 @@ def line(values: Samples) -> tuple[float, float]:
     return slope, 2 * float(special.stdtr(freedom, -abs(t)))
 
 
+class Group(NamedTuple):
+    """One of two clear groups of samples."""
+
+    centre: float
+    """Geometric mean, in the samples' unit."""
+    share: float
+    """Of the samples without the slowest 5 %, 0 to 1."""
+
+
 def modes(samples: Samples, step_ns: float = 0.0, least_gap: float = 0.0025) -> int:
-    """2 if the samples fall into two clear groups, else 1; 1 for fewer than 20 samples.
+    """2 if the samples fall into two clear ``groups``, else 1."""
+    return len(groups(samples, step_ns, least_gap)) or 1
+
+
+def groups(samples: Samples, step_ns: float = 0.0, least_gap: float = 0.0025) -> tuple[Group, ...]:
+    """The two groups that the samples fall into, the faster first; none if they are not clear, or of under 20 samples.
 
     Otsu's split of the log times without the slowest 5 %; two groups if their means lie more than 4
     pooled standard deviations and more than ``least_gap`` (a fraction) apart and the smaller holds a
@@ -84,18 +99,20 @@ def modes(samples: Samples, step_ns: float = 0.0, least_gap: float = 0.0025) -> 
     clock ticks are one group.
     """
     if samples.size < ASSESSABLE:
-        return 1
+        return ()
     ordered = np.sort(np.log(samples))[: math.ceil(samples.size * 0.95)]
     split = _otsu(ordered)
     if split == 0:
-        return 1
+        return ()
     low, high = ordered[:split], ordered[split:]
     gap = float(high.mean() - low.mean())
     within = math.sqrt((low.size * low.var() + high.size * high.var()) / ordered.size)
     quantisation = step_ns / float(np.median(samples)) * _QUANTISATION_SD
     minor = min(low.size, high.size) / ordered.size
     clear = gap > _MODE_GAP_SD * max(within, quantisation) and gap > least_gap
-    return 2 if clear and minor >= _MODE_MINOR_SHARE else 1
+    if not clear or minor < _MODE_MINOR_SHARE:
+        return ()
+    return tuple(Group(math.exp(one.mean()), one.size / ordered.size) for one in (low, high))
 
 
 def outlier_share(samples: Samples, step_ns: float = 0.0) -> float:

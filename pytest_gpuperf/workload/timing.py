@@ -50,6 +50,8 @@ class Timing:
         self._baseline = bench.store.time(slug, key) if bench.options.record_to is None else None
         self._sessions = {session.id: session for session in bench.store.sessions(slug, key.module)}
         self._session = bench.session
+        self._remarks: tuple[str, ...] = ()
+        """On the rounds that were taken last."""
         self._alpha = ALPHA
         """Rate of a false SLOWER."""
         self._omega = omega_of(bench.device.facts.uuid, bench.timer.name)
@@ -88,7 +90,7 @@ class Timing:
         return TimeCase(
             key=self._key, target=bench.device.facts.slug, baseline=self._baseline, sessions=self._sessions,
             identity=self._identity, timer=bench.timer.name, cache=self._request.cache, session=self._session,
-            rounds=rounds, disturbances=disturbed,
+            rounds=rounds, disturbances=disturbed, remarks=self._remarks,
         )  # fmt: skip
 
     def compare_canaries(self) -> None:
@@ -122,8 +124,12 @@ class Timing:
 
         request = self._request
         workload = Workload(run=request.workload, reset=request.reset, cache=request.cache)
-        return take_rounds(self._bench.device, self._bench.timer, workload, count, session=self._bench.session.id,
-                           process=self._bench.process, budget_s=budget_s)  # fmt: skip
+        taken = take_rounds(
+            self._bench.device, self._bench.timer, workload, count, session=self._bench.session.id,
+            process=self._bench.process, budget_s=budget_s,
+        )  # fmt: skip
+        self._remarks = taken.notes
+        return taken
 
 
 def interval_of(midmeans_ns: Sequence[float]) -> tuple[float, float] | None:

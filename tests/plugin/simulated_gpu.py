@@ -103,8 +103,11 @@ class SimulatedGpu:
 
     def __init__(self, *, implementations: dict[str, Implementation] | None = None, slowdown: float = 1.0,
                  process_sd: float = 0.001, sample_sd: float = 0.003, uuid: str = FACTS.uuid,
-                 placement: float = 0.0, block_ns: float = 0.0, state: DeviceState | None = None) -> None:  # fmt: skip
+                 placement: float = 0.0, block_ns: float = 0.0, state: DeviceState | None = None,
+                 second_kind: tuple[float, float] = (0.0, 1.0)) -> None:  # fmt: skip
         """``placement``: by how much a module is slower than the one loaded before it, every other time.
+
+        ``second_kind``: which share of the samples takes how many times as long.
 
         ``block_ns``: what each block of a launch takes besides.
         """
@@ -118,6 +121,7 @@ class SimulatedGpu:
         self._random = np.random.default_rng([seed, os.getpid() if seed < 0 else 0])
         self._factor = slowdown * float(np.exp(self._random.normal(0.0, process_sd)))
         self._sample_sd = sample_sd
+        self._second_kind = second_kind
         self._placement = placement
         self.block_ns = block_ns
         self._loads = 0
@@ -125,7 +129,9 @@ class SimulatedGpu:
         self._state = state or DeviceState(sm_clock_mhz=1980, memory_clock_mhz=3201, temperature_c=40, power_w=120.0)
 
     def noise(self) -> float:
-        return self._factor * float(np.exp(self._random.normal(0.0, self._sample_sd)))
+        share, longer = self._second_kind
+        kind = longer if share and self._random.random() < share else 1.0
+        return self._factor * kind * float(np.exp(self._random.normal(0.0, self._sample_sd)))
 
     def load(self, binary: KernelBinary) -> SimulatedKernel:
         self._loads += 1

@@ -95,3 +95,18 @@ def test_what_is_lost_without_cupti_is_told_unless_another_timer_was_asked_for(r
     lost = "*so times are taken with CUDA graphs. What is lost: changes of kernels shorter than 20 us*"
     recorded.run("--gpuperf").stdout.fnmatch_lines([lost])
     recorded.run("--gpuperf", "--gpuperf-timer=graph").stdout.no_fnmatch_line(lost)
+
+
+def test_times_of_two_kinds_are_told_with_a_verdict_that_needs_a_word(recorded):
+    """A quarter of the samples takes 5 % longer, in both the record's and today's process."""
+    recorded.edit(
+        "conftest.py", "SimulatedGpu(", "SimulatedGpu(slowdown=1.06, sample_sd=0.001, second_kind=(0.25, 1.05), "
+    )
+    result = recorded.run("--gpuperf", "-k", "1024")
+    result.assert_outcomes(passed=1)
+    result.stdout.re_match_lines(
+        [
+            r".*work  ENV-SHIFT  on simulated-gpu",
+            r" +times fall into two groups, 7\d% around \d+ ns and 2\d% around \d+ ns: look for alternating clocks",
+        ]
+    )
