@@ -169,8 +169,9 @@ class Bench:
 
     def note_canaries(self, shifts: Mapping[str, float]) -> None:
         """Keep what moved more than is known of it so far; ``shifts`` are logs, by canary."""
-        for name, shift in shifts.items():
-            self.canary_shifts[name] = max(self.canary_shifts.get(name, 0.0), shift, key=abs)
+        from pytest_gpuperf.judge.canaries import furthest
+
+        self.canary_shifts = furthest([self.canary_shifts, shifts])
 
     @staticmethod
     def seed() -> int:

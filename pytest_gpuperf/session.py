@@ -258,11 +258,9 @@ class Book:
     @property
     def canaries(self) -> dict[str, float]:
         """Log of each canary's time over that on record, from the process in which it moved the most; by name."""
-        found: dict[str, float] = {}
-        for evidence in self.evidence:
-            for name, shift in evidence.canaries.items():
-                found[name] = max(found.get(name, 0.0), shift, key=abs)
-        return found
+        from pytest_gpuperf.judge.canaries import furthest
+
+        return furthest(evidence.canaries for evidence in self.evidence)
 
     @property
     def any_failed(self) -> bool:

@@ -96,7 +96,7 @@ def _verdict(policy: PairedPolicy, first: Paired, second: Paired | None) -> tupl
 
 
 def _confirmed(policy: PairedPolicy, first: Paired, second: Paired | None) -> tuple[Verdict, str]:
-    slower = f"proven to be more than {shift.amount(policy.delta)} slower"
+    slower = shift.proven_slower(policy.delta)
     if second is None:
         return Verdict.SLOWER, f"{slower} in one process, a second has to confirm it"
     if second.decision is PairedDecision.SLOWER:

@@ -7,14 +7,11 @@ and by another amount for every kernel.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterable, Mapping
 
 from pytest_gpuperf.evidence import Round, Session, TimeRecord
 from pytest_gpuperf.judge import shift
-
-CANARY_SHIFT = 0.01
-"""Log of its times by which a canary has to move to be a change of the machine."""
+from pytest_gpuperf.judge.canaries import CANARY_SHIFT, canary_shifts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,25 +68,6 @@ def choose_recording(baseline: TimeRecord, sessions: Mapping[str, Session], now:
     named = dict.fromkeys(one.session for one in rounds)
     compared = [sessions[name] for name in named if name in sessions]
     return Recording(rounds, bool(here), tuple(_changes(compared, now)), tuple(_moved(compared, now)))
-
-
-def has_comparable_canaries(old: Session, now: Session) -> bool:
-    """Whether a session has canaries of this very GPU, this timer and this compiler."""
-    return bool(old.canaries) and (old.uuid, old.timer, old.toolchain) == (now.uuid, now.timer, now.toolchain)
-
-
-def canary_shifts(sessions: Iterable[Session], now: Session) -> dict[str, float]:
-    """Log of each canary's time now over its time in that of the sessions from which it moved the most.
-
-    Of sessions on this very GPU, with the same timer and compiler: another one may make other machine code of it.
-    """
-    found: dict[str, float] = {}
-    for old in sessions:
-        if has_comparable_canaries(old, now):
-            for name in sorted(old.canaries.keys() & now.canaries.keys()):
-                moved = math.log(now.canaries[name] / old.canaries[name])
-                found[name] = max(found.get(name, 0.0), moved, key=abs)
-    return found
 
 
 def _changes(sessions: Iterable[Session], now: Session) -> Iterable[str]:

@@ -25,6 +25,11 @@ def amount(fraction: float) -> str:
     return f"{fraction * 100:g} %"
 
 
+def proven_slower(delta: float) -> str:
+    """What SLOWER says: ``proven to be more than 0.5 % slower``."""
+    return f"proven to be more than {amount(delta)} slower"
+
+
 def cycles(one: Round) -> float:
     """SM clock cycles of a round's midmean; NaN where the clock was not read."""
     return one.midmean * (sum(one.sm_clock_mhz) / 2) / 1000 if one.sm_clock_mhz else math.nan

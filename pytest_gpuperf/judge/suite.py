@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from pytest_gpuperf.judge import shift
+from pytest_gpuperf.judge.canaries import CANARY_SHIFT
 from pytest_gpuperf.judge.logtimes import InvalidTimesError
-from pytest_gpuperf.judge.recordings import CANARY_SHIFT
 
 ALPHA = 1e-3
 """Rate of runs with a false SLOWER, all workloads of a run together."""
@@ -106,7 +106,7 @@ def environment_shift(
     """Signs that the machine and not a kernel changed, as sentences; empty if there are none.
 
     ``differences`` are the screen's differences of log times of all workloads of the run, ``canaries`` those
-    of the plugin's own kernels by name (``recordings.canary_shifts``).  For the report: nothing is subtracted
+    of the plugin's own kernels by name (``canaries.canary_shifts``).  For the report: nothing is subtracted
     anywhere, or a regression of the whole suite would vanish.
     """
     found = []

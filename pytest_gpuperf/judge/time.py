@@ -67,7 +67,7 @@ def confirm_rounds(suspected: Judgement, case: TimeCase, policy: TimePolicy) -> 
     if second.verdict is not Verdict.SLOWER:
         return unconfirmed(suspected, _not_seen_again(suspected, second, policy))
     work = same_work(case.baseline, case.identity, case.timer, case.cache)
-    slower = _slower(_tolerances(policy)[0])
+    slower = shift.proven_slower(_tolerances(policy)[0])
     return msgspec.structs.replace(suspected, reason=f"{slower}, in two processes; {work.reason}")
 
 
@@ -88,10 +88,6 @@ def _not_seen_again(suspected: Judgement, second: Judgement, policy: TimePolicy)
 def _tolerances(policy: TimePolicy) -> tuple[float, float]:
     """Delta and epsilon of unpaired rounds."""
     return max(policy.delta, unpaired_rounds.LEAST_DELTA), max(policy.epsilon, unpaired_rounds.LEAST_EPSILON)
-
-
-def _slower(delta: float) -> str:
-    return f"proven to be more than {shift.amount(delta)} slower"
 
 
 def _unchanged(case: TimeCase, recording: Recording, work: Comparability, policy: TimePolicy) -> Judgement:
@@ -160,7 +156,7 @@ def _unpaired(case: TimeCase, recording: Recording, work: Comparability, policy:
 def _verdict(found: Unpaired, limits: UnpairedPolicy, recording: Recording) -> tuple[Verdict, str]:
     resolves = f"unpaired rounds resolve about {shift.amount(limits.epsilon)}"
     if found.decision is Decision.SLOWER:
-        return Verdict.SLOWER, _slower(limits.delta)
+        return Verdict.SLOWER, shift.proven_slower(limits.delta)
     if found.decision is Decision.FASTER:
         return Verdict.FASTER, f"proven to be more than {shift.amount(limits.delta)} faster"
     if found.decision is Decision.NOT_SLOWER:

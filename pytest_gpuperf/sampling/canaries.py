@@ -3,7 +3,7 @@
 No change of a user's touches them: where one takes another time than it took on the same GPU when a baseline was
 recorded, it is the machine that changed.  *copy* is bound by memory, *fma* by the SM clock.  What a canary does is
 part of its name: one that is changed gets another name, so that nothing is compared with what it was.  Nothing here
-judges (``judge.recordings`` does).
+judges (``judge.canaries`` does).
 """
 
 from __future__ import annotations

@@ -59,9 +59,19 @@ class Rounds:
     seconds: float = 0.0
     """Wall-clock time taken, warm-up included."""
 
+    def followed_by(self, more: Rounds) -> Rounds:
+        """These rounds and those that were taken next; the notes are those on the latter."""
+        return Rounds(
+            rounds=self.rounds + more.rounds, samples=self.samples + more.samples,
+            disturbed=_unique(self.disturbed + more.disturbed), notes=more.notes, seconds=self.seconds + more.seconds,
+        )  # fmt: skip
+
     @property
     def messages(self) -> tuple[str, ...]:
         return self.disturbed + self.notes
+
+
+NO_ROUNDS = Rounds((), ())
 
 
 @dataclasses.dataclass(frozen=True)

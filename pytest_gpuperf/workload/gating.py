@@ -23,7 +23,7 @@ from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
 from pytest_gpuperf.pairing import Pairing, pair
 from pytest_gpuperf.report.text import duration, numbered
 from pytest_gpuperf.sampling.pairs import WANTED_BLOCKS
-from pytest_gpuperf.sampling.rounds import Rounds
+from pytest_gpuperf.sampling.rounds import NO_ROUNDS, Rounds
 from pytest_gpuperf.verdict import Judgement, PairSlot, Verdict
 from pytest_gpuperf.workload import confirming, sentinels
 from pytest_gpuperf.workload.rerunning import Opponent, changes_since, opponent_of
@@ -50,7 +50,7 @@ class Gate(Timing):
 
     def _gate(self) -> Taken:
         """Take rounds, and paired blocks where they help, until the judge wants no more or the budget is spent."""
-        known = self.judge(())
+        known = self.judge()
         all_of_them = known.judgement.verdict is Verdict.UNCHANGED and self._bench.options.pair_all
         tested = known.pairing_helps or all_of_them
         sustained = self._request.pair_slot == "sustained"  # then no rounds acquit: they do not show what power does
@@ -59,7 +59,7 @@ class Gate(Timing):
         opponent = self._opponent() if tested and self._verdict_counts else Opponent(None)
         self.compare_canaries()
         taken = self._take(FIRST_ROUNDS, self._request.budget_s * (ROUNDS_SHARE if opponent.binary else 1))
-        step = self.judge(taken.rounds, taken.disturbed)
+        step = self.judge(taken)
         if opponent.other_parameters:
             found = Taken(taken.rounds, self._not_comparable(step.judgement, opponent.obstacle), taken.disturbed)
         elif opponent.binary is not None and (step.pairing_helps or all_of_them or sustained):
@@ -71,21 +71,19 @@ class Gate(Timing):
 
     def _unpaired(self, taken: Rounds, step: TimeStep, obstacle: str) -> Taken:
         """Go on with rounds alone; ``obstacle`` is why there are no pairs.  A suspect waits for its second process."""
-        rounds, disturbed, spent = taken.rounds, taken.disturbed, taken.seconds
-        while self._verdict_counts and step.rounds_wanted > len(rounds) and spent < self._request.budget_s:
-            more = self._take(step.rounds_wanted - len(rounds), self._request.budget_s - spent)
-            rounds, spent = rounds + more.rounds, spent + more.seconds
-            disturbed = tuple(dict.fromkeys(disturbed + more.disturbed))
-            step = self.judge(rounds, disturbed)
+        budget_s = self._request.budget_s
+        while self._verdict_counts and step.rounds_wanted > len(taken.rounds) and taken.seconds < budget_s:
+            more = self._take(step.rounds_wanted - len(taken.rounds), budget_s - taken.seconds)
+            taken = taken.followed_by(more)
+            step = self.judge(taken)
         judgement = self._explained(step.judgement)
         if obstacle and judgement.time is not None:
             figures = msgspec.structs.replace(judgement.time, not_paired=obstacle)
             judgement = msgspec.structs.replace(judgement, time=figures)
         if judgement.verdict is Verdict.SLOWER and self._verdict_counts:
-            time_s = max(self._request.budget_s, spent)  # long work takes more than its budget, there as here
-            case = self._case(rounds, disturbed)
-            self._bench.suspects[self._key] = UnpairedSuspect(case, self._policy(), judgement, time_s)
-        return Taken(rounds, judgement, disturbed)
+            time_s = max(budget_s, taken.seconds)  # long work takes more than its budget, there as here
+            self._bench.suspects[self._key] = UnpairedSuspect(self._case(taken), self._policy(), judgement, time_s)
+        return Taken(taken.rounds, judgement, taken.disturbed)
 
     def _paired(
         self, baseline: KernelBinary, configuration: Configuration | None, taken: Rounds, step: TimeStep
@@ -100,7 +98,7 @@ class Gate(Timing):
             pairing = self._pair(baseline, policy, taken, left_s, self._request.pair_slot, configuration)
         except LoadError as problem:  # of the baseline: the candidate has run
             return self._unpaired(taken, step, _not_loaded(problem))
-        case = self._case(taken.rounds, taken.disturbed)
+        case = self._case(taken)
         notes = (*pairing.remarks, *short_of_time(pairing, policy, self._request.budget_s, taken.seconds))
         step = judge_pairs(
             case, policy, pairing.paired, seeds=(pairing.seed,), notes=notes,
@@ -135,7 +133,7 @@ class Gate(Timing):
             return Taken(self._take(FIRST_ROUNDS, self._request.budget_s * ROUNDS_SHARE).rounds)
         opponent = self._opponent()
         if opponent.binary is None:
-            return self._confirm_rounds(Rounds((), ()), opponent.obstacle)
+            return self._confirm_rounds(NO_ROUNDS, opponent.obstacle)
         taken = self._take(FIRST_ROUNDS, self._request.budget_s * ROUNDS_SHARE)
         zone = self._request.zone
         policy = PairedPolicy(delta=zone.delta, epsilon=zone.epsilon).confirming()
@@ -151,18 +149,15 @@ class Gate(Timing):
 
     def _confirm_rounds(self, taken: Rounds, obstacle: str) -> Taken:
         """Go on to the last look, or until the budget is spent: the process that asked judges what there is then."""
-        rounds, disturbed, spent = taken.rounds, taken.disturbed, taken.seconds
         for look in LOOKS[LOOKS.index(FIRST_ROUNDS) :]:
-            left_s = self._request.budget_s - spent
-            if look > len(rounds) and (left_s > 0 or not rounds):
-                more = self._take(look - len(rounds), left_s)
-                rounds, spent = rounds + more.rounds, spent + more.seconds
-                disturbed = tuple(dict.fromkeys(disturbed + more.disturbed))
+            left_s = self._request.budget_s - taken.seconds
+            if look > len(taken.rounds) and (left_s > 0 or not taken.rounds):
+                taken = taken.followed_by(self._take(look - len(taken.rounds), left_s))
         found = Confirmation(
-            key=self._key, identity=self._identity, rounds=rounds, disturbed=disturbed, not_paired=obstacle
+            key=self._key, identity=self._identity, rounds=taken.rounds, disturbed=taken.disturbed, not_paired=obstacle
         )
         confirming.leave(self._bench, found)
-        return Taken(rounds)
+        return Taken(taken.rounds)
 
     def _watch(self, taken: Rounds) -> None:
         """Pair the launch with itself if this test is one of the run's sentinels."""

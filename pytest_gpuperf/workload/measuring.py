@@ -136,7 +136,7 @@ def _time(bench: Bench, book: TestBook, request: Request, counted: Counted) -> M
     began = time.perf_counter()
     evidence = book.workloads[request.name]
     timing = Gate(bench, request, evidence.key)
-    known = timing.judge(()).judgement
+    known = timing.judge().judgement
     if bench.options.changed_only and known.verdict is Verdict.UNCHANGED:
         book.add(msgspec.structs.replace(evidence, judgements=(*counted.judgements, known)))
         why = CheckedOnly(f"{request.name}: unchanged, so not timed")

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pytest_gpuperf.evidence import Key, Round, TimeRecord
-from pytest_gpuperf.judge.recordings import canary_shifts, has_comparable_canaries
+from pytest_gpuperf.judge.canaries import canary_shifts, has_comparable_canaries
 from pytest_gpuperf.judge.suite import ALPHA, ALPHA_FASTER
 from pytest_gpuperf.judge.time import TimeCase, TimePolicy, TimeStep, judge_time
+from pytest_gpuperf.sampling.rounds import NO_ROUNDS, Rounds, Workload, take_rounds
 from pytest_gpuperf.selftest.profile import omega_of
 from pytest_gpuperf.verdict import Judgement
 
 if TYPE_CHECKING:
     from pytest_gpuperf.bench import Bench
-    from pytest_gpuperf.sampling.rounds import Rounds
     from pytest_gpuperf.workload.request import Request
 
 RETAKES = 3
@@ -50,8 +50,6 @@ class Timing:
         self._baseline = bench.store.time(slug, key) if bench.options.record_to is None else None
         self._sessions = {session.id: session for session in bench.store.sessions(slug, key.module)}
         self._session = bench.session
-        self._remarks: tuple[str, ...] = ()
-        """On the rounds that were taken last."""
         self._alpha = ALPHA
         """Rate of a false SLOWER."""
         self._omega = omega_of(bench.device.facts.uuid, bench.timer.name)
@@ -74,9 +72,9 @@ class Timing:
         """Rate of a false FASTER, shared out as that of a false SLOWER is."""
         return self._alpha * ALPHA_FASTER / ALPHA
 
-    def judge(self, rounds: Sequence[Round], disturbed: Sequence[str] = ()) -> TimeStep:
+    def judge(self, taken: Rounds = NO_ROUNDS) -> TimeStep:
         """Judge the rounds in hand."""
-        return judge_time(self._case(rounds, disturbed), self._policy())
+        return judge_time(self._case(taken), self._policy())
 
     def _policy(self) -> TimePolicy:
         zone = self._request.zone
@@ -85,12 +83,12 @@ class Timing:
             omega=self._omega,
         )  # fmt: skip
 
-    def _case(self, rounds: Sequence[Round], disturbed: Sequence[str]) -> TimeCase:
+    def _case(self, taken: Rounds) -> TimeCase:
         bench = self._bench
         return TimeCase(
             key=self._key, target=bench.device.facts.slug, baseline=self._baseline, sessions=self._sessions,
             identity=self._identity, timer=bench.timer.name, cache=self._request.cache, session=self._session,
-            rounds=rounds, disturbances=disturbed, remarks=self._remarks,
+            rounds=taken.rounds, disturbances=taken.disturbed, remarks=taken.notes,
         )  # fmt: skip
 
     def compare_canaries(self) -> None:
@@ -120,16 +118,12 @@ class Timing:
         return hashlib.sha256(launch.binary.cubin).hexdigest() if launch else ""
 
     def _take(self, count: int, budget_s: float) -> Rounds:
-        from pytest_gpuperf.sampling.rounds import Workload, take_rounds
-
         request = self._request
         workload = Workload(run=request.workload, reset=request.reset, cache=request.cache)
-        taken = take_rounds(
+        return take_rounds(
             self._bench.device, self._bench.timer, workload, count, session=self._bench.session.id,
             process=self._bench.process, budget_s=budget_s,
         )  # fmt: skip
-        self._remarks = taken.notes
-        return taken
 
 
 def interval_of(midmeans_ns: Sequence[float]) -> tuple[float, float] | None:

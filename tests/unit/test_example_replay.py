@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import recorded_counters
+from loaded_scripts import load_script
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -97,11 +98,7 @@ def test_a_workload_that_was_not_recorded_is_not_measured(tmp_path: Path) -> Non
 
 @pytest.fixture
 def script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("record_claim_counters", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load_script(SCRIPT)
     monkeypatch.setattr(sys, "path", [*sys.path])  # to which the script adds the suite
     return module
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import pytest
+from loaded_scripts import load_script
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "record_ncu_fixture.py"
 PRINTED = """==PROF== Connected to process 1
@@ -19,12 +19,7 @@ NAMES = ["dram__bytes_read.sum", "a__share.pct", "a__gone.sum", "a__missing.sum"
 
 @pytest.fixture(scope="module")
 def script():
-    spec = importlib.util.spec_from_file_location("record_ncu_fixture", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script(SCRIPT)
 
 
 def test_figures_lose_their_commas_and_keep_their_decimals(script):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections import Counter
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from loaded_scripts import load_script
 
 from pytest_gpuperf.baselines import BaselineStore
 from pytest_gpuperf.judge.time import TimePolicy, judge_time
@@ -19,12 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("scaled_records", ROOT / "benchmarks" / "scaled_records.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script(ROOT / "benchmarks" / "scaled_records.py")
 
 
 def verdicts(script: ModuleType, factor: float) -> Counter[Verdict]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from loaded_scripts import load_script
 
 from pytest_gpuperf.baselines import BaselineStore
 from pytest_gpuperf.evidence import Key
@@ -18,12 +18,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("verdict_seconds", ROOT / "benchmarks" / "verdict_seconds.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script(ROOT / "benchmarks" / "verdict_seconds.py")
 
 
 def taken(method: str, seconds: float, time_ns: float = 50_000.0) -> dict[str, object]:

@@ -8,8 +8,8 @@ import pytest
 from judge_samples import EDITED, IDENTITY, identity, rounds, session, time_case
 
 from pytest_gpuperf.evidence import Identity, Session
+from pytest_gpuperf.judge.canaries import canary_shifts
 from pytest_gpuperf.judge.logtimes import InvalidTimesError
-from pytest_gpuperf.judge.recordings import canary_shifts
 from pytest_gpuperf.judge.time import TimePolicy, TimeStep, judge_time
 from pytest_gpuperf.verdict import Verdict
 

@@ -16,6 +16,7 @@ from pytest_gpuperf.device.interface import Slot
 from pytest_gpuperf.evidence import CacheMode, DeviceState, Round, TimerName
 from pytest_gpuperf.sampling.rounds import (
     InvalidSampleError,
+    Rounds,
     Workload,
     sample_count,
     summarise,
@@ -182,3 +183,9 @@ def test_outliers_in_a_round_disturb_it() -> None:
 def test_a_lost_sample_is_never_summed_up() -> None:
     with pytest.raises(InvalidSampleError):
         take(SimulatedGpu(lambda index: steady(index) if index < 40 else math.nan))
+
+
+def test_rounds_that_follow_others_are_counted_with_them() -> None:
+    first = Rounds((), ((1.0,),), disturbed=("a",), notes=("old",), seconds=1.0)
+    both = first.followed_by(Rounds((), ((2.0,),), disturbed=("a", "b"), notes=("new",), seconds=0.5))
+    assert (both.samples, both.disturbed, both.notes, both.seconds) == (((1.0,), (2.0,)), ("a", "b"), ("new",), 1.5)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from loaded_scripts import load_script
 
 from pytest_gpuperf.device.timers import stream
 
@@ -16,13 +15,7 @@ from pytest_gpuperf.device.timers import stream
 @pytest.fixture(scope="module")
 def benchmark() -> ModuleType:
     path = Path(__file__).parents[3] / "benchmarks" / "device_time.py"
-    spec = importlib.util.spec_from_file_location("device_time", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["device_time"] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_script(path)
 
 
 def a_row(benchmark: ModuleType, cupti: float = 10_850.0, graph: float = 10_900.0, **changes: Any) -> Any:
