@@ -1,4 +1,4 @@
-"""Scripts of ``benchmarks`` and of the tests, which are no modules of a package, as modules."""
+"""Files of ``benchmarks`` and ``example_suite``, which are in no package, as modules."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 from types import ModuleType
 
 
-def load_script(path: Path) -> ModuleType:
-    """The script as a fresh module, known by its name, as dataclasses of it need."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+def load_script(path: Path, name: str = "") -> ModuleType:
+    """The file as a fresh module, known by its own name or another one, as dataclasses of it need."""
+    spec = importlib.util.spec_from_file_location(name or path.stem, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
+    sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
-import sys
 from collections import Counter
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+from loaded_scripts import load_script
 
 SUITE = Path(__file__).parents[2] / "example_suite"
 MODULES = {
@@ -76,18 +74,8 @@ ELSEWHERE = {
 """Claims that are not looked at by their own family, but where another one has the kernels that show them."""
 
 
-def load_claims_module() -> ModuleType:
-    """``example_suite/claims.py`` under a name of its own, without putting the suite on ``sys.path``."""
-    spec = importlib.util.spec_from_file_location("example_suite_claims", SUITE / "claims.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-claims = load_claims_module()
+claims = load_script(SUITE / "claims.py", "example_suite_claims")
+"""Under a name of its own, without putting the suite on ``sys.path``."""
 
 
 def mentions(text: str, known: set[str]) -> Counter[str]:
