@@ -73,6 +73,8 @@ class Block(Record, frozen=True):
     """Why it was discarded, without regard to which slot was which."""
     seconds: float = 0.0
     """Wall-clock time it took, re-allocation included."""
+    carry_over: float = 0.0
+    """In log time: by how much a slot is longer behind one of the other side than behind one of its own."""
 
 
 class Noise(NamedTuple):
@@ -192,8 +194,9 @@ def paired_blocks(
         reason = "" if settling is not None else _reason_to_discard(slots, before, after, noise)
         before = after
         yield Block(
-            r=block_value(order, slots), order=order, discarded=bool(reason), reason=reason, seconds=clock() - began
-        )
+            r=block_value(order, slots), order=order, discarded=bool(reason), reason=reason,
+            seconds=clock() - began, carry_over=carry_over(slots),
+        )  # fmt: skip
 
 
 def slot_lengths(size: int) -> list[int]:
@@ -210,6 +213,18 @@ def block_value(order: Order, slots: Sequence[shape.Samples]) -> float:
     """
     baseline, candidate = _by_side(order, slots)
     return math.log(shape.midmean(candidate)) - math.log(shape.midmean(baseline))
+
+
+def carry_over(slots: Sequence[shape.Samples]) -> float:
+    """By how much a slot is longer, in log time, behind one of the other side than behind one of its own.
+
+    Of each four slots, the second and the last follow the other side.  With a and b for the two sides, d for what
+    drifts from slot to slot and c for what is carried over, they read a, b + d + c, b + 2d and a + 3d + c, so that
+    4c is (fourth - first) + 3 (second - third), in either order.  The mean of all fours.
+    """
+    logs = [math.log(shape.midmean(samples)) for samples in slots]
+    fours = [logs[place : place + 4] for place in range(0, len(logs), 4)]
+    return float(np.mean([(fourth - first + 3 * (second - third)) / 4 for first, second, third, fourth in fours]))
 
 
 def _by_side(order: str, slots: Sequence[shape.Samples]) -> list[shape.Samples]:

@@ -20,6 +20,7 @@ from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.evidence import Record, Round, TimerName
 from pytest_gpuperf.judge.votes import PairedPolicy
 from pytest_gpuperf.pairing import pair
+from pytest_gpuperf.sampling.pairs import Block
 from pytest_gpuperf.sampling.rounds import Workload, take_rounds
 from pytest_gpuperf.selftest.kernels import FAMILIES, compile_probes, launch_of
 from pytest_gpuperf.selftest.subjects import Subject
@@ -50,6 +51,8 @@ class Taken(Record, frozen=True):
     rounds: tuple[Round, ...]
     r: tuple[float, ...]
     """Block values of the kernel against itself in another module, among other functions."""
+    carry_over: tuple[float, ...] = ()
+    """Of the same blocks."""
 
 
 def open_device(name: str) -> Device:
@@ -71,15 +74,23 @@ def take(device: Device, timer: Timer, task: Task) -> list[Taken]:
                 device, timer, Workload(launch), task.rounds, session="selftest", process=task.process,
                 budget_s=ROUNDS_BUDGET_S,
             )  # fmt: skip
-            r: tuple[float, ...] = ()
+            blocks: list[Block] = []
             if task.blocks:
                 policy = PairedPolicy(alpha=_NEVER, alpha_faster=_NEVER, beta=_NEVER, blocks_max=task.blocks)
                 candidate = binaries[subject.candidate(0, task.process)]
-                r = pair(
+                found = pair(
                     device, timer, launch, baseline, policy, seed=task.seed, candidate=candidate,
                     duration_ns=subject.duration_ns,
-                ).r  # fmt: skip
-            taken.append(Taken(kernel=subject.name, rounds=rounds.rounds, r=r))
+                )  # fmt: skip
+                blocks = [block for block in found.blocks if not block.discarded]
+            taken.append(
+                Taken(
+                    kernel=subject.name,
+                    rounds=rounds.rounds,
+                    r=tuple(block.r for block in blocks),
+                    carry_over=tuple(block.carry_over for block in blocks),
+                )
+            )
     return taken
 
 

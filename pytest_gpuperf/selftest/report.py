@@ -6,6 +6,7 @@ from pytest_gpuperf.evidence import Record, TimerName
 from pytest_gpuperf.selftest.detectable import Detectable
 from pytest_gpuperf.selftest.noise import KernelNoise
 from pytest_gpuperf.selftest.profile import MachineProfile
+from pytest_gpuperf.selftest.symmetry import Symmetry
 
 SCHEMA = 1
 
@@ -69,6 +70,7 @@ class SelftestReport(Record, frozen=True):
     timers: tuple[TimerReport, ...]
     processes: int
     noise: tuple[KernelNoise, ...]
+    symmetry: tuple[Symmetry, ...]
     controls: tuple[Control, ...]
     detectable: tuple[Detectable, ...]
     profile: MachineProfile

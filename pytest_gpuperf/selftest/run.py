@@ -33,6 +33,8 @@ from pytest_gpuperf.selftest.profile import MachineProfile
 from pytest_gpuperf.selftest.refine import refined
 from pytest_gpuperf.selftest.report import SCHEMA, SelftestReport, TimerReport
 from pytest_gpuperf.selftest.subjects import Subject, Wanted, make_subjects
+from pytest_gpuperf.selftest.symmetry import symmetry
+from pytest_gpuperf.tolerance import PROFILES
 
 DEVICE = "pytest_gpuperf.device:open_device"
 WANTED = (
@@ -42,7 +44,7 @@ WANTED = (
     Wanted("loop 1 ms", LOOP, duration_ns=1_000_000.0),
     Wanted("copy 60 us", COPY, duration_ns=60_000.0),
 )
-TIGHT = 0.005
+TIGHT = PROFILES["tight"].delta
 
 Progress = Callable[[str, float], None]
 """Told what is going on, and how much of all of it is done, 0 to 1."""
@@ -135,9 +137,14 @@ def _report(
     found = [_detectable(subject, same[subject.name], placed[subject.name]) for subject in subjects
              if subject.name in same]  # fmt: skip
     processes = len(next(iter(children.values())))
+    mirrored = [
+        symmetry(name, [one.r for one in taken], [value for one in taken for value in one.carry_over])
+        for name, taken in children.items()
+    ]
     return SelftestReport(
         schema=SCHEMA, gpu=device.facts.name, uuid=device.facts.uuid, driver=device.facts.driver, timer=timer.name,
         timers=timers, processes=processes, noise=noise, controls=controls.results(),
+        symmetry=tuple(one for one in mirrored if one is not None),
         detectable=tuple(one for one in found if one is not None),
         profile=_profile(device, timer, noise, processes, same, placed),
     )  # fmt: skip

@@ -8,6 +8,7 @@ from scipy import stats
 
 from pytest_gpuperf.selftest.detectable import Detectable
 from pytest_gpuperf.selftest.report import Control, SelftestReport, TimerReport
+from pytest_gpuperf.selftest.symmetry import DELTA
 
 LOOSE_PLACEMENT_SD = 0.0015
 LOOSE_BLOCK_SD = 0.005
@@ -22,6 +23,7 @@ def as_text(report: SelftestReport) -> str:
         _heading(report),
         ["Timers", *_indented(map(_timer, report.timers))],
         ["Noise (standard deviations)", *_indented(_noise(report))],
+        ["Blocks of kernels paired with themselves: half of the votes either way", *_indented(_symmetry(report))],
         ["Kernels paired with themselves, and effects within the tolerance", *_indented(_alarms(report))],
         ["Known slowdowns (first process; a test fails only after a second one)", *_indented(_controls(report))],
         ["Smallest effect that 95 of 100 runs find", *_indented(_detectable(report))],
@@ -57,6 +59,23 @@ def _noise(report: SelftestReport) -> list[str]:
         f"{percent(profile.block_sd)}, placement {percent(profile.placement_sd)}"
     )
     return [*_columns(rows), figures]
+
+
+def _symmetry(report: SelftestReport) -> list[str]:
+    rows: list[tuple[str, ...]] = [
+        ("kernel", "blocks", "vote slower", "neighbours alike", "mean", f"beyond {DELTA:.1%}", "carry-over")
+    ]
+    rows += [
+        (one.kernel, str(one.blocks), _share(one.slower, one.blocks), _share(one.alike, one.neighbours),
+         f"{one.mean:+.3%}", str(one.beyond), f"{one.carry_over:+.3%} +-{2 * one.carry_over_se:.3%}"
+         + (" (leans)" if one.leans else ""))
+        for one in report.symmetry
+    ]  # fmt: skip
+    return _columns(rows) if report.symmetry else ["no blocks were taken"]
+
+
+def _share(count: int, of: int) -> str:
+    return f"{count / of:.0%}" if of else "-"
 
 
 def _alarms(report: SelftestReport) -> list[str]:

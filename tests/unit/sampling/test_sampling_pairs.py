@@ -177,6 +177,25 @@ def test_linear_drift_cancels_in_either_order() -> None:
     assert max(abs(block.r) for block in blocks) < 1e-6
 
 
+def test_what_a_slot_inherits_from_the_other_side_is_told_from_drift_and_from_a_slower_candidate() -> None:
+    class Inheriting(Bench):
+        """A slot of three samples behind one of the other side is 1 % longer, as are all by 0.1 % from slot to slot."""
+
+        def measure(self, slots: Sequence[Slot], cache: CacheMode) -> list[list[float]]:
+            times = super().measure(slots, cache)
+            runs = [slots[0].run, *(slot.run for slot in slots)]
+            return [
+                [time * 1.001**place * (1.01 if slot.run is not before else 1.0) for time in of_slot]
+                for place, (slot, before, of_slot) in enumerate(zip(slots, runs, times, strict=False))
+            ]
+
+    for size in (6, 48, 72):
+        for block in Inheriting(1.3).blocks(20, size=size):
+            # From one four to the next it is the same side again, so each four starts as the first one does.
+            assert block.carry_over == pytest.approx(math.log(1.01), abs=1e-12)
+            assert block.r == pytest.approx(math.log(1.3), abs=1e-4)
+
+
 def test_four_slots_go_to_the_timer_in_one_call_in_the_order_drawn() -> None:
     bench = Bench()
     for block, (slots, cache) in zip(bench.blocks(20), bench.calls, strict=True):

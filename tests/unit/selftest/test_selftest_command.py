@@ -70,6 +70,10 @@ def test_the_whole_self_test_in_three_processes(
     assert report.processes == 2
     assert report.false_alarms == 0
     assert {one.kernel for one in report.noise} == {"loop 10 us", "copy 60 us"}
+    for same in report.symmetry:
+        assert (same.blocks, same.neighbours, same.beyond) == (12, 10, 0)
+        assert 0 < same.slower < 12
+        assert abs(same.carry_over) <= 5 * same.carry_over_se
     for one in report.controls:
         assert one.verdicts >= VERDICTS
         acquitted = one.passed if one.must_be_slower and one.percent <= 200 * one.tolerance else 0

@@ -11,6 +11,7 @@ from pytest_gpuperf.selftest.detectable import Detectable
 from pytest_gpuperf.selftest.noise import KernelNoise
 from pytest_gpuperf.selftest.profile import MachineProfile
 from pytest_gpuperf.selftest.report import Control, SelftestReport, TimerReport
+from pytest_gpuperf.selftest.symmetry import Symmetry
 from pytest_gpuperf.selftest.text import as_text, duration
 
 PROFILE = MachineProfile(
@@ -36,6 +37,8 @@ def a_report(**changes: Any) -> SelftestReport:
         "schema": 1, "gpu": "Simulated GPU", "uuid": "GPU-1", "driver": "580.0", "timer": "cupti",
         "timers": (TimerReport(name="cupti", tick_ns=32.0, overhead_ns=2.0),
                    TimerReport(name="graph", unavailable="it broke; mend it")),
+        "symmetry": (Symmetry(kernel="loop 10 us", blocks=96, slower=45, neighbours=92, alike=47, beyond=0,
+                              mean=0.00002, carry_over=0.0001, carry_over_se=0.00004),),
         "processes": 4, "profile": PROFILE, "seconds": 93.4, "controls": (SAME, a_control()),
         "noise": (KernelNoise(kernel="loop 10 us", duration_ns=1e4, sample_sd=0.003, rho1=0.1, round_sd=0.001,
                               process_sd=0.0012, process_means_sd=0.0015),),
@@ -52,6 +55,7 @@ def test_a_report_answers_in_the_order_of_the_questions() -> None:
     wanted = (
         "gpuperf selftest: Simulated GPU, driver 580.0, timer cupti, 5 processes, 93 s",
         "cupti   tick 32 ns, overhead 2 ns", "graph   not available: it broke; mend it", "omega 0.150%",
+        "loop 10 us  96      47%          51%               +0.002%  0            +0.010% +-0.008%",
         "0 false alarms in 20 verdicts (true rate below 13.9% with 95 % confidence)",
         "20 of them on equal machine code, 0.15 to 0.15 s each", "38 of 40 intervals hold the true ratio (95.0%)",
         "+1.01%       0.005      20 of 20", "9000 -> 9100 instructions", "loop 10 us   10 us   +0.21%  0.001",
@@ -91,6 +95,15 @@ def test_false_alarms_are_shouted(wrong: dict[str, int]) -> None:
 
 def test_faster_is_a_false_alarm_only_for_equal_kernels() -> None:
     assert a_report(controls=(a_control(ratio=1.004, slower=0, faster=1),)).false_alarms == 0
+
+
+def test_votes_that_lean_are_marked() -> None:
+    (fair,) = a_report().symmetry
+    assert "(leans)" not in as_text(a_report())
+    assert "(leans)" in as_text(a_report(symmetry=(msgspec.structs.replace(fair, slower=20),)))
+    alone = msgspec.structs.replace(fair, blocks=2, slower=1, neighbours=0, alike=0)
+    assert "2       50%          -  " in as_text(a_report(symmetry=(alone,)))
+    assert "no blocks were taken" in as_text(a_report(symmetry=()))
 
 
 def test_where_nothing_can_be_gated_it_says_so() -> None:
