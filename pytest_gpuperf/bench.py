@@ -9,6 +9,7 @@ import datetime
 import secrets
 import uuid
 from collections.abc import Mapping
+from contextlib import ExitStack
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -52,6 +53,7 @@ class Bench:
         self.canary_shifts: dict[str, float] = {}
         """Log of each canary's time here over that on record, where it moved the most; by name."""
         self._hypotheses = 0
+        self._hold: ExitStack | None = None
 
     @property
     def worker(self) -> int | None:
@@ -99,10 +101,28 @@ class Bench:
         from pytest_gpuperf.device.gpu import Gpu
 
         if self.options.ncu_to is None:
-            return Gpu(self.device)
+            return Gpu(self.device, before_work=self.hold_gpu)
         from pytest_gpuperf.measurement import CheckedOnly
 
-        return Gpu(self.device, no_peaks=CheckedOnly("peaks are not measured while counters are collected"))
+        no_peaks = CheckedOnly("peaks are not measured while counters are collected")
+        return Gpu(self.device, before_work=self.hold_gpu, no_peaks=no_peaks)
+
+    def hold_gpu(self) -> None:
+        """In a gated run, keep other gated processes off the GPU until ``let_go_of_gpu``; a second call does nothing.
+
+        What a test does on the GPU besides its workloads would disturb what another process times.
+        Raises ``LockTimeout`` and ``LockUnavailable``.
+        """
+        if self._hold is None and self.options.active and self.has_gpu:
+            hold = ExitStack()
+            hold.enter_context(self.device.lock())
+            self._hold = hold
+
+    def let_go_of_gpu(self) -> None:
+        """A test that used the GPU is over."""
+        hold, self._hold = self._hold, None
+        if hold is not None:
+            hold.close()
 
     @property
     def measured_peaks(self) -> dict[str, float]:

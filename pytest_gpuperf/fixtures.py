@@ -6,7 +6,7 @@ until a test asks for a fixture.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -95,8 +95,10 @@ def cuda_kernel(request: pytest.FixtureRequest) -> KernelCompiler:
 
 
 @pytest.fixture
-def gpu(request: pytest.FixtureRequest) -> Gpu:
+def gpu(request: pytest.FixtureRequest) -> Iterator[Gpu]:
     """The GPU of this process: seeded arrays, facts, measured peaks and comparisons.
+
+    In a gated run a test has the GPU to itself from its first array to its end.
 
     Each test starts with CuPy's memory pool emptied: the time of a copy depends on where its arrays lie (on an H200
     135 or 159 us for 512 MB), and that must not depend on which tests ran before.
@@ -104,10 +106,13 @@ def gpu(request: pytest.FixtureRequest) -> Gpu:
     bench = bench_of(request.config)
     book_of(request.node)  # the book of a test that needs the GPU says so if there is none
     bench.device.release_unused()
-    return bench.gpu
+    yield bench.gpu
+    bench.let_go_of_gpu()
 
 
 @pytest.fixture
-def gpuperf(request: pytest.FixtureRequest) -> GpuPerf:
+def gpuperf(request: pytest.FixtureRequest) -> Iterator[GpuPerf]:
     """Check, measure and judge a workload."""
-    return GpuPerf(bench_of(request.config), book_of(request.node), request.node)
+    bench = bench_of(request.config)
+    yield GpuPerf(bench, book_of(request.node), request.node)
+    bench.let_go_of_gpu()

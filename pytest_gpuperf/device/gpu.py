@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from pytest_gpuperf.device.errors import DeviceNeeded
-from pytest_gpuperf.device.interface import Device
+from pytest_gpuperf.device.interface import Arrays, Device
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
 from pytest_gpuperf.evidence import DeviceFacts
 
@@ -20,9 +20,15 @@ class Gpu:
     measured peak or of a comparison raises ``DeviceNeeded``, which ends the test as *static only*.
     """
 
-    def __init__(self, device: Device, *, no_peaks: Exception | None = None) -> None:
-        """``no_peaks`` is raised by whoever asks for a measured peak, where none may be measured."""
+    def __init__(
+        self, device: Device, *, before_work: Callable[[], None] = lambda: None, no_peaks: Exception | None = None
+    ) -> None:
+        """``before_work`` is called before anything is put to the GPU: other processes may be measuring on it.
+
+        ``no_peaks`` is raised by whoever asks for a measured peak, where none may be measured.
+        """
         self._device = device
+        self._before_work = before_work
         self.measured_peaks: dict[str, float] = {}
         """Ceilings that were asked for so far, by name."""
         self._no_peaks = no_peaks
@@ -53,6 +59,11 @@ class Gpu:
         """
         return self._device.stream_pointer
 
+    @property
+    def _arrays(self) -> Arrays:
+        self._before_work()
+        return self._device.arrays
+
     def random(
         self, shape: Any, dtype: Any = "float32", *, seed: int, low: float | None = None, high: float | None = None
     ) -> Any:
@@ -61,28 +72,29 @@ class Gpu:
         Uniform in [low, high): [0, 1) for floating-point and complex types (both parts), [0, 100) for
         integers, both values for bool.  Raises ``ValueError`` for an empty range or a type that is no number.
         """
-        return self._device.arrays.random(shape, dtype, seed=seed, low=low, high=high)
+        return self._arrays.random(shape, dtype, seed=seed, low=low, high=high)
 
     def empty(self, shape: Any, dtype: Any = "float32") -> Any:
         """An array for results.  Filled with bytes of ones (NaN, -1), so that what a kernel left out shows."""
-        return self._device.arrays.empty(shape, dtype)
+        return self._arrays.empty(shape, dtype)
 
     def zeros(self, shape: Any, dtype: Any = "float32") -> Any:
-        return self._device.arrays.zeros(shape, dtype)
+        return self._arrays.zeros(shape, dtype)
 
     def full(self, shape: Any, value: Any, dtype: Any = "float32") -> Any:
-        return self._device.arrays.full(shape, value, dtype)
+        return self._arrays.full(shape, value, dtype)
 
     def empty_like(self, array: Any) -> Any:
         """As ``empty``, contiguous, with the shape and type of ``array``."""
-        return self._device.arrays.empty_like(array)
+        return self._arrays.empty_like(array)
 
     def array(self, host: Any) -> Any:
         """A copy on the device of a host array or nested sequence."""
-        return self._device.arrays.array(host)
+        return self._arrays.array(host)
 
     def to_host(self, array: Any) -> Any:
         """The array as NumPy; waits for the work that was enqueued before."""
+        self._before_work()
         return self._device.to_host(array)
 
     def synchronize(self) -> None:
@@ -131,6 +143,7 @@ class Gpu:
 
         if not self.available:
             raise DeviceNeeded.for_("results are compared")
+        self._before_work()
         if isinstance(actual, np.ndarray) or type(actual) is not type(expected):
             return self._on_host(actual), self._on_host(expected)
         return actual, expected

@@ -22,7 +22,7 @@ LOCK_VARIABLE = "GPUPERF_LOCK_DIR"
 HELD_VARIABLE = "GPUPERF_HELD_GPU"
 """UUID of the GPU that a process holds for the child which it gives this to."""
 WAIT_S = 600.0
-"""How long a process waits for one that holds the GPU without a break."""
+"""How long a process waits for one that holds the GPU and gives no sign of going on."""
 _SHARED_FOLDER = 0o1777
 """For all users, each removing his own files only."""
 _SHARED_FILE = 0o666
@@ -51,7 +51,7 @@ class GpuLock:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Hold the GPU.
+        """Hold the GPU; to take it again tells those who wait that its holder goes on.
 
         Raises ``LockTimeout``, which names the process that holds it, and ``LockUnavailable`` if the lock
         file cannot be used.
@@ -61,8 +61,7 @@ class GpuLock:
             return
         lock = self._acquired()
         self._depth += 1
-        if self._depth == 1:
-            self._name_holder()
+        self._name_holder()
         try:
             yield
         finally:
@@ -94,7 +93,7 @@ class GpuLock:
         return lock
 
     def _patiently(self, lock: FileLock) -> AbstractContextManager[object]:
-        """Wait for as long as the GPU changes hands.  Raises ``Timeout`` if one hold outlasts the wait."""
+        """Wait for as long as the GPU changes hands or its holder goes on.  Raises ``Timeout`` if neither is so."""
         while True:
             hold = self._hold()
             try:
@@ -104,7 +103,7 @@ class GpuLock:
                     raise
 
     def _hold(self) -> int | None:
-        """Tells one hold from the next; None where nobody is named."""
+        """Changes with the holder, and while it goes on; None where nobody is named."""
         try:
             return self._holder.stat().st_mtime_ns
         except OSError:

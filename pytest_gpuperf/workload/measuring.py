@@ -40,7 +40,8 @@ def measure(bench: Bench, book: TestBook, request: Request) -> Measurement:
     if not bench.options.active:
         _run_and_check(bench, request)
         return _untimed(bench, request, static, CheckedOnly(f"{request.name} was not timed: run pytest --gpuperf"))
-    with bench.device.lock():  # the check too: its work would disturb what another process times
+    bench.hold_gpu()
+    with bench.device.lock():  # who waits for the GPU sees that its holder goes on
         _run_and_check(bench, request)
         with bench.device.current():  # anew, for the first run may have been the first that PyTorch saw of the GPU
             return _measured(bench, book, request, evidence)

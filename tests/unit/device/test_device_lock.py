@@ -113,6 +113,29 @@ def test_a_wait_lasts_as_long_as_the_gpu_changes_hands(folder: Path) -> None:
         assert [process.wait() for process in (one, two, three)] == [0, 0, 0]
 
 
+GO_ON = """
+import sys, time
+from pathlib import Path
+from pytest_gpuperf.device.lock import GpuLock
+lock = GpuLock("GPU-11", Path(sys.argv[1]))
+with lock.held():
+    print("held", flush=True)
+    for _ in range(6):
+        time.sleep(0.4)
+        with lock.held():
+            pass
+"""
+
+
+def test_a_holder_that_goes_on_is_waited_for(folder: Path) -> None:
+    """For 2.4 s in all, though a second is the patience."""
+    with subprocess.Popen([sys.executable, "-c", GO_ON, str(folder)], stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        with GpuLock("GPU-11", folder, wait_s=1.0).held():
+            assert (folder / "GPU-11.holder").read_text() == f"{os.getpid()}\n"
+
+
 def test_a_gpu_that_the_parent_holds_is_not_waited_for(
     folder: Path, holder: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
