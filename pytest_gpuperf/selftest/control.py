@@ -17,7 +17,7 @@ from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
 from pytest_gpuperf.pairing import Pairing, pair
 from pytest_gpuperf.selftest.counting import LoopCode, UnexpectedCode, loop_codes
 from pytest_gpuperf.selftest.kernels import FAMILIES, LOOP, Probe, compile_probes, launch_of
-from pytest_gpuperf.selftest.report import Control
+from pytest_gpuperf.selftest.report import Control, bounds_of
 from pytest_gpuperf.selftest.subjects import Subject
 
 PLACE = 20
@@ -142,14 +142,15 @@ def _control(cell: Cell, found: Sequence[Pairing], instructions: tuple[int, int]
     def count(*decisions: PairedDecision) -> int:
         return sum(one.paired.decision in decisions for one in found)
 
-    ratio = cell.subject.ratio(cell.percent)
+    ratio, error = cell.subject.ratio(cell.percent), cell.subject.ratio_se(cell.percent)
+    least, most = bounds_of(ratio, error)
     intervals = [one.paired.interval for one in found if one.paired.interval is not None]
     return Control(
         kernel=cell.subject.name, duration_ns=cell.subject.duration_ns, percent=cell.percent, ratio=ratio,
-        instructions=instructions, tolerance=cell.tolerance, verdicts=len(found),
+        ratio_se=error, instructions=instructions, tolerance=cell.tolerance, verdicts=len(found),
         slower=count(PairedDecision.SLOWER), faster=count(PairedDecision.FASTER),
         passed=count(PairedDecision.SAME, PairedDecision.NOT_SLOWER), inconclusive=count(PairedDecision.INCONCLUSIVE),
-        covered=sum(low <= ratio <= high for low, high in intervals), intervals=len(intervals),
+        covered=sum(low <= most and least <= high for low, high in intervals), intervals=len(intervals),
         blocks=statistics.median([one.paired.blocks for one in found]),
         seconds=statistics.median([one.seconds for one in found]),
     )  # fmt: skip

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import random
+import statistics
 from collections.abc import Sequence
 
 import msgspec
@@ -23,6 +24,8 @@ LOOKS = 3
 """Times that a version is looked at; its size is set again in between."""
 AT_LEAST = (1.0, 1.1)
 """A version may be as much slower as its name says, or by a tenth of that more."""
+LEAST_BLOCKS = 2
+"""Of a look: fewer do not say how far off it is."""
 _LOOKING = PairedPolicy(alpha=1e-300, alpha_faster=1e-300, beta=1e-300, blocks_max=100)
 """Decides nothing, so that all blocks are taken."""
 
@@ -34,37 +37,41 @@ def refined(
     """``subject`` with its versions that are slower by ``percents`` sized by pairing, for ``seconds`` a look,
     until the effect is ``within`` two multiples of the wanted one.
 
-    Each one has the size at which it was looked at last, and the ratio that was found there; without a look of which
-    a block counts it stays as it is.  The order of the pairs is drawn from ``seed``.
+    Each one has the size at which it was looked at last, and the ratio that was found there, with its standard error;
+    without a look of which two blocks count it stays as it is.  The order of the pairs is drawn from ``seed``.
     The caller holds the GPU's lock.  Raises what compiling, loading and timing raise.
     """
-    counts, known = dict(subject.counts), dict(subject.known)
+    counts, known, errors = dict(subject.counts), dict(subject.known), dict(subject.known_se)
     seeds = random.Random(seed)
 
-    def ratio(count: int) -> float:
+    def look(count: int) -> tuple[float, float]:
         return _paired_ratio(device, timer, subject, count, cache, seeds.getrandbits(48), seconds)
 
     for percent in percents:
         key, wanted = effect_key(percent), percent / 100
         count = min(counts[key], subject.capacity)
         for _ in range(LOOKS):
-            found = ratio(count) - 1
-            if math.isnan(found):
+            ratio, error = look(count)
+            if math.isnan(ratio):
                 break
-            counts[key], known[key] = count, 1 + found
+            found = ratio - 1
+            counts[key], known[key], errors[key] = count, ratio, error
             if found <= 0 or within[0] * wanted <= found <= within[1] * wanted:
                 break
             added = round((count - subject.count) * sum(within) / 2 * wanted / found)
             count = subject.count + max(1, min(added, subject.capacity - subject.count))
             if count == counts[key]:
                 break
-    return msgspec.structs.replace(subject, counts=counts, known=known)
+    return msgspec.structs.replace(subject, counts=counts, known=known, known_se=errors)
 
 
 def _paired_ratio(
     device: Device, timer: Timer, subject: Subject, count: int, cache: CompileCache | None, seed: int, seconds: float
-) -> float:
-    """Ratio of the version of ``count`` to the baseline: the mean of up to 100 blocks; NaN if none of them counts."""
+) -> tuple[float, float]:
+    """Ratio of the version of ``count`` to the baseline, from up to 100 blocks, and its relative standard error.
+
+    Both are NaN if fewer than two blocks count.
+    """
     baseline = subject.baseline()
     version = msgspec.structs.replace(subject, count=count).baseline(surroundings=1)
     binaries = compile_probes([baseline, version], device.facts.arch, cache)
@@ -73,4 +80,6 @@ def _paired_ratio(
         device, timer, launch, binaries[baseline], _LOOKING, seed=seed,
         candidate=binaries[version], duration_ns=subject.duration_ns, budget_s=seconds,
     )  # fmt: skip
-    return math.exp(sum(found.r) / len(found.r)) if found.r else math.nan
+    if len(found.r) < LEAST_BLOCKS:
+        return math.nan, math.nan
+    return math.exp(statistics.fmean(found.r)), statistics.stdev(found.r) / math.sqrt(len(found.r))

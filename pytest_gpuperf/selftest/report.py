@@ -22,6 +22,11 @@ class TimerReport(Record, frozen=True):
     """Why it does not work here; empty if it does."""
 
 
+def bounds_of(ratio: float, error: float) -> tuple[float, float]:
+    """A ratio less and more two relative standard errors."""
+    return ratio * (1 - 2 * error), ratio * (1 + 2 * error)
+
+
 class Control(Record, frozen=True):
     """Verdicts on one kernel at one true slowdown and one tolerance, each by a first process."""
 
@@ -31,6 +36,8 @@ class Control(Record, frozen=True):
     """Slowdown asked for; 0: the same machine code in another module."""
     ratio: float
     """True ratio to the baseline: from executed instructions for loops, from pairing by the timer for copies."""
+    ratio_se: float
+    """Standard error of that, relative; 0 where it follows from counts of instructions."""
     instructions: tuple[int, int] | None
     """Executed per thread by baseline and candidate, counted from the machine code; None for a copy."""
     tolerance: float
@@ -41,7 +48,7 @@ class Control(Record, frozen=True):
     """Proven not slower."""
     inconclusive: int
     covered: int
-    """Intervals that hold the true ratio."""
+    """Intervals that hold the true ratio, or come within two of its standard errors."""
     intervals: int
     blocks: float
     """Median per verdict."""
@@ -50,13 +57,18 @@ class Control(Record, frozen=True):
 
     @property
     def must_be_slower(self) -> bool:
-        """A gate that promises to find twice the tolerance has to find this."""
-        return self.ratio - 1 >= 2 * self.tolerance * 0.995
+        """A gate that promises to find twice the tolerance has to find this, as far as the truth is known."""
+        return self.ratio_bounds[0] - 1 >= 2 * self.tolerance * 0.995
 
     @property
     def must_pass(self) -> bool:
-        """Within the tolerance: SLOWER would be a false alarm."""
-        return self.ratio - 1 <= self.tolerance
+        """Within the tolerance, as far as the truth is known: SLOWER would be a false alarm."""
+        return self.ratio_bounds[1] - 1 <= self.tolerance
+
+    @property
+    def ratio_bounds(self) -> tuple[float, float]:
+        """Between which the true ratio lies: two standard errors either way."""
+        return bounds_of(self.ratio, self.ratio_se)
 
 
 class SelftestReport(Record, frozen=True):

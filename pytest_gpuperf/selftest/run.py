@@ -58,7 +58,7 @@ class Extent:
     rounds: int = 3
     blocks: int = 24
     """Of each kernel against itself in every child."""
-    look_s: float = 1.0
+    look_s: float = 2.0
     """At a slower version whose ratio only pairing tells; up to three looks at each."""
     verdicts_s: float = 150.0
 

@@ -13,6 +13,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
 import numpy as np
 
 from pytest_gpuperf.compile import CompileCache
@@ -60,6 +61,8 @@ class Subject(Record, frozen=True):
     """Count of the version that is slower by so many percent: ``{"1": 10180}``."""
     known: dict[str, float]
     """True ratio of that version to the baseline."""
+    known_se: dict[str, float] = msgspec.field(default_factory=dict)
+    """Standard error of that, where it was found by pairing; relative."""
 
     def baseline(self, surroundings: int = 0) -> Probe:
         return Probe(FAMILIES[self.family], self.count, surroundings)
@@ -72,6 +75,10 @@ class Subject(Record, frozen=True):
     def ratio(self, percent: float) -> float:
         """The true ratio: 1 at ``percent`` 0."""
         return self.known[effect_key(percent)] if percent else 1.0
+
+    def ratio_se(self, percent: float) -> float:
+        """Standard error of the true ratio; 0 where it follows from counts of instructions."""
+        return self.known_se.get(effect_key(percent), 0.0)
 
 
 @dataclasses.dataclass(frozen=True)

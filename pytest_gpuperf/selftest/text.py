@@ -104,9 +104,13 @@ def _controls(report: SelftestReport) -> list[str]:
 def _control(one: Control) -> tuple[str, ...]:
     by = "timer" if one.instructions is None else f"{one.instructions[0]} -> {one.instructions[1]} instructions"
     return (
-        one.kernel, f"{one.ratio - 1:+.2%}", f"{one.tolerance:g}", f"{one.slower} of {one.verdicts}{_remark(one)}",
+        one.kernel, _effect(one), f"{one.tolerance:g}", f"{one.slower} of {one.verdicts}{_remark(one)}",
         str(one.passed), str(one.inconclusive), f"{one.seconds:.2f}", by,
     )  # fmt: skip
+
+
+def _effect(one: Control) -> str:
+    return f"{one.ratio - 1:+.2%}" + (f" +-{2 * one.ratio_se:.2%}" if one.ratio_se else "")
 
 
 def _remark(one: Control) -> str:

@@ -48,6 +48,19 @@ def test_a_version_is_sized_until_it_is_as_much_slower_as_wanted(off: float) -> 
     found = looked_at(subject(1.0, COUNT + round(off * 0.01 * BASELINE_NS / NS_PER_COUNT[COPY.name])), 1.0)
     assert true_ratio(found, 1.0) - 1 == pytest.approx(0.0105, abs=0.0006)
     assert found.ratio(1.0) == pytest.approx(true_ratio(found, 1.0), abs=2e-4)
+    assert 0 < found.ratio_se(1.0) < 2e-4
+
+
+def test_how_far_off_a_look_is_likely_to_be_is_known() -> None:
+    """In 60 looks of few blocks: about 95 of 100 are within two of the standard errors that they name."""
+    (key,), inside = subject(1.0, COUNT + 131_072).counts, 0
+    for seed in range(60):
+        machine = SimulatedMachine(seed=seed, sample_sd=0.003, process_sd=0.0)
+        one = subject(1.0, COUNT + 2100)
+        found = refined(machine, machine.timer(), one, (1.0,), seconds=60.0, seed=seed, within=(0.0, 100.0))
+        assert found.counts[key] == COUNT + 2100
+        inside += abs(found.ratio(1.0) / true_ratio(found, 1.0) - 1) <= 2 * found.ratio_se(1.0)
+    assert inside >= 52
 
 
 def test_a_version_that_buffers_have_no_room_for_is_known_as_it_is() -> None:
@@ -65,7 +78,7 @@ def test_a_version_that_takes_no_longer_whatever_its_size_is_known_to(monkeypatc
 
 
 def test_looks_of_which_no_block_counts_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refine, "_paired_ratio", lambda *_: math.nan)
+    monkeypatch.setattr(refine, "_paired_ratio", lambda *_: (math.nan, math.nan))
     one = subject(1.0, COUNT + 500)
     assert looked_at(one, 1.0) == one
 
@@ -74,9 +87,9 @@ def scripted(monkeypatch: pytest.MonkeyPatch, ratios: Sequence[float]) -> list[i
     """Filled with the counts that are looked at, which have these ratios one after another."""
     looked, left = [], iter(ratios)
 
-    def paired_ratio(_device: object, _timer: object, _subject: Subject, count: int, *_: object) -> float:
+    def paired_ratio(_device: object, _timer: object, _subject: Subject, count: int, *_: object) -> tuple[float, float]:
         looked.append(count)
-        return next(left)
+        return next(left), 0.0004
 
     monkeypatch.setattr(refine, "_paired_ratio", paired_ratio)
     return looked
@@ -87,7 +100,7 @@ def test_a_look_of_which_no_block_counts_leaves_the_size_whose_ratio_is_known(mo
     looked = scripted(monkeypatch, [1.0035, math.nan])
     found = looked_at(subject(1.0, COUNT + 500), 1.0)
     assert looked == [COUNT + 500, COUNT + 1500]
-    assert (found.candidate(1.0).count, found.ratio(1.0)) == (COUNT + 500, 1.0035)
+    assert (found.candidate(1.0).count, found.ratio(1.0), found.ratio_se(1.0)) == (COUNT + 500, 1.0035, 0.0004)
 
 
 def test_a_version_whose_size_would_not_change_is_not_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:

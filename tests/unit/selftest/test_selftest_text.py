@@ -22,8 +22,9 @@ PROFILE = MachineProfile(
 
 def a_control(**changes: Any) -> Control:
     fields: dict[str, Any] = {
-        "kernel": "loop 10 us", "duration_ns": 1e4, "percent": 1.0, "ratio": 1.0101, "instructions": (9000, 9100),
-        "tolerance": 0.005, "verdicts": 20, "slower": 20, "faster": 0, "passed": 0, "inconclusive": 0, "covered": 19,
+        "kernel": "loop 10 us", "duration_ns": 1e4, "percent": 1.0, "ratio": 1.0101, "ratio_se": 0.0,
+        "instructions": (9000, 9100), "tolerance": 0.005, "verdicts": 20, "slower": 20,
+        "faster": 0, "passed": 0, "inconclusive": 0, "covered": 19,
         "intervals": 20, "blocks": 23.0, "seconds": 0.15, **changes,
     }  # fmt: skip
     return Control(**fields)
@@ -74,6 +75,13 @@ def test_a_report_answers_in_the_order_of_the_questions() -> None:
         (a_control(ratio=1.004, slower=1, passed=19), "1 of 20 (FALSE ALARM)"),
         (a_control(ratio=1.007, slower=5, passed=15), "5 of 20  "),
         (a_control(instructions=None), "timer"),
+        (
+            a_control(slower=19, instructions=None, ratio=1.0103, ratio_se=0.0002),
+            "+1.03% +-0.04%  0.005      19 of 20  ",
+        ),
+        (a_control(slower=19, instructions=None, ratio=1.0108, ratio_se=0.0002), "19 of 20 (missed 1)"),
+        (a_control(slower=1, passed=19, ratio=1.0049, ratio_se=0.0002), "1 of 20  "),
+        (a_control(slower=1, passed=19, ratio=1.0045, ratio_se=0.0002), "1 of 20 (FALSE ALARM)"),
     ],
 )
 def test_each_cell_says_what_it_means(control: Control, words: str) -> None:
