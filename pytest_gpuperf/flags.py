@@ -97,6 +97,18 @@ def metrics(text: str) -> dict[str, float | None]:
     return found
 
 
+REPORT_ENDINGS = (".json", ".md", ".html")
+GITHUB = "github"
+"""In the place of a file: the summary of the GitHub job that the run is in."""
+
+
+def reports(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not names or not all(name == GITHUB or name.endswith(REPORT_ENDINGS) for name in names):
+        raise BadValue(f"accepts files that end in {', '.join(REPORT_ENDINGS)}, and {GITHUB}, separated by commas")
+    return names
+
+
 class Flag:
     """One command-line flag; without ``parse`` it is a switch."""
 
@@ -172,6 +184,8 @@ FLAGS: tuple[Flag, ...] = (
     Flag("--gpuperf-ncu-json", "ncu_json", "write every collected counter to this JSON file", str, metavar="FILE",
          ini=False),
     Flag("--gpuperf-explain", "explain", "say of every workload what holds it back, and the causes of what changed"),
+    Flag("--gpuperf-report", "reports", "write what the run found to files that end in .json, .md or .html; github: "
+         "to the summary of the GitHub job", reports, metavar="FILE,..."),
     Flag("--gpuperf-allow-ci-update", "allow_ci_update", "let --update-baselines write under CI", ini=False),
     Flag("--gpuperf-force-update", "force_update", "record measurements that were disturbed, too", ini=False),
     Flag("--gpuperf-record-to", "record_to", "", str, ini=False, hidden=True),

@@ -8,6 +8,7 @@ time.  Marker keywords are in ``marker.py``.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 
 from pytest_gpuperf.conflicts import refuse_conflicts
-from pytest_gpuperf.flags import FLAGS, USUAL_FOLDER, BadValue, Flag
+from pytest_gpuperf.flags import FLAGS, GITHUB, USUAL_FOLDER, BadValue, Flag
 from pytest_gpuperf.tolerance import PROFILES, Tolerance
 
 if TYPE_CHECKING:
@@ -94,6 +95,8 @@ class Options:
     """File to write every collected counter to."""
     explain: bool = False
     """State and causes of every workload in the summary, not only of red ones."""
+    reports: tuple[str, ...] = ()
+    """Files to write what the run found to, absolute, by their ending; ``github`` is the summary of a GitHub job."""
     allow_ci_update: bool = False
     """Baselines may be written although ``ci``."""
     force_update: bool = False
@@ -212,9 +215,10 @@ def read_options(config: pytest.Config) -> Options:
     for field in ("record_to", "confirm_to", "ncu_to"):
         if field in values:  # the ini file may ask for a gate or an update, which is for the parent to do
             values.update({field: Path(values[field]), "enabled": False, "update": None, "changed_only": False,
-                           "ncu": (), "ncu_json": None})  # fmt: skip
+                           "ncu": (), "ncu_json": None, "reports": ()})  # fmt: skip
     if values.get("ncu_json"):
         values["ncu_json"] = _file(config, values["ncu_json"], bool(values.get("ncu")))
+    values["reports"] = tuple(_report(config, name) for name in values.get("reports", ()))
     values["unreached"] = values.get("missing", "warn")  # under CI too: times are for the runner with a GPU
     options = Options(**{"missing": "fail" if values["ci"] else "warn", **values})
     refuse_conflicts(config, options)
@@ -255,6 +259,23 @@ def _file(config: pytest.Config, given: str, ncu: bool) -> Path:
     if not path.parent.is_dir():
         raise pytest.UsageError(f"--gpuperf-ncu-json={given}: there is no folder {path.parent}")
     return path
+
+
+def _report(config: pytest.Config, given: str) -> str:
+    """As with baselines, a flag's is relative to the current folder and an ini setting's to pytest's root."""
+    if given == GITHUB:
+        return given
+    by_hand = config.getoption("gpuperf_reports") is not None
+    name = "--gpuperf-report" if by_hand else "ini setting gpuperf_report"
+    start = config.invocation_params.dir if by_hand else config.rootpath
+    path = Path(os.path.normpath(start / Path(given).expanduser()))
+    if not path.parent.is_dir():
+        raise pytest.UsageError(f"{name}: {given}: there is no folder {path.parent}: make it, or name another file")
+    if path.is_dir():
+        raise pytest.UsageError(f"{name}: {given} is a folder: name a file")
+    if path.suffix == ".html" and importlib.util.find_spec("jinja2") is None:
+        raise pytest.UsageError(f"{name}: {given} needs jinja2: pip install 'pytest-gpuperf[html]', or name a .md file")
+    return str(path)
 
 
 def forwarded(options: Options) -> Sequence[str]:

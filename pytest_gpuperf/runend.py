@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 EXIT_NOTHING_MEASURED = 10
 """Exit status of a gated run that gathered no evidence at all, or under ``CI`` could compare none of it."""
 EXIT_NOT_RECORDED = 11
-"""Exit status of an update that could not write what it was asked to."""
+"""Exit status of a run that could not write what it was asked to: baselines or a report."""
 EXIT_ENVIRONMENT = 12
 """Exit status of a run whose sentinels rang: the machine is the finding, not the code."""
 
@@ -52,6 +52,15 @@ class Outcome:
         """Signs that the machine changed as a whole."""
         self.counter_notes: tuple[str, ...] = ()
         """What collecting the counters had to say beside them."""
+        self.reports: tuple[str, ...] = ()
+        """Files that reports were written to."""
+        self.unwritten: tuple[str, ...] = ()
+        """What kept others from being written."""
+
+    @property
+    def errors(self) -> list[str]:
+        """What speaks against the run as a whole."""
+        return [text for text in (self.problem, self.environment, self.nothing) if text]
 
 
 def finish(session: pytest.Session) -> None:
@@ -76,6 +85,34 @@ def finish(session: pytest.Session) -> None:
     _keep(config, book, outcome)
     _watch(session, book, outcome)
     _guard(session, book, outcome)
+    _report(session, book, outcome)
+
+
+def _report(session: pytest.Session, book: Book, outcome: Outcome) -> None:
+    """Write the reports that were asked for, when all is known that they tell."""
+    from pytest_gpuperf import __version__
+
+    options = session.config.stash[stash.OPTIONS]
+    if not options.reports:
+        return
+    from pytest_gpuperf.report import terminal
+    from pytest_gpuperf.report.document import document_of
+    from pytest_gpuperf.report.files import write_reports
+
+    evidence = book.evidence
+    document = document_of(
+        evidence, date=_now(), plugin=__version__, task=terminal.header(options), exit_status=int(session.exitstatus),
+        problems=outcome.errors, warnings=terminal.remarks(book, outcome, options),
+        machines=terminal.machine_lines(evidence),
+    )  # fmt: skip
+    outcome.reports, outcome.unwritten = map(tuple, write_reports(document, options.reports))
+    if outcome.unwritten and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = EXIT_NOT_RECORDED
+
+
+def _now() -> str:
+    """UTC, ISO 8601, seconds."""
+    return f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _keep(config: pytest.Config, book: Book, outcome: Outcome) -> None:
@@ -85,9 +122,8 @@ def _keep(config: pytest.Config, book: Book, outcome: Outcome) -> None:
     tests = tuple(evidence for evidence in book.evidence if evidence.workloads)
     if not tests:
         return
-    date = datetime.datetime.now(datetime.timezone.utc)
     run = lastrun.LastRun(
-        schema=lastrun.SCHEMA, date=f"{date:%Y-%m-%dT%H:%M:%SZ}", plugin=__version__,
+        schema=lastrun.SCHEMA, date=_now(), plugin=__version__,
         baselines=str(config.stash[stash.OPTIONS].baselines), tests=tests,
     )  # fmt: skip
     try:

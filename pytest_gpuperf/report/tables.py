@@ -24,6 +24,9 @@ MARKUP = {
 """How the terminal marks a row; in the order of what a reader has to know first."""
 PASSING = (Verdict.NOT_SLOWER, Verdict.SAME, Verdict.UNCHANGED)
 """What comes behind: unchanged is only what nothing changed of, on any architecture."""
+NEEDS_A_WORD = (Verdict.FASTER, Verdict.BETTER, Verdict.ENV_SHIFT, Verdict.INCONCLUSIVE, Verdict.NOT_COMPARABLE,
+                Verdict.SLOWER, Verdict.WORSE)  # fmt: skip
+"""Verdicts that a report explains, unless pytest has just shown them as the reason of a failure."""
 
 
 MOST_CHANGES = 3
@@ -76,7 +79,7 @@ def static_table(evidence: Sequence[TestEvidence], *, short: bool = False) -> Ta
 
     A ``short`` one counts the workloads of a test that are unchanged everywhere, where there are many.
     """
-    archs = sorted({arch for e in evidence for w in e.workloads for arch in w.static}, key=_arch_number)
+    archs = sorted({arch for e in evidence for w in e.workloads for arch in w.static}, key=arch_number)
     table = Table("registers / spilled bytes / occupancy", *archs, "static verdict")
     for one in evidence:
         if has_static_rows(one):
@@ -86,7 +89,7 @@ def static_table(evidence: Sequence[TestEvidence], *, short: bool = False) -> Ta
             counted = []
         for work in one.workloads:
             if work.static and work not in counted:
-                cells = [_static_cell(work.static.get(arch)) for arch in archs]
+                cells = [static_cell(work.static.get(arch)) for arch in archs]
                 word, markup = verdict_cell(work.judgements, "static")
                 table.row(f"  {work.key.workload}", *cells, word, markup=markup)
         if counted:
@@ -107,12 +110,14 @@ def _is_unchanged(work: WorkloadEvidence) -> bool:
     return {j.verdict for j in work.judgements if j.kind == "static"} == {Verdict.UNCHANGED}
 
 
-def _arch_number(arch: str) -> tuple[int, str]:
+def arch_number(arch: str) -> tuple[int, str]:
+    """Sorts architectures: ``sm_90`` before ``sm_120``."""
     digits = "".join(c for c in arch if c.isdigit())
     return int(digits or 0), arch
 
 
-def _static_cell(record: StaticRecord | None) -> str:
+def static_cell(record: StaticRecord | None) -> str:
+    """Registers, spilled bytes and occupancy: ``40 / 0 / 75%``."""
     if record is None:
         return "-"
     profile = record.profile
@@ -130,11 +135,12 @@ def time_table(evidence: Sequence[TestEvidence]) -> Table:
             table.heading(f"{one.module}::{one.test}")
         for work in timed:
             word, markup = verdict_cell(work.judgements, "time")
-            table.row(f"  {work.key.workload}", *_time_cells(work), word, markup=markup)
+            table.row(f"  {work.key.workload}", *time_cells(work), word, markup=markup)
     return table
 
 
-def _time_cells(work: WorkloadEvidence) -> tuple[str, str, str, str]:
+def time_cells(work: WorkloadEvidence) -> tuple[str, str, str, str]:
+    """Time, its interval, its rates and its ratio to the baseline."""
     judged = next((j for j in work.judgements if j.kind == "time"), None)
     against = ratio(judged.time) if judged and judged.time else ""
     if work.time is None:
@@ -196,4 +202,4 @@ def _static_change(key: Key, target: str, before: StaticRecord, after: StaticRec
 def _figure(record: TimeRecord | StaticRecord | None) -> str:
     if record is None:
         return "-"
-    return duration(geometric_mean(record)) if isinstance(record, TimeRecord) else _static_cell(record)
+    return duration(geometric_mean(record)) if isinstance(record, TimeRecord) else static_cell(record)

@@ -12,7 +12,7 @@ from pytest_gpuperf.report.alike import obstacle_of, shared_obstacles
 from pytest_gpuperf.report.counters import counter_table, counter_words
 from pytest_gpuperf.report.hints import print_hints
 from pytest_gpuperf.report.stale import no_longer_expected, stale_lines
-from pytest_gpuperf.report.tables import Table, has_static_rows, static_table, time_table, update_table
+from pytest_gpuperf.report.tables import NEEDS_A_WORD, Table, has_static_rows, static_table, time_table, update_table
 from pytest_gpuperf.report.text import describe, numbered
 from pytest_gpuperf.report.unreached import unreached_lines
 from pytest_gpuperf.verdict import Judgement, Verdict
@@ -62,24 +62,41 @@ def summary(reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, opt
     print_hints(reporter, evidence)
     if options.ncu:
         counter_words(reporter, evidence, outcome.counter_notes)
-    _not_paired(reporter, evidence)
-    for text in () if options.update or options.strict else stale_lines(evidence):
+    for text in _of_workloads(evidence, options):
         reporter.write_line(text, yellow=True)
-    for text in () if options.update else no_longer_expected(evidence):
-        reporter.write_line(text, yellow=True)
-    if not timed:
-        _static_only(reporter, evidence, options)
     for text in unreached_lines(book.unreached):
         reporter.write_line(text, yellow=True)
     _update(reporter, outcome, book, options)
-    _undecided(reporter, book)
+    for text in _undecided(book):
+        reporter.write_line(text, yellow=True)
     if outcome.not_kept:
         reporter.write_line(outcome.not_kept, yellow=True)
-    for text in outcome.shifts:
-        reporter.write_line(f"environment shift: {text}", yellow=True)
-    for text in (outcome.problem, outcome.environment, outcome.nothing):
-        if text:
-            reporter.write_line(f"ERROR: {text}", red=True, bold=True)
+    for text in _shifts(outcome):
+        reporter.write_line(text, yellow=True)
+    for path in outcome.reports:
+        reporter.write_line(f"report written to {path}")
+    for text in (*outcome.errors, *outcome.unwritten):
+        reporter.write_line(f"ERROR: {text}", red=True, bold=True)
+
+
+def remarks(book: Book, outcome: Outcome, options: Options) -> list[str]:
+    """What the summary says of the run as a whole, besides tables and single verdicts."""
+    evidence = book.evidence
+    return [*_of_workloads(evidence, options), *_undecided(book), *_shifts(outcome), *losses(evidence, options)]
+
+
+def _of_workloads(evidence: Sequence[TestEvidence], options: Options) -> list[str]:
+    """What many workloads have in common: judged coarsely, stale baselines, nothing timed."""
+    lines = _not_paired(evidence)
+    if not options.update:
+        lines += [*(() if options.strict else stale_lines(evidence)), *no_longer_expected(evidence)]
+    if not any(judgement.kind == "time" for one in evidence for judgement in one.judgements):
+        lines += _static_only(evidence, options)
+    return lines
+
+
+def _shifts(outcome: Outcome) -> list[str]:
+    return [f"environment shift: {text}" for text in outcome.shifts]
 
 
 def _print(reporter: pytest.TerminalReporter, table: Table) -> None:
@@ -94,8 +111,15 @@ WITHOUT_CUPTI = (
 )
 
 
-def _machine(reporter: pytest.TerminalReporter, evidence: Iterable[TestEvidence], options: Options) -> None:
-    """Which GPUs and timers the times come from, and what is lost where that is not the best timer."""
+def _machine(reporter: pytest.TerminalReporter, evidence: Sequence[TestEvidence], options: Options) -> None:
+    for line in machine_lines(evidence):
+        reporter.write_line(line)
+    for line in losses(evidence, options):
+        reporter.write_line(line, yellow=True)
+
+
+def machine_lines(evidence: Iterable[TestEvidence]) -> list[str]:
+    """Which GPUs and timers the times come from."""
     seen = {}
     for one in evidence:
         if one.session is not None:
@@ -104,17 +128,17 @@ def _machine(reporter: pytest.TerminalReporter, evidence: Iterable[TestEvidence]
                 f"{s.gpu} {s.uuid[:8]}, driver {s.driver}, {s.toolchain}, timer {s.timer} "
                 f"(tick {s.tick_ns:g} ns, overhead {s.overhead_ns:.0f} ns)"
             )
-    for line in seen.values():
-        reporter.write_line(line)
+    return list(seen.values())
+
+
+def losses(evidence: Iterable[TestEvidence], options: Options) -> list[str]:
+    """What is lost where the timer is not the best one, and nobody chose it."""
     stand_ins = {one.session.timer for one in evidence if one.session is not None} - {"cupti"}
-    if stand_ins and options.timer == "auto":
-        named = " and ".join({"graph": "graphs"}.get(timer, timer) for timer in sorted(stand_ins))
-        reporter.write_line(WITHOUT_CUPTI.format(timer=named), yellow=True)
+    if not stand_ins or options.timer != "auto":
+        return []
+    return [WITHOUT_CUPTI.format(timer=" and ".join({"graph": "graphs"}.get(name, name) for name in sorted(stand_ins)))]
 
 
-NEEDS_A_WORD = (Verdict.FASTER, Verdict.BETTER, Verdict.ENV_SHIFT, Verdict.INCONCLUSIVE, Verdict.NOT_COMPARABLE,
-                Verdict.SLOWER, Verdict.WORSE)  # fmt: skip
-"""Verdicts that the summary explains, unless pytest has just shown them as the reason of a failure."""
 UNDECIDED_SHARE = 0.2
 LEAST_UNDECIDED = 3
 """Inconclusive workloads that are worth a word about the machine: so many, and more than this share."""
@@ -173,7 +197,7 @@ def _explain(reporter: pytest.TerminalReporter, judgement: Judgement, xfail: str
         reporter.write_line(line)
 
 
-def _not_paired(reporter: pytest.TerminalReporter, evidence: Iterable[TestEvidence]) -> None:
+def _not_paired(evidence: Iterable[TestEvidence]) -> list[str]:
     """Passing workloads that were judged more coarsely than others, by reason."""
     reasons = Counter(
         judgement.time.not_paired
@@ -181,33 +205,30 @@ def _not_paired(reporter: pytest.TerminalReporter, evidence: Iterable[TestEviden
         for judgement in one.judgements
         if judgement.time is not None and judgement.time.not_paired and judgement.verdict.is_pass
     )
-    for reason, count in reasons.items():
-        those = numbered(count, "workload", "was", "were")
-        reporter.write_line(f"{those} compared with the record alone, which resolves about 5 %: {reason}", yellow=True)
+    coarsely = "compared with the record alone, which resolves about 5 %"
+    return [f"{numbered(count, 'workload', 'was', 'were')} {coarsely}: {why}" for why, count in reasons.items()]
 
 
-def _undecided(reporter: pytest.TerminalReporter, book: Book) -> None:
+def _undecided(book: Book) -> list[str]:
     """Where many workloads cannot be decided, it is not for what their authors did."""
     times = [judgement for judgement in book.judgements if judgement.kind == "time"]
     undecided = sum(1 for judgement in times if judgement.verdict is Verdict.INCONCLUSIVE)
-    if undecided >= LEAST_UNDECIDED and undecided > UNDECIDED_SHARE * len(times):
-        reporter.write_line(
-            f"{undecided} of {len(times)} workloads were undecided: the machine is the finding, not the code. "
-            f"gpuperf doctor and gpuperf selftest say more about it",
-            yellow=True,
-        )
+    if undecided < LEAST_UNDECIDED or undecided <= UNDECIDED_SHARE * len(times):
+        return []
+    return [
+        f"{undecided} of {len(times)} workloads were undecided: the machine is the finding, not the code. "
+        "gpuperf doctor and gpuperf selftest say more about it"
+    ]
 
 
-def _static_only(reporter: pytest.TerminalReporter, evidence: list[TestEvidence], options: Options) -> None:
+def _static_only(evidence: Iterable[TestEvidence], options: Options) -> list[str]:
     """What a run without a GPU leaves out, and, the only time in the summary, why there is none."""
     stopped = [e for e in evidence if e.status == "static only"]
     if not stopped:
-        return
+        return []
     if options.gates:
-        text = f"timing needs a GPU: {_judged_without(evidence)} ({stopped[0].reason})"
-    else:
-        text = f"counters need a GPU: {stopped[0].reason}"
-    reporter.write_line(text, yellow=True)
+        return [f"timing needs a GPU: {_judged_without(evidence)} ({stopped[0].reason})"]
+    return [f"counters need a GPU: {stopped[0].reason}"]
 
 
 def _judged_without(evidence: Iterable[TestEvidence]) -> str:

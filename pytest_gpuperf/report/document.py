@@ -1,0 +1,158 @@
+"""What a run found, put in the order in which a reader asks, for reports that are files.
+
+Pure: evidence and outcome in, a document out; ``markdown`` and ``page`` write it down.  Figures are those of the
+terminal, in the same words.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from pytest_gpuperf.evidence import Record
+from pytest_gpuperf.report.alike import obstacle_of, shared_obstacles
+from pytest_gpuperf.report.message import workload_lines
+from pytest_gpuperf.report.tables import MARKUP, NEEDS_A_WORD, PASSING, arch_number, static_cell, time_cells
+from pytest_gpuperf.report.text import describe
+from pytest_gpuperf.session import TestEvidence, WorkloadEvidence
+from pytest_gpuperf.verdict import EvidenceKind, Judgement, TimeFigures, Verdict
+
+SCHEMA = 1
+RANK = {verdict: place for place, verdict in enumerate((*MARKUP, *PASSING))}
+"""Of verdicts: what a reader has to know first."""
+KINDS: tuple[EvidenceKind, ...] = ("time", "static", "counters")
+
+
+class RunReport(Record, frozen=True):
+    """A run as JSON: what was asked, how it ended, and all evidence with its verdicts.  Schema 1."""
+
+    schema: int
+    date: str
+    """UTC, ISO 8601, seconds."""
+    plugin: str
+    task: str
+    """What the run was asked to do, as the terminal's header says it."""
+    exit_status: int
+    verdicts: dict[str, int]
+    """Workloads by their worst verdict."""
+    problems: tuple[str, ...]
+    """Why the run as a whole is not to be trusted, or did not do what it was asked to."""
+    warnings: tuple[str, ...]
+    tests: tuple[TestEvidence, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One workload."""
+
+    test: str
+    """Node id."""
+    workload: str
+    verdict: Verdict | None
+    """The one of all its evidence that a reader has to know first; None for what nothing judged."""
+    by_kind: dict[EvidenceKind, Verdict]
+    """The same for each kind of evidence."""
+    time: str
+    interval: str
+    rate: str
+    against: str
+    """Ratio to the baseline, with its interval."""
+    figures: TimeFigures | None
+    """Behind the verdict on time."""
+    machine_code: tuple[str, ...]
+    """Registers, spilled bytes and occupancy, by architecture."""
+    words: tuple[str, ...]
+    """What the terminal says of it, line by line; empty if it needs no word."""
+
+    @property
+    def passes(self) -> bool:
+        """Whether there is nothing to know of it, or nothing judged it."""
+        return self.verdict is None or self.verdict.is_pass
+
+
+@dataclasses.dataclass(frozen=True)
+class Document:
+    """A run."""
+
+    report: RunReport
+    machines: tuple[str, ...]
+    """GPUs and timers that the times come from."""
+    rows: tuple[Row, ...]
+    """What did not simply pass first, the worst before the others; the rest in the order of the tests."""
+
+    @property
+    def timed(self) -> bool:
+        """Whether any workload has a time, or a verdict on one."""
+        return any(row.figures is not None or row.time != "-" for row in self.rows)
+
+    @property
+    def title(self) -> str:
+        """``1 SLOWER, 2 NEW, 188 UNCHANGED``"""
+        counts = [f"{count} {name}" for name, count in self.report.verdicts.items()]
+        return ", ".join(counts) or "nothing was judged"
+
+
+def document_of(
+    evidence: Sequence[TestEvidence], *, date: str, plugin: str, task: str, exit_status: int,
+    problems: Iterable[str], warnings: Iterable[str], machines: Iterable[str],
+) -> Document:  # fmt: skip
+    """Put a run's evidence in order."""
+    judged = [judgement for one in evidence for judgement in (*one.judgements, *one.unreached)]
+    shared = shared_obstacles(judged)
+    rows = [row for one in evidence for row in _rows(one, set(shared))]
+    rows.sort(key=lambda row: len(RANK) if row.passes else _rank(row.verdict))
+    counts = Counter(row.verdict for row in rows if row.verdict is not None)
+    report = RunReport(
+        schema=SCHEMA, date=date, plugin=plugin, task=task, exit_status=exit_status,
+        verdicts={verdict.value: counts[verdict] for verdict in RANK if verdict in counts},
+        problems=tuple(problems), warnings=(*warnings, *shared.values()), tests=tuple(evidence),
+    )  # fmt: skip
+    return Document(report, tuple(machines), tuple(rows))
+
+
+def _rows(one: TestEvidence, shared: set[tuple[str, str]]) -> list[Row]:
+    rows = [_row(one, work, shared) for work in one.workloads]
+    unreached: dict[str, list[Judgement]] = {}
+    for judgement in one.unreached:
+        unreached.setdefault(judgement.key.workload, []).append(judgement)
+    for workload, judgements in unreached.items():
+        work = WorkloadEvidence(key=judgements[0].key, judgements=tuple(judgements))
+        rows.append(_row(one, work, shared, workload))
+    return rows
+
+
+def _row(one: TestEvidence, work: WorkloadEvidence, shared: set[tuple[str, str]], workload: str = "") -> Row:
+    time, interval, rate, against = time_cells(work)
+    by_kind = {kind: verdict for kind in KINDS if (verdict := _worst(work.judgements, kind)) is not None}
+    code = [
+        f"{arch} {static_cell(record)}"
+        for arch, record in sorted(work.static.items(), key=lambda one: arch_number(one[0]))
+    ]
+    return Row(
+        test=work.key.node_id, workload=workload or work.key.workload,
+        verdict=min(by_kind.values(), key=_rank, default=None), by_kind=by_kind,
+        time=time, interval=interval, rate=rate, against=against,
+        figures=next((j.time for j in work.judgements if j.kind == "time"), None),
+        machine_code=tuple(code), words=tuple(_words(one, work, shared)),
+    )  # fmt: skip
+
+
+def _worst(judgements: Iterable[Judgement], kind: EvidenceKind) -> Verdict | None:
+    return min((j.verdict for j in judgements if j.kind == kind), key=_rank, default=None)
+
+
+def _rank(verdict: Verdict | None) -> int:
+    return len(RANK) if verdict is None else RANK[verdict]
+
+
+def _words(one: TestEvidence, work: WorkloadEvidence, shared: set[tuple[str, str]]) -> list[str]:
+    """A regression with its causes, as the failure shows it; other verdicts as the summary does."""
+    red = [judgement for judgement in work.judgements if judgement.verdict.is_regression]
+    lines = workload_lines(red, work.advice) if red else []
+    if red and one.xfail:
+        lines.append(f"    expected: {one.xfail}")
+    for judgement in work.judgements:
+        if judgement not in red and judgement.verdict in NEEDS_A_WORD and obstacle_of(judgement) not in shared:
+            lines += describe(judgement)
+    return lines

@@ -1,0 +1,64 @@
+"""Reports that are files: which form each has, and writing them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from pytest_gpuperf.flags import GITHUB
+from pytest_gpuperf.report.document import Document
+from pytest_gpuperf.report.markdown import as_markdown
+from pytest_gpuperf.writing import write_whole
+
+SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
+"""Names the file that GitHub shows as the summary of a job; outside of one it is not set."""
+
+
+class NotWritten(Exception):
+    """A report could not be written; the message says which, and what to do."""
+
+
+def write_report(document: Document, target: str) -> str:
+    """Write one report in the form that its ending asks for; returns where it went, empty if there is no such place.
+
+    A file takes the place of an older one whole; to the summary of a GitHub job it is appended, since steps share it.
+    Raises ``NotWritten``.
+    """
+    place = os.environ.get(SUMMARY_VARIABLE, "") if target == GITHUB else target
+    if not place:
+        return ""
+    try:
+        if target == GITHUB:
+            with Path(place).open("a", encoding="utf-8") as summary:
+                summary.write(as_markdown(document))
+        else:
+            write_whole(Path(place), _content(document, Path(place).suffix))
+    except OSError as problem:
+        raise NotWritten(
+            f"the report {place} could not be written ({problem}): make its folder writable, or name another file"
+        ) from problem
+    return place
+
+
+def write_reports(document: Document, targets: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Write all of them, whatever becomes of one; returns where they went, and what kept the others from it."""
+    written, problems = [], []
+    for target in targets:
+        try:
+            written.append(write_report(document, target))
+        except NotWritten as problem:
+            problems.append(str(problem))
+    return [place for place in written if place], problems
+
+
+def _content(document: Document, ending: str) -> bytes:
+    if ending == ".json":
+        return msgspec.json.format(msgspec.json.encode(document.report), indent=1) + b"\n"
+    if ending == ".html":
+        from pytest_gpuperf.report.page import as_page
+
+        return as_page(document).encode()
+    return as_markdown(document).encode()

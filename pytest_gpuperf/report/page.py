@@ -1,0 +1,83 @@
+"""A run as one HTML file that opens offline: every workload with its ratio drawn beside its tolerance.
+
+Needs the extra ``html`` (Jinja2).  Where a bar lies is worked out here; the template only puts it there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable
+
+import jinja2
+
+from pytest_gpuperf.report.document import Document, Row
+from pytest_gpuperf.verdict import TimeFigures
+
+TEMPLATE = "report.html"
+WIDTH = 240.0
+"""Of a drawing, in pixels; the baseline is in its middle."""
+LEAST_SPAN, MOST_SPAN = 0.02, 0.3
+"""What half of that stands for, in log ratio: as much as the widest interval needs, between these."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Bar:
+    """One ratio, in pixels from the left."""
+
+    low: float
+    high: float
+    point: float
+    accepted: float
+    """Up to here, from the middle, lies what the tolerance accepts."""
+    beyond: bool
+    """Whether the ratio lies outside of the drawing."""
+
+    @property
+    def inward(self) -> int:
+        """Pixels from the edge that the ratio is beyond to the back of a triangle that points there."""
+        return -9 if self.point > WIDTH / 2 else 9
+
+
+def as_page(document: Document) -> str:
+    """The whole file."""
+    span = span_of(row.figures for row in document.rows)
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("pytest_gpuperf.report"), autoescape=True, undefined=jinja2.StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    return environment.get_template(TEMPLATE).render(
+        document=document, report=document.report, span=span, width=WIDTH,
+        rows=[(row, bar_of(row.figures, span), _searched(row)) for row in document.rows],
+    )  # fmt: skip
+
+
+def span_of(figures: Iterable[TimeFigures | None]) -> float:
+    """Log ratio that half of a drawing stands for."""
+    reach = [LEAST_SPAN]
+    for one in figures:
+        if one is not None and one.ratio is not None:
+            reach += [abs(math.log(end)) for end in (one.ratio, *(one.interval or ())) if end > 0]
+    return min(1.1 * max(reach), MOST_SPAN)
+
+
+def bar_of(figures: TimeFigures | None, span: float) -> Bar | None:
+    """Where the interval, the ratio and the tolerance lie; None without a ratio."""
+    if figures is None or figures.ratio is None or figures.ratio <= 0:
+        return None
+    low, high = figures.interval or (figures.ratio, figures.ratio)
+    return Bar(
+        low=_place(low, span), high=_place(high, span), point=_place(figures.ratio, span),
+        accepted=_place(1 + figures.tolerance, span), beyond=abs(math.log(figures.ratio)) > span,
+    )  # fmt: skip
+
+
+def _place(ratio: float, span: float) -> float:
+    """Pixels from the left, within the drawing."""
+    share = math.log(ratio) / span if ratio > 0 else -1.0
+    return round(WIDTH / 2 * (1 + min(max(share, -1.0), 1.0)), 1)
+
+
+def _searched(row: Row) -> str:
+    """What the page's filter looks at."""
+    return " ".join([row.test, row.workload, *(verdict.value for verdict in row.by_kind.values())]).lower()

@@ -1,0 +1,209 @@
+"""``--gpuperf-report``: what the run found, as JSON, Markdown and HTML."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from html.parser import HTMLParser
+
+import msgspec
+import pytest
+
+from pytest_gpuperf.report.document import RunReport
+
+ALL = "--gpuperf-report=out.json,out.md,out.html"
+
+
+class Page(HTMLParser):
+    """The text of a page, and the tags that are left open."""
+
+    VOID = frozenset({"meta", "input", "br", "line", "rect", "circle", "path"})
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.said, self.tags = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.said.append(data)
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.said).split())
+
+
+def written(suite):
+    report = msgspec.json.decode((suite.path / "out.json").read_bytes(), type=RunReport)
+    page = Page((suite.path / "out.html").read_text(encoding="utf-8"))
+    assert page.open == []
+    return report, (suite.path / "out.md").read_text(encoding="utf-8"), page
+
+
+@pytest.fixture
+def slower(recorded):
+    """``work`` does twice the work."""
+    recorded.edit("work.cu", "k < STEPS", "k < 2 * STEPS")
+    return recorded
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+def test_a_regression_leads_every_report_with_its_words(slower, workers):
+    result = slower.run("--gpuperf", ALL, *workers)
+    assert result.ret == 1
+    for name in ("out.json", "out.md", "out.html"):
+        result.stdout.fnmatch_lines([f"report written to *{name}"])
+    report, markdown, page = written(slower)
+    assert report.exit_status == 1
+    assert report.verdicts == {"SLOWER": 2, "UNCHANGED": 1}
+    assert sum(len(test.workloads) for test in report.tests) == 3
+    title = "gpuperf: 2 SLOWER, 1 UNCHANGED"
+    assert markdown.startswith(f"## {title}\n")
+    assert title in page.text
+    for text in (markdown, page.text):
+        assert re.search(r"work +SLOWER +on simulated-gpu \(time\) +x1\.6\d\d \[", text)
+        assert "cause: instruction growth" in text
+        assert text.rindex("cause: ") < text.index("doubling")
+        assert "Simulated GPU" in text  # the machine that the times come from
+    told, passed = markdown.split("1 workload with nothing to tell")
+    assert told.count("<details open>\n<summary>work of test_suite.py::test_work[") == 2
+    assert told.count("| **SLOWER** | <code>work</code><br>") == 2
+    assert passed.count("| UNCHANGED | <code>doubling</code><br>") == 1
+    tags = [tag for tag, _ in page.tags]
+    assert (tags.count("circle"), tags.count("path")) == (1, 2)  # a ratio of 1.6 is beyond the drawing
+    assert [attributes.get("open", "no") for tag, attributes in page.tags if tag == "details"] == [
+        None,
+        None,
+    ]  # both stand open
+
+
+def test_a_run_without_a_gpu_says_that_nothing_was_timed(suite):
+    suite.run("--gpuperf", ALL).assert_outcomes()
+    report, markdown, page = written(suite)
+    assert report.verdicts == {"NEW": 3}
+    words = "timing needs a GPU: 3 workloads were judged by static evidence only"
+    assert any(text.startswith(words) for text in report.warnings)
+    for text in (markdown, page.text):
+        assert words in text
+        assert text.count("NEW") >= 4
+    assert "against baseline" not in page.text
+    assert [tag for tag, _ in page.tags].count("th") == 3
+
+
+def test_a_run_that_measures_nothing_says_so(gpu_suite):
+    gpu_suite.write("test_suite.py", "def test_nothing():\n    pass\n")
+    result = gpu_suite.run("--gpuperf", ALL)
+    assert result.ret == 10
+    report, markdown, page = written(gpu_suite)
+    assert report.exit_status == 10
+    for text in (*report.problems, markdown, page.text):
+        assert "nothing was measured: 1 test ran and did not use cuda\\_kernel".replace(
+            "\\", "\\" if text is markdown else ""
+        ) in text  # fmt: skip
+    assert "gpuperf: nothing was judged" in page.text
+
+
+def test_names_are_no_markup(gpu_suite):
+    name = "<script>alert(1)</script> | `a` *b* [c](d)"
+    gpu_suite.edit("test_suite.py", 'name="doubling"', f"name={name!r}")
+    gpu_suite.run("--gpuperf", ALL, "-k", "other")
+    _, markdown, page = written(gpu_suite)
+    assert name in page.text
+    assert sum(tag == "script" for tag, _ in page.tags) == 1  # the page's own
+    (line,) = [line for line in markdown.splitlines() if "alert" in line]
+    assert r"&lt;script&gt;alert(1)&lt;/script&gt; \| \`a\` \*b\* \[c\](d)" in line
+
+
+def test_a_github_job_gets_a_summary_behind_those_of_other_steps(recorded, tmp_path, monkeypatch):
+    summary = tmp_path / "summary"
+    summary.write_text("# another step\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    result = recorded.run("--gpuperf", "--gpuperf-report=github", "-k", "other")
+    assert result.ret == 0
+    text = summary.read_text()
+    assert text.startswith("# another step\n")
+    assert "## gpuperf: 1 UNCHANGED" in text
+    assert sorted(path.name for path in recorded.path.glob("*github*")) == []
+
+
+def test_outside_of_a_github_job_there_is_no_summary(recorded, monkeypatch):
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    result = recorded.run("--gpuperf", "--gpuperf-report=github", "-k", "other")
+    assert result.ret == 0
+    result.stdout.no_fnmatch_line("report written*")
+    result.stdout.no_fnmatch_line("*ERROR*")
+
+
+def test_an_ini_setting_is_relative_to_the_root(recorded, monkeypatch):
+    (recorded.path / "pytest.ini").write_text("[pytest]\ngpuperf_report = out.md\n")
+    below = recorded.path / "below"
+    below.mkdir()
+    monkeypatch.chdir(below)
+    assert recorded.run("--gpuperf", "-k", "other", "..").ret == 0
+    assert (recorded.path / "out.md").exists()
+    (recorded.path / "out.md").unlink()
+    assert recorded.run("-k", "other", "..").ret == 0  # nothing is measured, nothing is told
+    assert not (recorded.path / "out.md").exists()
+    assert recorded.run("--gpuperf", "-k", "other", "--gpuperf-report=mine.md", "..").ret == 0
+    assert (below / "mine.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--gpuperf-report=out.pdf"], "accepts files that end in .json, .md, .html, and github, separated by commas"),
+        (["--gpuperf-report=,"], "accepts files that end in"),
+        (["--gpuperf-report=no/out.md"], "--gpuperf-report: no/out.md: there is no folder *no: make it, or name*"),
+        (["--gpuperf-report=folder.md"], "--gpuperf-report: folder.md is a folder: name a file"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_before_anything_runs(recorded, flags, words):
+    (recorded.path / "folder.md").mkdir()
+    result = recorded.run("--gpuperf", *flags)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*{words}*"])
+
+
+def test_a_report_of_a_run_that_measures_nothing_is_refused(suite):
+    result = suite.run("--gpuperf-report=out.md")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--gpuperf-report: nothing is measured without --gpuperf*"])
+
+
+def test_without_jinja2_a_page_is_refused_with_the_remedy(recorded, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    result = recorded.run("--gpuperf", "--gpuperf-report=out.html")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*out.html needs jinja2: pip install 'pytest-gpuperf?html?', or name a .md file"])
+
+
+def test_a_report_that_cannot_be_written_loses_no_other_and_is_no_success(recorded, monkeypatch):
+    """A folder that is taken away while the tests run."""
+    (recorded.path / "gone").mkdir()
+    text = (recorded.path / "conftest.py").read_text()
+    gone = "\ndef pytest_runtest_teardown():\n    import shutil\n    shutil.rmtree('gone', ignore_errors=True)\n"
+    recorded.write("conftest.py", text + gone)
+    result = recorded.run("--gpuperf", "-k", "other", "--gpuperf-report=gone/out.md,out.json")
+    assert result.ret == 11
+    result.stdout.fnmatch_lines(["report written to *out.json", "ERROR: the report *gone/out.md could not be written*"])
+    assert json.loads((recorded.path / "out.json").read_text())["verdicts"] == {"UNCHANGED": 1}
+
+
+def test_recording_and_confirming_processes_write_none(recorded):
+    (recorded.path / "pytest.ini").write_text("[pytest]\ngpuperf_report = out.json\n")
+    recorded.change_code()
+    result = recorded.run("--update-baselines", "--gpuperf-rounds=2", "--gpuperf-processes=1", "-k", "1024")
+    assert result.ret == 0
+    report = msgspec.json.decode((recorded.path / "out.json").read_bytes(), type=RunReport)
+    assert "updating baselines (changed)" in report.task

@@ -1,0 +1,134 @@
+"""Reports that are files: the order in which they tell, their bounds, and where a bar is drawn."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_gpuperf.evidence import Key
+from pytest_gpuperf.report import markdown
+from pytest_gpuperf.report.document import Document, document_of
+from pytest_gpuperf.report.files import NotWritten, write_report, write_reports
+from pytest_gpuperf.report.markdown import MOST_BYTES, as_markdown
+from pytest_gpuperf.report.page import LEAST_SPAN, MOST_SPAN, WIDTH, as_page, bar_of, span_of
+from pytest_gpuperf.session import TestEvidence, WorkloadEvidence
+from pytest_gpuperf.verdict import Judgement, TimeFigures, Verdict
+
+
+def a_workload(name: str, *verdicts: Verdict, reason: str = "") -> WorkloadEvidence:
+    key = Key(module="test_a.py", test="test_b", workload=name)
+    judgements = [
+        Judgement(key=key, target="nvidia-h200", kind="time", verdict=verdict, reason=reason,
+                  time=TimeFigures(ratio=1.02, interval=(1.01, 1.03), tolerance=0.005))
+        for verdict in verdicts
+    ]  # fmt: skip
+    return WorkloadEvidence(key=key, judgements=tuple(judgements))
+
+
+def a_document(*works: WorkloadEvidence, unreached: tuple[Judgement, ...] = (), xfail: str = "") -> Document:
+    test = TestEvidence(module="test_a.py", test="test_b", workloads=works, unreached=unreached, xfail=xfail)
+    return document_of(
+        [test], date="2026-11-22T12:00:00Z", plugin="0.1.0", task="gpuperf: gating", exit_status=0, problems=[],
+        warnings=[], machines=["NVIDIA H200"],
+    )  # fmt: skip
+
+
+def test_what_a_reader_has_to_know_first_comes_first() -> None:
+    works = [a_workload(verdict.value, verdict) for verdict in reversed(Verdict)]
+    document = a_document(*works)
+    names = [row.workload for row in document.rows]
+    assert names[:3] == ["SLOWER", "WORSE", "INCONCLUSIVE"]
+    assert sorted(names[-3:]) == ["NOT-SLOWER", "SAME", "UNCHANGED"]
+    assert document.title.startswith("1 SLOWER, 1 WORSE, 1 INCONCLUSIVE, ")
+    assert sum(document.report.verdicts.values()) == len(Verdict)
+
+
+def test_a_workload_counts_once_by_its_worst_verdict() -> None:
+    assert a_document(a_workload("a", Verdict.UNCHANGED, Verdict.SLOWER)).title == "1 SLOWER"
+
+
+def test_an_expected_regression_says_so() -> None:
+    (row,) = a_document(a_workload("a", Verdict.SLOWER), xfail="rewritten for clarity").rows
+    assert row.words[-1] == "    expected: rewritten for clarity"
+
+
+def test_workloads_that_a_test_stopped_before_are_rows_of_their_own() -> None:
+    key = Key(module="test_a.py", test="test_b", workload="later")
+    missed = Judgement(key=key, target="nvidia-h200", kind="time", verdict=Verdict.NOT_MEASURED)
+    assert [row.workload for row in a_document(a_workload("a", Verdict.SAME), unreached=(missed,)).rows] == [
+        "later",
+        "a",
+    ]
+
+
+def test_what_many_have_in_common_is_said_once() -> None:
+    works = [a_workload(str(number), Verdict.NOT_COMPARABLE, reason="another compiler") for number in range(9)]
+    document = a_document(*works)
+    assert not any(row.words for row in document.rows)
+    (warning,) = document.report.warnings
+    assert warning == "9 workloads NOT-COMPARABLE on nvidia-h200 (time): another compiler"
+
+
+def test_a_summary_is_no_longer_than_github_takes() -> None:
+    works = [a_workload(f"{number}", Verdict.SLOWER, reason="x" * 20_000) for number in range(60)]
+    text = as_markdown(a_document(*works))
+    assert MOST_BYTES - 50_000 < len(text.encode()) <= MOST_BYTES + 100
+    assert text.endswith("in pytest's own output.\n")
+    assert text.count("| **SLOWER** |") == 60
+
+
+@given(st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=40))
+def test_words_cannot_leave_their_fence(line: str) -> None:
+    text = markdown._fenced([line, "```", line])
+    fence, *middle, last = text.split("\n")
+    assert fence == f"{last}text"
+    assert not any(last in one for one in middle)
+
+
+@given(st.text(max_size=40))
+def test_a_cell_stays_one_cell(text: str) -> None:
+    cell = markdown._text(text)
+    assert "\n" not in cell
+    assert "<" not in cell
+    assert cell.replace("\\\\", "").count("|") == cell.replace("\\\\", "").count("\\|")
+
+
+@given(st.floats(0.2, 5.0), st.floats(1e-4, 0.5), st.sampled_from([0.0, 0.001, 0.005, 0.5]))
+def test_a_bar_lies_within_its_drawing_and_in_order(ratio: float, half: float, tolerance: float) -> None:
+    figures = TimeFigures(ratio=ratio, interval=(ratio * math.exp(-half), ratio * math.exp(half)), tolerance=tolerance)
+    span = span_of([figures, None])
+    assert LEAST_SPAN <= span <= MOST_SPAN
+    bar = bar_of(figures, span)
+    assert bar is not None
+    assert 0 <= bar.low <= bar.point <= bar.high <= WIDTH
+    assert WIDTH / 2 <= bar.accepted <= WIDTH
+    assert bar.beyond == (abs(math.log(ratio)) > span)
+    assert (bar.point > WIDTH / 2) == (bar.inward < 0)
+
+
+@pytest.mark.parametrize("figures", [None, TimeFigures(), TimeFigures(ratio=0.0)])
+def test_without_a_ratio_nothing_is_drawn(figures: TimeFigures | None) -> None:
+    assert bar_of(figures, span_of([figures])) is None
+
+
+def test_a_page_of_no_workload_has_no_table() -> None:
+    page = as_page(a_document())
+    assert "gpuperf: nothing was judged" in page
+    assert "<table>" not in page
+
+
+def test_an_older_report_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    document = a_document(a_workload("a", Verdict.SAME))
+    target = tmp_path / "out.md"
+    target.write_text("older")
+    assert write_report(document, str(target)) == str(target)
+    assert target.read_text() == as_markdown(document)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotWritten, match=r"the report .*file/out\.json could not be written"):
+        write_report(document, str(tmp_path / "file" / "out.json"))
+    written, problems = write_reports(document, [str(tmp_path / "file" / "a.md"), str(target)])
+    assert (written, len(problems)) == ([str(target)], 1)
