@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from pytest_gpuperf.advise.record import Advice
 from pytest_gpuperf.evidence import Key
+from pytest_gpuperf.judge.shift import UNDECIDED
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.report.message import workload_lines
 from pytest_gpuperf.report.stale import STALE
@@ -65,8 +66,14 @@ def failure_message(failed: Sequence[Judgement], advice: Mapping[Key, Sequence[A
     for key in dict.fromkeys(judgement.key for judgement in failed):
         lines += workload_lines([judgement for judgement in failed if judgement.key == key], advice.get(key, ()))
     ncu = " --gpuperf-ncu" if any(judgement.kind == "counters" for judgement in failed) else ""
-    verdicts = {j.verdict for j in failed}
-    if any(v.is_regression for v in verdicts):
+    if any(j.verdict.is_regression for j in failed):
         lines.append(f"If this change is intended: pytest{ncu} --update-baselines, and commit what it writes.")
-    lines += dict.fromkeys(words.format(ncu=ncu) for verdict, words in REMEDIES.items() if verdict in verdicts)
+    lines += dict.fromkeys(words.format(ncu=ncu) for words in map(_remedy, failed) if words)
     return "\n".join(lines)
+
+
+def _remedy(judgement: Judgement) -> str:
+    """What to do about a verdict that is no regression; empty where its own reason says it."""
+    if judgement.verdict is Verdict.INCONCLUSIVE and not judgement.reason.startswith(UNDECIDED):
+        return ""
+    return REMEDIES.get(judgement.verdict, "")

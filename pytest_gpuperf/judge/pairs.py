@@ -92,7 +92,7 @@ def _verdict(policy: PairedPolicy, first: Paired, second: Paired | None) -> tupl
         words = f"proven to be less than {shift.amount(policy.epsilon)} slower{' or faster' if same else ''}"
         return (Verdict.SAME if same else Verdict.NOT_SLOWER), words
     many = f"{first.blocks} block{'s' if first.blocks != 1 else ''}"
-    return Verdict.INCONCLUSIVE, f"neither slower nor not slower is proven after {many}"
+    return Verdict.INCONCLUSIVE, f"{shift.UNDECIDED} after {many}"
 
 
 def _confirmed(policy: PairedPolicy, first: Paired, second: Paired | None) -> tuple[Verdict, str]:

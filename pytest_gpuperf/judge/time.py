@@ -165,7 +165,7 @@ def _verdict(found: Unpaired, limits: UnpairedPolicy, recording: Recording) -> t
         return Verdict.INCONCLUSIVE, "the baseline is of another GPU of this model, against which nothing is proven"
     if recording.rounds_are_few:
         return Verdict.INCONCLUSIVE, "the baseline has a single round: record more with pytest --update-baselines"
-    reason = f"neither slower nor not slower is proven after {found.rounds_used} rounds ({resolves})"
+    reason = f"{shift.UNDECIDED} after {found.rounds_used} rounds ({resolves})"
     return Verdict.INCONCLUSIVE, reason
 
 

@@ -121,3 +121,25 @@ def test_every_cause_fits_beside_a_ratio_and_four_changes(cause) -> None:  # typ
     one = Advice(cause=cause.key, evidence=(SPILLED, SPILLED, SPILLED), gain=0.3, counted=True)
     text = failure_message([static(*[SPILLED] * 4), slower()], {KEY: (one, one)})
     assert rows(text.splitlines()) <= SCREEN_ROWS
+
+
+@pytest.mark.parametrize(
+    ("reason", "budget"),
+    [
+        ("neither slower nor not slower is proven after 43 blocks; the source changed", True),
+        ("suspected slower, not confirmed: the second process failed; proven to be more than 0.5 % slower", False),
+        ("the rounds were disturbed, so they prove nothing (power cap)", False),
+    ],
+)
+def test_more_time_is_advised_only_where_time_was_lacking(reason: str, budget: bool) -> None:
+    undecided = Judgement(key=KEY, target="nvidia-h200", kind="time", verdict=Verdict.INCONCLUSIVE, reason=reason)
+    assert ("a larger --gpuperf-budget decides it" in failure_message([undecided])) == budget
+
+
+def test_each_remedy_is_said_once() -> None:
+    new = [
+        Judgement(key=msgspec.structs.replace(KEY, workload=str(number)), target="sm_90", kind="static",
+                  verdict=Verdict.NEW)
+        for number in range(3)
+    ]  # fmt: skip
+    assert failure_message(new).count("no baseline yet: record one") == 1
