@@ -20,6 +20,12 @@ def is_another(known: WorkloadEvidence, records: Mapping[str, StaticRecord], too
     )
 
 
+def is_of(workload: WorkloadEvidence, kernel: WorkloadEvidence) -> bool:
+    """Whether a workload launches this kernel, so that its evidence is the kernel's own."""
+    same_name = any(record.kernel == kernel.key.workload for record in workload.static.values())
+    return same_name and not is_another(workload, kernel.static, kernel.toolchain)
+
+
 def numbered(
     kernels: Iterable[WorkloadEvidence], known: Iterable[WorkloadEvidence], taken: Collection[str]
 ) -> Iterator[WorkloadEvidence]:

@@ -178,16 +178,21 @@ class TestBook:
         """Kernels that were compiled but belong to no workload.
 
         Of several of one name the last has it, and those before are ``name (1)``, ``name (2)`` in their order; so is
-        a kernel whose name a callable has.  A test that ``stopped`` early may still have come to launch the earlier
-        ones, and then only the last is told.
+        a kernel whose name a callable has, and one of other code than what was launched under its name.  A test that
+        ``stopped`` early may still have come to launch the earlier ones, and then only the last is told.
         """
         launched = {record.kernel for work in self.workloads.values() for record in work.static.values()}
         found = {name: evidence for name, evidence in self.compiled.items() if name not in launched}
         alone = [evidence for name, evidence in found.items() if name not in self.workloads]
-        numbered = [evidence for name, evidence in found.items() if name in self.workloads]
-        if not stopped:
-            numbered = [*(one for one in self._earlier if one.key.workload not in launched), *numbered]
-        return [*alone, *namesakes.numbered(numbered, alone, self.workloads)]
+        if stopped:
+            others = [evidence for name, evidence in found.items() if name in self.workloads]
+        else:
+            compiled = [*self._earlier, *self.compiled.values()]
+            others = [evidence for evidence in compiled if not (evidence in alone or self._is_launched(evidence))]
+        return [*alone, *namesakes.numbered(others, alone, self.workloads)]
+
+    def _is_launched(self, kernel: WorkloadEvidence) -> bool:
+        return any(namesakes.is_of(work, kernel) for work in self.workloads.values())
 
 
 class TestResult:

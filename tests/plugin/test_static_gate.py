@@ -356,6 +356,41 @@ def test_a_kernel_is_gated_beside_a_callable_of_its_name(hog_suite):
     result.stdout.fnmatch_lines(["hog (1)  WORSE  on *"])
 
 
+BESIDE_A_MEASURED_ONE = """
+def test_hog(cuda_kernel, gpu, gpuperf):
+    kernel = cuda_kernel("hog.cu", "hog", options=["-DMEASURED", "-maxrregcount=64"])
+    BEFORE
+    gpuperf(kernel.launch(1, 32, (gpu.random(4096, seed=1), gpu.empty(32))), NAME)
+    AFTER
+"""
+ANOTHER = 'cuda_kernel("hog.cu", "hog", options=[])'
+
+
+@pytest.mark.parametrize("name", ["", "name='mine'"], ids=["its own name", "another name"])
+@pytest.mark.parametrize(("before", "after"), [(ANOTHER, "pass"), ("pass", ANOTHER)], ids=["before", "after"])
+def test_a_kernel_of_a_measured_one_s_name_is_gated_beside_it(hog_suite, before, after, name):
+    text = BESIDE_A_MEASURED_ONE.replace("BEFORE", before).replace("AFTER", after).replace("NAME", name)
+    hog_suite.write("test_hog.py", text)
+    assert hog_suite.run("--update-baselines", "test_hog.py").ret == 0
+    green = hog_suite.run("--gpuperf", "test_hog.py")
+    assert green.ret == 0
+    green.stdout.re_match_lines([r"  hog \(1\) .* UNCHANGED"])
+    hog_suite.edit("test_hog.py", *RED)
+    result = hog_suite.run("--gpuperf", "test_hog.py")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["hog (1)  WORSE  on *"])
+
+
+def test_a_measured_kernel_that_is_compiled_again_is_told_once(hog_suite):
+    text = BESIDE_A_MEASURED_ONE.replace("BEFORE", "pass").replace("NAME", "")
+    again = 'cuda_kernel("hog.cu", "hog", options=["-DMEASURED", "-maxrregcount=64"])'
+    hog_suite.write("test_hog.py", text.replace("AFTER", again))
+    assert hog_suite.run("--update-baselines", "test_hog.py").ret == 0
+    green = hog_suite.run("--gpuperf", "test_hog.py")
+    assert green.ret == 0
+    assert "hog (" not in green.stdout.str()
+
+
 LATE = """
 import pytest
 
