@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from pytest_gpuperf.evidence import Record
 from pytest_gpuperf.report.alike import obstacle_of, shared_obstacles
+from pytest_gpuperf.report.hints import hints_of
 from pytest_gpuperf.report.message import workload_lines
 from pytest_gpuperf.report.tables import MARKUP, NEEDS_A_WORD, PASSING, arch_number, static_cell, time_cells
 from pytest_gpuperf.report.text import describe
@@ -68,7 +69,7 @@ class Row:
     @property
     def passes(self) -> bool:
         """Whether there is nothing to know of it, or nothing judged it."""
-        return self.verdict is None or self.verdict.is_pass
+        return not self.words and (self.verdict is None or self.verdict.is_pass)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,7 +102,7 @@ def document_of(
     judged = [judgement for one in evidence for judgement in (*one.judgements, *one.unreached)]
     shared = shared_obstacles(judged)
     rows = [row for one in evidence for row in _rows(one, set(shared))]
-    rows.sort(key=lambda row: len(RANK) if row.passes else _rank(row.verdict))
+    rows.sort(key=lambda row: (row.passes, 0 if row.passes else _rank(row.verdict)))
     counts = Counter(row.verdict for row in rows if row.verdict is not None)
     report = RunReport(
         schema=SCHEMA, date=date, plugin=plugin, task=task, exit_status=exit_status,
@@ -155,4 +156,4 @@ def _words(one: TestEvidence, work: WorkloadEvidence, shared: set[tuple[str, str
     for judgement in work.judgements:
         if judgement not in red and judgement.verdict in NEEDS_A_WORD and obstacle_of(judgement) not in shared:
             lines += describe(judgement)
-    return lines
+    return [*lines, *hints_of(work)]

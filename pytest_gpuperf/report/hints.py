@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pytest_gpuperf.report.advice import gain_words
+from pytest_gpuperf.verdict import Verdict
 
 if TYPE_CHECKING:
     import pytest
@@ -18,7 +19,7 @@ LEAST_GAIN = 0.1
 
 def hints(evidence: Iterable[TestEvidence]) -> list[str]:
     """One line for each likely cause in machine code that changed, where no verdict says that anything got worse."""
-    return [line for test in evidence for work in test.workloads for line in _of_workload(work)]
+    return [f"{work.key}: {line}" for test in evidence for work in test.workloads for line in hints_of(work)]
 
 
 def print_hints(reporter: pytest.TerminalReporter, evidence: Iterable[TestEvidence]) -> None:
@@ -27,12 +28,15 @@ def print_hints(reporter: pytest.TerminalReporter, evidence: Iterable[TestEviden
         reporter.write_line(line, yellow=True)
 
 
-def _of_workload(work: WorkloadEvidence) -> list[str]:
-    if any(judgement.verdict.is_regression for judgement in work.judgements):
+def hints_of(work: WorkloadEvidence) -> list[str]:
+    """Those of one workload."""
+    verdicts = {judgement.verdict for judgement in work.judgements}
+    if any(verdict.is_regression for verdict in verdicts):
         return []
+    result = "its verdict is open" if Verdict.INCONCLUSIVE in verdicts else "nothing that gates got worse"
     return [
-        f"{work.key}: the machine code changed, and nothing that gates got worse; likely {one.cause} on {one.arch} "
-        f"({gain_words(one)}): gpuperf explain {work.key.node_id}"
+        f"the machine code changed, and {result}; likely {one.cause} on {one.arch} ({gain_words(one)}): "
+        f"gpuperf explain {work.key.node_id}"
         for one in work.advice
         if one.gain >= LEAST_GAIN and not (one.counted or one.same_code or one.outweighed)
     ]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_gpuperf.advise.record import Advice
 from pytest_gpuperf.evidence import Key
 from pytest_gpuperf.report import markdown
 from pytest_gpuperf.report.document import Document, document_of
@@ -63,6 +65,17 @@ def test_workloads_that_a_test_stopped_before_are_rows_of_their_own() -> None:
         "later",
         "a",
     ]
+
+
+def test_a_likely_cause_of_a_change_that_passed_is_told_too() -> None:
+    advice = (Advice(cause="bank conflicts", evidence=(), gain=0.2, arch="sm_90"),)
+    works = (a_workload("a", Verdict.SAME), msgspec.structs.replace(a_workload("b", Verdict.SAME), advice=advice))
+    unjudged = msgspec.structs.replace(a_workload("c"), advice=advice)
+    document = a_document(*works, unjudged)
+    assert [row.workload for row in document.rows] == ["b", "c", "a"]
+    assert "likely bank conflicts on sm_90" in document.rows[0].words[0]
+    for text in (as_markdown(document), as_page(document)):
+        assert text.count("likely bank conflicts") == 2
 
 
 def test_what_many_have_in_common_is_said_once() -> None:

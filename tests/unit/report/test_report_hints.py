@@ -29,6 +29,11 @@ def test_a_likely_cause_is_told_with_its_gain_and_what_says_more() -> None:
     ]
 
 
+def test_an_undecided_workload_is_not_said_to_be_no_worse() -> None:
+    (line,) = told(Verdict.INCONCLUSIVE)
+    assert "the machine code changed, and its verdict is open; likely bank conflicts" in line
+
+
 @pytest.mark.parametrize(
     "figures",
     [
