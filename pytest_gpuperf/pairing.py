@@ -56,8 +56,8 @@ class Pairing:
         reasons = [block.reason for block in self.blocks if block.discarded]
         each = ", ".join(dict.fromkeys(reasons))
         discarded = f"{len(reasons)} of {len(self.blocks)} blocks were discarded: {each}" if reasons else ""
-        slots = self.sustained.remark if self.sustained else self.aside
-        return tuple(remark for remark in (slots, discarded) if remark)
+        slots = self.sustained.remarks if self.sustained else (self.aside,)
+        return tuple(remark for remark in (*slots, discarded) if remark)
 
     @property
     def r(self) -> tuple[float, ...]:
@@ -106,7 +106,7 @@ def pair(
     )
     slots, aside = None, ""
     if pair_slot == "sustained":
-        piloted = sustained_pilot(timer, *sides, duration_ns=duration_ns or 1.0, clock=clock)
+        piloted = sustained_pilot(device, timer, *sides, duration_ns=duration_ns or 1.0, clock=clock)
         if piloted is None:
             aside = f"its slots were short: the two differ by more than {GROSS - 1:.0%}, which needs no sustained ones"
         else:

@@ -20,8 +20,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from pytest_gpuperf.device.interface import Slot, Timer
+from pytest_gpuperf.device.interface import Device, Slot, Timer
 from pytest_gpuperf.sampling import shape
+from pytest_gpuperf.sampling.draw import Draw, compared, draw_of, watched
 from pytest_gpuperf.sampling.pairs import Noise, noise_of
 from pytest_gpuperf.sampling.rounds import Clock, Workload, valid_samples
 
@@ -48,6 +49,8 @@ class SustainedSlots(NamedTuple):
     """Seconds for which a sample of the faster side keeps the device busy, its flush included; rather too few."""
     kernel_s: float
     """Seconds of that which are the faster kernel's own."""
+    draws: tuple[Draw, Draw] = (Draw(), Draw())
+    """At which the baseline and the candidate run on."""
 
     @property
     def settling(self) -> int:
@@ -65,8 +68,12 @@ class SustainedSlots(NamedTuple):
         return self.samples * self.occupied_s
 
     @property
-    def remark(self) -> str:
-        """What a reader should know of slots that are too short; empty if they are not."""
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader should know of them."""
+        return tuple(remark for remark in (compared(*self.draws), self._too_short) if remark)
+
+    @property
+    def _too_short(self) -> str:
         if self.samples >= MOST_SAMPLES and self.seconds < SLOT_S:
             return (
                 f"its sustained slots have {self.samples} samples, the most there are, and last {self.seconds:.2g} s "
@@ -83,7 +90,7 @@ class SustainedSlots(NamedTuple):
 
 
 def sustained_pilot(
-    timer: Timer, baseline: Workload, candidate: Workload, *, duration_ns: float, clock: Clock
+    device: Device, timer: Timer, baseline: Workload, candidate: Workload, *, duration_ns: float, clock: Clock
 ) -> tuple[SustainedSlots, Noise] | None:
     """Find out how many samples make a slot, by slots of that length of each side, and how noisy they are then.
 
@@ -94,15 +101,15 @@ def sustained_pilot(
     of as many samples for the slower side, would take too long.  Nothing of this knows how the slots will be ordered.
     """
     samples = max(min(int(SLOT_S * 1e9 / duration_ns), _FIRST_SAMPLES), _LEAST_SAMPLES)
-    found = _tried(timer, (baseline, candidate), samples, clock)
+    found = _tried(device, timer, (baseline, candidate), samples, clock)
     for _ in range(_TRIES):
         if found.ratio > GROSS:
             return None
         samples = found.samples
-        found = _tried(timer, (baseline, candidate), samples, clock)
+        found = _tried(device, timer, (baseline, candidate), samples, clock)
         if found.samples <= samples * (1 + HOST_SHARE):
             break
-    slots = SustainedSlots(found.samples, found.occupied_s, found.kernel_s)
+    slots = SustainedSlots(found.samples, found.occupied_s, found.kernel_s, found.draws)
     return slots, noise_of(found.settled, timer.tick_ns)
 
 
@@ -119,17 +126,24 @@ class _Tried(NamedTuple):
     """So many fill a slot."""
     settled: list[shape.Samples]
     """What counts of each side's."""
+    draws: tuple[Draw, Draw]
+    """Of each side, towards its end."""
 
 
-def _tried(timer: Timer, sides: tuple[Workload, ...], samples: int, clock: Clock) -> _Tried:
-    occupied_s, settled = math.inf, []
+def _tried(
+    device: Device, timer: Timer, sides: tuple[Workload, Workload], samples: int, clock: Clock
+) -> _Tried:  # fmt: skip
+    occupied_s, settled, draws = math.inf, [], []
     for side in sides:
         began = clock()
-        (times,) = timer.measure([Slot(side.run, samples - 1, side.reset)], side.cache)
+        with watched(device.state) as seen:
+            (times,) = timer.measure([Slot(side.run, samples - 1, side.reset)], side.cache)
         each_s = (clock() - began) / samples
         taken = valid_samples(times)
         occupied_s = min(occupied_s, max(shape.midmean(taken) * 1e-9, (1 - HOST_SHARE) * each_s))
         settled.append(taken[samples // 2 - 1 :])
+        draws.append(draw_of(seen))
     kernel_ns = sorted(shape.midmean(side) for side in settled)
     wanted = max(min(math.ceil(SLOT_S / occupied_s), MOST_SAMPLES), _LEAST_SAMPLES)
-    return _Tried(occupied_s, kernel_ns[0] * 1e-9, kernel_ns[-1] / kernel_ns[0], wanted, settled)
+    ratio = kernel_ns[-1] / kernel_ns[0]
+    return _Tried(occupied_s, kernel_ns[0] * 1e-9, ratio, wanted, settled, (draws[0], draws[1]))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,6 +20,14 @@ from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
 from pytest_gpuperf.sampling.pairs import Block, Noise, paired_blocks
 from pytest_gpuperf.sampling.rounds import InvalidSampleError, Workload
 from pytest_gpuperf.sampling.sustained import MOST_SAMPLES, SLOT_S, SustainedSlots, sustained_pilot
+
+
+@pytest.fixture(autouse=True, scope="module")
+def nobody_looks() -> Iterator[None]:
+    """From another thread, however long a slot takes here: its looks would be among those that tests count."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pytest_gpuperf.sampling.draw.LOOK_EVERY_S", 3600.0)
+        yield
 
 
 class PoweredGpu:
@@ -78,7 +88,7 @@ class PoweredGpu:
     def pilot(self) -> SustainedSlots:
         duration_ns = self.ns[self.candidate.run]
         found = sustained_pilot(
-            self, self.baseline, self.candidate, duration_ns=duration_ns, clock=lambda: self.now_s
+            self, self, self.baseline, self.candidate, duration_ns=duration_ns, clock=lambda: self.now_s
         )  # fmt: skip
         assert found is not None
         return found[0]
@@ -253,17 +263,17 @@ def test_the_faster_side_decides_how_many_samples_fill_a_slot() -> None:
 @pytest.mark.parametrize("ns", [(1e6, 1.3e6), (1.3e6, 1e6), (1e6, 16e6)])
 def test_what_differs_by_a_quarter_needs_no_sustained_slots(ns: tuple[float, float]) -> None:
     gpu = PoweredGpu(draws=(0.5, 0.5), ns=ns)
-    assert sustained_pilot(gpu, gpu.baseline, gpu.candidate, duration_ns=1e6, clock=lambda: gpu.now_s) is None
+    assert sustained_pilot(gpu, gpu, gpu.baseline, gpu.candidate, duration_ns=1e6, clock=lambda: gpu.now_s) is None
     assert gpu.now_s < 1
 
 
 def test_slots_that_the_kernel_does_not_fill_are_told() -> None:
     gpu = PoweredGpu(draws=(0.5, 0.5), ns=(1e6, 1e6))
     gpu.beside_s = 9e-3
-    assert gpu.pilot().remark == (
+    assert gpu.pilot().remarks == (
         "in its sustained slots of 267 samples the kernel itself runs for 0.27 s of 2 s: the rest is flushes, resets "
         "and the host's own time, which draw less power; give the launch more work, or use cache='warm' and the CUPTI "
-        "timer"
+        "timer",
     )
 
 
@@ -286,7 +296,7 @@ def test_half_of_a_slot_counts_and_at_least_one_sample(samples: int) -> None:
 
 def test_the_pilot_knows_the_noise_of_the_settled_halves() -> None:
     gpu = PoweredGpu(draws=(0.5, 1.2))
-    found = sustained_pilot(gpu, gpu.baseline, gpu.candidate, duration_ns=1e6, clock=lambda: gpu.now_s)
+    found = sustained_pilot(gpu, gpu, gpu.baseline, gpu.candidate, duration_ns=1e6, clock=lambda: gpu.now_s)
     assert found is not None
     _, noise = found
     assert noise.sigma < 0.001
@@ -296,8 +306,28 @@ def test_the_pilot_knows_the_noise_of_the_settled_halves() -> None:
 def test_samples_too_short_for_two_seconds_are_bounded_and_told() -> None:
     slots = PoweredGpu(draws=(0.5, 0.5), ns=(5e3, 5e3)).pilot()
     assert slots.samples == MOST_SAMPLES
-    assert slots.remark == (
+    assert slots.remarks == (
         "its sustained slots have 20000 samples, the most there are, and last 0.1 s instead of 2 s: samples as short "
-        "as these leave the GPU idle in between and draw no sustained power; give the launch more work"
+        "as these leave the GPU idle in between and draw no sustained power; give the launch more work",
     )
-    assert PoweredGpu().pilot().remark == ""
+    assert PoweredGpu().pilot().remarks == ()
+
+
+def test_the_clock_that_each_side_runs_on_at_is_told_with_its_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Lasting(PoweredGpu):
+        """Each measurement takes a moment by the host's clock, too, in which somebody can come to look."""
+
+        def measure(self, slots: Sequence[Slot], cache: CacheMode) -> list[list[float]]:
+            times = super().measure(slots, cache)
+            time.sleep(0.1)
+            return times
+
+        def state(self) -> DeviceState:
+            return msgspec.structs.replace(super().state(), power_w=700 * min(self.seen, 1.0))
+
+    monkeypatch.setattr("pytest_gpuperf.sampling.draw.LOOK_EVERY_S", 0.005)
+    assert Lasting(draws=(0.5, 1.1)).pilot().remarks == (
+        "when it runs on the SM clock is 1800 MHz at 700 W, with the baseline's code 1980 MHz at 350 W: it draws more "
+        "power",
+    )
+    assert Lasting(draws=(0.5, 0.9)).pilot().remarks == ()
