@@ -10,11 +10,10 @@ from types import MappingProxyType
 
 from pytest_gpuperf.advise.record import Advice
 from pytest_gpuperf.evidence import Key
-from pytest_gpuperf.judge.shift import UNDECIDED
 from pytest_gpuperf.options import Options
 from pytest_gpuperf.report.message import workload_lines
 from pytest_gpuperf.report.stale import STALE
-from pytest_gpuperf.verdict import Judgement, Verdict
+from pytest_gpuperf.verdict import UNDECIDED, Judgement, Verdict
 
 
 def fails(judgement: Judgement, options: Options) -> bool:

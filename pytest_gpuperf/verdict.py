@@ -15,6 +15,8 @@ from pytest_gpuperf.evidence import Key, Record
 EvidenceKind = Literal["static", "counters", "time"]
 PairSlot = Literal["short", "sustained"]
 """How long a kernel runs before the one that it is paired with takes its turn (``sampling.sustained``)."""
+UNDECIDED = "neither slower nor not slower is proven"
+"""How the reason of INCONCLUSIVE begins where nothing but time was lacking."""
 
 
 class Verdict(enum.Enum):

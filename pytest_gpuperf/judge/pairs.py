@@ -20,7 +20,7 @@ from pytest_gpuperf.judge.recordings import Recording, choose_recording
 from pytest_gpuperf.judge.spread import Spread, compare_rounds
 from pytest_gpuperf.judge.unpaired import LEAST_OMEGA, OTHER_GPU_OMEGA
 from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
-from pytest_gpuperf.verdict import Judgement, PairSlot, TimeFigures, Verdict
+from pytest_gpuperf.verdict import UNDECIDED, Judgement, PairSlot, TimeFigures, Verdict
 
 
 def judge_pairs(
@@ -92,7 +92,7 @@ def _verdict(policy: PairedPolicy, first: Paired, second: Paired | None) -> tupl
         words = f"proven to be less than {shift.amount(policy.epsilon)} slower{' or faster' if same else ''}"
         return (Verdict.SAME if same else Verdict.NOT_SLOWER), words
     many = f"{first.blocks} block{'s' if first.blocks != 1 else ''}"
-    return Verdict.INCONCLUSIVE, f"{shift.UNDECIDED} after {many}"
+    return Verdict.INCONCLUSIVE, f"{UNDECIDED} after {many}"
 
 
 def _confirmed(policy: PairedPolicy, first: Paired, second: Paired | None) -> tuple[Verdict, str]:

@@ -11,8 +11,6 @@ from pytest_gpuperf.judge.unpaired import UnpairedPolicy
 
 ALPHA = 1e-3
 """Rate of false ENV-SHIFT per workload; it warns and fails nobody."""
-UNDECIDED = "neither slower nor not slower is proven"
-"""How the reason begins where nothing but time was lacking."""
 CLOCK_CHANGE = 0.01
 """SM clocks that differ by less do not explain a slower time."""
 

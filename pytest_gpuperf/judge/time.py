@@ -25,7 +25,7 @@ from pytest_gpuperf.judge.recordings import Recording, choose_recording
 from pytest_gpuperf.judge.screen import OMEGA, Screening, screen
 from pytest_gpuperf.judge.spread import Spread, compare_rounds
 from pytest_gpuperf.judge.unpaired import Decision, Unpaired, UnpairedPolicy
-from pytest_gpuperf.verdict import Judgement, TimeFigures, Verdict
+from pytest_gpuperf.verdict import UNDECIDED, Judgement, TimeFigures, Verdict
 
 __all__ = ["TimeCase", "TimePolicy", "TimeStep", "confirm_rounds", "judge_time"]
 
@@ -165,7 +165,7 @@ def _verdict(found: Unpaired, limits: UnpairedPolicy, recording: Recording) -> t
         return Verdict.INCONCLUSIVE, "the baseline is of another GPU of this model, against which nothing is proven"
     if recording.rounds_are_few:
         return Verdict.INCONCLUSIVE, "the baseline has a single round: record more with pytest --update-baselines"
-    reason = f"{shift.UNDECIDED} after {found.rounds_used} rounds ({resolves})"
+    reason = f"{UNDECIDED} after {found.rounds_used} rounds ({resolves})"
     return Verdict.INCONCLUSIVE, reason
 
 
