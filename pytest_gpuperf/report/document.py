@@ -113,17 +113,15 @@ def document_of(
 
 
 def _rows(one: TestEvidence, shared: set[tuple[str, str]]) -> list[Row]:
-    rows = [_row(one, work, shared) for work in one.workloads]
-    unreached: dict[str, list[Judgement]] = {}
-    for judgement in one.unreached:
-        unreached.setdefault(judgement.key.workload, []).append(judgement)
-    for workload, judgements in unreached.items():
-        work = WorkloadEvidence(key=judgements[0].key, judgements=tuple(judgements))
-        rows.append(_row(one, work, shared, workload))
-    return rows
+    """Of a test's workloads, and of those that it stopped too early for."""
+    unreached = [
+        WorkloadEvidence(key=key, judgements=tuple(j for j in one.unreached if j.key == key))
+        for key in dict.fromkeys(judgement.key for judgement in one.unreached)
+    ]
+    return [_row(one, work, shared) for work in (*one.workloads, *unreached)]
 
 
-def _row(one: TestEvidence, work: WorkloadEvidence, shared: set[tuple[str, str]], workload: str = "") -> Row:
+def _row(one: TestEvidence, work: WorkloadEvidence, shared: set[tuple[str, str]]) -> Row:
     time, interval, rate, against = time_cells(work)
     by_kind = {kind: verdict for kind in KINDS if (verdict := _worst(work.judgements, kind)) is not None}
     code = [
@@ -131,7 +129,7 @@ def _row(one: TestEvidence, work: WorkloadEvidence, shared: set[tuple[str, str]]
         for arch, record in sorted(work.static.items(), key=lambda one: arch_number(one[0]))
     ]
     return Row(
-        test=work.key.node_id, workload=workload or work.key.workload,
+        test=work.key.node_id, workload=work.key.workload,
         verdict=min(by_kind.values(), key=_rank, default=None), by_kind=by_kind,
         time=time, interval=interval, rate=rate, against=against,
         figures=next((j.time for j in work.judgements if j.kind == "time"), None),
