@@ -12,6 +12,7 @@ from collections.abc import Iterable
 import jinja2
 
 from pytest_gpuperf.report.document import Document, Row
+from pytest_gpuperf.report.text import percent
 from pytest_gpuperf.verdict import TimeFigures
 
 TEMPLATE = "report.html"
@@ -47,7 +48,8 @@ def as_page(document: Document) -> str:
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     return environment.get_template(TEMPLATE).render(
-        document=document, report=document.report, span=span, width=WIDTH,
+        document=document, report=document.report, width=WIDTH,
+        ends=[percent(math.expm1(end)) for end in (-span, span)],
         rows=[(row, bar_of(row.figures, span), _searched(row)) for row in document.rows],
     )  # fmt: skip
 

@@ -128,6 +128,10 @@ def test_without_a_ratio_nothing_is_drawn(figures: TimeFigures | None) -> None:
     assert bar_of(figures, span_of([figures])) is None
 
 
+def test_a_drawing_says_what_its_ends_are() -> None:
+    assert "<th>-3.2 % to +3.3 %</th>" in as_page(a_document(a_workload("a", Verdict.SAME)))
+
+
 def test_a_page_of_no_workload_has_no_table() -> None:
     page = as_page(a_document())
     assert "gpuperf: nothing was judged" in page
