@@ -247,7 +247,10 @@ def _parse(flag: Flag, given: Any, origin: str) -> Any:
 
 def _baselines(config: pytest.Config, given: str) -> Path:
     """An ini setting is relative to pytest's root; a flag, like every path at a prompt, to the current folder."""
-    by_hand = config.getoption("gpuperf_baselines") is not None
+    return _path(config, given, by_hand=config.getoption("gpuperf_baselines") is not None)
+
+
+def _path(config: pytest.Config, given: str, *, by_hand: bool) -> Path:
     start = config.invocation_params.dir if by_hand else config.rootpath
     return Path(os.path.normpath(start / Path(given).expanduser()))
 
@@ -267,8 +270,7 @@ def _report(config: pytest.Config, given: str) -> str:
         return given
     by_hand = config.getoption("gpuperf_reports") is not None
     name = "--gpuperf-report" if by_hand else "ini setting gpuperf_report"
-    start = config.invocation_params.dir if by_hand else config.rootpath
-    path = Path(os.path.normpath(start / Path(given).expanduser()))
+    path = _path(config, given, by_hand=by_hand)
     if not path.parent.is_dir():
         raise pytest.UsageError(f"{name}: {given}: there is no folder {path.parent}: make it, or name another file")
     if path.is_dir():

@@ -49,6 +49,11 @@ class WorkloadEvidence(Record, frozen=True):
     state: State | None = None
     """What holds the workload back; None if nothing tells, or nobody asked."""
 
+    @property
+    def time_judgement(self) -> Judgement | None:
+        """The one on its time; None if that was not judged."""
+        return next((judgement for judgement in self.judgements if judgement.kind == "time"), None)
+
 
 class SentinelReading(Record, frozen=True):
     """A launch paired with itself: what it shows is the machine's doing."""

@@ -14,14 +14,12 @@ from pytest_gpuperf.evidence import Record
 from pytest_gpuperf.report.alike import obstacle_of, shared_obstacles
 from pytest_gpuperf.report.hints import hints_of
 from pytest_gpuperf.report.message import workload_lines
-from pytest_gpuperf.report.tables import MARKUP, NEEDS_A_WORD, PASSING, arch_number, static_cell, time_cells
+from pytest_gpuperf.report.tables import NEEDS_A_WORD, RANK, arch_number, static_cell, time_cells, worst
 from pytest_gpuperf.report.text import describe
 from pytest_gpuperf.session import TestEvidence, WorkloadEvidence
-from pytest_gpuperf.verdict import EvidenceKind, Judgement, TimeFigures, Verdict
+from pytest_gpuperf.verdict import EvidenceKind, TimeFigures, Verdict
 
 SCHEMA = 1
-RANK = {verdict: place for place, verdict in enumerate((*MARKUP, *PASSING))}
-"""Of verdicts: what a reader has to know first."""
 KINDS: tuple[EvidenceKind, ...] = ("time", "static", "counters")
 
 
@@ -123,7 +121,7 @@ def _rows(one: TestEvidence, shared: set[tuple[str, str]]) -> list[Row]:
 
 def _row(one: TestEvidence, work: WorkloadEvidence, shared: set[tuple[str, str]]) -> Row:
     time, interval, rate, against = time_cells(work)
-    by_kind = {kind: verdict for kind in KINDS if (verdict := _worst(work.judgements, kind)) is not None}
+    by_kind = {kind: verdict for kind in KINDS if (verdict := worst(work.judgements, kind)) is not None}
     code = [
         f"{arch} {static_cell(record)}"
         for arch, record in sorted(work.static.items(), key=lambda one: arch_number(one[0]))
@@ -132,13 +130,9 @@ def _row(one: TestEvidence, work: WorkloadEvidence, shared: set[tuple[str, str]]
         test=work.key.node_id, workload=work.key.workload,
         verdict=min(by_kind.values(), key=_rank, default=None), by_kind=by_kind,
         time=time, interval=interval, rate=rate, against=against,
-        figures=next((j.time for j in work.judgements if j.kind == "time"), None),
+        figures=judged.time if (judged := work.time_judgement) else None,
         machine_code=tuple(code), words=tuple(_words(one, work, shared)),
     )  # fmt: skip
-
-
-def _worst(judgements: Iterable[Judgement], kind: EvidenceKind) -> Verdict | None:
-    return min((j.verdict for j in judgements if j.kind == kind), key=_rank, default=None)
 
 
 def _rank(verdict: Verdict | None) -> int:

@@ -24,6 +24,8 @@ MARKUP = {
 """How the terminal marks a row; in the order of what a reader has to know first."""
 PASSING = (Verdict.NOT_SLOWER, Verdict.SAME, Verdict.UNCHANGED)
 """What comes behind: unchanged is only what nothing changed of, on any architecture."""
+RANK = {verdict: place for place, verdict in enumerate((*MARKUP, *PASSING))}
+"""Of verdicts: what a reader has to know first."""
 NEEDS_A_WORD = (Verdict.FASTER, Verdict.BETTER, Verdict.ENV_SHIFT, Verdict.INCONCLUSIVE, Verdict.NOT_COMPARABLE,
                 Verdict.SLOWER, Verdict.WORSE)  # fmt: skip
 """Verdicts that a report explains, unless pytest has just shown them as the reason of a failure."""
@@ -130,7 +132,7 @@ def time_table(evidence: Sequence[TestEvidence]) -> Table:
     """Time with its interval, rate, change against the baseline and verdict of every timed workload."""
     table = Table("device time", "time", "95 %", "rate", "against baseline", "verdict")
     for one in evidence:
-        timed = [w for w in one.workloads if any(j.kind == "time" for j in w.judgements) or w.time]
+        timed = [work for work in one.workloads if work.time_judgement or work.time]
         if timed:
             table.heading(f"{one.module}::{one.test}")
         for work in timed:
@@ -141,7 +143,7 @@ def time_table(evidence: Sequence[TestEvidence]) -> Table:
 
 def time_cells(work: WorkloadEvidence) -> tuple[str, str, str, str]:
     """Time, its interval, its rates and its ratio to the baseline."""
-    judged = next((j for j in work.judgements if j.kind == "time"), None)
+    judged = work.time_judgement
     against = ratio(judged.time) if judged and judged.time else ""
     if work.time is None:
         return "-", "-", "-", against
@@ -164,9 +166,13 @@ def geometric_mean(record: TimeRecord) -> float:
 
 def verdict_cell(judgements: Iterable[Judgement], kind: EvidenceKind) -> tuple[str, tuple[str, ...]]:
     """The verdict of this kind that a reader has to know first, with its markup."""
-    found = {judgement.verdict for judgement in judgements if judgement.kind == kind}
-    worst = next((verdict for verdict in [*MARKUP, *PASSING] if verdict in found), None)
-    return (worst.value, MARKUP.get(worst, ())) if worst else ("-", ())
+    verdict = worst(judgements, kind)
+    return (verdict.value, MARKUP.get(verdict, ())) if verdict else ("-", ())
+
+
+def worst(judgements: Iterable[Judgement], kind: EvidenceKind) -> Verdict | None:
+    """The verdict of this kind that a reader has to know first; None without one."""
+    return min((one.verdict for one in judgements if one.kind == kind), key=RANK.__getitem__, default=None)
 
 
 def update_table(recorded: Sequence[Recorded]) -> Table:

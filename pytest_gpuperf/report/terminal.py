@@ -48,7 +48,7 @@ def summary(reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, opt
         return
     if book.gathered_anything or outcome.nothing or outcome.problem:
         reporter.section("gpuperf")
-    evidence = [e for e in book.evidence if e.workloads or e.unreached]
+    evidence = _told(book)
     timed = book.judged_times
     if any(map(has_static_rows, evidence)) and options.gates and (not timed or reporter.config.get_verbosity() > 0):
         short = bool(reporter.stats.get("failed")) and reporter.config.get_verbosity() <= 0
@@ -62,7 +62,7 @@ def summary(reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, opt
     print_hints(reporter, evidence)
     if options.ncu:
         counter_words(reporter, evidence, outcome.counter_notes)
-    for text in _of_workloads(evidence, options):
+    for text in _of_workloads(book, options):
         reporter.write_line(text, yellow=True)
     for text in unreached_lines(book.unreached):
         reporter.write_line(text, yellow=True)
@@ -81,16 +81,21 @@ def summary(reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, opt
 
 def remarks(book: Book, outcome: Outcome, options: Options) -> list[str]:
     """What the summary says of the run as a whole, besides tables and single verdicts."""
-    evidence = book.evidence
-    return [*_of_workloads(evidence, options), *_undecided(book), *_shifts(outcome), *losses(evidence, options)]
+    return [*_of_workloads(book, options), *_undecided(book), *_shifts(outcome), *losses(_told(book), options)]
 
 
-def _of_workloads(evidence: Sequence[TestEvidence], options: Options) -> list[str]:
+def _told(book: Book) -> list[TestEvidence]:
+    """Of tests that there is something to say about."""
+    return [one for one in book.evidence if one.workloads or one.unreached]
+
+
+def _of_workloads(book: Book, options: Options) -> list[str]:
     """What many workloads have in common: judged coarsely, stale baselines, nothing timed."""
+    evidence = _told(book)
     lines = _not_paired(evidence)
     if not options.update:
         lines += [*(() if options.strict else stale_lines(evidence)), *no_longer_expected(evidence)]
-    if not any(judgement.kind == "time" for one in evidence for judgement in one.judgements):
+    if not book.judged_times:
         lines += _static_only(evidence, options)
     return lines
 

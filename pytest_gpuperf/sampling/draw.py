@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from pytest_gpuperf.evidence import DeviceState
-from pytest_gpuperf.sampling.health import CLOCK_CHANGE_ALLOWED
+from pytest_gpuperf.sampling.health import clock_moved
 
 LOOK_EVERY_S = 0.05
 
@@ -56,7 +56,7 @@ def draw_of(seen: Sequence[DeviceState]) -> Draw:
 def compared(baseline: Draw, candidate: Draw) -> str:
     """How the two differ in clock, in words; empty if they do not, or nothing is known."""
     before, after = baseline.sm_clock_mhz, candidate.sm_clock_mhz
-    if not before or not after or abs(after - before) <= CLOCK_CHANGE_ALLOWED * before:
+    if before is None or after is None or not clock_moved(before, after):
         return ""
     draws_more = (candidate.power_w or 0) > (baseline.power_w or 0) > 0
     why = ": it draws more power" if after < before and draws_more else ""

@@ -55,9 +55,16 @@ def _throttled(before: DeviceState, after: DeviceState) -> str:
     )
 
 
+def clock_moved(first_mhz: float | None, last_mhz: float | None) -> bool:
+    """Whether two readings of the SM clock differ by more than 1 % of the first; False where one is not known."""
+    if not first_mhz or not last_mhz:
+        return False
+    return abs(last_mhz - first_mhz) > CLOCK_CHANGE_ALLOWED * first_mhz
+
+
 def _clock_changed(before: DeviceState, after: DeviceState) -> str:
     first, last = before.sm_clock_mhz, after.sm_clock_mhz
-    if not first or not last or abs(last - first) <= CLOCK_CHANGE_ALLOWED * first:
+    if not clock_moved(first, last):
         return ""
     return (
         f"the SM clock went from {first} to {last} MHz during the round: warm the GPU up for longer or lock "

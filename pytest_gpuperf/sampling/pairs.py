@@ -22,7 +22,7 @@ from pytest_gpuperf.device.interface import Device, Slot, Timer
 from pytest_gpuperf.device.timers.tick import step_of
 from pytest_gpuperf.evidence import DeviceState, Record
 from pytest_gpuperf.sampling import shape
-from pytest_gpuperf.sampling.health import CLOCK_CHANGE_ALLOWED
+from pytest_gpuperf.sampling.health import clock_moved
 from pytest_gpuperf.sampling.rounds import Clock, Workload, valid_samples
 
 Order = Literal["ABBA", "BAAB"]
@@ -248,7 +248,7 @@ def _reason_to_discard(slots: Sequence[shape.Samples], before: DeviceState, afte
         now = ", ".join(after.throttle_reasons) or "none"
         return f"the GPU's throttle reasons changed within the block (now: {now})"
     first, last = before.sm_clock_mhz, after.sm_clock_mhz
-    if first and last and abs(last - first) > CLOCK_CHANGE_ALLOWED * first:
+    if clock_moved(first, last):
         return f"the SM clock went from {first} to {last} MHz within the block"
     spread = math.sqrt(float(np.mean([_spread(samples) ** 2 for samples in slots])))
     fence = max(_FENCE * noise.sigma, _FENCE_FLOOR)
