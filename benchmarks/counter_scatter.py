@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_gpuperf.counters.catalogue import METRICS, PASSES, Metric
-from pytest_gpuperf.judge.counters import beyond, same_passes
+from pytest_gpuperf.judge.counter_verdict import beyond, same_passes
 
 HEADER = """\
 # Counters of equal code

@@ -11,10 +11,10 @@ import random
 import time
 from collections.abc import Callable
 
-from pytest_gpuperf.evidence import Round
-from pytest_gpuperf.judge.paired import judge_blocks
+from pytest_gpuperf.judge.block_decision import judge_blocks
 from pytest_gpuperf.judge.unpaired import UnpairedPolicy, judge_unpaired
 from pytest_gpuperf.judge.votes import PairedPolicy
+from pytest_gpuperf.model.evidence import Round
 
 BLOCK_TARGET_MS = 1.0
 REPETITIONS = 20

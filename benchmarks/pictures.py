@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import matplotlib
 import numpy as np
 
+from pytest_gpuperf.judge.block_decision import judge_many
 from pytest_gpuperf.judge.eprocess import log_e_many
-from pytest_gpuperf.judge.paired import judge_many
-from pytest_gpuperf.judge.suite import Spending
+from pytest_gpuperf.judge.error_budget import Spending
 from pytest_gpuperf.judge.votes import PairedPolicy
 
 matplotlib.use("svg")

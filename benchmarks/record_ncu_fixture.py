@@ -21,13 +21,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from pytest_gpuperf.counters.asking import names_of
-from pytest_gpuperf.counters.chips import chip_of, on_chip
-from pytest_gpuperf.counters.command import LOG, REPORT, command, environment
+from pytest_gpuperf.counters.chip_names import chip_of, on_chip
 from pytest_gpuperf.counters.exchange import REQUEST, ProfileRequest, entries, write
-from pytest_gpuperf.counters.locating import Ncu, find_ncu
-from pytest_gpuperf.device.listing import first_architecture
+from pytest_gpuperf.counters.locate_ncu import Ncu, find_ncu
+from pytest_gpuperf.counters.metric_request import names_of
+from pytest_gpuperf.counters.ncu_command import LOG, REPORT, command, environment
 from pytest_gpuperf.device.lock import lock_folder
+from pytest_gpuperf.device.nvml_listing import first_architecture
 
 ROOT = Path(__file__).parent.parent
 MOST_BYTES = 400_000

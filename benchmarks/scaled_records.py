@@ -19,9 +19,9 @@ from pathlib import Path
 import msgspec
 
 from pytest_gpuperf.baselines import BaselineStore
-from pytest_gpuperf.evidence import Round, TimeRecord
-from pytest_gpuperf.judge.time import TimeCase, TimePolicy, judge_time
-from pytest_gpuperf.verdict import Verdict
+from pytest_gpuperf.judge.time_verdict import TimeCase, TimePolicy, judge_time
+from pytest_gpuperf.model.evidence import Round, TimeRecord
+from pytest_gpuperf.model.verdict import Verdict
 
 ROOT = Path(__file__).parents[1]
 

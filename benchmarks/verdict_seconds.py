@@ -26,7 +26,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pytest_gpuperf.session import TestEvidence
+from pytest_gpuperf.model.result import TestEvidence
 
 ROOT = Path(__file__).parents[1]
 SHORT_NS = 100_000.0

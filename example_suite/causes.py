@@ -18,9 +18,9 @@ from pathlib import Path
 from pairs import PAIRS, Pair
 from recorded import ARCH, BASELINES, GPU, Recorded
 
-from pytest_gpuperf.advise.advice import advise, case_of
-from pytest_gpuperf.advise.record import Advice
+from pytest_gpuperf.advise.advisor import advise, case_of
 from pytest_gpuperf.advise.side import Side
+from pytest_gpuperf.model.advice import Advice
 
 PROMISED_STATIC = 0.70
 PROMISED_COUNTED = 0.95

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pytest_gpuperf.measurement import CountersMissing
+from pytest_gpuperf.context.early_stop import CountersMissing
 
 PROPERTY = "gpuperf_claim"
 """Name under which an outcome is filed in ``user_properties``."""

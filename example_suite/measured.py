@@ -13,7 +13,7 @@ def figures_of(evidence: str) -> list[dict[str, Any]]:
     """
     import msgspec
 
-    from pytest_gpuperf.session import TestEvidence
+    from pytest_gpuperf.model.result import TestEvidence
 
     found = msgspec.json.decode(evidence, type=TestEvidence)
     gpu = found.device
@@ -26,7 +26,7 @@ def figures_of(evidence: str) -> list[dict[str, Any]]:
 
 
 def _figures(work: Any, arch: str | None) -> dict[str, Any]:
-    from pytest_gpuperf.judge.logtimes import geometric_mean
+    from pytest_gpuperf.judge.log_times import geometric_mean
 
     time, static = work.time, work.static.get(arch)
     figures = {

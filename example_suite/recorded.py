@@ -8,8 +8,8 @@ from typing import Literal
 from pairs import Pair
 
 from pytest_gpuperf.baselines import BaselineStore
-from pytest_gpuperf.evidence import Key, StaticRecord, TimeRecord
-from pytest_gpuperf.judge.logtimes import geometric_mean
+from pytest_gpuperf.judge.log_times import geometric_mean
+from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
 
 GPU = "nvidia-h200"
 """Whose times are on record."""

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from pairs import PAIRS, Pair
 
-from pytest_gpuperf.device.errors import DeviceNeeded
+from pytest_gpuperf.device.device_errors import DeviceNeeded
 
 ALL = "all"
 FOR_CHILDREN = "EXAMPLE_SUITE_NAIVE_SIBLINGS"

@@ -1,47 +1,126 @@
 """Performance regression tests for GPU kernels: a pytest plugin and the ``gpuperf`` command.
 
-Where things are, from the front door down; who may import whom is held by the contract in ``pyproject.toml``.
-
-The front door
-    ``plugin``      pytest's hooks, each handed on at once
-    ``cli``         the ``gpuperf`` command; its subcommands are in ``commands``, ``doctor`` and ``selftest``
-    ``fixtures``    ``cuda_kernel``, ``gpu``, ``gpuperf``; ``arguments`` is how they refuse what they do not take
-    ``flags``, ``options``, ``marker``, ``tolerance``    what a user may set, and one frozen ``Options`` of it
-    ``conflicts``   settings that exclude each other
-    ``hooks``       hooks that a conftest may implement
-
-A test, from its first kernel to its report
-    ``compiling``   ``cuda_kernel`` itself; ``foreseen`` is what is compiled along with a kernel
-    ``workload``    ``gpuperf(...)``: run, check, count, time, judge, in this order
-    ``measurement`` what it returns
-    ``pairing``     two cubins on one launch, in blocks, until there is a decision
-    ``judging``     static verdicts, and baselines that a test did not come to
-    ``namesakes``   kernels of one name, told apart
-    ``testrun``     the end of a test; ``gate`` says whether its verdicts fail it, and in which words
-
-A run
-    ``bench``       what the tests of a process share: GPU, compiler, baselines; ``stash`` is where pytest keeps it
-    ``session``     what a test found, and the run's book of it, as it travels through pytest-xdist
-    ``counting``    counters, collected under ncu before the first test
-    ``children``    what child processes have in common
-    ``update``      ``--update-baselines``
-    ``runend``      the end of a run; ``lastrun`` keeps it for ``gpuperf explain``
-    ``advising``, ``explaining``    causes of what changed, for a run and for ``gpuperf explain``
-
-Rooms that know no pytest
-    ``compile``     source to machine code to static evidence
-    ``device``      the GPU and its timers
-    ``sampling``    rounds and paired blocks on top of a timer
-    ``counters``    metrics, and running ncu
-    ``baselines``   the committed files
-    ``judge``       evidence to verdicts; pure
-    ``advise``      differences to causes; pure
-    ``selftest``    what this machine can gate
-
-Records and words
-    ``evidence``, ``dryrun``, ``verdict``    what is found and said, as typed records
-    ``report``      how it is printed
-    ``writing``     files that are never seen half written
+What a test may import and annotate is here; docs/reference/api.md has a section on each name.  Names are resolved on
+first use, so that importing the package costs nothing.  How the package is laid out, and where to start reading, is in
+CONTRIBUTING.md.
 """
 
-__version__ = "0.1.0"
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from pytest_gpuperf.model.plugin_version import __version__
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.api.cuda_kernel import KernelCompiler, MissingSource
+    from pytest_gpuperf.api.fixtures import GpuPerf
+    from pytest_gpuperf.compile.compile_errors import (
+        BadCubin,
+        BadOption,
+        CompileError,
+        ToolchainMissing,
+        UnknownArchitecture,
+        UnknownKernel,
+        UnsupportedTritonKernel,
+    )
+    from pytest_gpuperf.config.call_arguments import BadArgument
+    from pytest_gpuperf.context.book import DuplicateWorkload
+    from pytest_gpuperf.context.early_stop import CheckedOnly, CountersMissing, StaticOnly
+    from pytest_gpuperf.device.device_errors import LoadError
+    from pytest_gpuperf.device.gpu import Gpu
+    from pytest_gpuperf.device.launch import Kernel, Launch
+    from pytest_gpuperf.device.triton_kernel import TritonKernel
+    from pytest_gpuperf.model.evidence import DeviceFacts, StaticProfile, StaticRecord
+    from pytest_gpuperf.model.verdict import Change, Judgement, TimeFigures, Verdict
+    from pytest_gpuperf.workload.measurement import Measurement, NotDeclared
+
+_HOMES = {
+    "api.cuda_kernel": (
+        "KernelCompiler",
+        "MissingSource",
+    ),
+    "api.fixtures": ("GpuPerf",),
+    "compile.compile_errors": (
+        "BadCubin",
+        "BadOption",
+        "CompileError",
+        "ToolchainMissing",
+        "UnknownArchitecture",
+        "UnknownKernel",
+        "UnsupportedTritonKernel",
+    ),
+    "config.call_arguments": ("BadArgument",),
+    "context.book": ("DuplicateWorkload",),
+    "context.early_stop": (
+        "CheckedOnly",
+        "CountersMissing",
+        "StaticOnly",
+    ),
+    "device.device_errors": ("LoadError",),
+    "device.gpu": ("Gpu",),
+    "device.launch": (
+        "Kernel",
+        "Launch",
+    ),
+    "device.triton_kernel": ("TritonKernel",),
+    "model.evidence": (
+        "DeviceFacts",
+        "StaticProfile",
+        "StaticRecord",
+    ),
+    "model.verdict": (
+        "Change",
+        "Judgement",
+        "TimeFigures",
+        "Verdict",
+    ),
+    "workload.measurement": (
+        "Measurement",
+        "NotDeclared",
+    ),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "BadArgument",
+    "BadCubin",
+    "BadOption",
+    "Change",
+    "CheckedOnly",
+    "CompileError",
+    "CountersMissing",
+    "DeviceFacts",
+    "DuplicateWorkload",
+    "Gpu",
+    "GpuPerf",
+    "Judgement",
+    "Kernel",
+    "KernelCompiler",
+    "Launch",
+    "LoadError",
+    "Measurement",
+    "MissingSource",
+    "NotDeclared",
+    "StaticOnly",
+    "StaticProfile",
+    "StaticRecord",
+    "TimeFigures",
+    "ToolchainMissing",
+    "TritonKernel",
+    "UnknownArchitecture",
+    "UnknownKernel",
+    "UnsupportedTritonKernel",
+    "Verdict",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -10,31 +10,34 @@ from typing import Any
 
 import pytest
 
-from pytest_gpuperf import fixtures, hooks, marker, options, stash
+from pytest_gpuperf import hookspecs
+from pytest_gpuperf.api import fixtures
+from pytest_gpuperf.config import parse_options
+from pytest_gpuperf.context import marker, stash
 
 STATIC_ONLY = "static only"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    options.add_options(parser)
+    parse_options.add_options(parser)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
-    pluginmanager.add_hookspecs(hooks)
+    pluginmanager.add_hookspecs(hookspecs)
 
 
 def pytest_load_initial_conftests(args: list[str]) -> None:
-    options.spell_out_defaults(args)
+    parse_options.spell_out_defaults(args)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
-    options.keep_modules_together(config)
+    parse_options.keep_modules_together(config)
     return (yield)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[stash.OPTIONS] = options.read_options(config)
+    config.stash[stash.OPTIONS] = parse_options.read_options(config)
     config.addinivalue_line("markers", marker.DESCRIPTION)
     config.pluginmanager.register(fixtures, "gpuperf-fixtures")
     if not hasattr(config, "workerinput"):
@@ -45,29 +48,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         marker.settings_of(item)
     if config.stash[stash.OPTIONS].record_to is not None:
-        from pytest_gpuperf.update import recording
+        from pytest_gpuperf.update import record
 
-        recording.select(config, items)
+        record.select(config, items)
     if config.stash[stash.OPTIONS].confirm_to is not None:
-        from pytest_gpuperf.workload import confirming
+        from pytest_gpuperf.workload import second_process
 
-        confirming.select(config, items)
+        second_process.select(config, items)
     if config.stash[stash.OPTIONS].ncu_to is not None:
-        from pytest_gpuperf.workload import profiling
+        from pytest_gpuperf.workload import profiled_run
 
-        profiling.select(config, items)
+        profiled_run.select(config, items)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     config = session.config
     if config.stash[stash.OPTIONS].enabled and not config.option.collectonly:
-        from pytest_gpuperf.workload import sentinels
+        from pytest_gpuperf.workload import self_pairs
 
-        stash.bench_of(config).sentinels = sentinels.choose(config, session.items)
+        stash.worker_of(config).self_pairs = self_pairs.choose(config, session.items)
     if config.stash[stash.OPTIONS].ncu and not config.option.collectonly and not hasattr(config, "workerinput"):
-        from pytest_gpuperf import counting
+        from pytest_gpuperf.session import collect_counters
 
-        counting.count_items(config, session.items)
+        collect_counters.count_items(config, session.items)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -78,12 +81,12 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
     except Exception as raised:
         if stash.TEST_BOOK not in item.stash:
             raise
-        from pytest_gpuperf import testrun
+        from pytest_gpuperf.session import end_of_test
 
-        if not testrun.stops_early(item, raised):
+        if not end_of_test.stops_early(item, raised):
             raise
         problem = raised
-    testrun.finish(item, problem, "setup")
+    end_of_test.finish(item, problem, "setup")
     raise pytest.skip.Exception(f"checked only: {problem}")  # there is no test to run without its fixture
 
 
@@ -101,9 +104,9 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
         stash.cut_short(item)
         raise
     if stash.TEST_BOOK in item.stash:
-        from pytest_gpuperf import testrun
+        from pytest_gpuperf.session import end_of_test
 
-        testrun.finish(item, problem or testrun.raised_in_test_case(item))
+        end_of_test.finish(item, problem or end_of_test.raised_in_test_case(item))
     return result
 
 
@@ -113,12 +116,12 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield  # of a subtest too, while its test goes on
     if stash.TEST_BOOK in item.stash:
-        from pytest_gpuperf import testrun
+        from pytest_gpuperf.session import end_of_test
 
         if stash.book_of(item).ended_in == call.when:
-            testrun.attach(item, report)
+            end_of_test.attach(item, report)
         elif call.when == "call" and call.excinfo is not None:
-            testrun.end_subtest(item, call.excinfo.value, report)
+            end_of_test.end_subtest(item, call.excinfo.value, report)
     return report
 
 
@@ -144,23 +147,21 @@ class Reporting:
 
     def pytest_sessionstart(self) -> None:
         if self.options.require_gpu:
-            from pytest_gpuperf import bench
-
-            bench.require_gpu(self.config)
+            stash.worker_of(self.config).require_gpu()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         if self.options.ncu:
-            from pytest_gpuperf import counting
+            from pytest_gpuperf.session import collect_counters
 
-            counting.prepare_worker(self.config, node.workerinput)
+            collect_counters.prepare_worker(self.config, node.workerinput)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
         if self.options.ncu and not self.config.option.collectonly:
-            from pytest_gpuperf import counting
+            from pytest_gpuperf.session import collect_counters
 
-            counting.count_nodes(self.config, ids)
+            collect_counters.count_nodes(self.config, ids)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if self.options.active:
@@ -169,12 +170,12 @@ class Reporting:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if self.options.active and not self.config.option.collectonly:
-            from pytest_gpuperf import runend
+            from pytest_gpuperf.session import end_of_run
 
-            runend.finish(session)
+            end_of_run.finish(session)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self.options.active and not self.config.option.collectonly:
-            from pytest_gpuperf import runend
+            from pytest_gpuperf.session import end_of_run
 
-            runend.summarise(terminalreporter)
+            end_of_run.summarise(terminalreporter)

@@ -6,10 +6,10 @@ import dataclasses
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from pytest_gpuperf.judge.suite import Spending
+from pytest_gpuperf.judge.error_budget import Spending
 from pytest_gpuperf.judge.votes import PairedPolicy
 from pytest_gpuperf.selftest.kernels import COPY, LOOP, SCATTER, SOFTMAX
-from pytest_gpuperf.selftest.subjects import Wanted
+from pytest_gpuperf.selftest.known_slowdowns import Wanted
 
 PLACE = 20
 """Each verdict is judged as that of the 20th changed workload of a run."""

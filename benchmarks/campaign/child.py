@@ -17,12 +17,12 @@ import msgspec
 from campaign.cells import SLOW, Cell, cells_of
 from pytest_gpuperf.compile import CompileCache
 from pytest_gpuperf.device.launch import Launch
-from pytest_gpuperf.evidence import KernelBinary
 from pytest_gpuperf.judge.votes import PairedPolicy
-from pytest_gpuperf.pairing import Pairing, pair
-from pytest_gpuperf.sampling.rounds import Workload, warm_up
+from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.selftest.kernels import FAMILIES, Probe, compile_probes, launch_of
-from pytest_gpuperf.selftest.subjects import Subject
+from pytest_gpuperf.selftest.known_slowdowns import Subject
+from pytest_gpuperf.timing.paired_run import Pairing, pair
+from pytest_gpuperf.timing.rounds import Workload, warm_up
 
 SURROUNDINGS = 5
 BUDGET_S = 5.0

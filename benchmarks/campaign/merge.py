@@ -16,7 +16,7 @@ from scipy import stats
 
 from campaign.cells import COPIES, FINEST, GRAPH_LEAST_NS, SHORT, Cell
 from campaign.child import load_plan
-from pytest_gpuperf.judge.paired import judge_blocks
+from pytest_gpuperf.judge.block_decision import judge_blocks
 from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
 
 Line = dict[str, Any]

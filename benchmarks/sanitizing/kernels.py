@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_gpuperf.baselines import BaselineStore
-from pytest_gpuperf.evidence import Key, StaticRecord
+from pytest_gpuperf.model.evidence import Key, StaticRecord
 
 ARCH = "sm_90"
 SUITE = "example_suite"

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from pytest_gpuperf import stash
+from pytest_gpuperf.context import stash
 from pytest_gpuperf.device.launch import Launch
 
 FILE = "SANITIZING_LAUNCHES"
@@ -40,8 +40,8 @@ class Launches:
             self._failed[report.nodeid] = str(crash.message if crash else report.longrepr).splitlines()[0]
 
     def pytest_sessionfinish(self, exitstatus: int) -> None:
-        bench = self._config.stash.get(stash.BENCH, None)
-        facts = bench.device.facts if bench is not None and bench.has_gpu else None
+        worker = self._config.stash.get(stash.WORKER, None)
+        facts = worker.device.facts if worker is not None and worker.has_gpu else None
         found = {
             "status": int(exitstatus),
             "gpu": facts.name if facts else None,

@@ -8,7 +8,7 @@ the "Optimization" chapter of a CUDA course.
 
 from __future__ import annotations
 
-from pytest_gpuperf.evidence import Record
+from pytest_gpuperf.model.evidence import Record
 
 
 class Cause(Record, frozen=True):

@@ -1,7 +1,7 @@
 """What a usage costs: cycles of one scheduler for each part of the hardware, and of all of them together.
 
-The parts work side by side, so the dearest one sets the pace, and one that is nearly as dear is felt as well: the whole
-is the fourth root of the sum of fourth powers, of the dearest of the units that calculate, the levels of memory, and
+The parts work side by side, so the largest one sets the pace, and one that is nearly as dear is felt as well: the whole
+is the fourth root of the sum of fourth powers, of the largest of the units that calculate, the levels of memory, and
 latency.  What a change would gain is how much the whole shrinks.
 """
 
@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from pytest_gpuperf.advise.usage import SECTOR_BYTES, Usage
-from pytest_gpuperf.compile.dryrun.rates import issue_cycles
+from pytest_gpuperf.compile.warp_model.latencies import issue_cycles
 
 SHARPNESS = 4
 SCHEDULERS = 4

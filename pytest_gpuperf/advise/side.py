@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from pytest_gpuperf.evidence import Record, StaticRecord
+from pytest_gpuperf.model.evidence import Record, StaticRecord
 
 Extent = tuple[int, int, int]
 

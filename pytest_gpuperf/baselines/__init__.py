@@ -3,8 +3,7 @@
 ``docs/baselines.md`` describes the format for people.  Nothing here measures, judges or decides what to accept.
 """
 
-from pytest_gpuperf.baselines.atomic import WrittenFile
-from pytest_gpuperf.baselines.errors import (
+from pytest_gpuperf.baselines.baseline_errors import (
     BaselineError,
     BaselineLockedError,
     BaselineLockError,
@@ -16,8 +15,9 @@ from pytest_gpuperf.baselines.errors import (
     UnwritableEvidenceError,
 )
 from pytest_gpuperf.baselines.merging import KEPT_SESSIONS, Update
+from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION
 from pytest_gpuperf.baselines.store import BaselineStore, StaticLookup
-from pytest_gpuperf.baselines.versions import SCHEMA_VERSION
+from pytest_gpuperf.baselines.transaction import WrittenFile
 
 __all__ = [
     "KEPT_SESSIONS",

@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
+from pytest_gpuperf.baselines.baseline_errors import UnwritableEvidenceError
 from pytest_gpuperf.baselines.checks import BadContentError, check
-from pytest_gpuperf.baselines.errors import UnwritableEvidenceError
-from pytest_gpuperf.baselines.files import EvidenceFile, StaticFile
-from pytest_gpuperf.evidence import Round
+from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile
+from pytest_gpuperf.model.evidence import Round
 
 _EXACT = 2**53
 """Below this, a double without a fraction is printed as a whole number and reads back the same."""

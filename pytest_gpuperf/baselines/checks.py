@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
-from pytest_gpuperf.baselines.errors import has_unprintable, quoted
-from pytest_gpuperf.baselines.files import EvidenceFile, StaticFile, TimeFile
+from pytest_gpuperf.baselines.baseline_errors import has_unprintable, quoted
+from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile, TimeFile
 from pytest_gpuperf.baselines.layout import is_sha256
-from pytest_gpuperf.evidence import Round, Session, StaticRecord, TimeRecord
+from pytest_gpuperf.model.evidence import Round, Session, StaticRecord, TimeRecord
 
 MIN_TIME_NS = 1e-3
 MAX_TIME_NS = 1e15

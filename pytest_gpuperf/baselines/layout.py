@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from pytest_gpuperf.baselines.errors import UnreadableBaselineError, UnsafePathError, has_unprintable, quoted
+from pytest_gpuperf.baselines.baseline_errors import UnreadableBaselineError, UnsafePathError, has_unprintable, quoted
 
 CUBIN_FOLDER = "cubins"
 _ARCH = re.compile(r"sm_[0-9]{2,3}[af]?")

@@ -11,12 +11,12 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
-from pytest_gpuperf.baselines.errors import UnwritableEvidenceError
-from pytest_gpuperf.baselines.files import StaticFile, TimeFile
+from pytest_gpuperf.baselines.baseline_errors import UnwritableEvidenceError
+from pytest_gpuperf.baselines.file_types import StaticFile, TimeFile
+from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION
 from pytest_gpuperf.baselines.rounding import round_record, round_session, with_counts
-from pytest_gpuperf.baselines.versions import SCHEMA_VERSION
-from pytest_gpuperf.evidence import Key, Session, StaticRecord, TimeRecord
-from pytest_gpuperf.judge.takes import Counts, replaced
+from pytest_gpuperf.judge.counter_scatter import Counts, replaced
+from pytest_gpuperf.model.evidence import Key, Session, StaticRecord, TimeRecord
 
 KEPT_SESSIONS = 5
 

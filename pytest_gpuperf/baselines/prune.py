@@ -15,12 +15,12 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from pytest_gpuperf.baselines import atomic, layout
-from pytest_gpuperf.baselines.cubins import stored_cubins
-from pytest_gpuperf.baselines.files import EvidenceFile, StaticFile, TimeFile
+from pytest_gpuperf.baselines import layout, transaction
+from pytest_gpuperf.baselines.cubin_store import stored_cubins
+from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile, TimeFile
 from pytest_gpuperf.baselines.merging import referenced_only
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.evidence import Key
+from pytest_gpuperf.model.evidence import Key
 
 _T = TypeVar("_T")
 _Workload = tuple[str, str]
@@ -97,9 +97,9 @@ def prune(store: BaselineStore, entries: Iterable[Unused]) -> list[Unused]:
     for entry in entries:
         cubins.append(entry) if entry.kind == "cubin" else groups[entry.target, entry.module].append(entry)
     removed: list[Unused] = []
-    with atomic.exclusive(store.root):
+    with transaction.exclusive(store.root):
         store.forget()
-        atomic.clean_leftovers(store.root)
+        transaction.clean_leftovers(store.root)
         try:
             for (target, module), gone in sorted(groups.items()):
                 removed += _prune_file(store, target, module, gone)
@@ -129,7 +129,7 @@ def _prune_file(store: BaselineStore, target: str, module: str, gone: list[Unuse
         {(entry.test, entry.workload) for entry in gone if entry.kind == "workload"},
     )  # fmt: skip
     if _tests(new):
-        atomic.write_all(store.changed(module, old, new))
+        transaction.write_all(store.changed(module, old, new))
     else:
         _remove(store.root, layout.evidence_path(store.root, target, module))
     return [
@@ -154,10 +154,10 @@ def _prune_cubins(store: BaselineStore, cubins: Iterable[Unused]) -> list[Unused
 
 def _remove(root: Path, path: Path) -> None:
     """Deletes a file and the folders that it leaves empty."""
-    atomic.remove(path)
+    transaction.remove(path)
     folder = path.parent
     while folder != root and not any(folder.iterdir()):
-        atomic.remove_folder(folder)
+        transaction.remove_folder(folder)
         folder = folder.parent
 
 

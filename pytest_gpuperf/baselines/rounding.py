@@ -10,8 +10,8 @@ import math
 
 import msgspec
 
-from pytest_gpuperf.evidence import Round, Session, TimeRecord
-from pytest_gpuperf.judge.takes import Counts
+from pytest_gpuperf.judge.counter_scatter import Counts
+from pytest_gpuperf.model.evidence import Round, Session, TimeRecord
 
 MIN_DIGITS = 4
 MAX_DIGITS = 7

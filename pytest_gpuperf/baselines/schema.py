@@ -13,8 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-from pytest_gpuperf.baselines.files import EvidenceFile
-from pytest_gpuperf.baselines.versions import SCHEMA_VERSION
+from pytest_gpuperf.baselines.file_types import EvidenceFile
+from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION
 
 SCHEMA_PATH = Path(__file__).with_name("schema.json")
 

@@ -6,16 +6,16 @@ import dataclasses
 from collections import defaultdict
 from pathlib import Path
 
-from pytest_gpuperf.baselines import atomic, layout
-from pytest_gpuperf.baselines.atomic import WrittenFile
+from pytest_gpuperf.baselines import layout, transaction
+from pytest_gpuperf.baselines.baseline_errors import CubinError, UnsafePathError, UnwritableEvidenceError
 from pytest_gpuperf.baselines.canonical import canonical_bytes
-from pytest_gpuperf.baselines.cubins import placed, read_cubin
-from pytest_gpuperf.baselines.errors import CubinError, UnsafePathError, UnwritableEvidenceError
-from pytest_gpuperf.baselines.files import EvidenceFile, StaticFile, TimeFile
+from pytest_gpuperf.baselines.cubin_store import placed, read_cubin
+from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile, TimeFile
 from pytest_gpuperf.baselines.merging import Update, merge_static, merge_time
-from pytest_gpuperf.baselines.reading import MAX_JSON_BYTES, decode, read_bounded
-from pytest_gpuperf.evidence import Key, Session, StaticRecord, TimeRecord
-from pytest_gpuperf.judge.takes import Counts
+from pytest_gpuperf.baselines.parsing import MAX_JSON_BYTES, decode, read_bounded
+from pytest_gpuperf.baselines.transaction import WrittenFile
+from pytest_gpuperf.judge.counter_scatter import Counts
+from pytest_gpuperf.model.evidence import Key, Session, StaticRecord, TimeRecord
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,12 +120,12 @@ class BaselineStore:
         ``BaselineLockError`` and, for a present file that cannot be understood, what reading raises: such a file is
         never overwritten.
         """
-        with atomic.exclusive(self.root):
+        with transaction.exclusive(self.root):
             self.forget()
-            atomic.clean_leftovers(self.root)
+            transaction.clean_leftovers(self.root)
             plan = self._cubin_plan(update) + self._static_plan(update) + self._time_plan(update)
             try:
-                return atomic.write_all(plan)
+                return transaction.write_all(plan)
             finally:
                 self.forget()
 

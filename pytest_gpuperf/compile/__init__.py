@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pytest_gpuperf.compile.architectures import ARCHITECTURES, limits_of
     from pytest_gpuperf.compile.cache import CompileCache
-    from pytest_gpuperf.compile.compiler import as_recorded, compile_for, compile_kernel, ptx
-    from pytest_gpuperf.compile.cubin import Cubin, CubinKernel, read_cubin
-    from pytest_gpuperf.compile.errors import (
+    from pytest_gpuperf.compile.compile_errors import (
         BadCubin,
         BadOption,
         CompileCacheWarning,
@@ -28,20 +26,22 @@ if TYPE_CHECKING:
         UnknownKernel,
         UnsupportedTritonKernel,
     )
-    from pytest_gpuperf.compile.occupancy_formula import occupancy, occupancy_of
+    from pytest_gpuperf.compile.compiler import as_recorded, compile_for, compile_kernel, ptx
+    from pytest_gpuperf.compile.cubin.cubin_reader import Cubin, CubinKernel, read_cubin
+    from pytest_gpuperf.compile.cubin.occupancy import occupancy, occupancy_of
+    from pytest_gpuperf.compile.cubin.ready_made import binary_of, ready_made
     from pytest_gpuperf.compile.ptx_text import ptx_instructions, ptx_of
     from pytest_gpuperf.compile.source import KernelSource
-    from pytest_gpuperf.compile.stored import binary_of, ready_made
     from pytest_gpuperf.compile.toolkit import disassembler
-    from pytest_gpuperf.compile.triton import TritonArgument, TritonCode, read_triton, triton_binary
+    from pytest_gpuperf.compile.triton_code import TritonArgument, TritonCode, read_triton, triton_binary
     from pytest_gpuperf.compile.version import toolchain
 
 _HOMES = {
     "architectures": ("ARCHITECTURES", "limits_of"),
     "cache": ("CompileCache",),
     "compiler": ("as_recorded", "compile_for", "compile_kernel", "ptx"),
-    "cubin": ("Cubin", "CubinKernel", "read_cubin"),
-    "errors": (
+    "cubin.cubin_reader": ("Cubin", "CubinKernel", "read_cubin"),
+    "compile_errors": (
         "BadCubin",
         "BadOption",
         "CompileCacheWarning",
@@ -52,12 +52,12 @@ _HOMES = {
         "UnknownKernel",
         "UnsupportedTritonKernel",
     ),
-    "occupancy_formula": ("occupancy", "occupancy_of"),
+    "cubin.occupancy": ("occupancy", "occupancy_of"),
     "ptx_text": ("ptx_instructions", "ptx_of"),
     "source": ("KernelSource",),
-    "stored": ("binary_of", "ready_made"),
+    "cubin.ready_made": ("binary_of", "ready_made"),
     "toolkit": ("disassembler",),
-    "triton": ("TritonArgument", "TritonCode", "read_triton", "triton_binary"),
+    "triton_code": ("TritonArgument", "TritonCode", "read_triton", "triton_binary"),
     "version": ("toolchain",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

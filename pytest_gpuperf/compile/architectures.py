@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from pytest_gpuperf.compile.errors import UnknownArchitecture
+from pytest_gpuperf.compile.compile_errors import UnknownArchitecture
 
 REGISTERS_PER_SM = 65536
 REGISTERS_PER_THREAD = 255

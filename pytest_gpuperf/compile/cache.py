@@ -15,8 +15,8 @@ import time
 import warnings
 from pathlib import Path
 
-from pytest_gpuperf.compile.errors import CompileCacheWarning
-from pytest_gpuperf.writing import PART, write_whole
+from pytest_gpuperf.atomic_write import PART, write_whole
+from pytest_gpuperf.compile.compile_errors import CompileCacheWarning
 
 DEFAULT_MAX_BYTES = 512 << 20
 _DIGEST_BYTES = 32

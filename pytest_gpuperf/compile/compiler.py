@@ -10,15 +10,15 @@ from typing import NamedTuple
 
 from pytest_gpuperf.compile.architectures import limits_of
 from pytest_gpuperf.compile.cache import CompileCache
-from pytest_gpuperf.compile.entries import Entry, another, entries_of, kept
+from pytest_gpuperf.compile.compilations import Entry, another, entries_of, kept
+from pytest_gpuperf.compile.cubin.symbol_names import find_kernel
 from pytest_gpuperf.compile.includes import Dependencies, dependencies
-from pytest_gpuperf.compile.names import find_kernel
 from pytest_gpuperf.compile.nvrtc import Program, compile_ptx
-from pytest_gpuperf.compile.options import canonical_options, include_folders, pre_includes, without_paths
+from pytest_gpuperf.compile.nvrtc_options import canonical_options, include_folders, pre_includes, without_paths
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.toolkit import toolkit_folders
 from pytest_gpuperf.compile.version import toolchain
-from pytest_gpuperf.evidence import KernelBinary
+from pytest_gpuperf.model.evidence import KernelBinary
 
 Foreseen = Callable[[str], Iterable[str | None]]
 """From a source's hash to the name expressions of what else will be asked of it; None stands for its plain kernels."""

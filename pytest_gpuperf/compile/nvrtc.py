@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from pytest_gpuperf.compile.errors import (
+from pytest_gpuperf.compile.compile_errors import (
     BadOption,
     CompileError,
     CompileProblem,
@@ -21,7 +21,7 @@ from pytest_gpuperf.compile.errors import (
     UnknownArchitecture,
     UnknownKernel,
 )
-from pytest_gpuperf.compile.options import VERBOSE_ASSEMBLER
+from pytest_gpuperf.compile.nvrtc_options import VERBOSE_ASSEMBLER
 from pytest_gpuperf.compile.ptxas_log import read_log
 from pytest_gpuperf.compile.toolkit import nvrtc_bindings
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
-from pytest_gpuperf.compile.errors import STATIC_EXTRA, ToolchainMissing
+from pytest_gpuperf.compile.compile_errors import STATIC_EXTRA, ToolchainMissing
 
 _VERSION_LIMIT_S = 20
 

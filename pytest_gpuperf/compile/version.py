@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import re
 
-from pytest_gpuperf.compile.cubin import read_cubin
-from pytest_gpuperf.compile.errors import STATIC_EXTRA, ToolchainMissing
+from pytest_gpuperf.compile.compile_errors import STATIC_EXTRA, ToolchainMissing
+from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin
 from pytest_gpuperf.compile.nvrtc import Compiled, Program, compile_cubin
 
 _PROBE = 'extern "C" __global__ void probe() {}'

@@ -13,8 +13,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Literal
 
-from pytest_gpuperf.judge import counters
-from pytest_gpuperf.judge.counters import Better, CounterRule, depends_on_caches
+from pytest_gpuperf.judge import counter_verdict
+from pytest_gpuperf.judge.counter_verdict import Better, CounterRule, depends_on_caches
 
 Class = Literal["exact", "near-exact", "informational"]
 
@@ -73,7 +73,7 @@ SECTOR_BYTES = 32
 
 DURATION = _info("gpu__time_duration.sum", "duration under ncu", "ns")
 CYCLES = _info("sm__cycles_elapsed.max", "SM cycles", "cycles")
-PASSES = _info(counters.PASSES, "replay passes", "", ncu_only=True)
+PASSES = _info(counter_verdict.PASSES, "replay passes", "", ncu_only=True)
 ACHIEVED_OCCUPANCY = _info("sm__warps_active.avg.pct_of_peak_sustained_active", "achieved occupancy", better="higher")
 DRAM_THROUGHPUT = _info("dram__throughput.avg.pct_of_peak_sustained_elapsed", "DRAM throughput")
 INSTRUCTIONS = _exact("smsp__inst_executed.sum", "instructions executed", "instructions", INSTRUCTION_BAND)

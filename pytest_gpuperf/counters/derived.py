@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 
 from pytest_gpuperf.counters import catalogue as c
-from pytest_gpuperf.judge.counters import Better, CounterRule, depends_on_caches
+from pytest_gpuperf.judge.counter_verdict import Better, CounterRule, depends_on_caches
 
 PREFIX = "derived:"
 

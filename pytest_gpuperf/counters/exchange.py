@@ -11,9 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from pytest_gpuperf.counters.reading import KernelResult
-from pytest_gpuperf.evidence import CacheMode, Identity, Key, Record
-from pytest_gpuperf.writing import write_whole
+from pytest_gpuperf.atomic_write import write_whole
+from pytest_gpuperf.counters.ncu_report import KernelResult
+from pytest_gpuperf.model.evidence import CacheMode, Identity, Key, Record
 
 REQUEST = "request.json"
 INDEX = "index.jsonl"

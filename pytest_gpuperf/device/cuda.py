@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from pytest_gpuperf.device.arrays import CupyArrays
-from pytest_gpuperf.device.errors import LoadError
+from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.device.interface import Dim3, LoadedKernel, Timer
-from pytest_gpuperf.device.loading import check_loadable
+from pytest_gpuperf.device.load_checks import check_loadable
 from pytest_gpuperf.device.lock import GpuLock
+from pytest_gpuperf.device.nvml_state import Nvml
 from pytest_gpuperf.device.peaks import measure_peak
-from pytest_gpuperf.device.state import Nvml
 from pytest_gpuperf.device.torch_stream import torch_follows
-from pytest_gpuperf.evidence import DeviceFacts, DeviceState, KernelBinary, TimerName
+from pytest_gpuperf.model.evidence import DeviceFacts, DeviceState, KernelBinary, TimerName
 
 FLUSH = "write-2xl2-v1"
 """How the L2 is flushed: a write of twice its size.

@@ -9,8 +9,8 @@ import sys
 from collections.abc import Callable, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pytest_gpuperf.device.errors import NoDevice
-from pytest_gpuperf.device.visible import VARIABLE, bind_worker, visible_devices
+from pytest_gpuperf.device.device_errors import NoDevice
+from pytest_gpuperf.device.visible_devices import VARIABLE, bind_worker, visible_devices
 
 if TYPE_CHECKING:
     from pytest_gpuperf.device.cuda import CudaDevice
@@ -67,7 +67,7 @@ def _opened(cupy: Any, nvml: Any, driver: Any, ordinal: int, index: int) -> Cuda
     from pytest_gpuperf.compile import UnknownArchitecture, limits_of
     from pytest_gpuperf.device.cuda import CudaDevice
     from pytest_gpuperf.device.facts import read_facts, uuid_of
-    from pytest_gpuperf.device.state import Nvml
+    from pytest_gpuperf.device.nvml_state import Nvml
 
     view = Nvml(nvml, uuid_of(driver, ordinal))
     facts = read_facts(cupy, ordinal, index, view)

@@ -6,8 +6,8 @@ import re
 import uuid
 from typing import Any
 
-from pytest_gpuperf.device.state import Nvml
-from pytest_gpuperf.evidence import DeviceFacts
+from pytest_gpuperf.device.nvml_state import Nvml
+from pytest_gpuperf.model.evidence import DeviceFacts
 
 
 def slug(name: str) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from pytest_gpuperf.device.errors import DeviceNeeded
+from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.interface import Arrays, Device
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
-from pytest_gpuperf.evidence import DeviceFacts
+from pytest_gpuperf.model.evidence import DeviceFacts
 
 
 class Gpu:
@@ -123,9 +123,9 @@ class Gpu:
         The message gives the number of elements that differ and the worst of them.  Raises ``AssertionError``.
         """
         __tracebackhide__ = True
-        from pytest_gpuperf.device import compare
+        from pytest_gpuperf.device import array_comparison
 
-        compare.assert_equal(*self._together(actual, expected))
+        array_comparison.assert_equal(*self._together(actual, expected))
 
     def assert_allclose(self, actual: Any, expected: Any, rtol: float = 1e-5, atol: float = 0.0) -> None:
         """``|actual - expected| <= atol + rtol * |expected|`` everywhere, in double precision; NaN never passes.
@@ -133,9 +133,9 @@ class Gpu:
         ``expected`` may be of another type, so that it may be more precise.  Raises ``AssertionError``.
         """
         __tracebackhide__ = True
-        from pytest_gpuperf.device import compare
+        from pytest_gpuperf.device import array_comparison
 
-        compare.assert_allclose(*self._together(actual, expected), rtol=rtol, atol=atol)
+        array_comparison.assert_allclose(*self._together(actual, expected), rtol=rtol, atol=atol)
 
     def _together(self, actual: Any, expected: Any) -> tuple[Any, Any]:
         """Both arrays in one place: on the host if one of them is there."""

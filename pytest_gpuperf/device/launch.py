@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from pytest_gpuperf.device.arguments import array_facts, prepare
-from pytest_gpuperf.device.errors import LaunchError
+from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.interface import Device, Dim3, LoadedKernel
+from pytest_gpuperf.device.kernel_arguments import array_facts, prepare
 from pytest_gpuperf.device.limits import check_limits, dim3, dynamic_shared, threads_in
-from pytest_gpuperf.evidence import Identity, KernelBinary, Occupancy, StaticProfile, StaticRecord
+from pytest_gpuperf.model.evidence import Identity, KernelBinary, Occupancy, StaticProfile, StaticRecord
 
 __all__ = ["Configuration", "Kernel", "Launch", "LaunchError", "MachineCode", "as_tuple"]
 

@@ -6,9 +6,9 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from pytest_gpuperf.device.errors import LaunchError
+from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.interface import Dim3
-from pytest_gpuperf.evidence import DeviceFacts, KernelBinary
+from pytest_gpuperf.model.evidence import DeviceFacts, KernelBinary
 
 
 def dim3(given: int | Sequence[int], what: str) -> Dim3:

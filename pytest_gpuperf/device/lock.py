@@ -16,7 +16,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from pytest_gpuperf.device.errors import LockTimeout, LockUnavailable
+from pytest_gpuperf.device.device_errors import LockTimeout, LockUnavailable
 
 LOCK_VARIABLE = "GPUPERF_LOCK_DIR"
 HELD_VARIABLE = "GPUPERF_HELD_GPU"

@@ -16,7 +16,7 @@ from pytest_gpuperf.device.interface import Device, Slot, Timer
 
 if TYPE_CHECKING:
     from pytest_gpuperf.compile import CompileCache
-    from pytest_gpuperf.evidence import KernelBinary
+    from pytest_gpuperf.model.evidence import KernelBinary
 
 COPY_BYTES = 1 << 30
 """Of each of the two buffers: many times any L2.  Less on a GPU whose memory is short."""

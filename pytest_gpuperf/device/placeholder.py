@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from pytest_gpuperf.device.errors import DeviceNeeded
+from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.interface import Dim3, LoadedKernel, Timer
-from pytest_gpuperf.device.nominal import nominal_facts
-from pytest_gpuperf.evidence import DeviceState, KernelBinary, TimerName
+from pytest_gpuperf.device.nominal_facts import nominal_facts
+from pytest_gpuperf.model.evidence import DeviceState, KernelBinary, TimerName
 
 if TYPE_CHECKING:
     from pytest_gpuperf.device.placeholder_array import PlaceholderArray

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from pytest_gpuperf.device.errors import DeviceNeeded
+from pytest_gpuperf.device.device_errors import DeviceNeeded
 
 _DATA = frozenset(name for name in dir(np.ndarray) if not name.startswith("_")) | {"get", "set"}
 """What NumPy and CuPy arrays offer; what of it is not defined here needs data."""

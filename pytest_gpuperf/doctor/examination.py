@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pytest_gpuperf.doctor import counters, gpus, packages, toolchain
+from pytest_gpuperf.doctor import gpus, ncu_probes, packages, toolchain
 from pytest_gpuperf.doctor.findings import Finding
 from pytest_gpuperf.doctor.machine import Machine
 
@@ -20,9 +20,9 @@ PROBES: tuple[Probe, ...] = (
     packages.probe_cupy,
     packages.probe_cupti,
     packages.probe_xdist,
-    counters.probe_ncu,
-    counters.probe_ncu_report,
-    counters.probe_counter_permission,
+    ncu_probes.probe_ncu,
+    ncu_probes.probe_ncu_report,
+    ncu_probes.probe_counter_permission,
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_gpuperf.device.visible import VARIABLE, visible_devices
+from pytest_gpuperf.device.visible_devices import VARIABLE, visible_devices
 from pytest_gpuperf.doctor.findings import Finding
 from pytest_gpuperf.doctor.machine import Machine
 

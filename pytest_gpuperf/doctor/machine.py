@@ -13,7 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 
-from pytest_gpuperf.counters.locating import find_program
+from pytest_gpuperf.counters.locate_ncu import find_program
 
 RUN_LIMIT_S = 30
 

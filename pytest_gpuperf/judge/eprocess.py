@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from pytest_gpuperf.judge.logtimes import Logs
+from pytest_gpuperf.judge.log_times import Logs
 
 Counts = NDArray[np.int64]
 

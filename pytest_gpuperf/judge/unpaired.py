@@ -13,8 +13,8 @@ import enum
 import math
 from collections.abc import Sequence
 
-from pytest_gpuperf.evidence import Round
-from pytest_gpuperf.judge.spread import Spread, compare_rounds
+from pytest_gpuperf.judge.two_sample import Spread, compare_rounds
+from pytest_gpuperf.model.evidence import Round
 
 LOOKS: tuple[int, ...] = (2, 4, 8, 16)
 """Candidate rounds at which the evidence is looked at."""

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pytest_gpuperf.judge.eprocess import log_e
-from pytest_gpuperf.judge.logtimes import InvalidTimesError, Logs
+from pytest_gpuperf.judge.log_times import InvalidTimesError, Logs
 
 CONFIRMATION_ALPHA = 1e-2
 """Rate of false SLOWER of the second process by itself."""

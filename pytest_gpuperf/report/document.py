@@ -10,14 +10,13 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from pytest_gpuperf.evidence import Record
-from pytest_gpuperf.report.alike import obstacle_of, shared_obstacles
-from pytest_gpuperf.report.hints import hints_of
+from pytest_gpuperf.formatting import describe
+from pytest_gpuperf.model.evidence import Record
+from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
+from pytest_gpuperf.model.verdict import EvidenceKind, TimeFigures, Verdict
 from pytest_gpuperf.report.message import workload_lines
+from pytest_gpuperf.report.remarks import hints_of, obstacle_of, shared_obstacles
 from pytest_gpuperf.report.tables import NEEDS_A_WORD, RANK, arch_number, static_cell, time_cells, worst
-from pytest_gpuperf.report.text import describe
-from pytest_gpuperf.session import TestEvidence, WorkloadEvidence
-from pytest_gpuperf.verdict import EvidenceKind, TimeFigures, Verdict
 
 SCHEMA = 1
 KINDS: tuple[EvidenceKind, ...] = ("time", "static", "counters")

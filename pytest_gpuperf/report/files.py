@@ -8,10 +8,10 @@ from pathlib import Path
 
 import msgspec
 
-from pytest_gpuperf.flags import GITHUB
+from pytest_gpuperf.atomic_write import write_whole
+from pytest_gpuperf.config.flags import GITHUB
 from pytest_gpuperf.report.document import Document
 from pytest_gpuperf.report.markdown import as_markdown
-from pytest_gpuperf.writing import write_whole
 
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 """Names the file that GitHub shows as the summary of a job; outside of one it is not set."""

@@ -6,8 +6,8 @@ import html
 import re
 from collections.abc import Sequence
 
+from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.report.document import Document, Row
-from pytest_gpuperf.report.text import numbered
 
 MOST_BYTES = 900_000
 """GitHub takes no step's summary above 1 MiB."""

@@ -7,10 +7,10 @@ from collections.abc import Sequence, Set
 
 import msgspec
 
-from pytest_gpuperf.advise.record import Advice
-from pytest_gpuperf.report.advice import INDENT, SHOWN, WIDTH, advice_lines, wrapped
-from pytest_gpuperf.report.text import time_line
-from pytest_gpuperf.verdict import Change, Judgement
+from pytest_gpuperf.formatting import time_line
+from pytest_gpuperf.model.advice import Advice
+from pytest_gpuperf.model.verdict import Change, Judgement
+from pytest_gpuperf.report.advice_lines import INDENT, SHOWN, WIDTH, advice_lines, wrapped
 
 SCREEN_ROWS = 24
 FOOT_ROWS = 1

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 
 import jinja2
 
+from pytest_gpuperf.formatting import percent
+from pytest_gpuperf.model.verdict import TimeFigures
 from pytest_gpuperf.report.document import Document, Row
-from pytest_gpuperf.report.text import percent
-from pytest_gpuperf.verdict import TimeFigures
 
 TEMPLATE = "report.html"
 WIDTH = 240.0

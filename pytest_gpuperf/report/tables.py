@@ -6,14 +6,13 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_gpuperf.evidence import Key, StaticRecord, TimeRecord
-from pytest_gpuperf.judge.static import compare_static
-from pytest_gpuperf.report.text import duration, percent, rate, ratio
-from pytest_gpuperf.verdict import EvidenceKind, Judgement, Verdict
+from pytest_gpuperf.formatting import duration, percent, rate, ratio
+from pytest_gpuperf.judge.static_verdict import compare_static
+from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
+from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
 
 if TYPE_CHECKING:
-    from pytest_gpuperf.session import TestEvidence, WorkloadEvidence
-    from pytest_gpuperf.update.choosing import Recorded
+    from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
 
 MARKUP = {
     Verdict.SLOWER: ("red", "bold"), Verdict.WORSE: ("red", "bold"), Verdict.INCONCLUSIVE: ("yellow",),

@@ -8,19 +8,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_gpuperf.report.alike import obstacle_of, shared_obstacles
-from pytest_gpuperf.report.counters import counter_table, counter_words
-from pytest_gpuperf.report.hints import print_hints
-from pytest_gpuperf.report.stale import no_longer_expected, stale_lines
+from pytest_gpuperf.formatting import describe, numbered
+from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.report.counter_lines import counter_table, counter_words
+from pytest_gpuperf.report.remarks import (
+    no_longer_expected,
+    obstacle_of,
+    print_hints,
+    shared_obstacles,
+    stale_lines,
+    unreached_lines,
+)
 from pytest_gpuperf.report.tables import NEEDS_A_WORD, Table, has_static_rows, static_table, time_table, update_table
-from pytest_gpuperf.report.text import describe, numbered
-from pytest_gpuperf.report.unreached import unreached_lines
-from pytest_gpuperf.verdict import Judgement, Verdict
 
 if TYPE_CHECKING:
-    from pytest_gpuperf.options import Options
-    from pytest_gpuperf.runend import Outcome
-    from pytest_gpuperf.session import Book, TestEvidence
+    from pytest_gpuperf.config.options import Options
+    from pytest_gpuperf.context.book import Book
+    from pytest_gpuperf.model.outcome import Outcome
+    from pytest_gpuperf.model.result import TestEvidence
 
 
 def header(options: Options) -> str:

@@ -17,13 +17,13 @@ import msgspec
 
 from pytest_gpuperf.compile import CompileCache
 from pytest_gpuperf.device.interface import Device, Timer
-from pytest_gpuperf.evidence import Record, Round, TimerName
 from pytest_gpuperf.judge.votes import PairedPolicy
-from pytest_gpuperf.pairing import pair
-from pytest_gpuperf.sampling.pairs import Block
-from pytest_gpuperf.sampling.rounds import Workload, take_rounds
+from pytest_gpuperf.model.evidence import Record, Round, TimerName
 from pytest_gpuperf.selftest.kernels import FAMILIES, compile_probes, launch_of
-from pytest_gpuperf.selftest.subjects import Subject
+from pytest_gpuperf.selftest.known_slowdowns import Subject
+from pytest_gpuperf.timing.blocks import Block
+from pytest_gpuperf.timing.paired_run import pair
+from pytest_gpuperf.timing.rounds import Workload, take_rounds
 
 ROUNDS_BUDGET_S = 2.0
 """Of one kernel's rounds; long ones get fewer samples."""

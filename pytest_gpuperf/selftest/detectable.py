@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pytest_gpuperf.evidence import Record
-from pytest_gpuperf.judge.logtimes import Logs
-from pytest_gpuperf.judge.paired import judge_many
+from pytest_gpuperf.judge.block_decision import judge_many
+from pytest_gpuperf.judge.log_times import Logs
 from pytest_gpuperf.judge.votes import PairedPolicy
-from pytest_gpuperf.sampling.pairs import Noise, block_size
+from pytest_gpuperf.model.evidence import Record
+from pytest_gpuperf.timing.blocks import Noise, block_size
 
 DETECTION = 0.95
 TOLERANCES = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05)

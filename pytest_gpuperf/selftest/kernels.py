@@ -22,7 +22,7 @@ import numpy as np
 from pytest_gpuperf.compile import CompileCache, KernelSource, compile_kernel, toolchain
 from pytest_gpuperf.device.interface import Device
 from pytest_gpuperf.device.launch import Kernel, Launch
-from pytest_gpuperf.evidence import KernelBinary
+from pytest_gpuperf.model.evidence import KernelBinary
 
 HEADROOM = 1.08
 """Buffers and grid reach for counts up to this many times a baseline's."""

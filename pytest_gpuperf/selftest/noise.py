@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy import special
 
-from pytest_gpuperf.evidence import Record, Round
-from pytest_gpuperf.judge.logtimes import log_times
+from pytest_gpuperf.judge.log_times import log_times
+from pytest_gpuperf.model.evidence import Record, Round
 
 CONFIDENCE = 0.9
 LEAST_OMEGA = 5e-4

@@ -16,9 +16,9 @@ import msgspec
 from pytest_gpuperf.compile import CompileCache
 from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.judge.votes import PairedPolicy
-from pytest_gpuperf.pairing import pair
 from pytest_gpuperf.selftest.kernels import FAMILIES, compile_probes, launch_of
-from pytest_gpuperf.selftest.subjects import Subject, effect_key
+from pytest_gpuperf.selftest.known_slowdowns import Subject, effect_key
+from pytest_gpuperf.timing.paired_run import pair
 
 LOOKS = 3
 """Times that a version is looked at; its size is set again in between."""

@@ -16,25 +16,25 @@ from collections.abc import Callable, Sequence
 import msgspec
 import numpy as np
 
-from pytest_gpuperf import __version__
 from pytest_gpuperf.compile import CompileCache
 from pytest_gpuperf.device.interface import Device, Timer
-from pytest_gpuperf.device.timers.errors import TimerUnavailable
-from pytest_gpuperf.evidence import TimerName
-from pytest_gpuperf.pairing import Pairing
-from pytest_gpuperf.sampling.pairs import Noise
+from pytest_gpuperf.device.timers.timer_errors import TimerUnavailable
+from pytest_gpuperf.model.evidence import TimerName
+from pytest_gpuperf.model.plugin_version import __version__
+from pytest_gpuperf.model.tolerance import PROFILES
 from pytest_gpuperf.selftest.child import Taken, Task, open_device
-from pytest_gpuperf.selftest.control import PERCENTS, Cell, Controls, alpha_share
 from pytest_gpuperf.selftest.detectable import Detectable, smallest_effect
 from pytest_gpuperf.selftest.kernels import COPY, LOOP
+from pytest_gpuperf.selftest.known_slowdowns import Subject, Wanted, make_subjects
 from pytest_gpuperf.selftest.noise import KernelNoise, nested_noise, omega_bound, placement, placement_sds, pooled_sd
 from pytest_gpuperf.selftest.processes import by_kernel, run_child
-from pytest_gpuperf.selftest.profile import MachineProfile
 from pytest_gpuperf.selftest.refine import refined
-from pytest_gpuperf.selftest.report import SCHEMA, SelftestReport, TimerReport
-from pytest_gpuperf.selftest.subjects import Subject, Wanted, make_subjects
+from pytest_gpuperf.selftest.selftest_report import SCHEMA, SelftestReport, TimerReport
 from pytest_gpuperf.selftest.symmetry import symmetry
-from pytest_gpuperf.tolerance import PROFILES
+from pytest_gpuperf.selftest.trials import PERCENTS, Cell, Controls, alpha_share
+from pytest_gpuperf.timing.blocks import Noise
+from pytest_gpuperf.timing.machine_profile import MachineProfile
+from pytest_gpuperf.timing.paired_run import Pairing
 
 DEVICE = "pytest_gpuperf.device:open_device"
 WANTED = (

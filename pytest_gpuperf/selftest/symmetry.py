@@ -14,8 +14,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pytest_gpuperf.evidence import Record
-from pytest_gpuperf.tolerance import PROFILES
+from pytest_gpuperf.model.evidence import Record
+from pytest_gpuperf.model.tolerance import PROFILES
 
 DELTA = PROFILES["tight"].delta
 """In log time; a block of equal kernels should not be as far from zero."""

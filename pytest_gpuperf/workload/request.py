@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, SupportsFloat
 
-from pytest_gpuperf.arguments import BadArgument
+from pytest_gpuperf.config.call_arguments import BadArgument
 from pytest_gpuperf.device.launch import Launch
-from pytest_gpuperf.evidence import CacheMode, Identity
-from pytest_gpuperf.tolerance import Tolerance
-from pytest_gpuperf.verdict import PairSlot
+from pytest_gpuperf.model.evidence import CacheMode, Identity
+from pytest_gpuperf.model.tolerance import Tolerance
+from pytest_gpuperf.model.verdict import PairSlot
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Request:
     budget_s: float
     """Wall-clock seconds for timing it."""
     pair_slot: PairSlot
-    """Of the blocks that decide; sentinels have short ones."""
+    """Of the blocks that decide; self-pairs have short ones."""
     metrics: Mapping[str, float | None]
     """Metrics beside the run's set; a tolerance gates one, None leaves it to the catalogue."""
 

@@ -7,8 +7,8 @@ import functools
 import pytest
 
 from pytest_gpuperf.device.cuda import CudaDevice
+from pytest_gpuperf.device.device_errors import NoDevice
 from pytest_gpuperf.device.discovery import open_device
-from pytest_gpuperf.device.errors import NoDevice
 
 
 @functools.cache

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pytest_gpuperf.device import peaks
-from pytest_gpuperf.judge.canaries import CANARY_SHIFT
-from pytest_gpuperf.sampling.canaries import COPIED_BYTES, canary_times
+from pytest_gpuperf.judge.canary_shift import CANARY_SHIFT
+from pytest_gpuperf.timing.canaries import COPIED_BYTES, canary_times
 
 pytestmark = pytest.mark.gpu
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from pytest_gpuperf.counters.catalogue import METRICS, SETS
-from pytest_gpuperf.counters.errors import CountersUnavailable
-from pytest_gpuperf.counters.locating import find_ncu
+from pytest_gpuperf.counters.locate_ncu import find_ncu
+from pytest_gpuperf.counters.unavailable import CountersUnavailable
 
 pytestmark = pytest.mark.gpu
 

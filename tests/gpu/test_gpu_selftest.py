@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_gpuperf import cli
+from pytest_gpuperf.cli import command_line
 from pytest_gpuperf.selftest.kernels import FAMILIES, Probe, compile_probes, launch_of
 
 pytestmark = pytest.mark.gpu
@@ -28,7 +28,7 @@ def test_the_quick_self_test(
 ) -> None:
     monkeypatch.setenv("GPUPERF_MACHINE_PROFILE", str(tmp_path / "machine.json"))
     start = time.perf_counter()
-    assert cli.main(["selftest", "--quick", "--json"]) == 0
+    assert command_line.main(["selftest", "--quick", "--json"]) == 0
     assert time.perf_counter() - start < 120
     report = json.loads(capsys.readouterr().out)
     lengths = {one["kernel"]: one["duration_ns"] for one in report["noise"]}

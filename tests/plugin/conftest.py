@@ -15,7 +15,7 @@ from recorded_baselines import baselines_of
 from suite_under_test import FILES, HERE, READER, RECORD, SIMULATED, Suite
 
 import pytest_gpuperf
-from pytest_gpuperf.selftest.profile import MachineProfile, save_profile
+from pytest_gpuperf.timing.machine_profile import MachineProfile, save_profile
 
 # In-process runs restore sys.modules afterwards, and NumPy and the CUDA bindings cannot be imported twice: import
 # all there is before the first of them.

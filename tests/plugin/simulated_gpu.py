@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from pytest_gpuperf.device.interface import Dim3, Slot, Timer
-from pytest_gpuperf.evidence import DeviceFacts, DeviceState, KernelBinary, TimerName
+from pytest_gpuperf.model.evidence import DeviceFacts, DeviceState, KernelBinary, TimerName
 
 FACTS = DeviceFacts(
     name="Simulated GPU", slug="simulated-gpu", uuid="GPU-5111", index=0, compute_capability=(9, 0), sm_count=132,

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from pytest_gpuperf.sampling import canaries
-from pytest_gpuperf.workload.gating import Gate
+from pytest_gpuperf.timing import canaries
+from pytest_gpuperf.workload.gate_time import Gate
 
 ONE = ("-k", "1024")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from suite_under_test import HOG
 
-from pytest_gpuperf.cli import main
+from pytest_gpuperf.cli.command_line import main
 
 COPY = """
 extern "C" __global__ void copy(const float* a, float* b)

@@ -7,7 +7,7 @@ import json
 import pytest
 from suite_under_test import Suite
 
-from pytest_gpuperf.cli import main
+from pytest_gpuperf.cli.command_line import main
 
 OTHER = "test_suite.py::test_other"
 

@@ -96,9 +96,9 @@ def test_an_unreadable_baseline_is_told_by_the_gate(suite, entries):
 @pytest.fixture
 def varying(monkeypatch, tmp_path):
     """A compiler that makes other machine code of a source the first time it is asked."""
-    from pytest_gpuperf.compile import entries
+    from pytest_gpuperf.compile import compilations
 
-    real, asked = entries.compile_cubin, set()
+    real, asked = compilations.compile_cubin, set()
 
     def compile_cubin(program, arch):
         if (program, arch) not in asked and "work" in program.text:
@@ -106,7 +106,7 @@ def varying(monkeypatch, tmp_path):
             program = program._replace(text=program.text.replace("x * 1.5f", "x * 1.25f"))
         return real(program, arch)
 
-    monkeypatch.setattr(entries, "compile_cubin", compile_cubin)
+    monkeypatch.setattr(compilations, "compile_cubin", compile_cubin)
     monkeypatch.setenv("GPUPERF_CACHE_DIR", str(tmp_path / "empty"))
 
 

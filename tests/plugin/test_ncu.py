@@ -253,7 +253,7 @@ def test_flags_are_validated_before_anything_runs(counted, flags, words):
 
 
 def test_long_collections_tell_how_far_they_are():
-    from pytest_gpuperf.counting import Progress
+    from pytest_gpuperf.session.collect_counters import Progress
 
     told = []
     progress = Progress(told.append)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_gpuperf import flags
 from pytest_gpuperf.compile import ARCHITECTURES, UnknownArchitecture, limits_of
+from pytest_gpuperf.config import flags
 
 
 @pytest.mark.parametrize(

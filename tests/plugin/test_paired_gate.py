@@ -12,7 +12,7 @@ from suite_under_test import RECORD
 from pytest_gpuperf.baselines.layout import cubin_path
 from pytest_gpuperf.compile import KernelSource, compile_kernel
 from pytest_gpuperf.judge.votes import PairedPolicy
-from pytest_gpuperf.workload.gating import Gate
+from pytest_gpuperf.workload.gate_time import Gate
 
 ONE = ("-k", "1024")
 ON = r"on simulated-gpu \(time\)"
@@ -197,9 +197,9 @@ def test_a_check_that_fails_in_the_second_process_is_told_with_its_output(record
 
 
 def test_a_second_process_that_never_ends_is_ended(recorded, monkeypatch):
-    from pytest_gpuperf.workload import confirming
+    from pytest_gpuperf.workload import second_process
 
-    monkeypatch.setattr(confirming, "time_limit_s", lambda suspects, workloads: 3.0)
+    monkeypatch.setattr(second_process, "time_limit_s", lambda suspects, workloads: 3.0)
     slower(recorded)
     recorded.edit("test_suite.py", "gpuperf, size)", "gpuperf, size, request)")
     recorded.edit(
@@ -324,7 +324,7 @@ def test_a_cubin_of_another_kernel_or_architecture_is_never_run(recorded, name, 
 REFUSING = """
 class Refusing(SimulatedGpu):
     def load(self, binary):
-        from pytest_gpuperf.device.errors import LoadError
+        from pytest_gpuperf.device.device_errors import LoadError
         if binary.profile.instructions == 116:
             raise LoadError("no kernel image")
         return super().load(binary)
@@ -484,21 +484,21 @@ def test_no_verdict_of_one_process_stands_when_the_test_is_cut_short(recorded, e
 
 def test_a_suite_that_cannot_be_decided_blames_the_machine(recorded, monkeypatch):
     few = functools.partial(PairedPolicy, blocks_max=6)  # not even unanimous ones prove anything to 1 in 200
-    monkeypatch.setattr("pytest_gpuperf.workload.gating.PairedPolicy", few)
+    monkeypatch.setattr("pytest_gpuperf.workload.gate_time.PairedPolicy", few)
     result = recorded.run("--gpuperf", "--gpuperf-all")
     result.stdout.fnmatch_lines(["3 of 3 workloads were undecided: the machine is the finding, not the code.*"])
 
 
 def test_the_second_process_has_time_for_the_budgets_of_its_workloads() -> None:
-    from pytest_gpuperf.workload import confirming
-    from pytest_gpuperf.workload.suspects import PairedSuspect, UnpairedSuspect
+    from pytest_gpuperf.timing.pending_confirmations import PairedPending, UnpairedPending
+    from pytest_gpuperf.workload import second_process
 
     suspects = [
-        PairedSuspect(case=None, policy=None, pairing=None, judgement=None, budget_s=5),
-        UnpairedSuspect(case=None, policy=None, judgement=None, budget_s=300),
+        PairedPending(case=None, policy=None, pairing=None, judgement=None, budget_s=5),
+        UnpairedPending(case=None, policy=None, judgement=None, budget_s=300),
     ]
-    assert confirming.time_limit_s(suspects, 2) == confirming.TIMEOUT_S + 305 + 2 * 3
-    assert confirming.time_limit_s(suspects, 4) == confirming.TIMEOUT_S + 305 + 2 * 3 + 2 * 303
+    assert second_process.time_limit_s(suspects, 2) == second_process.TIMEOUT_S + 305 + 2 * 3
+    assert second_process.time_limit_s(suspects, 4) == second_process.TIMEOUT_S + 305 + 2 * 3 + 2 * 303
 
 
 IN_A_SUBTEST = """

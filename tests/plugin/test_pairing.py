@@ -11,11 +11,11 @@ import pytest
 from simulated_gpu import SimulatedGpu
 
 from pytest_gpuperf.device.launch import Configuration, Kernel
-from pytest_gpuperf.evidence import KernelBinary, Parameter, StaticProfile
 from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
-from pytest_gpuperf.pairing import CLEAR_CASE_S, pair
-from pytest_gpuperf.sampling.buffers import MovingBuffers
-from pytest_gpuperf.sampling.pairs import MOST_PAD, PAD_STEP, RELOAD_EVERY
+from pytest_gpuperf.model.evidence import KernelBinary, Parameter, StaticProfile
+from pytest_gpuperf.timing.blocks import MOST_PAD, PAD_STEP, RELOAD_EVERY
+from pytest_gpuperf.timing.moving_buffers import MovingBuffers
+from pytest_gpuperf.timing.paired_run import CLEAR_CASE_S, pair
 
 PROFILE = StaticProfile(
     registers=32, stack_bytes=0, spill_store_bytes=0, spill_load_bytes=0, shared_bytes=0, constant_bytes=0, barriers=0,

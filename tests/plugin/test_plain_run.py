@@ -133,14 +133,14 @@ def _import_times(path, *arguments):
 def test_a_plain_run_imports_nothing_heavy_for_the_plugin(pytester, bytecode):
     pytester.makepyfile("def test_nothing(): pass")
     times = _import_times(pytester.path)
-    assert "pytest_gpuperf.options" in times
+    assert "pytest_gpuperf.config.options" in times
     assert not {name.partition(".")[0] for name in times} & HEAVY
 
 
 def test_a_static_run_imports_no_statistics(suite, bytecode):
     """They take as long as the gate itself."""
     times = _import_times(suite.path, "--gpuperf", "--gpuperf-arch=sm_90", "-s")
-    assert "pytest_gpuperf.advising" in times
+    assert "pytest_gpuperf.explain.compare" in times
     assert "scipy" not in times
 
 

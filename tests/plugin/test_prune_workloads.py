@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_gpuperf.baselines import BaselineStore
-from pytest_gpuperf.cli import main
+from pytest_gpuperf.cli.command_line import main
 
 
 def prune(suite, monkeypatch, capsys, *arguments):

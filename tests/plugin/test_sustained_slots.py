@@ -6,9 +6,10 @@ import json
 
 import pytest
 
-from pytest_gpuperf import pairing, sampling
-from pytest_gpuperf.options import SUSTAINED_BUDGET_S, Options, forwarded
-from pytest_gpuperf.workload import gating
+from pytest_gpuperf import timing
+from pytest_gpuperf.config.options import SUSTAINED_BUDGET_S, Options, forwarded
+from pytest_gpuperf.timing import paired_run
+from pytest_gpuperf.workload import gate_time
 
 ONE = ("-k", "1024")
 SUSTAINED = 'pair_slot="sustained"'
@@ -16,9 +17,9 @@ SUSTAINED = 'pair_slot="sustained"'
 POWERED = """
 def pytest_configure(config):
     if config.option.gpuperf_confirm_to:
-        import pytest_gpuperf.sampling.sustained
+        import pytest_gpuperf.timing.sustained
 
-        pytest_gpuperf.sampling.sustained.SLOT_S = 0.004
+        pytest_gpuperf.timing.sustained.SLOT_S = 0.004
 
 class Powered(SimulatedGpu):
     \"\"\"Code that is not the baseline's takes 3 % longer once it has run for 250 launches in a row.\"\"\"
@@ -49,7 +50,7 @@ def sustained(suite):
 @pytest.fixture
 def powered(recorded, monkeypatch):
     """Baselines, changed code of the same speed unless it runs on, and slots of six hundred samples."""
-    monkeypatch.setattr(sampling.sustained, "SLOT_S", 0.004)
+    monkeypatch.setattr(timing.sustained, "SLOT_S", 0.004)
     recorded.change_code()
     powered_by(recorded)
     return recorded
@@ -69,14 +70,14 @@ def pairs(monkeypatch):
 
     def pair(*given, pair_slot, budget_s, **settings):
         asked.append((pair_slot, budget_s))
-        return pairing.pair(*given, budget_s=5.0, **settings)
+        return paired_run.pair(*given, budget_s=5.0, **settings)
 
-    monkeypatch.setattr(gating, "pair", pair)
+    monkeypatch.setattr(gate_time, "pair", pair)
     return asked
 
 
 def judged(pairs):
-    """Slots and budgets of those pairs that decide: sentinels have 0.2 s."""
+    """Slots and budgets of those pairs that decide: self-pairs have 0.2 s."""
     return [(slot, budget) for slot, budget in pairs if budget > 0.2]
 
 
@@ -133,7 +134,7 @@ def test_no_screen_acquits_changed_code(screened, pairs):
     assert [slot for slot, _ in judged(pairs)] == ["sustained"]
 
 
-def test_unchanged_code_is_not_paired_and_sentinels_have_short_slots(recorded, pairs):
+def test_unchanged_code_is_not_paired_and_self_pairs_have_short_slots(recorded, pairs):
     sustained(recorded)
     recorded.run("--gpuperf").stdout.re_match_lines([r"  work .*UNCHANGED"])
     assert [slot for slot, _ in pairs] == ["short"] * 3
@@ -176,8 +177,8 @@ def test_what_power_costs_is_not_taken_for_a_shift_of_the_environment(powered):
 
 
 def test_samples_too_short_for_a_sustained_slot_are_told_with_the_verdict(powered, monkeypatch):
-    monkeypatch.setattr(sampling.sustained, "SLOT_S", 0.5)
-    monkeypatch.setattr(sampling.sustained, "MOST_SAMPLES", 600)
+    monkeypatch.setattr(timing.sustained, "SLOT_S", 0.5)
+    monkeypatch.setattr(timing.sustained, "MOST_SAMPLES", 600)
     sustained(powered)
     result = powered.run("--gpuperf", *ONE)
     result.assert_outcomes(failed=1)
@@ -187,8 +188,8 @@ def test_samples_too_short_for_a_sustained_slot_are_told_with_the_verdict(powere
 
 
 def test_a_budget_too_short_for_its_slots_is_told_which_would_do(powered, monkeypatch):
-    monkeypatch.setattr(sampling.sustained, "SLOT_S", 0.02)
-    monkeypatch.setattr(pairing, "CLEAR_CASE_S", 0.0)
+    monkeypatch.setattr(timing.sustained, "SLOT_S", 0.02)
+    monkeypatch.setattr(paired_run, "CLEAR_CASE_S", 0.0)
     sustained(powered)
     result = powered.run("--gpuperf", "--gpuperf-budget=0.15", *ONE)
     result.assert_outcomes(passed=1)

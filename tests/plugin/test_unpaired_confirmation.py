@@ -160,7 +160,9 @@ def test_a_second_process_that_fails_makes_nothing_slower(slower, statement, wor
 def test_disturbed_rounds_of_the_second_process_confirm_nothing(slower):
     busy = "DeviceState(other_processes=(7,)) if config.option.gpuperf_confirm_to else None"
     slower.edit("conftest.py", "SimulatedGpu(", f"SimulatedGpu(state={busy}, ")
-    slower.edit("conftest.py", "import pytest\n", "import pytest\nfrom pytest_gpuperf.evidence import DeviceState\n")
+    slower.edit(
+        "conftest.py", "import pytest\n", "import pytest\nfrom pytest_gpuperf.model.evidence import DeviceState\n"
+    )
     assert_not_confirmed(slower, "the rounds of the second process were disturbed, so they prove nothing")
 
 

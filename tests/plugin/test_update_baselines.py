@@ -262,7 +262,7 @@ def test_a_disturbed_measurement_is_refused_unless_forced(gpu_suite):
     gpu_suite.edit(
         "conftest.py",
         "return SimulatedGpu(",
-        "from pytest_gpuperf.evidence import DeviceState\n    "
+        "from pytest_gpuperf.model.evidence import DeviceState\n    "
         "return SimulatedGpu(state=DeviceState(throttle_reasons=('power cap',)), ",
     )
     flags = ("--update-baselines", "--gpuperf-rounds=2", "--gpuperf-processes=1", "-k", "other")

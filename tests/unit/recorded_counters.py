@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 import pytest
 
+from pytest_gpuperf.context.early_stop import CountersMissing
 from pytest_gpuperf.device.gpu import Gpu
-from pytest_gpuperf.measurement import CountersMissing, Measurement
+from pytest_gpuperf.workload.measurement import Measurement
 
 FILE = Path(__file__).parents[1] / "replays" / "counters" / "nvidia-h200.json"
 OPTION = "--recorded-counters"

@@ -13,13 +13,13 @@ import msgspec
 import pytest
 import recorded_counters
 
-from pytest_gpuperf.advise import counting
-from pytest_gpuperf.advise.advice import advise, case_of
+from pytest_gpuperf.advise import usage_from_counters
+from pytest_gpuperf.advise.advisor import advise, case_of
 from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.counters.catalogue import SETS
-from pytest_gpuperf.evidence import Key
-from pytest_gpuperf.report.hints import hints
-from pytest_gpuperf.session import TestEvidence, WorkloadEvidence
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
+from pytest_gpuperf.report.remarks import hints
 
 ROOT = Path(__file__).parents[2]
 SUITE = ROOT / "example_suite"
@@ -77,7 +77,7 @@ def again(side: Side, chance: random.Random) -> Side:
     return msgspec.structs.replace(
         side,
         counters={
-            name: value if name in counting.EXACT else value * chance.uniform(0.95, 1.05)
+            name: value if name in usage_from_counters.EXACT else value * chance.uniform(0.95, 1.05)
             for name, value in side.counters.items()
         },
     )
@@ -107,8 +107,8 @@ def test_what_other_gpus_counted_of_the_same_code_has_no_cause(report: ModuleTyp
 
 
 def test_the_set_full_has_all_that_advice_reads() -> None:
-    assert {metric.name for metric in SETS["full"]} >= counting.METRICS
-    assert set(counting.NEEDED) <= counting.METRICS
+    assert {metric.name for metric in SETS["full"]} >= usage_from_counters.METRICS
+    assert set(usage_from_counters.NEEDED) <= usage_from_counters.METRICS
 
 
 def test_without_counters_the_page_has_none(report: ModuleType, tmp_path: Path) -> None:

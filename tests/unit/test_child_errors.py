@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_gpuperf.children import errors_in
+from pytest_gpuperf.context.child_process import errors_in
 
 
 def test_a_line_of_progress_is_no_error() -> None:

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from pytest_gpuperf.device.nominal import nominal_facts
-from pytest_gpuperf.evidence import Identity, Occupancy, Round, StaticProfile, StaticRecord, TimeRecord
+from pytest_gpuperf.device.nominal_facts import nominal_facts
+from pytest_gpuperf.model.evidence import Identity, Occupancy, Round, StaticProfile, StaticRecord, TimeRecord
 
 SUITE = Path(__file__).parents[2] / "example_suite"
 

@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from pytest_gpuperf import __version__, cli
+from pytest_gpuperf import __version__
+from pytest_gpuperf.cli import command_line
 from pytest_gpuperf.doctor import examination
 from pytest_gpuperf.doctor.findings import Finding
 
@@ -23,7 +24,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> list[Finding]:
 
 def test_version(capsys):
     with pytest.raises(SystemExit) as stop:
-        cli.main(["--version"])
+        command_line.main(["--version"])
     assert stop.value.code == 0
     assert capsys.readouterr().out == f"gpuperf {__version__}\n"
 
@@ -31,31 +32,31 @@ def test_version(capsys):
 @pytest.mark.parametrize("arguments", [[], ["no-such-command"], ["doctor", "--no-such-flag"]])
 def test_wrong_usage_is_exit_status_2(arguments, capsys):
     with pytest.raises(SystemExit) as stop:
-        cli.main(arguments)
+        command_line.main(arguments)
     assert stop.value.code == 2
     assert "usage: gpuperf" in capsys.readouterr().err
 
 
 def test_doctor_is_content_without_a_gpu(found, capsys):
     found += [Finding("static", "NVRTC", "ok", "13.0.88"), Finding("time", "driver", "missing", "none", required=True)]
-    assert cli.main(["doctor"]) == 0
+    assert command_line.main(["doctor"]) == 0
     assert "Can be measured here: static yes, time no" in capsys.readouterr().out
 
 
 def test_doctor_is_not_content_without_a_compiler(found, capsys):
     found.append(Finding("static", "NVRTC", "missing", "not installed", "install it", required=True))
-    assert cli.main(["doctor"]) == 1
+    assert command_line.main(["doctor"]) == 1
     assert "-> install it" in capsys.readouterr().out
 
 
 def test_doctor_speaks_json(found, capsys):
     found.append(Finding("static", "NVRTC", "ok", "13.0.88"))
-    assert cli.main(["doctor", "--json"]) == 0
+    assert command_line.main(["doctor", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["findings"][0]["name"] == "NVRTC"
 
 
 def test_doctor_examines_the_real_machine_whatever_it_lacks(capsys):
-    assert cli.main(["doctor", "--json"]) in (0, 1)
+    assert command_line.main(["doctor", "--json"]) in (0, 1)
     document = json.loads(capsys.readouterr().out)
     assert {finding["area"] for finding in document["findings"]} == {"static", "time", "counters"}
 
@@ -63,7 +64,7 @@ def test_doctor_examines_the_real_machine_whatever_it_lacks(capsys):
 def test_prune_reports_a_refusal_on_stderr(pytester, monkeypatch, capsys):
     pytester.makepyfile("import no_such_module")
     monkeypatch.chdir(pytester.path)
-    assert cli.main(["prune", "--yes"]) == 1
+    assert command_line.main(["prune", "--yes"]) == 1
     assert "could not be collected" in capsys.readouterr().err
 
 
@@ -73,7 +74,7 @@ def test_prune_of_a_folder_that_does_not_exist_is_refused(pytester, monkeypatch,
     folder = pytester.path / "baselnes"
     if there:
         folder.touch()
-    assert cli.main(["prune", "--baselines", str(folder)]) == 1
+    assert command_line.main(["prune", "--baselines", str(folder)]) == 1
     written = capsys.readouterr()
     assert written.err == f"gpuperf prune: --baselines {folder}: there is no such folder.\n"
     assert written.out == ""
@@ -82,7 +83,7 @@ def test_prune_of_a_folder_that_does_not_exist_is_refused(pytester, monkeypatch,
 def test_prune_with_nothing_recorded(pytester, monkeypatch, capsys):
     pytester.makepyfile("def test_x(): pass")
     monkeypatch.chdir(pytester.path)
-    assert cli.main(["prune"]) == 0
+    assert command_line.main(["prune"]) == 0
     assert "Nothing to prune in" in capsys.readouterr().out
     assert "baselines" not in [path.name for path in pytester.path.iterdir()], "looking creates nothing"
 
@@ -106,4 +107,4 @@ def test_output_that_nobody_reads_on_ends_without_a_traceback(lines):
         process.stdout.close()
         process.stdin.close()
         said = process.stderr.read()
-    assert (process.returncode, said) == (cli.EXIT_PIPE_CLOSED, "")
+    assert (process.returncode, said) == (command_line.EXIT_PIPE_CLOSED, "")

@@ -6,59 +6,59 @@ from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf import lastrun
-from pytest_gpuperf.evidence import Key
-from pytest_gpuperf.lastrun import LastRun, LastRunError
-from pytest_gpuperf.session import TestEvidence, WorkloadEvidence
+from pytest_gpuperf.context import last_run
+from pytest_gpuperf.context.last_run import LastRun, LastRunError
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 
 KEY = Key(module="test_a.py", test="test_a", workload="copy")
 
 
 def run(date: str = "2026-01-01T00:00:00Z") -> LastRun:
     tests = (TestEvidence(module="test_a.py", test="test_a", workloads=(WorkloadEvidence(key=KEY),)),)
-    return LastRun(schema=lastrun.SCHEMA, date=date, plugin="0", baselines="/baselines", tests=tests)
+    return LastRun(schema=last_run.SCHEMA, date=date, plugin="0", baselines="/baselines", tests=tests)
 
 
 def test_what_is_kept_is_read_again(tmp_path: Path) -> None:
-    lastrun.keep(tmp_path, run())
-    assert lastrun.read(lastrun.path_below(tmp_path)) == run()
-    lastrun.keep(tmp_path, run("2026-01-02T00:00:00Z"))
-    assert lastrun.read(lastrun.path_below(tmp_path)).date == "2026-01-02T00:00:00Z"
+    last_run.keep(tmp_path, run())
+    assert last_run.read(last_run.path_below(tmp_path)) == run()
+    last_run.keep(tmp_path, run("2026-01-02T00:00:00Z"))
+    assert last_run.read(last_run.path_below(tmp_path)).date == "2026-01-02T00:00:00Z"
     assert sorted(path.name for path in (tmp_path / ".gpuperf").iterdir()) == [".gitignore", "last-run.json"]
 
 
 def test_it_is_found_from_below(tmp_path: Path) -> None:
-    lastrun.keep(tmp_path, run())
+    last_run.keep(tmp_path, run())
     deep = tmp_path / "a" / "b"
     deep.mkdir(parents=True)
-    assert lastrun.find(deep) == lastrun.path_below(tmp_path)
+    assert last_run.find(deep) == last_run.path_below(tmp_path)
 
 
 def test_a_run_too_large_is_not_kept_and_the_one_before_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lastrun.keep(tmp_path, run())
-    monkeypatch.setattr(lastrun, "LARGEST_BYTES", 10)
+    last_run.keep(tmp_path, run())
+    monkeypatch.setattr(last_run, "LARGEST_BYTES", 10)
     with pytest.raises(LastRunError, match="is not kept for gpuperf explain"):
-        lastrun.keep(tmp_path, run("2026-01-02T00:00:00Z"))
+        last_run.keep(tmp_path, run("2026-01-02T00:00:00Z"))
     with pytest.raises(LastRunError, match="larger than 10 bytes"):
-        lastrun.read(lastrun.path_below(tmp_path))
+        last_run.read(last_run.path_below(tmp_path))
     monkeypatch.undo()
-    assert lastrun.read(lastrun.path_below(tmp_path)) == run()
+    assert last_run.read(last_run.path_below(tmp_path)) == run()
 
 
 def test_a_failed_write_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lastrun.keep(tmp_path, run())
+    last_run.keep(tmp_path, run())
 
     def fail(*_: object) -> None:
         raise OSError("disk full")
 
     monkeypatch.setattr(Path, "replace", fail)
     with pytest.raises(LastRunError, match="disk full"):
-        lastrun.keep(tmp_path, run("2026-01-02T00:00:00Z"))
+        last_run.keep(tmp_path, run("2026-01-02T00:00:00Z"))
     monkeypatch.undo()
-    assert lastrun.read(lastrun.path_below(tmp_path)) == run()
+    assert last_run.read(last_run.path_below(tmp_path)) == run()
     assert sorted(path.name for path in (tmp_path / ".gpuperf").iterdir()) == [".gitignore", "last-run.json"]
 
 
 def test_a_file_that_went_away_is_said(tmp_path: Path) -> None:
     with pytest.raises(LastRunError, match="cannot be read"):
-        lastrun.read(tmp_path / "none.json")
+        last_run.read(tmp_path / "none.json")

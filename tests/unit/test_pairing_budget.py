@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from pytest_gpuperf.judge.paired import Paired
+from pytest_gpuperf.judge.block_decision import Paired
 from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
-from pytest_gpuperf.pairing import _until_decided
-from pytest_gpuperf.sampling.pairs import Block
+from pytest_gpuperf.timing.blocks import Block
+from pytest_gpuperf.timing.paired_run import _until_decided
 
 POLICY = PairedPolicy(alpha=2e-6)
 BLOCK_S = 0.02

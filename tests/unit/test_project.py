@@ -75,7 +75,7 @@ def normal(name: str) -> str:
 def test_entry_points_name_the_plugin_and_the_command() -> None:
     points = {(point.group, point.name): point.value for point in metadata.distribution("pytest-gpuperf").entry_points}
     assert points["pytest11", "gpuperf"] == "pytest_gpuperf.plugin"
-    assert points["console_scripts", "gpuperf"] == "pytest_gpuperf.cli:main"
+    assert points["console_scripts", "gpuperf"] == "pytest_gpuperf.cli.command_line:main"
 
 
 def test_the_package_is_typed() -> None:
@@ -116,7 +116,7 @@ def test_modules_stay_small(path: Path) -> None:
 
 
 def test_every_flag_is_in_the_options_table_with_its_ini_name() -> None:
-    from pytest_gpuperf.flags import FLAGS
+    from pytest_gpuperf.config.flags import FLAGS
 
     text = (ROOT / "docs" / "writing-tests.md").read_text(encoding="utf-8")
     for flag in FLAGS:
@@ -126,8 +126,8 @@ def test_every_flag_is_in_the_options_table_with_its_ini_name() -> None:
 
 
 def test_every_verdict_and_marker_keyword_is_documented() -> None:
-    from pytest_gpuperf.marker import MarkerSettings
-    from pytest_gpuperf.verdict import Verdict
+    from pytest_gpuperf.context.marker import MarkerSettings
+    from pytest_gpuperf.model.verdict import Verdict
 
     text = (ROOT / "docs" / "writing-tests.md").read_text(encoding="utf-8")
     assert [verdict.value for verdict in Verdict if verdict.value not in text] == []

@@ -11,8 +11,8 @@ import pytest
 from loaded_scripts import load_script
 
 from pytest_gpuperf.baselines import BaselineStore
-from pytest_gpuperf.judge.time import TimePolicy, judge_time
-from pytest_gpuperf.verdict import Verdict
+from pytest_gpuperf.judge.time_verdict import TimePolicy, judge_time
+from pytest_gpuperf.model.verdict import Verdict
 
 ROOT = Path(__file__).parents[2]
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from pytest_gpuperf.device.nominal import nominal_facts
-from pytest_gpuperf.evidence import Session
-from pytest_gpuperf.options import Options
-from pytest_gpuperf.update.choosing import merge
-from pytest_gpuperf.update.recording import ProcessRecord
+from pytest_gpuperf.config.options import Options
+from pytest_gpuperf.device.nominal_facts import nominal_facts
+from pytest_gpuperf.model.evidence import Session
+from pytest_gpuperf.update.record import ProcessRecord
+from pytest_gpuperf.update.select import merge
 
 
 def process(index: int, canaries: Mapping[str, float]) -> ProcessRecord:
@@ -24,7 +24,7 @@ def process(index: int, canaries: Mapping[str, float]) -> ProcessRecord:
 
 @pytest.fixture
 def options(pytestconfig: pytest.Config) -> Options:
-    from pytest_gpuperf import stash
+    from pytest_gpuperf.context import stash
 
     return pytestconfig.stash[stash.OPTIONS]
 

@@ -11,7 +11,7 @@ import pytest
 from loaded_scripts import load_script
 
 from pytest_gpuperf.baselines import BaselineStore
-from pytest_gpuperf.evidence import Key
+from pytest_gpuperf.model.evidence import Key
 
 ROOT = Path(__file__).parents[2]
 

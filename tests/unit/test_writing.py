@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf.writing import write_durably, write_whole
+from pytest_gpuperf.atomic_write import write_durably, write_whole
 
 both = pytest.mark.parametrize("write", [write_whole, write_durably])
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pytest_gpuperf.advise.finding import Case, Finding
+from pytest_gpuperf.advise.rule_case import Case, Finding
 from pytest_gpuperf.advise.rules import compute, memory, waiting
 
 Rule = Callable[[Case], Finding | None]

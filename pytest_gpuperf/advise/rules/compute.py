@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_gpuperf.advise import causes
-from pytest_gpuperf.advise.finding import Case, Finding, change, grew
+from pytest_gpuperf.advise.rule_case import Case, Finding, change, grew
 from pytest_gpuperf.advise.usage import WARP, Usage
 
 SPLIT_GROWTH = 1.05

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pytest_gpuperf.advise import causes
-from pytest_gpuperf.advise.finding import Case, Finding, change, grew
+from pytest_gpuperf.advise.rule_case import Case, Finding, change, grew
 from pytest_gpuperf.advise.usage import SECTOR_BYTES, Usage
 
 LOCAL_GROWTH = 1.01

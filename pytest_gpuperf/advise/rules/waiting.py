@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pytest_gpuperf.advise import causes
-from pytest_gpuperf.advise.finding import Case, Finding, change, grew
+from pytest_gpuperf.advise.rule_case import Case, Finding, change, grew
 from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.advise.usage import Usage
-from pytest_gpuperf.verdict import Change
+from pytest_gpuperf.model.verdict import Change
 
 OCCUPANCY_LOSS = 1.02
 """Theoretical occupancy; an exact figure.  COURSE: more than 50 % achieved is good, less than 25 % poor."""

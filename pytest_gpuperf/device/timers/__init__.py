@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from pytest_gpuperf.device.interface import Timer
-from pytest_gpuperf.device.timers.errors import NeverInTime, TimerError, TimerUnavailable
-from pytest_gpuperf.evidence import TimerName
+from pytest_gpuperf.device.timers.timer_errors import NeverInTime, TimerError, TimerUnavailable
+from pytest_gpuperf.model.evidence import TimerName
 
 __all__ = ["TimerError", "TimerUnavailable", "open_timer", "open_timer_on"]
 

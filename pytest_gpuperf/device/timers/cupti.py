@@ -21,16 +21,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pytest_gpuperf.device.interface import Slot, Timer
+from pytest_gpuperf.device.timers.calibration import measure_empty_kernel
 from pytest_gpuperf.device.timers.cupti_activities import Activity, ActivitySource, BoundActivities, RecordKinds
 from pytest_gpuperf.device.timers.cupti_buffers import buffered_activities
 from pytest_gpuperf.device.timers.cupti_flushes import refuse_work_beside_flushes
 from pytest_gpuperf.device.timers.cupti_layouts import BuffersUnreadable
-from pytest_gpuperf.device.timers.empty import measure_empty_kernel
-from pytest_gpuperf.device.timers.errors import TimerError, TimerUnavailable
 from pytest_gpuperf.device.timers.queued import QueuedPairs, varied_lengths
+from pytest_gpuperf.device.timers.resolution import tick_of
 from pytest_gpuperf.device.timers.stream import WorkStream
-from pytest_gpuperf.device.timers.tick import tick_of
-from pytest_gpuperf.evidence import CacheMode, TimerName
+from pytest_gpuperf.device.timers.timer_errors import TimerError, TimerUnavailable
+from pytest_gpuperf.model.evidence import CacheMode, TimerName
 
 _INSTALL = "pip install 'pytest-gpuperf[cupti]', or use --gpuperf-timer=graph"
 _RELEASE = "end other profilers (ncu, nsys) of this process, or use --gpuperf-timer=graph"

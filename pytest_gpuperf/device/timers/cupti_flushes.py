@@ -10,7 +10,7 @@ import bisect
 from collections.abc import Mapping, Sequence
 
 from pytest_gpuperf.device.timers.cupti_activities import MEMSET, Activity, ActivitySource
-from pytest_gpuperf.device.timers.errors import TimerError
+from pytest_gpuperf.device.timers.timer_errors import TimerError
 
 _BESIDE_A_FLUSH = (
     "{name!r} ran while the L2 was being flushed: it was launched on a stream that does not wait for the current "

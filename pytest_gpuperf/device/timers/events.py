@@ -17,11 +17,11 @@ import math
 from collections.abc import Sequence
 
 from pytest_gpuperf.device.interface import Slot, Timer
-from pytest_gpuperf.device.timers.empty import measure_empty_kernel
-from pytest_gpuperf.device.timers.errors import TimerError, TimerUnavailable
+from pytest_gpuperf.device.timers.calibration import measure_empty_kernel
 from pytest_gpuperf.device.timers.queued import QueuedPairs, Work, typical_reading
 from pytest_gpuperf.device.timers.stream import WorkStream
-from pytest_gpuperf.evidence import CacheMode, TimerName
+from pytest_gpuperf.device.timers.timer_errors import TimerError, TimerUnavailable
+from pytest_gpuperf.model.evidence import CacheMode, TimerName
 
 TICKS_PER_SAMPLE = 1000
 MOST_LAUNCHES = 400

@@ -22,12 +22,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_gpuperf.device.interface import Slot, Timer
-from pytest_gpuperf.device.timers.empty import measure_empty_kernel
-from pytest_gpuperf.device.timers.errors import TimerError, TimerUnavailable
+from pytest_gpuperf.device.timers.calibration import measure_empty_kernel
 from pytest_gpuperf.device.timers.events import TICKS_PER_SAMPLE, launches_per_sample, positive_time
 from pytest_gpuperf.device.timers.queued import QueuedPairs, Work, typical_reading
 from pytest_gpuperf.device.timers.stream import CapturedGraph, WorkStream
-from pytest_gpuperf.evidence import CacheMode, TimerName
+from pytest_gpuperf.device.timers.timer_errors import TimerError, TimerUnavailable
+from pytest_gpuperf.model.evidence import CacheMode, TimerName
 
 MOST_NODES = 1000
 """Bound of a graph, and of graphs that take turns together unless each slot has but one; much larger ones have crashed

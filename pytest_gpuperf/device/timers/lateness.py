@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pytest_gpuperf.device.timers.errors import NeverInTime
+from pytest_gpuperf.device.timers.timer_errors import NeverInTime
 
 EARLY = 2.0
 """A delay that lasted less than its length over this ended early; work that took the host less was not slow."""

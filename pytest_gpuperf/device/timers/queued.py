@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from pytest_gpuperf.device.timers.lateness import LateTry, never_in_time
+from pytest_gpuperf.device.timers.resolution import tick_of
 from pytest_gpuperf.device.timers.stream import Mark, WorkStream
-from pytest_gpuperf.device.timers.tick import tick_of
 
 FIRST_DELAY_NS = 30_000.0
 LONGEST_DELAY_NS = 20_000_000.0

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from pytest_gpuperf.device.timers.errors import TimerError
+from pytest_gpuperf.device.timers.timer_errors import TimerError
 
 _KERNELS = """
 extern "C" __global__ void gpuperf_empty() {}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_gpuperf.advise.finding import Case
+from pytest_gpuperf.advise.rule_case import Case
 from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.advise.usage import Usage
-from pytest_gpuperf.dryrun import Access, DryRun
-from pytest_gpuperf.evidence import Occupancy, StaticProfile, StaticRecord
+from pytest_gpuperf.model.evidence import Occupancy, StaticProfile, StaticRecord
+from pytest_gpuperf.model.warp_estimate import Access, DryRun
 
 COPY = Usage(
     issued=100.0, classes={"global_load": 4.0, "global_store": 1.0, "fp32": 20.0, "integer": 30.0},

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from advise_samples import dry, load, record, side
 
-from pytest_gpuperf.advise.advice import static_case
-from pytest_gpuperf.advise.finding import Case, change
-from pytest_gpuperf.advise.reading import scale_of
-from pytest_gpuperf.dryrun import Access, DryRun
+from pytest_gpuperf.advise.advisor import static_case
+from pytest_gpuperf.advise.rule_case import Case, change
+from pytest_gpuperf.advise.usage_from_code import scale_of
+from pytest_gpuperf.model.warp_estimate import Access, DryRun
 
 STORE = load(op="global_store", times=1.0)
 UNKNOWN = Access(op="global_load", bytes=4, times=78.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from advise_samples import COPY, case, dry, load, record, side
 
-from pytest_gpuperf.advise.advice import LEAST_GAIN, advise
+from pytest_gpuperf.advise.advisor import LEAST_GAIN, advise
 from pytest_gpuperf.advise.rules import compute, memory, waiting
 
 STORE = load(op="global_store", times=1)

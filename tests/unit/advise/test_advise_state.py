@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_gpuperf.advise.limiting_resource import (
+    COMPUTE,
+    MEMORY,
+    roofline_fraction,
+    state_of,
+    why_no_roofline,
+    why_unknown,
+)
 from pytest_gpuperf.advise.side import Side
-from pytest_gpuperf.advise.state import COMPUTE, MEMORY, roofline_fraction, state_of, why_no_roofline, why_unknown
 
 PEAKS = {"copy_bandwidth": 4e12, "fma_throughput": 60e12}
 

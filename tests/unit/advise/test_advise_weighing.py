@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_gpuperf.advise import cost
-from pytest_gpuperf.advise.advice import COUNTED_LEAST_GAIN, advise, static_case
-from pytest_gpuperf.advise.counting import PARTS, STALL
-from pytest_gpuperf.advise.record import Advice
+from pytest_gpuperf.advise.advisor import COUNTED_LEAST_GAIN, advise, static_case
 from pytest_gpuperf.advise.usage import Usage
-from pytest_gpuperf.advising import Explained
-from pytest_gpuperf.dryrun import Access
+from pytest_gpuperf.advise.usage_from_counters import PARTS, STALL
+from pytest_gpuperf.explain.compare import Explained
+from pytest_gpuperf.model.advice import Advice
+from pytest_gpuperf.model.warp_estimate import Access
 
 EXACT = {
     "smsp__inst_executed.sum": 2e7, "smsp__thread_inst_executed.sum": 6.4e8,
@@ -128,7 +128,7 @@ def test_a_cause_is_outweighed_where_the_whole_became_faster() -> None:
 
 def test_an_architecture_where_all_became_faster_is_not_the_one_to_explain() -> None:
     kept, lost = (Advice(cause="bank conflicts", evidence=(), gain=gain, outweighed=gain > 0.5) for gain in (0.2, 0.7))
-    ranked = sorted((Explained(None, side(), advice) for advice in ((kept,), (lost,), ())), key=lambda one: one.dearest)
+    ranked = sorted((Explained(None, side(), advice) for advice in ((kept,), (lost,), ())), key=lambda one: one.largest)
     assert [one.advice for one in ranked] == [(), (lost,), (kept,)]
 
 

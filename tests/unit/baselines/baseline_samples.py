@@ -6,7 +6,16 @@ import hashlib
 from collections.abc import Iterable
 
 from pytest_gpuperf.baselines import Update
-from pytest_gpuperf.evidence import Identity, Key, Occupancy, Round, Session, StaticProfile, StaticRecord, TimeRecord
+from pytest_gpuperf.model.evidence import (
+    Identity,
+    Key,
+    Occupancy,
+    Round,
+    Session,
+    StaticProfile,
+    StaticRecord,
+    TimeRecord,
+)
 
 H200 = "nvidia-h200"
 NVRTC = "nvrtc 13.0.88"

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pytest_gpuperf.baselines import BaselineError, BaselineStore, UnreadableBaselineError, UnsafePathError
 from pytest_gpuperf.baselines.canonical import canonical_bytes
 from pytest_gpuperf.baselines.merging import merge_static, merge_time
-from pytest_gpuperf.baselines.reading import decode
+from pytest_gpuperf.baselines.parsing import decode
 
 PATH = Path("baselines/file.json")
 STATIC = canonical_bytes(merge_static(None, "sm_90", [(NVRTC, make_key(), make_static())]))

@@ -18,7 +18,7 @@ from baseline_samples import H200, NVRTC, make_key, make_static, static_update
 
 from pytest_gpuperf.baselines import BaselineStore, Update
 from pytest_gpuperf.baselines.canonical import canonical_bytes
-from pytest_gpuperf.baselines.files import StaticFile, TimeFile
+from pytest_gpuperf.baselines.file_types import StaticFile, TimeFile
 
 MOMENTS = 50
 LAST = 1000

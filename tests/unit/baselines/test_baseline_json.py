@@ -21,12 +21,12 @@ from pytest_gpuperf.baselines import (
     Update,
 )
 from pytest_gpuperf.baselines.canonical import canonical_bytes
-from pytest_gpuperf.baselines.files import StaticFile, TimeFile
+from pytest_gpuperf.baselines.file_types import StaticFile, TimeFile
 from pytest_gpuperf.baselines.merging import merge_static, merge_time
-from pytest_gpuperf.baselines.reading import decode
+from pytest_gpuperf.baselines.parsing import decode
 from pytest_gpuperf.baselines.rounding import round_time
-from pytest_gpuperf.evidence import Identity, Session, StaticRecord, TimeRecord
-from pytest_gpuperf.judge.takes import Counts
+from pytest_gpuperf.judge.counter_scatter import Counts
+from pytest_gpuperf.model.evidence import Identity, Session, StaticRecord, TimeRecord
 
 PATH = Path("baselines/file.json")
 

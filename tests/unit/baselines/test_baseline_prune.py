@@ -20,7 +20,7 @@ from baseline_samples import (
 
 from pytest_gpuperf.baselines import BaselineStore, UnreadableBaselineError, Update
 from pytest_gpuperf.baselines.prune import prune, referenced_cubins, unused
-from pytest_gpuperf.evidence import Key
+from pytest_gpuperf.model.evidence import Key
 
 MODULE = make_key().module
 ELSEWHERE = "example_suite/deep/test_reduce.py"

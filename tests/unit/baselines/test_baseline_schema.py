@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from baseline_samples import H200, NVRTC, make_key, make_session, make_static, static_update, time_update
 
-from pytest_gpuperf.baselines import SCHEMA_VERSION, BaselineStore, versions
+from pytest_gpuperf.baselines import SCHEMA_VERSION, BaselineStore, migrations
+from pytest_gpuperf.baselines.migrations import MIGRATIONS, migrate
 from pytest_gpuperf.baselines.schema import SCHEMA_PATH, json_schema
-from pytest_gpuperf.baselines.versions import MIGRATIONS, migrate
 
 
 def as_version_0(path: Path) -> bytes:
@@ -55,8 +55,8 @@ def test_migration_takes_one_step_per_version() -> None:
 
 def test_every_version_has_a_step_and_a_line_of_history() -> None:
     assert set(MIGRATIONS) == set(range(SCHEMA_VERSION))
-    assert versions.__doc__ is not None
-    history = [int(number) for number in re.findall(r"^(\d+)   ", versions.__doc__, re.MULTILINE)]
+    assert migrations.__doc__ is not None
+    history = [int(number) for number in re.findall(r"^(\d+)   ", migrations.__doc__, re.MULTILINE)]
     assert history == list(range(SCHEMA_VERSION, -1, -1))
 
 

@@ -27,7 +27,7 @@ from pytest_gpuperf.baselines import (
     UnwritableEvidenceError,
     Update,
 )
-from pytest_gpuperf.judge.takes import Counts
+from pytest_gpuperf.judge.counter_scatter import Counts
 
 SHA = hashlib.sha256(CUBIN).hexdigest()
 

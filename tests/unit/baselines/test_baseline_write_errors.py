@@ -18,7 +18,7 @@ from pytest_gpuperf.baselines import (
     BaselineStore,
     BaselineWriteError,
     Update,
-    atomic,
+    transaction,
 )
 
 
@@ -120,7 +120,7 @@ def test_a_leftover_that_cannot_be_removed_is_named(store: BaselineStore, monkey
 def test_a_folder_that_cannot_be_removed_is_named(tmp_path: Path) -> None:
     (tmp_path / "full/file").mkdir(parents=True)
     with pytest.raises(BaselineWriteError, match=r"full: .*not empty"):
-        atomic.remove_folder(tmp_path / "full")
+        transaction.remove_folder(tmp_path / "full")
 
 
 # --- the lock ------------------------------------------------------------------------------------
@@ -131,12 +131,12 @@ def test_a_second_writer_waits_for_a_bounded_time(tmp_path: Path) -> None:
 
     def second() -> None:
         try:
-            with atomic.exclusive(tmp_path, timeout_s=0.1):
+            with transaction.exclusive(tmp_path, timeout_s=0.1):
                 pass
         except BaselineLockedError as error:
             refused.append(error)
 
-    with atomic.exclusive(tmp_path):
+    with transaction.exclusive(tmp_path):
         thread = threading.Thread(target=second)
         thread.start()
         thread.join()
@@ -151,21 +151,21 @@ def test_the_lock_is_the_same_by_every_name_of_the_folder(tmp_path: Path) -> Non
     (tmp_path / "baselines").mkdir()
     (tmp_path / "alias").symlink_to(tmp_path / "baselines")
     with (
-        atomic.exclusive(tmp_path / "baselines"),
+        transaction.exclusive(tmp_path / "baselines"),
         pytest.raises(BaselineLockedError),
-        atomic.exclusive(tmp_path / "alias", timeout_s=0.05),
+        transaction.exclusive(tmp_path / "alias", timeout_s=0.05),
     ):
         pytest.fail("two writers at once")
 
 
 def test_another_folder_is_not_locked(tmp_path: Path) -> None:
-    with atomic.exclusive(tmp_path / "one"), atomic.exclusive(tmp_path / "two", timeout_s=0.0):
+    with transaction.exclusive(tmp_path / "one"), transaction.exclusive(tmp_path / "two", timeout_s=0.0):
         assert not (tmp_path / "one").exists()
 
 
 def test_no_place_for_a_lock_is_named_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(filelock.FileLock, "acquire", failing(errno.EROFS))
-    with pytest.raises(BaselineLockError, match=r"\.lock: .*Read-only.*TMPDIR"), atomic.exclusive(tmp_path):
+    with pytest.raises(BaselineLockError, match=r"\.lock: .*Read-only.*TMPDIR"), transaction.exclusive(tmp_path):
         pytest.fail("no lock, no writing")
 
 

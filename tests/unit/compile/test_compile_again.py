@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf.compile import CompileCache, KernelSource, as_recorded, compile_kernel, entries
+from pytest_gpuperf.compile import CompileCache, KernelSource, as_recorded, compilations, compile_kernel
 from pytest_gpuperf.compile.nvrtc import Compiled, Program
-from pytest_gpuperf.evidence import KernelBinary
+from pytest_gpuperf.model.evidence import KernelBinary
 
 TEXT = """
 #ifndef FORM
@@ -46,7 +46,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def forms(monkeypatch: pytest.MonkeyPatch, runs: list[str]) -> Forms:
-    real = entries.compile_cubin
+    real = compilations.compile_cubin
 
     def given(values: str) -> None:
         coming: Iterator[str] = iter(values.split())
@@ -56,7 +56,7 @@ def forms(monkeypatch: pytest.MonkeyPatch, runs: list[str]) -> Forms:
             runs.append(value)
             return real(program._replace(text=in_form(program.text, value)), arch)
 
-        monkeypatch.setattr(entries, "compile_cubin", compile_cubin)
+        monkeypatch.setattr(compilations, "compile_cubin", compile_cubin)
 
     return given
 

@@ -12,12 +12,12 @@ from pytest_gpuperf.compile import (
     CompileError,
     KernelSource,
     UnknownKernel,
+    compilations,
     compile_for,
     compiler,
-    disassembly,
-    entries,
     ptx,
 )
+from pytest_gpuperf.compile.cubin import disassembly
 from pytest_gpuperf.compile.nvrtc import Compiled, Program
 
 TEXT = """
@@ -43,13 +43,13 @@ def source(expression: str) -> KernelSource:
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str | None, str]]:
     """Name expressions and architectures that the compiler ran for."""
     ran: list[tuple[str | None, str]] = []
-    real = entries.compile_cubin
+    real = compilations.compile_cubin
 
     def counted(program: Program, arch: str) -> Compiled:
         ran.append((program.expression, arch))
         return real(program, arch)
 
-    monkeypatch.setattr(entries, "compile_cubin", counted)
+    monkeypatch.setattr(compilations, "compile_cubin", counted)
     return ran
 
 

@@ -16,9 +16,9 @@ from pytest_gpuperf.compile import (
     UnknownArchitecture,
     UnknownKernel,
     binary_of,
+    compilations,
     compile_for,
     compile_kernel,
-    entries,
     ptx,
     ptx_instructions,
     ptx_of,
@@ -30,7 +30,7 @@ from pytest_gpuperf.compile.nvrtc import Program, compile_cubin
 from pytest_gpuperf.compile.ptx_text import ptx_parameter_types
 from pytest_gpuperf.compile.toolkit import toolkit_folders
 from pytest_gpuperf.compile.version import version_in
-from pytest_gpuperf.evidence import Parameter
+from pytest_gpuperf.model.evidence import Parameter
 
 TEXT = """
 extern "C" __global__ void copy(float* out, const float* in, int n) {
@@ -210,13 +210,13 @@ def test_one_file_gives_the_same_cubin_wherever_it_lies(tmp_path: Path) -> None:
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Architectures that the compiler really ran for, in order."""
     ran: list[str] = []
-    real = entries.compile_cubin
+    real = compilations.compile_cubin
 
     def counted(program: nvrtc_module.Program, arch: str) -> nvrtc_module.Compiled:
         ran.append(arch)
         return real(program, arch)
 
-    monkeypatch.setattr(entries, "compile_cubin", counted)
+    monkeypatch.setattr(compilations, "compile_cubin", counted)
     return ran
 
 

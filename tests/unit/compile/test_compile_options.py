@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_gpuperf.compile import BadOption
-from pytest_gpuperf.compile.options import (
+from pytest_gpuperf.compile.nvrtc_options import (
     DEFAULTS,
     canonical_options,
     include_folders,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_gpuperf.compile import CompileProblem, KernelSource, compile_kernel, entries, nvrtc
+from pytest_gpuperf.compile import CompileProblem, KernelSource, compilations, compile_kernel, nvrtc
 from pytest_gpuperf.compile.nvrtc import Compiled, Program, compile_cubin
 
 SOURCE = KernelSource(
@@ -23,7 +23,7 @@ def silent(times: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         compiled.append(arch)
         return made._replace(log="") if len(compiled) <= times else made
 
-    monkeypatch.setattr(entries, "compile_cubin", compile_silently)
+    monkeypatch.setattr(compilations, "compile_cubin", compile_silently)
     return compiled
 
 

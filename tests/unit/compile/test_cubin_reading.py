@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_gpuperf.compile import BadCubin, KernelSource, compile_kernel, read_cubin
-from pytest_gpuperf.compile.cubin import constant_banks, text_of
-from pytest_gpuperf.compile.elf import Elf, read_elf
+from pytest_gpuperf.compile.cubin.cubin_reader import constant_banks, text_of
+from pytest_gpuperf.compile.cubin.elf import Elf, read_elf
 
 TEXT = """
 struct Large { char bytes[17000]; };

@@ -6,9 +6,12 @@ import ctypes
 
 import pytest
 
-from pytest_gpuperf.compile import UnknownKernel, names
+from pytest_gpuperf.compile import UnknownKernel
+from pytest_gpuperf.compile.cubin import symbol_names
 
-needs_demangler = pytest.mark.skipif(names.demangle("_Z1kPf") is None, reason="this machine has no C++ runtime library")
+needs_demangler = pytest.mark.skipif(
+    symbol_names.demangle("_Z1kPf") is None, reason="this machine has no C++ runtime library"
+)
 
 
 @pytest.mark.parametrize(
@@ -25,7 +28,7 @@ needs_demangler = pytest.mark.skipif(names.demangle("_Z1kPf") is None, reason="t
     ],
 )
 def test_plain_names(symbol: str, plain: str) -> None:
-    assert names.plain_name(symbol) == plain
+    assert symbol_names.plain_name(symbol) == plain
 
 
 @needs_demangler
@@ -41,17 +44,17 @@ def test_plain_names(symbol: str, plain: str) -> None:
     ],
 )
 def test_parameter_types(symbol: str, types: tuple[str, ...] | None) -> None:
-    assert names.parameter_types(symbol) == types
+    assert symbol_names.parameter_types(symbol) == types
 
 
 @needs_demangler
 def test_templates_are_listed_with_their_arguments() -> None:
-    assert names.readable("_Z4tileILi3EEvPf") == "tile<3>"
-    assert names.readable("_ZN2ns4copyEPf") == "ns::copy"
+    assert symbol_names.readable("_Z4tileILi3EEvPf") == "tile<3>"
+    assert symbol_names.readable("_ZN2ns4copyEPf") == "ns::copy"
 
 
 def test_a_symbol_that_is_not_mangled_right_has_no_cpp_name() -> None:
-    assert names.demangle("_Zwrong!") is None
+    assert symbol_names.demangle("_Zwrong!") is None
 
 
 def test_without_a_demangler_names_still_work_and_types_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,20 +62,20 @@ def test_without_a_demangler_names_still_work_and_types_are_unknown(monkeypatch:
         raise OSError("no such library")
 
     monkeypatch.setattr(ctypes, "CDLL", missing)
-    names._demangler.cache_clear()
+    symbol_names._demangler.cache_clear()
     try:
-        assert names.parameter_types("_Z4copyPf") is None
-        assert names.readable("_Z4copyPf") == "copy"
-        assert names.find_kernel("copy", ["_Z4copyPf"], "copy.cu") == "_Z4copyPf"
+        assert symbol_names.parameter_types("_Z4copyPf") is None
+        assert symbol_names.readable("_Z4copyPf") == "copy"
+        assert symbol_names.find_kernel("copy", ["_Z4copyPf"], "copy.cu") == "_Z4copyPf"
         with pytest.raises(UnknownKernel, match=r"there is: copy\. Did you mean copy"):
-            names.find_kernel("coppy", ["_Z4copyPf"], "copy.cu")
+            symbol_names.find_kernel("coppy", ["_Z4copyPf"], "copy.cu")
     finally:
-        names._demangler.cache_clear()
+        symbol_names._demangler.cache_clear()
 
 
 def test_a_qualified_name_wins_over_last_parts() -> None:
     symbols = ["_ZN1a4copyEPf", "_ZN1b4copyEPf", "_Z4copyPf"]
-    assert names.find_kernel("copy", symbols, "k.cu") == "_Z4copyPf"
-    assert names.find_kernel("b::copy", symbols, "k.cu") == "_ZN1b4copyEPf"
+    assert symbol_names.find_kernel("copy", symbols, "k.cu") == "_Z4copyPf"
+    assert symbol_names.find_kernel("b::copy", symbols, "k.cu") == "_ZN1b4copyEPf"
     with pytest.raises(UnknownKernel, match="shared by several kernels"):
-        names.find_kernel("copy", symbols[:2], "k.cu")
+        symbol_names.find_kernel("copy", symbols[:2], "k.cu")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_gpuperf.compile import ARCHITECTURES, UnknownArchitecture, limits_of, occupancy, occupancy_of
-from pytest_gpuperf.evidence import StaticProfile
+from pytest_gpuperf.model.evidence import StaticProfile
 
 archs = st.sampled_from(sorted(ARCHITECTURES))
 registers = st.integers(0, 255)

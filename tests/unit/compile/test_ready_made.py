@@ -16,7 +16,7 @@ from pytest_gpuperf.compile import (
     ready_made,
     toolchain,
 )
-from pytest_gpuperf.evidence import KernelBinary
+from pytest_gpuperf.model.evidence import KernelBinary
 
 TEXT = """
 extern "C" __global__ void plain(float* a) { a[threadIdx.x] *= 2; }

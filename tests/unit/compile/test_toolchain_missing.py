@@ -9,7 +9,8 @@ from typing import NoReturn
 
 import pytest
 
-from pytest_gpuperf.compile import KernelSource, ToolchainMissing, compile_kernel, disassembly, nvrtc, toolkit
+from pytest_gpuperf.compile import KernelSource, ToolchainMissing, compile_kernel, nvrtc, toolkit
+from pytest_gpuperf.compile.cubin import disassembly
 from pytest_gpuperf.compile.toolkit import Disassembler, disassembler, nvrtc_bindings, toolkit_folders
 
 REMEDY = r'pip install "pytest-gpuperf\[static\]"'

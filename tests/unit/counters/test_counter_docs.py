@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_gpuperf.counters.catalogue import METRICS, SETS, STALLS
-from pytest_gpuperf.counters.chips import NAMES
+from pytest_gpuperf.counters.chip_names import NAMES
 from pytest_gpuperf.counters.derived import DERIVED
 
 TEXT = (Path(__file__).parents[3] / "docs" / "counters.md").read_text(encoding="utf-8")

@@ -10,9 +10,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_gpuperf.counters import reading
-from pytest_gpuperf.counters.errors import CountersUnavailable
-from pytest_gpuperf.counters.reading import MODULE, UnreadableReport, main, read_here, read_report
+from pytest_gpuperf.counters import ncu_report
+from pytest_gpuperf.counters.ncu_report import MODULE, UnreadableReport, main, read_here, read_report
+from pytest_gpuperf.counters.unavailable import CountersUnavailable
 
 FIXTURES = sorted((Path(__file__).parent / "fixtures").glob("*.ncu-rep"))
 
@@ -115,7 +115,7 @@ def test_a_reader_that_crashes_is_told(tmp_path, monkeypatch):
 def test_a_reader_that_hangs_is_ended(tmp_path, monkeypatch):
     (tmp_path / "ncu_report.py").write_text("import time\n\ndef load_report(path): time.sleep(60)\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(reading, "LIMIT_S", 1.0)
+    monkeypatch.setattr(ncu_report, "LIMIT_S", 1.0)
     with pytest.raises(CountersUnavailable) as problem:
         read_report(tmp_path / "any.ncu-rep")
     assert "was not done after 1 s" in problem.value.reason
@@ -133,7 +133,7 @@ def test_without_the_package_the_reason_says_so(monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(sys.modules, MODULE, None)
     with pytest.raises(UnreadableReport, match="ncu-report is not installed"):
         read_here(tmp_path / "any.ncu-rep", None)
-    assert main([str(tmp_path / "any.ncu-rep")]) == reading.NO_READER
+    assert main([str(tmp_path / "any.ncu-rep")]) == ncu_report.NO_READER
     assert "ncu-report is not installed" in capsys.readouterr().out
 
 

@@ -10,10 +10,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_gpuperf.counters import running
-from pytest_gpuperf.counters.command import LOG, command, environment
-from pytest_gpuperf.counters.errors import CountersUnavailable
-from pytest_gpuperf.counters.running import run
+from pytest_gpuperf.counters import run_ncu
+from pytest_gpuperf.counters.ncu_command import LOG, command, environment
+from pytest_gpuperf.counters.run_ncu import run
+from pytest_gpuperf.counters.unavailable import CountersUnavailable
 
 
 def python(text: str) -> list[str]:
@@ -43,9 +43,9 @@ def test_a_run_that_takes_too_long_is_ended_with_what_it_started(tmp_path, monke
     """Its time is up once both of them run, however long they take to start."""
     started = tmp_path / "pids"
     monkeypatch.setattr(
-        running, "time", SimpleNamespace(monotonic=lambda: 3.0 if started.exists() else 0.0, sleep=time.sleep)
+        run_ncu, "time", SimpleNamespace(monotonic=lambda: 3.0 if started.exists() else 0.0, sleep=time.sleep)
     )
-    monkeypatch.setattr(running, "END_S", 0.5)
+    monkeypatch.setattr(run_ncu, "END_S", 0.5)
     script = (
         "import os, pathlib, signal, subprocess, sys, time\n"
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from pytest_gpuperf.counters.aggregate import sum_up
 from pytest_gpuperf.counters.catalogue import ACHIEVED_OCCUPANCY, DRAM_READ, INSTRUCTIONS, SHARED_WAVEFRONTS
-from pytest_gpuperf.counters.reading import KernelResult
-from pytest_gpuperf.counters.summing import sum_up
+from pytest_gpuperf.counters.ncu_report import KernelResult
 
 WANTED = (INSTRUCTIONS.name, DRAM_READ.name, ACHIEVED_OCCUPANCY.name, SHARED_WAVEFRONTS.name, "own__metric.sum")
 

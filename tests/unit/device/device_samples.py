@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pytest_gpuperf.evidence import KernelBinary, Parameter, StaticProfile
+from pytest_gpuperf.model.evidence import KernelBinary, Parameter, StaticProfile
 
 PROFILE = StaticProfile(
     registers=32, stack_bytes=0, spill_store_bytes=0, spill_load_bytes=0, shared_bytes=0, constant_bytes=0, barriers=0,

@@ -11,8 +11,8 @@ from device_samples import DeviceArray, make_binary
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_gpuperf.device.arguments import array_facts, prepare
-from pytest_gpuperf.device.errors import LaunchError
+from pytest_gpuperf.device.device_errors import LaunchError
+from pytest_gpuperf.device.kernel_arguments import array_facts, prepare
 from pytest_gpuperf.device.parameter_types import declared
 from pytest_gpuperf.device.placeholder_array import without_data
 

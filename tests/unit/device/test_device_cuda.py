@@ -18,11 +18,11 @@ from device_samples import DeviceArray, FakeCupy, FakeError, FakeNvml
 from pytest_gpuperf.compile import KernelSource, compile_kernel
 from pytest_gpuperf.device import cuda
 from pytest_gpuperf.device.cuda import CudaDevice
-from pytest_gpuperf.device.errors import LoadError
+from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.device.facts import read_facts
-from pytest_gpuperf.device.loading import check_loadable
-from pytest_gpuperf.device.state import Nvml
-from pytest_gpuperf.evidence import KernelBinary
+from pytest_gpuperf.device.load_checks import check_loadable
+from pytest_gpuperf.device.nvml_state import Nvml
+from pytest_gpuperf.model.evidence import KernelBinary
 
 SOURCE = 'extern "C" __global__ void work(float* a, int n) { if (threadIdx.x < n) a[threadIdx.x] = 1.0f; }'
 

@@ -10,7 +10,7 @@ from device_samples import PROPERTIES, FakeCupy, FakeError, FakeNvml
 
 from pytest_gpuperf import device as device_package
 from pytest_gpuperf.device.discovery import NoDevice, is_missing_device, open_device
-from pytest_gpuperf.device.visible import VARIABLE
+from pytest_gpuperf.device.visible_devices import VARIABLE
 
 RAW_UUID = bytes.fromhex("8a56a4bc00112233445566778899aabb")
 UUID = "GPU-8a56a4bc-0011-2233-4455-66778899aabb"

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from device_samples import FakeCupy, make_binary
 
-from pytest_gpuperf.device.errors import DeviceNeeded, LaunchError
+from pytest_gpuperf.device.device_errors import DeviceNeeded, LaunchError
 from pytest_gpuperf.device.interface import LoadedKernel
 from pytest_gpuperf.device.launch import Kernel
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
-from pytest_gpuperf.evidence import KernelBinary
+from pytest_gpuperf.model.evidence import KernelBinary
 
 
 class HostDevice(PlaceholderDevice):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf.device.errors import LockTimeout, LockUnavailable
+from pytest_gpuperf.device.device_errors import LockTimeout, LockUnavailable
 from pytest_gpuperf.device.lock import GpuLock, lock_folder
 
 HOLD = """
@@ -27,7 +27,7 @@ with GpuLock("GPU-11", Path(sys.argv[1])).held():
 TRY = """
 import sys
 from pathlib import Path
-from pytest_gpuperf.device.errors import LockTimeout
+from pytest_gpuperf.device.device_errors import LockTimeout
 from pytest_gpuperf.device.lock import GpuLock
 try:
     with GpuLock("GPU-11", Path(sys.argv[1]), wait_s=0.1).held():

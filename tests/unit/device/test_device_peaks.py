@@ -10,7 +10,7 @@ import pytest
 
 from pytest_gpuperf.compile import KernelSource, compile_kernel
 from pytest_gpuperf.device import peaks
-from pytest_gpuperf.device.nominal import nominal_facts
+from pytest_gpuperf.device.nominal_facts import nominal_facts
 
 
 class PeakDevice:

@@ -9,9 +9,9 @@ import pytest
 from device_samples import FakeNvml
 
 from pytest_gpuperf.device.facts import slug, version
-from pytest_gpuperf.device.family import Family
-from pytest_gpuperf.device.state import Nvml, Settings, reasons
-from pytest_gpuperf.evidence import DeviceState
+from pytest_gpuperf.device.nvml_state import Nvml, Settings, reasons
+from pytest_gpuperf.device.related_processes import Family
+from pytest_gpuperf.model.evidence import DeviceState
 
 REFUSED = FakeNvml.NVMLError("not supported")
 

@@ -11,11 +11,11 @@ from device_samples import DeviceArray
 from triton_samples import compiled
 
 from pytest_gpuperf.compile import UnsupportedTritonKernel, read_triton, triton_binary
-from pytest_gpuperf.device.errors import LaunchError
+from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.interface import LoadedKernel
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
-from pytest_gpuperf.device.triton import TritonKernel
-from pytest_gpuperf.evidence import KernelBinary
+from pytest_gpuperf.device.triton_kernel import TritonKernel
+from pytest_gpuperf.model.evidence import KernelBinary
 
 ADDS = ["add-3.0.0", "add-3.3.1", "add-3.6.0", "add-3.9.0"]
 UNPAIRED = "Give gpuperf a function that launches it with Triton; its time is then compared without pairs"

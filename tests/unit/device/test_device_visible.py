@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_gpuperf.device.visible import VARIABLE, bind_worker, choose_for_worker, visible_devices
+from pytest_gpuperf.device.visible_devices import VARIABLE, bind_worker, choose_for_worker, visible_devices
 
 UUIDS = ("GPU-8a56a4bc", "MIG-3f0c", "GPU-11")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_gpuperf.counters import locating
-from pytest_gpuperf.doctor import counters
+from pytest_gpuperf.counters import locate_ncu
+from pytest_gpuperf.doctor import ncu_probes
 from pytest_gpuperf.doctor.findings import is_ready
 from pytest_gpuperf.doctor.machine import ProgramError
 
@@ -13,7 +13,7 @@ NCU_WORDS = "NVIDIA (R) Nsight Compute Command Line Profiler\nVersion 2025.3.1.0
 
 
 def test_no_ncu_is_missing(machine):
-    (finding,) = counters.probe_ncu(machine)
+    (finding,) = ncu_probes.probe_ncu(machine)
     assert not is_ready("counters", [finding])
     assert "install Nsight Compute" in finding.advice
 
@@ -21,20 +21,20 @@ def test_no_ncu_is_missing(machine):
 def test_ncu_is_named_with_version_and_path(machine):
     machine.programs["ncu"] = "/opt/ncu"
     machine.outputs["/opt/ncu"] = NCU_WORDS
-    (finding,) = counters.probe_ncu(machine)
+    (finding,) = ncu_probes.probe_ncu(machine)
     assert (finding.status, finding.detail) == ("ok", "2025.3.1.0 at /opt/ncu")
 
 
 def test_an_ncu_of_unknown_words_is_still_there(machine):
     machine.programs["ncu"] = "/opt/ncu"
     machine.outputs["/opt/ncu"] = "hello"
-    assert counters.probe_ncu(machine)[0].detail == "unknown version at /opt/ncu"
+    assert ncu_probes.probe_ncu(machine)[0].detail == "unknown version at /opt/ncu"
 
 
 def test_an_ncu_that_does_not_run_is_missing(machine):
     machine.programs["ncu"] = "/opt/ncu"
     machine.outputs["/opt/ncu"] = ProgramError("exit status 127: libfoo.so not found")
-    (finding,) = counters.probe_ncu(machine)
+    (finding,) = ncu_probes.probe_ncu(machine)
     assert finding.status == "missing"
     assert "libfoo.so not found" in finding.detail
 
@@ -42,7 +42,7 @@ def test_an_ncu_that_does_not_run_is_missing(machine):
 def test_an_ncu_that_is_too_old_is_missing(machine):
     machine.programs["ncu"] = "/opt/ncu"
     machine.outputs["/opt/ncu"] = NCU_WORDS.replace("2025.3.1.0", "2021.3.0.0")
-    (finding,) = counters.probe_ncu(machine)
+    (finding,) = ncu_probes.probe_ncu(machine)
     assert not is_ready("counters", [finding])
     assert "2021.3.0.0 is too old: 2022.4 is needed" in finding.detail
 
@@ -51,16 +51,16 @@ def test_the_doctor_looks_where_a_run_looks(machine):
     asked = []
     machine.find = lambda program, folders: asked.append((program, folders))
     machine.variables["CUDA_HOME"] = "/sw/cuda"
-    counters.probe_ncu(machine)
-    assert asked == [("ncu", locating.folders({"CUDA_HOME": "/sw/cuda"}))]
+    ncu_probes.probe_ncu(machine)
+    assert asked == [("ncu", locate_ncu.folders({"CUDA_HOME": "/sw/cuda"}))]
     assert asked[0][1][0] == "/sw/cuda/bin"
 
 
 def test_the_report_reader_is_an_extra(machine):
-    (finding,) = counters.probe_ncu_report(machine)
+    (finding,) = ncu_probes.probe_ncu_report(machine)
     assert finding.advice == "pip install 'pytest-gpuperf[ncu]'"
     machine.install("ncu-report", "2026.3.1")
-    assert counters.probe_ncu_report(machine)[0].status == "ok"
+    assert ncu_probes.probe_ncu_report(machine)[0].status == "ok"
 
 
 @pytest.mark.parametrize(
@@ -76,15 +76,15 @@ def test_the_report_reader_is_an_extra(machine):
 )  # fmt: skip
 def test_permission_follows_the_driver_and_the_capability(machine, parameters, capabilities, status):
     if parameters is not None:
-        machine.files[counters.DRIVER_PARAMETERS] = parameters
+        machine.files[ncu_probes.DRIVER_PARAMETERS] = parameters
     machine.files["/proc/self/status"] = f"Name:\tpython\nCapEff:\t{capabilities}\n"
-    (finding,) = counters.probe_counter_permission(machine)
+    (finding,) = ncu_probes.probe_counter_permission(machine)
     assert finding.status == status
 
 
 def test_no_permission_says_what_to_do_on_the_host_and_in_a_container(machine):
-    machine.files[counters.DRIVER_PARAMETERS] = "RmProfilingAdminOnly: 1\n"
-    (finding,) = counters.probe_counter_permission(machine)
+    machine.files[ncu_probes.DRIVER_PARAMETERS] = "RmProfilingAdminOnly: 1\n"
+    (finding,) = ncu_probes.probe_counter_permission(machine)
     assert "NVreg_RestrictProfilingToAdminUsers=0" in finding.advice
     assert "--cap-add=SYS_ADMIN" in finding.advice
     assert not is_ready("counters", [finding])

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from pytest_gpuperf.evidence import (
+from pytest_gpuperf.judge.time_verdict import TimeCase
+from pytest_gpuperf.model.evidence import (
     Identity,
     Key,
     Occupancy,
@@ -18,7 +19,6 @@ from pytest_gpuperf.evidence import (
     StaticRecord,
     TimeRecord,
 )
-from pytest_gpuperf.judge.time import TimeCase
 
 KEY = Key(module="suite/test_a.py", test="test_a", workload="copy")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from judge_samples import time_case
 
-from pytest_gpuperf.judge.case import TimeCase
-from pytest_gpuperf.judge.time import TimePolicy, confirm_rounds, judge_time
-from pytest_gpuperf.verdict import Judgement, Verdict
+from pytest_gpuperf.judge.time_case import TimeCase
+from pytest_gpuperf.judge.time_verdict import TimePolicy, confirm_rounds, judge_time
+from pytest_gpuperf.model.verdict import Judgement, Verdict
 
 BASE = [[100.0, 100.1], [99.9, 100.0], [100.1, 100.2], [100.0, 99.9], [100.0, 100.1]]
 POLICY = TimePolicy(alpha=1e-4)

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_gpuperf.evidence import Identity, Key
-from pytest_gpuperf.judge.counters import (
+from pytest_gpuperf.judge.counter_verdict import (
     REPLAYED_OTHERWISE,
     Conditions,
     CounterRule,
@@ -15,7 +14,8 @@ from pytest_gpuperf.judge.counters import (
     compare_counters,
     not_counted,
 )
-from pytest_gpuperf.verdict import Verdict
+from pytest_gpuperf.model.evidence import Identity, Key
+from pytest_gpuperf.model.verdict import Verdict
 
 KEY = Key(module="test_m.py", test="test_t", workload="w")
 EXACT = CounterRule("sectors", "load sectors", "sectors")

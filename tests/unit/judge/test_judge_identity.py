@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from judge_samples import EDITED, IDENTITY, identity, rounds
 
-from pytest_gpuperf.evidence import Identity, TimeRecord
-from pytest_gpuperf.judge.identity import Comparability, attribute, explain, same_work
+from pytest_gpuperf.judge.comparability import Comparability, attribute, explain, same_work
+from pytest_gpuperf.model.evidence import Identity, TimeRecord
 
 RECORD = TimeRecord(identity=IDENTITY, timer="cupti", cache="cold", rounds=rounds([[1.0]]))
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_gpuperf.judge.block_decision import UNDECIDED, judge_blocks, judge_many, ratio_interval
 from pytest_gpuperf.judge.eprocess import unanimous_blocks
-from pytest_gpuperf.judge.logtimes import InvalidTimesError
-from pytest_gpuperf.judge.paired import UNDECIDED, judge_blocks, judge_many, ratio_interval
-from pytest_gpuperf.judge.suite import ALPHA_FASTER, Spending
+from pytest_gpuperf.judge.error_budget import ALPHA_FASTER, Spending
+from pytest_gpuperf.judge.log_times import InvalidTimesError
 from pytest_gpuperf.judge.votes import (
     MismatchedEvidenceError,
     PairedDecision,
@@ -24,7 +24,7 @@ from pytest_gpuperf.judge.votes import (
     evidence,
     multiply,
 )
-from pytest_gpuperf.sampling.pairs import block_value
+from pytest_gpuperf.timing.blocks import block_value
 
 POLICY = PairedPolicy(alpha=1e-3 / 500)
 PASSES = (PairedDecision.SAME, PairedDecision.NOT_SLOWER, PairedDecision.FASTER)

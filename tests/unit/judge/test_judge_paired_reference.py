@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_gpuperf.judge.block_decision import FASTER_PATIENCE, UNDECIDED, judge_blocks, judge_many
 from pytest_gpuperf.judge.eprocess import log_e, unanimous_blocks
-from pytest_gpuperf.judge.paired import FASTER_PATIENCE, UNDECIDED, judge_blocks, judge_many
 from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
 
 DELTA, EPSILON = 0.005, 0.01

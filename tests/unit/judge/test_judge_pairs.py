@@ -7,11 +7,11 @@ import math
 import pytest
 from judge_samples import EDITED, IDENTITY, session, time_case
 
-from pytest_gpuperf.judge.case import TimeStep
-from pytest_gpuperf.judge.paired import Paired, judge_blocks
-from pytest_gpuperf.judge.pairs import judge_pairs, unconfirmed
+from pytest_gpuperf.judge.block_decision import Paired, judge_blocks
+from pytest_gpuperf.judge.paired_verdict import judge_pairs, unconfirmed
+from pytest_gpuperf.judge.time_case import TimeStep
 from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
-from pytest_gpuperf.verdict import Verdict
+from pytest_gpuperf.model.verdict import Verdict
 
 POLICY = PairedPolicy(alpha=1e-3)
 BASE = [[100.0, 100.1]] * 5

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pytest_gpuperf.judge.logtimes import InvalidTimesError, log_times
-from pytest_gpuperf.judge.screen import Screening, screen
+from pytest_gpuperf.judge.log_times import InvalidTimesError, log_times
+from pytest_gpuperf.judge.noninferiority import Screening, screen
 
 times = st.lists(st.floats(900.0, 1100.0), min_size=2, max_size=12)
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judge_samples import KEY, OCCUPANCY, PROFILE, STATIC, static
 
-from pytest_gpuperf.evidence import Occupancy, StaticRecord
-from pytest_gpuperf.judge.static import DEFAULT_POLICY, StaticPolicy, compare_static, missing_static
-from pytest_gpuperf.verdict import Change, Judgement, Verdict
+from pytest_gpuperf.judge.static_verdict import DEFAULT_POLICY, StaticPolicy, compare_static, missing_static
+from pytest_gpuperf.model.evidence import Occupancy, StaticRecord
+from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
 
 HALF = Occupancy(blocks_per_sm=4, warps_per_sm=32, fraction=0.5, limiter="registers")
 

@@ -1,4 +1,4 @@
-"""One error rate for a run: shares, sentinels, shifts of the environment, discoveries for reports."""
+"""One error rate for a run: shares, self-pairs, shifts of the environment, discoveries for reports."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pytest_gpuperf.judge.logtimes import InvalidTimesError
-from pytest_gpuperf.judge.suite import (
+from pytest_gpuperf.judge.error_budget import (
     ALPHA,
     RESERVE,
     Spending,
@@ -19,10 +18,18 @@ from pytest_gpuperf.judge.suite import (
     e_bh,
     environment_shift,
     fixed_share,
-    sentinel_alarm,
+    self_pair_alarm,
     spending_of,
     total_spent,
 )
+from pytest_gpuperf.judge.log_times import InvalidTimesError
+from pytest_gpuperf.model.result import SelfPairReading
+
+
+def reading(log_e_slower: float, log_e_faster: float) -> SelfPairReading:
+    return SelfPairReading(
+        workload="work", ratio=1.0, blocks=8, log_e_slower=log_e_slower, log_e_faster=log_e_faster, seed=1
+    )
 
 
 @given(st.integers(1, 5000))
@@ -74,9 +81,9 @@ def test_workers_that_did_not_share_are_found_out() -> None:
 
 
 def test_a_kernel_that_differs_from_itself_invalidates_the_run() -> None:
-    assert not sentinel_alarm(math.log(999), 0.0)
-    assert sentinel_alarm(math.log(1001), 0.0)
-    assert sentinel_alarm(0.0, math.log(1001))
+    assert not self_pair_alarm(reading(math.log(999), 0.0))
+    assert self_pair_alarm(reading(math.log(1001), 0.0))
+    assert self_pair_alarm(reading(0.0, math.log(1001)))
 
 
 def test_a_shift_of_the_environment_is_seen_by_canaries_and_by_the_whole_suite() -> None:

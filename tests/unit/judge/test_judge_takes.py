@@ -6,9 +6,9 @@ import dataclasses
 
 import pytest
 
-from pytest_gpuperf.evidence import CacheMode
-from pytest_gpuperf.judge.counters import CounterRule, beyond
-from pytest_gpuperf.judge.takes import Counts, replaced, summed_up, widened
+from pytest_gpuperf.judge.counter_scatter import Counts, replaced, summed_up, widened
+from pytest_gpuperf.judge.counter_verdict import CounterRule, beyond
+from pytest_gpuperf.model.evidence import CacheMode
 
 EXACT = CounterRule("inst", "instructions")
 NEAR = CounterRule("l2", "L2 sectors", tolerance=0.15, floor=100.0)

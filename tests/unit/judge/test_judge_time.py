@@ -7,11 +7,11 @@ import math
 import pytest
 from judge_samples import EDITED, IDENTITY, identity, rounds, session, time_case
 
-from pytest_gpuperf.evidence import Identity, Session
-from pytest_gpuperf.judge.canaries import canary_shifts
-from pytest_gpuperf.judge.logtimes import InvalidTimesError
-from pytest_gpuperf.judge.time import TimePolicy, TimeStep, judge_time
-from pytest_gpuperf.verdict import Verdict
+from pytest_gpuperf.judge.canary_shift import canary_shifts
+from pytest_gpuperf.judge.log_times import InvalidTimesError
+from pytest_gpuperf.judge.time_verdict import TimePolicy, TimeStep, judge_time
+from pytest_gpuperf.model.evidence import Identity, Session
+from pytest_gpuperf.model.verdict import Verdict
 
 BASE = [[100.0, 100.1], [99.9, 100.0], [100.1, 100.2], [100.0, 99.9], [100.0, 100.1]]
 RESTLESS = [[100.0] * 2, [101.0] * 2, [99.0] * 2, [100.8] * 2, [99.2] * 2]

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from judge_samples import noisy, rounds
 from scipy import stats
 
-from pytest_gpuperf.evidence import Round
-from pytest_gpuperf.judge.logtimes import InvalidTimesError
-from pytest_gpuperf.judge.spread import compare_rounds
+from pytest_gpuperf.judge.log_times import InvalidTimesError
+from pytest_gpuperf.judge.two_sample import compare_rounds
 from pytest_gpuperf.judge.unpaired import LOOKS, WEIGHTS, Decision, Unpaired, UnpairedPolicy, judge_unpaired
+from pytest_gpuperf.model.evidence import Round
 
 QUIET = [[100.0, 100.1]] * 5
 RESTLESS = [[100.0] * 2, [101.0] * 2, [99.0] * 2, [100.8] * 2, [99.2] * 2]

@@ -15,9 +15,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from pytest_gpuperf.judge.paired import UNDECIDED, judge_many
-from pytest_gpuperf.judge.screen import Screening, screen
-from pytest_gpuperf.judge.suite import ALPHA, Spending, fixed_share
+from pytest_gpuperf.judge.block_decision import UNDECIDED, judge_many
+from pytest_gpuperf.judge.error_budget import ALPHA, Spending, fixed_share
+from pytest_gpuperf.judge.noninferiority import Screening, screen
 from pytest_gpuperf.judge.votes import PairedPolicy
 
 Logs = NDArray[np.float64]

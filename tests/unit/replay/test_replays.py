@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from recordings import FOLDER, Sequence, Values, drawn, recordings
 
-from pytest_gpuperf.judge.paired import UNDECIDED, judge_blocks, judge_many
-from pytest_gpuperf.judge.suite import Spending
+from pytest_gpuperf.judge.block_decision import UNDECIDED, judge_blocks, judge_many
+from pytest_gpuperf.judge.error_budget import Spending
 from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
 
 RECORDED = recordings()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pytest_gpuperf.evidence import Key
-from pytest_gpuperf.report.alike import A_LINE_EACH, obstacle_of, shared_obstacles
-from pytest_gpuperf.verdict import EvidenceKind, Judgement, Verdict
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
+from pytest_gpuperf.report.remarks import A_LINE_EACH, obstacle_of, shared_obstacles
 
 WHY = "the timer changed"
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pytest_gpuperf.advise.record import Advice, State
 from pytest_gpuperf.advise.side import Side
-from pytest_gpuperf.evidence import Key
-from pytest_gpuperf.report.advice import WIDTH
-from pytest_gpuperf.report.explanation import Compared, explained
-from pytest_gpuperf.session import WorkloadEvidence
-from pytest_gpuperf.verdict import Judgement, Verdict
+from pytest_gpuperf.explain.explanation import Compared, explained
+from pytest_gpuperf.model.advice import Advice, State
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.result import WorkloadEvidence
+from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.report.advice_lines import WIDTH
 
 KEY = Key(module="suite/test_a.py", test="test_a", workload="copy")
 TIMED = Side(arch="sm_90", time_ns=1e6, bytes=3_600_000_000)

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_gpuperf.advise.record import Advice
-from pytest_gpuperf.evidence import Key
+from pytest_gpuperf.model.advice import Advice
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
+from pytest_gpuperf.model.verdict import Judgement, TimeFigures, Verdict
 from pytest_gpuperf.report import markdown
 from pytest_gpuperf.report.document import Document, document_of
 from pytest_gpuperf.report.files import NotWritten, write_report, write_reports
 from pytest_gpuperf.report.markdown import MOST_BYTES, as_markdown
 from pytest_gpuperf.report.page import LEAST_SPAN, MOST_SPAN, WIDTH, as_page, bar_of, span_of
-from pytest_gpuperf.session import TestEvidence, WorkloadEvidence
-from pytest_gpuperf.verdict import Judgement, TimeFigures, Verdict
 
 
 def a_workload(name: str, *verdicts: Verdict, reason: str = "") -> WorkloadEvidence:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from pytest_gpuperf.advise.record import Advice
-from pytest_gpuperf.evidence import Key
-from pytest_gpuperf.report.hints import LEAST_GAIN, hints
-from pytest_gpuperf.session import TestEvidence, WorkloadEvidence
-from pytest_gpuperf.verdict import Judgement, Verdict
+from pytest_gpuperf.model.advice import Advice
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
+from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.report.remarks import LEAST_GAIN, hints
 
 KEY = Key(module="suite/test_a.py", test="test_a", workload="copy")
 

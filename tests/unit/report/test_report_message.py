@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_gpuperf.advise.causes import BY_KEY, CAUSES
-from pytest_gpuperf.advise.record import Advice
-from pytest_gpuperf.evidence import Key
-from pytest_gpuperf.gate import failure_message
-from pytest_gpuperf.report.advice import WIDTH
+from pytest_gpuperf.model.advice import Advice
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.verdict import Change, Judgement, TimeFigures, Verdict
+from pytest_gpuperf.report.advice_lines import WIDTH
 from pytest_gpuperf.report.message import NO_CAUSE, SCREEN_ROWS, rows, workload_lines
-from pytest_gpuperf.verdict import Change, Judgement, TimeFigures, Verdict
+from pytest_gpuperf.session.exit_policy import failure_message
 
 KEY = Key(module="suite/test_a.py", test="test_a", workload="copy")
 SPILLED = Change(what="spill stores", before=0, after=176, unit="bytes", direction="worse")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_gpuperf.evidence import Key
-from pytest_gpuperf.report.stale import no_longer_expected, stale_lines
-from pytest_gpuperf.session import Status, TestEvidence, WorkloadEvidence
-from pytest_gpuperf.verdict import EvidenceKind, Judgement, Verdict
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.result import Status, TestEvidence, WorkloadEvidence
+from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
+from pytest_gpuperf.report.remarks import no_longer_expected, stale_lines
 
 
 def told(*workloads: tuple[tuple[EvidenceKind, Verdict], ...]) -> list[str]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_gpuperf.evidence import Key
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.report.tables import MARKUP, PASSING, verdict_cell
-from pytest_gpuperf.verdict import Judgement, Verdict
 
 
 def cell(*verdicts: Verdict) -> str:

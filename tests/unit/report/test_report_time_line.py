@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from pytest_gpuperf.report.text import time_line
-from pytest_gpuperf.verdict import TimeFigures
+from pytest_gpuperf.formatting import time_line
+from pytest_gpuperf.model.verdict import TimeFigures
 
 
 def test_a_paired_line_has_blocks_and_evidence() -> None:

@@ -118,7 +118,7 @@ def test_a_child_process_of_its_own(campaign: Any, simulated_children: str, tmp_
     import msgspec
 
     from pytest_gpuperf.selftest.kernels import capacity_of
-    from pytest_gpuperf.selftest.subjects import Subject
+    from pytest_gpuperf.selftest.known_slowdowns import Subject
 
     plan = [Subject(name=one.name, family=one.family.name, count=2000, capacity=capacity_of(2000),
                     duration_ns=DURATIONS[one.name], counts={}, known={})

@@ -16,27 +16,27 @@ import msgspec
 import pytest
 from simulated_machine import FACTS, SimulatedMachine, SimulatedTimer
 
-from pytest_gpuperf import cli
-from pytest_gpuperf.commands.selftest import shown
-from pytest_gpuperf.device.errors import NoDevice
-from pytest_gpuperf.device.timers.errors import TimerUnavailable
+from pytest_gpuperf.cli import command_line
+from pytest_gpuperf.cli.selftest_command import shown
+from pytest_gpuperf.device.device_errors import NoDevice
+from pytest_gpuperf.device.timers.timer_errors import TimerUnavailable
 from pytest_gpuperf.judge.votes import PairedDecision
-from pytest_gpuperf.pairing import Pairing, pair
-from pytest_gpuperf.selftest import child, control, refine, run
+from pytest_gpuperf.selftest import child, refine, run, trials
 from pytest_gpuperf.selftest.child import Task, open_device, take
-from pytest_gpuperf.selftest.control import BrokenProbe, Cell, Controls
-from pytest_gpuperf.selftest.counting import LoopCode, UnexpectedCode
 from pytest_gpuperf.selftest.kernels import COPY, LOOP
+from pytest_gpuperf.selftest.known_slowdowns import Subject, Wanted, make_subjects
 from pytest_gpuperf.selftest.processes import ChildFailed, by_kernel, run_child
-from pytest_gpuperf.selftest.profile import load_profile
-from pytest_gpuperf.selftest.report import SelftestReport
-from pytest_gpuperf.selftest.subjects import Subject, Wanted, make_subjects
+from pytest_gpuperf.selftest.sass_loop import LoopCode, UnexpectedCode
+from pytest_gpuperf.selftest.selftest_report import SelftestReport
+from pytest_gpuperf.selftest.trials import BrokenProbe, Cell, Controls
+from pytest_gpuperf.timing.machine_profile import load_profile
+from pytest_gpuperf.timing.paired_run import Pairing, pair
 
 UUID = FACTS.uuid
 SMALL = run.Extent(processes=2, rounds=2, blocks=6, look_s=3600.0, verdicts_s=1.0)
 VERDICTS = 6
 WANTED = (Wanted("loop 10 us", LOOP, duration_ns=10_000.0), Wanted("copy 60 us", COPY, duration_ns=60_000.0))
-CELLS = len(WANTED) * len(control.TRIALS)
+CELLS = len(WANTED) * len(trials.TRIALS)
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_the_whole_self_test_in_three_processes(
     small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = tmp_path / "report.json"
-    assert cli.main(["selftest", "--quick", "--output", str(output)]) == 0
+    assert command_line.main(["selftest", "--quick", "--output", str(output)]) == 0
     printed = capsys.readouterr()
     report = msgspec.json.decode(output.read_bytes(), type=SelftestReport)
     assert report.uuid == UUID
@@ -90,7 +90,7 @@ def test_the_whole_self_test_in_three_processes(
 
 
 def test_the_slowdown_of_a_loop_is_checked_by_its_instructions(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["selftest", "--quick", "--json", "--timer", "graph"]) == 0
+    assert command_line.main(["selftest", "--quick", "--json", "--timer", "graph"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["timer"] == "graph"
     (one,) = [c for c in report["controls"] if c["kernel"] == "loop 10 us" and c["percent"] == 2.0]
@@ -119,7 +119,7 @@ def test_a_machine_that_cries_wolf_is_told_so(
 
     monkeypatch.setattr(SimulatedMachine, "load", placed)
     monkeypatch.setattr(run, "_children", children_of_this_process)
-    assert cli.main(["selftest", "--quick"]) == 1
+    assert command_line.main(["selftest", "--quick"]) == 1
     assert "There were FALSE ALARMS: do not gate on this machine" in capsys.readouterr().out
 
 
@@ -137,7 +137,7 @@ def a_task(subjects: list[Subject], number: int = 1, **changes: Any) -> Task:
 @pytest.fixture(scope="module")
 def subjects() -> list[Subject]:
     machine = SimulatedMachine(seed=2)
-    return make_subjects(machine, machine.timer(), WANTED[:1], control.PERCENTS)
+    return make_subjects(machine, machine.timer(), WANTED[:1], trials.PERCENTS)
 
 
 def test_a_child_without_blocks_takes_rounds_alone(machine: SimulatedMachine, subjects: list[Subject]) -> None:
@@ -166,7 +166,7 @@ def test_no_gpu_is_exit_status_1_with_a_remedy(
         raise NoDevice("there is no NVIDIA driver", "run where there is one")
 
     monkeypatch.setattr(run, "open_device", no_device)
-    assert cli.main(["selftest"]) == 1
+    assert command_line.main(["selftest"]) == 1
     assert "gpuperf selftest: there is no NVIDIA driver; run where there is one" in capsys.readouterr().err
 
 
@@ -193,7 +193,7 @@ def test_the_kernels_are_checked_before_anything_is_judged(
     controls = Controls(machine, machine.timer(), [subject], seed=1)
     controls.run(0.01, lambda share: None)
     monkeypatch.setattr(
-        control, "loop_codes", lambda binaries: [LoopCode(outside, 4, 100) for outside in range(len(binaries))]
+        trials, "loop_codes", lambda binaries: [LoopCode(outside, 4, 100) for outside in range(len(binaries))]
     )
     with pytest.raises(UnexpectedCode, match="another loop for another count"):
         controls.results()
@@ -228,14 +228,14 @@ def test_verdicts_are_made_as_the_gate_makes_them(machine: SimulatedMachine, sub
 def test_blocks_of_a_long_kernel_are_as_small_as_in_the_gate(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 28 blocks of 40 ms kernels each has to be of 2 samples a side to fit into five seconds."""
     machine = SimulatedMachine(seed=2, sample_sd=0.02)
-    (subject,) = make_subjects(machine, machine.timer(), (Wanted("loop", LOOP, duration_ns=4e7),), control.PERCENTS)
+    (subject,) = make_subjects(machine, machine.timer(), (Wanted("loop", LOOP, duration_ns=4e7),), trials.PERCENTS)
     controls, seen = Controls(machine, machine.timer(), [subject], seed=1), []
 
     def watched(*arguments: Any, **options: Any) -> Pairing:
         seen.append(pair(*arguments, **options))
         return seen[-1]
 
-    for module in (control, child):
+    for module in (trials, child):
         monkeypatch.setattr(module, "pair", watched)
     controls.run(1.0, lambda share: None, clock=itertools.count().__next__)
     take(machine, machine.timer(), a_task([subject], blocks=20))
@@ -265,7 +265,7 @@ def test_a_gpu_without_a_uuid_has_no_profile(
 ) -> None:
     monkeypatch.setattr(run, "_children", children_of_this_process)
     monkeypatch.setattr(run, "open_device", lambda name: SimulatedMachine(seed=1, uuid=""))
-    assert cli.main(["selftest", "--quick"]) == 0
+    assert command_line.main(["selftest", "--quick"]) == 0
     assert "does not tell this GPU's UUID" in capsys.readouterr().out
     assert not small.exists()
 

@@ -7,9 +7,9 @@ import dataclasses
 import pytest
 from simulated_machine import SimulatedMachine
 
-from pytest_gpuperf.selftest.counting import UnexpectedCode, loop_code
 from pytest_gpuperf.selftest.kernels import FAMILIES, LOOP, Probe, capacity_of, compile_probes, launch_of
-from pytest_gpuperf.selftest.subjects import require_iterations
+from pytest_gpuperf.selftest.known_slowdowns import require_iterations
+from pytest_gpuperf.selftest.sass_loop import UnexpectedCode, loop_code
 
 UNBOUNDED = """
 extern "C" __global__ void NAME(float* out, float scale, int n) {

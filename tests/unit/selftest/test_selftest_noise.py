@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from pytest_gpuperf.evidence import Round
-from pytest_gpuperf.judge.logtimes import InvalidTimesError
+from pytest_gpuperf.judge.log_times import InvalidTimesError
+from pytest_gpuperf.model.evidence import Round
 from pytest_gpuperf.selftest.noise import (
     LEAST_OMEGA,
     MOST_OMEGA,

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pytest_gpuperf.selftest.profile import (
+from pytest_gpuperf.timing.machine_profile import (
     LARGEST_BYTES,
     MachineProfile,
     ProfileError,

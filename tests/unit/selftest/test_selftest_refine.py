@@ -14,8 +14,8 @@ from simulated_machine import FIXED_NS, NS_PER_COUNT, SimulatedMachine
 
 from pytest_gpuperf.selftest import refine
 from pytest_gpuperf.selftest.kernels import COPY
+from pytest_gpuperf.selftest.known_slowdowns import Subject
 from pytest_gpuperf.selftest.refine import refined
-from pytest_gpuperf.selftest.subjects import Subject
 
 COUNT = 1 << 20
 BASELINE_NS = FIXED_NS + NS_PER_COUNT["copy"] * COUNT

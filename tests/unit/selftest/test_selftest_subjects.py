@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from simulated_machine import FIXED_NS, NS_PER_COUNT, SimulatedMachine
 
-from pytest_gpuperf.selftest import subjects
+from pytest_gpuperf.selftest import known_slowdowns
 from pytest_gpuperf.selftest.kernels import COPY, LOOP
-from pytest_gpuperf.selftest.subjects import Line, NotLinear, Subject, Wanted, fit, make_subjects
+from pytest_gpuperf.selftest.known_slowdowns import Line, NotLinear, Subject, Wanted, fit, make_subjects
 
 WANTED = (Wanted("loop", LOOP, duration_ns=10_000.0), Wanted("copy", COPY, count=1 << 20))
 
@@ -54,14 +54,14 @@ def test_a_line_goes_through_the_times() -> None:
 
 
 def test_a_line_that_falls_once_is_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    taken, true = [], subjects.times_of
+    taken, true = [], known_slowdowns.times_of
 
     def times_of(*arguments: Any) -> dict[int, float]:
         times = true(*arguments)
         taken.append(times)
         return {count: 1e9 / count for count in times} if len(taken) == 2 else times  # the first is the rough line's
 
-    monkeypatch.setattr(subjects, "times_of", times_of)
+    monkeypatch.setattr(known_slowdowns, "times_of", times_of)
     machine = SimulatedMachine(seed=3, sample_sd=0.0005, process_sd=0.0)
     (copy,) = make_subjects(machine, machine.timer(), WANTED[1:], (1.0,))
     assert len(taken) == 3
@@ -75,7 +75,7 @@ def test_a_line_that_never_rises_is_refused_after_three_attempts(monkeypatch: py
         taken.append(arguments)
         return {count: 1e9 / count for count in arguments[-1]}
 
-    monkeypatch.setattr(subjects, "times_of", times_of)
+    monkeypatch.setattr(known_slowdowns, "times_of", times_of)
     machine = SimulatedMachine(seed=3, sample_sd=0.0005, process_sd=0.0)
     with pytest.raises(NotLinear, match="takes no more time"):
         make_subjects(machine, machine.timer(), WANTED[1:], (1.0,))

@@ -9,10 +9,10 @@ import pytest
 
 from pytest_gpuperf.selftest.detectable import Detectable
 from pytest_gpuperf.selftest.noise import KernelNoise
-from pytest_gpuperf.selftest.profile import MachineProfile
-from pytest_gpuperf.selftest.report import Control, SelftestReport, TimerReport
+from pytest_gpuperf.selftest.report_text import as_text, duration
+from pytest_gpuperf.selftest.selftest_report import Control, SelftestReport, TimerReport
 from pytest_gpuperf.selftest.symmetry import Symmetry
-from pytest_gpuperf.selftest.text import as_text, duration
+from pytest_gpuperf.timing.machine_profile import MachineProfile
 
 PROFILE = MachineProfile(
     uuid="GPU-1", gpu="Simulated GPU", date="2026-11-21T10:00:00Z", driver="580.0", timer="cupti", tick_ns=32.0,

@@ -13,7 +13,7 @@ from typing import Any
 
 import simulated_libcupti
 
-from pytest_gpuperf.device.timers.errors import TimerError
+from pytest_gpuperf.device.timers.timer_errors import TimerError
 
 TICK = 32.0
 EMPTY = 608.0

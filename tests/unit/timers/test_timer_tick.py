@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_gpuperf.device.timers.tick import step_of, tick_of
+from pytest_gpuperf.device.timers.resolution import step_of, tick_of
 
 
 def readings(step: float, *, count: int = 200, seed: int = 0) -> np.ndarray:

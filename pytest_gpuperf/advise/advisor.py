@@ -1,0 +1,175 @@
+"""From two versions of a workload to the causes of what became slower, the likeliest gain first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from pytest_gpuperf.advise import causes
+from pytest_gpuperf.advise.cost import changed, costs, measured, whole
+from pytest_gpuperf.advise.rule_case import Case, Finding
+from pytest_gpuperf.advise.rules import RULES
+from pytest_gpuperf.advise.side import Side
+from pytest_gpuperf.advise.usage import Usage
+from pytest_gpuperf.advise.usage_from_code import dry_runs, scale_of, static_usage
+from pytest_gpuperf.advise.usage_from_counters import alike, busy_parts, complete, counted_usage, same_traffic
+from pytest_gpuperf.device.nominal_facts import nominal_facts
+from pytest_gpuperf.model.advice import Advice
+
+LEAST_GAIN = 0.002
+"""A cause whose remedy would gain less is not named."""
+COUNTED_LEAST_GAIN = 0.005
+"""The same where it was counted."""
+ALIKE_GAIN = 0.02
+"""Gains that differ by less are as good as equal: busy times and stalls vary by as much from run to run."""
+BY_THE_WAY = 0.5
+"""Of the largest cause's gain: an occupancy that costs less was lost by the way, and does not stand first."""
+OUTWEIGHED = 0.2
+"""Of its time: a version that seems faster by more, as a whole, is taken for faster.  A rough estimate: a loop over
+float4 that became one over float seems faster by 13 % on sm_90."""
+FEW = 0.3
+"""Weight of the case that every SM holds a single block, where the grid is not known."""
+
+
+def advise(before: Side, after: Side) -> tuple[Advice, ...]:
+    """Causes of what ``after`` is slower by: of what gates first, then the likeliest gain.  Empty if nothing differs.
+
+    Counters speak where both sides have enough of them, the machine code otherwise.  Times bound the gain: undoing the
+    change can bring back no more than was lost.
+    """
+    case = case_of(before, after)
+    if case is None or _alike(case):
+        return ()
+    gain = _counted_gain(case) if case.counted else _static_gain(case)
+    found = [(gain(finding.without), finding) for rule in RULES if (finding := rule(case)) is not None]
+    least = COUNTED_LEAST_GAIN if case.counted else LEAST_GAIN
+    lost = _lost(before, after)
+    named = [(gained, finding) for gained, finding in _ranked(found) if gained >= least or finding.gates]
+    outweighed = not case.counted and gain(case.was) < -OUTWEIGHED
+    return tuple(_advice(case, finding, min(gained, lost), outweighed) for gained, finding in named)
+
+
+def _ranked(found: Sequence[tuple[float, Finding]]) -> list[tuple[float, Finding]]:
+    """What explains a figure that gates before what does not, then the largest gain first."""
+    most = max((gained for gained, _ in found), default=0.0)
+    leads = [_leads(gained, finding, most) for gained, finding in found]
+    return [
+        *_by_gain([one for one, first in zip(found, leads, strict=True) if first]),
+        *_by_gain([one for one, first in zip(found, leads, strict=True) if not first]),
+    ]
+
+
+def _leads(gained: float, finding: Finding, most: float) -> bool:
+    """Whether it explains a red verdict; fewer resident warps do not where they cost next to nothing, as they well may.
+
+    What costs most may have taken the registers, too, or the shared memory: then it is the cause, and they the outcome.
+    """
+    least = max(LEAST_GAIN, BY_THE_WAY * most)
+    return finding.gates and (gained >= least or finding.cause not in (causes.OCCUPANCY, causes.LAUNCH))
+
+
+def _by_gain(found: Sequence[tuple[float, Finding]]) -> list[tuple[float, Finding]]:
+    """Of gains that are as good as equal, the one that the rules name first."""
+    left, ranked = list(found), []
+    while left:
+        most = max(gained for gained, _ in left)
+        first = next(one for one in left if one[0] > most - ALIKE_GAIN)
+        left.remove(first)
+        ranked.append(first)
+    return ranked
+
+
+def _advice(case: Case, finding: Finding, gain: float, outweighed: bool) -> Advice:
+    return Advice(
+        cause=finding.cause.key, evidence=finding.evidence, gain=round(gain, 3), arch=case.after.arch,
+        counted=case.counted, gates=finding.gates, same_code=case.before.same_code(case.after),
+        outweighed=outweighed,
+    )  # fmt: skip
+
+
+def case_of(before: Side, after: Side) -> Case | None:
+    """By counters if both sides have enough, else by the machine code, else by the counters that there are."""
+    if complete(before.counters) and complete(after.counters):
+        return counted_case(before, after)
+    return static_case(before, after) or counted_case(before, after)
+
+
+def static_case(before: Side, after: Side) -> Case | None:
+    """Both sides by their machine code, scaled to equal work; None if there is none of one."""
+    if before.static is None or after.static is None:
+        return None
+    old, new = dry_runs(before.static.profile, after.static.profile)
+    scale = 1.0 if before.same_code(after) else scale_of(old, new)
+    return Case(before, after, static_usage(before, old), static_usage(after, new, scale), counted=False, scale=scale)
+
+
+def counted_case(before: Side, after: Side) -> Case | None:
+    """Both sides by the counters that both have, scaled to the work that the test declares; None if one has none."""
+    both = before.counters.keys() & after.counters.keys()
+    before, after = (
+        msgspec.structs.replace(side, counters={name: value for name, value in side.counters.items() if name in both})
+        for side in (before, after)
+    )
+    was, now = counted_usage(before), counted_usage(after, _declared_scale(before, after))
+    return None if was is None or now is None else Case(before, after, was, now, counted=True)
+
+
+def _declared_scale(before: Side, after: Side) -> float:
+    """By what to multiply figures of ``after`` for equal work: as declared, unless equal threads ask for the same."""
+    if before.threads is not None and before.threads == after.threads and same_traffic(before.counters, after.counters):
+        return 1.0
+    for was, now in ((before.bytes, after.bytes), (before.flops, after.flops)):
+        if was and now:
+            return was / now
+    return 1.0
+
+
+def _alike(case: Case) -> bool:
+    """Whether nothing differs that could be a cause: the same code, launched alike, and counted alike if counted."""
+    before, after = case.before, case.after
+    if before.launch != after.launch or not (before.same_code(after) or before.static is None is after.static):
+        return False
+    return not case.counted or alike(before.counters, after.counters)
+
+
+def _lost(before: Side, after: Side) -> float:
+    """Fraction of the slower time that the faster one did not take; 1 where that is not known."""
+    if before.time_ns is None or after.time_ns is None:
+        return 1.0
+    scale = _declared_scale(before, after)
+    return max(1 - before.time_ns / (after.time_ns * scale), 0.0)
+
+
+def _static_gain(case: Case) -> Callable[[Usage], float]:
+    """Gain by the machine code: with as many warps as fit, and with a single block on each SM."""
+    few = 1.0
+    record = case.after.static
+    if case.after.grid is None and record is not None and record.occupancy is not None:
+        few = 1 / max(record.occupancy.blocks_per_sm, 1)
+
+    def gain(without: Usage) -> float:
+        arch = case.after.arch
+        full, single = (
+            1 - whole(costs(_held(without, share), arch)) / whole(costs(_held(case.now, share), arch))
+            for share in (1.0, few)
+        )
+        return (1 - FEW) * full + FEW * single
+
+    return gain
+
+
+def _held(usage: Usage, share: float) -> Usage:
+    return usage.replace(warps=None if usage.warps is None else usage.warps * share)
+
+
+def _counted_gain(case: Case) -> Callable[[Usage], float]:
+    """Gain by how busy each part was."""
+    arch = case.after.arch
+    busy: Mapping[str, float] = busy_parts(case.after.counters)
+    sms = case.after.sm_count or nominal_facts(arch).sm_count
+    if case.after.grid is not None:
+        sms = min(sms, math.prod(case.after.grid))
+    parts = measured(case.now, busy, arch, sms)
+    return lambda without: 1 - whole(changed(parts, case.now, without, arch, sms)) / whole(parts)

@@ -1,0 +1,164 @@
+"""A usage out of the machine code: its dry run, scaled to equal work."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from pytest_gpuperf.advise.side import Extent, Side
+from pytest_gpuperf.advise.usage import SECTOR_BYTES, WARP, Usage
+from pytest_gpuperf.compile.warp_model.addresses import bank_turns, sectors
+from pytest_gpuperf.model.evidence import StaticProfile
+from pytest_gpuperf.model.warp_estimate import Access, DryRun
+
+SCHEDULERS = 4
+
+
+def dry_runs(before: StaticProfile, after: StaticProfile) -> tuple[DryRun, DryRun]:
+    """Of both, in a form that compares: where one was not walked through, every instruction of both counts once."""
+    if before.dry_run is not None and after.dry_run is not None:
+        return before.dry_run, after.dry_run
+    old, new = (
+        DryRun(executed={name: float(count) for name, count in profile.opcodes.items()}, cycles=profile.instructions)
+        for profile in (before, after)
+    )
+    return old, new
+
+
+def static_usage(side: Side, run: DryRun, scale: float = 1.0) -> Usage:
+    """What one warp does by its dry run, multiplied by ``scale``."""
+    limit = limit_of(side)
+    block = side.launch[1]
+    to_global = [a for a in run.accesses if a.op.startswith("global")]
+    to_shared = [a for a in run.accesses if a.op.startswith("shared")]
+    loads = [a for a in to_global if a.op == "global_load"]
+    known = [(a, _sectors(a, block)) for a in to_global]
+    turns = [(a, _turns(a, block)) for a in to_shared]
+    asked = sum(a.times * a.lanes * a.bytes for a in loads)
+    return Usage(
+        issued=scale * sum(run.executed.values()),
+        lanes=run.lanes,
+        classes={name: scale * count for name, count in run.executed.items()},
+        global_requests=scale * sum(a.times for a in to_global),
+        global_bytes=scale * sum(a.times * a.lanes * a.bytes for a in to_global),
+        global_distinct=None if any(map(_unknown, to_global)) else scale * sum(a.distinct for a in to_global),
+        global_sectors=_total(scale, ((a, s) for a, s in known)),
+        global_ideal=_total(scale, ((a, _least(a, s)) for a, s in known)),
+        global_fresh=min(1.0, sum(a.distinct for a in loads) / asked) if asked else None,
+        shared_requests=scale * sum(a.times for a in to_shared),
+        global_width=mean_width(to_global),
+        load_lanes=_lanes_each(loads),
+        shared_width=mean_width(to_shared),
+        shared_turns=_total(scale, turns),
+        shared_ideal=_total(scale, ((a, max(1.0, a.bytes * WARP / 128)) for a in to_shared)),
+        local_requests=scale * (run.executed.get("local_load", 0) + run.executed.get("local_store", 0)),
+        divisions=scale * run.divisions,
+        barriers=scale * run.executed.get("barrier", 0),
+        alone=scale * run.cycles,
+        waits={name: scale * cycles for name, cycles in run.waits.items()},
+        warps=limit if limit is None else resident_warps(side, limit),
+        limit=limit,
+    )
+
+
+def limit_of(side: Side) -> float | None:
+    """Warps per scheduler that the kernel's resources allow."""
+    occupancy = side.static.occupancy if side.static is not None else None
+    return occupancy.warps_per_sm / SCHEDULERS if occupancy is not None else None
+
+
+def resident_warps(side: Side, limit: float) -> float:
+    """Warps per scheduler: less than the limit if the grid has not blocks enough for every SM."""
+    if side.grid is None or side.sm_count is None or side.block_size is None:
+        return limit
+    blocks = math.ceil(side.grid[0] * side.grid[1] * side.grid[2] / side.sm_count)
+    return min(limit, blocks * math.ceil(side.block_size / WARP) / SCHEDULERS)
+
+
+def mean_width(accesses: Sequence[Access]) -> float | None:
+    """Mean bytes per access and lane."""
+    times = sum(a.times for a in accesses)
+    return sum(a.times * a.bytes for a in accesses) / times if times else None
+
+
+def _lanes_each(accesses: Sequence[Access]) -> float | None:
+    """Mean lanes of an access."""
+    times = sum(a.times for a in accesses)
+    return sum(a.times * a.lanes for a in accesses) / times if times else None
+
+
+def _total(scale: float, accesses: Iterable[tuple[Access, float | None]]) -> float:
+    """Per request times requests; what data decide is taken for coalesced and free of conflicts."""
+    return scale * sum(
+        a.times * (figure if figure is not None else max(1.0, a.bytes * a.lanes / SECTOR_BYTES))
+        for a, figure in accesses
+    )
+
+
+def _least(access: Access, found: float | None) -> float:
+    """Sectors that would do; fewer if the lanes share them."""
+    least = max(1.0, access.bytes * access.lanes / SECTOR_BYTES)
+    return least if found is None else min(least, found)
+
+
+def _lanes(access: Access, block: Extent | None) -> list[int] | None:
+    """Addresses of a warp's lanes, where the block is narrower than a warp; None if they are as recorded."""
+    if block is None or block[0] % WARP == 0 or access.strides is None:
+        return None
+    x, y, z = access.strides
+    width, height = block[0], block[1]
+    return [
+        access.start + lane % width * x + lane // width % height * y + lane // (width * height) * z
+        for lane in range(int(access.lanes))
+    ]
+
+
+def _sectors(access: Access, block: Extent | None) -> float | None:
+    lanes = _lanes(access, block)
+    return access.sectors if lanes is None else sectors(_raised(lanes), access.bytes)
+
+
+def _turns(access: Access, block: Extent | None) -> float | None:
+    lanes = _lanes(access, block)
+    return access.turns if lanes is None else bank_turns(_raised(lanes), access.bytes)
+
+
+def _raised(lanes: list[int]) -> list[int]:
+    """Moved by whole lines, so that none is below zero."""
+    return [place - min(lanes) // 128 * 128 for place in lanes]
+
+
+def _unknown(access: Access) -> bool:
+    """Whether data decide where it goes."""
+    return access.strides is None and not access.distinct
+
+
+def work_of(run: DryRun) -> tuple[float | None, float | None]:
+    """Elements of global memory that a warp, or a side of one that a branch split, writes and that it reads first.
+
+    None where data decide about the addresses of some of these: nobody knows how much the rest is of the whole.
+    """
+    double = run.executed.get("fp64", 0) > run.executed.get("fp32", 0)
+
+    def amount(accesses: Sequence[Access]) -> float | None:
+        """In words of 4 bytes; a double is one element as a float is."""
+        if any(map(_unknown, accesses)):
+            return None
+        return sum(a.distinct / (8 if double and a.bytes == 8 else 4) for a in accesses)
+
+    written = amount([a for a in run.accesses if a.op == "global_store" and a.lanes >= WARP / 2])
+    read = amount([a for a in run.accesses if a.op == "global_load"])
+    return written, read
+
+
+def scale_of(before: DryRun, after: DryRun) -> float:
+    """By what to multiply the figures of ``after`` so that it does as much work as ``before``; 1 where nothing tells.
+
+    Work is what a warp writes, or, where single lanes write a result, what it reads.
+    """
+    for was, now in zip(work_of(before), work_of(after), strict=True):
+        if was is None or now is None:
+            return 1.0
+        if was and now:
+            return was / now
+    return 1.0

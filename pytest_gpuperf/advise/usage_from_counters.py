@@ -1,0 +1,247 @@
+"""A usage out of Nsight Compute's counters, and how busy each part of the hardware was.
+
+Metrics are named as on GH100.  Where a metric was not collected, what depends on it is unknown, and the rules that need
+it stay silent; how often divisions, barriers and tensor instructions occur is taken from the machine code: no counter
+tells on every GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pytest_gpuperf.advise.cost import SCHEDULERS, rest_of
+from pytest_gpuperf.advise.side import Side
+from pytest_gpuperf.advise.usage import SECTOR_BYTES, WARP, Usage
+from pytest_gpuperf.advise.usage_from_code import limit_of, mean_width, static_usage
+from pytest_gpuperf.compile.warp_model.latencies import issue_cycles
+from pytest_gpuperf.device.nominal_facts import nominal_facts
+from pytest_gpuperf.model.warp_estimate import DryRun
+
+Counters = Mapping[str, float]
+
+INSTRUCTIONS = "smsp__inst_executed.sum"
+THREAD_INSTRUCTIONS = "smsp__thread_inst_executed.sum"
+CYCLES = "sm__cycles_elapsed.max"
+WARPS = "smsp__warps_active.avg.per_cycle_active"
+SPLITS = "smsp__sass_branch_targets_threads_divergent.sum"
+L2_SECTORS = "lts__t_sectors.sum"
+XU = "sm__inst_executed_pipe_xu.sum"
+TENSOR, TENSOR_MOVES = (
+    "sm__inst_executed_pipe_tensor_op_hmma.sum",
+    "sm__inst_executed_pipe_tensor_op_hmma_type_hfma2.sum",
+)
+SHARED_TURNS, SHARED_IDEAL = "memory_l1_wavefronts_shared", "memory_l1_wavefronts_shared_ideal"
+ACCESSED = "smsp__sass_inst_executed_op_{}.sum"
+OPERATIONS = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
+REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_{}.sum"
+SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_{}.sum"
+USEFUL = "smsp__sass_data_bytes_mem_global_op_{}.sum"
+DRAM = "dram__bytes_{}.sum"
+STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
+
+UNIT_OPERATIONS = {
+    "fp32": ("fadd", "fmul", "ffma"), "fp64": ("dadd", "dmul", "dfma"), "fp16": ("hfma",), "integer": ("integer",),
+}  # fmt: skip
+ACCESSES = {
+    "global_load": "global_ld", "global_store": "global_st", "shared_load": "shared_ld", "shared_store": "shared_st",
+    "local_load": "local_ld", "local_store": "local_st", "branch": "branch",
+}  # fmt: skip
+STALLS = {
+    "global_load": ("long_scoreboard", "lg_throttle"), "shared_load": ("short_scoreboard", "mio_throttle"),
+    "barrier": ("barrier", "membar"), "fp32": ("wait",), "branch": ("branch_resolving", "no_instruction"),
+    "texture": ("tex_throttle",),
+}  # fmt: skip
+"""What a warp waits for, by the class of instruction that makes it wait; ``wait`` is a fixed latency of arithmetic."""
+PARTS = {
+    "issue": ("smsp__issue_active.avg.per_cycle_active", 1.0),
+    "fp64": ("sm__inst_executed_pipe_fp64.avg.pct_of_peak_sustained_active", 0.01),
+    "fp32": ("sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_active", 0.01),
+    "integer": ("sm__inst_executed_pipe_alu.avg.pct_of_peak_sustained_active", 0.01),
+    "mufu": ("sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_active", 0.01),
+    "tensor": ("sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active", 0.01),
+    "l1": ("l1tex__throughput.avg.pct_of_peak_sustained_active", 0.01),
+    "l2": ("lts__throughput.avg.pct_of_peak_sustained_elapsed", 0.01),
+    "dram": ("dram__throughput.avg.pct_of_peak_sustained_elapsed", 0.01),
+}
+"""Metric and factor that say which fraction of the time a part was busy."""
+
+WAYS = ("ld", "st")
+METRICS = frozenset({
+    INSTRUCTIONS, THREAD_INSTRUCTIONS, CYCLES, WARPS, SPLITS, L2_SECTORS, SHARED_TURNS,
+    SHARED_IDEAL, *(ACCESSED.format(kind) for kind in ACCESSES.values()),
+    *(OPERATIONS.format(kind) for kinds in UNIT_OPERATIONS.values() for kind in kinds),
+    *(name.format(way) for name in (REQUESTS, SECTORS, USEFUL) for way in WAYS),
+    *(DRAM.format(way) for way in ("read", "write")), *(name for name, _ in PARTS.values()),
+    *(STALL.format(reason) for reasons in STALLS.values() for reason in reasons),
+})  # fmt: skip
+"""All that is read here; the set ``full`` has them."""
+NEEDED = (
+    INSTRUCTIONS, THREAD_INSTRUCTIONS, CYCLES, PARTS["issue"][0], PARTS["l1"][0], REQUESTS.format("ld"),
+    SECTORS.format("ld"), OPERATIONS.format("ffma"), STALL.format("long_scoreboard"),
+)  # fmt: skip
+"""Without these the machine code tells more."""
+
+EXACT = (
+    INSTRUCTIONS, THREAD_INSTRUCTIONS,
+    *(f"l1tex__t_requests_pipe_lsu_mem_{where}_op_{way}.sum" for where in ("global", "local") for way in WAYS),
+    SECTORS.format("ld"),
+    *(f"smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_{way}.sum" for way in WAYS),
+    *(ACCESSED.format(kind) for kind in ACCESSES.values()),
+)  # fmt: skip
+"""Counters that are the same in every run of the same work; the others tell a difference, too, but not reliably."""
+NEAR_EXACT = (SECTORS.format("st"), *(f"l1tex__t_sectors_pipe_lsu_mem_local_op_{way}.sum" for way in WAYS))
+"""Counters that are nearly so."""
+SAME = 0.002
+"""Relative difference of exact counters that is none: instructions vary by 0.1 % where warps race."""
+NEARLY_SAME = 0.05
+"""The same for those that are nearly exact: an H200's L1 counted 2.8 % fewer of the same stores."""
+SEEN = 0.01
+"""Of the global loads in the machine code, at least this part is counted as such; else they are of another kind."""
+
+
+def complete(counters: Counters) -> bool:
+    """Whether there is enough to go by."""
+    return all(name in counters for name in NEEDED)
+
+
+def alike(before: Counters, after: Counters) -> bool:
+    """Whether two runs did the same, by every exact and nearly exact counter that both have."""
+    allowed = {**dict.fromkeys(EXACT, SAME), **dict.fromkeys(NEAR_EXACT, NEARLY_SAME)}
+    both = [name for name in allowed if name in before and name in after]
+    return all(
+        abs(before[name] - after[name]) <= allowed[name] * max(abs(before[name]), abs(after[name])) for name in both
+    )
+
+
+def same_traffic(before: Counters, after: Counters) -> bool:
+    """Whether two runs are known to ask for as many bytes of global memory, and to write as many."""
+    names = [USEFUL.format(way) for way in WAYS]
+    if any(name not in counters for name in names for counters in (before, after)):
+        return False
+    return all(abs(before[name] - after[name]) <= SAME * max(before[name], after[name]) for name in names)
+
+
+def busy_parts(counters: Counters) -> dict[str, float]:
+    """Fraction of the time that each part was busy, for the parts that were counted."""
+    return {part: counters[name] * factor for part, (name, factor) in PARTS.items() if name in counters}
+
+
+def counted_usage(side: Side, scale: float = 1.0) -> Usage | None:
+    """What the whole run did, multiplied by ``scale``; None without the count of instructions."""
+    counters = side.counters
+    issued = counters.get(INSTRUCTIONS)
+    if not issued:
+        return None
+    threads = counters.get(THREAD_INSTRUCTIONS)
+    lanes = threads / issued if threads else WARP
+    classes = _classes(side, lanes)
+    requests, sectors, useful = (_sum(counters, name) for name in (REQUESTS, SECTORS, USEFUL))
+    shared = classes.get("shared_load", 0) + classes.get("shared_store", 0)
+    turns, least = counters.get(SHARED_TURNS), counters.get(SHARED_IDEAL)
+    run = side.static.profile.dry_run if side.static is not None else None
+    code = static_usage(side, run) if run is not None else None
+    times = scale * issued / code.issued if code is not None and code.issued else 0.0
+    if code is not None and code.issued:
+        classes["tensor"] = code.classes.get("tensor", 0) / code.issued * issued
+    width = _width(code.global_width if code is not None else None, useful, requests, lanes)
+    if code is not None and _unseen(classes, code, issued):
+        requests = sectors = useful = width = None
+        classes["global_load"] = _expected_loads(code, issued)
+    warps = counters.get(WARPS)
+    usage = Usage(
+        issued=scale * issued, lanes=lanes, classes={name: scale * count for name, count in classes.items()},
+        global_requests=scale * (requests or 0), global_bytes=_times(useful, scale),
+        global_sectors=_times(sectors, scale), global_ideal=_times(_ideal(requests, sectors, useful), scale),
+        global_width=width, load_lanes=_load_lanes(counters, run),
+        shared_requests=scale * shared, shared_turns=_times(turns, scale), shared_ideal=_times(least, scale),
+        shared_width=_width(code.shared_width if code is not None else None, 128 * (least or 0), shared, WARP),
+        local_requests=scale * (classes.get("local_load", 0) + classes.get("local_store", 0)),
+        divisions=times * code.divisions if code is not None else 0.0,
+        barriers=_barriers(side, code, issued) * scale if code is not None else 0.0,
+        split_branches=_times(counters.get(SPLITS), scale),
+        warps=warps, limit=limit_of(side), l2_sectors=_times(counters.get(L2_SECTORS), scale),
+        dram_bytes=_times(_sum(counters, DRAM, ("read", "write")), scale),
+        cycles=_times(counters.get(CYCLES), scale),
+    )  # fmt: skip
+    return _with_waits(usage, counters)
+
+
+def _classes(side: Side, lanes: float) -> dict[str, float]:
+    """Instructions by class, warp by warp, as far as they are counted."""
+    counters, found = side.counters, {}
+    for name, kind in ACCESSES.items():
+        count = counters.get(ACCESSED.format(kind))
+        if count is not None:
+            found[name] = count
+    for name, kinds in UNIT_OPERATIONS.items():
+        counts = [counters.get(OPERATIONS.format(kind)) for kind in kinds]
+        if any(count is not None for count in counts):
+            found[name] = sum(count or 0.0 for count in counts) / max(lanes, 1.0)
+    metric, factor = PARTS["mufu"]
+    cycles = counters.get(CYCLES)
+    if metric in counters and cycles:
+        sms = side.sm_count or nominal_facts(side.arch).sm_count
+        found["mufu"] = counters[metric] * factor * cycles * SCHEDULERS * sms / issue_cycles("mufu", side.arch)
+    return found
+
+
+def _width(by_code: float | None, useful: float | None, requests: float | None, lanes: float) -> float | None:
+    """Bytes per access and lane: the machine code knows, where it was walked through."""
+    if by_code is not None:
+        return by_code
+    return useful / requests / lanes if useful and requests else None
+
+
+def _load_lanes(counters: Counters, run: DryRun | None) -> float | None:
+    """Lanes that take part in a global load; how wide loads are only the machine code tells."""
+    loaded, requests = counters.get(USEFUL.format("ld")), counters.get(REQUESTS.format("ld"))
+    width = mean_width([a for a in run.accesses if a.op == "global_load"]) if run is not None else None
+    return min(loaded / requests / width, WARP) if loaded and requests and width else None
+
+
+def _unseen(classes: Mapping[str, float], code: Usage, issued: float) -> bool:
+    """Whether most global loads of the machine code are none to the counters: copies past the registers (LDGSTS)."""
+    return "global_load" in classes and classes["global_load"] < SEEN * _expected_loads(code, issued)
+
+
+def _expected_loads(code: Usage, issued: float) -> float:
+    """Global loads of the whole run by the machine code, warp by warp."""
+    return code.classes.get("global_load", 0) / code.issued * issued if code.issued else 0.0
+
+
+def _barriers(side: Side, code: Usage, issued: float) -> float:
+    """Barriers of the whole run, warp by warp: every warp meets the same, however many instructions it takes."""
+    warps = side.threads / WARP if side.threads is not None else issued / max(code.issued, 1.0)
+    return code.barriers * warps
+
+
+def _with_waits(usage: Usage, counters: Counters) -> Usage:
+    """With what is left of the time when every part's busy time is taken out, shared out by stall reasons."""
+    if usage.cycles is None or not busy_parts(counters):
+        return usage
+    held = usage.warps or 1.0
+    alone = held * rest_of(usage.cycles, {part: busy * usage.cycles for part, busy in busy_parts(counters).items()})
+    stalls = {
+        name: sum(counters.get(STALL.format(reason), 0.0) for reason in reasons) for name, reasons in STALLS.items()
+    }
+    if usage.classes.get("fp64", 0) > usage.classes.get("fp32", 0):
+        stalls["fp64"] = stalls.pop("fp32")
+    total = sum(stalls.values())
+    waits = {name: alone * stall / total for name, stall in stalls.items() if stall} if total else {}
+    return usage.replace(alone=alone, alone_issues=False, waits=waits, warps=held)
+
+
+def _sum(counters: Counters, template: str, kinds: tuple[str, str] = WAYS) -> float | None:
+    found = [counters.get(template.format(kind)) for kind in kinds]
+    return None if all(one is None for one in found) else sum(one or 0.0 for one in found)
+
+
+def _times(value: float | None, scale: float) -> float | None:
+    return None if value is None else value * scale
+
+
+def _ideal(requests: float | None, sectors: float | None, useful: float | None) -> float | None:
+    """Sectors that the bytes would fit into; lanes that ask for the same byte share it."""
+    if sectors is None or useful is None or requests is None:
+        return None
+    return min(sectors, max(requests, useful / SECTOR_BYTES))

@@ -1,0 +1,1 @@
+"""What a test calls: the fixtures ``cuda_kernel``, ``gpu`` and ``gpuperf``."""

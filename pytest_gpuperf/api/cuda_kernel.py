@@ -1,0 +1,217 @@
+"""``cuda_kernel``: kernels with their static evidence, compiled here or taken as others compiled them.
+
+Nothing heavy is imported until a test asks for a kernel.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pytest
+
+from pytest_gpuperf.config.call_arguments import BadArgument, require, require_list
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.compile import KernelSource
+    from pytest_gpuperf.context.book import TestBook
+    from pytest_gpuperf.context.worker import Worker
+    from pytest_gpuperf.device.launch import Kernel
+    from pytest_gpuperf.device.triton_kernel import TritonKernel
+    from pytest_gpuperf.model.evidence import KernelBinary
+
+Content = TypeVar("Content", str, bytes)
+
+
+class MissingSource(FileNotFoundError):
+    """The kernel's source, or its cubin, is not where the test says."""
+
+
+class KernelCompiler:
+    """``cuda_kernel(path_or_source, name, ...) -> Kernel``.
+
+    ``path_or_source`` is a path relative to the test file, or CUDA C++ source (anything with a line
+    break or a brace in it).  ``name`` is the ``__global__`` function; a template instantiation is named
+    by ``name_expression`` such as ``"transpose<32, float>"``.  ``options`` are NVRTC's, as CuPy takes
+    them; ``headers`` are folders or files, relative to the test file.  ``arch`` replaces the run's
+    targets.  Raises ``BadArgument``, ``MissingSource`` and the errors of ``compile`` (``CompileError``,
+    ``UnknownKernel``, ``ToolchainMissing``, ``BadOption``, ``UnknownArchitecture``).
+    """
+
+    def __init__(self, worker: Worker, book: TestBook, folder: Path, items: Sequence[pytest.Item] = ()) -> None:
+        """``items`` are the tests of this run."""
+        self._worker = worker
+        self._book = book
+        self._folder = folder
+        self._items = items
+
+    def __call__(
+        self,
+        path_or_source: str | Path,
+        name: str,
+        *,
+        options: Sequence[str] = (),
+        name_expression: str | None = None,
+        headers: Sequence[str | Path] = (),
+        arch: str | Sequence[str] | None = None,
+    ) -> Kernel:
+        from pytest_gpuperf import compile as compiler
+        from pytest_gpuperf.device.launch import Kernel
+
+        require("cuda_kernel", "path_or_source", path_or_source, str, os.PathLike)
+        require("cuda_kernel", "name", name, str)
+        require_list("cuda_kernel", "options", options)
+        require_list("cuda_kernel", "headers", headers, str, os.PathLike)
+        if name_expression is not None:
+            require("cuda_kernel", "name_expression", name_expression, str)
+        path, text = self._source(path_or_source)
+        source = compiler.KernelSource(
+            text=text, name=name, path=path, options=tuple(options), name_expression=name_expression,
+            headers=self._headers(headers),
+        )  # fmt: skip
+        targets = self._targets(arch)
+        native = self._native(targets)
+        wanted = list(dict.fromkeys([*targets, *([native] if native else [])]))
+        cache = self._worker.compile_cache
+        binaries = compiler.compile_for(
+            source, wanted, cache=cache, foreseen=functools.partial(self._foreseen, name_expression or name)
+        )
+        binaries = {target: self._as_recorded(source, binary) for target, binary in binaries.items()}
+        self._note({target: binaries[target] for target in targets})
+        return Kernel(binaries, device=self._worker.device, native=native, targets=targets,
+                      ptx=lambda which: compiler.ptx(source, which, cache))  # fmt: skip
+
+    def from_cubin(
+        self, cubin: bytes | str | Path, symbol: str, *, name: str | None = None, source: str = ""
+    ) -> Kernel:
+        """A kernel out of ready-made machine code, for the one architecture that it was compiled for.
+
+        ``cubin`` is its content, or a path relative to the test file.  ``symbol`` is the kernel's symbol in it, or
+        the name of a C++ function that is no template; ``name`` is what baselines and reports call it.  ``source``,
+        where it is at hand, tells a changed source from a changed compiler.
+        Raises ``BadArgument``, ``MissingSource``, ``BadCubin``, ``UnknownKernel``, ``UnknownArchitecture``,
+        ``ToolchainMissing``, and ``LoadError`` if this GPU is of another architecture.
+        """
+        from pytest_gpuperf import compile as compiler
+        from pytest_gpuperf.device.launch import Kernel
+
+        require("from_cubin", "symbol", symbol, str)
+        place, content = self._cubin(cubin)
+        binary = compiler.ready_made(content, symbol, place=place, name=name or "", source=source)
+        native = self._checked_native(binary, place)
+        self._note({binary.arch: binary})
+        return Kernel({binary.arch: binary}, device=self._worker.device, native=native,
+                      ptx=functools.partial(_no_ptx, place))  # fmt: skip
+
+    def from_triton(self, compiled: Any) -> TritonKernel:
+        """A kernel that Triton compiled, launched by this plugin so that it can be paired with its baseline.
+
+        ``compiled`` is what ``kernel.warmup(...)``, ``kernel[grid](...)`` or ``triton.compile(...)`` return.
+        Raises ``UnsupportedTritonKernel`` for one that only Triton's own launcher can launch (scratch memory,
+        clusters, a cooperative grid, tensor descriptors), and as ``from_cubin``.
+        """
+        from pytest_gpuperf import compile as compiler
+        from pytest_gpuperf.device.triton_kernel import TritonKernel
+
+        code = compiler.read_triton(compiled)
+        binary = compiler.triton_binary(code)
+        native = self._checked_native(binary, f"{binary.name}, compiled by Triton")
+        self._note({binary.arch: binary})
+        return TritonKernel(binary, code, device=self._worker.device, native=native)
+
+    def _as_recorded(self, source: KernelSource, binary: KernelBinary) -> KernelBinary:
+        """The binary, or that on record if the compiler makes either of this source."""
+        from pytest_gpuperf import compile as compiler
+        from pytest_gpuperf.api.precompile import recorded_codes
+
+        codes = recorded_codes(self._worker, self._book, binary)
+        if not codes or binary.profile.code_hash in codes:
+            return binary
+        return compiler.as_recorded(source, binary, codes, self._worker.compile_cache)
+
+    def _note(self, binaries: Mapping[str, KernelBinary]) -> None:
+        """Put the static evidence of one kernel on the test's book."""
+        for arch, binary in binaries.items():
+            self._book.add_compiled(binary.name, {arch: binary.record()}, binary.toolchain)
+
+    def _foreseen(self, kernel: str, source_hash: str) -> tuple[str | None, ...]:
+        from pytest_gpuperf.api.precompile import name_expressions
+
+        nodes = (item.nodeid.partition("::") for item in self._items)
+        tests = {test for module, _, test in nodes if module == self._book.module}
+        return name_expressions(self._worker, self._book, tests, kernel, source_hash)
+
+    def _targets(self, arch: str | Sequence[str] | None) -> tuple[str, ...]:
+        if arch is None:
+            return self._worker.targets
+        if isinstance(arch, str):
+            return (arch,)
+        require_list("cuda_kernel", "arch", arch, str)
+        targets = tuple(arch)
+        if not targets:
+            raise BadArgument("cuda_kernel: arch=() names no architecture; leave it out for those of the run")
+        return targets
+
+    def _native(self, targets: tuple[str, ...]) -> str | None:
+        """What this GPU runs: a target made for it (``sm_90a``) before its plain architecture."""
+        native = self._worker.native_arch
+        if native is None:
+            return None
+        return next((target for target in targets if target.rstrip("af") == native), native)
+
+    def _checked_native(self, binary: KernelBinary, place: str) -> str | None:
+        """The architecture of ready-made code, if there is a GPU, which then has to be of that architecture."""
+        from pytest_gpuperf.device.device_errors import LoadError
+
+        native = self._worker.native_arch
+        if native not in (None, binary.arch):
+            raise LoadError(f"{place}: it is machine code for {binary.arch}, and this GPU is {native}: compile it for "
+                            f"{native}")  # fmt: skip
+        return native
+
+    def _headers(self, headers: Sequence[str | Path]) -> tuple[Path, ...]:
+        """Where to look for headers.  A misspelt place would make the compiler search all others and say so."""
+        places = tuple(self._folder / header for header in headers)
+        for place in places:
+            if not place.exists():
+                raise MissingSource(
+                    f"{place}: headers= names it, and there is no such folder or file. Paths are relative to the test "
+                    "file."
+                )
+        return places
+
+    def _source(self, path_or_source: str | Path) -> tuple[Path | None, str]:
+        if isinstance(path_or_source, str) and ("\n" in path_or_source or "{" in path_or_source):
+            return None, path_or_source
+        path = self._folder / path_or_source
+        return path, _read(path, ".cu", lambda: path.read_text(encoding="utf-8"))
+
+    def _cubin(self, cubin: bytes | str | Path) -> tuple[str, bytes]:
+        """What errors call it, and its content."""
+        if isinstance(cubin, bytes | bytearray | memoryview):
+            return f"a cubin of {len(cubin)} bytes", bytes(cubin)
+        if not isinstance(cubin, str | Path):
+            raise BadArgument(f"from_cubin takes a cubin's bytes or its path, not {type(cubin).__name__}")
+        path = self._folder / cubin
+        return str(path), _read(path, ".cubin", path.read_bytes)
+
+
+def _read(path: Path, kind: str, content: Callable[[], Content]) -> Content:
+    """``content()``, or what is wrong with the file, with files of its ``kind`` that are there."""
+    try:
+        return content()
+    except FileNotFoundError:
+        there = sorted(file.name for file in path.parent.glob(f"*{kind}*")) if path.parent.is_dir() else []
+        close = difflib.get_close_matches(path.name, there, n=3) or there[:8]
+        hint = f"; there are: {', '.join(close)}" if close else f"; the folder {path.parent} holds no {kind} file"
+        raise MissingSource(f"{path}: no such file{hint}. Paths are relative to the test file.") from None
+    except (OSError, UnicodeDecodeError) as problem:
+        raise MissingSource(f"{path}: cannot be read: {problem}") from None
+
+
+def _no_ptx(place: str, arch: str) -> str:
+    raise BadArgument(f"{place}: it is machine code alone, there is no PTX of it for {arch}")

@@ -1,0 +1,34 @@
+"""The two kinds of evidence files as typed records.  Their leaves are defined in ``pytest_gpuperf.model.evidence``."""
+
+from __future__ import annotations
+
+from typing import Union
+
+from pytest_gpuperf.model.evidence import Record, Session, StaticRecord, TimeRecord
+
+
+class StaticFile(Record, frozen=True, tag_field="kind", tag="static"):
+    """``baselines/sm_90/<module>.json``: what the machine code says, per toolchain, test and workload."""
+
+    target: str
+    """Architecture, equal to the folder's name."""
+    toolchains: dict[str, dict[str, dict[str, StaticRecord]]]
+    """Toolchain (``nvrtc 13.0.88``), then test, then workload."""
+    schema: int
+    """``versions.SCHEMA_VERSION``."""
+
+
+class TimeFile(Record, frozen=True, tag_field="kind", tag="time"):
+    """``baselines/nvidia-h200/<module>.json``: times and counters per test and workload, and who took them when."""
+
+    target: str
+    """GPU model, equal to the folder's name."""
+    sessions: tuple[Session, ...]
+    """By date, oldest first; every round names one of them."""
+    tests: dict[str, dict[str, TimeRecord]]
+    """Test, then workload."""
+    schema: int
+    """``versions.SCHEMA_VERSION``."""
+
+
+EvidenceFile = Union[StaticFile, TimeFile]  # noqa: UP007  (msgspec reads it at run time, on Python 3.10 too)

@@ -1,0 +1,146 @@
+"""Bytes of an evidence file, which may come from anybody, to a checked, typed record of the current schema.
+
+Whatever the bytes are, the outcome is a record or a ``BaselineError``; the cost is bounded by the size limit.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import stat
+from pathlib import Path
+from typing import Any, NoReturn
+
+import msgspec
+
+from pytest_gpuperf.baselines.baseline_errors import NewerSchemaError, UnreadableBaselineError, quoted
+from pytest_gpuperf.baselines.checks import BadContentError, check, check_plain
+from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile, TimeFile
+from pytest_gpuperf.baselines.layout import is_arch
+from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION, Raw, migrate
+
+MAX_JSON_BYTES = 16 * 1024 * 1024
+
+
+class _RefusedError(ValueError):
+    """JSON that a lenient parser would accept and this one does not."""
+
+
+class _ConflictError(_RefusedError):
+    """A merge stopped half-way and left its markers."""
+
+
+def read_bounded(path: Path, limit: int) -> bytes | None:
+    """The file's bytes, or None if there is no such file.
+
+    Raises ``UnreadableBaselineError`` if it has more than ``limit`` bytes, is no regular file (a pipe would block) or
+    cannot be read.
+    """
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise UnreadableBaselineError(path, "it is not a regular file")
+        with path.open("rb") as file:
+            content = file.read(limit + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UnreadableBaselineError(path, f"the system says: {error.strerror or error}") from error
+    if len(content) > limit:
+        raise UnreadableBaselineError(path, f"it is larger than {limit // 1024 // 1024} MB")
+    return content
+
+
+def decode(content: bytes, path: Path, target: str) -> EvidenceFile:
+    """The typed content of an evidence file of ``target``; ``path`` is for messages.
+
+    Raises ``UnreadableBaselineError`` (malformed, wrong types, hostile) and ``NewerSchemaError``.
+    """
+    try:
+        raw = _current(_parse(content), path)
+        if raw.get("target") != target:
+            raise _RefusedError(
+                f"it says that its target is {_shown(raw.get('target'))}, but lies in the folder of '{target}'"
+            )
+        expected = "static" if is_arch(target) else "time"
+        if raw.get("kind") != expected:
+            raise _RefusedError(
+                f"its kind is {_shown(raw.get('kind'))}, and in the folder of '{target}' must be '{expected}'"
+            )
+        kind: type[EvidenceFile] = StaticFile if expected == "static" else TimeFile
+        file = msgspec.convert(raw, kind)
+        check(file)
+    except RecursionError:
+        raise UnreadableBaselineError(path, "it is nested too deeply") from None
+    except (_RefusedError, BadContentError, msgspec.ValidationError) as error:
+        merging = isinstance(error, _ConflictError)
+        raise UnreadableBaselineError(path, quoted(str(error), 400), merging=merging) from error
+    return file
+
+
+def _parse(content: bytes) -> Raw:
+    """JSON, with all of its hazards refused: duplicate keys, NaN, numbers beyond 64 bits, anything but an object."""
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _RefusedError(f"it is not UTF-8 (byte {error.start})") from error
+    if not text.strip():
+        raise _RefusedError("it is empty")
+    try:
+        raw = json.loads(
+            text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_int=_integer, parse_float=_finite
+        )
+    except json.JSONDecodeError as error:
+        raise _syntax(text, error) from error
+    if not isinstance(raw, dict):
+        raise _RefusedError("it holds no JSON object")
+    check_plain({name: value for name, value in raw.items() if not isinstance(value, (dict, list))})
+    return raw
+
+
+def _syntax(text: str, error: json.JSONDecodeError) -> _RefusedError:
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.startswith(("<<<<<<< ", ">>>>>>> ")):
+            return _ConflictError(f"line {number} is an unresolved merge conflict")
+    return _RefusedError(f"line {error.lineno}, column {error.colno}: {error.msg}")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> Raw:
+    table = dict(pairs)
+    if len(table) != len(pairs):
+        seen: set[str] = set()
+        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise _RefusedError(f"the key '{quoted(twice)}' appears twice in one object")
+    return table
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise _RefusedError(f"it holds {name}, which is not a number that a baseline may have")
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > len(str(-(2**63))):
+        raise _RefusedError(f"it holds an integer of {len(digits)} characters")
+    return int(digits)
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise _RefusedError(f"the number {quoted(digits)} is out of range")
+    return value
+
+
+def _current(raw: Raw, path: Path) -> Raw:
+    version = raw.get("schema")
+    if isinstance(version, bool) or not isinstance(version, int):
+        raise _RefusedError(f"its schema version is {_shown(version)}, not a whole number")
+    if version > SCHEMA_VERSION:
+        raise NewerSchemaError(path, version, SCHEMA_VERSION)
+    try:
+        return migrate(raw)
+    except LookupError as error:
+        raise _RefusedError(f"its schema version {version} never existed") from error
+
+
+def _shown(value: Any) -> str:
+    return "missing" if value is None else f"'{quoted(str(value))}'" if isinstance(value, (str, int)) else "not text"

@@ -1,0 +1,5 @@
+"""The ``gpuperf`` command."""
+
+from pytest_gpuperf.cli.command_line import main
+
+__all__ = ["main"]

@@ -1,0 +1,81 @@
+"""Asks pytest, in a child process, which tests there are.
+
+A process of its own because collecting imports the user's test modules, and because pytest can be
+entered once per process only.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from pytest_gpuperf.cli.collection_plugin import FLAG
+from pytest_gpuperf.cli.collection_plugin import __name__ as collecting_plugin
+
+
+class CollectionError(Exception):
+    """pytest did not get as far as collecting; the message carries its own words."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Collection:
+    """What pytest collected.  Paths of modules are relative to ``root`` with forward slashes, as in node ids."""
+
+    root: Path
+    baselines: Path
+    """Folder of the baselines under the user's configuration."""
+    scope: tuple[str, ...]
+    """Files and folders that were searched, relative to ``root``; ``.`` is all of it."""
+    named_tests: tuple[str, ...]
+    """Arguments that picked single tests out of a file."""
+    tests: frozenset[str]
+    """Node ids."""
+    modules: frozenset[str]
+    deselected: tuple[str, ...]
+    failed: tuple[str, ...]
+    skipped: tuple[str, ...]
+
+    def covers(self, module: str) -> bool:
+        """Whether the search would have met this test module if it existed."""
+        return any(place == "." or module == place or module.startswith(f"{place}/") for place in self.scope)
+
+
+def collect(arguments: Sequence[str], baselines: str | None = None) -> Collection:
+    """Collect from the current folder with these paths.  Raises ``CollectionError``."""
+    with tempfile.TemporaryDirectory(prefix="gpuperf-") as folder:
+        target = Path(folder) / "collected.json"
+        command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", collecting_plugin, f"{FLAG}={target}"]
+        if baselines is not None:
+            command.append(f"--gpuperf-baselines={Path(baselines).absolute()}")
+        done = subprocess.run([*command, "--", *arguments], capture_output=True, text=True, check=False)
+        if not target.exists():
+            words = (done.stdout + done.stderr).strip()
+            raise CollectionError(f"pytest could not collect tests (exit status {done.returncode}):\n{words[-2000:]}")
+        return _read(json.loads(target.read_text(encoding="utf-8")))
+
+
+def _read(document: dict[str, list[str] | str]) -> Collection:
+    root = Path(str(document["root"]))
+    invocation = Path(str(document["invocation"]))
+    arguments = [str(argument) for argument in document["arguments"]]
+    return Collection(
+        root=root,
+        baselines=Path(str(document["baselines"])),
+        scope=tuple(_relative(invocation / argument.partition("::")[0], root) for argument in arguments),
+        named_tests=tuple(argument for argument in arguments if "::" in argument),
+        tests=frozenset(document["tests"]),
+        modules=frozenset(document["modules"]),
+        deselected=tuple(document["deselected"]),
+        failed=tuple(document["failed"]),
+        skipped=tuple(document["skipped"]),
+    )
+
+
+def _relative(path: Path, root: Path) -> str:
+    return Path(os.path.relpath(path, root)).as_posix()

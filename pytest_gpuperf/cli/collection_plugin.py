@@ -1,0 +1,68 @@
+"""A pytest plugin for a child process: collects tests, runs none, writes down what there is.
+
+Loaded with ``-p`` by ``collection``, never in a user's own run.  Only the tests that pytest itself would
+run say whether a baseline still has one, so pytest is asked, with the user's own configuration.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from pytest_gpuperf.config.parse_options import read_options
+
+FLAG = "--gpuperf-write-collection"
+
+
+class Collected:
+    """Notes what collection meets; written as JSON when the session ends."""
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+        self.deselected: list[str] = []
+        self.failed: list[str] = []
+        self.skipped: list[str] = []
+        self.modules: list[str] = []
+
+    @pytest.hookimpl
+    def pytest_deselected(self, items: list[pytest.Item]) -> None:
+        self.deselected += [item.nodeid for item in items]
+
+    @pytest.hookimpl
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self.failed.append(report.nodeid)
+        elif report.skipped:
+            self.skipped.append(report.nodeid)
+        elif report.nodeid.endswith(".py"):
+            self.modules.append(report.nodeid)
+
+    @pytest.hookimpl
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
+        if exitstatus in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR):
+            return  # pytest says why, and the parent quotes it
+        config = session.config
+        document = {
+            "root": str(config.rootpath),
+            "baselines": str(read_options(config).baselines),
+            "arguments": [str(argument) for argument in config.args],
+            "invocation": str(config.invocation_params.dir),
+            "tests": [item.nodeid for item in session.items],
+            "modules": self.modules,
+            "deselected": self.deselected,
+            "failed": self.failed,
+            "skipped": self.skipped,
+        }
+        self.target.write_text(json.dumps(document), encoding="utf-8")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(FLAG, metavar="FILE", help="internal to 'gpuperf prune': where to write what was collected")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    target = cast(str, config.getoption(FLAG))
+    config.pluginmanager.register(Collected(Path(target)), "gpuperf-collected")

@@ -1,0 +1,127 @@
+"""The ``gpuperf`` command: parses arguments and hands over to the room that does the work.
+
+Exit status: 0 done, 1 the answer is no (something needed is missing, pruning was refused), 2 wrong usage, 141 whoever
+read the output has closed it, as of any program that a pipe ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pytest_gpuperf.model.plugin_version import __version__
+
+EXIT_PIPE_CLOSED = 141
+"""128 and the number of SIGPIPE."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point of the console script; returns the exit status."""
+    parsed = build_parser().parse_args(arguments)
+    try:
+        status = _run(parsed)
+        sys.stdout.flush()
+    except BrokenPipeError:  # gpuperf explain ... | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more
+        return EXIT_PIPE_CLOSED
+    return status
+
+
+def _run(parsed: argparse.Namespace) -> int:
+    if parsed.command == "doctor":
+        return _doctor(as_json=parsed.json)
+    if parsed.command == "selftest":
+        return _selftest(parsed)
+    if parsed.command == "explain":
+        return _explain(parsed)
+    return _prune(parsed.paths, parsed.baselines, confirmed=parsed.yes)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="gpuperf", description="Companion of the pytest-gpuperf plugin.")
+    parser.add_argument("--version", action="version", version=f"gpuperf {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    doctor = commands.add_parser("doctor", help="say what this machine can measure, what is missing and what to do")
+    doctor.add_argument("--json", action="store_true", help="print the findings as JSON")
+
+    selftest = commands.add_parser(
+        "selftest", help="find out, on the GPU, what this machine can gate (about four minutes)"
+    )
+    selftest.add_argument("--json", action="store_true", help="print the report as JSON")
+    selftest.add_argument("--quick", action="store_true", help="fewer processes and verdicts: half a minute")
+    selftest.add_argument("--output", metavar="FILE", type=Path, help="write the report to this file too, as JSON")
+    selftest.add_argument("--timer", choices=("cupti", "graph", "events"), help="default: the best that works here")
+
+    explain = commands.add_parser(
+        "explain", help="say what holds a workload back and why it changed, from the last run or a baseline"
+    )
+    explain.add_argument("node_id", metavar="NODEID", help="a test, class or module, as pytest names it or by its path")
+    explain.add_argument("workload", nargs="?", help="one workload of the test (default: all)")
+    explain.add_argument("--baseline", action="store_true", help="read the committed baselines, not the last run")
+    explain.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
+
+    prune = commands.add_parser("prune", help="name baselines whose tests are gone; remove them with --yes")
+    prune.add_argument("paths", nargs="*", help="test files and folders to look at (default: pytest's own)")
+    prune.add_argument("--yes", action="store_true", help="remove what is named")
+    prune.add_argument("--baselines", metavar="DIR", help="folder of the baselines (default: as configured for pytest)")
+    return parser
+
+
+def _doctor(*, as_json: bool) -> int:
+    from pytest_gpuperf.doctor import examination, findings
+    from pytest_gpuperf.doctor.machine import Machine
+
+    found = examination.examine(Machine())
+    sys.stdout.write((findings.as_json if as_json else findings.as_text)(found, __version__))
+    return 0 if findings.is_ready("static", found) else 1
+
+
+def _selftest(parsed: argparse.Namespace) -> int:
+    from pytest_gpuperf.cli import selftest_command
+
+    try:
+        return selftest_command.run(
+            as_json=parsed.json, quick=parsed.quick, output=parsed.output, timer=parsed.timer, out=sys.stdout,
+            err=sys.stderr,
+        )  # fmt: skip
+    except (*selftest_command.PROBLEMS, OSError) as problem:
+        sys.stderr.write(f"gpuperf selftest: {problem}\n")
+        return 1
+
+
+def _explain(parsed: argparse.Namespace) -> int:
+    from pytest_gpuperf.baselines import BaselineError
+    from pytest_gpuperf.cli import explain_command
+    from pytest_gpuperf.context.last_run import LastRunError
+
+    wanted = explain_command.Wanted(parsed.node_id, parsed.workload)
+    try:
+        if parsed.baseline or parsed.baselines is not None:
+            folder = explain_command.folder_of(parsed.baselines, Path.cwd())
+            return explain_command.from_baselines(wanted.seen_from(Path.cwd(), folder.parent), folder, sys.stdout.write)
+        return explain_command.from_last_run(wanted, Path.cwd(), sys.stdout.write)
+    except (BaselineError, LastRunError, explain_command.ExplainError) as problem:
+        sys.stderr.write(f"gpuperf explain: {problem}\n")
+        return 1
+
+
+def _prune(paths: Sequence[str], baselines: str | None, *, confirmed: bool) -> int:
+    from pytest_gpuperf.baselines import BaselineError
+    from pytest_gpuperf.cli import prune_command
+    from pytest_gpuperf.cli.collected_tests import CollectionError, collect
+
+    try:
+        if baselines is not None:
+            prune_command.require_folder(Path(baselines))
+        return prune_command.run(collect(paths, baselines), confirmed=confirmed, write=sys.stdout.write)
+    except (BaselineError, CollectionError, prune_command.PruneRefusedError) as problem:
+        sys.stderr.write(f"gpuperf prune: {problem}\n")
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,156 @@
+"""``gpuperf explain``: what holds a workload back, and why it changed, from the last run or from the baselines."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from pytest_gpuperf.advise.limiting_resource import state_of
+from pytest_gpuperf.advise.side import Side
+from pytest_gpuperf.baselines import BaselineStore
+from pytest_gpuperf.config.flags import USUAL_FOLDER
+from pytest_gpuperf.context import last_run
+from pytest_gpuperf.explain.compare import recorded_side
+from pytest_gpuperf.explain.explanation import explained
+from pytest_gpuperf.explain.lines import explain_workload
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.result import WorkloadEvidence
+
+CLOSE_MATCHES = 5
+
+
+class ExplainError(Exception):
+    """Nothing can be explained; the message says what is missing and what to do."""
+
+
+class Wanted(NamedTuple):
+    """Which workloads: a node id or the beginning of one, and perhaps a workload's name."""
+
+    node_id: str
+    workload: str | None = None
+
+    def includes(self, key: Key) -> bool:
+        """A module, a class, a test, or a test with its parameters."""
+        node = key.node_id
+        inside = node == self.node_id or node.startswith((f"{self.node_id}::", f"{self.node_id}["))
+        return inside and (self.workload is None or self.workload == key.workload)
+
+    def seen_from(self, start: Path, root: Path) -> Wanted:
+        """As pytest names it from ``root``, if it begins with the path of a file as seen from the folder ``start``."""
+        module, colons, test = self.node_id.partition("::")
+        file = (start / module).resolve()
+        if not file.is_file() or root.resolve() not in file.parents:
+            return self
+        return self._replace(node_id=f"{file.relative_to(root.resolve()).as_posix()}{colons}{test}")
+
+
+def from_last_run(wanted: Wanted, start: Path, write: Callable[[str], object]) -> int:
+    """Explain workloads of the last run; returns the exit status, 0.
+
+    Raises ``ExplainError`` and ``LastRunError``, and ``BaselineError`` for a baseline that cannot be read.
+    """
+    path = last_run.find(start)
+    if path is None:
+        raise ExplainError(
+            f"no run has left its evidence in {start} or above ({last_run.FOLDER}/{last_run.FILE}): run pytest "
+            "--gpuperf first, or read the baselines: gpuperf explain --baseline"
+        )
+    run, wanted = last_run.read(path), wanted.seen_from(start, last_run.root_of(path))
+    found = [(test, work) for test in run.tests for work in test.workloads if wanted.includes(work.key)]
+    if not found:
+        raise ExplainError(_unmatched(wanted, [w.key for test in run.tests for w in test.workloads], "the last run"))
+    write(f"last run: {run.date}, gpuperf {run.plugin}, {path}\n")
+    store = BaselineStore(Path(run.baselines))
+    for test, work in found:
+        write("\n" + "\n".join(explain_workload(store, test, work)) + "\n")
+    return 0
+
+
+def folder_of(given: Path | None, start: Path) -> Path:
+    """The folder of the baselines: the one given, else that of the last run, else the nearest one of the usual name.
+
+    Raises ``ExplainError`` for one that does not exist.
+    """
+    folder = given or _of_last_run(start) or _nearest(start)
+    if folder is None:
+        raise ExplainError(f"there is no folder {USUAL_FOLDER} in {start} or above: name it with --baselines DIR")
+    if not folder.is_dir():
+        raise ExplainError(f"there is no folder {folder}: name that of the baselines with --baselines DIR")
+    return folder
+
+
+def _of_last_run(start: Path) -> Path | None:
+    path = last_run.find(start)
+    try:
+        return Path(last_run.read(path).baselines) if path else None
+    except last_run.LastRunError:  # whose remedy is to read the baselines instead
+        return None
+
+
+def _nearest(start: Path) -> Path | None:
+    return next((path for folder in (start, *start.parents) if (path := folder / USUAL_FOLDER).is_dir()), None)
+
+
+def from_baselines(wanted: Wanted, baselines: Path, write: Callable[[str], object]) -> int:
+    """Explain what baselines hold of workloads; returns the exit status, 0.
+
+    Raises ``ExplainError`` and ``BaselineError``.
+    """
+    store = BaselineStore(baselines)
+    targets = (*store.devices(), *store.archs())
+    keys = dict.fromkeys(key for target in targets for key in store.keys(target))
+    found = [key for key in keys if wanted.includes(key)]
+    if not found:
+        raise ExplainError(_unmatched(wanted, list(keys), f"the baselines in {baselines}"))
+    for key in found:
+        for side, whose in _recorded(store, key):
+            work = WorkloadEvidence(key=key, state=state_of(side, {}))
+            head, *figures = explained(work, side, {}, compared=None)
+            write("\n".join([head, *([f"    {whose}"] if whose else []), *figures]) + "\n\n")
+    return 0
+
+
+def _recorded(store: BaselineStore, key: Key) -> list[tuple[Side, str]]:
+    """What is on record of a workload: by GPU where it was timed, else by architecture.
+
+    With each the GPU or the compiler, where there are several to tell apart; else an empty string.
+    """
+    timed = [target for target in store.devices() if store.time(target, key) is not None]
+    known = [(arch, toolchain) for arch in store.archs() for toolchain in store.static(arch, key, "").other_toolchains]
+    if timed:
+        last = known[-1] if known else ("", "")
+        arch, toolchain = next(((a, t) for a, t in known for target in timed if _is_of(store, key, target, a, t)), last)
+        return [(recorded_side(store, key, target, arch, toolchain), _one_of(timed, "GPU", target)) for target in timed]
+    compilers = [toolchain for _, toolchain in known]
+    return [
+        (recorded_side(store, key, "", arch, toolchain), _one_of(compilers, "compiler", toolchain))
+        for arch, toolchain in known
+    ]
+
+
+def _one_of(all_of_them: Sequence[str], kind: str, name: str) -> str:
+    """``GPU: nvidia-h200`` if there are others; else empty."""
+    return f"{kind}: {name}" if len(set(all_of_them)) > 1 else ""
+
+
+def _is_of(store: BaselineStore, key: Key, target: str, arch: str, toolchain: str) -> bool:
+    """Whether the machine code on record for an architecture is what was timed."""
+    time, static = store.time(target, key), store.static(arch, key, toolchain).record
+    return time is not None and static is not None and time.identity.code == static.profile.code_hash
+
+
+def _unmatched(wanted: Wanted, keys: Sequence[Key], where: str) -> str:
+    """Why nothing matched, with what comes close."""
+    if not keys:
+        return f"there are no workloads in {where}"
+    of_test = [key for key in keys if Wanted(wanted.node_id).includes(key)]
+    if of_test and wanted.workload is not None:
+        names = ", ".join(dict.fromkeys(key.workload for key in of_test))
+        return f"{wanted.node_id} has no workload {wanted.workload!r} in {where}; it has: {names}"
+    nodes = list(dict.fromkeys(key.node_id for key in keys))
+    close = difflib.get_close_matches(wanted.node_id, nodes, n=CLOSE_MATCHES, cutoff=0.4)
+    close = close or [node for node in nodes if wanted.node_id.rpartition("::")[2] in node][:CLOSE_MATCHES]
+    hint = f"; close to it: {', '.join(close)}" if close else f"; it has {len(nodes)} others, such as {nodes[0]}"
+    return f"{wanted.node_id} is not in {where}{hint}"

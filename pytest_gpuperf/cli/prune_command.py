@@ -1,0 +1,121 @@
+"""``gpuperf prune``: names baselines whose tests are gone, and removes them when told to.
+
+A baseline is only called unused if its test would certainly have been met: a collection that was narrowed, or that
+failed or skipped a module, is refused, and baselines of modules outside the searched folders are left alone.  A
+workload is called unused if the last run saw its test run to the end, on a GPU, without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from pytest_gpuperf.baselines import BaselineStore
+from pytest_gpuperf.baselines.prune import prune, unused
+from pytest_gpuperf.cli.collected_tests import Collection
+from pytest_gpuperf.context import last_run
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.result import TestEvidence
+
+SHOWN = 5
+"""Tests or modules that a message names before it counts the rest."""
+
+
+class PruneRefusedError(Exception):
+    """The collection does not tell which baselines are unused; the message says why and what to do."""
+
+
+def require_folder(baselines: Path) -> None:
+    """Raise ``PruneRefusedError`` if the folder that was named does not exist: its name is probably misspelt."""
+    if not baselines.is_dir():
+        raise PruneRefusedError(f"--baselines {baselines}: there is no such folder.")
+
+
+def run(collection: Collection, *, confirmed: bool, write: Callable[[str], object]) -> int:
+    """Name what is unused and, if ``confirmed``, remove it.  Returns the exit status, 0.
+
+    Raises ``PruneRefusedError``, and ``BaselineError`` for a file that cannot be read, locked or removed.
+    """
+    store = BaselineStore(collection.baselines)
+    recorded = modules_with_baselines(store)
+    inside = {module for module in recorded if collection.covers(module)}
+    refuse_unless_whole(collection, inside)
+    gone = workloads_gone(store, collection.root, write)
+    found = unused(store, collection.tests, modules_collected=inside, workloads_gone=gone)
+    for entry in prune(store, found) if confirmed else found:
+        write(f"{'removed' if confirmed else 'unused '}  {entry}\n")
+    if not found:
+        write(f"Nothing to prune in {collection.baselines}.\n")
+    elif not confirmed:
+        write(f"{len(found)} unused. Nothing was removed: add --yes to remove them.\n")
+    outside = sorted(recorded - inside)
+    if outside:
+        write(f"Not looked at, because outside of {', '.join(collection.scope)}: {some(outside)}.\n")
+    return 0
+
+
+def workloads_gone(store: BaselineStore, root: Path, write: Callable[[str], object]) -> set[tuple[str, Key]]:
+    """Workloads on record, by target, that their tests did not have in the last run; empty if it does not tell.
+
+    Only for the targets of that run: a test may have other workloads on another GPU.
+    """
+    path = last_run.path_below(root)
+    if not path.is_file():
+        return set()
+    try:
+        tests = [test for test in last_run.read(path).tests if test.whole]
+    except last_run.LastRunError as problem:
+        write(f"Single workloads were not looked at: {problem}.\n")
+        return set()
+    had = {
+        (target, test.module, test.test): {work.key for work in test.workloads}
+        for test in tests
+        for target in targets_of(test)
+    }
+    return {
+        (target, key)
+        for target in {target for target, _, _ in had}
+        for key in store.keys(target)
+        if key not in had.get((target, key.module, key.test), {key})
+    }
+
+
+def targets_of(test: TestEvidence) -> set[str]:
+    """What this test gathered evidence for."""
+    archs = {arch for work in test.workloads for arch in work.static}
+    return archs | ({test.device.slug} if test.device is not None else set())
+
+
+def modules_with_baselines(store: BaselineStore) -> set[str]:
+    """Test modules that any target has baselines for."""
+    return {module for target in (*store.archs(), *store.devices()) for module in store.modules(target)}
+
+
+def refuse_unless_whole(collection: Collection, recorded: Iterable[str]) -> None:
+    """Raise ``PruneRefusedError`` unless every test of the recorded modules that still exist was seen."""
+    if collection.failed:
+        raise PruneRefusedError(f"{some(collection.failed)} could not be collected. Repair that first.")
+    if collection.named_tests:
+        raise PruneRefusedError(f"{some(collection.named_tests)} picks single tests. Name files or folders only.")
+    if collection.deselected:
+        raise PruneRefusedError(
+            f"{len(collection.deselected)} tests were deselected ({some(collection.deselected)}). "
+            "Take -k, -m, --lf and --deselect out of addopts and PYTEST_ADDOPTS."
+        )
+    if collection.skipped:
+        raise PruneRefusedError(
+            f"{some(collection.skipped)} skipped itself when imported, so its tests are unknown. "
+            "Prune where it can be imported."
+        )
+    unseen = sorted(
+        module for module in recorded if module not in collection.modules and (collection.root / module).exists()
+    )
+    if unseen:
+        raise PruneRefusedError(f"{some(unseen)} exists but was not collected. Name its folder, or stop ignoring it.")
+
+
+def some(names: Iterable[str]) -> str:
+    """The first few of many names."""
+    listed = list(names)
+    rest = len(listed) - SHOWN
+    return ", ".join(listed[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")

@@ -1,0 +1,80 @@
+"""``gpuperf selftest``: runs it, shows how far it is, prints what it found and keeps the machine profile."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TextIO
+
+import msgspec
+
+from pytest_gpuperf.compile import CompileProblem
+from pytest_gpuperf.device.device_errors import LoadError, LockTimeout, LockUnavailable, NoDevice
+from pytest_gpuperf.device.timers.timer_errors import TimerError, TimerUnavailable
+from pytest_gpuperf.model.evidence import TimerName
+from pytest_gpuperf.selftest import run as selftest
+from pytest_gpuperf.selftest.known_slowdowns import NotLinear
+from pytest_gpuperf.selftest.processes import ChildFailed
+from pytest_gpuperf.selftest.report_text import as_text
+from pytest_gpuperf.selftest.sass_loop import UnexpectedCode
+from pytest_gpuperf.selftest.selftest_report import SelftestReport
+from pytest_gpuperf.selftest.trials import BrokenProbe
+from pytest_gpuperf.timing.machine_profile import ProfileError, save_profile
+
+PROBLEMS = (
+    NoDevice, TimerError, TimerUnavailable, LoadError, LockTimeout, LockUnavailable, CompileProblem, ChildFailed,
+    NotLinear, UnexpectedCode, BrokenProbe, ProfileError,
+)  # fmt: skip
+"""What can keep the self-test from an answer."""
+
+
+def run(*, as_json: bool, quick: bool, output: Path | None, timer: TimerName | None, out: TextIO, err: TextIO) -> int:
+    """Exit status 0; 1 if there was a false alarm.  Raises one of ``PROBLEMS``, and ``OSError`` for ``output``."""
+    extent = selftest.QUICK if quick else selftest.FULL
+    with shown(err) as progress:
+        report = selftest.run_selftest(extent, timer_name=timer, progress=progress)
+    report = _with_profile_kept(report)
+    document = msgspec.json.format(msgspec.json.encode(report)).decode() + "\n"
+    if output is not None:
+        output.write_text(document, encoding="utf-8")
+    out.write(document if as_json else as_text(report))
+    return 1 if report.false_alarms else 0
+
+
+def _with_profile_kept(report: SelftestReport) -> SelftestReport:
+    if not report.uuid:
+        note = "The driver does not tell this GPU's UUID, so no machine profile was kept."
+    else:
+        note = f"Machine profile kept in {save_profile(report.profile)}; the screen of pytest --gpuperf uses it."
+    return msgspec.structs.replace(report, notes=(*report.notes, note))
+
+
+@contextlib.contextmanager
+def shown(err: TextIO) -> Iterator[Callable[[str, float], None]]:
+    """A bar on a terminal, else a line per stage."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(file=err)
+    if not console.is_terminal:
+        yield _Lines(err)
+        return
+    with Progress(TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=console,
+                  transient=True) as bar:  # fmt: skip
+        task = bar.add_task("", total=1.0)
+        yield lambda stage, share: bar.update(task, description=stage, completed=share)
+
+
+class _Lines:
+    """Says each stage once."""
+
+    def __init__(self, err: TextIO) -> None:
+        self._err = err
+        self._last = ""
+
+    def __call__(self, stage: str, share: float) -> None:
+        if stage != self._last:
+            self._err.write(f"[{share:4.0%}] {stage}\n")
+            self._err.flush()
+        self._last = stage

@@ -1,0 +1,211 @@
+"""What one compilation gives: taken from the cache or made, on as many threads as there are cores.
+
+Half of the work is nvdisasm, and nearly all of that is its start.  So programs that are known to be wanted
+next are made along with the one that is wanted now: each is compiled by itself, as it would be later, and
+one run of nvdisasm per architecture reads the machine code of them all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+
+from pytest_gpuperf.compile.cache import CompileCache
+from pytest_gpuperf.compile.compile_errors import CompileProblem
+from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin
+from pytest_gpuperf.compile.cubin.static_profile import Assembled, KernelAnalysis, analyse_together
+from pytest_gpuperf.compile.includes import Dependencies
+from pytest_gpuperf.compile.nvrtc import Compiled, Program, compile_cubin
+from pytest_gpuperf.compile.nvrtc_options import without_paths
+from pytest_gpuperf.compile.ptxas_log import read_log
+from pytest_gpuperf.compile.toolkit import disassembler
+from pytest_gpuperf.compile.version import toolchain
+from pytest_gpuperf.model.evidence import Record
+
+CACHE_VERSION = 7
+"""Raised whenever what is read from a cubin, or the form of an entry, changes."""
+
+
+class Entry(Record, frozen=True):
+    """What the cache keeps of one compilation: all kernels of a source."""
+
+    cubin: bytes
+    ptx: str
+    kernels: dict[str, KernelAnalysis]
+    lowered: str | None = None
+
+
+Job = tuple[Program, str]
+"""A program, and the architecture that it is compiled for."""
+
+
+def entries_of(
+    program: Program,
+    headers: Dependencies,
+    archs: Sequence[str],
+    cache: CompileCache | None,
+    others: Callable[[], Iterable[Program]] = tuple,
+) -> dict[str, Entry]:
+    """The entries of ``program`` by architecture.
+
+    ``others``, asked only if something has to be compiled, names programs of the same text and options that
+    go into the cache along with it.  Raises ``CompileProblem`` for ``program``, and never for another one.
+    """
+    cache = cache if headers.complete else None
+    found = {arch: kept(program, headers, arch, cache) for arch in archs}
+    missing = [(program, arch) for arch, entry in found.items() if entry is None]
+    made: dict[Job, Entry] = {}
+    if missing:
+        toolchain()  # loads the compiler before threads race for it
+        along = [] if cache is None else _absent(others(), headers, [arch for _, arch in missing], cache)
+        made = _make_along(missing, along)
+    for (one, arch), entry in made.items():
+        if cache is not None:
+            cache.put(_key(one, headers, arch), msgspec.msgpack.encode(entry))
+    return {arch: entry or made[program, arch] for arch, entry in found.items()}
+
+
+def kept(program: Program, headers: Dependencies, arch: str, cache: CompileCache | None) -> Entry | None:
+    """The cache's entry; None if there is none, or no cache that may be used."""
+    if cache is None or not headers.complete:
+        return None
+    key = _key(program, headers, arch)
+    content = cache.get(key)
+    if content is None:
+        return None
+    try:
+        return msgspec.msgpack.decode(content, type=Entry)
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        cache.discard(key)
+        return None
+
+
+def another(
+    program: Program,
+    headers: Dependencies,
+    arch: str,
+    wanted: Callable[[Entry], bool],
+    wish: str,
+    cache: CompileCache | None,
+) -> Entry | None:
+    """Compile once more, up to six times, for an entry that is ``wanted``; it takes the place of the cache's.
+
+    NVRTC makes several machine codes of one source where a kernel indexes an array in local memory (seen with
+    13.0.88: two to four instructions more or less).  Three alike at first are taken for all there are.  None if
+    there is no such entry; the cache remembers that of each ``wish``, which says in words what is ``wanted``.
+    """
+    cache = cache if headers.complete else None
+    key = _key(program, headers, arch)
+    vain = hashlib.sha256(f"{key} in vain for {wish}".encode()).hexdigest()
+    if cache is not None and vain in cache:
+        return None
+    cubins = set()
+    for number in range(1, _FORMS_TRIED + 1):
+        (entry,) = _make([(program, arch)]).values()
+        if wanted(entry):
+            if cache is not None:
+                cache.put(key, msgspec.msgpack.encode(entry))
+            return entry
+        cubins.add(entry.cubin)
+        if number == _ALIKE and len(cubins) == 1:
+            break
+    if cache is not None:
+        cache.put(vain, b"")
+    return None
+
+
+def _absent(programs: Iterable[Program], headers: Dependencies, archs: Sequence[str], cache: CompileCache) -> list[Job]:
+    """What the cache lacks; nothing if it could not keep it."""
+    if cache.problem is not None:
+        return []
+    return [(one, arch) for one in programs for arch in archs if _key(one, headers, arch) not in cache]
+
+
+def _make_along(wanted: Sequence[Job], along: Sequence[Job]) -> dict[Job, Entry]:
+    if along:
+        try:
+            return _make([*wanted, *along])
+        except CompileProblem:
+            pass  # one of them has a problem, and says so when it is made by itself
+    return _make(wanted)
+
+
+def _make(jobs: Sequence[Job]) -> dict[Job, Entry]:
+    """Compile each job by itself, and read those of an architecture together as soon as all of them are there."""
+    distinct = list(dict.fromkeys(jobs))
+    if len(distinct) == 1:
+        return _read(distinct, map(_compiled, distinct))
+    archs = list(dict.fromkeys(arch for _, arch in distinct))
+    with (
+        ThreadPoolExecutor(max_workers=min(len(distinct), os.cpu_count() or 1)) as compilers,
+        ThreadPoolExecutor(max_workers=len(archs)) as readers,
+    ):
+        of_arch = [[job for job in distinct if job[1] == arch] for arch in archs]
+        compiling = [compilers.map(_compiled, some) for some in of_arch]
+        return {job: entry for entries in readers.map(_read, of_arch, compiling) for job, entry in entries.items()}
+
+
+def _read(jobs: Sequence[Job], compiling: Iterable[Compiled]) -> dict[Job, Entry]:
+    """Entries of jobs for one architecture."""
+    compiled = list(compiling)
+    analyses = analyse_together([Assembled(one.cubin, one.log, one.ptx) for one in compiled], arch=jobs[0][1])
+    return {
+        job: Entry(cubin=one.cubin, ptx=one.ptx, kernels=kernels, lowered=one.lowered)
+        for job, one, kernels in zip(jobs, compiled, analyses, strict=True)
+    }
+
+
+_FORMS_TRIED = 6
+_ALIKE = 3
+_ALONE = threading.Lock()
+_MORE_ATTEMPTS = 3
+
+
+def _compiled(job: Job) -> Compiled:
+    """Compile, and compile again, alone, if the assembler's log is incomplete.
+
+    Without its line in the log a kernel would seem to use no shared memory, no barriers and no spills, as
+    happened where NVRTC took it from a cache of its own; what is incomplete is never believed or kept.
+    """
+    program, arch = job
+    compiled = compile_cubin(program, arch)
+    for _ in range(_MORE_ATTEMPTS):
+        if not _unreported(compiled):
+            break
+        with _ALONE:
+            compiled = compile_cubin(program, arch)
+    silent = _unreported(compiled)
+    if silent:
+        raise CompileProblem(
+            f"{program.place}: the assembler of NVRTC did not report on {', '.join(silent)} for {arch}, so registers "
+            f"and spills are unknown: run again; if it stays so, reinstall nvidia-cuda-nvrtc"
+        )
+    return compiled
+
+
+def _unreported(compiled: Compiled) -> list[str]:
+    """Kernels of the cubin that the assembler's log has nothing about."""
+    return sorted(set(read_cubin(compiled.cubin).kernels) - set(read_log(compiled.log).usage))
+
+
+def _key(program: Program, headers: Dependencies, arch: str) -> str:
+    """Where no folder holds a header of it, a source compiles alike wherever it lies."""
+    parts = [
+        CACHE_VERSION,
+        toolchain(),
+        disassembler().version,
+        arch,
+        program.file,
+        program.text,
+        program.options if headers.found else without_paths(program.options),
+        program.expression,
+        [(name, str(path), digest) for name, path, digest in headers.found],
+        headers.missing,
+    ]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

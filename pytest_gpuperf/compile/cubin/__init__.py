@@ -1,0 +1,1 @@
+"""Cubin to static evidence: sections, machine code, its hash, registers, occupancy."""

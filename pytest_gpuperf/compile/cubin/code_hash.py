@@ -1,0 +1,63 @@
+"""One hash for everything in a cubin that a kernel's execution depends on.
+
+In it: the kernel's instructions, the device functions it calls, the constants and initialised globals it
+refers to, its constant banks, registers, shared memory, barriers, stack, launch bounds and parameter layout.
+Not in it: names, line tables, the source file, other kernels.
+
+The hash may differ without need, and never agrees without right: what cannot be followed goes in whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Callable, Sequence
+
+from pytest_gpuperf.compile.cubin import cubin_reader as cubin_format
+from pytest_gpuperf.compile.cubin.cubin_reader import Cubin, CubinKernel, text_of
+from pytest_gpuperf.compile.cubin.disassembly import Instruction
+from pytest_gpuperf.compile.cubin.elf import STT_FUNC
+from pytest_gpuperf.compile.cubin.references import Walk
+
+
+def hash_code(
+    cubin: Cubin,
+    kernel: CubinKernel,
+    instructions: Sequence[Instruction],
+    resources: Sequence[int],
+    unreachable: Callable[[], frozenset[str]] = frozenset,
+) -> str:
+    """SHA-256 in hex for ``kernel``.
+
+    ``resources`` are the figures that only the assembler's log gives; ``unreachable`` tells, when asked, the
+    symbols of the module that this kernel certainly does not use.
+    """
+    walk = Walk(cubin.elf, text_of(cubin.elf, kernel.symbol), instructions, unreachable)
+    walk.follow(next(s for s in cubin.elf.symbols if s.name == kernel.symbol and s.type == STT_FUNC))
+    digest = hashlib.sha256(b"gpuperf code 1\0")
+    for part in (*walk.parts(), *_launch_facts(cubin, kernel), struct.pack(f"<{len(resources)}q", *resources)):
+        digest.update(struct.pack("<Q", len(part)))
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def _launch_facts(cubin: Cubin, kernel: CubinKernel) -> list[bytes]:
+    """Parameter layout, bounds, constant banks of its own, registers: what a launch needs besides code."""
+    facts = [struct.pack("<qq", kernel.registers, kernel.stack_bytes)]
+    for number, value in sorted(kernel.attributes):
+        facts.append(bytes([number]) + _without_symbols(cubin, number, value))
+    for bank in cubin_format.constant_banks(cubin.elf, kernel.symbol):
+        facts.append(bank.name.removesuffix(f".{kernel.symbol}").encode() + bank.data)
+        facts.extend(struct.pack("<qqq", at, kind, addend) for at, kind, _, addend in cubin.elf.relocations(bank))
+    return facts
+
+
+def _without_symbols(cubin: Cubin, number: int, value: bytes) -> bytes:
+    """An attribute's value less symbol indices, which depend on what else is in the file."""
+    if number == cubin_format.PARAM_CBANK:
+        return value[4:]
+    if number == cubin_format.EXTERNS:
+        indices = (index for (index,) in struct.iter_unpack("<I", value[: len(value) // 4 * 4]))
+        symbols = cubin.elf.symbols
+        return ",".join(sorted(symbols[index].name for index in indices if index < len(symbols))).encode()
+    return value

@@ -1,0 +1,216 @@
+"""What a cubin says about its kernels: names, parameters, registers, shared memory, launch bounds, sections.  Pure.
+
+Also the check that a cubin of unknown origin has to pass before anything loads it.  The records of
+``.nv.info`` are (format, attribute, value) triples; the attributes used here were established by compiling
+known kernels with NVRTC 12.9 to 13.5, and agree with what ``cuobjdump -elf`` prints.  Shared memory and barriers
+agree with the log of ptxas 12.4 to 13.4, sm_75 to sm_120.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pytest_gpuperf.compile.compile_errors import BadCubin
+from pytest_gpuperf.compile.cubin.elf import SHN_LORESERVE, STT_FUNC, Elf, Section, Symbol, read_elf
+from pytest_gpuperf.model.evidence import Parameter
+
+EM_CUDA = 190
+STO_CUDA_ENTRY = 0x10
+OLD_ABI = 0x33
+"""ELF ABI of CUDA 12 and before: the architecture is in the low byte of the flags, later in the second."""
+
+MAX_THREADS = 0x05
+PARAM_CBANK = 0x0A
+EXTERNS = 0x0F
+FRAME_SIZE = 0x11
+MIN_STACK_SIZE = 0x12
+KPARAM_INFO = 0x17
+KPARAM_INFO_LARGE = 0x45
+REGCOUNT = 0x2F
+NUM_BARRIERS = 0x4C
+
+RESERVED_SHARED_BYTES = 1024
+"""What the driver takes of every block's shared memory; counted in the cubin from sm_90 on."""
+
+_VERSION = re.compile(rb"V(\d+(?:\.\d+)+)")
+
+
+class Attribute(NamedTuple):
+    """One record of an ``.nv.info`` section."""
+
+    number: int
+    value: bytes
+
+
+class CubinKernel(NamedTuple):
+    """One kernel of a cubin."""
+
+    symbol: str
+    registers: int
+    """Registers per thread; 0 if the cubin does not say."""
+    stack_bytes: int
+    parameters: tuple[Parameter, ...]
+    max_threads_per_block: int | None
+    """From ``__launch_bounds__``."""
+    code_bytes: int
+    shared_bytes: int
+    """Static shared memory per block as declared."""
+    barriers: int
+    constant_bytes: int
+    """Bytes in constant banks of its own, parameters included."""
+    functions: tuple[str, ...]
+    """Device functions that lie in its text section, by their own symbols."""
+    attributes: tuple[Attribute, ...]
+
+
+class Cubin(NamedTuple):
+    """A cubin, read."""
+
+    arch: str
+    """``sm_90``; the ``a`` of ``sm_90a`` is not recorded in a cubin."""
+    assembler: str
+    """Version of ptxas: ``13.0.88``; empty if the cubin does not say."""
+    kernels: dict[str, CubinKernel]
+    elf: Elf
+
+
+def parameter_base(kernel: CubinKernel) -> int:
+    """Where the kernel's parameters begin in constant bank 0, bytes; 0 if it has none."""
+    places = [attribute.value for attribute in kernel.attributes if attribute.number == PARAM_CBANK]
+    return int(struct.unpack_from("<H", places[0], 4)[0]) if places and len(places[0]) >= 6 else 0
+
+
+def read_cubin(content: bytes) -> Cubin:
+    """Parse a cubin.  Raises ``BadCubin`` if it is none, is cut short or contradicts itself."""
+    elf = read_elf(content)
+    if elf.machine != EM_CUDA:
+        raise BadCubin(f"not a cubin: an ELF file for machine {elf.machine}, not {EM_CUDA}")
+    number = elf.flags & 0xFF if elf.abi == OLD_ABI else elf.flags >> 8 & 0xFF
+    general = _general(elf)
+    kernels = {}
+    for symbol in elf.symbols:
+        if symbol.type == STT_FUNC and symbol.other & STO_CUDA_ENTRY and 0 < symbol.section < SHN_LORESERVE:
+            kernels[symbol.name] = _kernel(elf, symbol, general, number)
+    return Cubin(f"sm_{number}", _assembler(elf), kernels, elf)
+
+
+def text_of(elf: Elf, symbol: str) -> Section:
+    """The section that holds a kernel's machine code.  Raises ``BadCubin``."""
+    section = elf.section(f".text.{symbol}")
+    if section is None:
+        raise BadCubin(f"no machine code for kernel {symbol} in this cubin")
+    return section
+
+
+def constant_banks(elf: Elf, symbol: str) -> list[Section]:
+    """The constant banks that belong to one kernel alone, in the order of their numbers."""
+    name = re.compile(rf"\.nv\.constant\d+\.{re.escape(symbol)}")
+    return sorted((s for s in elf.sections if name.fullmatch(s.name)), key=lambda section: section.name)
+
+
+def _kernel(elf: Elf, symbol: Symbol, general: dict[tuple[int, int], int], generation: int) -> CubinKernel:
+    text = text_of(elf, symbol.name)
+    info = elf.section(f".nv.info.{symbol.name}")
+    attributes = tuple(_attributes(info)) if info is not None else ()
+    stack = general.get((MIN_STACK_SIZE, symbol.index), general.get((FRAME_SIZE, symbol.index), 0))
+    prefix = f"${symbol.name}$"
+    functions = (
+        other.name.removeprefix(prefix)
+        for other in elf.symbols
+        if other.type == STT_FUNC and other.section == text.index and other.index != symbol.index
+    )
+    return CubinKernel(
+        symbol=symbol.name,
+        registers=general.get((REGCOUNT, symbol.index), 0),
+        stack_bytes=stack,
+        parameters=_parameters(attributes),
+        max_threads_per_block=_max_threads(attributes),
+        code_bytes=text.size,
+        shared_bytes=_shared_bytes(elf, symbol.name, generation),
+        barriers=_barriers(text, attributes),
+        constant_bytes=sum(bank.size for bank in constant_banks(elf, symbol.name)),
+        functions=tuple(functions),
+        attributes=attributes,
+    )
+
+
+def _general(elf: Elf) -> dict[tuple[int, int], int]:
+    """Records of ``.nv.info`` that give one figure per symbol, by (attribute, symbol index)."""
+    section = elf.section(".nv.info")
+    if section is None:
+        return {}
+    pairs = {}
+    for attribute in _attributes(section):
+        if attribute.number in (REGCOUNT, FRAME_SIZE, MIN_STACK_SIZE):
+            index, figure = _unpack("<II", attribute)
+            pairs[attribute.number, index] = figure
+    return pairs
+
+
+def _attributes(section: Section) -> Iterator[Attribute]:
+    data, at = section.data, 0
+    while at < len(data):
+        if at + 4 > len(data):
+            raise BadCubin(f"not a whole cubin: {section.name} is cut short")
+        form, number, short = struct.unpack_from("<BBH", data, at)
+        at += 4
+        size = short if form == 4 else 0
+        if form not in (1, 2, 3, 4) or at + size > len(data):
+            raise BadCubin(f"not a whole cubin: {section.name} has a malformed record")
+        yield Attribute(number, data[at : at + size] if form == 4 else data[at - 2 : at])
+        at += size
+
+
+def _parameters(attributes: tuple[Attribute, ...]) -> tuple[Parameter, ...]:
+    found: dict[int, Parameter] = {}
+    for attribute in attributes:
+        if attribute.number == KPARAM_INFO:
+            _index, ordinal, offset, packed = _unpack("<IHHI", attribute)
+            found[ordinal] = Parameter(offset=offset, size=packed >> 18)
+        elif attribute.number == KPARAM_INFO_LARGE:
+            _index, ordinal, offset, size = _unpack("<IHHI", attribute)
+            found[ordinal] = Parameter(offset=offset, size=size)
+    if sorted(found) != list(range(len(found))):
+        raise BadCubin("not a whole cubin: the parameters of a kernel are not numbered from 0")
+    return tuple(found[ordinal] for ordinal in range(len(found)))
+
+
+def _max_threads(attributes: tuple[Attribute, ...]) -> int | None:
+    for attribute in attributes:
+        if attribute.number == MAX_THREADS:
+            x, y, z = _unpack("<III", attribute)
+            return int(x * y * z)
+    return None
+
+
+def _shared_bytes(elf: Elf, symbol: str, generation: int) -> int:
+    section = elf.section(f".nv.shared.{symbol}")
+    size = section.size if section is not None else 0
+    counts_reserved = generation >= 90 and size >= RESERVED_SHARED_BYTES
+    return size - RESERVED_SHARED_BYTES if counts_reserved else size
+
+
+def _barriers(text: Section, attributes: tuple[Attribute, ...]) -> int:
+    """An attribute of its own in the newer ABI, bits 20 to 26 of the section's flags in the older one."""
+    for attribute in attributes:
+        if attribute.number == NUM_BARRIERS:
+            return int.from_bytes(attribute.value, "little")
+    return text.flags >> 20 & 0x7F
+
+
+def _unpack(layout: str, attribute: Attribute) -> tuple[int, ...]:
+    try:
+        return struct.unpack(layout, attribute.value)
+    except struct.error as problem:
+        raise BadCubin(
+            f"not a whole cubin: attribute {attribute.number:#x} has {len(attribute.value)} bytes"
+        ) from problem
+
+
+def _assembler(elf: Elf) -> str:
+    note = elf.section(".note.nv.tkinfo")
+    found = _VERSION.search(note.data) if note is not None else None
+    return found[1].decode() if found else ""

@@ -1,0 +1,122 @@
+"""Machine code to instructions, by nvdisasm.
+
+One process disassembles all kernels that are known: building its tables takes 0.15 to 0.3 s, each kernel
+next to nothing.  It is given the bare instructions (``-binary``) and asked for plain text (``-raw``, no dataflow
+analysis): that is a quarter faster than JSON from the whole cubin, and says the same of each instruction.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import subprocess
+import tempfile
+from collections.abc import Hashable, Mapping
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from pytest_gpuperf.compile.compile_errors import STATIC_EXTRA, ToolchainMissing
+from pytest_gpuperf.compile.toolkit import Disassembler, disassembler
+
+INSTRUCTION_BYTES = 16
+"""Every instruction of sm_75 and later."""
+
+_LINE = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(?:@(!?U?P\w+)\s+)?([A-Z][\w.]*)\s*([^;]*?)\s*;", re.MULTILINE)
+_SECONDS = 60
+KEPT = 64
+"""Texts that a process keeps: options that change nothing and versions of a kernel give the same code again."""
+
+Name = TypeVar("Name", bound=Hashable)
+
+
+class Instruction(NamedTuple):
+    """One SASS instruction."""
+
+    address: int
+    """Bytes from the start of its text section."""
+    predicate: str
+    """``!P0``; empty for one that is always executed."""
+    opcode: str
+    """With its modifiers: ``LDG.E.128``."""
+    operands: str
+    start: int = 0
+    """Where its section started in what was disassembled together; targets of jumps count from there."""
+
+
+def disassemble(arch: str, texts: Mapping[Name, bytes]) -> dict[Name, tuple[Instruction, ...]]:
+    """Instructions of each text section of ``texts`` (by any name its machine code), in one run of nvdisasm.
+
+    Raises ``ToolchainMissing`` if there is no nvdisasm, or none that knows ``arch``.
+    """
+    if not any(texts.values()):
+        return dict.fromkeys(texts, ())
+    output = _run(arch, b"".join(texts.values()))
+    lines = [
+        Instruction(int(at, 16), predicate, opcode, operands)
+        for at, predicate, opcode, operands in _LINE.findall(output)
+    ]
+    expected = sum(map(len, texts.values())) // INSTRUCTION_BYTES
+    if [line.address for line in lines] != [index * INSTRUCTION_BYTES for index in range(expected)]:
+        raise ToolchainMissing(
+            f"{disassembler().path} ({disassembler().version}) prints {len(lines)} instructions of {expected} "
+            f"in a form this plugin does not read. Install another: {STATIC_EXTRA}"
+        )
+    found: dict[Name, tuple[Instruction, ...]] = {}
+    start = 0
+    for name, code in texts.items():
+        end = start + len(code)
+        own = lines[start // INSTRUCTION_BYTES : end // INSTRUCTION_BYTES]
+        found[name] = tuple(line._replace(address=line.address - start, start=start) for line in own)
+        start = end
+    return found
+
+
+def _run(arch: str, code: bytes) -> str:
+    return _printed(disassembler(), arch, code)
+
+
+@functools.lru_cache(maxsize=KEPT)
+def _printed(tool: Disassembler, arch: str, code: bytes) -> str:
+    with tempfile.TemporaryDirectory(prefix="gpuperf-") as folder:
+        file = Path(folder, "code.bin")
+        file.write_bytes(code)
+        command = [str(tool.path), "-raw", "-ndf", "-b", arch.replace("sm_", "SM"), str(file)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS)
+        except (OSError, subprocess.TimeoutExpired) as problem:
+            raise ToolchainMissing(
+                f"{tool.path} does not run ({problem}). Install another: {STATIC_EXTRA}"
+            ) from problem
+    if done.returncode != 0:
+        words = (done.stderr or done.stdout).strip().splitlines()
+        raise ToolchainMissing(
+            f"nvdisasm {tool.version} cannot disassemble code for {arch}: {words[0] if words else 'no reason given'}. "
+            f"A newer one may: {STATIC_EXTRA}"
+        )
+    return done.stdout
+
+
+def without_padding(instructions: tuple[Instruction, ...]) -> tuple[Instruction, ...]:
+    """Less what follows the last instruction that can run: NOPs and the jump to itself that guards them."""
+    end = len(instructions)
+    while end and instructions[end - 1].opcode == "NOP":
+        end -= 1
+    if end and _jumps_to_itself(instructions[end - 1]):
+        end -= 1
+    return instructions[:end]
+
+
+def _jumps_to_itself(instruction: Instruction) -> bool:
+    if instruction.opcode != "BRA" or instruction.predicate:
+        return False
+    target = target_of(instruction)
+    return target == instruction.address
+
+
+_TARGET = re.compile(r"(?:^|[\s,])(0x[0-9a-f]+)\s*$")
+
+
+def target_of(instruction: Instruction) -> int | None:
+    """Where a jump or call goes, in bytes from the start of its section; None if a register says."""
+    found = _TARGET.search(instruction.operands)
+    return int(found[1], 16) - instruction.start if found else None

@@ -1,0 +1,78 @@
+"""Theoretical occupancy without a GPU: the arithmetic of NVIDIA's ``cuda_occupancy.h``.
+
+Assumes the largest shared-memory carve-out.  Does not model hardware barriers, clusters or
+``setmaxnreg``; a kernel that uses them may reach less.
+"""
+
+from __future__ import annotations
+
+from pytest_gpuperf.compile.architectures import (
+    REGISTERS_PER_SM,
+    REGISTERS_PER_THREAD,
+    SUB_PARTITIONS,
+    THREADS_PER_BLOCK,
+    WARP_THREADS,
+    Limits,
+    limits_of,
+)
+from pytest_gpuperf.model.evidence import Occupancy, StaticProfile
+
+REGISTER_GRANULARITY = 256
+"""Registers are handed out to a warp in multiples of this many."""
+
+
+def occupancy(profile: StaticProfile, arch: str, block_threads: int, dynamic_shared_bytes: int = 0) -> Occupancy:
+    """Occupancy of a kernel launched with ``block_threads`` threads per block on ``arch``.
+
+    Raises ``UnknownArchitecture``; ``ValueError`` for a block of no threads or negative shared memory.
+    """
+    return occupancy_of(profile.registers, profile.shared_bytes + dynamic_shared_bytes, block_threads, arch)
+
+
+def occupancy_of(registers: int, shared_bytes: int, block_threads: int, arch: str) -> Occupancy:
+    """Occupancy from bare figures: registers per thread, all shared bytes per block, threads per block.
+
+    Raises ``UnknownArchitecture``; ``ValueError`` for figures no launch can have.
+    """
+    limits = limits_of(arch)
+    if block_threads < 1 or registers < 0 or shared_bytes < 0:
+        raise ValueError(
+            f"occupancy needs at least 1 thread per block and no negative resource: "
+            f"block_threads={block_threads}, registers={registers}, shared_bytes={shared_bytes}"
+        )
+    warps = -(-block_threads // WARP_THREADS)
+    bounds = {
+        "warps": limits.warps_per_sm // warps if block_threads <= THREADS_PER_BLOCK else 0,
+        "blocks": limits.blocks_per_sm,
+        "registers": _blocks_by_registers(registers, warps, limits),
+        "shared memory": _blocks_by_shared(shared_bytes, limits),
+    }
+    limiter = min(bounds, key=lambda name: bounds[name])
+    blocks = bounds[limiter]
+    return Occupancy(
+        blocks_per_sm=blocks,
+        warps_per_sm=blocks * warps,
+        fraction=blocks * warps / limits.warps_per_sm,
+        limiter=limiter if blocks else "launch",
+    )
+
+
+def _blocks_by_registers(registers: int, warps: int, limits: Limits) -> int:
+    if registers == 0:
+        return limits.blocks_per_sm
+    per_warp = _round_up(registers * WARP_THREADS, REGISTER_GRANULARITY)
+    if registers > REGISTERS_PER_THREAD or per_warp * _round_up(warps, SUB_PARTITIONS) > REGISTERS_PER_SM:
+        return 0
+    warps_per_partition = REGISTERS_PER_SM // SUB_PARTITIONS // per_warp
+    return warps_per_partition * SUB_PARTITIONS // warps
+
+
+def _blocks_by_shared(shared_bytes: int, limits: Limits) -> int:
+    if shared_bytes > limits.shared_bytes_per_block:
+        return 0
+    per_block = _round_up(shared_bytes + limits.reserved_shared_bytes, limits.shared_granularity)
+    return limits.shared_bytes_per_sm // per_block if per_block else limits.blocks_per_sm
+
+
+def _round_up(value: int, step: int) -> int:
+    return -(-value // step) * step

@@ -1,0 +1,79 @@
+"""A kernel out of a cubin: what can be said of machine code that was compiled elsewhere, or long ago."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from pytest_gpuperf.compile.architectures import limits_of
+from pytest_gpuperf.compile.compile_errors import BadCubin
+from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin
+from pytest_gpuperf.compile.cubin.static_profile import Assembled, analyse
+from pytest_gpuperf.compile.cubin.symbol_names import find_kernel, readable
+from pytest_gpuperf.model.evidence import KernelBinary, StaticProfile
+
+UNKNOWN_TOOLCHAIN = "unknown"
+
+
+def ready_made(
+    cubin: bytes, symbol: str, *, place: str, name: str = "", source: str = "", compiler: str = ""
+) -> KernelBinary:
+    """A kernel out of a cubin that somebody else has compiled, for the architecture that the cubin says.
+
+    ``symbol`` is the kernel's or, for a C++ function, its unambiguous name; ``place`` is what errors call the cubin,
+    ``name`` what people call the kernel.  ``source`` is what it was made from, in any form that changes with it.
+    The toolchain is the ``compiler``, if that is known, and the assembler that the cubin names (``ptxas 13.0.88``);
+    CUDA 12 and before leave that out for many architectures.
+    Raises ``BadCubin``, ``UnknownKernel``, ``UnknownArchitecture`` and ``ToolchainMissing``.
+    """
+    try:
+        found = read_cubin(cubin)
+    except BadCubin as problem:
+        raise BadCubin(f"{place}: {problem}") from problem
+    limits_of(found.arch)
+    assembler = f"ptxas {found.assembler}" if found.assembler else ""
+    return binary_of(
+        cubin, find_kernel(symbol, found.kernels, place), found.arch, name=name or readable(symbol),
+        toolchain=", ".join(filter(None, (compiler, assembler))) or UNKNOWN_TOOLCHAIN,
+        source_hash=hashlib.sha256(source.encode()).hexdigest() if source else "",
+    )  # fmt: skip
+
+
+def binary_of(
+    cubin: bytes,
+    symbol: str,
+    arch: str,
+    *,
+    name: str = "",
+    source_hash: str = "",
+    toolchain: str = "",
+    profile: StaticProfile | None = None,
+) -> KernelBinary:
+    """The kernel ``symbol`` of a cubin for ``arch``; ``name`` is what people call it.
+
+    ``profile`` is its static evidence where that is on record.  Without one it is read from the machine code,
+    which takes a run of the disassembler (0.2 s) and leaves spilled bytes, which only the assembler's log tells,
+    unknown where the code uses local memory.
+    Raises ``BadCubin`` if it is no cubin, is for another architecture or has no such kernel.
+    """
+    found = read_cubin(cubin)
+    if re.sub("[af]$", "", arch) != found.arch:
+        raise BadCubin(f"it was compiled for {found.arch}, and not for {arch}")
+    if symbol not in found.kernels:
+        raise BadCubin(f"it has no kernel {symbol}; it has {', '.join(found.kernels) or 'none'}")
+    kernel = found.kernels[symbol]
+    parameters = kernel.parameters
+    if profile is None:
+        read = analyse(Assembled(cubin), arch)[symbol]
+        profile, parameters = read.profile, read.parameters
+    return KernelBinary(
+        name=name or symbol,
+        symbol=symbol,
+        arch=arch,
+        toolchain=toolchain,
+        source_hash=source_hash,
+        cubin=cubin,
+        profile=profile,
+        parameters=parameters,
+        max_threads_per_block=kernel.max_threads_per_block,
+    )

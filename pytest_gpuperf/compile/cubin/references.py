@@ -1,0 +1,226 @@
+"""Following a kernel's references through a cubin, so that what it uses can be hashed without names and places.
+
+What the linker lays out for all kernels of a file together would let a neighbour shine through: offsets in
+the shared constant banks 3 (``__constant__``) and 4 (addresses), and the order of device functions.  So an
+instruction that refers to one of these is given as its text, with the thing referred to in the place of the
+offset; every other instruction is given as its bytes.  Where an index in a register hides the reference, the
+offset stays, and everything goes in that the access may reach.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from pytest_gpuperf.compile.cubin.disassembly import INSTRUCTION_BYTES, Instruction, target_of, without_padding
+from pytest_gpuperf.compile.cubin.elf import (
+    NOBITS,
+    SHN_LORESERVE,
+    SHN_UNDEF,
+    STT_FUNC,
+    STT_OBJECT,
+    Elf,
+    Relocation,
+    Section,
+    Symbol,
+)
+
+_BANK = re.compile(r"c\[0x([34])\]\[(0x[0-9a-f]+|U?RZ)\]")
+_BANK_BY_REGISTER = re.compile(r"c\[0x([34])\]\[[^\]]*R\d[^\]]*\]|(?<!des)c\[U?R\d+\]")
+_JUMPS = ("CALL", "RET", "BRA", "JMP")
+_SCHEDULING_BITS = 105
+"""Stall counts, barriers and reuse flags lie above this bit of an instruction; its text does not show them."""
+
+
+class _Piece(NamedTuple):
+    """A function or object reached, in the order of first mention."""
+
+    symbol: Symbol
+    lines: list[bytes]
+
+
+class Walk:
+    """Follows references from a kernel, giving each thing reached a number instead of a name."""
+
+    def __init__(
+        self,
+        elf: Elf,
+        text: Section,
+        instructions: Sequence[Instruction],
+        unreachable: Callable[[], frozenset[str]],
+    ) -> None:
+        self._elf = elf
+        self._unreachable = unreachable
+        self._text = text
+        self._instructions = tuple(instructions)
+        self._numbers: dict[int, int] = {}
+        self._pieces: list[_Piece] = []
+        self._done = 0
+        self._indexed: dict[str, list[bytes]] = {}
+        self._text_relocations: dict[int, list[Relocation]] = {}
+        for relocation in elf.relocations(text):
+            at = relocation.offset // INSTRUCTION_BYTES * INSTRUCTION_BYTES
+            self._text_relocations.setdefault(at, []).append(relocation)
+
+    def follow(self, entry: Symbol) -> None:
+        """Collect ``entry`` and everything it leads to."""
+        self._number(entry)
+        self._drain()
+        for symbol in self._functions():  # reached through pointers only: their place in the section counts too
+            if symbol.index not in self._numbers:
+                self._number(symbol)
+                self._pieces[-1].lines.append(f"at {symbol.value}".encode())
+                self._drain()
+
+    def _drain(self) -> None:
+        while self._done < len(self._pieces):
+            piece = self._pieces[self._done]
+            self._done += 1
+            if piece.symbol.type == STT_FUNC and piece.symbol.section == self._text.index:
+                self._function(piece)
+            elif piece.symbol.section == SHN_UNDEF or piece.symbol.section >= SHN_LORESERVE:
+                piece.lines.append(b"external " + piece.symbol.name.encode())
+            else:
+                self._object(piece)
+
+    def parts(self) -> list[bytes]:
+        """What was reached, in the order of first mention, ready to be hashed."""
+        found = [line for piece in self._pieces for line in (b"piece", *piece.lines)]
+        for name, lines in sorted(self._indexed.items()):
+            found += [name.encode(), *lines]
+        return found
+
+    def _number(self, symbol: Symbol) -> int:
+        if symbol.index not in self._numbers:
+            self._numbers[symbol.index] = len(self._pieces)
+            self._pieces.append(_Piece(symbol, []))
+        return self._numbers[symbol.index]
+
+    def _function(self, piece: _Piece) -> None:
+        start, end = self._extent(piece.symbol)
+        first, last = start // INSTRUCTION_BYTES, -(-end // INSTRUCTION_BYTES)
+        body = without_padding(self._instructions[first:last])
+        returns = (
+            {line.address + INSTRUCTION_BYTES for line in body if line.opcode.startswith("CALL")} if start else set()
+        )
+        for line in body:
+            piece.lines.append(self._line(line, start, end, returns))
+
+    def _extent(self, symbol: Symbol) -> tuple[int, int]:
+        """Bytes of a function: up to the next one, since a kernel's own size counts those it calls."""
+        starts = (other.value for other in self._functions() if other.value > symbol.value)
+        return symbol.value, min(starts, default=self._text.size)
+
+    def _line(self, line: Instruction, start: int, end: int, returns: set[int]) -> bytes:
+        code = self._text.data[line.address : line.address + INSTRUCTION_BYTES]
+        mark = b""
+        for at, kind, symbol, addend in self._text_relocations.get(line.address, ()):
+            mark += f" reloc {at - line.address} {kind} {self._reference(symbol, addend)}".encode()
+        operands = self._banks(line)
+        operands = self._jump(line, operands, start, end, returns)
+        if operands == line.operands:
+            return code + mark
+        scheduling = int.from_bytes(code, "little") >> _SCHEDULING_BITS
+        return f"@{line.predicate} {line.opcode} {operands} {scheduling:x}".encode() + mark
+
+    def _banks(self, line: Instruction) -> str:
+        if "c[" not in line.operands:
+            return line.operands
+        for found in _BANK_BY_REGISTER.finditer(line.operands):
+            for bank in (found[1],) if found[1] else ("3", "4"):
+                self._any_of(f".nv.constant{bank}")
+        return _BANK.sub(lambda found: self._bank_reference(found, _width(line.opcode)), line.operands)
+
+    def _any_of(self, name: str) -> None:
+        """An access by index: all that lies in the bank, less what the kernel's PTX shows it cannot mean."""
+        bank = self._elf.section(name)
+        if bank is None or name in self._indexed:
+            return
+        lines = self._indexed[name] = []
+        excluded = self._unreachable()
+        for slot in self._elf.relocations(bank):
+            if slot.symbol >= len(self._elf.symbols) or self._elf.symbols[slot.symbol].name not in excluded:
+                lines.append(f"{slot.offset} {self._reference(slot.symbol, slot.addend)}".encode())
+        own = [s for s in self._elf.symbols if s.section == bank.index and s.type == STT_OBJECT]
+        for symbol in sorted(own, key=lambda symbol: symbol.value):
+            if symbol.name not in excluded:
+                self._number(symbol)
+        if not own:
+            lines.append(bank.data)
+
+    def _bank_reference(self, found: re.Match[str], width: int) -> str:
+        """What lies at this place of bank 3 or 4 instead of the place; a wide access may read two things."""
+        bank = self._elf.section(f".nv.constant{found[1]}")
+        offset = 0 if found[2].endswith("RZ") else int(found[2], 16)
+        if bank is None:
+            return found[0]
+        refer = self._addresses if found[1] == "4" else self._variables
+        known = refer(bank, offset, width)
+        if not known:
+            self._any_of(bank.name)
+        return known or found[0]
+
+    def _addresses(self, bank: Section, offset: int, width: int) -> str:
+        slots = [slot for slot in self._elf.relocations(bank) if offset - 8 < slot.offset < offset + width]
+        if not slots or slots[0].offset > offset:
+            return ""
+        parts = []
+        for slot in slots:
+            content = bank.data[slot.offset : slot.offset + 8].hex()
+            parts.append(f"&{self._reference(slot.symbol, slot.addend)}{slot.offset - offset:+} {content}")
+        return " ".join(parts)
+
+    def _variables(self, bank: Section, offset: int, width: int) -> str:
+        own = (s for s in self._elf.symbols if s.section == bank.index and s.type == STT_OBJECT)
+        read = [s for s in own if s.value < offset + width and offset < s.value + s.size]
+        read.sort(key=lambda symbol: symbol.value)
+        if not read or read[0].value > offset:
+            return ""
+        return " ".join(f"*{self._number(symbol)}{symbol.value - offset:+}" for symbol in read)
+
+    def _jump(self, line: Instruction, operands: str, start: int, end: int, returns: set[int]) -> str:
+        """The target outside the own function by number; a return address inside a called function by distance."""
+        if line.opcode.split(".")[0] in _JUMPS:
+            target = target_of(line)
+            if target is None or start <= target < end:
+                return operands
+            callee = self._function_at(target)
+            return operands if callee is None else f"{operands.rpartition('0x')[0]}#{self._number(callee)}"
+        if returns and line.opcode.startswith("MOV"):
+            register, _, value = operands.rpartition(", ")
+            if value.startswith("0x") and int(value, 16) in returns:
+                return f"{register}, return+{int(value, 16) - start}"
+        return operands
+
+    def _function_at(self, address: int) -> Symbol | None:
+        return next((symbol for symbol in self._functions() if symbol.value == address), None)
+
+    def _functions(self) -> list[Symbol]:
+        """Functions of the text section, in its order."""
+        own = (symbol for symbol in self._elf.symbols if symbol.type == STT_FUNC and symbol.section == self._text.index)
+        return sorted(own, key=lambda symbol: symbol.value)
+
+    def _reference(self, index: int, addend: int) -> str:
+        if index >= len(self._elf.symbols):
+            return f"?{index}+{addend}"
+        return f"#{self._number(self._elf.symbols[index])}+{addend}"
+
+    def _object(self, piece: _Piece) -> None:
+        """A variable: its initial bytes and the addresses in them.  A function of another section: its bytes."""
+        symbol = piece.symbol
+        section = self._elf.sections[symbol.section]
+        end = symbol.value + symbol.size if symbol.size else section.size
+        piece.lines.append(f"object {symbol.type} {symbol.size} {section.type == NOBITS}".encode())
+        piece.lines.append(section.data[symbol.value : end])
+        for relocation in self._elf.relocations(section):
+            if symbol.value <= relocation.offset < end:
+                reference = self._reference(relocation.symbol, relocation.addend)
+                piece.lines.append(f"{relocation.offset - symbol.value} {relocation.type} {reference}".encode())
+
+
+def _width(opcode: str) -> int:
+    """Bytes that an instruction reads from a constant bank, by its modifiers."""
+    if ".128" in opcode:
+        return 16
+    return 8 if opcode.startswith("D") or ".64" in opcode or ".WIDE" in opcode else 4

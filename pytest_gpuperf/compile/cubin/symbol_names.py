@@ -1,0 +1,141 @@
+"""From the name a user writes to the symbol a cubin holds, and from a symbol to its C++ types.
+
+The Itanium C++ ABI's demangler is taken from the C++ runtime of the machine where there is one; plain
+function names are read without it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import functools
+import re
+from collections.abc import Callable, Iterable
+
+from pytest_gpuperf.compile.compile_errors import UnknownKernel
+
+_RUNTIMES = ("libstdc++.so.6", "libc++abi.so.1", "libc++.1.dylib")
+_LENGTH = re.compile(r"\d+")
+
+
+def demangle(symbol: str) -> str | None:
+    """``tile<3>(float*)`` for ``_Z4tileILi3EEvPf``; None for a C name, or if this machine has no demangler."""
+    if not symbol.startswith("_Z"):
+        return None
+    demangler = _demangler()
+    return demangler(symbol) if demangler is not None else None
+
+
+def parameter_types(symbol: str) -> tuple[str, ...] | None:
+    """C++ types of a kernel's parameters (``float const*``); None where the symbol does not tell."""
+    full = demangle(symbol)
+    if full is None or not full.endswith(")"):
+        return None
+    inside = full[_opening(full) + 1 : -1]
+    return tuple(part.strip() for part in _top_level_parts(inside))
+
+
+def readable(symbol: str) -> str:
+    """What to call a kernel in a list for people: its C++ name without parameters, or the symbol."""
+    full = demangle(symbol)
+    if full is not None and full.endswith(")"):
+        return _without_return_type(full[: _opening(full)])
+    return plain_name(symbol)
+
+
+def plain_name(symbol: str) -> str:
+    """``ns::copy`` for ``_ZN2ns4copyEPf``, ``copy`` for ``_Z4copyPf``; other symbols are left as they are."""
+    if not symbol.startswith("_Z"):
+        return symbol
+    rest = symbol[2:].removeprefix("L")
+    nested = rest.startswith("N")
+    rest = rest.removeprefix("N")
+    parts: list[str] = []
+    while (length := _LENGTH.match(rest)) is not None:
+        start = length.end()
+        parts.append(rest[start : start + int(length[0])])
+        rest = rest[start + int(length[0]) :]
+        if not nested:
+            break
+    is_template = rest.startswith("I") or (nested and not rest.startswith("E"))
+    return symbol if not parts or is_template else "::".join(parts)
+
+
+def find_kernel(name: str, symbols: Iterable[str], place: str) -> str:
+    """The symbol that ``name`` means: the symbol itself, a function's qualified name, or its unambiguous last part.
+
+    Raises ``UnknownKernel``.
+    """
+    available = list(symbols)
+    if name in available:
+        return name
+    plain = {symbol: plain_name(symbol) for symbol in available}
+    matches = [symbol for symbol, own in plain.items() if own == name]
+    if not matches:
+        matches = [symbol for symbol, own in plain.items() if own.rpartition("::")[2] == name]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        overloads = ", ".join(sorted(demangle(symbol) or symbol for symbol in matches))
+        raise UnknownKernel(name, place, None, f"the name is shared by several kernels ({overloads}): give the symbol")
+    hint = "an instance of a template is named with its arguments, as in copy<float>"
+    raise UnknownKernel(name, place, [readable(symbol) for symbol in available], hint)
+
+
+@functools.cache
+def _demangler() -> Callable[[str], str | None] | None:
+    for library in (*_RUNTIMES, ctypes.util.find_library("stdc++")):
+        if library is None:
+            continue
+        try:
+            loaded = ctypes.CDLL(library)
+            function = loaded.__cxa_demangle
+        except (OSError, AttributeError):
+            continue
+        function.restype = ctypes.c_void_p
+        function.argtypes = (ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int))
+        return functools.partial(_call_demangler, function)
+    return None
+
+
+def _call_demangler(function: Callable[..., int | None], symbol: str) -> str | None:
+    status = ctypes.c_int()
+    address = function(symbol.encode(), None, None, ctypes.byref(status))
+    if not address:
+        return None
+    try:
+        return ctypes.string_at(address).decode(errors="replace")
+    finally:
+        _free(address)
+
+
+def _free(address: int) -> None:
+    free = ctypes.CDLL(None).free
+    free.argtypes = (ctypes.c_void_p,)
+    free.restype = None
+    free(address)
+
+
+def _opening(full: str) -> int:
+    """Where the parameter list of a demangled function opens."""
+    depth = 0
+    for index in range(len(full) - 1, -1, -1):
+        depth += (full[index] == ")") - (full[index] == "(")
+        if depth == 0:
+            return index
+    return 0
+
+
+def _top_level_parts(text: str) -> list[str]:
+    parts, depth, start = [], 0, 0
+    for index, character in enumerate(text):
+        depth += (character in "(<[{") - (character in ")>]}")
+        if character == "," and depth == 0:
+            parts.append(text[start:index])
+            start = index + 1
+    return [*parts, text[start:]] if text.strip() else []
+
+
+def _without_return_type(name: str) -> str:
+    """``tile<3>`` for ``void tile<3>``: demangled templates carry their return type."""
+    return name.removeprefix("void ")

@@ -1,0 +1,162 @@
+"""NVRTC options as users write them, in one canonical form, on top of CuPy's defaults.
+
+A kernel is compiled as CuPy's ``RawKernel`` would compile it, so that the machine code judged here is the
+machine code that runs there.  An option the user gives replaces the default of the same name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from pytest_gpuperf.compile.compile_errors import BadOption
+
+DEFAULTS = ("--std=c++17", "--ftz=true", "--device-as-default-execution-space")
+"""What CuPy 14 gives a RawKernel, in canonical spelling."""
+
+VERBOSE_ASSEMBLER = "--ptxas-options=-v"
+"""Makes the log tell spills; changes no machine code."""
+
+_LONG = {
+    "-D": "--define-macro",
+    "-U": "--undefine-macro",
+    "-I": "--include-path",
+    "-std": "--std",
+    "-G": "--device-debug",
+    "-lineinfo": "--generate-line-info",
+    "-maxrregcount": "--maxrregcount",
+    "-ftz": "--ftz",
+    "-prec-sqrt": "--prec-sqrt",
+    "-prec-div": "--prec-div",
+    "-fmad": "--fmad",
+    "-use_fast_math": "--use_fast_math",
+    "-extra-device-vectorization": "--extra-device-vectorization",
+    "-Xptxas": "--ptxas-options",
+    "-rdc": "--relocatable-device-code",
+    "-dc": "--device-c",
+    "-dw": "--device-w",
+    "-dopt": "--dopt",
+    "-dlto": "--dlink-time-opt",
+    "--dlto": "--dlink-time-opt",
+    "-arch": "--gpu-architecture",
+    "-default-device": "--device-as-default-execution-space",
+    "-include": "--pre-include",
+    "-pch": "--pch",
+    "-w": "--disable-warnings",
+    "-restrict": "--restrict",
+    "-err-no": "--display-error-number",
+    "-no-err-no": "--no-display-error-number",
+    "-diag-error": "--diag-error",
+    "-diag-suppress": "--diag-suppress",
+    "-diag-warn": "--diag-warn",
+    "-opt-info": "--opt-info",
+    "-split-compile": "--split-compile",
+    "-minimal": "--minimal",
+    "-time": "--time",
+}
+_MAY_REPEAT = frozenset(
+    (
+        "--define-macro",
+        "--undefine-macro",
+        "--include-path",
+        "--ptxas-options",
+        "--pre-include",
+        "--diag-error",
+        "--diag-suppress",
+        "--diag-warn",
+        "--opt-info",
+    )
+)
+_TAKES_VALUE = _MAY_REPEAT | {
+    "--std",
+    "--maxrregcount",
+    "--ftz",
+    "--prec-sqrt",
+    "--prec-div",
+    "--fmad",
+    "--gpu-architecture",
+    "--dopt",
+    "--split-compile",
+    "--relocatable-device-code",
+    "--time",
+}
+_GLUED = ("-D", "-U", "-I")
+_REFUSED = {
+    "--gpu-architecture": "the architecture is chosen with arch= or --gpuperf-arch",
+    "--dlink-time-opt": "it makes intermediate code, and static evidence is read from machine code",
+    "--relocatable-device-code": "it leaves the machine code unlinked; static evidence needs a whole program",
+    "--device-c": "it leaves the machine code unlinked; static evidence needs a whole program",
+    "--device-w": "it is for separate compilation; static evidence needs a whole program",
+    "--pch": "precompiled headers tie the result to files that the compile cache does not see",
+    "--time": "it writes a file of its own beside every compilation",
+}
+_NAME_VALUE = re.compile(r"(--?[\w-]+)(?:\s*[=\s]\s*(.*))?", re.DOTALL)
+
+
+def canonical_options(given: Sequence[str]) -> tuple[str, ...]:
+    """The user's options with CuPy's defaults: long names, ``--name=value`` in one piece, the user's order.
+
+    Of options that may not repeat, the last one wins; a folder named twice is searched where it was named first.
+    Raises ``BadOption`` for one that has no value, or that
+    would lead past what static evidence is read from.  Options this module does not know go to the compiler as
+    they are: it is the judge of those.
+    """
+    chosen: dict[str, str] = {_key(option): option for option in DEFAULTS}
+    for name, value in _pairs(given):
+        option = name if value is None else f"{name}={value}"
+        if name in _REFUSED and option != "--relocatable-device-code=false":
+            raise BadOption(f"compiler option {option!r} cannot be used here: {_REFUSED[name]}")
+        key = option if name in _MAY_REPEAT else name
+        if name == "--include-path" and key in chosen:
+            continue
+        chosen.pop(key, None)
+        chosen[key] = option
+    return tuple(chosen.values())
+
+
+def include_folders(options: Sequence[str]) -> tuple[Path, ...]:
+    """Folders named by ``--include-path`` in canonical options, in order."""
+    prefix = "--include-path="
+    return tuple(Path(option[len(prefix) :]) for option in options if option.startswith(prefix))
+
+
+def pre_includes(options: Sequence[str]) -> tuple[str, ...]:
+    """Headers named by ``--pre-include`` in canonical options."""
+    prefix = "--pre-include="
+    return tuple(option[len(prefix) :] for option in options if option.startswith(prefix))
+
+
+def without_paths(options: Sequence[str]) -> tuple[str, ...]:
+    """Canonical options less include folders: what two machines have in common."""
+    return tuple(option for option in options if not option.startswith("--include-path="))
+
+
+def _pairs(given: Sequence[str]) -> list[tuple[str, str | None]]:
+    """Name and value of each option; a value may be glued on, follow ``=``, a blank, or be the next item."""
+    pairs: list[tuple[str, str | None]] = []
+    items = iter(given)
+    for item in items:
+        name, value = _split(str(item).strip())
+        if value is None and name in _TAKES_VALUE:
+            value = next(items, None)
+            if value is None:
+                raise BadOption(f"compiler option {item!r} needs a value")
+        pairs.append((name, value))
+    return pairs
+
+
+def _split(item: str) -> tuple[str, str | None]:
+    if not item.startswith("-"):
+        raise BadOption(f"compiler option {item!r} does not start with '-' and follows no option that takes a value")
+    if item[:2] in _GLUED and not item.startswith("--"):
+        value = item[2:].strip()
+        return _LONG[item[:2]], value or None
+    found = _NAME_VALUE.fullmatch(item)
+    if found is None:
+        raise BadOption(f"compiler option {item!r} is not of the form --name or --name=value")
+    return _LONG.get(found[1], found[1]), found[2] or None
+
+
+def _key(option: str) -> str:
+    return option.partition("=")[0]

@@ -1,0 +1,287 @@
+"""Integer and predicate arithmetic of SASS, lane by lane.
+
+Only what addresses, indices and branch conditions are made of; every other instruction has an unknown result.  Where
+an instruction writes two registers, the number has 64 bits; where it writes a carry, that is bit 32 of the sum.
+Meaning of the instructions: NVIDIA's "CUDA Binary Utilities", and PTX's for what PTX turns into one of them.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+
+from pytest_gpuperf.compile.warp_model.decode import Step
+from pytest_gpuperf.compile.warp_model.values import REST, UNKNOWN, WORD, Value, combine, signed, signed64
+
+COMPARE: dict[str, Callable[[int, int], bool]] = {
+    "EQ": lambda a, b: a == b, "NE": lambda a, b: a != b, "LT": lambda a, b: a < b, "LE": lambda a, b: a <= b,
+    "GT": lambda a, b: a > b, "GE": lambda a, b: a >= b,
+}  # fmt: skip
+JOIN: dict[str, Callable[[int, int], int]] = {"AND": lambda a, b: a & b, "OR": lambda a, b: a | b,
+                                              "XOR": lambda a, b: a ^ b}  # fmt: skip
+
+
+INFINITY = 0x7F800000
+AND = 0xC0
+"""``LOP3``'s truth table of ``a & b``."""
+REST_MASKS = frozenset({1, 3, 7, 15})
+"""Of loops unrolled 2, 4, 8 and 16 times."""
+
+Rule = Callable[[Step, tuple[Value, ...]], tuple[Value, ...]]
+
+
+def rule_of(step: Step) -> Rule | None:
+    """How the results follow from the sources: the register (or pair, as one number) first, then the predicates.
+
+    None for an instruction whose result nobody knows, or that is written in a form that is not known.  A rule may give
+    fewer results than there are.
+    """
+    rule, needed = RULES.get(step.base.removeprefix("U"), (None, 0))
+    if step.base.removeprefix("U") == "LEA" and "HI" in step.modifiers and "SX32" not in step.modifiers:
+        needed = 4
+    given = sum(source.kind != "predicate" for source in step.sources)
+    return rule if given >= needed else None
+
+
+def _numbers(step: Step, values: tuple[Value, ...]) -> tuple[tuple[Value, ...], tuple[Value, ...]]:
+    """The sources that are numbers, and the predicates behind them."""
+    pairs = list(zip(step.sources, values, strict=True))
+    return (
+        tuple(value for source, value in pairs if source.kind != "predicate"),
+        tuple(value for source, value in pairs if source.kind == "predicate"),
+    )
+
+
+def _move(_step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
+    return (values[0],)
+
+
+def _add(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
+    """IADD3 and its kin: up to three numbers, and with ``.X`` the carry of the lower word."""
+    numbers, carries = _numbers(step, values)
+    if "64" in step.modifiers:
+        return (combine(lambda *given: sum(given) & (1 << 64) - 1, numbers),)
+    given = (*numbers, *carries[:1]) if "X" in step.modifiers else numbers
+    total = combine(lambda *given: sum(given), given)
+    return (combine(lambda bits: bits & WORD, (total,)), *(_carry(total) for _ in step.flags))
+
+
+def _carry(total: Value) -> Value:
+    return combine(lambda bits: bits >> 32 & 1, (total,))
+
+
+def _multiply_add(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
+    """IMAD in all its forms: a product plus a number."""
+    numbers, carries = _numbers(step, values)
+    if "MOV" in step.modifiers:
+        return (numbers[2],)
+    unsigned = "U32" in step.modifiers
+    read: Callable[[int], int] = (lambda bits: bits) if unsigned else signed
+    if "WIDE" in step.modifiers:
+        return (combine(lambda a, b, c: read(a) * read(b) + c & (1 << 64) - 1, numbers[:3]),)
+    if "HI" in step.modifiers:
+        return (combine(lambda a, b, c: read(a) * read(b) + c >> 32 & WORD, numbers[:3]),)
+    given = (*numbers[:3], *carries[:1]) if "X" in step.modifiers else numbers[:3]
+    return (combine(lambda a, b, c, carry=0: a * b + c + carry & WORD, given),)
+
+
+def _scaled_add(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
+    """LEA: a number shifted left, plus another; ``.HI`` takes what the shift pushes out of the word."""
+    numbers, carries = _numbers(step, values)
+    if "HI" in step.modifiers:
+        if "SX32" in step.modifiers:
+            low, base, shift = numbers[:3]
+            high = combine(lambda bits: WORD if bits >> 31 else 0, (low,))
+        else:
+            low, base, high, shift = numbers[:4]
+        given = (low, high, base, shift, *(carries[:1] if "X" in step.modifiers else ()))
+        total = combine(lambda a, h, b, s, carry=0: ((h << 32 | a) << (s & 31) >> 32 & WORD) + b + carry, given)
+    else:
+        low, base, shift = (*numbers[:2], numbers[-1])
+        total = combine(lambda a, b, s: (a << (s & 31) & WORD) + b, (low, base, shift))
+    return (combine(lambda bits: bits & WORD, (total,)), *(_carry(total) for _ in step.flags))
+
+
+def _shift(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
+    """SHF: low word, distance, high word."""
+    low, distance, high = _numbers(step, values)[0][:3]
+    upper, wraps = "HI" in step.modifiers, "W" in step.modifiers
+    is_signed = bool(step.modifiers & {"S32", "S64"})
+    wide = bool(step.modifiers & {"U64", "S64"})
+
+    def left(a: int, s: int, h: int) -> int:
+        s = s & 31 if wraps else min(s, 64 if wide else 32)
+        return (h << 32 | a) << s >> (32 if upper else 0) & WORD
+
+    def right(a: int, s: int, h: int) -> int:
+        s = s & 31 if wraps else min(s, 64 if wide else 32)
+        number = (signed(h) if is_signed else h) << 32 | a
+        if upper and not wraps and not wide:
+            return (signed(h) if is_signed else h) >> s & WORD
+        return number >> s >> (32 if upper else 0) & WORD
+
+    return (combine(left if "L" in step.modifiers else right, (low, distance, high)),)
+
+
+def _logic(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
+    """LOP3: any function of three bits, given as its truth table; the predicate says whether anything is left."""
+    numbers, _ = _numbers(step, values)
+    table = numbers[3].bits
+    if not isinstance(table, int):
+        return ()
+    result = combine(_lut(table), numbers[:3])
+    if table == AND and _leaves_rest(numbers):
+        result = result._replace(marks=result.marks | REST)
+    found = (result,) if step.results else ()
+    return (*found, *(combine(lambda bits: int(bits != 0), (result,)) for _ in step.flags))
+
+
+def _leaves_rest(numbers: tuple[Value, ...]) -> bool:
+    """Whether ``a & b`` is what an unrolled loop leaves over: the last bits of what nobody knows."""
+    pairs = ((numbers[0], numbers[1]), (numbers[1], numbers[0]))
+    return any(
+        mask.constant and mask.bits in REST_MASKS and (number.bits is None or number.example) for number, mask in pairs
+    )
+
+
+def _lut(table: int) -> Callable[[int, int, int], int]:
+    def apply(a: int, b: int, c: int) -> int:
+        found = 0
+        for index in range(8):
+            if table >> index & 1:
+                found |= (a if index & 4 else ~a) & (b if index & 2 else ~b) & (c if index & 1 else ~c)
+        return found & WORD
+
+    return apply
+
+
+def _compare(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
+    """ISETP: a comparison, joined with a predicate; ``.EX`` compares upper words after the lower ones."""
+    numbers, predicates = _numbers(step, values)
+    relation = next((COMPARE[name] for name in COMPARE if name in step.modifiers), None)
+    join = next((JOIN[name] for name in JOIN if name in step.modifiers), None)
+    if relation is None or join is None or len(predicates) < (2 if "EX" in step.modifiers else 1):
+        return ()
+    wide = bool(step.modifiers & {"S64", "U64"})
+    read: Callable[[int], int] = lambda bits: bits  # noqa: E731
+    if not step.modifiers & {"U32", "U64"}:
+        read = signed64 if wide else signed
+    if "EX" in step.modifiers:
+        strict = "NE" in step.modifiers or "EQ" in step.modifiers
+
+        def upper(a: int, b: int, lower: int) -> int:
+            if a == b:
+                return lower
+            return int(relation(a, b)) if strict else int(relation(read(a), read(b)))
+
+        found = combine(upper, (numbers[0], numbers[1], predicates[1]))
+    else:
+        found = combine(lambda a, b: int(relation(read(a), read(b))), numbers[:2])
+    result = combine(join, (found, predicates[0]))
+    return tuple(result if index == 0 else UNKNOWN for index in range(len(step.flags)))
+
+
+def _predicates(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
+    """PLOP3: LOP3 for predicates."""
+    predicates = [value for source, value in zip(step.sources, values, strict=True) if source.kind == "predicate"]
+    tables = [source.number for source in step.sources if source.kind == "number"]
+    if len(predicates) < 3 or not tables:
+        return ()
+    result = combine(lambda a, b, c: _lut(tables[0])(-a, -b, -c) & 1, tuple(predicates[:3]))
+    return tuple(result if index == 0 else UNKNOWN for index in range(len(step.flags)))
+
+
+def _select(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
+    numbers, predicates = _numbers(step, values)
+    if not predicates:
+        return ()
+    return (combine(lambda a, b, chosen: a if chosen else b, (*numbers[:2], predicates[0])),)
+
+
+def _extreme(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
+    """IMNMX: the smaller of two numbers if the predicate holds, else the larger."""
+    numbers, predicates = _numbers(step, values)
+    if not predicates or "S64" in step.modifiers:
+        return ()
+    read: Callable[[int], int] = (lambda bits: bits) if "U32" in step.modifiers else signed
+    given = (*numbers[:2], predicates[0])
+    return (combine(lambda a, b, least: (min if least else max)((a, b), key=read), given),)
+
+
+def _absolute(_step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
+    return (combine(lambda bits: abs(signed(bits)) & WORD, values[:1]),)
+
+
+def _permute(_step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
+    """PRMT: four bytes out of eight."""
+
+    def pick(a: int, selector: int, b: int) -> int:
+        eight = b << 32 | a
+        return sum((eight >> 8 * (selector >> 4 * place & 7) & 0xFF) << 8 * place for place in range(4))
+
+    return (combine(pick, values[:3]),)
+
+
+def _to_float(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
+    """I2F, rounded up: how a division of integers begins."""
+    if "RP" not in step.modifiers or "F64" in step.modifiers:
+        return ()
+    read: Callable[[int], int] = (lambda bits: bits) if "U32" in step.modifiers else signed
+
+    def convert(bits: int) -> int:
+        number = float(read(bits))
+        nearest = _float_bits(number)
+        return nearest + (1 if 0 < _float_of(nearest) < number else 0)
+
+    return (combine(convert, values[:1]),)
+
+
+def _reciprocal(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
+    """MUFU.RCP of a number that is known, as only an integer division has it."""
+    if "RCP" not in step.modifiers:
+        return ()
+    return (combine(lambda bits: _float_bits(1 / _float_of(bits)) if _float_of(bits) else 0, values[:1]),)
+
+
+def _to_integer(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
+    """F2I.U32.TRUNC."""
+    if not {"U32", "TRUNC"} <= step.modifiers:
+        return ()
+
+    def convert(bits: int) -> int:
+        number = _float_of(bits)
+        return int(number) if 0 <= number < 1 << 32 else 0
+
+    return (combine(convert, values[:1]),)
+
+
+def _float_of(bits: int) -> float:
+    return float(struct.unpack("<f", struct.pack("<I", bits & WORD))[0])
+
+
+def _float_bits(number: float) -> int:
+    try:
+        return int(struct.unpack("<I", struct.pack("<f", number))[0])
+    except OverflowError:
+        return INFINITY if number > 0 else INFINITY | 1 << 31
+
+
+def _halves(step: Step, _values: tuple[Value, ...]) -> tuple[Value, ...]:
+    """HFMA2 R, -RZ, RZ, high, low: a constant, moved by the half-precision unit."""
+    try:
+        high, low = (struct.unpack("<H", struct.pack("<e", float(source.text)))[0] for source in step.sources[-2:])
+    except (ValueError, OverflowError):
+        return ()
+    return (Value(high << 16 | low),) if step.klass == "move" else ()
+
+
+RULES: dict[str, tuple[Rule, int]] = {
+    "MOV": (_move, 1), "MOV32I": (_move, 1), "R2UR": (_move, 1), "S2R": (_move, 1), "S2UR": (_move, 1),
+    "CS2R": (_move, 1), "CS2UR": (_move, 1), "LDC": (_move, 1), "LDCU": (_move, 1), "IADD3": (_add, 2),
+    "IADD": (_add, 2), "VIADD": (_add, 2), "IMAD": (_multiply_add, 3), "LEA": (_scaled_add, 3), "SHF": (_shift, 3),
+    "LOP3": (_logic, 4), "ISETP": (_compare, 2), "PLOP3": (_predicates, 1), "SEL": (_select, 2),
+    "IMNMX": (_extreme, 2), "VIMNMX": (_extreme, 2), "IABS": (_absolute, 1), "PRMT": (_permute, 3),
+    "HFMA2": (_halves, 4), "I2F": (_to_float, 1), "I2FP": (_to_float, 1), "MUFU": (_reciprocal, 1),
+    "F2I": (_to_integer, 1),
+}  # fmt: skip
+"""By the opcode's first word, without the U of the uniform form: the rule, and how many numbers it takes at least."""

@@ -1,0 +1,100 @@
+"""Branches that split a warp: which lanes are on the way, and where the other ones wait.
+
+As in the hardware, the lanes that do not branch go on to where both sides meet, then the others follow from the
+branch's target, and from there all go on together.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from pytest_gpuperf.compile.warp_model.flow import END
+from pytest_gpuperf.compile.warp_model.values import WARP, Value, lanes_of
+
+Mask = tuple[bool, ...]
+EVERYONE: Mask = (True,) * WARP
+DATA_SHARE = 0.5
+"""Of the lanes, on each side of a branch that data decide; all of them if there is one side only."""
+
+
+@dataclasses.dataclass
+class Split:
+    """One branch whose sides are walked one after the other."""
+
+    waiting: int | None
+    """Where the second side begins; None once it is on the way."""
+    meet: int
+    """Where the sides meet; ``END`` if they do not."""
+    first: Mask | None
+    """Lanes on the first side; None if data decide."""
+    one_sided: bool = False
+    """The second side is empty."""
+
+    @property
+    def lanes(self) -> Mask | None:
+        if self.first is None or self.waiting is not None:
+            return self.first
+        return tuple(not on for on in self.first)
+
+
+class Splits:
+    """The splits that the way is inside of."""
+
+    def __init__(self) -> None:
+        self._open: list[Split] = []
+        self._gone: Mask = (False,) * WARP
+        self.mask: Mask = EVERYONE
+        """The lanes on the way, as far as they are known."""
+        self.share = 1.0
+        """Fraction of the warp that is on the way."""
+        self.data_share = 1.0
+        """That fraction, as far as data decide it."""
+        self.by_data = False
+        """Whether data decide that the way leads here."""
+
+    def split(self, condition: Value, target: int, meet: int) -> None:
+        """Open a split: lanes for which the condition holds wait at ``target``."""
+        first = None if condition.bits is None else tuple(not bit for bit in lanes_of(condition.bits)[:WARP])
+        self._open.append(Split(target, meet, first, one_sided=target == meet))
+        self._count()
+
+    def without(self, condition: Value) -> None:
+        """Lanes for which the condition holds leave the kernel."""
+        assert condition.bits is not None
+        leaving = [bool(bit) and on for bit, on in zip(lanes_of(condition.bits), self.mask, strict=False)]
+        self._gone = tuple(a or b for a, b in zip(self._gone, leaving, strict=True))
+        self._count()
+
+    def arrive(self, place: int) -> int:
+        """Where the way goes on from ``place``: the other side's beginning if this is where the sides meet."""
+        while self._open and self._open[-1].meet == place:
+            waiting, self._open[-1].waiting = self._open[-1].waiting, None
+            if waiting is not None and waiting != place:
+                self._count()
+                return waiting
+            self._open.pop()
+            self._count()
+        return place
+
+    def side_ends(self) -> int | None:
+        """The side leaves the kernel: where lanes that wait go on; None if there are none."""
+        while self._open:
+            waiting, self._open[-1].waiting = self._open[-1].waiting, None
+            if waiting is not None:
+                self._count()
+                return waiting
+            meet = self._open.pop().meet
+            self._count()
+            if meet != END:
+                return meet
+        return None
+
+    def _count(self) -> None:
+        mask, share = tuple(not gone for gone in self._gone), 1.0
+        for split in self._open:
+            if split.lanes is None:
+                share *= 1.0 if split.one_sided else DATA_SHARE
+            else:
+                mask = tuple(a and b for a, b in zip(mask, split.lanes, strict=True))
+        self.mask, self.share, self.data_share = mask, share * sum(mask) / WARP, share
+        self.by_data = any(split.first is None for split in self._open)

@@ -1,0 +1,173 @@
+"""Loops of a dry run: how one leaves them, and how many rounds they have.
+
+The code tells the number of rounds where a counter moves evenly towards a bound, or doubles or halves, and both are
+constants.  Where the bound is an argument or comes from memory, the loop is given ``TYPICAL_ROUNDS`` steps of one: a
+loop that was unrolled eight times then has an eighth of the rounds, as it should, even if that is less than one.  These
+steps divide evenly, so that the loop that would do what an unrolled one leaves over has none.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+from pytest_gpuperf.compile.warp_model.addresses import Pattern
+from pytest_gpuperf.compile.warp_model.decode import Step
+from pytest_gpuperf.compile.warp_model.launch_inputs import BLOCKS, THREADS
+from pytest_gpuperf.compile.warp_model.registers import Comparison
+from pytest_gpuperf.compile.warp_model.values import WARP, WORD, Value, lanes_of, signed
+
+TYPICAL_ROUNDS = 256
+"""Of a loop whose bound is an argument; all that matters is that it is several, and the same before and after."""
+STRIDED_ROUNDS = 4
+"""Of a loop that moves on by more than its body could have been unrolled to: by the size of a warp, a block, a grid."""
+STRIDES = sorted((threads * blocks for threads, blocks in zip(THREADS, BLOCKS, strict=True)), reverse=True)
+"""Steps of such loops by the grid along an axis, as the example of a launch has them.  A loop unrolled four times moves
+on by four of them; all others are taken to cover what ``STRIDED_ROUNDS`` of a block do."""
+MOST_PER_INSTRUCTION = 2
+"""Steps that an unrolled loop makes for each instruction of a round, at most; those of inner loops count as often as
+they run, for a tile of 256 that is walked through by every thread is 256 steps."""
+DATA_ROUNDS = 16
+"""Of a loop that ends when data say so, by one or by a warp's width."""
+MOST_ROUNDS = 100_000
+
+
+@dataclasses.dataclass
+class Visit:
+    """One instruction, executed."""
+
+    step: Step
+    share: float
+    """Fraction of the lanes."""
+    times: float = 1.0
+    data_share: float = 1.0
+    """That fraction, as far as data decide it."""
+    cycles: float = 0.0
+    waited: float = 0.0
+    waited_for: str = ""
+    pattern: Pattern | None = None
+    divides: bool = False
+    """It stands for a division or root with a slow path."""
+    other_way: int | None = None
+    """Of a conditional branch: where the way did not go."""
+    comparison: Comparison | None = None
+    """What the branch was decided by."""
+
+
+def count_rounds(first: Sequence[Visit], second: Sequence[Visit], rounds: float) -> None:
+    """Let two rounds that were walked stand for as many as there are: the second for all but the first.
+
+    Where the two went different ways, they are taken to alternate.
+    """
+    alike = [visit.step.address for visit in first] == [visit.step.address for visit in second]
+    shares = (min(rounds, 1), max(rounds - 1, 0)) if alike else (rounds / 2, rounds / 2)
+    for visits, share in zip((first, second), shares, strict=True):
+        for visit in visits:
+            visit.times *= share
+
+
+def exit_of(body: Sequence[Visit]) -> Visit | None:
+    """The branch of a loop's body through which the way leads out; None if there is none."""
+    inside = {visit.step.address for visit in body}
+    ways = [visit for visit in body if visit.other_way is not None and visit.other_way not in inside]
+    return ways[-1] if ways else None
+
+
+def rounds_of(way_out: Visit, before: Sequence[Visit], body: Sequence[Visit]) -> float:
+    """Rounds of a loop with this ``body``, by what its exit compared in the second round and in the first."""
+    now = way_out.comparison
+    was = next((visit.comparison for visit in reversed(before) if visit.step.address == way_out.step.address), None)
+    if now is None or was is None:
+        return DATA_ROUNDS
+    if _is_rest(now):
+        return 0.0
+    shifted = _shifted_rounds(was, now, body)
+    if shifted is not None:
+        return shifted
+    left, right = _move(was.left, now.left), _move(was.right, now.right)
+    step = left - right if left is not None and right is not None else left or right
+    if not step:
+        return _data_rounds(now, body) if left is None or right is None else TYPICAL_ROUNDS
+    if now.left.example or now.right.example or left is None or right is None:
+        return _typical_rounds(abs(step), body)
+    rest = signed(_number(now.right) - _number(now.left) & WORD)
+    return float(min(2 + max(0, math.ceil(rest / step)), MOST_ROUNDS))
+
+
+def _typical_rounds(step: int, body: Sequence[Visit]) -> float:
+    """Of a loop whose bound is an example: as many as its step, and what it may have been unrolled to, leave of it."""
+    executed = sum(visit.times for visit in body)
+    if step <= MOST_PER_INSTRUCTION * executed:
+        return TYPICAL_ROUNDS / step
+    stride = next((one for one in STRIDES if step % one == 0), THREADS[0])
+    return STRIDED_ROUNDS * stride / step
+
+
+def _data_rounds(now: Comparison, body: Sequence[Visit]) -> float:
+    """Of a loop that data end: fewer if the code of its round, which was unrolled, moves the counter on by several."""
+    step = _own_step(now, body)
+    if not step:
+        return DATA_ROUNDS
+    return DATA_ROUNDS * (1 if step % WARP else WARP) / step
+
+
+def _own_step(now: Comparison, body: Sequence[Visit]) -> int:
+    """How far a round moves a counter of which nobody knows where it began; 0 if that is not plain."""
+    for step in (visit.step for visit in body):
+        if step.base in ("IADD3", "UIADD3", "VIADD") and step.results and step.results[0] in now.names:
+            added = [source.number for source in step.sources if source.kind == "number"]
+            itself = [source for source in step.sources if source.text == step.results[0] and not source.negative]
+            if len(added) == len(itself) == 1:
+                return abs(signed(added[0] & WORD))
+    return 0
+
+
+def _shifted_rounds(was: Comparison, now: Comparison, body: Sequence[Visit]) -> float | None:
+    """Of a loop whose counter a shift doubles or halves, by its numbers, examples or not; None if none does."""
+    shifted = _shifted(body)
+    found = next((place for place, name in enumerate(now.names) if name in shifted), None)
+    if found is None:
+        return None
+    counters, bound = (was.sides[found], now.sides[found]), now.sides[1 - found]
+    if any(side.bits is None for side in (*counters, bound)):
+        return None
+    before, value, end = (signed(_number(side)) for side in (*counters, bound))
+    if min(before, value) <= 0 or max(before, value) < 2 * min(before, value):
+        return None
+    factor, rounds = max(before, value) // min(before, value), 2
+    while (value < end) if value > before else (value > max(end, 0)):
+        before, value = (value, value * factor) if value > before else (value, value // factor)
+        rounds += 1
+    return float(rounds)
+
+
+def _shifted(body: Sequence[Visit]) -> frozenset[str]:
+    """Registers that hold themselves, shifted, in the next round, and those that hold their former values."""
+    copied = {(source.text, visit.step.results[0]) for visit in body
+              if visit.step.klass == "move" and visit.step.results for source in visit.step.sources}  # fmt: skip
+    found: set[str] = set()
+    for step in (visit.step for visit in body):
+        if step.base in ("SHF", "USHF") or "SHL" in step.modifiers:
+            for source in step.sources:
+                if source.text in step.results or (step.results[0], source.text) in copied:
+                    found.update((source.text, step.results[0]))
+    return frozenset(found)
+
+
+def _is_rest(comparison: Comparison) -> bool:
+    """Whether the loop does what an unrolled one leaves over."""
+    sides = comparison.sides
+    return any(side.rest for side in sides) and all(side.rest or side.constant for side in sides)
+
+
+def _move(was: Value, now: Value) -> int | None:
+    """How far a side of the comparison moved in a round; None if nobody knows."""
+    if was.bits is None or now.bits is None:
+        return None
+    return signed(_number(now) - _number(was) & WORD)
+
+
+def _number(value: Value) -> int:
+    assert value.bits is not None
+    return lanes_of(value.bits)[0]

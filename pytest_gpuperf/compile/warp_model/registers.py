@@ -1,0 +1,232 @@
+"""One warp's registers and clock: executes one instruction at a time, as far as its result can be known."""
+
+from __future__ import annotations
+
+from pytest_gpuperf.compile.warp_model import arithmetic
+from pytest_gpuperf.compile.warp_model.decode import TRUE, ZERO, Operand, Step
+from pytest_gpuperf.compile.warp_model.latencies import (
+    BARRIER_CYCLES,
+    LATENCY,
+    SHUFFLE_LATENCY,
+    SPECIAL_LATENCY,
+    issue_cycles,
+)
+from pytest_gpuperf.compile.warp_model.launch_inputs import Surroundings
+from pytest_gpuperf.compile.warp_model.values import INHERITED, UNKNOWN, WORD, Value, combine, lanes_of
+
+_CARRYING = frozenset({"IADD3", "UIADD3"})
+_COMPARING = frozenset({"ISETP", "UISETP", "PLOP3", "UPLOP3"})
+"""What writes predicates that are still the outcome of a comparison, or of several."""
+ALL_PREDICATES = 0x7F
+"""P0 to P6, a bit each."""
+_HANDING_ON = frozenset({"MOV", "UMOV", "LDC", "ULDC", "LDCU", "R2UR"})
+
+
+class Comparison:
+    """What a predicate was made of: tells how far a loop's counter is from its bound."""
+
+    def __init__(self, left: Value, right: Value, names: tuple[str, ...]) -> None:
+        self.left = left
+        self.right = right
+        self.names = names
+        """Where they were: registers, or constants."""
+
+    @property
+    def sides(self) -> tuple[Value, Value]:
+        return self.left, self.right
+
+
+class Machine:
+    """Registers, predicates and the time at which each will be there."""
+
+    def __init__(self, surroundings: Surroundings, arch: str) -> None:
+        self._surroundings = surroundings
+        self._arch = arch
+        self._values: dict[str, Value] = {}
+        self._ready: dict[str, tuple[float, str]] = {}
+        """When a result will be there, and the class of what makes it."""
+        self._unit_free: dict[str, float] = {}
+        self.comparisons: dict[str, Comparison] = {}
+        self._laid_by: dict[str, Comparison] = {}
+        """Of predicates that a register keeps meanwhile."""
+        self.tested: set[int] = set()
+        """Arguments that were compared with zero, by their place in the constant bank."""
+        self.used: set[int] = set()
+        """Arguments that were used for anything else."""
+        self.now = 0.0
+        self.waited_for = ""
+        """Class of what the last instruction waited for; empty if it did not wait."""
+        self.waited = 0.0
+
+    def register(self, name: str) -> Value:
+        return Value(0) if name in ZERO else self._values.get(name, UNKNOWN)
+
+    def predicate(self, operand: Operand | None) -> Value:
+        """0 or 1; True without one."""
+        if operand is None:
+            return Value(1)
+        held = Value(1) if operand.text in TRUE else self._values.get(operand.text, UNKNOWN)
+        return combine(lambda bit: 1 - bit, (held,)) if operand.inverted else held
+
+    def execute(self, step: Step) -> float:
+        """Compute what can be computed; returns the cycles from the instruction before to this one."""
+        cycles = self._advance(step)
+        if step.results or step.flags:
+            self._write(step, self._compute(step))
+        return cycles
+
+    def _compute(self, step: Step) -> tuple[Value, ...]:
+        if step.base == "P2R":
+            return (self._packed(step),)
+        rule = arithmetic.rule_of(step)
+        if rule is None:
+            return ()
+        values = tuple(self._read(step, place, operand) for place, operand in enumerate(step.sources))
+        if step.base in ("ISETP", "UISETP"):
+            self._note(step, values)
+        self._note_arguments(step, values)
+        return rule(step, values)
+
+    def _note_arguments(self, step: Step, values: tuple[Value, ...]) -> None:
+        """Whether arguments are asked for more than being zero; handing them on does not count."""
+        named = {value.argument for value in values if value.argument}
+        if not named or step.base in _HANDING_ON or "MOV" in step.modifiers:
+            return
+        asks = step.base in ("ISETP", "UISETP") and step.modifiers & {"EQ", "NE"} and "EX" not in step.modifiers
+        is_test = bool(asks) and any(value == Value(0) for value in values)
+        (self.tested if is_test else self.used).update(named)
+
+    def _packed(self, step: Step) -> Value:
+        """The predicates that the mask names, as bits of a register."""
+        places = _masked(step)
+        held = tuple(self._values.get(f"P{place}", UNKNOWN) for place in places)
+        return combine(lambda *bits: sum(bit << place for bit, place in zip(bits, places, strict=True)), held)
+
+    def _lay_by(self, step: Step) -> None:
+        """Keep what the one predicate was made of that a register now holds; forget it of a register written anew."""
+        for name in step.results:
+            self._laid_by.pop(name, None)
+        places = _masked(step) if step.base == "P2R" else []
+        if len(places) == 1 and (found := self.comparisons.get(f"P{places[0]}")) is not None:
+            self._laid_by[step.results[0]] = found
+
+    def _note(self, step: Step, values: tuple[Value, ...]) -> None:
+        """Keep the sides of a comparison; of one in two words the lower ones."""
+        numbers = [(v, source) for v, source in zip(values, step.sources, strict=True) if source.kind != "predicate"]
+        (left, one), (right, other) = numbers[:2]
+        found: Comparison | None = Comparison(left, right, (one.text, other.text))
+        if "EX" in step.modifiers:
+            lower = [source.text for source in step.sources if source.kind == "predicate"]
+            found = self.comparisons.get(lower[-1]) if lower else None
+        elif one.text in self._laid_by and right == Value(0):
+            found = self._laid_by[one.text]
+        if found is not None and step.flags:
+            self.comparisons[step.flags[0]] = found
+
+    def _read(self, step: Step, place: int, operand: Operand) -> Value:
+        """A source, with its sign, in as many bits as the instruction takes."""
+        if operand.kind == "predicate":
+            return self.predicate(operand)
+        words = self._words(step, place)
+        if operand.kind == "number":
+            value = Value(operand.number & (1 << 32 * words) - 1)
+        elif operand.kind == "constant":
+            value = self._surroundings.constant(operand.number, words)
+        elif operand.kind == "register":
+            value = self._registers(operand.text, words)
+        else:
+            value = self._surroundings.special(operand.text)
+        if operand.inverted:
+            return combine(lambda bits: bits ^ WORD, (value,))
+        if operand.negative:
+            whole = 1 << 32 * words
+            keep = whole << 1 if step.base in _CARRYING and words == 1 else whole
+            return combine(lambda bits: (whole - bits) % keep, (value,))
+        return value
+
+    def _words(self, step: Step, place: int) -> int:
+        """How many registers the source takes."""
+        if step.base in ("LDC", "ULDC", "LDCU"):
+            return len(step.results)
+        if "64" in step.modifiers or ("SETP" in step.base and step.modifiers & {"S64", "U64"}):
+            return 2
+        wide = step.base in ("IMAD", "UIMAD") and step.modifiers & {"WIDE", "HI"}
+        return 2 if wide and place == 2 else 1
+
+    def _registers(self, first: str, words: int) -> Value:
+        if first in ZERO or words == 1:
+            return self.register(first)
+        stem = first.rstrip("0123456789")
+        number = int(first[len(stem) :])
+        low, high = self.register(first), self.register(f"{stem}{number + 1}")
+        return combine(lambda a, b: a | b << 32, (low, high))
+
+    def _write(self, step: Step, found: tuple[Value, ...]) -> None:
+        guard = self.predicate(step.guard)
+        self._lay_by(step)
+        values = list(found)
+        new: dict[str, Value] = dict.fromkeys((*step.results, *step.flags), UNKNOWN)
+        if values and step.results:
+            number = values.pop(0)
+            if len(step.results) == 1:
+                new[step.results[0]] = number if number.argument else Value(number.bits, number.marks)
+            for place, name in enumerate(step.results if len(step.results) > 1 else ()):
+                new[name] = combine(lambda bits, at=32 * place: bits >> at & WORD, (number,))
+        new.update(zip(step.flags, values, strict=False))
+        if step.base not in _COMPARING:
+            for name in step.flags:
+                self.comparisons.pop(name, None)  # that was another value of it
+        for name, value in new.items():
+            if name not in ZERO and name not in TRUE:
+                self._values[name] = _merged(guard, value, self._values.get(name, UNKNOWN))
+
+    def _advance(self, step: Step) -> float:
+        """Wait for sources and for the unit; note when the results will be there."""
+        ready = self._ready
+        names = step.reads if step.guard is None else (*step.reads, step.guard.text)
+        wait, self.waited_for = max((ready[name] for name in names if name in ready), default=(0.0, ""))
+        start = max(self.now + 1, self._unit_free.get(step.klass, 0.0))
+        if step.base == "BAR":
+            wait, self.waited_for = start + BARRIER_CYCLES, step.klass
+        self.waited = max(wait - start, 0.0)
+        start = max(start, wait)
+        self._unit_free[step.klass] = start + issue_cycles(step.klass, self._arch)
+        done = (start + _latency(step), step.klass)
+        for name in (*step.results, *step.flags):
+            ready[name] = done
+        cycles, self.now = start - self.now, start
+        return cycles
+
+
+def _masked(step: Step) -> list[int]:
+    """Numbers of the predicates that ``P2R`` takes; all of them without a mask."""
+    mask = next((source.number for source in reversed(step.sources) if source.kind == "number"), ALL_PREDICATES)
+    return [place for place in range(ALL_PREDICATES.bit_length()) if mask >> place & 1]
+
+
+def _latency(step: Step) -> float:
+    if step.base in ("SHFL", "REDUX"):
+        return SHUFFLE_LATENCY
+    if step.base in ("S2R", "S2UR"):
+        return SPECIAL_LATENCY
+    return LATENCY.get(step.klass, 1)
+
+
+def _merged(guard: Value, new: Value, old: Value) -> Value:
+    """What a register holds after an instruction that may not have run in every lane."""
+    if guard.bits == 1:
+        return new
+    if guard.bits == 0:
+        return old
+    if isinstance(guard.bits, tuple) and old.bits is None:
+        return new  # who reads it runs under the same guard: the other lanes hold nothing of use
+    if guard.bits is None or new.bits is None or old.bits is None:
+        return Value(None, (new.marks | old.marks) & INHERITED)
+    return combine(lambda on, a, b: a if on else b, (guard, new, old))
+
+
+def active_lanes(guard: Value, mask: tuple[bool, ...]) -> tuple[bool, ...]:
+    """The lanes of ``mask`` in which the guard holds; all of them where that is unknown."""
+    if guard.bits is None:
+        return mask
+    return tuple(on and bool(bit) for on, bit in zip(mask, lanes_of(guard.bits), strict=False))

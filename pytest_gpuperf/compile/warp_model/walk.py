@@ -1,0 +1,230 @@
+"""One warp's way through a kernel: straight on, around loops, and down both sides of a branch that splits it.
+
+A branch that all lanes take alike is taken alike.  One that splits the lanes, or that data decide, is walked on both
+sides, one after the other.  A loop is walked twice: the second round shows what every further one costs and how far the
+counter moves, and so how many there are.  A call on a side that data decide is the slow path of a division or a root:
+it is counted, not walked.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from pytest_gpuperf.compile.cubin.disassembly import INSTRUCTION_BYTES, Instruction
+from pytest_gpuperf.compile.warp_model.addresses import MEMORY, Pattern, address_of, pattern_of
+from pytest_gpuperf.compile.warp_model.decode import Operand, Step, decode
+from pytest_gpuperf.compile.warp_model.divergence import Splits
+from pytest_gpuperf.compile.warp_model.flow import is_branch, meeting_points, with_jumps
+from pytest_gpuperf.compile.warp_model.launch_inputs import Surroundings
+from pytest_gpuperf.compile.warp_model.loops import Visit, count_rounds, exit_of, rounds_of
+from pytest_gpuperf.compile.warp_model.registers import Machine, active_lanes
+from pytest_gpuperf.compile.warp_model.values import WARP, Value
+from pytest_gpuperf.model.evidence import Parameter
+from pytest_gpuperf.model.warp_estimate import Access, DryRun
+
+MOST_VISITS = 150_000
+"""Instructions walked before a dry run is given up, about a second: deep nests of loops and calls."""
+DIGITS = 4
+"""Significant digits of what is kept."""
+
+
+def dry_run(
+    instructions: Sequence[Instruction], arch: str, parameters: Sequence[Parameter], parameter_base: int
+) -> DryRun | None:
+    """Walk one warp through a kernel's instructions, those of the functions it calls behind its own.
+
+    ``parameter_base`` is where the parameters begin in constant bank 0.  None if the way is longer than
+    ``MOST_VISITS``: half a walk would compare with nothing.
+    """
+    steps = with_jumps({line.address: decode(line) for line in instructions})
+
+    def walk(warp: int, flags: Iterable[int] = ()) -> Walk:
+        one = Walk(steps, Machine(Surroundings(arch, parameters, parameter_base, warp, flags), arch))
+        one.go()
+        return one
+
+    first = walk(0)
+    flags = first.flags
+    if flags and (without := walk(0, flags)).writes:
+        first = without
+    else:
+        flags = frozenset()
+    walks = [first, walk(1, flags)] if first.warps_differ else [first]
+    if any(len(one.visits) >= MOST_VISITS for one in walks):
+        return None
+    return summary([visit for one in walks for visit in one.visits], len(walks))
+
+
+class Walk:
+    """The way so far."""
+
+    def __init__(self, steps: Mapping[int, Step], machine: Machine) -> None:
+        self.visits: list[Visit] = []
+        self.warps_differ = False
+        """Whether the thread's index decided a branch or an exit."""
+        self._steps = steps
+        self._meets = meeting_points(self._steps)
+        self._machine = machine
+        self._arrivals: dict[int, list[int]] = {}
+        """By head of a loop: the numbers of visits when the way came back to it."""
+        self._splits = Splits()
+        self._returns: list[int] = []
+
+    def go(self) -> None:
+        """Walk to the end."""
+        place: int | None = 0
+        while place is not None and place in self._steps and len(self.visits) < MOST_VISITS:
+            place = self._splits.arrive(place)
+            place = self._visit(self._steps[place])
+
+    @property
+    def flags(self) -> frozenset[int]:
+        """Arguments that the way asked for nothing but whether they are zero."""
+        return frozenset(self._machine.tested - self._machine.used)
+
+    @property
+    def writes(self) -> bool:
+        """Whether the way comes to anything that writes to memory."""
+        return any(visit.step.klass in ("global_store", "atomic", "bulk_copy") for visit in self.visits)
+
+    def _visit(self, step: Step) -> int | None:
+        """Execute one instruction; returns the address of the next."""
+        guard = self._machine.predicate(step.guard)
+        visit = Visit(step, self._splits.share, data_share=self._splits.data_share)
+        if step.klass in MEMORY:
+            lanes = active_lanes(guard, self._splits.mask)
+            visit.pattern = pattern_of(step, address_of(step, self._machine.register), lanes)
+        visit.cycles = self._machine.execute(step)
+        visit.waited, visit.waited_for = self._machine.waited, self._machine.waited_for
+        self.visits.append(visit)
+        following = step.address + INSTRUCTION_BYTES
+        if is_branch(step) and step.target is not None:
+            return self._branch(step, step.target, visit, following)
+        if step.base == "CALL" and step.target is not None:
+            return self._call(step.target, visit, following)
+        if step.base == "RET":
+            return self._returns.pop() if self._returns else self._splits.side_ends()
+        if step.base == "EXIT":
+            return self._exit(step, guard, following)
+        if step.base in ("I2F", "UI2F", "I2FP") and "RP" in step.modifiers:
+            visit.divides = True  # how an integer division begins
+        return following
+
+    def _exit(self, step: Step, guard: Value, following: int) -> int | None:
+        """Leave the kernel, or stay where that depends on data or arguments: those who leave are the exception."""
+        self.warps_differ |= guard.by_thread and not guard.example
+        if step.guard is None or (guard.bits == 1 and not guard.example):
+            return self._splits.side_ends()
+        if isinstance(guard.bits, tuple) and not guard.example:
+            self._splits.without(guard)
+        return following
+
+    def _call(self, target: int, visit: Visit, following: int) -> int:
+        if self._splits.by_data:
+            visit.divides = True
+            return following
+        self._returns.append(following)
+        return target
+
+    def _branch(self, step: Step, target: int, visit: Visit, following: int) -> int | None:
+        named = _condition_of(step)
+        condition = self._machine.predicate(named)
+        visit.comparison = self._machine.comparisons.get(named.text) if named else None
+        forward = target > step.address
+        self.warps_differ |= condition.by_thread and not condition.example
+        if not forward and named is not None and condition.example:
+            condition = Value(1)  # arguments are examples: the loop goes round at least twice
+        if condition.bits == 0 or (forward and self._is_bound(visit)):
+            visit.other_way = target
+            return following
+        if forward and condition.bits != 1:
+            visit.other_way = target
+            self._splits.split(condition, target, self._meets[step.address])
+            return following
+        visit.other_way = following if named else None
+        return target if forward else self._back(step.address, target, following)
+
+    @staticmethod
+    def _is_bound(visit: Visit) -> bool:
+        """Whether a branch asks if a thread's index is within bounds that arguments set: it is taken to be.
+
+        The branch leads around the work then; arguments are examples, and may be too small for the example of a block.
+        """
+        sides = visit.comparison
+        if sides is None or not (sides.left.example or sides.right.example):
+            return False
+        return isinstance(sides.left.bits, tuple) != isinstance(sides.right.bits, tuple)
+
+    def _back(self, end: int, head: int, following: int) -> int | None:
+        """A jump back: the first time round once more; the second time count the other rounds and leave."""
+        arrivals = self._arrivals.setdefault(head, [])
+        arrivals.append(len(self.visits))
+        if len(arrivals) < 2:
+            for inner in [place for place in self._arrivals if head < place <= end]:
+                del self._arrivals[inner]  # a loop that was left after its first round begins anew
+            return head
+        first = next(n for n in range(arrivals[0] - 1, -1, -1) if self.visits[n].step.address == head)
+        body = self.visits[arrivals[0] :]
+        for address in {visit.step.address for visit in body}:
+            self._arrivals.pop(address, None)
+        way_out = exit_of(body)
+        if way_out is None:
+            return following
+        count_rounds(self.visits[first : arrivals[0]], body, rounds_of(way_out, self.visits[: arrivals[0]], body))
+        return way_out.other_way
+
+
+def _condition_of(step: Step) -> Operand | None:
+    """Of a branch: its guard, or, on later architectures, a uniform predicate among its operands."""
+    if step.guard is not None:
+        return step.guard
+    return next((source for source in step.sources if source.kind == "predicate"), None)
+
+
+def summary(visits: Sequence[Visit], warps: int) -> DryRun:
+    """The visits of so many warps, added up and shared out among them."""
+    executed: dict[str, float] = defaultdict(float)
+    waits: dict[str, float] = defaultdict(float)
+    lanes = cycles = divisions = 0.0
+    for visit in visits:
+        visit.times /= warps
+        executed[visit.step.klass] += visit.times
+        lanes += visit.times * visit.share
+        cycles += visit.times * visit.cycles
+        divisions += visit.times * visit.divides
+        waits[visit.waited_for] += visit.times * visit.waited
+    issued = sum(executed.values())
+    return DryRun(
+        executed={name: _rounded(count) for name, count in sorted(executed.items()) if count},
+        cycles=_rounded(cycles),
+        waits={name: _rounded(count) for name, count in sorted(waits.items()) if count},
+        lanes=_rounded(WARP * lanes / issued) if issued else WARP,
+        divisions=_rounded(divisions),
+        accesses=_accesses(visits),
+    )
+
+
+def _accesses(visits: Sequence[Visit]) -> tuple[Access, ...]:
+    """Memory instructions of one kind and pattern in one record, in a fixed order."""
+    times: dict[Pattern, float] = defaultdict(float)
+    fresh: dict[Pattern, float] = defaultdict(float)
+    seen: dict[str, set[int]] = defaultdict(set)
+    for visit in visits:
+        pattern = visit.pattern
+        if pattern is None or not pattern.lanes or not visit.times:
+            continue
+        kind = pattern._replace(words=frozenset())
+        times[kind] += visit.times * visit.data_share
+        fresh[kind] += visit.times * visit.data_share * len(pattern.words - seen[pattern.op])
+        seen[pattern.op] |= pattern.words
+    found = [
+        Access(op=kind.op, bytes=kind.bytes, times=_rounded(times[kind]), lanes=kind.lanes, sectors=kind.sectors,
+               turns=kind.turns, start=kind.start, strides=kind.strides, distinct=_rounded(4 * fresh[kind]))
+        for kind in times
+    ]  # fmt: skip
+    return tuple(sorted(found, key=lambda one: (one.op, one.bytes, one.sectors or 0, one.turns or 0, str(one))))
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{DIGITS - 1}e}")

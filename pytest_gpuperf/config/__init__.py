@@ -1,0 +1,1 @@
+"""What a user may set: command-line flags, ini keys and call arguments, checked before anything runs."""

@@ -1,0 +1,60 @@
+"""What cannot be asked for together, or not here: usage errors before anything runs.
+
+Single values are checked where they are read, in ``options``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_gpuperf.config.flags import FLAGS
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.config.options import Options
+
+ALONE = frozenset({"require_gpu", "archs", "baselines", "ncu_json"})
+"""Options that mean something in a plain run, or are refused there in words of their own."""
+
+
+def refuse_conflicts(config: pytest.Config, options: Options) -> None:
+    """Raise ``pytest.UsageError`` if the options of this run contradict each other or their surroundings."""
+    _refuse_ci_update(options)
+    if not options.active:
+        _refuse_idle_flags(config)
+    elif not options.is_child and options.update is None:
+        _refuse_missing_folder(config, options)
+    if options.pair_all and options.changed_only:
+        raise pytest.UsageError(
+            "--gpuperf-all and --gpuperf-changed exclude each other: the one pairs unchanged workloads, the other "
+            "leaves them out"
+        )
+
+
+def _refuse_ci_update(options: Options) -> None:
+    if options.update is not None and options.ci and not options.allow_ci_update:
+        raise pytest.UsageError(
+            "--update-baselines: refused because CI is set: a CI run must not move its own goalposts. "
+            "Record baselines on a machine you trust and commit them, or add --gpuperf-allow-ci-update."
+        )
+
+
+def _refuse_missing_folder(config: pytest.Config, options: Options) -> None:
+    """A folder that was named by hand is meant to be there; the usual one is not, before the first recording."""
+    if config.getoption("gpuperf_baselines") is not None and not options.baselines.is_dir():
+        raise pytest.UsageError(
+            f"--gpuperf-baselines: there is no folder {options.baselines}, so nothing could be compared: name one that "
+            "is there, or record it with --update-baselines"
+        )
+
+
+def _refuse_idle_flags(config: pytest.Config) -> None:
+    """A gate that was asked to be strict and not to gate would always be green; ini settings wait for their run."""
+    given = {str(argument).partition("=")[0] for argument in config.invocation_params.args}
+    idle = [flag.name for flag in FLAGS if flag.name in given and flag.field not in ALONE and not flag.hidden]
+    if idle:
+        raise pytest.UsageError(
+            f"{', '.join(idle)}: nothing is measured without --gpuperf, --update-baselines or --gpuperf-ncu: add the "
+            "one you mean"
+        )

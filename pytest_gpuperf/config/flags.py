@@ -1,0 +1,195 @@
+"""The table of command-line flags, and how each reads its value.
+
+One row per flag: its name, the field of ``Options`` that it sets, what it accepts.  Parsers raise
+``BadValue``, whose message says what would have been valid.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from pytest_gpuperf.model.tolerance import PROFILES
+
+USUAL_FOLDER = "baselines"
+"""Of the baselines, below pytest's root, where nobody chose another."""
+MOST_BUDGET_S = 3600
+"""For timing one workload."""
+
+
+class BadValue(ValueError):
+    """A value that a flag or ini setting does not accept; the message says what it does."""
+
+
+def one_of(*choices: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in choices:
+            raise BadValue(f"accepts {', '.join(choices)}")
+        return text
+
+    return parse
+
+
+def number(low: float, high: float, unit: str = "") -> Callable[[str], float]:
+    def parse(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = float("nan")
+        if not low <= value <= high:
+            raise BadValue(f"accepts a number from {low:g} to {high:g}{unit}")
+        return value
+
+    return parse
+
+
+def whole(low: int, high: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"\d{1,9}", text) or not low <= int(text) <= high:
+            raise BadValue(f"accepts a whole number from {low} to {high}")
+        return int(text)
+
+    return parse
+
+
+ARCHITECTURES = (
+    "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_100f", "sm_103", "sm_103a",
+    "sm_103f", "sm_110", "sm_110a", "sm_110f", "sm_120", "sm_120a", "sm_120f", "sm_121", "sm_121a", "sm_121f",
+)  # fmt: skip
+"""Those of ``compile.architectures``, which is not imported to read a flag."""
+
+
+def architectures(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not names or not set(names) <= set(ARCHITECTURES):
+        raise BadValue(f"accepts architectures separated by commas, of {', '.join(ARCHITECTURES)}")
+    return names
+
+
+METRIC_WORD = re.compile(r"(derived:)?(?=[^.]*_)[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*")
+"""Without an underscore it is no metric but a misspelt set, or a set where none is taken."""
+
+
+METRIC_SETS = ("default", "memory", "compute", "latency", "full")
+
+
+def metric_words(text: str) -> tuple[str, ...]:
+    words = tuple(word.strip() for word in text.split(",") if word.strip())
+    if not words or not all(word in METRIC_SETS or METRIC_WORD.fullmatch(word) for word in words):
+        raise BadValue(f"accepts {', '.join(METRIC_SETS)}, and names of metrics, separated by commas")
+    return words
+
+
+def metrics(text: str) -> dict[str, float | None]:
+    """Names, or names with a tolerance behind a space, separated by commas or line breaks."""
+    found: dict[str, float | None] = {}
+    for entry in re.split(r"[,\n]", text):
+        name, _, tolerance = entry.strip().partition(" ")
+        try:
+            value = float(tolerance) if tolerance.strip() else None
+        except ValueError:
+            value = float("nan")
+        if name and (not METRIC_WORD.fullmatch(name) or (value is not None and not -1 <= value <= 100)):
+            raise BadValue("accepts metrics, each a name or a name and a tolerance such as 'dram__bytes.sum 0.02'")
+        if name:
+            found[name] = value
+    return found
+
+
+REPORT_ENDINGS = (".json", ".md", ".html")
+GITHUB = "github"
+"""In the place of a file: the summary of the GitHub job that the run is in."""
+
+
+def reports(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not names or not all(name == GITHUB or name.endswith(REPORT_ENDINGS) for name in names):
+        raise BadValue(f"accepts files that end in {', '.join(REPORT_ENDINGS)}, and {GITHUB}, separated by commas")
+    return names
+
+
+class Flag:
+    """One command-line flag; without ``parse`` it is a switch."""
+
+    def __init__(
+        self,
+        name: str,
+        field: str,
+        help: str,
+        parse: Callable[[str], Any] | None = None,
+        *,
+        ini: bool = True,
+        metavar: str | None = None,
+        const: str | None = None,
+        hidden: bool = False,
+    ) -> None:
+        self.name = name
+        self.field = field
+        """Of ``Options``."""
+        self.help = help
+        self.parse = parse
+        self.ini = ini
+        self.metavar = metavar
+        self.const = const
+        """Value of the flag given without one."""
+        self.hidden = hidden
+
+    @property
+    def ini_name(self) -> str:
+        return self.name.lstrip("-").replace("-", "_")
+
+
+FLAGS: tuple[Flag, ...] = (
+    Flag("--gpuperf", "enabled", "measure GPU workloads, compare them with their baselines, fail what regressed"),
+    Flag("--update-baselines", "update", "record baselines of workloads that are new, changed (the default) or all",
+         one_of("new", "changed", "all"), ini=False, metavar="MODE", const="changed"),
+    Flag("--gpuperf-require-gpu", "require_gpu", "fail at once if there is no usable GPU"),
+    Flag("--gpuperf-arch", "archs", "static targets (default: those with baselines, else the GPU's own)",
+         architectures, metavar="sm_80,sm_90"),
+    Flag("--gpuperf-baselines", "baselines", "folder of the baselines (default: baselines, beside the ini file)",
+         str, metavar="DIR"),
+    Flag("--gpuperf-missing", "missing", "a workload without a baseline: fail (default under CI) or warn; "
+         "fail, where given, also for a baseline whose test ended before it",
+         one_of("fail", "warn"), metavar="ACTION"),
+    Flag("--gpuperf-inconclusive", "inconclusive", "an undecided workload: fail or warn (default)",
+         one_of("fail", "warn"), metavar="ACTION"),
+    Flag("--gpuperf-strict", "strict", "fail on a stale baseline too (FASTER, BETTER)"),
+    Flag("--gpuperf-profile", "profile", "tolerance profile: tight 0.5/1 %%, standard 1/2 %%, loose 2/5 %%",
+         one_of(*PROFILES), metavar="NAME"),
+    Flag("--gpuperf-tolerance", "tolerance", "slower by no more than this fraction is accepted, such as 0.005",
+         number(0.0005, 0.5), metavar="FRACTION"),
+    Flag("--gpuperf-cache", "cache", "L2 state before each sample: cold (flushed, default) or warm",
+         one_of("cold", "warm"), metavar="STATE"),
+    Flag("--gpuperf-timer", "timer", "auto (default), cupti, graph or events",
+         one_of("auto", "cupti", "graph", "events"), metavar="NAME"),
+    Flag("--gpuperf-rounds", "rounds", "rounds that an update records per workload (default 10)",
+         whole(2, 1000), metavar="N"),
+    Flag("--gpuperf-processes", "processes", "fresh processes an update spreads them over (default 5)",
+         whole(1, 100), metavar="N"),
+    Flag("--gpuperf-budget", "budget_s",
+         "wall-clock seconds for timing one workload (default 5, and 320 with sustained slots)",
+         number(0.05, MOST_BUDGET_S, " seconds"), metavar="SECONDS"),
+    Flag("--gpuperf-changed", "changed_only", "do not time workloads whose machine code and launch are unchanged"),
+    Flag("--gpuperf-all", "pair_all", "pair unchanged workloads with their baselines too, not only changed ones"),
+    Flag("--gpuperf-confirmations", "confirmations",
+         "tests per process whose suspected regressions a second process confirms (default 20)",
+         whole(0, 100_000), metavar="N"),
+    Flag("--gpuperf-ncu", "ncu", "collect and gate hardware counters with Nsight Compute: default, memory, compute, "
+         "latency, full, or names of metrics", metric_words, metavar="SET", const="default"),
+    Flag("--gpuperf-metrics", "metrics", "metrics to collect with the set, each with a tolerance to gate it by, "
+         "such as 'dram__bytes.sum 0.02'", metrics, metavar="NAME,..."),
+    Flag("--gpuperf-ncu-timeout", "ncu_timeout_s", "seconds for collecting counters (default: 60, and 10 per test)",
+         number(1, 86400, " seconds"), metavar="SECONDS"),
+    Flag("--gpuperf-ncu-json", "ncu_json", "write every collected counter to this JSON file", str, metavar="FILE",
+         ini=False),
+    Flag("--gpuperf-explain", "explain", "say of every workload what holds it back, and the causes of what changed"),
+    Flag("--gpuperf-report", "reports", "write what the run found to files that end in .json, .md or .html; github: "
+         "to the summary of the GitHub job", reports, metavar="FILE,..."),
+    Flag("--gpuperf-allow-ci-update", "allow_ci_update", "let --update-baselines write under CI", ini=False),
+    Flag("--gpuperf-force-update", "force_update", "record measurements that were disturbed, too", ini=False),
+    Flag("--gpuperf-record-to", "record_to", "", str, ini=False, hidden=True),
+    Flag("--gpuperf-record-index", "record_index", "", whole(0, 9999), ini=False, hidden=True),
+    Flag("--gpuperf-ncu-to", "ncu_to", "", str, ini=False, hidden=True),
+    Flag("--gpuperf-confirm-to", "confirm_to", "", str, ini=False, hidden=True),
+)  # fmt: skip

@@ -1,0 +1,151 @@
+"""``Options``: what a run was asked to do, as one frozen record.
+
+``parse_options`` makes it of flags and ini settings.  Marker keywords are in ``context.marker``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pytest_gpuperf.config.flags import USUAL_FOLDER
+from pytest_gpuperf.model.tolerance import PROFILES, Tolerance
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.model.verdict import PairSlot
+
+UpdateMode = Literal["new", "changed", "all"]
+
+BUDGET_S = 5.0
+"""For timing one workload, seconds."""
+SUSTAINED_BUDGET_S = 320.0
+"""The same with sustained slots: room for 28 blocks of four slots, each of up to 2.67 s, and for rounds."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Options:
+    """What this run was asked to do.
+
+    Every pytest run imports this module: methods that nobody calls are not generated, which halves its cost.
+    """
+
+    enabled: bool = False
+    """Measure, compare and gate."""
+    update: UpdateMode | None = None
+    """Rewrite baselines of workloads that are new, new or changed, or all of them."""
+    require_gpu: bool = False
+    """No GPU is an error."""
+    archs: tuple[str, ...] = ()
+    """Static targets; empty: those with baselines, else the GPU's own."""
+    baselines: Path = Path(USUAL_FOLDER)
+    """Folder of the baselines, absolute."""
+    missing: Literal["fail", "warn"] = "warn"
+    """What a workload without a baseline does; the default is ``fail`` under CI."""
+    unreached: Literal["fail", "warn"] = "warn"
+    """What a workload does that has a baseline, in a test that stopped before it: ``missing``, if that was given."""
+    inconclusive: Literal["fail", "warn"] = "warn"
+    """What a workload does that was not decided within its budget."""
+    strict: bool = False
+    """A stale baseline (FASTER, BETTER) fails too."""
+    profile: str = "tight"
+    """Key of ``tolerance.PROFILES``."""
+    tolerance: float | None = None
+    """Overrides the profile's delta; epsilon is twice as much."""
+    cache: Literal["cold", "warm"] = "cold"
+    """State of the L2 before each sample, where a test does not say otherwise."""
+    timer: Literal["auto", "cupti", "graph", "events"] = "auto"
+    """``auto`` is the best that works on this machine."""
+    rounds: int = 10
+    """Rounds that an update records per workload."""
+    processes: int = 5
+    """Fresh processes it spreads them over."""
+    budget_s: float | None = None
+    """Wall-clock bound of timing one workload, seconds; None: ``BUDGET_S``, or ``SUSTAINED_BUDGET_S``."""
+    changed_only: bool = False
+    """Workloads of equal identity are not timed."""
+    pair_all: bool = False
+    """Workloads of equal identity are paired too, and count in the run's error rate."""
+    confirmations: int = 20
+    """Tests per process whose suspected regressions are confirmed in a second process."""
+    ncu: tuple[str, ...] = ()
+    """Counters to collect: names of sets and of metrics; empty: none."""
+    metrics: Mapping[str, float | None] = dataclasses.field(default_factory=dict)
+    """More metrics for every workload, with the tolerance that gates them."""
+    ncu_timeout_s: float | None = None
+    """Bound of collecting counters, seconds; None: by the number of tests."""
+    ncu_json: Path | None = None
+    """File to write every collected counter to."""
+    explain: bool = False
+    """State and causes of every workload in the summary, not only of red ones."""
+    reports: tuple[str, ...] = ()
+    """Files to write what the run found to, absolute, by their ending; ``github`` is the summary of a GitHub job."""
+    allow_ci_update: bool = False
+    """Baselines may be written although ``ci``."""
+    force_update: bool = False
+    """Record measurements that their own health checks call disturbed."""
+    ci: bool = False
+    """The ``CI`` environment variable is set (and not ``0`` or ``false``)."""
+    record_to: Path | None = None
+    """Internal: this process records rounds into this folder for the update that started it."""
+    record_index: int = 0
+    """Internal: which of the update's ``processes`` this is, from 0."""
+    confirm_to: Path | None = None
+    """Internal: this process confirms suspected regressions for the run that started it, by way of this folder."""
+    ncu_to: Path | None = None
+    """Internal: this process runs under ncu for the run that started it, by way of this folder."""
+
+    @property
+    def active(self) -> bool:
+        """Whether anything is measured or compared in this process."""
+        return self.gates or self.is_child or bool(self.ncu)
+
+    @property
+    def gates(self) -> bool:
+        """Whether static evidence is judged, and times are taken and judged."""
+        return self.enabled or self.update is not None
+
+    @property
+    def times(self) -> bool:
+        """Whether times are taken in this process."""
+        return self.gates or self.record_to is not None or self.confirm_to is not None
+
+    @property
+    def rounds_of_this_process(self) -> int:
+        """How many of an update's rounds this process takes: as even a share as there is."""
+        share, rest = divmod(self.rounds, self.processes)
+        return max(1, share + (self.record_index < rest))
+
+    @property
+    def is_child(self) -> bool:
+        """Whether this process measures for another one and gates nothing itself."""
+        return any(folder is not None for folder in (self.record_to, self.confirm_to, self.ncu_to))
+
+    def budget(self, own: float | None, pair_slot: PairSlot) -> float:
+        """Seconds for one workload after a test's ``own``; what nobody gave is as long as its slots ask for."""
+        return own or self.budget_s or (SUSTAINED_BUDGET_S if pair_slot == "sustained" else BUDGET_S)
+
+    def zone(self, tolerance: float | None = None, profile: str | None = None) -> Tolerance:
+        """The indifference zone after a test's own ``tolerance`` or ``profile``, the nearest word winning."""
+        if tolerance is not None:
+            return Tolerance(tolerance, 2 * tolerance)
+        if profile is not None:
+            return PROFILES[profile]
+        if self.tolerance is not None:
+            return Tolerance(self.tolerance, 2 * self.tolerance)
+        return PROFILES[self.profile]
+
+
+def forwarded(options: Options) -> Sequence[str]:
+    """The flags under which a child process measures exactly as this one does."""
+    arguments = [f"--gpuperf-baselines={options.baselines}", f"--gpuperf-cache={options.cache}",
+                 f"--gpuperf-timer={options.timer}", f"--gpuperf-profile={options.profile}",
+                 f"--gpuperf-rounds={options.rounds}", f"--gpuperf-processes={options.processes}"]  # fmt: skip
+    if options.budget_s is not None:
+        arguments.append(f"--gpuperf-budget={options.budget_s:g}")
+    if options.archs:
+        arguments.append(f"--gpuperf-arch={','.join(options.archs)}")
+    if options.tolerance is not None:
+        arguments.append(f"--gpuperf-tolerance={options.tolerance:g}")
+    return arguments

@@ -1,0 +1,150 @@
+"""Command-line flags and ini settings, turned into ``Options``.
+
+A flag ``--gpuperf-foo-bar`` has the ini counterpart ``gpuperf_foo_bar``; the flag wins.  Everything is
+validated when pytest starts: a bad value is a usage error that names the flag and what it accepts.
+Flags that write baselines have no ini counterpart: a run that rewrites the reference is asked for each
+time.  Marker keywords are in ``context.marker``.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+
+from pytest_gpuperf.config.conflicts import refuse_conflicts
+from pytest_gpuperf.config.flags import FLAGS, GITHUB, USUAL_FOLDER, BadValue, Flag
+from pytest_gpuperf.config.options import Options
+
+if TYPE_CHECKING:
+    pass
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Declare every flag and its ini setting."""
+    import argparse
+
+    group = parser.getgroup("gpuperf", "performance regression tests of GPU kernels")
+    for flag in FLAGS:
+        help_text = argparse.SUPPRESS if flag.hidden else flag.help
+        dest = f"gpuperf_{flag.field}"
+        if flag.parse is None:
+            group.addoption(flag.name, dest=dest, action="store_true", default=None, help=help_text)
+        elif flag.const is not None:
+            group.addoption(flag.name, dest=dest, nargs="?", const=flag.const, default=None,
+                            metavar=flag.metavar, help=help_text)  # fmt: skip
+        else:
+            group.addoption(flag.name, dest=dest, default=None, metavar=flag.metavar, help=help_text)
+        if flag.ini:
+            kind: Literal["bool", "string"] = "bool" if flag.parse is None else "string"
+            parser.addini(flag.ini_name, flag.help.replace("%%", "%"), type=kind, default=None)
+
+
+def spell_out_defaults(arguments: list[str]) -> None:
+    """Give a bare ``--update-baselines`` its value, and its like, so that they do not take the path after them."""
+    defaults = {flag.name: flag.const for flag in FLAGS if flag.const is not None}
+    arguments[:] = [f"{word}={defaults[word]}" if word in defaults else word for word in arguments]
+
+
+def keep_modules_together(config: pytest.Config) -> None:
+    """Let pytest-xdist hand out runs of neighbouring tests where the user does not say how: ``--dist worksteal``.
+
+    Its own default deals tests out one by one, so every worker compiles and prepares what the tests of a module
+    share: on two GPUs the example suite was 1.4 times as fast with it as on one.  Has to come before pytest-xdist's
+    ``pytest_cmdline_main``.
+    """
+    if config.getoption("numprocesses", None) and config.getoption("dist") == "no" and read_options(config).active:
+        config.option.dist = "worksteal"
+
+
+def is_ci(environ: dict[str, str] | os._Environ[str]) -> bool:
+    """Whether this looks like a continuous-integration run: ``CI`` set, and not to ``0`` or ``false``."""
+    return environ.get("CI", "").lower() not in ("", "0", "false", "no")
+
+
+def read_options(config: pytest.Config) -> Options:
+    """Flags over ini settings over defaults.  Raises ``pytest.UsageError``."""
+    values: dict[str, Any] = {"ci": is_ci(os.environ)}
+    for flag in FLAGS:
+        given = config.getoption(f"gpuperf_{flag.field}")
+        origin = flag.name
+        if given is None and flag.ini:
+            given = _ini(config, flag)
+            origin = f"ini setting {flag.ini_name}"
+        if given is None or (given == "" and origin != flag.name):
+            continue
+        if given == "":
+            raise pytest.UsageError(f"{origin}: it was given without a value; leave it out, or give it one")
+        values[flag.field] = _parse(flag, given, origin)
+    if config.getoption("gpuperf_profile") is not None and config.getoption("gpuperf_tolerance") is None:
+        values.pop("tolerance", None)  # the flag for a profile takes the place of the ini setting for a tolerance
+    values["baselines"] = _baselines(config, values.get("baselines", USUAL_FOLDER))
+    for field in ("record_to", "confirm_to", "ncu_to"):
+        if field in values:  # the ini file may ask for a gate or an update, which is for the parent to do
+            values.update({field: Path(values[field]), "enabled": False, "update": None, "changed_only": False,
+                           "ncu": (), "ncu_json": None, "reports": ()})  # fmt: skip
+    if values.get("ncu_json"):
+        values["ncu_json"] = _file(config, values["ncu_json"], bool(values.get("ncu")))
+    values["reports"] = tuple(_report(config, name) for name in values.get("reports", ()))
+    values["unreached"] = values.get("missing", "warn")  # under CI too: times are for the runner with a GPU
+    options = Options(**{"missing": "fail" if values["ci"] else "warn", **values})
+    refuse_conflicts(config, options)
+    return options
+
+
+def _ini(config: pytest.Config, flag: Flag) -> Any:
+    """Its value, None where no file has it.  Raises ``pytest.UsageError``."""
+    try:
+        return config.getini(flag.ini_name)
+    except (ValueError, pytest.UsageError) as problem:
+        if flag.parse is not None:
+            raise
+        words = f"ini setting {flag.ini_name} is not valid: it accepts true or false ({problem})"
+        raise pytest.UsageError(words) from None
+
+
+def _parse(flag: Flag, given: Any, origin: str) -> Any:
+    if flag.parse is None:
+        return given
+    try:
+        return flag.parse(str(given))
+    except BadValue as problem:
+        raise pytest.UsageError(f"{origin}: {given!r} is not valid: it {problem}") from None
+
+
+def _baselines(config: pytest.Config, given: str) -> Path:
+    """An ini setting is relative to pytest's root; a flag, like every path at a prompt, to the current folder."""
+    return _path(config, given, by_hand=config.getoption("gpuperf_baselines") is not None)
+
+
+def _path(config: pytest.Config, given: str, *, by_hand: bool) -> Path:
+    start = config.invocation_params.dir if by_hand else config.rootpath
+    return Path(os.path.normpath(start / Path(given).expanduser()))
+
+
+def _file(config: pytest.Config, given: str, ncu: bool) -> Path:
+    path: Path = config.invocation_params.dir / given
+    if not ncu:
+        raise pytest.UsageError(f"--gpuperf-ncu-json={given}: there is nothing to write without --gpuperf-ncu")
+    if not path.parent.is_dir():
+        raise pytest.UsageError(f"--gpuperf-ncu-json={given}: there is no folder {path.parent}")
+    return path
+
+
+def _report(config: pytest.Config, given: str) -> str:
+    """As with baselines, a flag's is relative to the current folder and an ini setting's to pytest's root."""
+    if given == GITHUB:
+        return given
+    by_hand = config.getoption("gpuperf_reports") is not None
+    name = "--gpuperf-report" if by_hand else "ini setting gpuperf_report"
+    path = _path(config, given, by_hand=by_hand)
+    if not path.parent.is_dir():
+        raise pytest.UsageError(f"{name}: {given}: there is no folder {path.parent}: make it, or name another file")
+    if path.is_dir():
+        raise pytest.UsageError(f"{name}: {given} is a folder: name a file")
+    if path.suffix == ".html" and importlib.util.find_spec("jinja2") is None:
+        raise pytest.UsageError(f"{name}: {given} needs jinja2: pip install 'pytest-gpuperf[html]', or name a .md file")
+    return str(path)

@@ -1,0 +1,210 @@
+"""Evidence in, verdicts out, for one run.
+
+``TestBook`` collects what one test found while it runs.  It leaves the test as ``TestEvidence`` on the
+test report, which pytest-xdist carries to the controller; ``Book`` collects those in the controller (or
+the only process) and is what reports, updates and the nothing-measured guard read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+import msgspec
+import pytest
+
+from pytest_gpuperf.context import namesakes
+from pytest_gpuperf.model.evidence import Key, StaticRecord
+from pytest_gpuperf.model.result import Status, TestEvidence, WorkloadEvidence
+from pytest_gpuperf.model.verdict import Judgement
+
+
+class DuplicateWorkload(ValueError):
+    """One test used a workload name twice."""
+
+
+class TestOver(RuntimeError):
+    """A kernel or a workload after its test's end, when nothing is judged any more."""
+
+    __test__ = False
+
+
+class TestBook:
+    """What one test found so far."""
+
+    __test__ = False
+
+    def __init__(self, module: str, test: str) -> None:
+        self.module = module
+        self.test = test
+        self.workloads: dict[str, WorkloadEvidence] = {}
+        self.compiled: dict[str, WorkloadEvidence] = {}
+        """Static evidence of every kernel compiled so far, by kernel name; of several of one name, the last."""
+        self._earlier: list[WorkloadEvidence] = []
+        """Kernels that another one of their name came after."""
+        self.status: Status = "complete"
+        self.reason = ""
+        self.red_on_time = False
+        self.unreached: tuple[Judgement, ...] = ()
+        self.whole = False
+        self.ended_in: Literal["", "setup", "call"] = ""
+        """The phase that ended the test; empty while it runs."""
+        self.subtest_stopped = False
+        """Whether a subtest stopped early, and the test went on."""
+
+    def key(self, workload: str) -> Key:
+        return Key(module=self.module, test=self.test, workload=workload)
+
+    def stop(self, status: Status, reason: str) -> None:
+        """Note that the test did not get to see all there is to see."""
+        self.status, self.reason = status, reason
+
+    def add_compiled(self, name: str, records: Mapping[str, StaticRecord], toolchain: str) -> None:
+        """Note a kernel; until a workload launches it, it stands for itself.  Raises ``TestOver``."""
+        self._require_open(f"the kernel {name}")
+        known = self.compiled.get(name)
+        if known is not None and namesakes.is_another(known, records, toolchain):
+            self._earlier.append(known)
+            known = None
+        before = known.static if known is not None else {}
+        self.compiled[name] = WorkloadEvidence(
+            key=self.key(name), static={**before, **records}, toolchain=toolchain, launched=False
+        )
+
+    def open(self, workload: str) -> Key:
+        """Reserve a workload name.  Raises ``DuplicateWorkload`` and ``TestOver``."""
+        self._require_open(f"the workload {workload!r}")
+        if workload in self.workloads:
+            raise DuplicateWorkload(
+                f"{self.module}::{self.test}: the workload name {workload!r} is used twice; "
+                f"give each its own: gpuperf(..., name='...')"
+            )
+        key = self.key(workload)
+        self.workloads[workload] = WorkloadEvidence(key=key)
+        return key
+
+    def _require_open(self, what: str) -> None:
+        if self.ended_in:
+            raise TestOver(
+                f"{self.module}::{self.test}: {what} comes after the test's end and would not be judged; "
+                "ask for it in the test, or in a fixture before its yield"
+            )
+
+    def add(self, evidence: WorkloadEvidence) -> None:
+        self.workloads[evidence.key.workload] = evidence
+
+    def unlaunched(self, *, stopped: bool = False) -> list[WorkloadEvidence]:
+        """Kernels that were compiled but belong to no workload.
+
+        Of several of one name the last has it, and those before are ``name (1)``, ``name (2)`` in their order; so is
+        a kernel whose name a callable has, and one of other code than what was launched under its name.  A test that
+        ``stopped`` early may still have come to launch the earlier ones, and then only the last is told.
+        """
+        launched = {record.kernel for work in self.workloads.values() for record in work.static.values()}
+        found = {name: evidence for name, evidence in self.compiled.items() if name not in launched}
+        alone = [evidence for name, evidence in found.items() if name not in self.workloads]
+        if stopped:
+            others = [evidence for name, evidence in found.items() if name in self.workloads]
+        else:
+            compiled = [*self._earlier, *self.compiled.values()]
+            others = [evidence for evidence in compiled if not (evidence in alone or self._is_launched(evidence))]
+        return [*alone, *namesakes.numbered(others, alone, self.workloads)]
+
+    def _is_launched(self, kernel: WorkloadEvidence) -> bool:
+        return any(namesakes.is_of(work, kernel) for work in self.workloads.values())
+
+
+class TestResult:
+    """One finished test as the controller knows it."""
+
+    __test__ = False
+
+    def __init__(self, evidence: TestEvidence) -> None:
+        self.evidence = evidence
+        self.passed = True
+        """No phase failed, gate included, and none failed as ``pytest.mark.xfail`` expects."""
+
+
+class Book:
+    """The results of all tests of this run, in the process that reports."""
+
+    def __init__(self) -> None:
+        self.results: dict[str, TestResult] = {}
+        self.tests_run = 0
+        self._seconds: dict[str, float] = {}
+        self._failed: set[str] = set()
+        self._failed_as_expected: set[str] = set()
+        """Those that pytest calls xfailed: green, and wrong all the same."""
+
+    def collect(self, report: pytest.TestReport) -> None:
+        """Take what a report carries; call for every phase of every test."""
+        payload = getattr(report, "gpuperf", None)
+        if report.when == "call" or (report.when == "setup" and payload is not None):
+            self.tests_run += 1  # evidence of a setup: it ended the test
+        self._seconds[report.nodeid] = self._seconds.get(report.nodeid, 0.0) + report.duration
+        if payload is not None:
+            self.results[report.nodeid] = TestResult(msgspec.json.decode(payload, type=TestEvidence))
+        if report.failed:
+            self._failed.add(report.nodeid)
+        if report.skipped and hasattr(report, "wasxfail"):
+            self._failed_as_expected.add(report.nodeid)
+        result = self.results.get(report.nodeid)
+        if result is not None:
+            result.passed = not any(report.nodeid in those for those in (self._failed, self._failed_as_expected))
+
+    def seconds(self, node_ids: Iterable[str]) -> float:
+        """Wall-clock time that these tests took, set-up and teardown included."""
+        return sum(self._seconds.get(node, 0.0) for node in node_ids)
+
+    @property
+    def evidence(self) -> list[TestEvidence]:
+        return [result.evidence for result in self.results.values()]
+
+    @property
+    def unreached(self) -> list[Judgement]:
+        """Of workloads that tests stopped too early for."""
+        return [judgement for evidence in self.evidence for judgement in evidence.unreached]
+
+    @property
+    def judgements(self) -> list[Judgement]:
+        return [judgement for evidence in self.evidence for judgement in evidence.judgements]
+
+    def accepted(self) -> Iterable[TestEvidence]:
+        """Evidence of tests that passed in every phase: all that may become a baseline."""
+        return [result.evidence for result in self.results.values() if result.passed]
+
+    @property
+    def only_times_failed(self) -> bool:
+        """Whether every test that failed has nothing against it but its times."""
+        failed = [self.results.get(node) for node in self._failed]
+        return bool(failed) and all(one is not None and one.evidence.red_on_time for one in failed)
+
+    @property
+    def canaries(self) -> dict[str, float]:
+        """Log of each canary's time over that on record, from the process in which it moved the most; by name."""
+        from pytest_gpuperf.judge.canary_shift import furthest
+
+        return furthest(evidence.canaries for evidence in self.evidence)
+
+    @property
+    def any_failed(self) -> bool:
+        return bool(self._failed)
+
+    @property
+    def gathered_anything(self) -> bool:
+        return any(
+            work.static or work.time or work.counters for evidence in self.evidence for work in evidence.workloads
+        )
+
+    @property
+    def gathered_counters(self) -> bool:
+        return any(work.counters for evidence in self.evidence for work in evidence.workloads)
+
+    @property
+    def judged_times(self) -> bool:
+        return any(judgement.kind == "time" for judgement in self.judgements)
+
+
+def encode(evidence: TestEvidence) -> str:
+    """As text, so that it may ride on a test report through pytest-xdist."""
+    return msgspec.json.encode(evidence).decode()

@@ -1,0 +1,95 @@
+"""The evidence of the last run, kept for ``gpuperf explain``.
+
+One JSON file, ``.gpuperf/last-run.json`` below pytest's root, that the next run replaces.  It is written by the process
+that reports, whole or not at all, and only if a run gathered anything.  It is no baseline: nothing is judged by it.
+
+Schema 1: ``LastRun`` below, with ``"schema": 1``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from pytest_gpuperf.atomic_write import write_whole
+from pytest_gpuperf.model.evidence import Record
+from pytest_gpuperf.model.result import TestEvidence
+
+SCHEMA = 2
+FOLDER = ".gpuperf"
+FILE = "last-run.json"
+LARGEST_BYTES = 64 << 20
+"""A run whose evidence is larger is not kept; about 20 000 timed workloads."""
+
+
+class LastRunError(Exception):
+    """The last run cannot be read or kept; the message says what to do."""
+
+
+class LastRun(Record, frozen=True):
+    """What a run found, and where it compared it with."""
+
+    schema: int
+    date: str
+    """UTC, ISO 8601, seconds."""
+    plugin: str
+    baselines: str
+    """Folder of the baselines, as an absolute path."""
+    tests: tuple[TestEvidence, ...]
+
+
+class _Version(msgspec.Struct):
+    schema: int
+
+
+def path_below(root: Path) -> Path:
+    """Where the last run of this root lies."""
+    return root / FOLDER / FILE
+
+
+def root_of(path: Path) -> Path:
+    """The root whose last run lies in ``path``."""
+    return path.parent.parent
+
+
+def keep(root: Path, run: LastRun) -> None:
+    """Write ``run`` in the place of the one before.  Raises ``LastRunError``."""
+    target = path_below(root)
+    content = msgspec.json.encode(run)
+    if len(content) > LARGEST_BYTES:
+        raise LastRunError(f"the evidence of this run has {len(content)} bytes and is not kept for gpuperf explain")
+    try:
+        target.parent.mkdir(exist_ok=True)
+        ignore = target.parent / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text("*\n", encoding="utf-8")
+        write_whole(target, content)
+    except OSError as problem:
+        raise LastRunError(f"{target} cannot be written ({problem}): gpuperf explain will not know of this run") from (
+            problem
+        )
+
+
+def find(start: Path) -> Path | None:
+    """The last run of ``start`` or of the nearest folder above that has one."""
+    return next((path for folder in (start, *start.parents) if (path := path_below(folder)).is_file()), None)
+
+
+def read(path: Path) -> LastRun:
+    """The last run in ``path``.  Raises ``LastRunError`` for a file that is damaged or of another version."""
+    remedy = "run pytest --gpuperf again, or read the baselines instead: gpuperf explain --baseline"
+    try:
+        with path.open("rb") as opened:
+            content = opened.read(LARGEST_BYTES + 1)
+    except OSError as problem:
+        raise LastRunError(f"{path} cannot be read ({problem}): {remedy}") from problem
+    if len(content) > LARGEST_BYTES:
+        raise LastRunError(f"{path} is larger than {LARGEST_BYTES} bytes, so no run has written it: {remedy}")
+    try:
+        schema = msgspec.json.decode(content, type=_Version).schema
+        if schema != SCHEMA:
+            raise LastRunError(f"{path} was written by another version (schema {schema}, this is {SCHEMA}): {remedy}")
+        return msgspec.json.decode(content, type=LastRun)
+    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+        raise LastRunError(f"{path} is damaged ({problem}): {remedy}") from problem

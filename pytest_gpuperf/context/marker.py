@@ -1,0 +1,89 @@
+"""``@pytest.mark.gpuperf(...)``: one test's own settings, validated when it is collected."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_gpuperf.config.flags import MOST_BUDGET_S
+from pytest_gpuperf.model.tolerance import PROFILES
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.model.evidence import CacheMode
+    from pytest_gpuperf.model.verdict import PairSlot
+
+NAME = "gpuperf"
+DESCRIPTION = (
+    "gpuperf(tolerance=, profile=, cache=, budget_s=, pair_slot=, xfail=, metrics=): settings of the GPU performance "
+    "gate for this test"
+)
+
+
+class MarkerSettings:
+    """Keywords of the marker; None: the run's own option applies."""
+
+    def __init__(self, **given: Any) -> None:
+        self.__dict__.update(given)
+
+    tolerance: float | None = None
+    """Slower by no more than this fraction is accepted."""
+    profile: str | None = None
+    cache: CacheMode | None = None
+    budget_s: float | None = None
+    pair_slot: PairSlot | None = None
+    xfail: str | None = None
+    """A regression of this test is expected, for this reason: reported, not failed."""
+    metrics: Any = None
+    """Metrics to collect: names, or a dict of name to tolerance."""
+
+
+def _problem(name: str, value: Any) -> str | None:
+    """What is wrong with one keyword; None if nothing is."""
+    if name == "tolerance":
+        ok, accepts = isinstance(value, float) and 0 < value <= 0.5, "a fraction between 0 and 0.5, such as 0.01"
+    elif name == "profile":
+        ok, accepts = isinstance(value, str) and value in PROFILES, f"one of {', '.join(PROFILES)}"
+    elif name == "cache":
+        ok, accepts = value in ("cold", "warm"), "'cold' or 'warm'"
+    elif name == "budget_s":
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        ok, accepts = number and 0 < value <= MOST_BUDGET_S, f"seconds, more than 0 and up to {MOST_BUDGET_S}"
+    elif name == "pair_slot":
+        ok, accepts = value in ("short", "sustained"), "'short' or 'sustained'"
+    elif name == "xfail":
+        ok, accepts = isinstance(value, str) and bool(value), "the reason, in words"
+    else:
+        return _metrics_problem(value)
+    return None if ok else f"{name}={value!r} is not valid: it takes {accepts}"
+
+
+def _metrics_problem(value: Any) -> str | None:
+    from pytest_gpuperf.counters.metric_request import BadMetric, own_metrics
+
+    if not isinstance(value, dict | list | tuple):
+        return f"metrics={value!r} is not valid: it takes names of metrics, or a dict of name to tolerance"
+    try:
+        own_metrics(value)
+    except BadMetric as problem:
+        return str(problem)
+    return None
+
+
+def settings_of(item: pytest.Item) -> MarkerSettings:
+    """Merge the test's markers, the closest winning.  Raises ``pytest.UsageError`` that names the test."""
+    known = list(MarkerSettings.__annotations__)
+    merged: dict[str, Any] = {}
+    for marker in reversed(list(item.iter_markers(NAME))):
+        problems = [
+            f"unknown keyword {name!r} (known: {', '.join(known)})" for name in marker.kwargs if name not in known
+        ]
+        problems += [p for name, value in marker.kwargs.items() if name in known and (p := _problem(name, value))]
+        if marker.args:
+            problems.append("takes keywords only")
+        if problems:
+            raise pytest.UsageError(f"{item.nodeid}: @pytest.mark.gpuperf: {'; '.join(problems)}")
+        if "profile" in marker.kwargs:  # a nearer profile takes the place of a farther tolerance
+            merged.pop("tolerance", None)
+        merged.update(marker.kwargs)
+    return MarkerSettings(**merged)

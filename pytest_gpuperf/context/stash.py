@@ -1,0 +1,60 @@
+"""Where a run keeps its objects: pytest's stashes, no globals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.config.options import Options
+    from pytest_gpuperf.context.book import Book, TestBook
+    from pytest_gpuperf.context.worker import Worker
+    from pytest_gpuperf.counters.exchange import Collected
+
+OPTIONS: pytest.StashKey[Options] = pytest.StashKey()
+WORKER: pytest.StashKey[Worker] = pytest.StashKey()
+BOOK: pytest.StashKey[Book] = pytest.StashKey()
+COLLECTED: pytest.StashKey[Collected] = pytest.StashKey()
+TEST_BOOK: pytest.StashKey[TestBook] = pytest.StashKey()
+
+
+def worker_of(config: pytest.Config) -> Worker:
+    """This process's worker, made at first use."""
+    if WORKER not in config.stash:
+        from pytest_gpuperf.context.worker import Worker
+
+        config.stash[WORKER] = Worker(config, config.stash[OPTIONS])
+    return config.stash[WORKER]
+
+
+def run_book_of(config: pytest.Config) -> Book:
+    """The run's book, made at first use."""
+    if BOOK not in config.stash:
+        from pytest_gpuperf.context.book import Book
+
+        config.stash[BOOK] = Book()
+    return config.stash[BOOK]
+
+
+def book_of(item: pytest.Item) -> TestBook:
+    """One test's book, made when it first asks for a fixture."""
+    if TEST_BOOK not in item.stash:
+        from pytest_gpuperf.context.book import TestBook
+
+        module, _, test = item.nodeid.partition("::")
+        item.stash[TEST_BOOK] = TestBook(module, test)
+    return item.stash[TEST_BOOK]
+
+
+def cut_short(item: pytest.Item) -> None:
+    """Note that a test has ended by what is no failure: a keyboard interrupt, or an exit."""
+    if TEST_BOOK in item.stash:
+        item.stash[TEST_BOOK].ended_in = "call"
+
+
+def forget(item: pytest.Item) -> None:
+    """Let a test that runs once more (pytest-rerunfailures) begin with nothing, as if it were the first time."""
+    if TEST_BOOK in item.stash:
+        del item.stash[TEST_BOOK]
+        item.user_properties[:] = [one for one in item.user_properties if not one[0].startswith("gpuperf.")]

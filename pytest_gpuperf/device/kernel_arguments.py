@@ -1,0 +1,213 @@
+"""Kernel arguments: fitted to the parameters that the cubin declares, and described for the identity.
+
+The cubin knows the size of every parameter.  A C++ (mangled) name knows the types too, so that a float64
+array for a ``float*`` is found before it reaches the GPU.  The PTX of an ``extern "C"`` kernel tells numbers of
+either kind and, from sm_100 on, pointers, but not what they point to.  Where there is nothing but sizes, a Python
+int becomes an integer and a Python float a floating-point number of the parameter's size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pytest_gpuperf.device.device_errors import LaunchError
+from pytest_gpuperf.device.parameter_types import Declared, declared
+from pytest_gpuperf.model.evidence import KernelBinary, Parameter
+
+POINTER_BYTES = 8
+MAX_ALIGNMENT = 256
+"""Bytes; what CUDA's allocators guarantee.  More is chance."""
+_BY_VALUE = frozenset("?bhilqBHILQefdFD")
+"""NumPy scalars that CuPy passes by themselves; others it passes as arrays of one element."""
+
+
+class Argument(NamedTuple):
+    """One argument, ready to be launched with."""
+
+    value: Any
+    """What the loaded kernel is given."""
+    entry: str
+    """What the identity keeps of it: ``float32[1024,32] align=256``, ``int32=7``."""
+
+
+class ArrayFacts(NamedTuple):
+    """What matters of an array."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    order: str
+    """``C``, ``F`` for the transposed order, or nothing if elements are missing or out of order."""
+    address: int | None
+
+
+class _Site(NamedTuple):
+    """Where an argument goes, for messages and checks."""
+
+    where: str
+    parameter: Parameter
+    declared: Declared
+
+    @property
+    def wanted(self) -> str:
+        size = f"{self.parameter.size} bytes"
+        return f"{self.parameter.type} ({size})" if self.parameter.type else f"a parameter of {size}"
+
+    def refuse(self, given: str, advice: str = "") -> LaunchError:
+        return LaunchError(f"{self.where} is {given}, but the kernel declares {self.wanted}{advice and ': '}{advice}")
+
+
+def prepare(binary: KernelBinary, args: Sequence[Any], on_host: Callable[[Any], bool]) -> tuple[Argument, ...]:
+    """Fit the arguments to the kernel's parameters.
+
+    ``on_host`` says of a NumPy array whether the GPU cannot see it.  Raises ``LaunchError`` that names the
+    kernel, the argument by its name or position and what both sides say.
+    """
+    if len(args) != len(binary.parameters):
+        given = ", ".join(_brief(value) for value in args)
+        raise LaunchError(
+            f"{binary.name} takes {len(binary.parameters)} arguments ({signature(binary)}), "
+            f"and {len(args)} were given ({given})"
+        )
+    fitted = []
+    for number, (value, parameter) in enumerate(zip(args, binary.parameters, strict=True), start=1):
+        site = _Site(f"{binary.name}: argument {parameter.name or number}", parameter, declared(parameter.type))
+        fitted.append(_fit(site, value, on_host))
+    return tuple(fitted)
+
+
+def signature(binary: KernelBinary) -> str:
+    """``float const*, int``; sizes where the types are not known."""
+    return ", ".join(parameter.type or f"{parameter.size} bytes" for parameter in binary.parameters)
+
+
+def array_facts(value: Any) -> ArrayFacts | None:
+    """Facts of a CuPy, NumPy or placeholder array, or of anything with ``__cuda_array_interface__`` (PyTorch)."""
+    interface = getattr(value, "__cuda_array_interface__", None)
+    if interface is not None:
+        dtype, shape = np.dtype(interface["typestr"]), tuple(interface["shape"])
+        strides = interface.get("strides")
+        address = int(interface["data"][0])
+    elif hasattr(value, "strides") and hasattr(value, "dtype") and not isinstance(value, np.generic):
+        dtype, shape, strides, address = value.dtype, tuple(value.shape), tuple(value.strides), None
+    else:
+        return None
+    return ArrayFacts(dtype, shape, _order(shape, strides, dtype.itemsize), address)
+
+
+def _order(shape: tuple[int, ...], strides: tuple[int, ...] | None, itemsize: int) -> str:
+    if strides is None or 0 in shape:
+        return "C"
+    for name, axes in (("C", range(len(shape) - 1, -1, -1)), ("F", range(len(shape)))):
+        step, packed = itemsize, True
+        for axis in axes:
+            packed = packed and (shape[axis] == 1 or strides[axis] == step)
+            step *= shape[axis]
+        if packed:
+            return name
+    return ""
+
+
+def _fit(site: _Site, value: Any, on_host: Callable[[Any], bool]) -> Argument:
+    if isinstance(value, np.ndarray) and value.dtype.kind == "V" and value.size == 1:
+        value = value.reshape(-1)[0]  # a structure, as CuPy's users pass it
+    facts = array_facts(value)
+    if facts is not None:
+        if isinstance(value, np.ndarray) and on_host(value):
+            raise site.refuse("a NumPy array in host memory", "copy it to the GPU with gpu.array(...)")
+        return _array(site, value, facts)
+    if isinstance(value, np.generic):
+        return _scalar(site, value)
+    if isinstance(value, int | float):  # bool is an int
+        return _scalar(site, _number(site, value))
+    if value is None or hasattr(value, "ptr"):
+        return _address(site, value)
+    raise site.refuse(_brief(value), "pass device arrays, NumPy scalars or Python numbers")
+
+
+def _array(site: _Site, value: Any, facts: ArrayFacts) -> Argument:
+    given = f"an array of {facts.dtype}"
+    if site.parameter.size != POINTER_BYTES or site.declared.is_pointer is False:
+        raise site.refuse(given, "which is no pointer")
+    if site.declared.is_pointer and not site.declared.holds(facts.dtype):
+        raise site.refuse(given)
+    if not facts.order:
+        raise LaunchError(
+            f"{site.where} is a strided view of shape {facts.shape}, and a kernel gets nothing but its first address: "
+            "pass the whole array, a contiguous copy, or array.data for the bare address"
+        )
+    shape = ",".join(str(length) for length in facts.shape)
+    order = " order=F" if facts.order == "F" else ""
+    entry = f"{facts.dtype}[{shape}]{order}{_alignment(facts.address)}"
+    return Argument(value if facts.address is None else np.uint64(facts.address), entry)
+
+
+def _alignment(address: int | None) -> str:
+    """The largest power of two up to 256 that divides the address; nothing where there is no address."""
+    if address is None:
+        return ""
+    return f" align={min(address & -address, MAX_ALIGNMENT) if address else MAX_ALIGNMENT}"
+
+
+def _address(site: _Site, value: Any) -> Argument:
+    """``None``, CuPy's ``array.data`` or a texture object: eight bytes that nothing more is known about."""
+    element = site.declared.element
+    takes_one = site.declared.is_pointer is not False or (element is not None and element.kind in "iu")
+    if site.parameter.size != POINTER_BYTES or not takes_one:
+        raise site.refuse("None" if value is None else "an address", "which is no pointer")
+    address = 0 if value is None else int(value.ptr)
+    return Argument(np.uint64(address), "null" if address == 0 else f"address{_alignment(address)}")
+
+
+def _scalar(site: _Site, value: np.generic) -> Argument:
+    if value.dtype.itemsize != site.parameter.size:
+        raise site.refuse(f"{value.dtype} of {value.dtype.itemsize} bytes")
+    if site.declared.is_pointer and value.dtype.kind not in "iu":
+        raise site.refuse(f"{value.dtype}", "pass an array")
+    if site.declared.is_pointer:
+        return Argument(value, f"address{_alignment(int(value.item()))}")
+    element = site.declared.element
+    if element is not None and site.declared.lanes == 1 and not site.declared.holds(value.dtype):
+        raise site.refuse(f"{value.dtype}")
+    if value.dtype.char not in _BY_VALUE:
+        return Argument(np.array(value), f"{value.dtype.name}=0x{value.tobytes().hex()}")
+    return Argument(value, f"{value.dtype}={value.item()}")
+
+
+def _number(site: _Site, value: int | float) -> np.generic:
+    """A Python number in the type of its parameter."""
+    if site.declared.is_pointer:
+        raise site.refuse(f"the number {value!r}", "pass an array, None or array.data")
+    dtype = site.declared.element if site.declared.lanes == 1 else None
+    if dtype is not None and dtype.kind != "f" and isinstance(value, float):
+        raise site.refuse(f"the floating-point number {value!r}")
+    if site.declared.is_pointer is None or not site.declared.sign_known:
+        dtype = _by_size(value, site.parameter.size)
+    if dtype is None:
+        raise site.refuse(f"the number {value!r}", "pass a NumPy scalar of the type that the kernel means")
+    if dtype.kind in "iu" and not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
+        raise site.refuse(f"{value!r}", f"which {dtype} cannot hold")
+    if dtype.kind == "f" and math.inf > abs(value) > float(np.finfo(dtype).max):
+        raise site.refuse(f"{value!r}", f"which {dtype} cannot hold")
+    return dtype.type(value)  # type: ignore[no-any-return]
+
+
+def _by_size(value: int | float, size: int) -> np.dtype[Any] | None:
+    """The type that a number of ``size`` bytes most likely has; None if there is no such type."""
+    if isinstance(value, bool) and size == 1:
+        return np.dtype("bool")
+    if isinstance(value, float):
+        return np.dtype(f"float{8 * size}") if size in (4, 8) else None
+    if size not in (1, 2, 4, 8):
+        return None
+    return np.dtype(f"{'u' if value >> (8 * size - 1) > 0 else ''}int{8 * size}")
+
+
+def _brief(value: Any) -> str:
+    facts = array_facts(value)
+    if facts is not None:
+        return f"{facts.dtype} array"
+    return f"{value.dtype}" if isinstance(value, np.generic) else type(value).__name__

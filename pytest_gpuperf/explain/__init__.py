@@ -1,0 +1,1 @@
+"""Causes of what changed in a workload, from its evidence to the lines that people read."""

@@ -1,0 +1,92 @@
+"""One workload explained: its state, its figures, what differs from the baseline, and of what cause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from pytest_gpuperf.advise.limiting_resource import why_no_roofline, why_unknown
+from pytest_gpuperf.advise.side import Side
+from pytest_gpuperf.formatting import duration, rate
+from pytest_gpuperf.model.advice import State
+from pytest_gpuperf.model.evidence import StaticRecord
+from pytest_gpuperf.model.result import WorkloadEvidence
+from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.report.advice_lines import INDENT, advice_lines, state_line, wrapped
+from pytest_gpuperf.report.message import ALSO, NAMED, described
+
+MOST_CAUSES = 4
+
+
+class Compared(NamedTuple):
+    """What a workload was compared with."""
+
+    words: str
+    known: bool
+    """Whether there is a baseline at all."""
+
+
+def explained(
+    work: WorkloadEvidence, side: Side, peaks: Mapping[str, float], *, compared: Compared | None
+) -> list[str]:
+    """Lines on one workload; ``compared`` says what with, None if there is nothing to compare.
+
+    ``side`` is what was found out about it, the architecture chosen.
+    """
+    lines = [str(work.key), *_state(work.state, side, peaks)]
+    lines += wrapped(f"figures: {', '.join(_figures(side))}", INDENT)
+    if compared is None:
+        return lines
+    lines += wrapped(f"baseline: {compared.words}", INDENT)
+    lines += [f"{' ' * INDENT}{line}" for line in described(_telling(work.judgements), NAMED, ALSO, explained=False)]
+    lines += advice_lines(work.advice, MOST_CAUSES)
+    if not work.advice:
+        none = "none found" if compared.known else "none can be named without a baseline"
+        lines += wrapped(f"cause: {none}", INDENT)
+    return lines
+
+
+def _state(state: State | None, side: Side, peaks: Mapping[str, float]) -> list[str]:
+    if state is None:
+        return wrapped(f"state: unknown: {why_unknown(side, peaks)}", INDENT)
+    least = f"{state.roofline:.0%}" if state.roofline is not None else f"unknown: {why_no_roofline(side, peaks)}"
+    return [*wrapped(f"state: {state_line(state)}", INDENT), *wrapped(f"roofline: {least}", INDENT)]
+
+
+def _telling(judgements: Iterable[Judgement]) -> list[Judgement]:
+    return [j for j in judgements if j.verdict not in (Verdict.UNCHANGED, Verdict.NEW)]
+
+
+def _figures(side: Side) -> list[str]:
+    found = []
+    if side.time_ns is not None:
+        found.append(f"time {duration(side.time_ns)}")
+        if side.bytes is not None:
+            found.append(rate(side.bytes / side.time_ns * 1e9, "B/s"))
+        if side.flops is not None:
+            found.append(rate(side.flops / side.time_ns * 1e9, "FLOP/s"))
+    if side.static is not None:
+        found += _static_figures(side.static, side.arch)
+    return found or ["none"]
+
+
+def _static_figures(record: StaticRecord, arch: str) -> list[str]:
+    profile = record.profile
+    spilled = "unknown" if profile.spill_bytes is None else profile.spill_bytes
+    found = [f"{profile.registers} registers", f"{spilled} spilled bytes"]
+    if record.occupancy is not None:
+        found.append(f"occupancy {record.occupancy.fraction:.0%} (limited by {record.occupancy.limiter})")
+    run = profile.dry_run
+    if run is not None:
+        sectors = [(a.times, a.sectors) for a in run.accesses if a.op.startswith("global") and a.sectors is not None]
+        turns = [(a.times, a.turns) for a in run.accesses if a.op.startswith("shared") and a.turns is not None]
+        if sectors:
+            found.append(f"{_mean(sectors):.3g} sectors per global request")
+        if turns:
+            found.append(f"{_mean(turns):.3g} passes per shared-memory access")
+        found.append(f"{run.lanes:.3g} of 32 lanes active")
+    return [*found[:-1], f"{found[-1]} ({arch})"]
+
+
+def _mean(weighted: list[tuple[float, float]]) -> float:
+    return sum(times * figure for times, figure in weighted) / (sum(times for times, _ in weighted) or 1.0)

@@ -1,0 +1,110 @@
+"""Figures and judgements as short text: the one place that knows how a number is written.
+
+Pure functions from records to strings; the terminal, the failure message and every file report use them,
+so a figure reads the same everywhere.
+"""
+
+from __future__ import annotations
+
+import math
+
+from pytest_gpuperf.model.verdict import Judgement, TimeFigures
+
+
+def numbered(number: int, noun: str, one: str = "", several: str = "") -> str:
+    """``1 workload has``, ``2 workloads have``; without verbs ``1 workload``, ``2 workloads``."""
+    return f"{number} {noun} {one}".rstrip() if number == 1 else f"{number} {noun}s {several}".rstrip()
+
+
+def duration(ns: float) -> str:
+    """``51.2 us``: three significant digits in the unit that fits."""
+    for limit, scale, unit in ((1e3, 1.0, "ns"), (1e6, 1e3, "us"), (1e9, 1e6, "ms")):
+        if ns < limit:
+            return f"{_digits(ns / scale)} {unit}"
+    return f"{_digits(ns / 1e9)} s"
+
+
+def rate(per_second: float, unit: str) -> str:
+    """``4.21 TB/s``; ``unit`` is ``B/s`` or ``FLOP/s``."""
+    for limit, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
+        if per_second >= limit:
+            return f"{_digits(per_second / limit)} {prefix}{unit}"
+    return f"{_digits(per_second)} {unit}"
+
+
+def quantity(value: float, unit: str = "") -> str:
+    """``12.3 MB``, ``1.05 G``: a count or an amount, by powers of ten."""
+    for limit, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if abs(value) >= limit:
+            scale = 1e3 if prefix == "k" else limit
+            return f"{_digits(value / scale)} {prefix}{unit}"
+    return f"{value:.4g} {unit}".rstrip()
+
+
+def _digits(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+
+
+def percent(fraction: float) -> str:
+    """``+2.1 %``: a signed change."""
+    return f"{fraction * 100:+.1f} %" if abs(fraction) >= 0.0995 / 100 else f"{fraction * 100:+.2f} %"
+
+
+def ratio(figures: TimeFigures) -> str:
+    """``x1.021 [1.018, 1.024]``; empty without a ratio."""
+    if figures.ratio is None:
+        return ""
+    interval = "" if figures.interval is None else " [{:.3f}, {:.3f}]".format(*figures.interval)
+    return f"x{figures.ratio:.3f}{interval}"
+
+
+def time_line(figures: TimeFigures) -> str:
+    """``x1.021 [1.018, 1.024] (95 %, anytime)  51.2 us -> 52.3 us  tolerance 0.5 %  paired, 23+10 blocks``.
+
+    Behind paired blocks follows the evidence for *slower*, where there is any: ``E=7.0e5 (need 5.0e5)``; those of
+    sustained slots are ``paired in sustained slots``.  What was not paired has its SM clock cycles against the record,
+    where the clock was read: ``cycles +0.1 %``.
+    """
+    parts = []
+    if figures.ratio is not None:
+        anytime = ", anytime" if figures.method == "paired" else ""
+        level = f" ({figures.level * 100:g} %{anytime})" if figures.interval is not None else ""
+        parts.append(ratio(figures) + level)
+    if figures.before_ns is not None and figures.after_ns is not None:
+        parts.append(f"{duration(figures.before_ns)} -> {duration(figures.after_ns)}")
+    if figures.cycles_ratio is not None:
+        parts.append(f"cycles {percent(figures.cycles_ratio - 1)}")
+    if figures.tolerance:
+        parts.append(f"tolerance {figures.tolerance * 100:g} %")
+    slots = " in sustained slots" if figures.pair_slot == "sustained" else ""
+    parts.append(figures.method + slots + _evidence(figures))
+    return "  ".join(parts)
+
+
+def _evidence(figures: TimeFigures) -> str:
+    if figures.method != "paired":
+        return ""
+    second = figures.confirm_blocks
+    found = f", {figures.blocks}+{second} blocks" if second else f", {numbered(figures.blocks, 'block')}"
+    if figures.log_e is None or figures.log_e_needed is None or figures.log_e <= 0:
+        return found
+    return f"{found}, E={e_value(figures.log_e)} (need {e_value(figures.log_e_needed)})"
+
+
+def e_value(log_e: float) -> str:
+    """``7.0e5``, of a natural logarithm."""
+    mantissa, exponent = f"{math.exp(log_e):.1e}".split("e")
+    return f"{mantissa}e{int(exponent)}"
+
+
+def describe(judgement: Judgement) -> list[str]:
+    """A judgement in a few lines: verdict and figures first, then what changed, then why."""
+    head = f"{judgement.key.workload}  {judgement.verdict.value}  on {judgement.target} ({judgement.kind})"
+    lines = [head if judgement.time is None else f"{head}  {time_line(judgement.time)}"]
+    lines += [f"    {change}" for change in judgement.changes if change.direction != "neutral"]
+    neutral = [str(change) for change in judgement.changes if change.direction == "neutral"]
+    if neutral:
+        lines.append(f"    also: {', '.join(neutral)}")
+    not_paired = judgement.time.not_paired if judgement.time is not None else ""
+    words = (judgement.reason, not_paired and f"not paired: {not_paired}", *judgement.notes)
+    return [*lines, *(f"    {text}" for text in words if text)]

@@ -1,0 +1,30 @@
+"""Hooks that a conftest or another plugin may implement."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.counters.ncu_report import Reader
+    from pytest_gpuperf.device.interface import Device
+
+
+@pytest.hookspec(firstresult=True)
+def pytest_gpuperf_device(config: pytest.Config, worker: int | None) -> Device | None:
+    """Return the GPU that this process measures on; None leaves the choice to the plugin.
+
+    Called once per process, when the first test asks for a fixture.  ``worker`` is the number of the
+    pytest-xdist worker, None without workers.  Meant for GPUs that the plugin cannot find by itself and
+    for simulated ones in tests.
+    """
+
+
+@pytest.hookspec(firstresult=True)
+def pytest_gpuperf_ncu_reader(config: pytest.Config) -> Reader | None:
+    """Return what reads the reports of Nsight Compute; None leaves the choice to the plugin.
+
+    Called once per run, before the profiled process is started, in the process that starts it.  Meant for other
+    readers of ``.ncu-rep`` files than the package ``ncu-report``, and for tests.
+    """

@@ -1,0 +1,141 @@
+"""The verdict on paired blocks: which of four claims their votes prove first.
+
+After every block each claim's e-value is held against its threshold, and the first that reaches it
+decides, but for NOT-SLOWER, which waits while SLOWER or FASTER may still come (``judge_many``).  The verdict
+is a function of the sequence and the policy alone: stopping early, running out of time and going on later are
+all allowed.  See docs/statistics.md, "Paired blocks".
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pytest_gpuperf.judge.eprocess import unanimous_blocks, votes_needed
+from pytest_gpuperf.judge.log_times import Logs
+from pytest_gpuperf.judge.votes import Evidence, PairedDecision, PairedPolicy, checked, evidence
+
+FASTER_PATIENCE = 20
+"""Blocks taken beyond the proof of NOT-SLOWER while all of them vote *faster*: enough for a run's 500th workload."""
+
+_CODES = (PairedDecision.SLOWER, PairedDecision.FASTER, PairedDecision.SAME, PairedDecision.NOT_SLOWER)
+UNDECIDED = len(_CODES)
+
+
+@dataclasses.dataclass(frozen=True)
+class Paired:
+    """The decision on one sequence of blocks."""
+
+    decision: PairedDecision
+    blocks: int
+    """Blocks used: those after the decision fell are not looked at."""
+    ratio: float
+    """Candidate over baseline: exp of the median r; NaN without a block."""
+    interval: tuple[float, float] | None
+    """95 % interval of the ratio, valid at any stopping time; None below 8 blocks."""
+    evidence: Evidence
+
+
+def judge_blocks(r: Sequence[float], policy: PairedPolicy, *, stopped: bool = False) -> Paired:
+    """Decide as far as the blocks reach; ``stopped`` says that no more of them will come.
+
+    A block that was cut short is no block: leave it out.  Raises ``InvalidTimesError`` for a value that is
+    not finite.
+    """
+    values = checked(r)[: policy.blocks_max]
+    if values.size:
+        codes, stops = judge_many(values[np.newaxis, :], policy)
+        code, used = int(codes[0]), int(stops[0])
+    else:
+        code, used = UNDECIDED, 0
+    values = values[:used]
+    if code == UNDECIDED:
+        ended = stopped or used >= policy.blocks_max
+        decision = _at_the_end(values, policy) if ended else PairedDecision.CONTINUE
+    else:
+        decision = _CODES[code]
+    ratio = math.exp(float(np.median(values))) if used else math.nan
+    return Paired(decision, used, ratio, ratio_interval(values.tolist()), evidence(values.tolist(), policy))
+
+
+def judge_many(r: Logs, policy: PairedPolicy) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Decide many sequences of equal length at once: ``r`` has one row per sequence.
+
+    A steady kernel between delta and epsilon proves both that it is slower and that it is not slower by epsilon; the
+    second has the lower threshold.  So NOT-SLOWER, once proven, waits while the votes for *slower* would pass that
+    threshold too: they go on to their own, or fall behind.
+
+    Returns for each row an index into SLOWER, FASTER, SAME, NOT_SLOWER (``UNDECIDED``: none yet) and the
+    number of blocks used.
+    """
+    r = r[:, : policy.blocks_max]
+    blocks = r.shape[1]
+    slower_above, passed_below = math.log1p(policy.delta), math.log1p(policy.epsilon)
+    slower, faster = r > slower_above, r < -slower_above
+    first_slower = _first(slower, policy.alpha)
+    first_faster = _first(faster, policy.alpha_faster)
+    proven = _first(r < passed_below, policy.beta)
+    unanimous = np.where(faster.all(axis=1), blocks, faster.argmin(axis=1))
+    passed = np.where(unanimous >= proven, np.minimum(unanimous + 1, proven + FASTER_PATIENCE), proven)
+    if math.isfinite(unanimous_blocks(policy.alpha, policy.blocks_max)):
+        passed = _behind(slower, policy.beta, passed)
+    if blocks == policy.blocks_max:
+        passed = np.where(proven <= blocks, np.minimum(passed, blocks), passed)
+    stops = np.minimum(np.minimum(np.minimum(first_slower, first_faster), passed), blocks)
+    at_stop = _proven_at(r > -passed_below, policy.beta, stops)
+    codes = np.select(
+        [first_slower <= stops, first_faster <= stops, (passed <= stops) & at_stop, passed <= stops],
+        [0, 1, 2, 3],
+        default=UNDECIDED,
+    )
+    return codes.astype(np.int64), stops
+
+
+def _behind(votes: NDArray[np.bool_], rate: float, since: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Per row, the first number of blocks from ``since`` on at which the votes are worth less than ln(1/rate)."""
+    blocks = votes.shape[1]
+    behind = np.cumsum(votes, axis=1) < votes_needed(-math.log(rate), blocks)
+    behind &= np.arange(1, blocks + 1) >= since[:, np.newaxis]
+    first = np.where(behind.any(axis=1), behind.argmax(axis=1) + 1, np.maximum(since, blocks + 1))
+    return np.asarray(first, dtype=np.int64)
+
+
+def _first(votes: NDArray[np.bool_], rate: float) -> NDArray[np.int64]:
+    """Per row, after how many blocks the votes reach ln(1/rate); one more than there are if they never do."""
+    blocks = votes.shape[1]
+    reached = np.cumsum(votes, axis=1) >= votes_needed(-math.log(rate), blocks)
+    never = blocks + FASTER_PATIENCE + 1
+    return np.asarray(np.where(reached.any(axis=1), reached.argmax(axis=1) + 1, never), dtype=np.int64)
+
+
+def _proven_at(votes: NDArray[np.bool_], rate: float, stops: NDArray[np.int64]) -> NDArray[np.bool_]:
+    rows = np.arange(votes.shape[0])
+    counts = np.cumsum(votes, axis=1)[rows, stops - 1]
+    return np.asarray(counts >= votes_needed(-math.log(rate), votes.shape[1])[stops - 1])
+
+
+def _at_the_end(values: Logs, policy: PairedPolicy) -> PairedDecision:
+    """What was proven while waiting for FASTER or SLOWER, SAME as at any other stop; inconclusive if nothing was."""
+    passed_below, row = math.log1p(policy.epsilon), values[np.newaxis, :]
+    if not values.size or _first(row < passed_below, policy.beta)[0] > values.size:
+        return PairedDecision.INCONCLUSIVE
+    same = _proven_at(row > -passed_below, policy.beta, np.array([values.size]))[0]
+    return PairedDecision.SAME if same else PairedDecision.NOT_SLOWER
+
+
+def ratio_interval(r: Sequence[float], level: float = 0.95) -> tuple[float, float] | None:
+    """Interval of the median ratio at ``level``, valid whenever one stops; None with too few blocks for one.
+
+    Order statistics found by inverting the two one-sided e-processes, each at half of ``1 - level``.
+    """
+    values = np.sort(checked(r))
+    if not values.size:
+        return None
+    rank = int(votes_needed(math.log(2 / (1 - level)), values.size)[-1])
+    if rank > values.size:
+        return None
+    return math.exp(values[values.size - rank]), math.exp(values[rank - 1])

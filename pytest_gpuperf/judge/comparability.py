@@ -1,0 +1,115 @@
+"""Is it the same work, and if a time differs, what can have caused it?
+
+The cheapest false alarm to avoid: equal machine code, launched alike on alike arguments, cannot have
+regressed, whatever its time says.  Alike arguments are the same work, however it is launched: grid, block and
+shared memory are part of how it is done.  Times of different work, of different timers or under different
+cache states are not compared at all.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Literal
+
+from pytest_gpuperf.model.evidence import CacheMode, Identity, TimeRecord, TimerName
+
+Relation = Literal["unchanged", "comparable", "not comparable"]
+Cause = Literal["environment", "launch", "compiler", "code", "code or compiler", "unknown"]
+
+_ALIGNMENT = re.compile(r"\s+align=\d+")
+_CALLABLE = "callable"
+"""The launch of what is no single launch."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparability:
+    """How a candidate relates to its baseline."""
+
+    relation: Relation
+    cause: Cause
+    """What a difference in time would be due to."""
+    reason: str
+    """One sentence for people."""
+    measured_otherwise: tuple[str, ...] = ()
+    """Why the times on record are no measure for today's, as clauses."""
+    pairable: bool = False
+    """The two do the same work, so they can run side by side, whatever is on record."""
+
+
+def same_work(old: TimeRecord, new: Identity, timer: TimerName, cache: CacheMode) -> Comparability:
+    """Compare what the baseline timed, and how, with what the candidate times, and how.
+
+    A changed toolchain does not stop the comparison of times: the kernel is what the user runs, and a
+    slower one is a regression whoever made it.  ``cause`` then names the compiler.  Nor does another launch
+    configuration.  Arguments that differ are another workload; an array that is merely aligned otherwise is
+    not.  Another timer, which a machine may lack, leaves unchanged code unchanged.  Another timer or cache state keeps
+    changed code from being compared with the record, but not from being paired.
+    """
+    otherwise, other_work = tuple(_measured_otherwise(old, timer, cache)), _other_work(old.identity, new)
+    cause, same = attribute(old.identity, new), old.identity.same_execution(new)
+    if same and old.cache == cache:
+        reason = "; ".join(["the machine code and its launch are those of the baseline", *otherwise])
+        return Comparability("unchanged", "environment", reason, otherwise, pairable=True)
+    if otherwise or other_work:
+        obstacles = "; ".join([*otherwise, *other_work])
+        reason = f"{obstacles}: record the baseline anew with pytest --update-baselines if that is intended"
+        return Comparability("not comparable", cause, reason, otherwise, pairable=not other_work and not same)
+    return Comparability("comparable", cause, explain(cause, old.identity, new), pairable=True)
+
+
+def attribute(old: Identity, new: Identity) -> Cause:
+    """What made it differ: the source, the compiler, the launch alone or none of them."""
+    if not old.code or not new.code:
+        return "unknown"
+    if old.code == new.code:
+        return "environment" if old.launch == new.launch else "launch"
+    if old.source and old.source == new.source:
+        return "compiler"
+    return "code" if old.toolchain == new.toolchain else "code or compiler"
+
+
+def explain(cause: Cause, old: Identity, new: Identity) -> str:
+    """The attribution as a sentence."""
+    if cause == "environment":
+        return "the machine code is that of the baseline: a difference in time comes from the environment"
+    launch = f"the launch changed from {old.launch} to {new.launch}"
+    if cause == "launch":
+        return f"the machine code is that of the baseline; {launch}"
+    return _of_code(cause, old, new) + ("" if old.launch == new.launch else f"; {launch}")
+
+
+def _of_code(cause: Cause, old: Identity, new: Identity) -> str:
+    sources_known = bool(old.source and new.source)
+    if cause == "compiler":
+        if old.toolchain == new.toolchain:
+            return "the source is that of the baseline, the machine code is not"
+        return f"the source is that of the baseline; the compiler changed from {old.toolchain} to {new.toolchain}"
+    if cause == "code or compiler":
+        what = "source" if sources_known else "machine code"
+        return f"the {what} changed, and the compiler from {old.toolchain or 'unknown'} to {new.toolchain or 'unknown'}"
+    if cause == "code":
+        return "the source and its machine code changed" if sources_known else "the machine code changed"
+    return "a callable has no machine code to compare: a difference may come from the code or from the environment"
+
+
+def _measured_otherwise(old: TimeRecord, timer: TimerName, cache: CacheMode) -> list[str]:
+    found = []
+    if old.timer != timer:
+        found.append(f"the timer changed from {old.timer} to {timer}, and times of different timers are not compared")
+    if old.cache != cache:
+        found.append(f"the cache state changed from {old.cache} to {cache}")
+    return found
+
+
+def _other_work(old: Identity, new: Identity) -> list[str]:
+    found = []
+    if old.launch != new.launch and _CALLABLE in (old.launch, new.launch):
+        found.append(f"the workload changed: launch {old.launch} became {new.launch}")
+    if len(old.arguments) != len(new.arguments):
+        found.append(f"the workload changed: {len(old.arguments)} arguments became {len(new.arguments)}")
+        return found
+    for position, (before, after) in enumerate(zip(old.arguments, new.arguments, strict=True), start=1):
+        if _ALIGNMENT.sub("", before) != _ALIGNMENT.sub("", after):
+            found.append(f"the workload changed: argument {position} was {before} and is {after}")
+    return found

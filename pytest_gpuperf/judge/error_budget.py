@@ -1,0 +1,149 @@
+"""One error rate for a whole run: how it is shared out, and what the run as a whole shows.
+
+The probability of one or more false SLOWER among all workloads of a run is at most the sum of their
+shares, whatever the workloads have in common (union bound).  Shares are either equal, where the number of
+workloads is known before the first is timed, or spent as workloads come.  Nothing here fails a kernel.
+See docs/statistics.md, "Why at most one run in a thousand cries wolf" and "What the run says of the machine".
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from pytest_gpuperf.judge import env_shift
+from pytest_gpuperf.judge.canary_shift import CANARY_SHIFT
+from pytest_gpuperf.judge.log_times import InvalidTimesError
+from pytest_gpuperf.model.result import SelfPairReading
+
+ALPHA = 1e-3
+"""Rate of runs with a false SLOWER, all workloads of a run together."""
+ALPHA_FASTER = 1e-2
+"""Rate of runs with a false FASTER, all workloads of a run together."""
+RESERVE = 1 / 16
+"""Part of a run's error rates that is kept for workers of pytest-xdist which replace crashed ones."""
+SELF_PAIR_E = 1000.0
+"""E-value at which a launch that was paired with itself counts as different from itself."""
+SUITE_SHIFT_OMEGAS = 3.0
+"""Spreads between recordings by which half of the workloads have to move to be worth a word."""
+
+
+class SpendingError(ValueError):
+    """Shares that would add up to more than the run's error rate, or that cannot be computed."""
+
+
+def fixed_share(alpha: float, hypotheses: int) -> float:
+    """Each workload's share where their number is fixed before any of them is timed."""
+    if hypotheses < 1:
+        raise SpendingError(f"an error rate is shared among at least one workload, not {hypotheses}")
+    return alpha / hypotheses
+
+
+@dataclasses.dataclass(frozen=True)
+class Spending:
+    """Shares for workloads that come one after another, their number unknown.
+
+    The i-th gets 6 alpha / (pi^2 i^2); these add up to alpha over all i.  Under pytest-xdist each of
+    ``workers`` processes spends an equal part of alpha by itself, so that they need not talk.
+    """
+
+    alpha: float = ALPHA
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 < self.alpha < 1 or self.workers < 1:
+            raise SpendingError(f"an error rate in (0, 1) and at least one worker, not {self.alpha}, {self.workers}")
+
+    def share(self, index: int) -> float:
+        """Share of the ``index``-th workload of one worker, counted from 1.  Raises ``SpendingError``."""
+        if index < 1:
+            raise SpendingError(f"workloads are counted from 1, not {index}")
+        return 6 * self.alpha / (self.workers * math.pi**2 * index**2)
+
+    def spent(self, tested: int) -> float:
+        """What one worker has spent after ``tested`` workloads."""
+        return math.fsum(self.share(index) for index in range(1, tested + 1))
+
+
+def spending_of(worker: int, workers: int, alpha: float = ALPHA) -> Spending:
+    """What pytest-xdist's worker number ``worker`` spends, counted from 0, in a run of ``workers``.
+
+    A worker that replaces a crashed one has a number beyond the others and knows nothing of what that one has spent.
+    So the others share 15/16 of alpha equally, and the k-th replacement has 2^-k of the rest: all add up to alpha at
+    most, however many crash.  Raises ``SpendingError``.
+    """
+    if worker < workers:
+        return Spending(alpha * (1 - RESERVE), workers)
+    return Spending(alpha * RESERVE * 2.0 ** -(worker - workers + 1))
+
+
+def total_spent(workers: Iterable[tuple[Spending, int]]) -> float:
+    """What a run has spent: one entry per worker, with its spending and the workloads it tested.
+
+    Raises ``SpendingError`` if the workers did not share one error rate, so that the sum may exceed it.
+    """
+    ledgers = list(workers)
+    if not ledgers:
+        return 0.0
+    if len({spending for spending, _ in ledgers}) > 1 or len(ledgers) > ledgers[0][0].workers:
+        raise SpendingError(
+            f"{len(ledgers)} workers report {sorted({str(spending) for spending, _ in ledgers})}: such shares were not "
+            f"made for one run, and their false alarms may add up to more than its error rate"
+        )
+    return math.fsum(spending.spent(tested) for spending, tested in ledgers)
+
+
+def self_pair_alarm(reading: SelfPairReading) -> bool:
+    """Whether a kernel paired against itself came out different: then the run proves nothing."""
+    return max(reading.log_e_slower, reading.log_e_faster) >= math.log(SELF_PAIR_E)
+
+
+def environment_shift(
+    differences: Sequence[float], omega: float, canaries: Mapping[str, float] | None = None
+) -> tuple[str, ...]:
+    """Signs that the machine and not a kernel changed, as sentences; empty if there are none.
+
+    ``differences`` are the screen's differences of log times of all workloads of the run, ``canaries`` those
+    of the plugin's own kernels by name (``canaries.canary_shifts``).  For the report: nothing is subtracted
+    anywhere, or a regression of the whole suite would vanish.
+    """
+    found = []
+    moved = canaries or {}
+    for name, value in zip(moved, _finite(tuple(moved.values()), "canary"), strict=True):
+        if abs(value) > CANARY_SHIFT:
+            found.append(
+                f"the canary kernel {name}, which no change of yours touches, moved by {env_shift.percent(value)}"
+            )
+    values = _finite(differences, "difference")
+    if values.size >= 3 and abs(float(np.median(values))) > SUITE_SHIFT_OMEGAS * omega:
+        found.append(
+            f"half of the {values.size} workloads moved by {env_shift.percent(float(np.median(values)))} or more"
+        )
+    return tuple(found)
+
+
+def e_bh(log_e: Sequence[float], rate: float = 0.05) -> tuple[int, ...]:
+    """Indices of the discoveries at a false discovery rate of ``rate``, under any dependence.
+
+    The e-value version of Benjamini and Hochberg (Wang and Ramdas, "False discovery rate control with
+    e-values", JRSS B 84, 2022): the largest k with at least k e-values of n / (k rate) or more.  For
+    reports over many workloads, never as a gate.
+    """
+    values = np.asarray(log_e, dtype=np.float64)
+    if np.isnan(values).any():
+        raise InvalidTimesError("an e-value is NaN: it cannot be ranked")
+    order = np.argsort(-values, kind="stable")
+    ranks = np.arange(1, values.size + 1)
+    enough = np.flatnonzero(values[order] >= np.log(max(values.size, 1) / (ranks * rate)))
+    count = int(enough[-1]) + 1 if enough.size else 0
+    return tuple(sorted(int(index) for index in order[:count]))
+
+
+def _finite(values: Sequence[float], what: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    found = np.asarray(values, dtype=np.float64)
+    if not np.isfinite(found).all():
+        raise InvalidTimesError(f"a {what} is {found[~np.isfinite(found)][0]}, which is no log ratio of times")
+    return found

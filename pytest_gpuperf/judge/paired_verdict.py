@@ -1,0 +1,124 @@
+"""From decisions on paired blocks to a verdict on a workload.
+
+A slower candidate has to be slower in two processes: where a cubin was placed in one process cannot be
+randomised away inside it.  See docs/statistics.md, "The second process".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+
+from pytest_gpuperf.judge import env_shift
+from pytest_gpuperf.judge.block_decision import Paired
+from pytest_gpuperf.judge.comparability import explain, same_work
+from pytest_gpuperf.judge.log_times import geometric_mean
+from pytest_gpuperf.judge.recording_choice import Recording, choose_recording
+from pytest_gpuperf.judge.time_case import TimeCase, TimeStep
+from pytest_gpuperf.judge.two_sample import Spread, compare_rounds
+from pytest_gpuperf.judge.unpaired import LEAST_OMEGA, OTHER_GPU_OMEGA
+from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
+from pytest_gpuperf.model.verdict import UNDECIDED, Judgement, PairSlot, TimeFigures, Verdict
+
+
+def judge_pairs(
+    case: TimeCase,
+    policy: PairedPolicy,
+    first: Paired,
+    second: Paired | None = None,
+    *,
+    seeds: Sequence[int] = (),
+    notes: Sequence[str] = (),
+    pair_slot: PairSlot = "short",
+) -> TimeStep:
+    """The verdict after paired blocks of one process, or of two.
+
+    ``second`` are the blocks of a fresh process, judged under ``policy.confirming()``.  The rounds of the case
+    are compared with the record too: what is slower there and not when paired is the environment's doing.
+    ``notes`` go with the judgement; ``pair_slot`` is how the blocks were taken.  Raises ``ValueError`` if the case has
+    no baseline to pair with.
+    """
+    if case.baseline is None:
+        raise ValueError(f"{case.key}: there is no baseline that blocks could be paired with")
+    work = same_work(case.baseline, case.identity, case.timer, case.cache)
+    recording = choose_recording(case.baseline, case.sessions, case.session)
+    spread = None if work.measured_otherwise else _against_the_record(case, recording)
+    verdict, reason = _verdict(policy, first, second)
+    if verdict in (Verdict.SAME, Verdict.NOT_SLOWER) and spread is not None and _moved(spread, first, policy):
+        verdict = Verdict.ENV_SHIFT
+        moved = env_shift.percent(spread.difference)
+        reason = f"{moved} against the record and {reason} when paired: {recording.suspects}"
+    cause = explain(work.cause, case.baseline.identity, case.identity)
+    judgement = Judgement(
+        key=case.key, target=case.target, kind="time", verdict=verdict, reason=f"{reason}; {cause}",
+        time=_figures(policy, case, first, second, spread, seeds, pair_slot),
+        notes=tuple(dict.fromkeys(
+            (*case.disturbances, *case.remarks, *recording.notes, *work.measured_otherwise, *notes)
+        )),
+    )  # fmt: skip
+    return TimeStep(judgement, confirmation_wanted=verdict is Verdict.SLOWER and second is None)
+
+
+def unconfirmed(suspected: Judgement, why: str) -> Judgement:
+    """A workload that was slower in one process, where no second one could say so too."""
+    return msgspec.structs.replace(
+        suspected,
+        verdict=Verdict.INCONCLUSIVE,
+        reason=f"suspected slower, not confirmed: {why}; {suspected.reason}",
+    )
+
+
+def _against_the_record(case: TimeCase, recording: Recording) -> Spread | None:
+    if not case.rounds:
+        return None
+    omega = LEAST_OMEGA if recording.same_gpu else OTHER_GPU_OMEGA
+    return compare_rounds(recording.rounds, case.rounds, omega)
+
+
+def _moved(spread: Spread, first: Paired, policy: PairedPolicy) -> bool:
+    """Whether today's time is above the record by more than the tolerance, and more than the pairs explain."""
+    return spread.exceeds(math.log1p(policy.delta) + max(0.0, math.log(first.ratio)), env_shift.ALPHA)
+
+
+def _verdict(policy: PairedPolicy, first: Paired, second: Paired | None) -> tuple[Verdict, str]:
+    if first.decision is PairedDecision.SLOWER:
+        return _confirmed(policy, first, second)
+    if first.decision is PairedDecision.FASTER:
+        return Verdict.FASTER, f"proven to be more than {env_shift.amount(policy.delta)} faster"
+    if first.decision in (PairedDecision.SAME, PairedDecision.NOT_SLOWER):
+        same = first.decision is PairedDecision.SAME
+        words = f"proven to be less than {env_shift.amount(policy.epsilon)} slower{' or faster' if same else ''}"
+        return (Verdict.SAME if same else Verdict.NOT_SLOWER), words
+    many = f"{first.blocks} block{'s' if first.blocks != 1 else ''}"
+    return Verdict.INCONCLUSIVE, f"{UNDECIDED} after {many}"
+
+
+def _confirmed(policy: PairedPolicy, first: Paired, second: Paired | None) -> tuple[Verdict, str]:
+    slower = env_shift.proven_slower(policy.delta)
+    if second is None:
+        return Verdict.SLOWER, f"{slower} in one process, a second has to confirm it"
+    if second.decision is PairedDecision.SLOWER:
+        return Verdict.SLOWER, f"{slower}, in two processes"
+    if second.decision in (PairedDecision.INCONCLUSIVE, PairedDecision.CONTINUE):
+        return Verdict.INCONCLUSIVE, f"{slower} in one process, undecided in a second"
+    if all(policy.delta < one.ratio - 1 < policy.epsilon for one in (first, second)):
+        less = f"less than {env_shift.amount(policy.epsilon)} in a second"
+        return Verdict.INCONCLUSIVE, f"{slower} in one process and {less}: it lies between the two"
+    return Verdict.INCONCLUSIVE, f"{slower} in one process and not in a second: where it is placed decides"
+
+
+def _figures(
+    policy: PairedPolicy, case: TimeCase, first: Paired, second: Paired | None, spread: Spread | None,
+    seeds: Sequence[int], pair_slot: PairSlot,
+) -> TimeFigures:  # fmt: skip
+    ratio = first.ratio if first.blocks else None
+    after = geometric_mean([one.midmean for one in case.rounds]) if case.rounds else None
+    return TimeFigures(
+        before_ns=after / ratio if after is not None and ratio is not None else None, after_ns=after, ratio=ratio,
+        interval=first.interval, level=0.95, tolerance=policy.delta, method="paired", pair_slot=pair_slot,
+        blocks=first.blocks, confirm_blocks=second.blocks if second else 0, log_e=first.evidence.log_e_slower,
+        log_e_needed=-math.log(policy.alpha), seeds=tuple(seeds),
+        record_ratio=math.exp(spread.difference) if spread is not None else None,
+    )  # fmt: skip

@@ -1,0 +1,91 @@
+"""Which of a baseline's rounds today's can be compared with, and what changed about the machine since.
+
+Rounds of the same physical GPU are preferred: two GPUs of one model differ by more than most regressions,
+and by another amount for every kernel.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+
+from pytest_gpuperf.judge import env_shift
+from pytest_gpuperf.judge.canary_shift import CANARY_SHIFT, canary_shifts
+from pytest_gpuperf.model.evidence import Round, Session, TimeRecord
+
+
+@dataclasses.dataclass(frozen=True)
+class Recording:
+    """The part of a baseline that is compared with."""
+
+    rounds: tuple[Round, ...]
+    same_gpu: bool
+    """Recorded on this very GPU, by UUID."""
+    changes: tuple[str, ...]
+    """What differs about the machine, such as ``driver 580.1 -> 590.2``; the GPU is not among them."""
+    canaries: tuple[str, ...] = ()
+    """Canary kernels that take another time than then: ``fma +3.0 %``."""
+
+    @property
+    def machine_changed(self) -> bool:
+        """The stored times are no measure for this machine at the accuracy of the screen."""
+        return not self.same_gpu or bool(self.changes or self.canaries)
+
+    @property
+    def rounds_are_few(self) -> bool:
+        """A single round tells nothing about how rounds scatter."""
+        return len(self.rounds) < 2
+
+    @property
+    def suspects(self) -> str:
+        """Where a shift that is not the code's may come from."""
+        if not self.same_gpu:
+            return ", ".join(["another GPU of the same model", *self.changes])
+        named = ", ".join(self.changes) or "clocks, temperature or what else runs on this GPU"
+        return f"{named} (canary kernels moved, too: {', '.join(self.canaries)})" if self.canaries else named
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """For the report."""
+        found = [] if self.same_gpu else ["the baseline was recorded on another GPU of this model"]
+        if self.changes:
+            found.append(f"since the baseline was recorded: {', '.join(self.changes)}")
+        if self.canaries:
+            moved = ", ".join(self.canaries)
+            found.append(f"the plugin's own kernels take another time than when the baseline was recorded: {moved}")
+        if len({(one.session, one.process) for one in self.rounds}) < 2:
+            found.append("the baseline comes from one process: how processes differ is assumed, not measured")
+        return tuple(found)
+
+
+def choose_recording(baseline: TimeRecord, sessions: Mapping[str, Session], now: Session) -> Recording:
+    """The rounds taken on this GPU if there are any, else all of them.
+
+    A round whose session is not in ``sessions`` counts as another GPU's.
+    """
+    here = tuple(one for one in baseline.rounds if one.session in sessions and sessions[one.session].uuid == now.uuid)
+    rounds = here or baseline.rounds
+    named = dict.fromkeys(one.session for one in rounds)
+    compared = [sessions[name] for name in named if name in sessions]
+    return Recording(rounds, bool(here), tuple(_changes(compared, now)), tuple(_moved(compared, now)))
+
+
+def _changes(sessions: Iterable[Session], now: Session) -> Iterable[str]:
+    """Against every session compared with, each difference once."""
+    seen: dict[str, None] = {}
+    for old in sessions:
+        if old.driver != now.driver:
+            seen[f"driver {old.driver} -> {now.driver}"] = None
+        if None not in (old.power_limit_w, now.power_limit_w) and old.power_limit_w != now.power_limit_w:
+            seen[f"power limit {old.power_limit_w} W -> {now.power_limit_w} W"] = None
+        if None not in (old.ecc, now.ecc) and old.ecc != now.ecc:
+            seen[f"ECC {'on' if now.ecc else 'off'}"] = None
+        if None not in (old.mig, now.mig) and old.mig != now.mig:
+            seen[f"MIG {'on' if now.mig else 'off'}"] = None
+    return seen
+
+
+def _moved(sessions: Iterable[Session], now: Session) -> Iterable[str]:
+    """The canaries that moved against one of the sessions."""
+    shifts = canary_shifts(sessions, now)
+    return (f"{name} {env_shift.percent(moved)}" for name, moved in shifts.items() if abs(moved) > CANARY_SHIFT)

@@ -1,0 +1,111 @@
+"""What makes machine code worse or better: one table, a row per figure.
+
+A figure with a row of its own is gated or noted as the row says.  Instruction classes without a row are
+noted when their count changes: they explain a verdict and never make one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Literal
+
+from pytest_gpuperf.model.evidence import StaticRecord
+
+Direction = Literal["worse", "better", "neutral"]
+Trend = Callable[[float, float], Direction]
+"""Before and after, which differ, to a direction."""
+
+
+def less_is_better(before: float, after: float) -> Direction:
+    return "worse" if after > before else "better"
+
+
+def more_is_better(before: float, after: float) -> Direction:
+    return "better" if after > before else "worse"
+
+
+OCCUPANCY_STEP = 0.1
+"""Of the larger occupancy: smaller changes are noted and do not gate.
+
+41.7 -> 39.6 % is one resident block of 20, and what padding a shared tile against bank conflicts costs on sm_120,
+where the conflicts cost far more.  One block of ten, and whatever is coarser, gates.
+"""
+
+
+def large_steps_count(before: float, after: float) -> Direction:
+    """More is better, and changes of less than ``OCCUPANCY_STEP`` say nothing by themselves."""
+    step = abs(after - before) / max(before, after)
+    return more_is_better(before, after) if round(step, 4) >= OCCUPANCY_STEP else "neutral"
+
+
+def none_is_best(before: float, after: float) -> Direction:
+    """Only appearing and vanishing count, not how many there are."""
+    if before and after:
+        return "neutral"
+    return "worse" if after else "better"
+
+
+def some_is_best(before: float, after: float) -> Direction:
+    """Only vanishing and appearing count, not how many there are."""
+    if before and after:
+        return "neutral"
+    return "better" if after else "worse"
+
+
+def noted(_before: float, _after: float) -> Direction:
+    """Says nothing about speed by itself."""
+    return "neutral"
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    """One figure of the machine code: how to read it and which way is worse."""
+
+    what: str
+    read: Callable[[StaticRecord], float | None]
+    """None where the figure is not known."""
+    trend: Trend
+    unit: str = ""
+    note: str = ""
+    """Said with a change for the worse."""
+
+
+def _class(name: str) -> Callable[[StaticRecord], float]:
+    return lambda record: record.profile.opcodes.get(name, 0)
+
+
+def _occupancy(record: StaticRecord) -> float | None:
+    return round(record.occupancy.fraction * 100, 4) if record.occupancy else None
+
+
+SPILL_STORES = Rule("spill stores", lambda r: r.profile.spill_store_bytes, less_is_better, "bytes")
+SPILL_LOADS = Rule("spill loads", lambda r: r.profile.spill_load_bytes, less_is_better, "bytes")
+STACK = Rule("stack frame", lambda r: r.profile.stack_bytes, less_is_better, "bytes")
+LOCAL_LOADS = Rule(
+    "instructions: local_load", _class("local_load"), none_is_best, note="an array or spilled registers in local memory"
+)
+LOCAL_STORES = Rule(
+    "instructions: local_store",
+    _class("local_store"),
+    none_is_best,
+    note="an array or spilled registers in local memory",
+)
+FP64 = Rule("instructions: fp64", _class("fp64"), none_is_best, note="a double literal such as 1.0 instead of 1.0f?")
+TENSOR = Rule("instructions: tensor", _class("tensor"), some_is_best, note="tensor cores are no longer used")
+OCCUPANCY = Rule("occupancy", _occupancy, large_steps_count, "%")
+REGISTERS = Rule("registers", lambda r: r.profile.registers, noted)
+INSTRUCTIONS = Rule("instructions", lambda r: r.profile.instructions, noted)
+STATIC_SHARED = Rule("static shared memory", lambda r: r.profile.shared_bytes, noted, "bytes")
+DYNAMIC_SHARED = Rule("dynamic shared memory", lambda r: r.dynamic_shared_bytes, noted, "bytes")
+CONSTANT = Rule("constant memory", lambda r: r.profile.constant_bytes, noted, "bytes")
+BARRIERS = Rule("barriers", lambda r: r.profile.barriers, noted)
+CODE = Rule("code size", lambda r: r.profile.code_bytes, noted, "bytes")
+
+RULES: tuple[Rule, ...] = (
+    SPILL_STORES, SPILL_LOADS, STACK, OCCUPANCY, REGISTERS, LOCAL_LOADS, LOCAL_STORES, FP64, TENSOR, STATIC_SHARED,
+    DYNAMIC_SHARED, CONSTANT, BARRIERS, INSTRUCTIONS, CODE,
+)  # fmt: skip
+"""In the order in which changes are shown."""
+
+CLASSES_WITH_RULES = frozenset({"local_load", "local_store", "fp64", "tensor"})

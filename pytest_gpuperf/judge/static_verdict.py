@@ -1,0 +1,145 @@
+"""Machine code against machine code: exact figures, compared exactly.
+
+There is no noise here, so there is no test and no error rate: one byte of spill more is one byte of spill
+more.  ``rules`` says which figures gate and in which direction.  Registers, shared memory and the number
+of instructions do not gate by default.  Registers and shared memory matter through the theoretical
+occupancy, which gates from a step of ``rules.OCCUPANCY_STEP`` on.  More instructions are as often an intended
+unrolled loop as a loss, and which of the two it is shows in the time: the count is noted, and gated where a
+test's policy asks for it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+
+import msgspec
+
+from pytest_gpuperf.judge import static_rules
+from pytest_gpuperf.judge.static_rules import Direction, Rule
+from pytest_gpuperf.model.evidence import Key, StaticRecord
+from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
+
+
+@dataclasses.dataclass(frozen=True)
+class StaticPolicy:
+    """What a test gates beyond the defaults.  None: the figure is noted and does not gate."""
+
+    registers: int | None = None
+    """Registers per thread that may be added even if the occupancy holds."""
+    instructions: float | None = None
+    """Fraction by which the SASS instruction count may grow; 0 gates any growth."""
+
+
+DEFAULT_POLICY = StaticPolicy()
+
+
+def compare_static(
+    key: Key,
+    target: str,
+    old: StaticRecord,
+    new: StaticRecord,
+    policy: StaticPolicy = DEFAULT_POLICY,
+    *,
+    toolchains: tuple[str, str] | None = None,
+) -> Judgement:
+    """Judge the machine code ``new`` against ``old``, both for architecture ``target``.
+
+    ``toolchains`` are those of ``old`` and ``new`` where the caller does not know them to be equal: machine
+    code of another compiler version is compared only as far as being identical.
+    """
+    if new.block is None:
+        new = with_launch_of(new, old)
+    if _same(old, new):
+        return Judgement(key=key, target=target, kind="static", verdict=Verdict.UNCHANGED)
+    if toolchains and toolchains[0] != toolchains[1]:
+        return missing_static(key, target, toolchains[1], (toolchains[0],))
+    changes = tuple(_changes(old, new, policy))
+    directions = {change.direction for change in changes}
+    if "worse" in directions:
+        verdict, reason = Verdict.WORSE, _reason("the machine code got worse", changes, "worse")
+    elif "better" in directions:
+        verdict, reason = Verdict.BETTER, _reason("the machine code got better", changes, "better")
+    else:
+        verdict, reason = Verdict.SAME, "the machine code changed, and nothing in it that gates"
+    return Judgement(key=key, target=target, kind="static", verdict=verdict, reason=reason, changes=changes)
+
+
+def missing_static(key: Key, target: str, toolchain: str, other_toolchains: Iterable[str] = ()) -> Judgement:
+    """The judgement where no baseline of this architecture and ``toolchain`` exists: NEW or NOT-COMPARABLE."""
+    others = ", ".join(other_toolchains)
+    if others:
+        verdict = Verdict.NOT_COMPARABLE
+        reason = (
+            f"the baseline was compiled by {others}, this is {toolchain}: compile with the same version, "
+            f"or record one for this version too with pytest --update-baselines=new"
+        )
+    else:
+        verdict, reason = Verdict.NEW, f"no baseline for {target}: record one with pytest --update-baselines=new"
+    return Judgement(key=key, target=target, kind="static", verdict=verdict, reason=reason)
+
+
+def with_launch_of(record: StaticRecord, old: StaticRecord) -> StaticRecord:
+    """A kernel that was compiled but not launched, under the launch that its baseline knows.
+
+    Its occupancy is unknown: it is computed for the machine code at hand, which may differ from the baseline's.
+    """
+    occupancy = old.occupancy if _same_resources(old, record) else None
+    return msgspec.structs.replace(
+        record, block=old.block, dynamic_shared_bytes=old.dynamic_shared_bytes, occupancy=occupancy
+    )
+
+
+def _same_resources(old: StaticRecord, new: StaticRecord) -> bool:
+    return (old.profile.registers, old.profile.shared_bytes) == (new.profile.registers, new.profile.shared_bytes)
+
+
+def _same(old: StaticRecord, new: StaticRecord) -> bool:
+    return (old.profile.code_hash, old.block, old.dynamic_shared_bytes) == (
+        new.profile.code_hash,
+        new.block,
+        new.dynamic_shared_bytes,
+    )
+
+
+def _changes(old: StaticRecord, new: StaticRecord, policy: StaticPolicy) -> Iterable[Change]:
+    if old.block != new.block:
+        yield Change(what="block", before=_block(old), after=_block(new))
+    for rule in static_rules.RULES:
+        before, after = rule.read(old), rule.read(new)
+        if before is not None and after is not None and before != after:
+            direction = _gated(rule, before, after, policy) or rule.trend(before, after)
+            yield Change(
+                what=rule.what, before=before, after=after, unit=rule.unit, direction=direction,
+                note=_note(rule, direction, old, new),
+            )  # fmt: skip
+    for name in sorted({*old.profile.opcodes, *new.profile.opcodes} - static_rules.CLASSES_WITH_RULES):
+        count, now = old.profile.opcodes.get(name, 0), new.profile.opcodes.get(name, 0)
+        if count != now:
+            yield Change(what=f"instructions: {name}", before=count, after=now)
+
+
+def _gated(rule: Rule, before: float, after: float, policy: StaticPolicy) -> Direction | None:
+    """``worse`` if the policy gates this figure and it grew beyond what the policy allows."""
+    if rule is static_rules.REGISTERS and policy.registers is not None:
+        return "worse" if after > before + policy.registers else None
+    if rule is static_rules.INSTRUCTIONS and policy.instructions is not None:
+        return "worse" if after > before * (1 + policy.instructions) else None
+    return None
+
+
+def _note(rule: Rule, direction: Direction, old: StaticRecord, new: StaticRecord) -> str:
+    if rule is static_rules.OCCUPANCY and old.occupancy and new.occupancy:
+        before = f", before by {old.occupancy.limiter}" if old.occupancy.limiter != new.occupancy.limiter else ""
+        return f"limited by {new.occupancy.limiter}{before}"
+    if rule is static_rules.REGISTERS and direction == "neutral" and old.occupancy and old.occupancy == new.occupancy:
+        return "occupancy holds"
+    return rule.note if direction == "worse" else ""
+
+
+def _block(record: StaticRecord) -> str:
+    return "not launched" if record.block is None else "x".join(map(str, record.block))
+
+
+def _reason(head: str, changes: Iterable[Change], direction: Direction) -> str:
+    return f"{head}: {', '.join(change.what for change in changes if change.direction == direction)}"

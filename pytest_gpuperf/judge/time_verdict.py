@@ -1,0 +1,207 @@
+"""The front door for times: from what was measured to one verdict.
+
+The order of decisions is fixed: is there a baseline, is it the same work, does the screen acquit, what do
+unpaired rounds prove.  ``judge_time`` is a pure function of the rounds in hand; where more would help it
+says how many and gives the verdict that stands if there are none.  Where the baseline's own machine code
+can be run again, ``TimeStep.pairing_helps`` says when paired blocks (``eprocess``) should decide instead.
+What unpaired rounds call slower has to be slower by those of a second process, too: ``confirm_rounds``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from pytest_gpuperf.judge import env_shift
+from pytest_gpuperf.judge import unpaired as unpaired_rounds
+from pytest_gpuperf.judge.comparability import Comparability, same_work
+from pytest_gpuperf.judge.log_times import geometric_mean
+from pytest_gpuperf.judge.noninferiority import OMEGA, Screening, screen
+from pytest_gpuperf.judge.paired_verdict import unconfirmed
+from pytest_gpuperf.judge.recording_choice import Recording, choose_recording
+from pytest_gpuperf.judge.time_case import TimeCase, TimePolicy, TimeStep
+from pytest_gpuperf.judge.two_sample import Spread, compare_rounds
+from pytest_gpuperf.judge.unpaired import Decision, Unpaired, UnpairedPolicy
+from pytest_gpuperf.model.verdict import UNDECIDED, Judgement, TimeFigures, Verdict
+
+__all__ = ["TimeCase", "TimePolicy", "TimeStep", "confirm_rounds", "judge_time"]
+
+
+def judge_time(case: TimeCase, policy: TimePolicy) -> TimeStep:
+    """Decide as far as the rounds in hand allow.
+
+    Without rounds a workload of equal identity is UNCHANGED and any other one INCONCLUSIVE.  Raises
+    ``InvalidTimesError`` if a midmean on either side is no time.
+    """
+    if case.baseline is None or not case.baseline.rounds:
+        reason = f"no time baseline for {case.target}: record one with pytest --update-baselines=new"
+        return TimeStep(_judgement(case, Verdict.NEW, reason))
+    work = same_work(case.baseline, case.identity, case.timer, case.cache)
+    recording = choose_recording(case.baseline, case.sessions, case.session)
+    if work.relation == "not comparable":
+        notes = _for_information(case, recording)
+        return TimeStep(_judgement(case, Verdict.NOT_COMPARABLE, work.reason, notes=notes), pairing_helps=work.pairable)
+    if work.relation == "unchanged":
+        return TimeStep(_unchanged(case, recording, work, policy))
+    if not case.rounds:
+        untimed = _judgement(case, Verdict.INCONCLUSIVE, f"no round was taken; {work.reason}")
+        return TimeStep(untimed, unpaired_rounds.LOOKS[0], pairing_helps=True)
+    return _screened(case, recording, work, policy) or _unpaired(case, recording, work, policy)
+
+
+def confirm_rounds(suspected: Judgement, case: TimeCase, policy: TimePolicy) -> Judgement:
+    """The verdict on what unpaired rounds of one process called slower, after rounds of a second.
+
+    ``case`` is that of the first process with the rounds and disturbances of the second; they are judged against
+    the same record under ``policy.confirming()``.  Raises ``ValueError`` if the case has no baseline.
+    """
+    if case.baseline is None:
+        raise ValueError(f"{case.key}: there is no baseline that a second process could be held against")
+    if case.disturbances:
+        known = msgspec.structs.replace(suspected, notes=(*suspected.notes, *case.disturbances))
+        return unconfirmed(known, "the rounds of the second process were disturbed, so they prove nothing")
+    second = judge_time(case, policy.confirming()).judgement
+    if second.verdict is not Verdict.SLOWER:
+        return unconfirmed(suspected, _not_seen_again(suspected, second, policy))
+    work = same_work(case.baseline, case.identity, case.timer, case.cache)
+    slower = env_shift.proven_slower(_tolerances(policy)[0])
+    return msgspec.structs.replace(suspected, reason=f"{slower}, in two processes; {work.reason}")
+
+
+def _not_seen_again(suspected: Judgement, second: Judgement, policy: TimePolicy) -> str:
+    """What a second process said instead of SLOWER."""
+    if second.verdict is Verdict.INCONCLUSIVE:
+        return "slower in one process, undecided in a second"
+    if second.verdict is Verdict.ENV_SHIFT:
+        return "slower in one process, and in a second in time and not in clock cycles"
+    delta, epsilon = _tolerances(policy)
+    ratios = [one.time.ratio for one in (suspected, second) if one.time is not None and one.time.ratio is not None]
+    if all(delta < ratio - 1 < epsilon for ratio in ratios):
+        less = f"less than {env_shift.amount(epsilon)} in a second"
+        return f"slower in one process and {less}: it lies between the two tolerances"
+    return "slower in one process and not in a second: it differs from process to process"
+
+
+def _tolerances(policy: TimePolicy) -> tuple[float, float]:
+    """Delta and epsilon of unpaired rounds."""
+    return max(policy.delta, unpaired_rounds.LEAST_DELTA), max(policy.epsilon, unpaired_rounds.LEAST_EPSILON)
+
+
+def _unchanged(case: TimeCase, recording: Recording, work: Comparability, policy: TimePolicy) -> Judgement:
+    """The code is acquitted; what remains is to say whether the environment moved."""
+    if not case.rounds:
+        return _judgement(case, Verdict.UNCHANGED, f"{work.reason}; not timed")
+    if work.measured_otherwise:
+        return _judgement(case, Verdict.UNCHANGED, work.reason, notes=_for_information(case, recording))
+    spread = compare_rounds(recording.rounds, case.rounds, _omega(recording, policy))
+    figures = _figures(case, recording, spread, "identity", policy.delta)
+    if spread.exceeds(math.log1p(policy.delta), env_shift.ALPHA):
+        reason = f"{work.reason}, and it takes {env_shift.percent(spread.difference)} time: {recording.suspects}"
+        return _judgement(case, Verdict.ENV_SHIFT, reason, figures, recording.notes)
+    reason = f"{work.reason}; the time differs by {env_shift.percent(spread.difference)}"
+    return _judgement(case, Verdict.UNCHANGED, reason, figures, recording.notes)
+
+
+def _screened(case: TimeCase, recording: Recording, work: Comparability, policy: TimePolicy) -> TimeStep | None:
+    """A pass by the screen; None if it escalates or has no business here.
+
+    Stored times are too coarse a measure after a change of GPU, driver or power limit.  What looks faster
+    goes on as well, so that it can be called FASTER.
+    """
+    spread = compare_rounds(recording.rounds, case.rounds, _omega(recording, policy))
+    if recording.machine_changed or spread.difference < -math.log1p(unpaired_rounds.LEAST_DELTA):
+        return None
+    old, new = [one.midmean for one in recording.rounds], [one.midmean for one in case.rounds]
+    omega = max(policy.omega or OMEGA, spread.between)
+    forward = screen(old, new, epsilon=policy.epsilon, omega=omega, beta=policy.beta)
+    if forward.decision is Screening.ESCALATE:
+        return None
+    backward = screen(new, old, epsilon=policy.epsilon, omega=omega, beta=policy.beta)
+    same = backward.decision is Screening.PASS
+    figures = _figures(case, recording, spread, "screen", policy.epsilon)
+    reason = (
+        f"proven to be less than {env_shift.amount(policy.epsilon)} slower{' or faster' if same else ''}; {work.reason}"
+    )
+    verdict = Verdict.SAME if same else Verdict.NOT_SLOWER
+    return TimeStep(_judgement(case, verdict, reason, figures, recording.notes))
+
+
+def _unpaired(case: TimeCase, recording: Recording, work: Comparability, policy: TimePolicy) -> TimeStep:
+    delta, epsilon = _tolerances(policy)
+    limits = UnpairedPolicy(
+        delta=delta,
+        epsilon=epsilon,
+        alpha=policy.alpha,
+        alpha_faster=policy.alpha_faster,
+        beta=policy.beta,
+        omega=_omega(recording, policy),
+        same_gpu=recording.same_gpu,
+    )
+    found = unpaired_rounds.judge_unpaired(recording.rounds, case.rounds, limits)
+    verdict, reason = _verdict(found, limits, recording)
+    if verdict is Verdict.SLOWER and env_shift.only_clocks_changed(recording.rounds, case.rounds, limits):
+        verdict = Verdict.ENV_SHIFT
+        moved = env_shift.percent(found.spread.difference)
+        reason = f"{moved} in time and within the tolerance in clock cycles: the SM clock differs from the record"
+    if case.disturbances and verdict in (Verdict.SLOWER, Verdict.FASTER):
+        verdict, reason = Verdict.INCONCLUSIVE, f"the rounds were disturbed, so they prove nothing ({reason})"
+    figures = _figures(case, recording, found.spread, "unpaired", limits.delta)
+    judgement = _judgement(case, verdict, f"{reason}; {work.reason}", figures, recording.notes)
+    return TimeStep(judgement, found.rounds_wanted, pairing_helps=True)
+
+
+def _verdict(found: Unpaired, limits: UnpairedPolicy, recording: Recording) -> tuple[Verdict, str]:
+    resolves = f"unpaired rounds resolve about {env_shift.amount(limits.epsilon)}"
+    if found.decision is Decision.SLOWER:
+        return Verdict.SLOWER, env_shift.proven_slower(limits.delta)
+    if found.decision is Decision.FASTER:
+        return Verdict.FASTER, f"proven to be more than {env_shift.amount(limits.delta)} faster"
+    if found.decision is Decision.NOT_SLOWER:
+        return Verdict.NOT_SLOWER, f"proven to be less than {env_shift.amount(limits.epsilon)} slower ({resolves})"
+    if not recording.same_gpu:
+        return Verdict.INCONCLUSIVE, "the baseline is of another GPU of this model, against which nothing is proven"
+    if recording.rounds_are_few:
+        return Verdict.INCONCLUSIVE, "the baseline has a single round: record more with pytest --update-baselines"
+    reason = f"{UNDECIDED} after {found.rounds_used} rounds ({resolves})"
+    return Verdict.INCONCLUSIVE, reason
+
+
+def _omega(recording: Recording, policy: TimePolicy) -> float:
+    least = unpaired_rounds.LEAST_OMEGA if recording.same_gpu else unpaired_rounds.OTHER_GPU_OMEGA
+    return max(policy.omega or 0.0, least)
+
+
+def _figures(
+    case: TimeCase,
+    recording: Recording,
+    spread: Spread,
+    method: Literal["identity", "screen", "unpaired"],
+    tolerance: float,
+) -> TimeFigures:
+    before, ratio = geometric_mean([one.midmean for one in recording.rounds]), math.exp(spread.difference)
+    cycles = env_shift.cycles_ratio(recording.rounds, case.rounds)
+    return TimeFigures(
+        before_ns=before, after_ns=before * ratio, ratio=ratio, interval=spread.interval(0.95), level=0.95,
+        tolerance=tolerance, method=method, record_ratio=ratio, cycles_ratio=cycles,
+    )  # fmt: skip
+
+
+def _for_information(case: TimeCase, recording: Recording) -> tuple[str, ...]:
+    """The two times of what is not compared, so that a reader sees a large loss all the same."""
+    if not case.rounds:
+        return ()
+    before = geometric_mean([one.midmean for one in recording.rounds])
+    after = geometric_mean([one.midmean for one in case.rounds])
+    return (f"not compared: {before / 1000:.4g} us in the record, {after / 1000:.4g} us now",)
+
+
+def _judgement(
+    case: TimeCase, verdict: Verdict, reason: str, figures: TimeFigures | None = None, notes: Sequence[str] = ()
+) -> Judgement:
+    return Judgement(
+        key=case.key, target=case.target, kind="time", verdict=verdict, reason=reason, time=figures,
+        notes=(*case.disturbances, *case.remarks, *notes),
+    )  # fmt: skip

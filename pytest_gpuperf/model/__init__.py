@@ -1,0 +1,1 @@
+"""The nouns: typed, frozen records of evidence and of what is said about it.  Nothing here computes."""

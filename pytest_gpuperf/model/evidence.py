@@ -1,0 +1,300 @@
+"""The nouns: what was found out about a workload, as typed, frozen records.
+
+Every record here is plain data that converts to JSON and back with ``msgspec``.  Baseline files, the messages of
+pytest-xdist workers and the report are made of these records.  Nothing in this module measures, decides or prints.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from pytest_gpuperf.model.warp_estimate import DryRun
+
+CacheMode = Literal["cold", "warm"]
+TimerName = Literal["cupti", "graph", "events"]
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Base of all records: immutable, strict about unknown fields, defaults left out of the JSON."""
+
+
+class Key(Record, frozen=True, order=True):
+    """Names one workload of one test.
+
+    ``module`` is the test file relative to pytest's root, with forward slashes
+    (``example_suite/test_transpose.py``); ``test`` is the rest of the node id
+    (``TestPadded::test_copy[32]``); ``workload`` is unique within the test.
+    """
+
+    module: str
+    test: str
+    workload: str
+
+    @property
+    def node_id(self) -> str:
+        return f"{self.module}::{self.test}"
+
+    def __str__(self) -> str:
+        return f"{self.node_id} [{self.workload}]"
+
+
+# --- static evidence -----------------------------------------------------------------------------
+
+
+class Parameter(Record, frozen=True):
+    """One kernel parameter as the cubin lays it out."""
+
+    offset: int
+    """Bytes from the start of the parameter block."""
+    size: int
+    """Bytes; a pointer is 8."""
+    type: str | None = None
+    """C++ type, where mangled name or compiler tell it; of ``extern "C"`` what PTX says (``pointer``); else None."""
+    name: str = ""
+    """What the source calls it; empty where the compiler does not tell."""
+
+
+class StaticProfile(Record, frozen=True):
+    """What the machine code of one kernel on one architecture says about itself.  Exact."""
+
+    registers: int
+    """32-bit registers per thread."""
+    stack_bytes: int
+    """Stack frame per thread, bytes; includes spilled registers."""
+    spill_store_bytes: int | None
+    """Bytes stored per thread by register spills (ptxas); None where machine code alone does not tell."""
+    spill_load_bytes: int | None
+    """Bytes loaded per thread by register spills (ptxas); None as above."""
+    shared_bytes: int
+    """Static shared memory per block as declared, bytes (without the 1 KB the driver reserves)."""
+    constant_bytes: int
+    """Bytes in the kernel's own constant banks and parameters."""
+    barriers: int
+    """Named barriers used by a block."""
+    code_bytes: int
+    """Size of the kernel's text section, bytes, with its padding."""
+    instructions: int
+    """SASS instructions, without the NOP padding at the end."""
+    opcodes: dict[str, int]
+    """SASS instructions by class (``global_load``, ``fp32``, ``tensor``, ...); zero classes are left out."""
+    code_hash: str
+    """SHA-256 of everything in the cubin that execution depends on; names and neighbours are not in it."""
+    dry_run: DryRun | None = None
+    """What one warp does, for advice; never gated.  None: recorded without, or too long to walk through."""
+
+    @property
+    def spill_bytes(self) -> int | None:
+        """Bytes stored and loaded per thread by register spills; None where they are not known."""
+        stores, loads = self.spill_store_bytes, self.spill_load_bytes
+        return None if stores is None or loads is None else stores + loads
+
+
+class Occupancy(Record, frozen=True):
+    """Theoretical occupancy of one launch on one architecture."""
+
+    blocks_per_sm: int
+    warps_per_sm: int
+    fraction: float
+    """Resident warps over the architecture's maximum, 0 to 1."""
+    limiter: str
+    """What limits it: ``registers``, ``shared memory``, ``warps`` or ``blocks``; ``launch`` if nothing fits."""
+
+
+class StaticRecord(Record, frozen=True):
+    """Static evidence of one workload for one architecture and toolchain: a leaf of the static baseline."""
+
+    kernel: str
+    """The kernel's name as the user gave it (with template arguments)."""
+    source_hash: str
+    """SHA-256 of source, headers and options: tells a code change from a compiler change."""
+    profile: StaticProfile
+    block: tuple[int, int, int] | None = None
+    """None for a kernel that was compiled but not launched by the test."""
+    dynamic_shared_bytes: int = 0
+    occupancy: Occupancy | None = None
+
+
+class KernelBinary(Record, frozen=True):
+    """One compiled kernel: its cubin and what was read from it.  Made by ``compile``, loaded by ``device``."""
+
+    name: str
+    """As the user gave it."""
+    symbol: str
+    """As the cubin calls it (mangled for C++ kernels)."""
+    arch: str
+    """``sm_90``"""
+    toolchain: str
+    """``nvrtc 13.0.88``"""
+    source_hash: str
+    """Empty for machine code whose source is not at hand."""
+    cubin: bytes
+    profile: StaticProfile
+    parameters: tuple[Parameter, ...]
+    max_threads_per_block: int | None = None
+    """From ``__launch_bounds__``; None without."""
+
+    def record(self, *, block: tuple[int, int, int] | None = None, dynamic_shared_bytes: int = 0,
+               occupancy: Occupancy | None = None) -> StaticRecord:  # fmt: skip
+        """The static evidence of this binary under a launch configuration."""
+        return StaticRecord(
+            kernel=self.name, source_hash=self.source_hash, profile=self.profile, block=block,
+            dynamic_shared_bytes=dynamic_shared_bytes, occupancy=occupancy,
+        )  # fmt: skip
+
+
+# --- time evidence -------------------------------------------------------------------------------
+
+
+class Identity(Record, frozen=True):
+    """Equal identity = the same work by the same machine code: the code cannot have regressed."""
+
+    code: str
+    """``StaticProfile.code_hash`` of the kernel; empty for a callable without a cubin of its own."""
+    launch: str
+    """``grid=(1024, 1, 1) block=(32, 32, 1) shared=0``"""
+    arguments: tuple[str, ...] = ()
+    """One entry per argument: ``float32[1024,32,32] align=512``, ``int32=7``."""
+    source: str = ""
+    """``KernelBinary.source_hash``: not part of what executes, kept to attribute a difference."""
+    toolchain: str = ""
+
+    def same_execution(self, other: Identity) -> bool:
+        """True if both run the same machine code, launched alike on alike arguments."""
+        mine, theirs = ((one.code, one.launch, one.arguments) for one in (self, other))
+        return bool(self.code) and mine == theirs
+
+
+class Round(Record, frozen=True):
+    """Summary of one batch of samples of one workload.  All times are nanoseconds per launch."""
+
+    session: str
+    """``Session.id`` under which it was taken."""
+    process: int
+    """Which of the session's processes took it; rounds of one process share what no round can see."""
+    samples: int
+    midmean: float
+    """Mean of the middle half: the figure that every inference uses (docs/statistics.md, "Why not simply")."""
+    median: float
+    quantiles: tuple[float, float, float, float, float]
+    """5, 25, 50, 75 and 95 %."""
+    minimum: float
+    maximum: float
+    rho1: float = 0.0
+    """Lag-1 autocorrelation of the samples."""
+    drift: float = 0.0
+    """Relative change from the first to the last tenth by a line through ten batch medians; 0 if not significant."""
+    modes: int = 1
+    """2 if the samples split into two clear groups, else 1 (``timing.sample_stats.modes``)."""
+    sm_clock_mhz: tuple[int, int] | None = None
+    """SM clock before and after."""
+
+
+class DeviceState(Record, frozen=True):
+    """What NVML says about the GPU at one moment.  None: this GPU or driver does not tell."""
+
+    sm_clock_mhz: int | None = None
+    memory_clock_mhz: int | None = None
+    temperature_c: int | None = None
+    power_w: float | None = None
+    throttle_reasons: tuple[str, ...] = ()
+    """Reasons other than idle: ``power cap``, ``thermal slowdown``, ..."""
+    other_processes: tuple[int, ...] = ()
+    """Process ids of others computing on this GPU."""
+
+
+class Session(Record, frozen=True):
+    """One recording: the machine as it was.  Short and whitelisted, so that diffs stay readable."""
+
+    id: str
+    """Unique in a file: ``20261121T101500-9f3a``."""
+    date: str
+    """UTC, ISO 8601, seconds."""
+    gpu: str
+    uuid: str
+    driver: str
+    cuda: str
+    toolchain: str
+    cupy: str
+    timer: TimerName
+    tick_ns: float
+    """Step of the timer's clock, as measured."""
+    overhead_ns: float
+    """What a sample of an empty kernel reads beyond the kernel's own time."""
+    processes: int = 1
+    """Fresh processes that took the rounds."""
+    sm_clock_mhz: int | None = None
+    memory_clock_mhz: int | None = None
+    power_limit_w: int | None = None
+    temperature_c: int | None = None
+    ecc: bool | None = None
+    mig: bool | None = None
+    plugin: str = ""
+    canaries: dict[str, float] = {}
+    """Nanoseconds of each canary kernel, the median of the processes (``timing.canaries``); empty: not timed."""
+
+
+class TimeRecord(Record, frozen=True):
+    """Time evidence of one workload on one GPU model: a leaf of the time baseline."""
+
+    identity: Identity
+    timer: TimerName
+    cache: CacheMode
+    rounds: tuple[Round, ...]
+    kernel: str = ""
+    symbol: str = ""
+    cubin: str = ""
+    """SHA-256 of the baseline's cubin in ``baselines/cubins``; empty for a callable."""
+    grid: tuple[int, int, int] | None = None
+    block: tuple[int, int, int] | None = None
+    dynamic_shared_bytes: int = 0
+    bytes: int | None = None
+    """Bytes that one run must move, as declared by the test."""
+    flops: int | None = None
+    """Floating-point operations of one run, as declared by the test."""
+    counters: dict[str, float] = {}
+    """Of one run, by the metrics' names on GH100; medians where they were taken several times."""
+    counter_ranges: dict[str, tuple[float, float]] = {}
+    """Least and most of the counters that were not the same in every take of equal code."""
+
+
+# --- the GPU -------------------------------------------------------------------------------------
+
+
+class DeviceFacts(Record, frozen=True):
+    """What a GPU is: facts that do not change while it runs."""
+
+    name: str
+    """``NVIDIA H200``"""
+    slug: str
+    """``nvidia-h200``: the baseline target."""
+    uuid: str
+    index: int
+    """Position in the caller's own list of visible GPUs."""
+    compute_capability: tuple[int, int]
+    sm_count: int
+    l2_bytes: int
+    memory_bytes: int
+    max_threads_per_block: int
+    max_grid: tuple[int, int, int]
+    max_block: tuple[int, int, int]
+    shared_bytes_per_block: int
+    """Without opt-in."""
+    shared_bytes_per_block_optin: int
+    shared_bytes_per_sm: int
+    registers_per_sm: int
+    max_threads_per_sm: int
+    max_blocks_per_sm: int
+    warp_size: int = 32
+    driver: str = ""
+    cuda: str = ""
+    cupy: str = ""
+    power_limit_w: int | None = None
+    ecc: bool | None = None
+    mig: bool | None = None
+
+    @property
+    def arch(self) -> str:
+        """``sm_90``"""
+        return "sm_{}{}".format(*self.compute_capability)

@@ -1,0 +1,101 @@
+"""What one test found, as it travels from the process that ran it to the one that reports."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from pytest_gpuperf.model.advice import Advice, State
+from pytest_gpuperf.model.evidence import DeviceFacts, Identity, Key, Record, Session, StaticRecord, TimeRecord
+from pytest_gpuperf.model.verdict import Judgement
+
+Status = Literal["complete", "static only", "checked only"]
+
+
+class WorkloadEvidence(Record, frozen=True):
+    """All that one test found out about one workload."""
+
+    key: Key
+    static: dict[str, StaticRecord] = msgspec.field(default_factory=dict)
+    """By architecture."""
+    toolchain: str = ""
+    """That made the machine code: ``nvrtc 13.0.88``; empty without static evidence."""
+    identity: Identity | None = None
+    """What ran; None where nothing did."""
+    time: TimeRecord | None = None
+    interval_ns: tuple[float, float] | None = None
+    counters: dict[str, float] = msgspec.field(default_factory=dict)
+    """Raw ones by canonical name, as Nsight Compute counted them."""
+    counter_ranges: dict[str, tuple[float, float]] = msgspec.field(default_factory=dict)
+    """Least and most of those that were not the same in every take, where there were several."""
+    judgements: tuple[Judgement, ...] = ()
+    disturbances: tuple[str, ...] = ()
+    """Why the time should not become a baseline; empty if nothing speaks against it."""
+    seconds: float = 0.0
+    """Wall-clock seconds that timing and judging it took in this process, the test's own check excluded."""
+    launched: bool = True
+    """False for a kernel that was compiled and not handed to ``gpuperf``."""
+    advice: tuple[Advice, ...] = ()
+    """Causes of what changed for the worse: of what gates first, then the likeliest gain."""
+    state: State | None = None
+    """What holds the workload back; None if nothing tells, or nobody asked."""
+
+    @property
+    def time_judgement(self) -> Judgement | None:
+        """The one on its time; None if that was not judged."""
+        return next((judgement for judgement in self.judgements if judgement.kind == "time"), None)
+
+
+class SelfPairReading(Record, frozen=True):
+    """A launch paired with itself: what it shows is the machine's doing."""
+
+    workload: str
+    ratio: float
+    blocks: int
+    log_e_slower: float
+    log_e_faster: float
+    seed: int
+
+
+class TestEvidence(Record, frozen=True):
+    """What travels from the process that ran a test to the one that reports."""
+
+    __test__ = False
+
+    module: str
+    test: str
+    status: Status = "complete"
+    reason: str = ""
+    """Why the test stopped early."""
+    device: DeviceFacts | None = None
+    session: Session | None = None
+    workloads: tuple[WorkloadEvidence, ...] = ()
+    xfail: str = ""
+    """The reason why a regression of this test is expected."""
+    self_pair: SelfPairReading | None = None
+    red_on_time: bool = False
+    """The gate failed it, and for nothing but its times."""
+    unreached: tuple[Judgement, ...] = ()
+    """NOT-MEASURED: workloads on record that it stopped too early for."""
+    whole: bool = False
+    """A gated test that ran to its end on a GPU: it has no workloads but these."""
+    canaries: dict[str, float] = msgspec.field(default_factory=dict)
+    """Log of each canary's time over that on record, as far as this process had come; by name."""
+    peaks: dict[str, float] = msgspec.field(default_factory=dict)
+    """Ceilings of the GPU that were measured so far: ``copy_bandwidth``, ``fma_throughput``; per second."""
+
+    @property
+    def judgements(self) -> list[Judgement]:
+        return [judgement for workload in self.workloads for judgement in workload.judgements]
+
+
+class Recorded(Record, frozen=True):
+    """One baseline that an update wrote or refused."""
+
+    key: Key
+    target: str
+    before: TimeRecord | StaticRecord | None = None
+    after: TimeRecord | StaticRecord | None = None
+    refused: str = ""
+    """Why nothing was written; empty if it was."""

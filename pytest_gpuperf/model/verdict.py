@@ -1,0 +1,130 @@
+"""What the gate may say of a workload, and how it says it.
+
+One enum of verdicts, one record that carries a verdict with its figures and reasons.  Judges make
+judgements, reports print them, the gate turns them into a passed or failed test; an exception is never
+turned into a verdict.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Literal
+
+from pytest_gpuperf.model.evidence import Key, Record
+
+EvidenceKind = Literal["static", "counters", "time"]
+PairSlot = Literal["short", "sustained"]
+"""How long a kernel runs before the one that it is paired with takes its turn (``timing.sustained``)."""
+UNDECIDED = "neither slower nor not slower is proven"
+"""How the reason of INCONCLUSIVE begins where nothing but time was lacking."""
+
+
+class Verdict(enum.Enum):
+    """What the gate may say (docs/writing-tests.md, "Verdicts").  The value is what the user reads."""
+
+    UNCHANGED = "UNCHANGED"
+    SAME = "SAME"
+    NOT_SLOWER = "NOT-SLOWER"
+    FASTER = "FASTER"
+    SLOWER = "SLOWER"
+    ENV_SHIFT = "ENV-SHIFT"
+    INCONCLUSIVE = "INCONCLUSIVE"
+    WORSE = "WORSE"
+    BETTER = "BETTER"
+    NEW = "NEW"
+    NOT_COMPARABLE = "NOT-COMPARABLE"
+    NOT_MEASURED = "NOT-MEASURED"
+
+    @property
+    def is_regression(self) -> bool:
+        """Fails the test whatever the options say."""
+        return self in (Verdict.SLOWER, Verdict.WORSE)
+
+    @property
+    def is_pass(self) -> bool:
+        """Needs no word of warning."""
+        return self in (Verdict.UNCHANGED, Verdict.SAME, Verdict.NOT_SLOWER)
+
+
+class Change(Record, frozen=True):
+    """One figure that differs between baseline and candidate: ``registers 32 -> 40``."""
+
+    what: str
+    """``registers``, ``spill stores``, ``occupancy``, ``instructions: fp64`` ..."""
+    before: float | str
+    after: float | str
+    unit: str = ""
+    direction: Literal["worse", "better", "neutral"] = "neutral"
+    note: str = ""
+    """Extra words, such as the limiter of an occupancy."""
+
+    @property
+    def figures(self) -> str:
+        """``32 -> 40 bytes``"""
+        before, after = _figure(self.before), _figure(self.after)
+        if self.unit == "%":
+            before, after = _percentages(self.before, self.after) or (before, after)
+        return f"{before} -> {after} {self.unit}".rstrip()
+
+    def __str__(self) -> str:
+        note = f" ({self.note})" if self.note else ""
+        return f"{self.what} {self.figures}{note}"
+
+
+def _percentages(before: float | str, after: float | str) -> tuple[str, str] | None:
+    """With one decimal at most; None where that would make them equal."""
+    if isinstance(before, str) or isinstance(after, str):
+        return None
+    short = _figure(round(before, 1)), _figure(round(after, 1))
+    return short if short[0] != short[1] else None
+
+
+def _figure(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:g}" if value != int(value) else str(int(value))
+
+
+class TimeFigures(Record, frozen=True):
+    """The numbers behind a verdict on time.  Times are nanoseconds per run, ratios candidate over baseline."""
+
+    before_ns: float | None = None
+    """Of the baseline: as recorded, or, when paired, as its machine code runs today."""
+    after_ns: float | None = None
+    ratio: float | None = None
+    interval: tuple[float, float] | None = None
+    """Confidence interval of the ratio at ``level``."""
+    level: float = 0.95
+    tolerance: float = 0.0
+    method: Literal["identity", "screen", "unpaired", "paired"] = "unpaired"
+    pair_slot: PairSlot = "short"
+    """Of paired blocks: with sustained slots the ratio holds for work that lasts, and the times are of short rounds."""
+    blocks: int = 0
+    """Paired blocks used, first process."""
+    confirm_blocks: int = 0
+    """Paired blocks used by the confirming second process."""
+    log_e: float | None = None
+    """Natural log of the e-value for 'slower' when the decision fell."""
+    log_e_needed: float | None = None
+    not_paired: str = ""
+    """Why changed code was compared with its record alone; empty if it was not, or needed no more."""
+    seeds: tuple[int, ...] = ()
+    """Of the coins that ordered the blocks' slots, one per process."""
+    record_ratio: float | None = None
+    """Today's time over the recorded one, whatever the method; None without a time on record."""
+    cycles_ratio: float | None = None
+    """Today's SM clock cycles over the recorded ones; None where a clock was not read, or blocks were paired."""
+
+
+class Judgement(Record, frozen=True):
+    """One verdict on one workload for one target, with its evidence in figures."""
+
+    key: Key
+    target: str
+    """``sm_90`` for static evidence, ``nvidia-h200`` for counters and time."""
+    kind: EvidenceKind
+    verdict: Verdict
+    reason: str = ""
+    """One sentence: why this verdict, and what to do if anything is to be done."""
+    changes: tuple[Change, ...] = ()
+    time: TimeFigures | None = None
+    notes: tuple[str, ...] = ()
+    """Health warnings and attributions that travel with the verdict."""

@@ -1,0 +1,54 @@
+"""What one warp does, found by walking through the machine code without running it.
+
+The records of a dry run, as baselines hold them.  ``compile.warp_model`` makes them; nothing here computes.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+Strides = tuple[int, int, int]
+
+
+class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Memory instructions of one kind that a warp executes with one pattern of addresses."""
+
+    op: str
+    """Class of the instruction: ``global_load``, ``shared_store``, ``local_load``, ..."""
+    bytes: int
+    """Per lane."""
+    times: float
+    """How often a warp executes one."""
+    lanes: float = 32
+    """Lanes that take part, as far as the code tells."""
+    sectors: float | None = None
+    """Sectors of 32 bytes that one touches, the warp lying along x; None: data decide, or it is shared memory."""
+    turns: float | None = None
+    """Passes through the 32 banks (shared memory) or lines of 128 bytes (global memory); None: data decide."""
+    distinct: float = 0
+    """Bytes of global memory that a warp touches by these for the first time; 0 if data decide."""
+    start: int = 0
+    """Bytes from the beginning of a sector to the first lane's address."""
+    strides: Strides | None = None
+    """Bytes from a thread to its neighbour in x, y and z; None: data decide, or they are not even."""
+
+
+class DryRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One warp's way through a kernel whose data and run-time arguments nobody knows.
+
+    Loops whose number of rounds the code does not tell are given one, the same in every kernel; branches that data
+    decide are taken both ways, by half of the lanes each if there are two ways.  So figures compare two versions of a
+    kernel, and none is a prediction by itself.
+    """
+
+    executed: dict[str, float]
+    """Instructions by class."""
+    cycles: float
+    """What a warp takes that has an SM to itself, by the latencies of its instructions."""
+    waits: dict[str, float] = {}
+    """Of these, what it waits for results, by the class of the instruction that makes them; ``barrier`` too."""
+    lanes: float = 32
+    """Mean number of lanes that take part in an instruction."""
+    divisions: float = 0
+    """Divisions, square roots and remainders whose exact result needs a slow path."""
+    accesses: tuple[Access, ...] = ()

@@ -1,0 +1,73 @@
+"""What the terminal shows of counters: a table where nothing else was measured, and what needs a word."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from pytest_gpuperf.counters.catalogue import (
+    DRAM_READ,
+    DRAM_WRITE,
+    INSTRUCTIONS,
+    L2_SECTORS,
+    LOAD_SECTORS,
+    STORE_SECTORS,
+)
+from pytest_gpuperf.formatting import numbered, quantity
+from pytest_gpuperf.model.verdict import Verdict
+from pytest_gpuperf.report.tables import Table, verdict_cell
+
+if TYPE_CHECKING:
+    import pytest
+
+    from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
+
+COLUMNS = (
+    ("instructions", INSTRUCTIONS, ""), ("load sectors", LOAD_SECTORS, ""), ("store sectors", STORE_SECTORS, ""),
+    ("L2 sectors", L2_SECTORS, ""), ("DRAM read", DRAM_READ, "B"), ("DRAM written", DRAM_WRITE, "B"),
+)  # fmt: skip
+
+
+def counter_table(evidence: Sequence[TestEvidence]) -> Table:
+    """The counters that most sets have, of every workload that has any."""
+    table = Table("counters of one run", *(head for head, _, _ in COLUMNS), "verdict")
+    for one in evidence:
+        counted = [work for work in one.workloads if work.counters]
+        if counted:
+            table.heading(f"{one.module}::{one.test}")
+        for work in counted:
+            word, markup = verdict_cell(work.judgements, "counters")
+            table.row(f"  {work.key.workload}", *_cells(work), word, markup=markup)
+    return table
+
+
+def _cells(work: WorkloadEvidence) -> list[str]:
+    return [
+        quantity(work.counters[metric.name], unit) if metric.name in work.counters else "-"
+        for _, metric, unit in COLUMNS
+    ]
+
+
+def counter_words(reporter: pytest.TerminalReporter, evidence: Iterable[TestEvidence], notes: Sequence[str]) -> None:
+    """How many workloads passed by their counters, which have none and why, and what collecting had to say."""
+    judged = [judgement for one in evidence for judgement in one.judgements if judgement.kind == "counters"]
+    verdicts = Counter(judgement.verdict for judgement in judged)
+    if judged:
+        reporter.write_line("counters: " + ", ".join(f"{n} {verdict.value}" for verdict, n in verdicts.items()))
+    if verdicts[Verdict.NEW]:
+        those = numbered(verdicts[Verdict.NEW], "workload", "has", "have")
+        reporter.write_line(
+            f"{those} no counters on record: record them with pytest --update-baselines=new --gpuperf-ncu and "
+            "commit the files",
+            yellow=True,
+        )
+    reasons = Counter(judgement.reason for judgement in judged if judgement.verdict is Verdict.NOT_MEASURED)
+    for reason, count in reasons.items():
+        those = numbered(count, "workload", "has", "have")
+        reporter.write_line(f"{those} no counters: {reason}", yellow=True)
+    passing = Counter(note for one in judged if one.verdict is Verdict.UNCHANGED for note in one.notes)
+    for note, count in passing.items():
+        reporter.write_line(f"counters of {numbered(count, 'workload')}: {note}")
+    for note in notes:
+        reporter.write_line(f"counters: {note}", yellow=True)

@@ -1,0 +1,146 @@
+"""What needs a word at the end of a run, each thing once.
+
+Workloads that cannot be compared for one reason, baselines that the code beats, workloads that a test stopped too
+early for, and causes that advice sees in kernels that changed and did not fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from pytest_gpuperf.formatting import numbered
+from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
+from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.report.advice_lines import gain_words
+
+if TYPE_CHECKING:
+    import pytest
+
+# --- not comparable, for one reason --------------------------------------------------------------
+
+A_LINE_EACH = 3
+"""Judgements; more of one reason share a line."""
+
+Obstacle = tuple[str, str]
+"""Kind of evidence, and the reason why it cannot be compared."""
+
+
+def obstacle_of(judgement: Judgement) -> Obstacle | None:
+    """What keeps this judgement from comparing anything; None where it did."""
+    return (judgement.kind, judgement.reason) if judgement.verdict is Verdict.NOT_COMPARABLE else None
+
+
+def shared_obstacles(judgements: Iterable[Judgement]) -> dict[Obstacle, str]:
+    """A line for each obstacle that more than a few judgements have in common."""
+    alike: dict[Obstacle, list[Judgement]] = {}
+    for judgement in judgements:
+        obstacle = obstacle_of(judgement)
+        if obstacle is not None:
+            alike.setdefault(obstacle, []).append(judgement)
+    return {obstacle: _line(those) for obstacle, those in alike.items() if len(those) > A_LINE_EACH}
+
+
+def _line(those: Sequence[Judgement]) -> str:
+    workloads = numbered(len({judgement.key for judgement in those}), "workload")
+    targets = ", ".join(dict.fromkeys(judgement.target for judgement in those))
+    return f"{workloads} NOT-COMPARABLE on {targets} ({those[0].kind}): {those[0].reason}"
+
+
+# --- better than on record -----------------------------------------------------------------------
+
+STALE = (
+    "the baseline is stale: accept the gain with pytest{ncu} --update-baselines, or a later loss of as much goes unseen"
+)
+"""``{ncu}`` is the flag that an update needs to take counters too."""
+
+
+def stale_lines(evidence: Iterable[TestEvidence]) -> list[str]:
+    """One line for all workloads that are nothing but better than their record; none if there are none."""
+    gains = [
+        judgement
+        for one in evidence
+        for work in one.workloads
+        if not any(judgement.verdict.is_regression for judgement in work.judgements)
+        for judgement in work.judgements
+        if _is_gain(judgement)
+    ]
+    if not gains:
+        return []
+    those = numbered(len({judgement.key for judgement in gains}), "workload", "is", "are")
+    ncu = " --gpuperf-ncu" if any(judgement.kind == "counters" for judgement in gains) else ""
+    return [f"{those} FASTER or BETTER than on record: {STALE.format(ncu=ncu)}"]
+
+
+def no_longer_expected(evidence: Iterable[TestEvidence]) -> list[str]:
+    """One line for each test that runs to its end without the regression that its marker expects."""
+    return [
+        f"{one.module}::{one.test} is expected to regress ({one.xfail}) and does not: take xfail= off its marker"
+        for one in evidence
+        if one.xfail and one.status == "complete" and _acquitted(one)
+    ]
+
+
+def _acquitted(test: TestEvidence) -> bool:
+    judgements = [judgement for work in test.workloads for judgement in work.judgements]
+    return bool(judgements) and all(one.verdict.is_pass or _is_gain(one) for one in judgements)
+
+
+def _is_gain(judgement: Judgement) -> bool:
+    return judgement.verdict in (Verdict.FASTER, Verdict.BETTER)
+
+
+# --- not reached ---------------------------------------------------------------------------------
+
+UNREACHED_LINE_EACH = 5
+"""Workloads; more of them share one line."""
+NAMED = 3
+
+
+def unreached_lines(judgements: Iterable[Judgement]) -> list[str]:
+    """What there is to say at the end of a run; nothing if every workload was reached."""
+    first = {judgement.key: judgement for judgement in reversed(list(judgements))}
+    keys = sorted(first)
+    if len(keys) <= UNREACHED_LINE_EACH:
+        return [f"{key.node_id}: {key.workload} {first[key].reason}" for key in keys]
+    named = ", ".join(f"{key.node_id}: {key.workload}" for key in keys[:NAMED])
+    return [
+        f"{len(keys)} workloads have a baseline and were not reached: {named}, and {len(keys) - NAMED} more. "
+        f"{_why(first[keys[0]])}"
+    ]
+
+
+def _why(judgement: Judgement) -> str:
+    why = judgement.reason.partition(": ")[2]
+    return why[0].upper() + why[1:]
+
+
+# --- likely causes -------------------------------------------------------------------------------
+
+LEAST_GAIN = 0.1
+"""A cause that would gain less is left to ``gpuperf explain``: by the machine code alone, gains are estimates."""
+
+
+def hints(evidence: Iterable[TestEvidence]) -> list[str]:
+    """One line for each likely cause in machine code that changed, where no verdict says that anything got worse."""
+    return [f"{work.key}: {line}" for test in evidence for work in test.workloads for line in hints_of(work)]
+
+
+def print_hints(reporter: pytest.TerminalReporter, evidence: Iterable[TestEvidence]) -> None:
+    """Print them for the user to look into; they fail nothing."""
+    for line in hints(evidence):
+        reporter.write_line(line, yellow=True)
+
+
+def hints_of(work: WorkloadEvidence) -> list[str]:
+    """Those of one workload."""
+    verdicts = {judgement.verdict for judgement in work.judgements}
+    if any(verdict.is_regression for verdict in verdicts):
+        return []
+    result = "its verdict is open" if Verdict.INCONCLUSIVE in verdicts else "nothing that gates got worse"
+    return [
+        f"the machine code changed, and {result}; likely {one.cause} on {one.arch} ({gain_words(one)}): "
+        f"gpuperf explain {work.key.node_id}"
+        for one in work.advice
+        if one.gain >= LEAST_GAIN and not (one.counted or one.same_code or one.outweighed)
+    ]

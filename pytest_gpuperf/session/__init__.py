@@ -1,0 +1,1 @@
+"""A run from collection to exit: counters first, the end of each test, the end of the run, its exit status."""

@@ -1,0 +1,160 @@
+"""Counters of this run: collected before its first test, by a process under ncu that the reporting one starts.
+
+pytest-xdist workers find what it brought in a file; ``counted`` reads and judges it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, MutableMapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_gpuperf.context import stash
+from pytest_gpuperf.context.child_process import child_command, progress_of
+from pytest_gpuperf.context.marker import settings_of
+from pytest_gpuperf.counters.chip_names import canonical, chip_of
+from pytest_gpuperf.counters.collect import Assignment, Collection
+from pytest_gpuperf.counters.exchange import COLLECTED, Collected, write
+from pytest_gpuperf.counters.json_dump import write_json
+from pytest_gpuperf.counters.locate_ncu import find_ncu
+from pytest_gpuperf.counters.metric_request import names_of
+from pytest_gpuperf.counters.ncu_report import read_report
+from pytest_gpuperf.counters.repeat import TAKES, together
+from pytest_gpuperf.counters.unavailable import CountersUnavailable
+from pytest_gpuperf.device.lock import lock_folder
+from pytest_gpuperf.formatting import numbered
+from pytest_gpuperf.workload.counter_evidence import WORKER_INPUT, collected_of
+
+FOLDER: pytest.StashKey[Path] = pytest.StashKey()
+START_LIMIT_S, TEST_LIMIT_S = 60.0, 10.0
+"""Time for collecting: for the start, and for each test."""
+PROGRESS_S = 5.0
+
+
+class Progress:
+    """Tells now and then how far the profiled process has come."""
+
+    def __init__(self, show: Callable[[str], None]) -> None:
+        self._show = show
+        self._told_s = 0.0
+
+    def __call__(self, met: int, spent_s: float) -> None:
+        self._told_s = min(self._told_s, spent_s)  # each process begins anew
+        if spent_s - self._told_s >= PROGRESS_S:
+            self._told_s = spent_s
+            self._show(f"counters: {numbered(met, 'workload')} after {spent_s:.0f} s")
+
+
+def prepare_worker(config: pytest.Config, workerinput: MutableMapping[str, Any]) -> None:
+    """Tell a pytest-xdist worker where the counters will be, before it starts."""
+    workerinput[WORKER_INPUT] = str(_folder(config))
+
+
+def count_items(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
+    """Collect for these tests, in the only process."""
+    if config.pluginmanager.hasplugin("dsession"):
+        return
+    those = [item for item in items if "gpuperf" in getattr(item, "fixturenames", ())]
+    own = [name for item in those for name in settings_of(item).metrics or ()]
+    _count(config, [item.nodeid for item in those], own)
+
+
+def count_nodes(config: pytest.Config, ids: Sequence[str]) -> None:
+    """Collect for the tests that the first pytest-xdist worker has found, before any is handed out."""
+    if stash.COLLECTED not in config.stash:
+        _count(config, ids)
+
+
+def _count(config: pytest.Config, nodes: Sequence[str], own: Sequence[str] = ()) -> None:
+    if not nodes:
+        return
+    show = progress_of(config)
+    try:
+        collected = _collect(config, nodes, own, show)
+    except CountersUnavailable as problem:
+        collected = Collected(problem=problem.reason, remedy=problem.remedy)
+    write(collected, _folder(config) / COLLECTED)
+    config.stash[stash.COLLECTED] = collected
+    if collected.problem:
+        show(f"no counters: {collected.problem}")
+    else:
+        counted = numbered(len(collected.workloads), "workload")
+        show(f"counters of {counted} in {collected.seconds:.1f} s by {collected.ncu}")
+
+
+def _collect(config: pytest.Config, nodes: Sequence[str], own: Sequence[str], show: Callable[[str], None]) -> Collected:
+    options = config.stash[stash.OPTIONS]
+    chip = chip_of(_architecture(config))
+    ncu = find_ncu()
+    try:
+        asked = [canonical(name, chip) for name in names_of([*options.ncu, *options.metrics, *own])]
+    except KeyError as unknown:
+        raise pytest.UsageError(f"--gpuperf-ncu, --gpuperf-metrics: there is no figure {unknown}") from None
+    limit_s = options.ncu_timeout_s or START_LIMIT_S + TEST_LIMIT_S * len(nodes)
+    assignment = Assignment(
+        nodes=tuple(nodes), metrics=tuple(dict.fromkeys(asked)), cache=options.cache, chip=chip, ncu=ncu,
+        reader=config.hook.pytest_gpuperf_ncu_reader(config=config) or read_report,
+        target=lambda ids, folder: [*child_command(config, ids, folder), f"--gpuperf-ncu-to={folder}"],
+        working_folder=config.rootpath, locks=lock_folder(), limit_s=limit_s, watch=Progress(show),
+    )  # fmt: skip
+    begin = f"counting {numbered(len(nodes), 'test')} under {ncu}"
+    if not options.update:
+        show(begin)
+        return Collection(assignment, _folder(config) / "1").collect()
+    return _repeated(assignment, _folder(config), lambda number: show(f"{begin}, take {number} of {TAKES}"))
+
+
+def _repeated(assignment: Assignment, folder: Path, begin: Callable[[int], None]) -> Collected:
+    """Several takes, as an update wants them; what a later one cannot have does not cost the earlier ones."""
+    takes: list[Collected] = []
+    note = ""
+    for number in range(1, 1 + TAKES):
+        begin(number)
+        try:
+            takes.append(Collection(assignment, folder / str(number)).collect())
+        except CountersUnavailable as problem:
+            if not takes:
+                raise
+            note = f"taken only {number - 1} of {TAKES} times: {problem}"
+            break
+    return together(takes, note)
+
+
+def _architecture(config: pytest.Config) -> str:
+    """Of the GPU that the profiled process will take.  Raises ``CountersUnavailable`` without one."""
+    if not config.pluginmanager.hasplugin("dsession"):
+        worker = stash.worker_of(config)
+        if worker.native_arch is None:
+            raise CountersUnavailable("no GPU", "there is no GPU", str(worker.no_device))
+        return worker.native_arch
+    given = config.hook.pytest_gpuperf_device(config=config, worker=None)
+    if given is not None:
+        return str(given.facts.arch)
+    from pytest_gpuperf.device.nvml_listing import first_architecture
+
+    found = first_architecture()
+    if found is None:
+        raise CountersUnavailable("no GPU", "NVML lists no GPU", "counters need an NVIDIA GPU and its driver")
+    return found
+
+
+def counters_at_end(config: pytest.Config) -> tuple[str, ...]:
+    """What to say of the collection in the summary; writes the JSON file if one was asked for."""
+    collected = collected_of(config)
+    target = config.stash[stash.OPTIONS].ncu_json
+    if target is not None:
+        write_json(collected, target)
+    log = ("the last lines of the profiled tests:", *(f"    {line}" for line in collected.log)) if collected.log else ()
+    return (*collected.notes, *log)
+
+
+def _folder(config: pytest.Config) -> Path:
+    """The run's own folder, gone when pytest ends."""
+    if FOLDER not in config.stash:
+        temporary = tempfile.TemporaryDirectory(prefix="gpuperf-ncu-")
+        config.add_cleanup(temporary.cleanup)
+        config.stash[FOLDER] = Path(temporary.name)
+    return config.stash[FOLDER]

@@ -1,0 +1,238 @@
+"""The end of a run: leave or write what was recorded, and refuse to call nothing a success."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_gpuperf.context import stash
+from pytest_gpuperf.formatting import numbered
+from pytest_gpuperf.model.outcome import Outcome
+from pytest_gpuperf.model.verdict import Verdict
+from pytest_gpuperf.session.collect_counters import counters_at_end
+from pytest_gpuperf.update.accept import accept
+from pytest_gpuperf.update.record import REPLACED, RecordingFailed, leave_rounds
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_gpuperf.context.book import Book
+    from pytest_gpuperf.context.worker import Worker
+    from pytest_gpuperf.model.verdict import TimeFigures
+
+EXIT_NOTHING_MEASURED = 10
+"""Exit status of a gated run that gathered no evidence at all, or under ``CI`` could compare none of it."""
+EXIT_NOT_RECORDED = 11
+"""Exit status of a run that could not write what it was asked to: baselines or a report."""
+EXIT_ENVIRONMENT = 12
+"""Exit status of a run whose A/A self-pairs came out different: the machine is the finding, not the code."""
+
+OUTCOME: pytest.StashKey[Outcome] = pytest.StashKey()
+
+
+def finish(session: pytest.Session) -> None:
+    """Finish a gated, updating or recording run; may change the exit status."""
+    config = session.config
+    worker, book = stash.worker_of(config), stash.run_book_of(config)
+    outcome = config.stash.setdefault(OUTCOME, Outcome())
+    if worker.options.record_to is not None:
+        leave_rounds(worker, book)
+    if worker.options.is_child:
+        return
+    if worker.options.ncu:
+        outcome.counter_notes = counters_at_end(config)
+    if worker.options.update is not None:
+        if session.exitstatus == pytest.ExitCode.INTERRUPTED:
+            outcome.problem = "the run was interrupted: no baseline was written"
+        else:
+            _update(config, worker, book, outcome)
+        lacking = outcome.problem or any(one.refused for one in outcome.recorded)
+        if lacking and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = EXIT_NOT_RECORDED
+    _keep(config, book, outcome)
+    _watch(session, book, outcome)
+    _guard(session, book, outcome)
+    _report(session, book, outcome)
+
+
+def _report(session: pytest.Session, book: Book, outcome: Outcome) -> None:
+    """Write the reports that were asked for, when all is known that they tell."""
+    from pytest_gpuperf.model.plugin_version import __version__
+
+    options = session.config.stash[stash.OPTIONS]
+    if not options.reports:
+        return
+    from pytest_gpuperf.report import terminal
+    from pytest_gpuperf.report.document import document_of
+    from pytest_gpuperf.report.files import write_reports
+
+    evidence = book.evidence
+    document = document_of(
+        evidence, date=_now(), plugin=__version__, task=terminal.header(options), exit_status=int(session.exitstatus),
+        problems=outcome.errors, warnings=terminal.remarks(book, outcome, options),
+        machines=terminal.machine_lines(evidence),
+    )  # fmt: skip
+    outcome.reports, outcome.unwritten = map(tuple, write_reports(document, options.reports))
+    if outcome.unwritten and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = EXIT_NOT_RECORDED
+
+
+def _now() -> str:
+    """UTC, ISO 8601, seconds."""
+    return f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _keep(config: pytest.Config, book: Book, outcome: Outcome) -> None:
+    """Leave the evidence for ``gpuperf explain``."""
+    from pytest_gpuperf.context import last_run
+    from pytest_gpuperf.model.plugin_version import __version__
+
+    tests = tuple(evidence for evidence in book.evidence if evidence.workloads)
+    if not tests:
+        return
+    run = last_run.LastRun(
+        schema=last_run.SCHEMA, date=_now(), plugin=__version__,
+        baselines=str(config.stash[stash.OPTIONS].baselines), tests=tests,
+    )  # fmt: skip
+    try:
+        last_run.keep(config.rootpath, run)
+    except last_run.LastRunError as problem:
+        outcome.not_kept = str(problem)
+
+
+def summarise(reporter: pytest.TerminalReporter) -> None:
+    """Print what the run found and did."""
+    from pytest_gpuperf.report import terminal
+
+    config = reporter.config
+    outcome = config.stash.setdefault(OUTCOME, Outcome())
+    options, book = config.stash[stash.OPTIONS], stash.run_book_of(config)
+    terminal.summary(reporter, book, outcome, options)
+    if options.explain and not options.is_child:
+        _explain(reporter, book, options.baselines)
+
+
+def _explain(reporter: pytest.TerminalReporter, book: Book, baselines: Path) -> None:
+    """State, figures and causes of every workload."""
+    from pytest_gpuperf.baselines import BaselineError, BaselineStore
+    from pytest_gpuperf.explain.lines import explain_all
+
+    reporter.section("gpuperf explains")
+    try:
+        for line in explain_all(BaselineStore(baselines), book.evidence):
+            reporter.write_line(line)
+    except BaselineError as problem:
+        reporter.write_line(f"ERROR: {problem}", red=True)
+
+
+def _watch(session: pytest.Session, book: Book, outcome: Outcome) -> None:
+    """What the run as a whole says of the machine; a self-pair that differs takes the place of red times."""
+    if not book.judged_times:
+        return
+    from pytest_gpuperf.judge.error_budget import environment_shift, self_pair_alarm
+    from pytest_gpuperf.judge.noninferiority import OMEGA
+
+    figures = [judgement.time for judgement in book.judgements if judgement.time is not None]
+    moved = [
+        _by_the_machine(figure)
+        for figure in figures
+        if figure.record_ratio is not None and figure.pair_slot == "short"  # else the ratio is not that of the rounds
+    ]
+    outcome.shifts = environment_shift(moved, OMEGA, book.canaries)
+    alarms = [one for one in book.evidence if one.self_pair is not None and self_pair_alarm(one.self_pair)]
+    if not alarms:
+        return
+    named = "; ".join(
+        f"{one.module}::{one.test} [{one.self_pair.workload}] x{one.self_pair.ratio:.3f} after {one.self_pair.blocks} "
+        f"blocks (seed {one.self_pair.seed})"
+        for one in alarms
+        if one.self_pair is not None
+    )
+    outcome.environment = (
+        f"a launch paired with itself came out different: {named}. The machine is the finding, not the code: no red "
+        "verdict on time of this run is to be trusted. Look for other work on the GPU and for moving clocks "
+        "(gpuperf doctor), and run again."
+    )
+    if session.exitstatus == pytest.ExitCode.OK or book.only_times_failed:
+        session.exitstatus = EXIT_ENVIRONMENT
+
+
+def _by_the_machine(figures: TimeFigures) -> float:
+    """Log of today's time over the record's, less what the code did to it where the two were paired."""
+    of_the_code = figures.ratio if figures.method == "paired" and figures.ratio else 1.0
+    return math.log(figures.record_ratio or 1.0) - math.log(of_the_code)
+
+
+def _guard(session: pytest.Session, book: Book, outcome: Outcome) -> None:
+    """A run that gathered nothing fails in its own words, whatever the reason."""
+    options = session.config.stash[stash.OPTIONS]
+    gathered = book.gathered_anything if options.gates else book.gathered_counters
+    incomparable = _nothing_compared(book) if options.missing == "fail" and options.update is None else ""
+    fine = gathered and not incomparable
+    if fine or session.exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        return
+    if incomparable:
+        outcome.nothing = incomparable
+    elif book.tests_run == 0:
+        outcome.nothing = (
+            "nothing was measured: no test ran. Check the paths, -k and -m of this run: "
+            "a gate that selects nothing would always be green."
+        )
+    elif not options.gates:
+        tests = numbered(book.tests_run, "test", "ran and has no", "ran and none has")
+        outcome.nothing = (
+            f"nothing was counted: {tests} counters. Add --gpuperf to gate times and static evidence as well, or see "
+            "to what is said above."
+        )
+    else:
+        outcome.nothing = f"nothing was measured: {_why_nothing(book)}"
+    session.exitstatus = EXIT_NOTHING_MEASURED
+
+
+def _nothing_compared(book: Book) -> str:
+    """What kept each and every verdict of the run from comparing anything; empty if one did, or if there is none."""
+    silent = (Verdict.NOT_COMPARABLE, Verdict.NOT_MEASURED)
+    reasons = [judgement.reason for judgement in book.judgements if judgement.verdict is Verdict.NOT_COMPARABLE]
+    if not reasons or any(judgement.verdict not in silent for judgement in book.judgements):
+        return ""
+    return f"nothing was compared: {reasons[0]}. A gate without a comparison would always be green."
+
+
+def _why_nothing(book: Book) -> str:
+    """What the tests of a gated run without evidence did instead."""
+    from pytest_gpuperf.session.static_gate import ENDED_AT, PUT_BEHIND
+
+    count = book.tests_run
+    ended = [one for one in book.evidence if one.status in ENDED_AT]
+    if not ended:
+        tests = numbered(count, "test", "ran and did not use", "ran and none used")
+        return f"{tests} cuda_kernel or gpuperf. Point --gpuperf at tests that do, or leave the flag out."
+    callables = sum(len(one.workloads) for one in ended)  # kernels would have left machine code
+    if callables:
+        those = numbered(callables, "callable", "has", "have")
+        return (
+            f"{those} no machine code to judge, and times need a GPU. Run on a machine with one, or without --gpuperf."
+        )
+    if len(ended) < count:
+        tests = f"{count} tests ran, and {len(ended)} of them ended before a"
+    else:
+        tests = numbered(count, "test", "ran and ended before its", "ran and each ended before its")
+    return (
+        f"{tests} first cuda_kernel(...) or gpuperf(...), at its first need for {ENDED_AT[ended[0].status]}. "
+        f"{PUT_BEHIND}, or leave --gpuperf out."
+    )
+
+
+def _update(config: pytest.Config, worker: Worker, book: Book, outcome: Outcome) -> None:
+    """Record what changed; a problem is told and nothing is half done."""
+    from pytest_gpuperf.baselines import BaselineError
+
+    try:
+        outcome.recorded += accept(config, worker, book)
+        outcome.updated = True
+    except (RecordingFailed, BaselineError) as problem:
+        outcome.problem = str(problem)
+    outcome.replaced = config.stash.get(REPLACED, ())

@@ -1,0 +1,207 @@
+"""The end of one test: static judgement, early stops, and what the report carries."""
+
+from __future__ import annotations
+
+import unittest
+from typing import TYPE_CHECKING, Literal
+
+import pytest
+
+from pytest_gpuperf.context import stash
+from pytest_gpuperf.context.book import TestBook, encode
+from pytest_gpuperf.context.early_stop import CheckedOnly
+from pytest_gpuperf.context.marker import settings_of
+from pytest_gpuperf.device.placeholder import DeviceNeeded
+from pytest_gpuperf.model.result import TestEvidence
+from pytest_gpuperf.model.verdict import Judgement
+from pytest_gpuperf.session import exit_policy
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.context.worker import Worker
+    from pytest_gpuperf.model.advice import Advice
+    from pytest_gpuperf.model.evidence import Key
+
+
+def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["setup", "call"] = "call") -> None:
+    """Judge what the test found and end it: passed, failed, skipped, static only or checked only.
+
+    ``phase`` is the one that ends: a fixture may stop a test before its call.
+    Raises what the test raised, unless that was an early stop; raises pytest's failure for a regression, which a
+    ``pytest.skip`` of the test's own does not hide.
+    """
+    worker, book = stash.worker_of(item.config), stash.book_of(item)
+    book.ended_in = phase
+    book.whole = problem is None and not book.subtest_stopped and worker.options.gates and worker.has_gpu
+    stopped = problem is not None and stops_early(item, problem)
+    skipped = isinstance(problem, pytest.skip.Exception | unittest.SkipTest)
+    if problem is not None and stopped:
+        _note_early_stop(worker, book, problem)
+    if worker.suspects:
+        _settle_suspects(item, worker, book, problem)
+    failed_itself = problem is not None and not stopped and not skipped
+    if worker.options.active:
+        unreadable = _judge(worker, book, stopped=stopped or book.subtest_stopped)
+        if unreadable and not failed_itself:  # else that comes first
+            raise pytest.fail.Exception(unreadable, pytrace=False)
+    if problem is not None and failed_itself:
+        raise _without_our_frames(item, problem)
+    failed = exit_policy.failures([*_judgements(book), *book.unreached], worker.options)
+    if failed and settings_of(item).xfail is None:
+        book.red_on_time = all(judgement.kind == "time" for judgement in failed)
+        raise pytest.fail.Exception(exit_policy.failure_message(failed, _advice(book)), pytrace=False)
+    if problem is not None and skipped:
+        raise problem
+    if book.status == "static only":
+        raise pytest.skip.Exception(f"static only: {book.reason}")
+
+
+def raised_in_test_case(item: pytest.Item) -> BaseException | None:
+    """What the test of a ``unittest.TestCase`` raised: its runner keeps that to itself, to be reported later.
+
+    Taken from it here, since the test's end may be another one.  Several are left alone: the test and its cleanup.
+    """
+    kept = getattr(item, "_excinfo", None)
+    return kept.pop().value if kept and len(kept) == 1 else None
+
+
+def end_subtest(item: pytest.Item, problem: BaseException, report: pytest.TestReport) -> None:
+    """Let what stops a test early stop a subtest without failing it; its test goes on with the next."""
+    if stops_early(item, problem):
+        worker, book = stash.worker_of(item.config), stash.book_of(item)
+        book.subtest_stopped = True
+        _note_early_stop(worker, book, problem)
+        report.outcome = "skipped"
+        report.longrepr = (str(item.path), (item.location[1] or 0) + 1, f"{book.status}: {book.reason}")
+
+
+def _settle_suspects(item: pytest.Item, worker: Worker, book: TestBook, problem: BaseException | None) -> None:
+    """Confirm the suspected regressions in a second process, unless the test was cut short by pytest's own means."""
+    from pytest_gpuperf.workload import second_process
+
+    if isinstance(problem, pytest.skip.Exception | pytest.fail.Exception | unittest.SkipTest):
+        second_process.give_up(worker, book)
+    else:
+        second_process.confirm(item, worker, book)
+
+
+def _judgements(book: TestBook) -> list[Judgement]:
+    return [judgement for workload in book.workloads.values() for judgement in workload.judgements]
+
+
+def stops_early(item: pytest.Item, problem: BaseException) -> bool:
+    """Whether this is no failure: the test wanted a GPU that is not there, or a time that this run does not take."""
+    from pytest_gpuperf.device.discovery import is_missing_device
+
+    if isinstance(problem, CheckedOnly | DeviceNeeded):
+        return True
+    return (
+        not stash.worker_of(item.config).has_gpu and bool(stash.book_of(item).compiled) and is_missing_device(problem)
+    )
+
+
+def _note_early_stop(worker: Worker, book: TestBook, problem: BaseException) -> None:
+    if not isinstance(problem, CheckedOnly):
+        book.stop("static only", str(worker.no_device or problem).splitlines()[0])
+    elif book.status != "static only":
+        book.stop("checked only", str(problem))
+
+
+def _without_our_frames(item: pytest.Item, problem: BaseException) -> BaseException:
+    """An error of ours about the test's input ends at the test's own line: the way through the plugin says nothing.
+
+    Errors of other modules keep their whole traceback, and so does a bug of ours.
+    """
+    if not type(problem).__module__.startswith("pytest_gpuperf."):
+        return problem
+    frame = problem.__traceback__
+    while frame is not None and frame.tb_frame.f_code.co_filename != str(item.path):
+        frame = frame.tb_next
+    while frame is not None and frame.tb_next is not None:
+        if frame.tb_next.tb_frame.f_globals.get("__name__", "").startswith("pytest_gpuperf"):
+            frame.tb_next = None
+        frame = frame.tb_next
+    problem.__cause__ = None
+    problem.__suppress_context__ = True
+    return problem
+
+
+def _judge(worker: Worker, book: TestBook, *, stopped: bool) -> str:
+    """Static judgements, what a test that ``stopped`` early did not come to, and causes.
+
+    Returns why a baseline cannot be read; empty if all of them can.
+    """
+    from pytest_gpuperf.baselines import BaselineError
+    from pytest_gpuperf.explain.compare import advise_test
+
+    try:
+        if worker.options.gates:
+            _judge_static(worker, book, stopped=stopped)
+        if not worker.options.is_child:
+            advise_test(worker, book)
+    except BaselineError as problem:
+        return str(problem)
+    return ""
+
+
+def _judge_static(worker: Worker, book: TestBook, *, stopped: bool) -> None:
+    from pytest_gpuperf.session.static_gate import judge_static, unreached
+
+    for workload in book.unlaunched(stopped=stopped):
+        book.add(workload)
+    for workload in list(book.workloads.values()):
+        book.add(judge_static(worker, workload, stopped=stopped))
+    if stopped:
+        book.unreached = tuple(unreached(worker, book))
+
+
+def _advice(book: TestBook) -> dict[Key, tuple[Advice, ...]]:
+    return {workload.key: workload.advice for workload in book.workloads.values() if workload.advice}
+
+
+def attach(item: pytest.Item, report: pytest.TestReport) -> None:
+    """Put the evidence on the report (pytest-xdist carries it) and short verdicts into JUnit's properties."""
+    worker, book = stash.worker_of(item.config), stash.book_of(item)
+    if worker.suspects:
+        from pytest_gpuperf.workload import second_process
+
+        second_process.give_up(worker, book)
+    if worker.options.active:
+        report.gpuperf = encode(evidence_of(worker, book, item))  # type: ignore[attr-defined]
+    if book.status == "static only":
+        report.gpuperf_status = book.status  # type: ignore[attr-defined]
+    for judgement in [*_judgements(book), *book.unreached]:
+        counters = ".counters" if judgement.kind == "counters" else ""
+        name = f"gpuperf.{judgement.key.workload}.{judgement.target}{counters}"
+        item.user_properties.append((name, judgement.verdict.value))
+    report.user_properties = list(item.user_properties)
+    if report.failed and report.longrepr is not None:
+        _add_section(report, book, worker)
+
+
+def _add_section(report: pytest.TestReport, book: TestBook, worker: Worker) -> None:
+    """A test that failed by its own assertion still shows what the gate would have said."""
+    failed = exit_policy.failures(_judgements(book), worker.options)
+    text = exit_policy.failure_message(failed, _advice(book)) if failed else ""
+    if text and text not in str(report.longrepr):
+        report.sections.append(("gpuperf", text))
+
+
+def evidence_of(worker: Worker, book: TestBook, item: pytest.Item) -> TestEvidence:
+    """What this test found, as it travels."""
+    timed = any(workload.time for workload in book.workloads.values())
+    return TestEvidence(
+        module=book.module,
+        test=book.test,
+        status=book.status,
+        reason=book.reason,
+        device=worker.device.facts if timed else None,
+        session=worker.session if timed else None,
+        workloads=tuple(book.workloads.values()),
+        xfail=settings_of(item).xfail or "",
+        self_pair=worker.readings.pop(item.nodeid, None),
+        red_on_time=book.red_on_time,
+        unreached=book.unreached,
+        whole=book.whole,
+        canaries=dict(worker.canary_shifts) if timed else {},
+        peaks=worker.measured_peaks if timed else {},
+    )

@@ -1,0 +1,276 @@
+"""Paired blocks: baseline and candidate measured in one breath, in an order that only our coin knows.
+
+A block is four slots, ABBA or BAAB, or that order over again where slots would be longer than twelve samples: the
+finer sides take turns, the less of what changes meanwhile is left.  (So is what a kernel costs by drawing more power;
+``sustained`` has slots that show it.)  Which of the two orders is drawn from a recorded seed, and that draw is all that
+the test's exactness rests on (docs/statistics.md, "Paired blocks"): for equal kernels it makes the sign of a block's
+value a fair coin, whatever drift, correlation or tails the times have.  So a block may be discarded only by rules that
+cannot see which slot was which.  Nothing here decides; the judge may stop after any block.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from pytest_gpuperf.device.interface import Device, Slot, Timer
+from pytest_gpuperf.device.timers.resolution import step_of
+from pytest_gpuperf.model.evidence import DeviceState, Record
+from pytest_gpuperf.timing import sample_stats
+from pytest_gpuperf.timing.health import clock_moved
+from pytest_gpuperf.timing.rounds import Clock, Workload, valid_samples
+
+Order = Literal["ABBA", "BAAB"]
+
+PILOT_SAMPLES = 30
+"""Of each side, before the first block, in five blocks of the least size; fewer and no blocks of long workloads."""
+LEAST_PILOT_SAMPLES = 5
+_PILOT_SHARE = 1 / 8
+"""Of the time budget."""
+WANTED_BLOCKS = 28
+"""For which the budget has to have room: a clear case late in a run takes about as many."""
+LEAST_SIZE = 6
+MOST_SIZE = 200
+"""Samples per side and block."""
+LONGEST_SLOT = 12
+"""Samples; a larger block has more slots.  A block of 24 a side and fewer has four."""
+BLOCK_SD = 0.0025
+"""Wanted sd of a block's value: half the indifference zone, here that of the ``tight`` profile."""
+RELOAD_EVERY = 8
+"""Blocks after which both modules are loaded anew."""
+_MIDMEAN_VARIANCE = 2.4
+"""Of the difference of two midmeans, in variances of a mean of as many samples."""
+_PILOT_CAUTION = 1.5
+"""By so much more variance is expected of a block than the pilot's five showed, whose sd is off by a third or so."""
+_MIDDLE_HALF_OF_FIVE = 0.99
+"""What lies between the second and the fourth of five normal values, on average, in their sd."""
+_FENCE = 4.0
+"""A block whose samples spread by more than so many times the pilot's noise is discarded ..."""
+_FENCE_FLOOR = 0.01
+"""... unless they spread by less than this fraction."""
+_RHO_BOUND = 0.95
+"""Autocorrelation is taken for no more than this: beyond it, no block would be large enough."""
+PAD_STEP = 512
+"""Bytes: what the addresses of fresh buffers are multiples of."""
+MOST_PAD = 2 << 20
+"""Bytes by which buffers are moved at most."""
+
+
+class Block(Record, frozen=True):
+    """One exchange of baseline (A) and candidate (B)."""
+
+    r: float
+    """ln midmean(B) - ln midmean(A): above 0, the candidate is slower."""
+    order: Order
+    """Of its first four slots, and of each four that follow."""
+    discarded: bool = False
+    reason: str = ""
+    """Why it was discarded, without regard to which slot was which."""
+    seconds: float = 0.0
+    """Wall-clock time it took, re-allocation included."""
+    carry_over: float = 0.0
+    """In log time: by how much a slot is longer behind one of the other side than behind one of its own."""
+
+
+class Noise(NamedTuple):
+    """What a pilot says of the samples of both workloads within one slot."""
+
+    sigma: float
+    """Relative sd, from interquartile ranges; at least that of the timer's step."""
+    rho1: float = 0.0
+    """Lag-1 autocorrelation, 0 to .95."""
+    block_sd: float | None = None
+    """Sd of the values of blocks of the least size; None if there was no time for such."""
+
+
+def block_size(noise: Noise, target: float = BLOCK_SD) -> int:
+    """Samples per side and block, even, from 6 to 200, so that a block's value has the sd ``target``.
+
+    Independent samples need NB = 2.4 sigma^2 / target^2; 2.4 is twice the variance of a midmean over that of a mean.
+    What autocorrelation adds is seen in the pilot's own blocks: of six samples a side and of the variance v, NB is at
+    least 6 * 1.5 v / target^2.  (ABBA takes drift and slow changes out, which a correction by rho1 counts in: with it a
+    64 MB copy had blocks of seven times the size that it needed.)  Without such blocks, NB grows by
+    (1 + rho1) / (1 - rho1).  Fixed before the first block.  Raises ``ValueError`` for a figure below 0 or not finite.
+    """
+    sigma, rho1, block_sd = noise.sigma, noise.rho1, noise.block_sd or 0.0
+    if not (0 <= sigma < math.inf and math.isfinite(rho1) and 0 <= block_sd < math.inf):
+        raise ValueError(f"a block size needs a finite noise of at least 0, not {noise}")
+    wanted = _MIDMEAN_VARIANCE * sigma**2 / target**2
+    if noise.block_sd is None:
+        rho = min(max(rho1, 0.0), _RHO_BOUND)
+        wanted *= (1 + rho) / (1 - rho)
+    else:
+        wanted = max(wanted, LEAST_SIZE * _PILOT_CAUTION * (block_sd / target) ** 2)
+    size = math.ceil(min(max(wanted, LEAST_SIZE), MOST_SIZE))
+    return size + size % 2
+
+
+def affordable(duration_ns: float, budget_s: float) -> tuple[int, int]:
+    """Samples of a pilot and largest block size for a workload of ``duration_ns`` within ``budget_s`` seconds.
+
+    At most an eighth goes to the pilot; the rest has room for 28 blocks, which decide a clear case even late in
+    a run.  For short workloads neither is a bound.
+    """
+    launches = budget_s * 1e9 / duration_ns
+    # of each slot one sample more is taken and dropped, so four in each four slots
+    size = int((launches * (1 - _PILOT_SHARE) / WANTED_BLOCKS - 4) / (2 + 4 / (2 * LONGEST_SLOT)))
+    return (
+        max(min(int(launches * _PILOT_SHARE / 2), PILOT_SAMPLES), LEAST_PILOT_SAMPLES),
+        max(min(size - size % 2, MOST_SIZE), 2),
+    )
+
+
+def pilot(timer: Timer, baseline: Workload, candidate: Workload, samples: int = PILOT_SAMPLES) -> Noise:
+    """Measure both workloads a few times and see how noisy they are, from 30 samples a side on in five blocks.
+
+    What comes later may differ; a block size that is too large costs time, one that is too small costs blocks.
+    """
+    _require_same_cache(baseline, candidate)
+    blocks = samples // LEAST_SIZE if samples >= PILOT_SAMPLES else 0
+    order, lengths = ("ABBA", [LEAST_SIZE // 2] * blocks) if blocks else ("AB", [samples])
+    slots = _slots(order, baseline, candidate, lengths)
+    taken = [valid_samples(times) for times in timer.measure(slots, baseline.cache)]
+    values = [block_value("ABBA", taken[4 * index : 4 * index + 4]) for index in range(blocks)]
+    block_sd = float(np.ptp(np.quantile(values, [0.25, 0.75]))) / _MIDDLE_HALF_OF_FIVE if values else None
+    return noise_of(_by_side(order, taken), timer.tick_ns, block_sd)
+
+
+def noise_of(sides: Sequence[sample_stats.Samples], tick_ns: float, block_sd: float | None = None) -> Noise:
+    """The noise that samples of both sides show."""
+    variance = float(np.mean([max(_spread(side), _step_sd(side, tick_ns)) ** 2 for side in sides]))
+    rho = float(np.mean([sample_stats.lag_one_autocorrelation(side) for side in sides]))
+    return Noise(math.sqrt(variance), min(max(rho, 0.0), _RHO_BOUND), block_sd)
+
+
+def paired_blocks(
+    device: Device,
+    timer: Timer,
+    baseline: Workload,
+    candidate: Workload,
+    *,
+    seed: int,
+    size: int,
+    noise: Noise,
+    settling: int | None = None,
+    reload: Callable[[], None] | None = None,
+    reallocate: Callable[[int], None] | None = None,
+    budget_s: float = math.inf,
+    clock: Clock = time.perf_counter,
+) -> Iterator[Block]:
+    """Blocks of ``size`` samples per side until the caller stops asking or the budget has no room for one more.
+
+    ``reallocate(pad_bytes)`` is called before each block and gives both workloads the same new buffers,
+    behind a random pad of 512 bytes to 2 MiB; ``reload()`` loads both modules anew, before every eighth
+    block.  With ``settling`` the slots are sustained: four of ``size / 2`` samples, each behind so many that
+    do not count, and no block is discarded.
+    A block that an exception, an interrupt or the timer cuts short is never yielded.
+    Raises ``ValueError`` for an odd ``size`` or different cache modes, and what the timer raises.
+    """
+    _require_same_cache(baseline, candidate)
+    if size < 2 or size % 2:
+        raise ValueError(f"a block needs an even number of samples per side, not {size}")
+    coin = random.Random(seed)
+    lengths = slot_lengths(size) if settling is None else [settling + size // 2]
+    start = clock()
+    before = device.state()
+    for index in range(2**31):
+        began = clock()
+        if index and began - start + (began - start) / index > budget_s:
+            return
+        order: Order = "ABBA" if coin.random() < 0.5 else "BAAB"
+        pad = PAD_STEP * (1 + int(coin.random() * (MOST_PAD // PAD_STEP)))
+        if reload is not None and index and index % RELOAD_EVERY == 0:
+            reload()
+        if reallocate is not None:
+            reallocate(pad)
+        times = timer.measure(_slots(order, baseline, candidate, lengths), baseline.cache)
+        slots = [valid_samples(of_slot)[settling or 0 :] for of_slot in times]
+        after = device.state()
+        reason = "" if settling is not None else _reason_to_discard(slots, before, after, noise)
+        before = after
+        yield Block(
+            r=block_value(order, slots), order=order, discarded=bool(reason), reason=reason,
+            seconds=clock() - began, carry_over=carry_over(slots),
+        )  # fmt: skip
+
+
+def slot_lengths(size: int) -> list[int]:
+    """Samples of a slot in each four of a block's slots: ``size`` a side in all, none of them above twelve."""
+    half = size // 2
+    fours = -(-half // LONGEST_SLOT)
+    return [half // fours + (index < half % fours) for index in range(fours)]
+
+
+def block_value(order: Order, slots: Sequence[sample_stats.Samples]) -> float:
+    """ln midmean of the candidate's slots - ln midmean of the baseline's.
+
+    Raises ``ValueError`` unless each four slots are whole.
+    """
+    baseline, candidate = _by_side(order, slots)
+    return math.log(sample_stats.midmean(candidate)) - math.log(sample_stats.midmean(baseline))
+
+
+def carry_over(slots: Sequence[sample_stats.Samples]) -> float:
+    """By how much a slot is longer, in log time, behind one of the other side than behind one of its own.
+
+    Of each four slots, the second and the last follow the other side.  With a and b for the two sides, d for what
+    drifts from slot to slot and c for what is carried over, they read a, b + d + c, b + 2d and a + 3d + c, so that
+    4c is (fourth - first) + 3 (second - third), in either order.  The mean of all fours.
+    """
+    logs = [math.log(sample_stats.midmean(samples)) for samples in slots]
+    fours = [logs[place : place + 4] for place in range(0, len(logs), 4)]
+    return float(np.mean([(fourth - first + 3 * (second - third)) / 4 for first, second, third, fourth in fours]))
+
+
+def _by_side(order: str, slots: Sequence[sample_stats.Samples]) -> list[sample_stats.Samples]:
+    """All samples of the baseline, and all of the candidate; the slots come in ``order``, again and again."""
+    orders = order * (len(slots) // len(order))
+    return [
+        np.concatenate([samples for label, samples in zip(orders, slots, strict=True) if label == side])
+        for side in "AB"
+    ]
+
+
+def _slots(order: str, baseline: Workload, candidate: Workload, lengths: Sequence[int]) -> list[Slot]:
+    """``order`` once for each length, which its slots have."""
+    sides = {"A": baseline, "B": candidate}
+    return [Slot(sides[label].run, length, sides[label].reset) for length in lengths for label in order]
+
+
+def _reason_to_discard(
+    slots: Sequence[sample_stats.Samples], before: DeviceState, after: DeviceState, noise: Noise
+) -> str:
+    """Empty if the block counts.  Exchanging the labels A and B changes no rule's outcome."""
+    if set(before.throttle_reasons) != set(after.throttle_reasons):
+        now = ", ".join(after.throttle_reasons) or "none"
+        return f"the GPU's throttle reasons changed within the block (now: {now})"
+    first, last = before.sm_clock_mhz, after.sm_clock_mhz
+    if clock_moved(first, last):
+        return f"the SM clock went from {first} to {last} MHz within the block"
+    spread = math.sqrt(float(np.mean([_spread(samples) ** 2 for samples in slots])))
+    fence = max(_FENCE * noise.sigma, _FENCE_FLOOR)
+    return f"the samples spread by {spread:.1%}, above the fence of {fence:.1%}" if spread > fence else ""
+
+
+def _spread(samples: sample_stats.Samples) -> float:
+    """Relative sd by the interquartile range: outliers that the midmean ignores do not count."""
+    lower, upper = np.quantile(np.log(samples), [0.25, 0.75])
+    return float(upper - lower) / 1.349
+
+
+def _step_sd(samples: sample_stats.Samples, tick_ns: float) -> float:
+    """Relative sd that the timer's step alone gives: equal readings are no proof of equal times."""
+    return step_of(samples.tolist(), tick_ns) / math.sqrt(12) / sample_stats.midmean(samples)
+
+
+def _require_same_cache(baseline: Workload, candidate: Workload) -> None:
+    if baseline.cache != candidate.cache:
+        raise ValueError(
+            f"baseline ({baseline.cache}) and candidate ({candidate.cache}) ask for different cache modes: "
+            f"such times cannot be paired"
+        )

@@ -1,0 +1,88 @@
+"""Copies of a launch's arrays at addresses that change, so that no kernel is judged by where its data lie.
+
+How an array's address falls onto memory channels and cache slices can cost or save a percent.  Both sides
+of a block run on the same buffers, so no block is biased by it; moving them makes the verdict one about the
+kernel and not about one placement.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+
+from pytest_gpuperf.device.interface import Device
+from pytest_gpuperf.device.kernel_arguments import array_facts
+from pytest_gpuperf.device.launch import Launch
+from pytest_gpuperf.timing.blocks import MOST_PAD, PAD_STEP
+
+MEMORY_SHARE = 1 / 8
+"""Arrays that take more of the device's memory than this stay where they are."""
+
+
+class MovingBuffers:
+    """Room for one copy of every array argument, with space to move in."""
+
+    def __init__(self, launch: Launch, arrays: dict[int, Any], rooms: dict[int, Any]) -> None:
+        """``arrays`` and ``rooms`` by address: the originals, and the bytes that hold their copies."""
+        self._launch = launch
+        self._arrays = arrays
+        self._rooms = rooms
+
+    @classmethod
+    def of(cls, device: Device, launch: Launch) -> MovingBuffers | None:
+        """None if there is nothing to move, not enough memory, or an array that cannot be moved by itself.
+
+        An array of another library, or one that is part of a larger one, stays: a kernel may rely on what
+        lies around it.  Then all of them stay.
+        """
+        found = [argument for argument in launch.arguments if array_facts(argument) is not None]
+        own = type(device.arrays.empty(1))
+        if not found or not all(isinstance(array, own) and _is_whole(array) for array in found):
+            return None
+        arrays = {_address(array): array for array in found}
+        room = sum(array.nbytes + MOST_PAD for array in arrays.values())
+        if room > MEMORY_SHARE * device.facts.memory_bytes:
+            return None
+        try:
+            rooms = {at: device.arrays.empty(array.nbytes + MOST_PAD, "uint8") for at, array in arrays.items()}
+        except MemoryError:  # CuPy's is one, too: the test has taken the rest
+            return None
+        return cls(launch, arrays, rooms)
+
+    def moved(self, pad_bytes: int) -> Launch:
+        """The launch on copies of its arrays as they were given, each behind a pad of its own up to ``MOST_PAD``.
+
+        The pads follow from ``pad_bytes``; addresses keep their alignment.
+        """
+        coin = random.Random(pad_bytes)
+        copies = {address: self._copy(address, _pad(coin)) for address in self._arrays}
+        arguments = [
+            argument if array_facts(argument) is None else copies[_address(argument)]
+            for argument in self._launch.arguments
+        ]
+        return self._launch.with_arguments(arguments)
+
+    def _copy(self, address: int, pad_bytes: int) -> Any:
+        array, room = self._arrays[address], self._rooms[address]
+        start = pad_bytes + (address - _address(room)) % PAD_STEP
+        flat = room[start : start + array.nbytes].view(array.dtype)
+        order = "C" if array.flags.c_contiguous else "F"
+        copy = flat.reshape(array.shape, order=order)
+        copy[...] = array
+        return copy
+
+
+def _pad(coin: random.Random) -> int:
+    return coin.randrange(MOST_PAD // PAD_STEP - 1) * PAD_STEP
+
+
+def _is_whole(array: Any) -> bool:
+    base = array.base
+    contiguous = array.flags.c_contiguous or array.flags.f_contiguous
+    return bool(contiguous and array.nbytes and (base is None or base.nbytes == array.nbytes))
+
+
+def _address(array: Any) -> int:
+    return int(array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr)

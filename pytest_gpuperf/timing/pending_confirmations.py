@@ -1,0 +1,104 @@
+"""What was slower in one process, what a second one left of it, and the verdict on the two.
+
+``confirming`` starts the second process.  It goes the way that the first one went, or confirms nothing: paired
+blocks do not confirm rounds that were held against the record, nor do such rounds confirm paired blocks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import msgspec
+
+from pytest_gpuperf.judge.block_decision import judge_blocks
+from pytest_gpuperf.judge.paired_verdict import judge_pairs, unconfirmed
+from pytest_gpuperf.judge.time_case import TimeCase, TimePolicy
+from pytest_gpuperf.judge.time_verdict import confirm_rounds
+from pytest_gpuperf.judge.votes import PairedPolicy
+from pytest_gpuperf.model.evidence import Identity, Key, Record, Round
+from pytest_gpuperf.model.verdict import Judgement
+from pytest_gpuperf.timing.paired_run import Pairing
+
+
+class Confirmation(Record, frozen=True):
+    """What a confirming process found out about one workload: blocks or, where it could not pair, rounds."""
+
+    key: Key
+    identity: Identity
+    r: tuple[float, ...] = ()
+    """Log ratios of the blocks that count."""
+    seed: int = 0
+    discarded: int = 0
+    """Blocks."""
+    rounds: tuple[Round, ...] = ()
+    disturbed: tuple[str, ...] = ()
+    """Why the rounds are unfit as evidence; empty if they are fit."""
+    not_paired: str = ""
+    """Why there are rounds and no blocks; empty if there are blocks."""
+
+
+def of_pairs(key: Key, identity: Identity, pairing: Pairing) -> Confirmation:
+    """What pairing found."""
+    discarded = len(pairing.blocks) - len(pairing.r)
+    return Confirmation(key=key, identity=identity, r=pairing.r, seed=pairing.seed, discarded=discarded)
+
+
+@dataclasses.dataclass(frozen=True)
+class PairedPending:
+    """A workload that paired blocks of the gating process called slower."""
+
+    case: TimeCase
+    policy: PairedPolicy
+    pairing: Pairing
+    judgement: Judgement
+    budget_s: float
+    """Of this workload."""
+
+
+@dataclasses.dataclass(frozen=True)
+class UnpairedPending:
+    """A workload that rounds of the gating process called slower than the record."""
+
+    case: TimeCase
+    policy: TimePolicy
+    judgement: Judgement
+    budget_s: float
+    """Of this workload, or what its rounds took where that was more."""
+
+
+PendingConfirmation = PairedPending | UnpairedPending
+
+
+def settled(suspect: PendingConfirmation, second: Confirmation) -> Judgement:
+    """The final judgement of a suspect, after what a second process left."""
+    first = suspect.case.identity
+    if second.identity != first and not second.identity.same_execution(first):  # a callable has no code to compare
+        return unconfirmed(
+            suspect.judgement,
+            "the second process ran other code or other arguments: seed what is random, and do not edit during a run",
+        )
+    return _paired(suspect, second) if isinstance(suspect, PairedPending) else _unpaired(suspect, second)
+
+
+def _paired(suspect: PairedPending, second: Confirmation) -> Judgement:
+    if second.not_paired:
+        return unconfirmed(suspect.judgement, f"the second process could not pair it: {second.not_paired}")
+    first = suspect.pairing
+    notes = list(first.remarks)
+    if second.discarded:
+        notes.append(f"{second.discarded} blocks of the second process were discarded")
+    blocks = judge_blocks(second.r, suspect.policy.confirming(), stopped=True)
+    step = judge_pairs(
+        suspect.case, suspect.policy, first.paired, blocks, seeds=(first.seed, second.seed), notes=notes,
+        pair_slot="sustained" if first.sustained else "short",
+    )  # fmt: skip
+    return msgspec.structs.replace(step.judgement, changes=suspect.judgement.changes)
+
+
+def _unpaired(suspect: UnpairedPending, second: Confirmation) -> Judgement:
+    if not second.not_paired:
+        return unconfirmed(
+            suspect.judgement, "the second process could pair it with the baseline's machine code, and the first not"
+        )
+    case = dataclasses.replace(suspect.case, rounds=second.rounds, disturbances=second.disturbed)
+    return confirm_rounds(suspect.judgement, case, suspect.policy)

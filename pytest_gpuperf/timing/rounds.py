@@ -1,0 +1,219 @@
+"""Rounds: batches of samples of one workload, each summed up in one record.
+
+``summarise`` is pure; ``take_rounds`` drives a device: it warms up, finds out what a sample costs, takes
+as many as the budget allows and says what disturbed them.  It does not judge, and it does not allocate:
+fresh buffers for each round are the caller's ``fresh``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from pytest_gpuperf.device.interface import Device, Slot, Timer
+from pytest_gpuperf.device.timers.resolution import step_of
+from pytest_gpuperf.model.evidence import CacheMode, DeviceState, Round
+from pytest_gpuperf.timing import sample_stats
+from pytest_gpuperf.timing.health import disturbances, remarks
+
+SAMPLES = 30
+LEAST_SAMPLES = 5
+WARM_UP_S = 0.25
+"""Bound of the warm-up; it ends earlier when two batches in a row agree."""
+_WARM_UP_BATCH = 5
+_SETTLED = 0.005
+
+Clock = Callable[[], float]
+
+
+class InvalidSampleError(ValueError):
+    """A batch of samples holds something that is not a time."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Workload:
+    """What is measured: the work of one sample, and how it is to be found when the sample starts."""
+
+    run: Callable[[], None]
+    """Enqueues the work on the current stream."""
+    reset: Callable[[], None] | None = None
+    """Restores in-place inputs before every sample; not timed."""
+    cache: CacheMode = "cold"
+
+
+@dataclasses.dataclass(frozen=True)
+class Rounds:
+    """The rounds of one workload taken in one go, with what is to be known about them."""
+
+    rounds: tuple[Round, ...]
+    samples: tuple[tuple[float, ...], ...]
+    """The raw samples of each round, nanoseconds: for debugging, never for inference."""
+    disturbed: tuple[str, ...] = ()
+    """Why these rounds are unfit as evidence, with advice; empty if they are fit."""
+    notes: tuple[str, ...] = ()
+    """Remarks on rounds that are fit all the same."""
+    seconds: float = 0.0
+    """Wall-clock time taken, warm-up included."""
+
+    def followed_by(self, more: Rounds) -> Rounds:
+        """These rounds and those that were taken next; the notes are those on the latter."""
+        return Rounds(
+            rounds=self.rounds + more.rounds, samples=self.samples + more.samples,
+            disturbed=_unique(self.disturbed + more.disturbed), notes=more.notes, seconds=self.seconds + more.seconds,
+        )  # fmt: skip
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        return self.disturbed + self.notes
+
+
+NO_ROUNDS = Rounds((), ())
+
+
+@dataclasses.dataclass(frozen=True)
+class Pilot:
+    """What the warm-up found out."""
+
+    samples: tuple[float, ...]
+    """Of its last batch, nanoseconds."""
+    cost_s: float
+    """Wall-clock seconds per sample, flush and launch included."""
+    settled: bool
+    """Whether two batches in a row agreed before the bound."""
+
+
+def summarise(
+    samples_ns: Sequence[float],
+    *,
+    session: str,
+    process: int,
+    clocks: tuple[int, int] | None = None,
+    step_ns: float = 0.0,
+) -> Round:
+    """One batch of samples, in nanoseconds per launch and in the order they were taken, as a ``Round``.
+
+    ``clocks`` is the SM clock in MHz before and after, ``step_ns`` the resolution of the samples.
+    Raises ``InvalidSampleError`` if there are none, or one is not a finite time above zero.
+    """
+    samples = valid_samples(samples_ns)
+    low, first, middle, third, high = (float(q) for q in np.quantile(samples, [0.05, 0.25, 0.5, 0.75, 0.95]))
+    return Round(
+        session=session,
+        process=process,
+        samples=samples.size,
+        midmean=sample_stats.midmean(samples),
+        median=middle,
+        quantiles=(low, first, middle, third, high),
+        minimum=float(samples.min()),
+        maximum=float(samples.max()),
+        rho1=sample_stats.lag_one_autocorrelation(samples),
+        drift=sample_stats.drift(samples),
+        modes=sample_stats.modes(samples, step_ns),
+        sm_clock_mhz=clocks,
+    )
+
+
+def valid_samples(samples_ns: Sequence[float]) -> sample_stats.Samples:
+    """The samples as an array.  Raises ``InvalidSampleError`` if there are none or one is not a time."""
+    samples = np.asarray(samples_ns, dtype=np.float64)
+    if samples.ndim != 1 or samples.size == 0:
+        raise InvalidSampleError("a round needs at least one sample: the timer returned none")
+    wrong = np.flatnonzero(~(np.isfinite(samples) & (samples > 0)))
+    if wrong.size:
+        raise InvalidSampleError(
+            f"sample {wrong[0]} of {samples.size} is {samples[wrong[0]]} ns, which is not a time: the timer lost it; "
+            f"measure again, or choose another timer with --gpuperf-timer"
+        )
+    return samples
+
+
+def take_rounds(
+    device: Device,
+    timer: Timer,
+    workload: Workload,
+    count: int,
+    samples: int = SAMPLES,
+    *,
+    session: str = "",
+    process: int = 0,
+    budget_s: float = 5.0,
+    fresh: Callable[[], Workload] | None = None,
+    clock: Clock = time.perf_counter,
+) -> Rounds:
+    """Measure ``workload`` in ``count`` rounds of ``samples`` samples; fewer where the budget is short.
+
+    ``fresh`` is called before every round but the first and returns the workload with newly allocated
+    buffers.  At least five samples are taken per round, whatever the budget in seconds.  Raises
+    ``TimerError`` if a sample was lost and ``InvalidSampleError`` if the timer returned what is no time.
+    """
+    start = clock()
+    pilot = warm_up(timer, workload, bound_s=min(WARM_UP_S, budget_s / 4), clock=clock)
+    size = sample_count(pilot.cost_s, count, budget_s - (clock() - start), samples)
+    rounds: list[Round] = []
+    raw: list[tuple[float, ...]] = []
+    disturbed: list[str] = []
+    notes = [] if pilot.settled else [_unsettled(pilot)]
+    before = device.state()
+    for index in range(count):
+        if fresh is not None and index:
+            workload = fresh()
+        times = timer.measure([Slot(workload.run, size, workload.reset)], workload.cache)[0]
+        after = device.state()
+        step = step_of(times, timer.tick_ns)
+        taken = summarise(times, session=session, process=process, clocks=_clocks(before, after), step_ns=step)
+        outliers = sample_stats.outlier_share(np.asarray(times), step)
+        rounds.append(taken)
+        raw.append(tuple(times))
+        disturbed += disturbances(taken, before, after, step, outliers=outliers)
+        before = after
+    if rounds:
+        notes += remarks(rounds[-1], np.concatenate(raw), step)
+    return Rounds(tuple(rounds), tuple(raw), _unique(disturbed), _unique(notes), clock() - start)
+
+
+def warm_up(timer: Timer, workload: Workload, *, bound_s: float, clock: Clock = time.perf_counter) -> Pilot:
+    """Run small batches until two in a row agree to .5 % (or two ticks), or ``bound_s`` seconds are over."""
+    start = clock()
+    slot = Slot(workload.run, _WARM_UP_BATCH, workload.reset)
+    previous = math.nan
+    while True:
+        began = clock()
+        times = timer.measure([slot], workload.cache)[0]
+        ended = clock()
+        centre = sample_stats.midmean(valid_samples(times))
+        settled = abs(centre - previous) <= max(_SETTLED * centre, 2 * timer.tick_ns)
+        if settled or ended - start >= bound_s:
+            return Pilot(tuple(times), (ended - began) / (_WARM_UP_BATCH + 1), settled)
+        previous = centre
+
+
+def sample_count(cost_s: float, rounds: int, budget_s: float, wanted: int = SAMPLES) -> int:
+    """Samples per round so that all rounds fit into ``budget_s`` seconds, from 5 to ``wanted``.
+
+    ``cost_s`` is the wall-clock time of one sample; each round takes one more, which is dropped.
+    """
+    if cost_s <= 0:
+        return wanted
+    affordable = int(budget_s / (cost_s * rounds)) - 1
+    return max(min(wanted, affordable), min(wanted, LEAST_SAMPLES))
+
+
+def _unsettled(pilot: Pilot) -> str:
+    return (
+        f"times had not settled to {_SETTLED:.1%} when the warm-up ended (last batch "
+        f"{min(pilot.samples):.0f} to {max(pilot.samples):.0f} ns): a noisy workload, or clocks still moving"
+    )
+
+
+def _clocks(before: DeviceState, after: DeviceState) -> tuple[int, int] | None:
+    if before.sm_clock_mhz is None or after.sm_clock_mhz is None:
+        return None
+    return before.sm_clock_mhz, after.sm_clock_mhz
+
+
+def _unique(messages: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(messages))

@@ -1,0 +1,149 @@
+"""Sustained slots: so long that each kernel runs at the clock that its own power draw leaves it.
+
+Kernels that take turns after a few samples share one clock, so what one of them costs by drawing more power slows
+both, and their ratio hides it.  A sustained slot keeps the device busy with one of them for two seconds or more,
+and a block is four such slots, in the order that the coin draws.
+
+Half of every slot does not count: its first samples run at the clock that the other kernel left, or the pause between
+two blocks.  Which samples those are follows from their place in the slot alone, is alike for both sides, and is fixed
+by the pilot before the first vote.  It is half, because a power controller is taken to have settled after a second: an
+H200 lets a kernel draw 725 W for 0.75 to 0.9 s before it lowers the clock (docs/results/sustained.md).  The temperature
+has not settled, and is shared.
+
+No such block is discarded.  A clock or a throttle reason that changes is what a power-limited kernel does.  At the end
+of a block it is that of the kernel which came last, so a rule on it would see the order that the coin drew; and
+samples spread as the controller moves the clock.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from pytest_gpuperf.device.interface import Device, Slot, Timer
+from pytest_gpuperf.timing import sample_stats
+from pytest_gpuperf.timing.blocks import Noise, noise_of
+from pytest_gpuperf.timing.power import Draw, compared, draw_of, watched
+from pytest_gpuperf.timing.rounds import Clock, Workload, valid_samples
+
+SLOT_S = 2.0
+"""Least time for which a slot keeps the device busy, seconds."""
+MOST_SAMPLES = 20_000
+"""Of a slot, which bounds a block to some hundred thousand activity records: shorter samples fill it for less."""
+HOST_SHARE = 1 / 4
+"""Of a measurement's wall-clock time may go to the host alone: reading records when the device is done."""
+GROSS = 1.25
+"""Ratio of two sides' times beyond which their slots are short."""
+_TRIES = 3
+"""Of slots as long as the last try asked for."""
+_FIRST_SAMPLES = 30
+_LEAST_SAMPLES = 2
+
+
+class SustainedSlots(NamedTuple):
+    """How long the slots of a pairing are."""
+
+    samples: int
+    """Of each slot, the one included that every timer drops."""
+    occupied_s: float
+    """Seconds for which a sample of the faster side keeps the device busy, its flush included; rather too few."""
+    kernel_s: float
+    """Seconds of that which are the faster kernel's own."""
+    draws: tuple[Draw, Draw] = (Draw(), Draw())
+    """At which the baseline and the candidate run on."""
+
+    @property
+    def settling(self) -> int:
+        """Samples at a slot's start that are dropped, behind the one that the timer drops."""
+        return self.samples // 2 - 1
+
+    @property
+    def size(self) -> int:
+        """Samples per side and block that count."""
+        return 2 * (self.samples - self.samples // 2)
+
+    @property
+    def seconds(self) -> float:
+        """Least time for which one of them keeps the device busy."""
+        return self.samples * self.occupied_s
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader should know of them."""
+        return tuple(remark for remark in (compared(*self.draws), self._too_short) if remark)
+
+    @property
+    def _too_short(self) -> str:
+        if self.samples >= MOST_SAMPLES and self.seconds < SLOT_S:
+            return (
+                f"its sustained slots have {self.samples} samples, the most there are, and last {self.seconds:.2g} s "
+                f"instead of {SLOT_S:g} s: samples as short as these leave the GPU idle in between and draw no "
+                f"sustained power; give the launch more work"
+            )
+        if self.samples * self.kernel_s < SLOT_S / 2:
+            return (
+                f"in its sustained slots of {self.samples} samples the kernel itself runs for "
+                f"{self.samples * self.kernel_s:.2g} s of {SLOT_S:g} s: the rest is flushes, resets and the host's own "
+                f"time, which draw less power; give the launch more work, or use cache='warm' and the CUPTI timer"
+            )
+        return ""
+
+
+def sustained_pilot(
+    device: Device, timer: Timer, baseline: Workload, candidate: Workload, *, duration_ns: float, clock: Clock
+) -> tuple[SustainedSlots, Noise] | None:
+    """Find out how many samples make a slot, by slots of that length of each side, and how noisy they are then.
+
+    ``duration_ns``, about what one sample takes, bounds the first try, which is small: what a measurement costs besides
+    its samples would make them look long.  The later ones also bring the GPU to the clocks of sustained work; there are
+    more than one where the first of them was too short.
+    None where one side takes ``GROSS`` times as long as the other: short slots show that, and sustained ones,
+    of as many samples for the slower side, would take too long.  Nothing of this knows how the slots will be ordered.
+    """
+    samples = max(min(int(SLOT_S * 1e9 / duration_ns), _FIRST_SAMPLES), _LEAST_SAMPLES)
+    found = _tried(device, timer, (baseline, candidate), samples, clock)
+    for _ in range(_TRIES):
+        if found.ratio > GROSS:
+            return None
+        samples = found.samples
+        found = _tried(device, timer, (baseline, candidate), samples, clock)
+        if found.samples <= samples * (1 + HOST_SHARE):
+            break
+    slots = SustainedSlots(found.samples, found.occupied_s, found.kernel_s, found.draws)
+    return slots, noise_of(found.settled, timer.tick_ns)
+
+
+class _Tried(NamedTuple):
+    """What slots of some length tell."""
+
+    occupied_s: float
+    """What a sample of the faster side takes."""
+    kernel_s: float
+    """What its kernel takes of that."""
+    ratio: float
+    """Of the slower side's time to the faster one's."""
+    samples: int
+    """So many fill a slot."""
+    settled: list[sample_stats.Samples]
+    """What counts of each side's."""
+    draws: tuple[Draw, Draw]
+    """Of each side, towards its end."""
+
+
+def _tried(
+    device: Device, timer: Timer, sides: tuple[Workload, Workload], samples: int, clock: Clock
+) -> _Tried:  # fmt: skip
+    occupied_s, settled, draws = math.inf, [], []
+    for side in sides:
+        began = clock()
+        with watched(device.state) as seen:
+            (times,) = timer.measure([Slot(side.run, samples - 1, side.reset)], side.cache)
+        each_s = (clock() - began) / samples
+        taken = valid_samples(times)
+        occupied_s = min(occupied_s, max(sample_stats.midmean(taken) * 1e-9, (1 - HOST_SHARE) * each_s))
+        settled.append(taken[samples // 2 - 1 :])
+        draws.append(draw_of(seen))
+    kernel_ns = sorted(sample_stats.midmean(side) for side in settled)
+    wanted = max(min(math.ceil(SLOT_S / occupied_s), MOST_SAMPLES), _LEAST_SAMPLES)
+    ratio = kernel_ns[-1] / kernel_ns[0]
+    return _Tried(occupied_s, kernel_ns[0] * 1e-9, ratio, wanted, settled, (draws[0], draws[1]))

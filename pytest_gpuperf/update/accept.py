@@ -1,0 +1,98 @@
+"""The end of an update: times recorded in fresh processes, counters put to them, everything written once."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from pytest_gpuperf.context.child_process import progress_of
+from pytest_gpuperf.judge.counter_scatter import Counts
+from pytest_gpuperf.model.evidence import Key, Session, TimeRecord
+from pytest_gpuperf.model.result import Recorded
+from pytest_gpuperf.update.record import record
+from pytest_gpuperf.update.select import (
+    counters_alone,
+    merge,
+    wanted_counters,
+    wanted_static,
+    wanted_times,
+    with_counters,
+)
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.context.book import Book
+    from pytest_gpuperf.context.worker import Worker
+    from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
+
+
+@dataclasses.dataclass(frozen=True)
+class Times:
+    """Time baselines to write."""
+
+    update: dict[tuple[str, Key], TimeRecord] = dataclasses.field(default_factory=dict)
+    counters: dict[tuple[str, Key], Counts] = dataclasses.field(default_factory=dict)
+    """For records whose rounds stay."""
+    sessions: Sequence[Session] = ()
+    cubins: Sequence[bytes] = ()
+    recorded: Sequence[Recorded] = ()
+
+
+def accept(config: pytest.Config, worker: Worker, book: Book) -> list[Recorded]:
+    """Record what changed and write it.
+
+    Raises ``RecordingFailed`` and the ``BaselineError`` of what cannot be read or written; nothing is half done.
+    """
+    from pytest_gpuperf.baselines import Update
+
+    accepted = list(book.accepted())
+    static = wanted_static(worker.store, accepted, worker.options)
+    wanted = wanted_times(accepted, worker.options)
+    times = _record_times(config, worker, book, [wanted[key] for key in sorted(wanted)]) if wanted else Times()
+    times = _with_counters(worker, accepted, times)
+    recorded = [
+        Recorded(key=key, target=arch, before=worker.store.static(arch, key, toolchain).record, after=new)
+        for (arch, toolchain, key), new in static.items()
+    ]
+    worker.store.write(Update(static=static, time=times.update, counters=times.counters, sessions=times.sessions,
+                             cubins=times.cubins))  # fmt: skip
+    return [*recorded, *times.recorded]
+
+
+def _record_times(config: pytest.Config, worker: Worker, book: Book, wanted: Sequence[WorkloadEvidence]) -> Times:
+    nodes = sorted({work.key.node_id for work in wanted})
+    records = record(config, nodes, progress_of(config), took_s=book.seconds(nodes))
+    session, merged = merge(records, wanted, worker.options)
+    slug = records[0].device.slug
+    cubins = {sha: cubin for one in records for sha, cubin in one.cubins.items()}
+    taken = _taken(merged)
+    return Times(
+        update=taken,
+        sessions=(session,) if taken else (),
+        cubins=[cubins[sha] for sha in {time.cubin for time in taken.values()} if sha in cubins],
+        recorded=[msgspec.structs.replace(one, before=worker.store.time(slug, one.key)) for one in merged],
+    )
+
+
+def _taken(recorded: Sequence[Recorded]) -> dict[tuple[str, Key], TimeRecord]:
+    return {(one.target, one.key): one.after for one in recorded if isinstance(one.after, TimeRecord)}
+
+
+def _with_counters(worker: Worker, accepted: Sequence[TestEvidence], times: Times) -> Times:
+    """This run's counters, put to the times that were recorded, and to those on record that stay."""
+    if not worker.options.ncu:
+        return times
+    found = {work.key: work for evidence in accepted for work in evidence.workloads}
+    recorded = [with_counters(one, found.get(one.key)) for one in times.recorded]
+    again = {one.key for one in recorded}
+    alone = [
+        found_alone
+        for taken in wanted_counters(accepted, worker.options)
+        if taken.workload.key not in again
+        and (found_alone := counters_alone(taken, worker.store.time(taken.target, taken.workload.key)))
+    ]
+    counters = {(one.target, one.key): Counts.of(one.after) for one in alone if isinstance(one.after, TimeRecord)}
+    return dataclasses.replace(times, update=_taken(recorded), counters=counters, recorded=[*recorded, *alone])

@@ -1,0 +1,162 @@
+"""The times of an update, recorded in fresh processes.
+
+Rounds of one process say nothing about the next one, so child processes take them that this module starts: each
+runs the selected tests again, in a shuffled order, and leaves its rounds in a file.  A process that leaves none is
+replaced by a fresh one, so that it does not cost the rounds of the others.  The first half of this module runs in
+the child, the second in the process that updates.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from pytest_gpuperf.atomic_write import write_whole
+from pytest_gpuperf.context import stash
+from pytest_gpuperf.context.book import Book
+from pytest_gpuperf.context.child_process import LOG_LINES, child_command, errors_in, keep, log_lines, run_child
+from pytest_gpuperf.formatting import numbered
+from pytest_gpuperf.model.evidence import DeviceFacts, Record, Session
+from pytest_gpuperf.model.result import TestEvidence
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.context.worker import Worker
+
+SELECTION = "selection.json"
+SPARE_PROCESSES = 2
+"""How many fresh processes one update may start in place of those that left no rounds."""
+START_LIMIT_S = 720.0
+"""Bound of a recording process, its wait for the GPU of ten minutes included, besides what its tests may take."""
+LIMIT_FACTOR = 5.0
+"""By so much longer than in the run that updates its tests may take."""
+REPLACED: pytest.StashKey[tuple[str, ...]] = pytest.StashKey()
+"""What became of the recording processes that were replaced, a line for each."""
+
+
+class ProcessRecord(Record, frozen=True):
+    """What one recording process found."""
+
+    index: int
+    session: Session
+    device: DeviceFacts
+    tests: tuple[TestEvidence, ...]
+    """Of tests that passed."""
+    failed: tuple[str, ...] = ()
+    """Node ids of tests that did not."""
+    cubins: dict[str, bytes] = msgspec.field(default_factory=dict)
+    """By SHA-256."""
+
+
+class RecordingFailed(Exception):
+    """Recording processes ended without leaving rounds, more than may be replaced; nothing was written."""
+
+
+@dataclasses.dataclass(frozen=True)
+class LostProcess:
+    """A recording process that left no rounds: it died, hung, or none of its tests passed."""
+
+    index: int
+    end: str
+    """How it came to its end."""
+    log: tuple[str, ...]
+    """What it printed."""
+
+    def __str__(self) -> str:
+        return f"recording process {self.index + 1} left no rounds ({self.end})"
+
+    @property
+    def why(self) -> str:
+        """The last error that pytest shows in its log, or its last line."""
+        said = [line.strip() for line in self.log if line.strip()]
+        return next(reversed(errors_in(self.log) or said), "it printed nothing")
+
+
+# --- in the child --------------------------------------------------------------------------------
+
+
+def select(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tests that the update names, in an order of this process's own."""
+    options = config.stash[stash.OPTIONS]
+    assert options.record_to is not None
+    wanted = set(json.loads((options.record_to / SELECTION).read_text(encoding="utf-8")))
+    keep(config, items, lambda item: item.nodeid in wanted)
+    random.Random(options.record_index).shuffle(items)
+
+
+def leave_rounds(worker: Worker, book: Book) -> None:
+    """Write what this process found for the update that started it."""
+    options = worker.options
+    assert options.record_to is not None
+    passed = tuple(book.accepted())
+    if not any(evidence.device for evidence in passed):
+        return
+    record = ProcessRecord(
+        index=options.record_index, session=worker.session, device=worker.device.facts, tests=passed,
+        failed=tuple(node for node, result in book.results.items() if not result.passed), cubins=worker.cubins,
+    )  # fmt: skip
+    write_whole(options.record_to / f"{options.record_index}.json", msgspec.json.encode(record))
+
+
+# --- in the process that updates -----------------------------------------------------------------
+
+
+def record(
+    config: pytest.Config, node_ids: Sequence[str], progress: Callable[[str], None], *, took_s: float
+) -> list[ProcessRecord]:
+    """Run the named tests in fresh processes and return what each found; ``REPLACED`` tells of those that were lost.
+
+    ``took_s`` is what these tests took in this process: one that takes many times as long hangs, and is ended.
+    A process is lost only if it left no rounds at all: one failed test among others is no reason to take all again.
+    Raises ``RecordingFailed`` if more are lost than may be replaced.
+    """
+    options = config.stash[stash.OPTIONS]
+    limit_s = START_LIMIT_S + LIMIT_FACTOR * took_s
+    records: list[ProcessRecord] = []
+    lost: list[LostProcess] = []
+    with tempfile.TemporaryDirectory(prefix="gpuperf-record-") as name:
+        folder = Path(name)
+        (folder / SELECTION).write_text(json.dumps(sorted(node_ids)), encoding="utf-8")
+        for index in range(options.processes):
+            progress(f"recording {numbered(len(node_ids), 'test')}, process {index + 1} of {options.processes}")
+            while isinstance(found := _run_process(config, folder, index, node_ids, limit_s), LostProcess):
+                lost.append(found)
+                if len(lost) > SPARE_PROCESSES:
+                    raise RecordingFailed(_too_many(lost))
+                which = f"process {index + 1} of {options.processes}"
+                progress(f"{which} left no rounds, once more in a fresh process")
+            records.append(found)
+    config.stash[REPLACED] = tuple(f"{one} and was replaced by a fresh one: {one.why}" for one in lost)
+    return records
+
+
+def _too_many(lost: Sequence[LostProcess]) -> str:
+    last = lost[-1]
+    before = "\n".join(f"  {one}: {one.why}" for one in lost[:-1])
+    tail = "\n".join(last.log[-LOG_LINES:])
+    return (
+        f"{last}; no time baseline was written. An update replaces {SPARE_PROCESSES} processes at most, and had "
+        f"replaced:\n{before}\nThe last lines of the last one:\n{tail}"
+    )
+
+
+def _run_process(
+    config: pytest.Config, folder: Path, index: int, node_ids: Sequence[str], limit_s: float
+) -> ProcessRecord | LostProcess:
+    log = folder / f"{index}.log"
+    its_own = Path(tempfile.mkdtemp(prefix=f"{index}-", dir=folder))  # one that replaces another finds nothing of it
+    command = [*child_command(config, node_ids, its_own), f"--gpuperf-record-to={folder}",
+               f"--gpuperf-record-index={index}"]  # fmt: skip
+    status = run_child(config, command, log, limit_s)
+    left = folder / f"{index}.json"
+    if not left.exists():
+        end = f"it was not done after {limit_s:.0f} s" if status is None else f"pytest exit status {status}"
+        return LostProcess(index, end, tuple(log_lines(log)))
+    return msgspec.json.decode(left.read_bytes(), type=ProcessRecord)

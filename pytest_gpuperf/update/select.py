@@ -1,0 +1,194 @@
+"""Which workloads an update records, and what becomes of the rounds and counters that were taken for it.
+
+Decides and writes nothing: a run's evidence and the old baselines go in, records to be written come out, with the
+reasons where one is refused.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from pytest_gpuperf.baselines.lookup import recorded_under_another_name
+from pytest_gpuperf.config.options import Options
+from pytest_gpuperf.judge.counter_scatter import Counts, replaced
+from pytest_gpuperf.judge.static_verdict import with_launch_of
+from pytest_gpuperf.model.evidence import Key, Round, Session, StaticRecord, TimeRecord
+from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
+from pytest_gpuperf.model.verdict import Verdict
+from pytest_gpuperf.update.record import ProcessRecord
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.baselines import BaselineStore
+
+RECORDS_TIME = {
+    "new": {Verdict.NEW},
+    "changed": {Verdict.NEW, Verdict.SLOWER, Verdict.FASTER, Verdict.NOT_COMPARABLE, Verdict.SAME,
+                Verdict.NOT_SLOWER, Verdict.INCONCLUSIVE},
+    "all": set(Verdict),
+}  # fmt: skip
+"""Verdicts on time whose workload an update records; UNCHANGED and ENV-SHIFT are not a change of the code."""
+
+
+RECORDS_COUNTERS = {
+    "new": {Verdict.NEW},
+    "changed": {Verdict.NEW, Verdict.WORSE, Verdict.BETTER, Verdict.NOT_COMPARABLE},
+    "all": set(Verdict) - {Verdict.NOT_MEASURED},
+}  # fmt: skip
+"""Verdicts on counters whose workload gets new ones from an update that does not record its time."""
+
+
+OTHER_WORK = (
+    "the recording processes ran other code or arguments than this run: they get no options of a conftest or of "
+    "another plugin but by addopts or PYTEST_ADDOPTS"
+)
+
+
+def wanted_static(
+    store: BaselineStore, accepted: Iterable[TestEvidence], options: Options
+) -> dict[tuple[str, str, Key], StaticRecord]:
+    """Static records to write, by architecture, toolchain and key: those whose figures differ from the baseline."""
+    update = {}
+    for evidence in accepted:
+        for workload in evidence.workloads:
+            for arch, record in workload.static.items():
+                old = store.static(arch, workload.key, workload.toolchain).record
+                if old is None and not workload.launched:
+                    old = recorded_under_another_name(store, arch, workload.toolchain, workload.key, record)
+                if old is None or (options.update != "new" and _figures(old) != _figures(record, old)):
+                    update[arch, workload.toolchain, workload.key] = record
+    return update
+
+
+def _figures(record: StaticRecord, old: StaticRecord | None = None) -> StaticRecord:
+    """A record without the hash of its source: a comment is not a change.
+
+    A kernel that this run did not get to launch takes the launch that ``old`` has.
+    """
+    known = record if old is None or record.block is not None else with_launch_of(record, old)
+    return msgspec.structs.replace(known, source_hash="")
+
+
+def wanted_times(accepted: Iterable[TestEvidence], options: Options) -> dict[Key, WorkloadEvidence]:
+    """Timed workloads that this update records."""
+    verdicts = RECORDS_TIME[options.update or "changed"]
+    return {
+        workload.key: workload
+        for evidence in accepted
+        for workload in evidence.workloads
+        for judgement in workload.judgements
+        if judgement.kind == "time" and judgement.verdict in verdicts
+    }
+
+
+class CountersTaken(NamedTuple):
+    """A workload's counters, as an update finds them."""
+
+    target: str
+    """The GPU model that they belong to."""
+    workload: WorkloadEvidence
+    replace: bool
+    """Whether they take the place of those on record, or only metrics that the record lacks are added."""
+
+
+def wanted_counters(accepted: Iterable[TestEvidence], options: Options) -> list[CountersTaken]:
+    """Workloads with counters that this update may take."""
+    verdicts = RECORDS_COUNTERS[options.update or "changed"]
+    return [
+        CountersTaken(judgement.target, workload, judgement.verdict in verdicts)
+        for evidence in accepted
+        for workload in evidence.workloads
+        for judgement in workload.judgements
+        if judgement.kind == "counters" and workload.counters
+    ]
+
+
+def with_counters(recorded: Recorded, workload: WorkloadEvidence | None) -> Recorded:
+    """A newly recorded time with the counters that this run took of the same code."""
+    if workload is None or not isinstance(recorded.after, TimeRecord):
+        return recorded
+    if not workload.counters or workload.identity != recorded.after.identity:
+        return recorded
+    after = msgspec.structs.replace(
+        recorded.after, counters=workload.counters, counter_ranges=workload.counter_ranges
+    )  # fmt: skip
+    return msgspec.structs.replace(recorded, after=after)
+
+
+def counters_alone(taken: CountersTaken, before: TimeRecord | None) -> Recorded | None:
+    """Put this run's counters on ``before``, a record whose rounds stay as they are.
+
+    Counters of other code than was timed are refused: a record is evidence of one machine code.  None if there is
+    nothing to write.
+    """
+    key, target, mine = taken.workload.key, taken.target, taken.workload.identity
+    if before is None:
+        return Recorded(key=key, target=target, refused="counters need a time on record, and this one has none")
+    if mine is None or not (mine.same_execution(before.identity) or mine == before.identity):
+        if not taken.replace:
+            return None
+        refused = "the code on record is another: --update-baselines=all records its time as well"
+        return Recorded(key=key, target=target, before=before, refused=refused)
+    time = taken.workload.time
+    if time is not None and time.cache != before.cache:
+        if not taken.replace:
+            return None
+        refused = f"the time on record is of a {before.cache} L2: --update-baselines=all records its time as well"
+        return Recorded(key=key, target=target, before=before, refused=refused)
+    known, new = Counts.of(before), Counts.of(taken.workload)
+    counts = replaced(known, new, before.cache) if taken.replace else replaced(new, known, before.cache)
+    if counts == known:
+        return None
+    after = msgspec.structs.replace(before, counters=counts.values, counter_ranges=counts.ranges)
+    return Recorded(key=key, target=target, before=before, after=after)
+
+
+def merge(
+    records: Sequence[ProcessRecord], wanted: Iterable[WorkloadEvidence], options: Options
+) -> tuple[Session, list[Recorded]]:
+    """Put the rounds of all processes together, workload by workload; ``wanted`` are as this run found them."""
+    session = msgspec.structs.replace(records[0].session, processes=len(records), canaries=_canaries(records))
+    return session, [_merge_one(records, mine, session, options) for mine in wanted]
+
+
+def _canaries(records: Sequence[ProcessRecord]) -> dict[str, float]:
+    """The median time of each over the processes."""
+    each = [record.session.canaries for record in records]
+    names = dict.fromkeys(name for canaries in each for name in canaries)
+    return {name: statistics.median(times[name] for times in each if name in times) for name in names}
+
+
+def _merge_one(
+    records: Sequence[ProcessRecord], mine: WorkloadEvidence, session: Session, options: Options
+) -> Recorded:
+    key = mine.key
+    found = [_find(record, key) for record in records]
+    slug = records[0].device.slug
+    parts = [workload.time for workload in found if workload is not None and workload.time is not None]
+    if len(parts) < len(records):
+        return Recorded(key=key, target=slug, refused="its test did not pass in every recording process")
+    if any(part.identity != parts[0].identity for part in parts):
+        return Recorded(key=key, target=slug, refused="the recording processes did not run the same code or arguments")
+    if mine.identity is not None and parts[0].identity != mine.identity:
+        return Recorded(key=key, target=slug, refused=OTHER_WORK)
+    rounds = tuple(_relabel(r, session, records[i].index) for i, part in enumerate(parts) for r in part.rounds)
+    disturbed = _disturbances([workload for workload in found if workload is not None])
+    if disturbed and not options.force_update:
+        return Recorded(key=key, target=slug, refused=f"{disturbed}; --gpuperf-force-update takes it all the same")
+    return Recorded(key=key, target=slug, after=msgspec.structs.replace(parts[0], rounds=rounds))
+
+
+def _find(record: ProcessRecord, key: Key) -> WorkloadEvidence | None:
+    return next((w for evidence in record.tests for w in evidence.workloads if w.key == key), None)
+
+
+def _relabel(taken: Round, session: Session, process: int) -> Round:
+    return msgspec.structs.replace(taken, session=session.id, process=process)
+
+
+def _disturbances(found: Sequence[WorkloadEvidence]) -> str:
+    """Why this recording should not be a baseline: words, or empty."""
+    return "; ".join(sorted({reason for workload in found for reason in workload.disturbances}))

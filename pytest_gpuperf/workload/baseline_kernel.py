@@ -1,0 +1,112 @@
+"""The baseline's own machine code: whether it can be run again, and how the candidate's differs from it.
+
+A stored cubin is a stranger's code: all that can be checked is checked here, before anything is loaded.  It runs as
+it was launched when it was recorded, on the candidate's arguments.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_gpuperf.baselines import BaselineError
+from pytest_gpuperf.compile import CompileProblem, binary_of, occupancy
+from pytest_gpuperf.device.device_errors import LaunchError
+from pytest_gpuperf.device.launch import Configuration
+from pytest_gpuperf.device.limits import check_limits, dim3
+from pytest_gpuperf.judge.static_verdict import compare_static
+from pytest_gpuperf.model.evidence import KernelBinary, Key, Parameter, StaticRecord, TimeRecord
+from pytest_gpuperf.model.verdict import Change
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.baselines import BaselineStore
+    from pytest_gpuperf.device.launch import Launch
+
+
+class Opponent(NamedTuple):
+    """What the candidate can be paired with."""
+
+    binary: KernelBinary | None
+    """None if the baseline cannot be run again."""
+    obstacle: str = ""
+    """Why it cannot."""
+    other_parameters: bool = False
+    """It takes other parameters: the two kernels do not do the same work."""
+    configuration: Configuration | None = None
+    """How it was launched, where that differs from the candidate's launch."""
+
+
+def opponent_of(store: BaselineStore, key: Key, record: TimeRecord, launch: Launch | None) -> Opponent:
+    """The baseline's kernel, read from the store and checked against the launch that it would be given."""
+    if launch is None:
+        return Opponent(None, "a callable has no machine code of its own that could be run again")
+    if not record.cubin:
+        return Opponent(None, "the baseline was recorded without its machine code")
+    try:
+        binary = _stored(store, key, record, launch)
+    except (BaselineError, CompileProblem) as problem:
+        return Opponent(None, f"the baseline's machine code cannot be run again: {problem}")
+    if _layout(binary) != _layout(launch.binary):
+        obstacle = (
+            f"the parameters changed from {_described(binary.parameters)} to {_described(launch.binary.parameters)}"
+        )
+        return Opponent(None, obstacle, other_parameters=True)
+    try:
+        return Opponent(binary, configuration=_recorded_launch(record, binary, launch))
+    except LaunchError as problem:
+        return Opponent(None, f"the baseline cannot be launched as it was: {problem}")
+
+
+def _recorded_launch(record: TimeRecord, binary: KernelBinary, launch: Launch) -> Configuration | None:
+    """What the record says of the launch, checked; None if it is the candidate's, or not on record."""
+    if record.grid is None or record.block is None:
+        return None
+    grid, block = dim3(record.grid, "the recorded grid"), dim3(record.block, "the recorded block")
+    recorded = Configuration(grid, block, record.dynamic_shared_bytes)
+    if recorded == launch.configuration:
+        return None
+    check_limits(binary, launch.kernel.device.facts, *recorded, resident=True)
+    return recorded
+
+
+def changes_since(store: BaselineStore, key: Key, record: TimeRecord, launch: Launch) -> tuple[Change, ...]:
+    """What differs between the baseline's machine code and the candidate's; empty if the baseline's is lost."""
+    arch = launch.binary.arch
+    old, new = _on_record(store, key, record, arch), launch.binary
+    if old is not None:
+        return compare_static(key, arch, old, _launched(new, launch)).changes
+    try:
+        was = _stored(store, key, record, launch)
+        now = binary_of(new.cubin, new.symbol, arch)  # read in the same way, so that the same is left out
+    except (BaselineError, CompileProblem):
+        return ()
+    return compare_static(key, arch, was.record(block=launch.block), now.record(block=launch.block)).changes
+
+
+def _launched(binary: KernelBinary, launch: Launch) -> StaticRecord:
+    resident = occupancy(binary.profile, binary.arch, launch.threads_per_block, launch.dynamic_shared_bytes)
+    return binary.record(
+        block=launch.block, dynamic_shared_bytes=launch.dynamic_shared_bytes, occupancy=resident
+    )  # fmt: skip
+
+
+def _stored(store: BaselineStore, key: Key, record: TimeRecord, launch: Launch) -> KernelBinary:
+    arch = launch.binary.arch
+    known = _on_record(store, key, record, arch)
+    return binary_of(
+        store.cubin(record.cubin), record.symbol, arch, name=record.kernel, source_hash=record.identity.source,
+        toolchain=record.identity.toolchain, profile=known.profile if known else None,
+    )  # fmt: skip
+
+
+def _on_record(store: BaselineStore, key: Key, record: TimeRecord, arch: str) -> StaticRecord | None:
+    """Static evidence of exactly the machine code that was timed."""
+    found = store.static(arch, key, record.identity.toolchain).record
+    return found if found is not None and found.profile.code_hash == record.identity.code else None
+
+
+def _layout(binary: KernelBinary) -> list[tuple[int, int]]:
+    return [(parameter.offset, parameter.size) for parameter in binary.parameters]
+
+
+def _described(parameters: tuple[Parameter, ...]) -> str:
+    return f"({', '.join(f'{parameter.size} bytes' for parameter in parameters)})"

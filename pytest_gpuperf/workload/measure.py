@@ -1,0 +1,163 @@
+"""What is done with one workload, in this order: run, check, counters, rounds, judgement.
+
+The order is the promise: nothing is timed before the check has passed, nothing is judged before it was
+timed, and nothing here writes a baseline.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pytest_gpuperf.context.early_stop import CheckedOnly, CountersMissing, StaticOnly
+from pytest_gpuperf.model.evidence import StaticRecord
+from pytest_gpuperf.model.result import WorkloadEvidence
+from pytest_gpuperf.model.verdict import Verdict
+from pytest_gpuperf.workload.measurement import Measurement
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.context.book import TestBook
+    from pytest_gpuperf.context.worker import Worker
+    from pytest_gpuperf.workload.counter_evidence import Counted
+    from pytest_gpuperf.workload.request import Request
+
+
+class WrongResult(AssertionError):
+    """``check`` returned ``False``, or an array of bool that is not true everywhere."""
+
+
+def measure(worker: Worker, book: TestBook, request: Request) -> Measurement:
+    """Run, check, measure and judge one workload.  Raises what the check raises, and nothing is timed then."""
+    key = book.open(request.name)
+    static = _static(request)
+    toolchain = request.launch.binary.toolchain if request.launch else ""
+    evidence = WorkloadEvidence(key=key, static=static, toolchain=toolchain)
+    book.add(evidence)
+    if not worker.has_gpu:
+        return _without_gpu(worker, book, request, evidence)
+    if not worker.options.active:
+        _run_and_check(worker, request)
+        return _untimed(worker, request, static, CheckedOnly(f"{request.name} was not timed: run pytest --gpuperf"))
+    worker.hold_gpu()
+    with worker.device.lock():  # who waits for the GPU sees that its holder goes on
+        _run_and_check(worker, request)
+        with worker.device.current():  # anew, for the first run may have been the first that PyTorch saw of the GPU
+            return _measured(worker, book, request, evidence)
+
+
+def _measured(worker: Worker, book: TestBook, request: Request, evidence: WorkloadEvidence) -> Measurement:
+    """What this run is to find out of a workload that has passed its check."""
+    if worker.options.ncu_to is not None:
+        return _profile(worker, request, evidence)
+    counted = _count(worker, book, request, evidence)
+    if not worker.options.times:
+        why = CheckedOnly(f"{request.name} was not timed: run pytest --gpuperf")
+        return _untimed(worker, request, evidence.static, why, counted.shown)
+    return _time(worker, book, request, counted)
+
+
+def _without_gpu(worker: Worker, book: TestBook, request: Request, evidence: WorkloadEvidence) -> Measurement:
+    """Static evidence is all there is."""
+    why = StaticOnly(str(worker.no_device))
+    book.stop("static only", str(worker.no_device))
+    if worker.options.ncu:
+        from pytest_gpuperf.judge.counter_verdict import not_counted
+
+        judgement = not_counted(evidence.key, "any GPU", "there is no GPU")
+        book.add(msgspec.structs.replace(evidence, judgements=(judgement,)))
+    missing = CountersMissing(f"{request.name} has no counters: {worker.no_device}")
+    return _untimed(worker, request, evidence.static, why, missing)
+
+
+def _profile(worker: Worker, request: Request, evidence: WorkloadEvidence) -> Measurement:
+    """In a process under ncu: one run in a range of its own."""
+    from pytest_gpuperf.workload import profiled_run
+
+    profiled_run.profile(worker, evidence.key, request)
+    why = CheckedOnly(f"{request.name}: this process collects counters and takes no times")
+    missing = CountersMissing(f"{request.name}: its counters are being collected")
+    return _untimed(worker, request, evidence.static, why, missing)
+
+
+def _count(worker: Worker, book: TestBook, request: Request, evidence: WorkloadEvidence) -> Counted:
+    """The workload's counters, put on record with what the gate says of them."""
+    from pytest_gpuperf.workload.counter_evidence import counted
+
+    found = counted(worker, evidence.key, request)
+    book.add(msgspec.structs.replace(
+        evidence, identity=request.identity(), counters=dict(found.counters), counter_ranges=dict(found.ranges),
+        judgements=found.judgements,
+    ))  # fmt: skip
+    return found
+
+
+def _static(request: Request) -> dict[str, StaticRecord]:
+    """Static evidence of the workload's kernel for every target; a callable has none of its own."""
+    if request.launch is None:
+        return {}
+    return {arch: record for arch, record in request.launch.records().items() if arch in request.launch.kernel.targets}
+
+
+def _untimed(
+    worker: Worker,
+    request: Request,
+    static: dict[str, StaticRecord],
+    why: Exception,
+    counters: Mapping[str, float] | Exception | None = None,
+) -> Measurement:
+    return Measurement(request.name, static=static, native=worker.native_arch, bytes=request.bytes,
+                       flops=request.flops, untimed=why, counters=counters)  # fmt: skip
+
+
+def _run_and_check(worker: Worker, request: Request) -> None:
+    with worker.device.current():
+        if request.reset is not None:
+            request.reset()
+        request.workload()
+        worker.device.synchronize()
+        if request.check is not None:
+            _refuse_no(request.name, request.check())
+
+
+def _refuse_no(name: str, answer: Any) -> None:
+    """Raise ``WrongResult`` for a check that says no, in Python's words or in those of an array library."""
+    is_array_of_bool = str(getattr(answer, "dtype", "")) in ("bool", "torch.bool")
+    if answer is False or (is_array_of_bool and not answer.all()):  # cupy.allclose gives an array of no dimensions
+        said = "an array that is not true everywhere" if getattr(answer, "shape", ()) else "False"
+        raise WrongResult(f"{name}: the check of its result returned {said}; nothing was timed")
+
+
+def _time(worker: Worker, book: TestBook, request: Request, counted: Counted) -> Measurement:
+    """Take rounds and judge them; the caller holds the GPU's lock."""
+    from pytest_gpuperf.workload.gate_time import Gate  # SciPy comes with it
+    from pytest_gpuperf.workload.rounds_of_workload import interval_of
+
+    began = time.perf_counter()
+    evidence = book.workloads[request.name]
+    timing = Gate(worker, request, evidence.key)
+    known = timing.judge().judgement
+    if worker.options.changed_only and known.verdict is Verdict.UNCHANGED:
+        book.add(msgspec.structs.replace(evidence, judgements=(*counted.judgements, known)))
+        why = CheckedOnly(f"{request.name}: unchanged, so not timed")
+        return _untimed(worker, request, evidence.static, why, counted.shown)
+    taken = timing.take()
+    interval = interval_of([one.midmean for one in taken.rounds])
+    judgements = () if taken.judgement is None else (taken.judgement,)
+    book.add(
+        msgspec.structs.replace(
+            evidence,
+            time=timing.record_of(taken.rounds),
+            interval_ns=interval,
+            judgements=(*counted.judgements, *judgements),
+            disturbances=taken.disturbances,
+            seconds=time.perf_counter() - began,
+        )
+    )
+    return Measurement(
+        request.name, static=evidence.static, native=worker.native_arch, bytes=request.bytes, flops=request.flops,
+        times_ns=tuple(one.midmean for one in taken.rounds), interval_ns=interval, judgement=taken.judgement,
+        counters=counted.shown,
+    )  # fmt: skip

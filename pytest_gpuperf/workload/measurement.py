@@ -1,0 +1,118 @@
+"""``Measurement``: what ``gpuperf(...)`` returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pytest_gpuperf.context.early_stop import CheckedOnly, CountersMissing
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.model.evidence import StaticRecord
+    from pytest_gpuperf.model.verdict import Judgement
+
+
+class NotDeclared(ValueError):
+    """The test asked for a figure that nothing it declared gives; the message says what would."""
+
+
+class Measurement:
+    """The evidence on one workload, for assertions in the test.
+
+    Times are device times of one run of the workload.  Reading one where none was taken ends the test:
+    as *static only* without a GPU, as *checked only* where nothing is timed; both are not failures, so
+    tests need no guard.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        static: Mapping[str, StaticRecord],
+        native: str | None,
+        times_ns: tuple[float, ...] = (),
+        interval_ns: tuple[float, float] | None = None,
+        bytes: int | None = None,
+        flops: int | None = None,
+        judgement: Judgement | None = None,
+        untimed: Exception | None = None,
+        counters: Mapping[str, float] | Exception | None = None,
+    ) -> None:
+        self.name = name
+        self.static = static
+        """Static evidence by architecture; empty for a callable."""
+        self.judgement = judgement
+        """What the gate says of the time; None where nothing was judged."""
+        self._native = native
+        self._times_ns = times_ns
+        self._interval_ns = interval_ns
+        self._bytes = bytes
+        self._flops = flops
+        self._untimed = untimed
+        self._counters = counters
+
+    def __repr__(self) -> str:
+        """Short: pytest shows it where an assertion on a figure fails."""
+        return f"<{self.name}: {f'{self.time_ns:.6g} ns' if self._times_ns else 'not timed'}>"
+
+    @property
+    def time_ns(self) -> float:
+        """Nanoseconds of device time per run: geometric mean of the rounds' midmeans."""
+        if not self._times_ns:
+            raise self._untimed or CheckedOnly(f"{self.name} was not timed")
+        from pytest_gpuperf.judge.log_times import geometric_mean
+
+        return geometric_mean(self._times_ns)
+
+    @property
+    def interval_ns(self) -> tuple[float, float]:
+        """95 % interval of ``time_ns`` over the rounds of this process; other processes may differ by more."""
+        mean = self.time_ns
+        return self._interval_ns or (mean, mean)
+
+    @property
+    def counters(self) -> Mapping[str, float]:
+        """What Nsight Compute counted in one run, and what follows from it, by name (docs/counters.md).
+
+        Raises ``CountersMissing`` (a ``LookupError``), with the reason and what to do, where nothing was counted.
+        """
+        if isinstance(self._counters, Mapping):
+            return self._counters
+        raise self._counters or CountersMissing(f"{self.name} has no counters: run pytest --gpuperf-ncu")
+
+    @property
+    def bandwidth(self) -> float:
+        """Declared bytes per second of device time.  Raises ``NotDeclared`` if the test declared no ``bytes=``."""
+        if self._bytes is None:
+            raise NotDeclared(f"{self.name} has no bandwidth: declare the bytes it must move, gpuperf(..., bytes=n)")
+        return self._bytes / self.time_ns * 1e9
+
+    @property
+    def flops(self) -> float:
+        """Declared operations per second of device time.  Raises ``NotDeclared`` without ``flops=``."""
+        if self._flops is None:
+            raise NotDeclared(f"{self.name} has no FLOP rate: declare its operations, gpuperf(..., flops=n)")
+        return self._flops / self.time_ns * 1e9
+
+    def _record(self) -> StaticRecord:
+        if not self.static:
+            raise NotDeclared(f"{self.name} is a callable without a kernel of its own: it has no static evidence")
+        return self.static.get(self._native or "", next(iter(self.static.values())))
+
+    @property
+    def registers(self) -> int:
+        """Registers per thread on this GPU's architecture (without a GPU: on the first target)."""
+        return self._record().profile.registers
+
+    @property
+    def spill_bytes(self) -> int | None:
+        """Bytes stored and loaded per thread by register spills; None where the machine code alone does not tell."""
+        return self._record().profile.spill_bytes
+
+    @property
+    def occupancy(self) -> float:
+        """Theoretical occupancy, 0 to 1, of the launch on this GPU's architecture."""
+        occupancy = self._record().occupancy
+        if occupancy is None:
+            raise NotDeclared(f"{self.name} was not launched: it has no occupancy")
+        return occupancy.fraction

@@ -1,0 +1,275 @@
+"""A warp's way: loops, splits, exits, calls and flags, in machine code written by hand."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_gpuperf.compile.cubin.disassembly import INSTRUCTION_BYTES, Instruction
+from pytest_gpuperf.compile.warp_model import dry_run, walk
+from pytest_gpuperf.model.evidence import Parameter
+from pytest_gpuperf.model.warp_estimate import Access, DryRun
+
+BASE = 0x210
+"""Of the parameters on sm_90."""
+POINTER, NUMBER = Parameter(offset=0, size=8), Parameter(offset=8, size=4)
+
+
+def code(*lines: str) -> list[Instruction]:
+    """``@!P0 BRA 2``: jumps name the line that they lead to."""
+    made = []
+    for place, line in enumerate(lines):
+        predicate = ""
+        if line.startswith("@"):
+            predicate, _, line = line[1:].partition(" ")
+        opcode, _, operands = line.partition(" ")
+        if opcode.split(".")[0] in ("BRA", "CALL"):
+            head, _, target = operands.rpartition(" ")
+            operands = f"{head} {int(target) * INSTRUCTION_BYTES:#x}".strip()
+        made.append(Instruction(place * INSTRUCTION_BYTES, predicate, opcode, operands))
+    return made
+
+
+def walked(*lines: str, parameters: tuple[Parameter, ...] = (POINTER, NUMBER)) -> DryRun:
+    found = dry_run(code(*lines), "sm_90", parameters, BASE)
+    assert found is not None
+    return found
+
+
+def accesses(run: DryRun, op: str) -> list[Access]:
+    return [access for access in run.accesses if access.op == op]
+
+
+def test_a_straight_kernel_is_counted_once() -> None:
+    run = walked("S2R R0, SR_TID.X", "FADD R1, R0, R0", "FADD R2, R1, R1", "EXIT")
+    assert run.executed == {"branch": 1, "fp32": 2, "move": 1}
+    assert run.lanes == 32
+
+
+def test_a_loop_with_constant_bounds_has_its_own_number_of_rounds() -> None:
+    run = walked("MOV R0, RZ", "FADD R1, R1, R1", "IADD3 R0, R0, 0x1, RZ", "ISETP.NE.AND P0, PT, R0, 0x64, PT",
+                 "@P0 BRA 1", "EXIT")  # fmt: skip
+    assert run.executed["fp32"] == 100
+    assert run.executed["branch"] == 101
+
+
+@pytest.mark.parametrize("factor", [1, 4, 128])
+def test_an_unrolled_loop_has_as_many_fewer_rounds(factor: int) -> None:
+    body = ["FADD R1, R1, R1"] * factor
+    run = walked("MOV R0, RZ", "LDC R9, c[0x0][0x218]", *body, f"IADD3 R0, R0, {factor:#x}, RZ",
+                 "ISETP.GE.AND P0, PT, R0, R9, PT", "@!P0 BRA 2", "EXIT")  # fmt: skip
+    assert run.executed["fp32"] == 256  # whatever the factor
+
+
+def test_a_loop_that_moves_on_by_the_grid_has_a_few_rounds() -> None:
+    run = walked("S2R R0, SR_TID.X", "LDC R9, c[0x0][0x218]", "ULDC UR4, c[0x0][0x0]", "ULDC UR5, c[0x0][0xc]",
+                 "UIMAD UR4, UR4, UR5, URZ", "FADD R1, R1, R1", "IADD3 R0, R0, UR4, RZ",
+                 "ISETP.GE.AND P0, PT, R0, R9, PT", "@!P0 BRA 5", "EXIT")  # fmt: skip
+    assert run.executed["fp32"] == 4
+
+
+@pytest.mark.parametrize("copies", [1, 2, 4])
+def test_a_loop_by_the_grid_covers_as_much_when_it_is_unrolled(copies: int) -> None:
+    run = walked("S2R R0, SR_TID.X", "LDC R9, c[0x0][0x218]", "ULDC UR4, c[0x0][0x0]", "ULDC UR5, c[0x0][0xc]",
+                 "UIMAD UR4, UR4, UR5, URZ", *["FADD R1, R1, R1", "IADD3 R0, R0, UR4, RZ"] * copies,
+                 "ISETP.GE.AND P0, PT, R0, R9, PT", "@!P0 BRA 5", "EXIT")  # fmt: skip
+    assert run.executed["fp32"] == 4
+
+
+@pytest.mark.parametrize("copies", [1, 4])
+def test_a_loop_by_the_block_covers_as_much_when_it_is_unrolled(copies: int) -> None:
+    run = walked("S2R R0, SR_TID.X", "LDC R9, c[0x0][0x218]", *["FADD R1, R1, R1", "IADD3 R0, R0, 0x100, RZ"] * copies,
+                 "ISETP.GE.AND P0, PT, R0, R9, PT", "@!P0 BRA 2", "EXIT")  # fmt: skip
+    assert run.executed["fp32"] == 4
+
+
+def test_what_an_unrolled_loop_leaves_over_is_nothing() -> None:
+    run = walked("LDC R9, c[0x0][0x218]", "IADD3 R2, R9, 0x1, RZ", "LOP3.LUT R2, R2, 0x3, RZ, 0xc0, !PT",
+                 "MUFU.RCP R1, R1", "IADD3 R2, R2, -0x1, RZ", "ISETP.NE.AND P0, PT, R2, RZ, PT", "@P0 BRA 3",
+                 "MOV R0, RZ", *["FADD R1, R1, R1"] * 4, "IADD3 R0, R0, 0x4, RZ", "ISETP.LT.AND P0, PT, R0, R9, PT",
+                 "@P0 BRA 8", "EXIT")  # fmt: skip
+    assert "mufu" not in run.executed
+    assert run.executed["fp32"] == 256
+
+
+def test_a_loop_that_begins_at_a_rest_is_none_that_an_unrolled_one_leaves_over() -> None:
+    run = walked("LDC R9, c[0x0][0x218]", "LOP3.LUT R0, R9, 0x3, RZ, 0xc0, !PT", "FADD R1, R1, R1",
+                 "IADD3 R0, R0, 0x1, RZ", "ISETP.LT.AND P0, PT, R0, R9, PT", "@P0 BRA 2", "EXIT")  # fmt: skip
+    assert run.executed["fp32"] == 256
+
+
+@pytest.mark.parametrize(
+    ("start", "shift", "compared", "rounds"),
+    [
+        ("0x1", "IMAD.SHL.U32 R0, R0, 0x2, RZ", "ISETP.LT.AND P0, PT, R0, 0x20, PT", 5),
+        ("0x1", "SHF.L.U32 R0, R0, 0x2, RZ", "ISETP.LT.AND P0, PT, R0, 0x100, PT", 4),
+        ("0x80", "SHF.R.U32.HI R0, RZ, 0x1, R0", "ISETP.NE.AND P0, PT, R0, RZ, PT", 8),
+        ("0x80", "SHF.R.U32.HI R0, RZ, 0x1, R0", "ISETP.NE.AND P0, PT, RZ, R0, PT", 8),
+    ],
+)
+def test_a_counter_that_doubles_or_halves_has_its_own_number_of_rounds(
+    start: str, shift: str, compared: str, rounds: int
+) -> None:
+    run = walked(f"MOV R0, {start}", "FADD R1, R1, R1", shift, compared, "@P0 BRA 1", "EXIT")
+    assert run.executed["fp32"] == rounds
+
+
+def test_a_counter_that_doubles_is_known_by_a_copy_of_what_it_was() -> None:
+    run = walked("MOV R0, 0x80", "FADD R1, R1, R1", "MOV R5, R0", "SHF.R.U32.HI R0, RZ, 0x1, R5",
+                 "ISETP.GT.U32.AND P0, PT, R5, 0x1, PT", "@P0 BRA 1", "EXIT")  # fmt: skip
+    assert run.executed["fp32"] == 8
+
+
+def test_a_counter_that_is_shifted_and_hardly_moves_ends_all_the_same() -> None:
+    run = walked("MOV R0, 0x9", "FADD R1, R1, R1", "SHF.R.U32.HI R0, RZ, 0x1, R0", "IADD3 R0, R0, 0x3, RZ",
+                 "ISETP.GT.AND P0, PT, R0, RZ, PT", "@P0 BRA 1", "EXIT")  # fmt: skip
+    assert run.executed["fp32"] > 1
+
+
+def test_a_counter_that_is_shifted_for_an_address_still_counts_evenly() -> None:
+    run = walked("MOV R0, RZ", "SHF.L.U32 R2, R0, 0x1, RZ", "FADD R1, R1, R1", "IADD3 R0, R0, 0x4, RZ",
+                 "ISETP.LT.AND P0, PT, R0, 0x40, PT", "@P0 BRA 1", "EXIT")  # fmt: skip
+    assert run.executed["fp32"] == 16
+
+
+@pytest.mark.parametrize("inner", [1, 16, 128])
+def test_a_tile_is_as_many_steps_however_the_walk_through_it_is_unrolled(inner: int) -> None:
+    run = walked("MOV R0, RZ", "LDC R9, c[0x0][0x218]", "MOV R2, RZ", *["FADD R1, R1, R1"] * inner,
+                 f"IADD3 R2, R2, {inner:#x}, RZ", "ISETP.NE.AND P1, PT, R2, 0x100, PT", "@P1 BRA 3",
+                 "IADD3 R0, R0, 0x100, RZ", "ISETP.GE.AND P0, PT, R0, R9, PT", "@!P0 BRA 2", "EXIT")  # fmt: skip
+    assert run.executed["fp32"] == 256
+
+
+@pytest.mark.parametrize("copies", [1, 16])
+@pytest.mark.parametrize("step", [1, 32])
+def test_a_loop_that_data_end_covers_as_much_when_it_is_unrolled(step: int, copies: int) -> None:
+    run = walked("LDG.E R0, desc[UR4][R2.64]", "LDG.E R9, desc[UR4][R2.64+0x4]", *["FADD R1, R1, R1"] * copies,
+                 f"IADD3 R0, R0, {step * copies:#x}, RZ", "ISETP.LT.AND P0, PT, R0, R9, PT", "@P0 BRA 2",
+                 "EXIT")  # fmt: skip
+    assert run.executed["fp32"] == 16
+
+
+def test_loops_in_loops_multiply() -> None:
+    run = walked("MOV R0, RZ", "MOV R2, RZ", "FADD R1, R1, R1", "IADD3 R2, R2, 0x1, RZ",
+                 "ISETP.NE.AND P1, PT, R2, 0x8, PT", "@P1 BRA 2", "IADD3 R0, R0, 0x1, RZ",
+                 "ISETP.NE.AND P0, PT, R0, 0xa, PT", "@P0 BRA 1", "EXIT")  # fmt: skip
+    assert run.executed["fp32"] == 80
+
+
+def test_a_branch_by_lane_is_walked_on_both_sides_by_some_lanes_each() -> None:
+    run = walked("S2R R0, SR_TID.X", "LOP3.LUT R2, R0, 0x1, RZ, 0xc0, !PT", "ISETP.NE.AND P0, PT, R2, RZ, PT",
+                 "@P0 BRA 7", *["FADD R1, R1, R1"] * 2, "BRA 8", "FMUL R1, R1, R1", "EXIT")  # fmt: skip
+    assert run.executed["fp32"] == 3
+    assert run.lanes == pytest.approx((5 * 32 + 4 * 16) / 9, abs=0.01)
+
+
+def test_a_branch_that_whole_warps_take_alike_is_taken_alike() -> None:
+    run = walked("S2R R0, SR_TID.X", "LOP3.LUT R2, R0, 0x20, RZ, 0xc0, !PT", "ISETP.NE.AND P0, PT, R2, RZ, PT",
+                 "@P0 BRA 7", *["FADD R1, R1, R1"] * 2, "BRA 8", *["FMUL R1, R1, R1"], "EXIT")  # fmt: skip
+    assert run.executed["fp32"] == 1.5  # two in one warp, one in the next
+    assert run.lanes == 32
+
+
+def test_data_split_a_warp_in_halves_where_there_are_two_sides() -> None:
+    run = walked("LDS R2, [RZ]", "ISETP.NE.AND P0, PT, R2, RZ, PT", "@P0 BRA 5", "FADD R1, R1, R1", "BRA 6",
+                 "FMUL R1, R1, R1", "EXIT")  # fmt: skip
+    assert run.executed["fp32"] == 2
+    assert run.lanes < 32
+
+
+def test_a_side_that_data_may_skip_is_walked_by_all() -> None:
+    run = walked("LDS R2, [RZ]", "ISETP.NE.AND P0, PT, R2, RZ, PT", "@P0 BRA 4", "FADD R1, R1, R1", "EXIT")
+    assert run.executed["fp32"] == 1
+    assert run.lanes == 32
+
+
+def test_threads_are_taken_to_be_within_the_bounds_of_arguments() -> None:
+    run = walked("S2R R0, SR_TID.X", "LDC R9, c[0x0][0x218]", "IMAD R0, R0, 0x10000, RZ",
+                 "ISETP.GE.AND P0, PT, R0, R9, PT", "@P0 EXIT", "FADD R1, R1, R1", "EXIT")  # fmt: skip
+    assert run.executed["fp32"] == 1
+    assert run.lanes == 32
+
+
+def test_lanes_that_leave_for_good_take_no_part_any_more() -> None:
+    run = walked("S2R R0, SR_TID.X", "LOP3.LUT P0, RZ, R0, 0x1f, RZ, 0xc0, !PT", "@P0 EXIT", "LDC.64 R2, c[0x0][0x210]",
+                 "STG.E desc[UR4][R2.64], R5", "EXIT")  # fmt: skip
+    (store,) = accesses(run, "global_store")
+    assert (store.lanes, store.sectors) == (1, 1)
+
+
+def test_the_slow_path_of_a_division_is_counted_and_not_walked() -> None:
+    run = walked("FCHK P0, R0, R1", "@!P0 BRA 4", "MOV R4, 0x40", "CALL.REL.NOINC 6", "FADD R1, R1, R1", "EXIT",
+                 *["FADD R2, R2, R2"] * 20, "RET.REL.NODEC R4 0x0")  # fmt: skip
+    assert run.divisions == 1
+    assert run.executed["fp32"] < 10
+
+
+def test_a_predicate_of_a_slow_path_is_not_taken_for_the_bound_that_it_held_before() -> None:
+    run = walked("S2R R0, SR_TID.X", "LDC R9, c[0x0][0x218]", "ISETP.GE.AND P0, PT, R0, R9, PT", "@P0 EXIT",
+                 "FCHK P0, R0, R1", "@!P0 BRA 8", "MOV R4, 0x80", "CALL.REL.NOINC 10", "FADD R1, R1, R1", "EXIT",
+                 *["FADD R2, R2, R2"] * 20, "RET.REL.NODEC R4 0x0")  # fmt: skip
+    assert run.divisions == 1
+    assert run.executed["fp32"] < 10
+
+
+def test_a_function_that_is_always_called_is_walked() -> None:
+    run = walked("MOV R4, 0x20", "CALL.REL.NOINC 4", "FADD R1, R1, R1", "EXIT", *["FMUL R2, R2, R2"] * 5,
+                 "RET.REL.NODEC R4 0x0")  # fmt: skip
+    assert run.executed["fp32"] == 6
+    assert run.divisions == 0
+
+
+def test_an_argument_asked_only_whether_it_is_zero_is_a_flag_and_off() -> None:
+    lines = ("LDC R9, c[0x0][0x218]", "ISETP.NE.AND P0, PT, R9, RZ, PT", "@!P0 BRA 4", "FADD R1, R1, R1",
+             "LDC.64 R2, c[0x0][0x210]", "STG.E desc[UR4][R2.64], R5", "EXIT")  # fmt: skip
+    assert "fp32" not in walked(*lines).executed
+    used = walked(*lines[:4], "IADD3 R7, R9, 0x1, RZ", *lines[4:])  # asked for more: a size
+    assert used.executed["fp32"] == 1
+
+
+def test_a_kernel_that_a_flag_switches_off_altogether_is_walked_with_it_on() -> None:
+    run = walked("LDC R9, c[0x0][0x218]", "ISETP.NE.AND P0, PT, R9, RZ, PT", "@!P0 BRA 6", "FADD R1, R1, R1",
+                 "LDC.64 R2, c[0x0][0x210]", "STG.E desc[UR4][R2.64], R5", "EXIT")  # fmt: skip
+    assert run.executed["fp32"] == 1
+
+
+def test_waiting_is_told_by_what_is_waited_for() -> None:
+    far = walked("LDC.64 R2, c[0x0][0x210]", "LDG.E R4, desc[UR4][R2.64]", "FADD R5, R4, R4", "EXIT")
+    assert far.waits["global_load"] > 500
+    chain = walked(*["FADD R5, R5, R5"] * 64, "EXIT")
+    free = walked(*[f"FADD R{n}, R100, R101" for n in range(64)], "EXIT")
+    assert chain.cycles > 3 * free.cycles
+    assert chain.waits["fp32"] > 0
+    assert "fp32" not in free.waits
+
+
+def test_too_long_a_way_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walk, "MOST_VISITS", 10)
+    assert dry_run(code(*["FADD R1, R1, R1"] * 20, "EXIT"), "sm_90", (), BASE) is None
+
+
+OPCODES = ("BRA", "CALL.REL.NOINC", "RET.REL.NODEC", "EXIT", "ISETP.GE.AND", "IADD3", "IADD3.X", "IMAD.WIDE", "LEA",
+           "LEA.HI.X", "SHF.R.S32.HI", "LOP3.LUT", "PLOP3.LUT", "SEL", "PRMT", "MOV", "LDG.E.128", "STS.64", "LDL",
+           "HFMA2", "I2F.U32.RP", "MUFU.RCP", "F2I.U32.TRUNC", "S2R", "LDC.64", "HMMA.16816.F32", "IABS", "IMNMX",
+           "BRA.U", "BSSY", "UIADD3.64", "DADD", "SHFL.DOWN", "VOTE.ANY", "NOPE.WHAT")  # fmt: skip
+OPERANDS = ("R0", "R1", "R2", "RZ", "-R3", "~R4", "|R5|", "UR4", "URZ", "P0", "!P1", "PT", "UP0", "0x10", "-0x1", "0x0",
+            "0x20", "1.5", "+INF", "c[0x0][0x210]", "c[0x0][R3+0x4]", "[R2.64+0x10]", "desc[UR4][R2.64]", "[R1.X4]",
+            "SR_TID.X", "SRZ", "R254", "[UR5]", "cx[UR4][0x8]", "")  # fmt: skip
+lines_of_code = st.lists(
+    st.tuples(st.sampled_from(("", "P0", "!P1", "UP0")), st.sampled_from(OPCODES),
+              st.lists(st.sampled_from(OPERANDS), max_size=6)), min_size=1, max_size=40)  # fmt: skip
+
+
+@settings(max_examples=200)
+@given(lines_of_code)
+def test_no_machine_code_breaks_it(lines: list[tuple[str, str, list[str]]]) -> None:
+    instructions = [
+        Instruction(place * INSTRUCTION_BYTES, predicate, opcode, ", ".join(operands))
+        for place, (predicate, opcode, operands) in enumerate(lines)
+    ]
+    with mock.patch.object(walk, "MOST_VISITS", 2000):
+        found = dry_run(instructions, "sm_90", (POINTER, NUMBER), BASE)
+    assert found is None or all(count >= 0 for count in found.executed.values())
