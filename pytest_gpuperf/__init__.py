@@ -1,8 +1,23 @@
 """Performance regression tests for GPU kernels: a pytest plugin and the ``gpuperf`` command.
 
 What a test may import and annotate is here; docs/reference/api.md has a section on each name.  Names are resolved on
-first use, so that importing the package costs nothing.  How the package is laid out, and where to start reading, is in
-CONTRIBUTING.md.
+first use, so that importing the package costs nothing.
+
+The rooms, from the front door down; the contract in pyproject.toml says who may import whom:
+
+``plugin``, ``cli``     pytest's hooks, and the ``gpuperf`` command
+``session``             a run from collection to exit
+``api``, ``update``     what a test calls, and ``--update-baselines``
+``workload``            one workload, from request to verdict
+``explain``, ``report`` causes of a change, and how a run reads
+``context``             what one process shares; ``hookspecs`` are hooks for conftests
+``selftest``, ``doctor`` what this machine can gate, and what it lacks
+``timing``, ``counters`` rounds and paired blocks, and Nsight Compute
+``baselines``, ``advise`` the committed files, and differences to causes
+``device``, ``compile`` the GPU with its timers, and source to machine code to static evidence
+``config``              flags, ini keys and call arguments
+``judge``, ``model``    pure decisions, and the records that they decide on
+``formatting``, ``atomic_write``  numbers as text, and files that are never seen half written
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def normal(name: str) -> str:
 def test_entry_points_name_the_plugin_and_the_command() -> None:
     points = {(point.group, point.name): point.value for point in metadata.distribution("pytest-gpuperf").entry_points}
     assert points["pytest11", "gpuperf"] == "pytest_gpuperf.plugin"
-    assert points["console_scripts", "gpuperf"] == "pytest_gpuperf.cli.command_line:main"
+    assert points["console_scripts", "gpuperf"] == "pytest_gpuperf.cli:main"
 
 
 def test_the_package_is_typed() -> None:
