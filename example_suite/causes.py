@@ -84,11 +84,13 @@ class Suite:
 
     def rows(self, arch: str = ARCH, pairs: Sequence[Pair] = PAIRS) -> list[Row]:
         """Every pair with a cause."""
+        named = [(pair, name) for pair in pairs if pair.cause for name in (pair.optimised, pair.naive)]
+        self._recorded.estimates([(arch, self._recorded.static(pair, name, arch)) for pair, name in named])
         return [self.row(pair, arch) for pair in pairs if pair.cause]
 
     def row(self, pair: Pair, arch: str) -> Row:
         full = [self.side(pair, name, arch) for name in (pair.optimised, pair.naive)]
-        bare = [Side(arch=arch, static=side.static) for side in full if side.static is not None]
+        bare = [Side(arch=arch, static=side.static, estimate=side.estimate) for side in full if side.static is not None]
         case = case_of(*full)
         return Row(
             pair,
@@ -100,11 +102,12 @@ class Suite:
     def side(self, pair: Pair, name: str, arch: str = ARCH) -> Side:
         """One workload with all that is known of it."""
         static, time = self._recorded.static(pair, name, arch), self._recorded.time(pair, name)
+        (estimate,) = self._recorded.estimates([(arch, static)])
         if time is None:
-            return Side(arch=arch, static=static)
+            return Side(arch=arch, static=static, estimate=estimate)
         return Side(
-            arch=arch, static=static, counters=time.counters, grid=time.grid, block=time.block, sm_count=SMS[GPU],
-            time_ns=self._recorded.time_ns(pair, name), bytes=time.bytes, flops=time.flops,
+            arch=arch, static=static, estimate=estimate, counters=time.counters, grid=time.grid, block=time.block,
+            sm_count=SMS[GPU], time_ns=self._recorded.time_ns(pair, name), bytes=time.bytes, flops=time.flops,
         )  # fmt: skip
 
 

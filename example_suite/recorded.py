@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 from pairs import Pair
 
 from pytest_gpuperf.baselines import BaselineStore
+from pytest_gpuperf.compile import CompileCache
+from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.judge.log_times import geometric_mean
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
+from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
 GPU = "nvidia-h200"
 """Whose times are on record."""
@@ -25,6 +29,7 @@ class Recorded:
 
     def __init__(self, baselines: Path = BASELINES) -> None:
         self._store = BaselineStore(baselines)
+        self._estimates = Estimates(self._store, {}, CompileCache())
 
     def time(self, pair: Pair, workload: str) -> TimeRecord | None:
         return self._store.time(GPU, _key(pair, workload))
@@ -38,6 +43,11 @@ class Recorded:
             if found is not None:
                 return found
         return None
+
+    def estimates(self, records: Sequence[tuple[str, StaticRecord | None]]) -> list[WarpEstimate | None]:
+        """What a warp does by the machine code of each record, given with its architecture; made together."""
+        self._estimates.prepare(records)
+        return [self._estimates.of(arch, record) for arch, record in records]
 
     def time_ns(self, pair: Pair, workload: str) -> float | None:
         """Nanoseconds of a run; None for what is not on record."""

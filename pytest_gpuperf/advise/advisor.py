@@ -13,7 +13,7 @@ from pytest_gpuperf.advise.rule_case import Case, Finding
 from pytest_gpuperf.advise.rules import RULES
 from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.advise.usage import Usage
-from pytest_gpuperf.advise.usage_from_code import dry_runs, scale_of, static_usage
+from pytest_gpuperf.advise.usage_from_code import comparable_estimates, scale_of, static_usage
 from pytest_gpuperf.advise.usage_from_counters import alike, busy_parts, complete, counted_usage, same_traffic
 from pytest_gpuperf.device.nominal_facts import nominal_facts
 from pytest_gpuperf.model.advice import Advice
@@ -98,9 +98,10 @@ def case_of(before: Side, after: Side) -> Case | None:
 
 def static_case(before: Side, after: Side) -> Case | None:
     """Both sides by their machine code, scaled to equal work; None if there is none of one."""
-    if before.static is None or after.static is None:
+    estimates = comparable_estimates(before, after)
+    if estimates is None:
         return None
-    old, new = dry_runs(before.static.profile, after.static.profile)
+    old, new = estimates
     scale = 1.0 if before.same_code(after) else scale_of(old, new)
     return Case(before, after, static_usage(before, old), static_usage(after, new, scale), counted=False, scale=scale)
 

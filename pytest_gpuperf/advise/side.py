@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from pytest_gpuperf.model.evidence import Record, StaticRecord
+from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
 Extent = tuple[int, int, int]
 
@@ -15,6 +16,8 @@ class Side(Record, frozen=True):
     arch: str
     """``sm_90``: of the machine code below, and of the GPU that counted and timed."""
     static: StaticRecord | None = None
+    estimate: WarpEstimate | None = None
+    """What a warp does by the machine code; None where that is not at hand, or too long to walk."""
     counters: dict[str, float] = msgspec.field(default_factory=dict)
     """Raw metrics of Nsight Compute by their GH100 names; empty if none were taken."""
     time_ns: float | None = None

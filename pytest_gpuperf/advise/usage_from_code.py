@@ -9,23 +9,33 @@ from pytest_gpuperf.advise.side import Extent, Side
 from pytest_gpuperf.advise.usage import SECTOR_BYTES, WARP, Usage
 from pytest_gpuperf.compile.warp_model.addresses import bank_turns, sectors
 from pytest_gpuperf.model.evidence import StaticProfile
-from pytest_gpuperf.model.warp_estimate import Access, DryRun
+from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
 
 SCHEDULERS = 4
 
 
-def dry_runs(before: StaticProfile, after: StaticProfile) -> tuple[DryRun, DryRun]:
-    """Of both, in a form that compares: where one was not walked through, every instruction of both counts once."""
-    if before.dry_run is not None and after.dry_run is not None:
-        return before.dry_run, after.dry_run
-    old, new = (
-        DryRun(executed={name: float(count) for name, count in profile.opcodes.items()}, cycles=profile.instructions)
-        for profile in (before, after)
-    )
-    return old, new
+EVERY_INSTRUCTION_ONCE = 0
+"""In the place of a model's version: no walk, but every instruction counted once."""
 
 
-def static_usage(side: Side, run: DryRun, scale: float = 1.0) -> Usage:
+def comparable_estimates(before: Side, after: Side) -> tuple[WarpEstimate, WarpEstimate] | None:
+    """Of both, in a form that compares: where one was not walked through, every instruction of both counts once.
+
+    None if there is no machine code of one.
+    """
+    if before.static is None or after.static is None:
+        return None
+    if before.estimate is not None and after.estimate is not None and before.estimate.model == after.estimate.model:
+        return before.estimate, after.estimate
+    return _without_walk(before.static.profile), _without_walk(after.static.profile)
+
+
+def _without_walk(profile: StaticProfile) -> WarpEstimate:
+    counts = {name: float(count) for name, count in profile.opcodes.items()}
+    return WarpEstimate(model=EVERY_INSTRUCTION_ONCE, executed=counts, cycles=profile.instructions)
+
+
+def static_usage(side: Side, run: WarpEstimate, scale: float = 1.0) -> Usage:
     """What one warp does by its dry run, multiplied by ``scale``."""
     limit = limit_of(side)
     block = side.launch[1]
@@ -133,7 +143,7 @@ def _unknown(access: Access) -> bool:
     return access.strides is None and not access.distinct
 
 
-def work_of(run: DryRun) -> tuple[float | None, float | None]:
+def work_of(run: WarpEstimate) -> tuple[float | None, float | None]:
     """Elements of global memory that a warp, or a side of one that a branch split, writes and that it reads first.
 
     None where data decide about the addresses of some of these: nobody knows how much the rest is of the whole.
@@ -151,7 +161,7 @@ def work_of(run: DryRun) -> tuple[float | None, float | None]:
     return written, read
 
 
-def scale_of(before: DryRun, after: DryRun) -> float:
+def scale_of(before: WarpEstimate, after: WarpEstimate) -> float:
     """By what to multiply the figures of ``after`` so that it does as much work as ``before``; 1 where nothing tells.
 
     Work is what a warp writes, or, where single lanes write a result, what it reads.

@@ -15,7 +15,7 @@ from pytest_gpuperf.advise.usage import SECTOR_BYTES, WARP, Usage
 from pytest_gpuperf.advise.usage_from_code import limit_of, mean_width, static_usage
 from pytest_gpuperf.compile.warp_model.latencies import issue_cycles
 from pytest_gpuperf.device.nominal_facts import nominal_facts
-from pytest_gpuperf.model.warp_estimate import DryRun
+from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
 Counters = Mapping[str, float]
 
@@ -138,7 +138,7 @@ def counted_usage(side: Side, scale: float = 1.0) -> Usage | None:
     requests, sectors, useful = (_sum(counters, name) for name in (REQUESTS, SECTORS, USEFUL))
     shared = classes.get("shared_load", 0) + classes.get("shared_store", 0)
     turns, least = counters.get(SHARED_TURNS), counters.get(SHARED_IDEAL)
-    run = side.static.profile.dry_run if side.static is not None else None
+    run = side.estimate
     code = static_usage(side, run) if run is not None else None
     times = scale * issued / code.issued if code is not None and code.issued else 0.0
     if code is not None and code.issued:
@@ -192,7 +192,7 @@ def _width(by_code: float | None, useful: float | None, requests: float | None, 
     return useful / requests / lanes if useful and requests else None
 
 
-def _load_lanes(counters: Counters, run: DryRun | None) -> float | None:
+def _load_lanes(counters: Counters, run: WarpEstimate | None) -> float | None:
     """Lanes that take part in a global load; how wide loads are only the machine code tells."""
     loaded, requests = counters.get(USEFUL.format("ld")), counters.get(REQUESTS.format("ld"))
     width = mean_width([a for a in run.accesses if a.op == "global_load"]) if run is not None else None

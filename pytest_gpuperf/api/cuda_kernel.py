@@ -136,6 +136,7 @@ class KernelCompiler:
     def _note(self, binaries: Mapping[str, KernelBinary]) -> None:
         """Put the static evidence of one kernel on the test's book."""
         for arch, binary in binaries.items():
+            self._book.cubins[binary.cubin_hash] = binary.cubin
             self._book.add_compiled(binary.name, {arch: binary.record()}, binary.toolchain)
 
     def _foreseen(self, kernel: str, source_hash: str) -> tuple[str | None, ...]:

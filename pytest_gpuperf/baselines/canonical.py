@@ -1,6 +1,6 @@
 """The one way to print an evidence file: equal content is equal bytes, and a change is a short diff.
 
-Keys are sorted; a round, a session, an opcode table, an access and an occupancy take one line each, and so does a list
+Keys are sorted; a round, a session, an opcode table and an occupancy take one line each, and so does a list
 of plain values; everything else is indented by two spaces.  Whole numbers have no fraction, others are the shortest
 text that reads back as the same double.
 """
@@ -48,16 +48,8 @@ def _mark_static(tree: dict[str, Any]) -> None:
         for workloads in tests.values():
             for record in workloads.values():
                 record["profile"]["opcodes"] = _Line(record["profile"]["opcodes"])
-                if "dry_run" in record["profile"]:
-                    _mark_dry_run(record["profile"]["dry_run"])
                 if "occupancy" in record:
                     record["occupancy"] = _Line(record["occupancy"])
-
-
-def _mark_dry_run(tree: dict[str, Any]) -> None:
-    tree["executed"] = _Line(tree["executed"])
-    if "accesses" in tree:
-        tree["accesses"] = [_Line(access) for access in tree["accesses"]]
 
 
 def _mark_time(tree: dict[str, Any]) -> None:

@@ -85,8 +85,14 @@ def _check_static(where: str, record: StaticRecord) -> None:
     for name, value in counts.items():
         if value < 0:
             raise _bad(where, f"{name} is {value}, below zero")
+    _check_cubin(where, record.cubin)
     if record.occupancy is not None and not 0 <= record.occupancy.fraction <= 1:
         raise _bad(where, f"occupancy.fraction is {record.occupancy.fraction}, outside 0 to 1")
+
+
+def _check_cubin(where: str, sha256: str) -> None:
+    if sha256 and not is_sha256(sha256):
+        raise _bad(where, f"cubin is '{quoted(sha256)}', which is not a SHA-256")
 
 
 def _check_sessions(file: TimeFile) -> None:
@@ -109,8 +115,7 @@ def _check_session(session: Session) -> None:
 
 
 def _check_time(where: str, record: TimeRecord, sessions: set[str]) -> None:
-    if record.cubin and not is_sha256(record.cubin):
-        raise _bad(where, f"cubin is '{quoted(record.cubin)}', which is not a SHA-256")
+    _check_cubin(where, record.cubin)
     if not record.rounds:
         raise _bad(where, "there are no rounds")
     for index, entry in enumerate(record.rounds):

@@ -1,4 +1,4 @@
-"""The cubin store: machine code under the name of its own SHA-256, shared by all targets.
+"""The cubin store: machine code, compressed, under the name of its own SHA-256, shared by all targets.
 
 A cubin from a pull request is executable code from a stranger: it is handed out only if its content has the hash that
 the baseline names.  Whether its architecture fits the GPU is checked by whoever loads it.
@@ -7,6 +7,7 @@ the baseline names.  Whether its architecture fits the GPU is checked by whoever
 from __future__ import annotations
 
 import hashlib
+import zlib
 from pathlib import Path
 
 from pytest_gpuperf.baselines.baseline_errors import (
@@ -15,12 +16,12 @@ from pytest_gpuperf.baselines.baseline_errors import (
     UnwritableEvidenceError,
     quoted,
 )
-from pytest_gpuperf.baselines.layout import CUBIN_FOLDER, cubin_path, inside, is_sha256
+from pytest_gpuperf.baselines.layout import COMPRESSED, CUBIN_FOLDER, PLAIN, cubin_path, inside, is_sha256
 from pytest_gpuperf.baselines.parsing import read_bounded
 
 MAX_CUBIN_BYTES = 8 * 1024 * 1024
 _REMEDY = (
-    "Restore it from version control (cubins need '*.cubin binary' in .gitattributes), or record the workload again "
+    "Restore it from version control (cubins need '*.cubin.z binary' in .gitattributes), or record the workload again "
     "with --update-baselines."
 )
 
@@ -31,9 +32,11 @@ def read_cubin(root: Path, sha256: str) -> bytes:
         raise CubinError(f"'{quoted(sha256)}' is no SHA-256, so it names no cubin in {root}")
     path = cubin_path(root, sha256)
     try:
-        content = read_bounded(path, MAX_CUBIN_BYTES)
+        content = _stored(root, sha256)
     except UnreadableBaselineError as error:
-        raise CubinError(f"{path}: the baseline's machine code cannot be used: {error.problem}. {_REMEDY}") from error
+        raise CubinError(
+            f"{error.path}: the baseline's machine code cannot be used: {error.problem}. {_REMEDY}"
+        ) from error
     if content is None:
         raise CubinError(f"{path}: the baseline's machine code is missing. {_REMEDY}")
     found = hashlib.sha256(content).hexdigest()
@@ -42,19 +45,42 @@ def read_cubin(root: Path, sha256: str) -> bytes:
     return content
 
 
-def placed(root: Path, cubin: bytes) -> tuple[str, Path]:
-    """Hash and path of machine code to be stored.  Raises ``UnwritableEvidenceError`` if it could not be read back."""
+def _stored(root: Path, sha256: str) -> bytes | None:
+    """The content that has this name, unverified; None if there is none.  Raises ``UnreadableBaselineError``."""
+    path = cubin_path(root, sha256)
+    packed = read_bounded(path, MAX_CUBIN_BYTES)
+    if packed is None:
+        return read_bounded(cubin_path(root, sha256, PLAIN), MAX_CUBIN_BYTES)
+    unpacker = zlib.decompressobj()
+    try:
+        content = unpacker.decompress(packed, MAX_CUBIN_BYTES + 1)
+    except zlib.error as error:
+        raise UnreadableBaselineError(path, f"it cannot be decompressed ({error})") from error
+    if len(content) > MAX_CUBIN_BYTES:
+        raise UnreadableBaselineError(path, f"it is larger than {MAX_CUBIN_BYTES // 1024 // 1024} MB")
+    if not unpacker.eof or unpacker.unused_data:
+        raise UnreadableBaselineError(path, "it is cut off, or something follows its end")
+    return content
+
+
+def placed(root: Path, cubin: bytes) -> tuple[str, Path, bytes]:
+    """Hash, path and content of machine code to be stored.
+
+    Raises ``UnwritableEvidenceError`` if it could not be read back.
+    """
     if not 0 < len(cubin) <= MAX_CUBIN_BYTES:
         raise UnwritableEvidenceError(
             f"a cubin of {len(cubin)} bytes cannot be stored: the limit is {MAX_CUBIN_BYTES} bytes"
         )
     sha256 = hashlib.sha256(cubin).hexdigest()
-    return sha256, cubin_path(root, sha256)
+    return sha256, cubin_path(root, sha256), zlib.compress(cubin, zlib.Z_BEST_COMPRESSION)
 
 
-def stored_cubins(root: Path) -> dict[str, Path]:
-    """Every file that has a cubin's name, by hash, unverified; sorted."""
-    paths = sorted((root / CUBIN_FOLDER).glob("*/*.cubin"))
-    return {
-        path.stem: inside(root, path) for path in paths if is_sha256(path.stem) and path.parent.name == path.stem[:2]
-    }
+def stored_cubins(root: Path) -> dict[Path, str]:
+    """The hash in the name of every file that has a cubin's name, unverified; sorted by path."""
+    found = {}
+    for path in sorted((root / CUBIN_FOLDER).glob("*/*")):
+        sha256 = path.name.removesuffix(COMPRESSED).removesuffix(PLAIN)
+        if is_sha256(sha256) and path.name != sha256 and path.parent.name == sha256[:2]:
+            found[inside(root, path)] = sha256
+    return found

@@ -15,7 +15,7 @@ class StaticFile(Record, frozen=True, tag_field="kind", tag="static"):
     toolchains: dict[str, dict[str, dict[str, StaticRecord]]]
     """Toolchain (``nvrtc 13.0.88``), then test, then workload."""
     schema: int
-    """``versions.SCHEMA_VERSION``."""
+    """``migrations.SCHEMA_VERSION``."""
 
 
 class TimeFile(Record, frozen=True, tag_field="kind", tag="time"):
@@ -28,7 +28,7 @@ class TimeFile(Record, frozen=True, tag_field="kind", tag="time"):
     tests: dict[str, dict[str, TimeRecord]]
     """Test, then workload."""
     schema: int
-    """``versions.SCHEMA_VERSION``."""
+    """``migrations.SCHEMA_VERSION``."""
 
 
 EvidenceFile = Union[StaticFile, TimeFile]  # noqa: UP007  (msgspec reads it at run time, on Python 3.10 too)

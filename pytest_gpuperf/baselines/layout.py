@@ -13,6 +13,10 @@ from pathlib import Path, PurePosixPath
 from pytest_gpuperf.baselines.baseline_errors import UnreadableBaselineError, UnsafePathError, has_unprintable, quoted
 
 CUBIN_FOLDER = "cubins"
+COMPRESSED = ".cubin.z"
+"""By zlib; named by the hash of what it holds, since compressors differ."""
+PLAIN = ".cubin"
+"""As schema 1 stored them."""
 _ARCH = re.compile(r"sm_[0-9]{2,3}[af]?")
 _SLUG = re.compile(r"[a-z0-9]([a-z0-9._-]{0,98}[a-z0-9])?")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -87,9 +91,9 @@ def evidence_path(root: Path, target: str, module: str) -> Path:
     return inside(root, root / target / module_file(module))
 
 
-def cubin_path(root: Path, sha256: str) -> Path:
-    """``cubins/3f/3f9a....cubin``.  The caller has checked ``is_sha256``."""
-    return inside(root, root / CUBIN_FOLDER / sha256[:2] / f"{sha256}.cubin")
+def cubin_path(root: Path, sha256: str, suffix: str = COMPRESSED) -> Path:
+    """``cubins/3f/3f9a....cubin.z``.  The caller has checked ``is_sha256``."""
+    return inside(root, root / CUBIN_FOLDER / sha256[:2] / f"{sha256}{suffix}")
 
 
 def inside(root: Path, path: Path) -> Path:

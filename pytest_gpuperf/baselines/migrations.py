@@ -2,7 +2,10 @@
 
 History
 -------
-1   The first released layout.  ``kind`` (``static`` or ``time``) says what the file holds.
+2   Static profiles hold no estimate (``dry_run``); static records name the cubin that the kernel lies in, and its
+    symbol where that is not the kernel's name.  Cubins are stored compressed (``.cubin.z``), those of version 1 as
+    they are.
+1   Static records had estimates.  ``kind`` (``static`` or ``time``) says what the file holds.
 0   Pre-release.  No ``kind``: a file with ``toolchains`` held static evidence, any other held times.
 
 A file of an older version is migrated in memory, one step at a time, whenever it is read; it is rewritten in the
@@ -15,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 Raw = dict[str, Any]
 
@@ -24,7 +27,23 @@ def _from_0(raw: Raw) -> Raw:
     return {**raw, "kind": "static" if "toolchains" in raw else "time"}
 
 
-MIGRATIONS: Mapping[int, Callable[[Raw], Raw]] = {0: _from_0}
+def _from_1(raw: Raw) -> Raw:
+    """Leaves out estimates; what is not of the shape of a version 1 file stays for the types to refuse."""
+    return _without_estimates(raw) if raw.get("kind") == "static" else raw
+
+
+def _without_estimates(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: {key: figure for key, figure in inner.items() if key != "dry_run"}
+        if name == "profile" and isinstance(inner, dict)
+        else _without_estimates(inner)
+        for name, inner in value.items()
+    }
+
+
+MIGRATIONS: Mapping[int, Callable[[Raw], Raw]] = {0: _from_0, 1: _from_1}
 """From version N to N + 1.  A step sets what changed; ``migrate`` sets the version number."""
 
 

@@ -17,7 +17,7 @@ import msgspec
 
 from pytest_gpuperf.baselines import layout, transaction
 from pytest_gpuperf.baselines.cubin_store import stored_cubins
-from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile, TimeFile
+from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile
 from pytest_gpuperf.baselines.merging import referenced_only
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.model.evidence import Key
@@ -77,12 +77,12 @@ def unused(
             found += [Unused("workload", path, target, module, test, name) for test, name in workloads]
             found += [] if _tests(file) else [Unused("file", path, target, module)]
         referenced |= _cubins(_without(file, tests, workloads))
-    found += [Unused("cubin", path) for sha256, path in stored_cubins(store.root).items() if sha256 not in referenced]
+    found += [Unused("cubin", path) for path, sha256 in stored_cubins(store.root).items() if sha256 not in referenced]
     return sorted(found)
 
 
 def referenced_cubins(store: BaselineStore) -> frozenset[str]:
-    """SHA-256 of every cubin that some time record names."""
+    """SHA-256 of every cubin that some record names."""
     return frozenset[str]().union(*(_cubins(file) for _, _, _, file in _evidence(store)))
 
 
@@ -144,7 +144,7 @@ def _prune_file(store: BaselineStore, target: str, module: str, gone: list[Unuse
 def _prune_cubins(store: BaselineStore, cubins: Iterable[Unused]) -> list[Unused]:
     needed = referenced_cubins(store)
     removed = []
-    for sha256, path in stored_cubins(store.root).items():
+    for path, sha256 in stored_cubins(store.root).items():
         entry = Unused("cubin", path)
         if entry in cubins and sha256 not in needed:
             _remove(store.root, path)
@@ -192,6 +192,5 @@ def _others(
 
 def _cubins(file: EvidenceFile) -> set[str]:
     """Those that the records of a file name."""
-    if not isinstance(file, TimeFile):
-        return set()
-    return {record.cubin for workloads in file.tests.values() for record in workloads.values() if record.cubin}
+    groups = file.toolchains.values() if isinstance(file, StaticFile) else (file.tests,)
+    return {record.cubin for tests in groups for of in tests.values() for record in of.values() if record.cubin}

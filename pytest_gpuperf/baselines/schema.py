@@ -1,7 +1,7 @@
 """The JSON Schema of the evidence files, generated from their types.
 
 ``python -m pytest_gpuperf.baselines.schema`` rewrites ``schema.json``, which ships with the package for editors and
-other tools; a test compares it with the types.  It may be told another file.  The version's history is in ``versions``.
+other tools; a test compares it with the types.  It may be told another file.  Its history is in ``migrations``.
 """
 
 from __future__ import annotations

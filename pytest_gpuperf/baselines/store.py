@@ -130,19 +130,26 @@ class BaselineStore:
                 self.forget()
 
     def _cubin_plan(self, update: Update) -> list[tuple[Path, bytes]]:
-        given = {}
-        for cubin in update.cubins:
-            sha256, path = placed(self.root, cubin)
-            given[sha256] = (path, cubin)
-        for (_, key), record in update.time.items():
-            if record.cubin and record.cubin not in given:
+        given = {sha256: (path, content) for sha256, path, content in (placed(self.root, one) for one in update.cubins)}
+        named = [(key, record.cubin) for (_, _, key), record in update.static.items()]
+        named += [(key, record.cubin) for (_, key), record in update.time.items()]
+        for key, sha256 in named:
+            if sha256 and sha256 not in given:
                 try:
-                    self.cubin(record.cubin)
+                    self.cubin(sha256)
                 except CubinError as error:
                     raise UnwritableEvidenceError(
                         f"{key}: its cubin is neither in this update nor in the store"
                     ) from error
-        return [given[sha256] for sha256 in sorted(given)]
+        return [given[sha256] for sha256 in sorted(given) if not self.has_cubin(sha256)]
+
+    def has_cubin(self, sha256: str) -> bool:
+        """Whether the store has machine code with this hash, and it is whole."""
+        try:
+            self.cubin(sha256)
+        except CubinError:
+            return False
+        return True
 
     def _static_plan(self, update: Update) -> list[tuple[Path, bytes]]:
         groups: dict[tuple[str, str], list[tuple[str, Key, StaticRecord]]] = defaultdict(list)

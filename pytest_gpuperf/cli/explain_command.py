@@ -10,11 +10,13 @@ from typing import NamedTuple
 from pytest_gpuperf.advise.limiting_resource import state_of
 from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.baselines import BaselineStore
+from pytest_gpuperf.compile import CompileCache
 from pytest_gpuperf.config.flags import USUAL_FOLDER
 from pytest_gpuperf.context import last_run
 from pytest_gpuperf.explain.compare import recorded_side
+from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.explain.explanation import explained
-from pytest_gpuperf.explain.lines import explain_workload
+from pytest_gpuperf.explain.lines import explain_all
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence
 
@@ -62,9 +64,8 @@ def from_last_run(wanted: Wanted, start: Path, write: Callable[[str], object]) -
     if not found:
         raise ExplainError(_unmatched(wanted, [w.key for test in run.tests for w in test.workloads], "the last run"))
     write(f"last run: {run.date}, gpuperf {run.plugin}, {path}\n")
-    store = BaselineStore(Path(run.baselines))
-    for test, work in found:
-        write("\n" + "\n".join(explain_workload(store, test, work)) + "\n")
+    lines = list(explain_all(BaselineStore(Path(run.baselines)), found, CompileCache()))
+    write("\n" + "\n".join(lines))
     return 0
 
 
@@ -104,15 +105,16 @@ def from_baselines(wanted: Wanted, baselines: Path, write: Callable[[str], objec
     found = [key for key in keys if wanted.includes(key)]
     if not found:
         raise ExplainError(_unmatched(wanted, list(keys), f"the baselines in {baselines}"))
+    estimates = Estimates(store, {}, CompileCache())
     for key in found:
-        for side, whose in _recorded(store, key):
+        for side, whose in _recorded(store, key, estimates):
             work = WorkloadEvidence(key=key, state=state_of(side, {}))
             head, *figures = explained(work, side, {}, compared=None)
             write("\n".join([head, *([f"    {whose}"] if whose else []), *figures]) + "\n\n")
     return 0
 
 
-def _recorded(store: BaselineStore, key: Key) -> list[tuple[Side, str]]:
+def _recorded(store: BaselineStore, key: Key, estimates: Estimates) -> list[tuple[Side, str]]:
     """What is on record of a workload: by GPU where it was timed, else by architecture.
 
     With each the GPU or the compiler, where there are several to tell apart; else an empty string.
@@ -122,10 +124,13 @@ def _recorded(store: BaselineStore, key: Key) -> list[tuple[Side, str]]:
     if timed:
         last = known[-1] if known else ("", "")
         arch, toolchain = next(((a, t) for a, t in known for target in timed if _is_of(store, key, target, a, t)), last)
-        return [(recorded_side(store, key, target, arch, toolchain), _one_of(timed, "GPU", target)) for target in timed]
+        return [
+            (recorded_side(store, key, target, arch, toolchain, estimates), _one_of(timed, "GPU", target))
+            for target in timed
+        ]
     compilers = [toolchain for _, toolchain in known]
     return [
-        (recorded_side(store, key, "", arch, toolchain), _one_of(compilers, "compiler", toolchain))
+        (recorded_side(store, key, "", arch, toolchain, estimates), _one_of(compilers, "compiler", toolchain))
         for arch, toolchain in known
     ]
 

@@ -28,7 +28,7 @@ from pytest_gpuperf.compile.toolkit import disassembler
 from pytest_gpuperf.compile.version import toolchain
 from pytest_gpuperf.model.evidence import Record
 
-CACHE_VERSION = 7
+CACHE_VERSION = 8
 """Raised whenever what is read from a cubin, or the form of an entry, changes."""
 
 

@@ -40,6 +40,8 @@ class TestBook:
         self.workloads: dict[str, WorkloadEvidence] = {}
         self.compiled: dict[str, WorkloadEvidence] = {}
         """Static evidence of every kernel compiled so far, by kernel name; of several of one name, the last."""
+        self.cubins: dict[str, bytes] = {}
+        """Machine code of every kernel compiled so far, by SHA-256."""
         self._earlier: list[WorkloadEvidence] = []
         """Kernels that another one of their name came after."""
         self.status: Status = "complete"
@@ -47,6 +49,8 @@ class TestBook:
         self.red_on_time = False
         self.unreached: tuple[Judgement, ...] = ()
         self.whole = False
+        self.unrecorded: set[str] = set()
+        """SHA-256 of machine code that no baseline of this test holds."""
         self.ended_in: Literal["", "setup", "call"] = ""
         """The phase that ended the test; empty while it runs."""
         self.subtest_stopped = False

@@ -1,46 +1,25 @@
-"""What a run knows of a workload and its baseline, brought together for ``advise``."""
+"""A workload beside its baseline, brought together for ``advise``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
-
+from pytest_gpuperf.advise.advisor import advise
 from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.baselines.lookup import recorded_under_another_name
+from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.judge.log_times import geometric_mean
 from pytest_gpuperf.judge.static_verdict import with_launch_of
-from pytest_gpuperf.model.verdict import TimeFigures, Verdict
+from pytest_gpuperf.model.verdict import TimeFigures
 
 if TYPE_CHECKING:
     from pytest_gpuperf.baselines import BaselineStore
-    from pytest_gpuperf.context.book import TestBook
-    from pytest_gpuperf.context.worker import Worker
     from pytest_gpuperf.model.advice import Advice
     from pytest_gpuperf.model.evidence import DeviceFacts, Key, StaticRecord, TimeRecord
     from pytest_gpuperf.model.result import WorkloadEvidence
     from pytest_gpuperf.model.verdict import EvidenceKind
-
-
-def advise_test(worker: Worker, book: TestBook) -> None:
-    """Name the causes of what changed in this test; of every workload, and its state, if the run asks for it."""
-    for work in list(book.workloads.values()):
-        if worker.options.explain or any(judgement.verdict in TELLING for judgement in work.judgements):
-            book.add(_advised(worker, work))
-
-
-TELLING = frozenset({Verdict.SLOWER, Verdict.WORSE, Verdict.BETTER, Verdict.SAME})
-"""Verdicts on what is not what it was.  Where nothing that gates got worse, advice may know of something that did."""
-
-
-def _advised(worker: Worker, work: WorkloadEvidence) -> WorkloadEvidence:
-    from pytest_gpuperf.advise.limiting_resource import state_of
-    from pytest_gpuperf.compile import toolchain
-
-    facts = worker.device.facts if worker.has_gpu else None
-    found = explained(worker.store, work, toolchain() if work.static else "", facts)
-    return msgspec.structs.replace(work, advice=found.advice, state=state_of(found.after, worker.measured_peaks))
+    from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
 
 class Explained(NamedTuple):
@@ -52,26 +31,31 @@ class Explained(NamedTuple):
     advice: tuple[Advice, ...]
 
     @property
-    def largest(self) -> tuple[bool, float]:
+    def strongest(self) -> tuple[bool, float]:
         """Whether there is a cause that nothing else outweighs, and the gain of the one that is named first."""
         first = self.advice[0] if self.advice else None
         return first is not None and not first.outweighed, first.gain if first is not None else 0.0
 
 
-def explained(store: BaselineStore, work: WorkloadEvidence, toolchain: str, facts: DeviceFacts | None) -> Explained:
-    """Causes of what changed, on the architecture where the first of them is largest."""
-    return max(
-        (_explained(store, work, arch, toolchain, facts) for arch in archs_to_explain(work, facts)),
-        key=lambda one: one.largest,
-    )
+def explained(
+    store: BaselineStore, work: WorkloadEvidence, toolchain: str, facts: DeviceFacts | None, estimates: Estimates
+) -> Explained:
+    """Causes of what changed, on the architecture where the first of them gains most."""
+    archs = archs_to_explain(work, facts)
+    estimates.prepare((arch, record) for arch in archs for record in static_pair(store, work, arch, toolchain))
+    return max((_explained(store, work, arch, toolchain, facts, estimates) for arch in archs),
+               key=lambda one: one.strongest)  # fmt: skip
 
 
 def _explained(
-    store: BaselineStore, work: WorkloadEvidence, arch: str, toolchain: str, facts: DeviceFacts | None
+    store: BaselineStore,
+    work: WorkloadEvidence,
+    arch: str,
+    toolchain: str,
+    facts: DeviceFacts | None,
+    estimates: Estimates,
 ) -> Explained:
-    from pytest_gpuperf.advise.advisor import advise
-
-    before, after = sides(store, work, arch, toolchain, facts)
+    before, after = sides(store, work, arch, toolchain, facts, estimates)
     return Explained(before, after, advise(before, after) if before is not None else ())
 
 
@@ -95,26 +79,44 @@ def _plain(archs: Iterable[str]) -> set[str]:
     return {arch.rstrip("af") for arch in archs}
 
 
-def sides(
-    store: BaselineStore, work: WorkloadEvidence, arch: str, toolchain: str, facts: DeviceFacts | None
-) -> tuple[Side | None, Side]:
-    """Baseline and candidate; None for a baseline of which nothing is known."""
+def static_pair(
+    store: BaselineStore, work: WorkloadEvidence, arch: str, toolchain: str
+) -> tuple[StaticRecord | None, StaticRecord | None]:
+    """Machine code of baseline and candidate; the candidate has the baseline's launch where it has none of its own."""
     new = work.static.get(arch)
     old = store.static(arch, work.key, toolchain).record if toolchain else None
     if old is None and new is not None and not work.launched:
         old = recorded_under_another_name(store, arch, toolchain, work.key, new)
     if new is not None and old is not None and new.block is None:
         new = with_launch_of(new, old)
+    return old, new
+
+
+def sides(
+    store: BaselineStore,
+    work: WorkloadEvidence,
+    arch: str,
+    toolchain: str,
+    facts: DeviceFacts | None,
+    estimates: Estimates,
+) -> tuple[Side | None, Side]:
+    """Baseline and candidate; None for a baseline of which nothing is known."""
+    old, new = static_pair(store, work, arch, toolchain)
     time = store.time(facts.slug, work.key) if facts is not None else None
     timed = (time.identity.code, time.identity.toolchain) if time is not None else None
     if old is not None and timed is not None and timed != (old.profile.code_hash, toolchain):
         # two baselines of different code: the one that was found wanting counts
         old, time = (old, None) if _red(work, "static") else (None, time)
     compared = next((judgement.time for judgement in work.judgements if judgement.time is not None), TimeFigures())
-    after = side_of(arch, new, work.time, facts, counters=work.counters, compared_ns=compared.after_ns)
+    estimate = estimates.of(arch, new) or (estimates.of(arch, old) if _same_code(old, new) else None)
+    after = side_of(arch, new, work.time, facts, estimate, counters=work.counters, compared_ns=compared.after_ns)
     if old is None and time is None:
         return None, after
-    return side_of(arch, old, time, facts, compared_ns=compared.before_ns), after
+    return side_of(arch, old, time, facts, estimates.of(arch, old), compared_ns=compared.before_ns), after
+
+
+def _same_code(one: StaticRecord | None, other: StaticRecord | None) -> bool:
+    return one is not None and other is not None and one.profile.code_hash == other.profile.code_hash
 
 
 def side_of(
@@ -122,6 +124,7 @@ def side_of(
     static: StaticRecord | None,
     time: TimeRecord | None,
     facts: DeviceFacts | None,
+    estimate: WarpEstimate | None,
     *,
     counters: dict[str, float] | None = None,
     compared_ns: float | None = None,
@@ -129,14 +132,14 @@ def side_of(
     """One side; its time is ``compared_ns``, which the verdict compared, or else the mean of its rounds."""
     time_ns = geometric_mean(tuple(one.midmean for one in time.rounds)) if time is not None and time.rounds else None
     return Side(
-        arch=arch, static=static, counters=counters or (time.counters if time is not None else {}),
+        arch=arch, static=static, estimate=estimate, counters=counters or (time.counters if time is not None else {}),
         time_ns=compared_ns or time_ns, grid=time.grid if time is not None else None,
         block=time.block if time is not None else None, sm_count=facts.sm_count if facts is not None else None,
         bytes=time.bytes if time is not None else None, flops=time.flops if time is not None else None,
     )  # fmt: skip
 
 
-def recorded_side(store: BaselineStore, key: Key, target: str, arch: str, toolchain: str) -> Side:
+def recorded_side(store: BaselineStore, key: Key, target: str, arch: str, toolchain: str, estimates: Estimates) -> Side:
     """What baselines alone know of a workload on a GPU model and for an architecture, either of them empty for none."""
     static = store.static(arch, key, toolchain).record if arch else None
-    return side_of(arch, static, store.time(target, key) if target else None, None)
+    return side_of(arch, static, store.time(target, key) if target else None, None, estimates.of(arch, static))

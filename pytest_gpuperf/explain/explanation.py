@@ -12,6 +12,7 @@ from pytest_gpuperf.model.advice import State
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.model.warp_estimate import WarpEstimate
 from pytest_gpuperf.report.advice_lines import INDENT, advice_lines, state_line, wrapped
 from pytest_gpuperf.report.message import ALSO, NAMED, described
 
@@ -66,17 +67,16 @@ def _figures(side: Side) -> list[str]:
         if side.flops is not None:
             found.append(rate(side.flops / side.time_ns * 1e9, "FLOP/s"))
     if side.static is not None:
-        found += _static_figures(side.static, side.arch)
+        found += _static_figures(side.static, side.estimate, side.arch)
     return found or ["none"]
 
 
-def _static_figures(record: StaticRecord, arch: str) -> list[str]:
+def _static_figures(record: StaticRecord, run: WarpEstimate | None, arch: str) -> list[str]:
     profile = record.profile
     spilled = "unknown" if profile.spill_bytes is None else profile.spill_bytes
     found = [f"{profile.registers} registers", f"{spilled} spilled bytes"]
     if record.occupancy is not None:
         found.append(f"occupancy {record.occupancy.fraction:.0%} (limited by {record.occupancy.limiter})")
-    run = profile.dry_run
     if run is not None:
         sectors = [(a.times, a.sectors) for a in run.accesses if a.op.startswith("global") and a.sectors is not None]
         turns = [(a.times, a.turns) for a in run.accesses if a.op.startswith("shared") and a.turns is not None]

@@ -2,33 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from pytest_gpuperf.advise.limiting_resource import state_of
 from pytest_gpuperf.explain import compare
+from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.explain.explanation import Compared, explained
+from pytest_gpuperf.model.result import unpacked
 from pytest_gpuperf.model.verdict import Verdict
 
 if TYPE_CHECKING:
     from pytest_gpuperf.advise.side import Side
     from pytest_gpuperf.baselines import BaselineStore
+    from pytest_gpuperf.compile import CompileCache
     from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 
 
-def explain_all(store: BaselineStore, tests: Iterable[TestEvidence]) -> Iterator[str]:
-    """Lines on every workload, an empty one behind each.  Raises ``BaselineError``."""
-    for test in tests:
-        for work in test.workloads:
-            yield from explain_workload(store, test, work)
-            yield ""
+def explain_all(
+    store: BaselineStore, workloads: Sequence[tuple[TestEvidence, WorkloadEvidence]], cache: CompileCache | None
+) -> Iterator[str]:
+    """Lines on each of these workloads of a run, an empty one behind each.  Raises ``BaselineError``."""
+    estimates = Estimates(store, unpacked(test for test, _ in workloads), cache)
+    estimates.prepare(
+        (arch, record)
+        for test, work in workloads
+        for arch in compare.archs_to_explain(work, test.device)
+        for record in compare.static_pair(store, work, arch, work.toolchain)
+    )
+    for test, work in workloads:
+        yield from _explain_workload(store, test, work, estimates)
+        yield ""
 
 
-def explain_workload(store: BaselineStore, test: TestEvidence, work: WorkloadEvidence) -> list[str]:
-    """Lines on one workload of a run, compared with its baseline.  Raises ``BaselineError``."""
-    before, after, advice = compare.explained(store, work, work.toolchain, test.device)
+def _explain_workload(
+    store: BaselineStore, test: TestEvidence, work: WorkloadEvidence, estimates: Estimates
+) -> list[str]:
+    """Lines on one workload, compared with its baseline."""
+    before, after, advice = compare.explained(store, work, work.toolchain, test.device, estimates)
     work = msgspec.structs.replace(work, advice=work.advice or advice, state=work.state or state_of(after, test.peaks))
     return explained(work, after, test.peaks, compared=_compared(work, before, after))
 

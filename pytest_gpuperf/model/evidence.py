@@ -6,11 +6,10 @@ pytest-xdist workers and the report are made of these records.  Nothing in this 
 
 from __future__ import annotations
 
+import hashlib
 from typing import Literal
 
 import msgspec
-
-from pytest_gpuperf.model.warp_estimate import DryRun
 
 CacheMode = Literal["cold", "warm"]
 TimerName = Literal["cupti", "graph", "events"]
@@ -81,8 +80,6 @@ class StaticProfile(Record, frozen=True):
     """SASS instructions by class (``global_load``, ``fp32``, ``tensor``, ...); zero classes are left out."""
     code_hash: str
     """SHA-256 of everything in the cubin that execution depends on; names and neighbours are not in it."""
-    dry_run: DryRun | None = None
-    """What one warp does, for advice; never gated.  None: recorded without, or too long to walk through."""
 
     @property
     def spill_bytes(self) -> int | None:
@@ -114,6 +111,10 @@ class StaticRecord(Record, frozen=True):
     """None for a kernel that was compiled but not launched by the test."""
     dynamic_shared_bytes: int = 0
     occupancy: Occupancy | None = None
+    symbol: str = ""
+    """As the cubin calls the kernel; empty where that is its name."""
+    cubin: str = ""
+    """SHA-256 of the cubin that it lies in; empty where that was not kept."""
 
 
 class KernelBinary(Record, frozen=True):
@@ -135,12 +136,18 @@ class KernelBinary(Record, frozen=True):
     max_threads_per_block: int | None = None
     """From ``__launch_bounds__``; None without."""
 
+    @property
+    def cubin_hash(self) -> str:
+        """SHA-256 of the cubin."""
+        return hashlib.sha256(self.cubin).hexdigest()
+
     def record(self, *, block: tuple[int, int, int] | None = None, dynamic_shared_bytes: int = 0,
                occupancy: Occupancy | None = None) -> StaticRecord:  # fmt: skip
         """The static evidence of this binary under a launch configuration."""
         return StaticRecord(
             kernel=self.name, source_hash=self.source_hash, profile=self.profile, block=block,
             dynamic_shared_bytes=dynamic_shared_bytes, occupancy=occupancy,
+            symbol="" if self.symbol == self.name else self.symbol, cubin=self.cubin_hash,
         )  # fmt: skip
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
@@ -84,10 +86,17 @@ class TestEvidence(Record, frozen=True):
     """Log of each canary's time over that on record, as far as this process had come; by name."""
     peaks: dict[str, float] = msgspec.field(default_factory=dict)
     """Ceilings of the GPU that were measured so far: ``copy_bandwidth``, ``fma_throughput``; per second."""
+    cubins: dict[str, bytes] = msgspec.field(default_factory=dict)
+    """Machine code that no baseline of this test holds, by SHA-256, compressed by zlib."""
 
     @property
     def judgements(self) -> list[Judgement]:
         return [judgement for workload in self.workloads for judgement in workload.judgements]
+
+
+def unpacked(tests: Iterable[TestEvidence]) -> dict[str, bytes]:
+    """Machine code that tests brought along, by SHA-256."""
+    return {sha256: zlib.decompress(packed) for test in tests for sha256, packed in test.cubins.items()}
 
 
 class Recorded(Record, frozen=True):

@@ -1,6 +1,6 @@
-"""What one warp does, found by walking through the machine code without running it.
+"""An estimate of what one warp does, from a walk through the machine code without running it.
 
-The records of a dry run, as baselines hold them.  ``compile.warp_model`` makes them; nothing here computes.
+``compile.warp_model`` makes it when it is asked for.  No baseline holds one and no verdict depends on one: it explains.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     """Bytes from a thread to its neighbour in x, y and z; None: data decide, or they are not even."""
 
 
-class DryRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class WarpEstimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """One warp's way through a kernel whose data and run-time arguments nobody knows.
 
     Loops whose number of rounds the code does not tell are given one, the same in every kernel; branches that data
@@ -41,6 +41,8 @@ class DryRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     kernel, and none is a prediction by itself.
     """
 
+    model: int
+    """Version of the model that made it; estimates of two versions do not compare."""
     executed: dict[str, float]
     """Instructions by class."""
     cycles: float

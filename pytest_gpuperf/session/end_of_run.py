@@ -17,8 +17,6 @@ from pytest_gpuperf.update.accept import accept
 from pytest_gpuperf.update.record import REPLACED, RecordingFailed, leave_rounds
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pytest_gpuperf.context.book import Book
     from pytest_gpuperf.context.worker import Worker
     from pytest_gpuperf.model.verdict import TimeFigures
@@ -112,17 +110,18 @@ def summarise(reporter: pytest.TerminalReporter) -> None:
     options, book = config.stash[stash.OPTIONS], stash.run_book_of(config)
     terminal.summary(reporter, book, outcome, options)
     if options.explain and not options.is_child:
-        _explain(reporter, book, options.baselines)
+        _explain(reporter, book, stash.worker_of(config))
 
 
-def _explain(reporter: pytest.TerminalReporter, book: Book, baselines: Path) -> None:
+def _explain(reporter: pytest.TerminalReporter, book: Book, worker: Worker) -> None:
     """State, figures and causes of every workload."""
-    from pytest_gpuperf.baselines import BaselineError, BaselineStore
+    from pytest_gpuperf.baselines import BaselineError
     from pytest_gpuperf.explain.lines import explain_all
 
     reporter.section("gpuperf explains")
+    workloads = [(test, work) for test in book.evidence for work in test.workloads]
     try:
-        for line in explain_all(BaselineStore(baselines), book.evidence):
+        for line in explain_all(worker.store, workloads, worker.compile_cache):
             reporter.write_line(line)
     except BaselineError as problem:
         reporter.write_line(f"ERROR: {problem}", red=True)

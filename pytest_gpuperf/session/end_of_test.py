@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unittest
+import zlib
 from typing import TYPE_CHECKING, Literal
 
 import pytest
@@ -131,7 +132,7 @@ def _judge(worker: Worker, book: TestBook, *, stopped: bool) -> str:
     Returns why a baseline cannot be read; empty if all of them can.
     """
     from pytest_gpuperf.baselines import BaselineError
-    from pytest_gpuperf.explain.compare import advise_test
+    from pytest_gpuperf.session.advise_test import advise_test
 
     try:
         if worker.options.gates:
@@ -144,11 +145,12 @@ def _judge(worker: Worker, book: TestBook, *, stopped: bool) -> str:
 
 
 def _judge_static(worker: Worker, book: TestBook, *, stopped: bool) -> None:
-    from pytest_gpuperf.session.static_gate import judge_static, unreached
+    from pytest_gpuperf.session.static_gate import judge_static, unreached, unrecorded_cubins
 
     for workload in book.unlaunched(stopped=stopped):
         book.add(workload)
     for workload in list(book.workloads.values()):
+        book.unrecorded |= unrecorded_cubins(worker.store, workload) & book.cubins.keys()
         book.add(judge_static(worker, workload, stopped=stopped))
     if stopped:
         book.unreached = tuple(unreached(worker, book))
@@ -204,4 +206,5 @@ def evidence_of(worker: Worker, book: TestBook, item: pytest.Item) -> TestEviden
         whole=book.whole,
         canaries=dict(worker.canary_shifts) if timed else {},
         peaks=worker.measured_peaks if timed else {},
+        cubins={sha256: zlib.compress(book.cubins[sha256]) for sha256 in sorted(book.unrecorded)},
     )

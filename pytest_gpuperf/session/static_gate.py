@@ -28,6 +28,16 @@ def judge_static(worker: Worker, workload: WorkloadEvidence, *, stopped: bool = 
     return msgspec.structs.replace(workload, judgements=(*judged, *workload.judgements))
 
 
+def unrecorded_cubins(store: BaselineStore, workload: WorkloadEvidence) -> set[str]:
+    """SHA-256 of the cubins with machine code that the workload's baselines do not hold."""
+    found = set()
+    for arch, record in workload.static.items():
+        old = store.static(arch, workload.key, workload.toolchain).record
+        if old is None or not old.cubin or old.profile.code_hash != record.profile.code_hash:
+            found.add(record.cubin)
+    return found
+
+
 def _judge(worker: Worker, workload: WorkloadEvidence, arch: str, record: StaticRecord, stopped: bool) -> Judgement:
     compiler = workload.toolchain
     found = worker.store.static(arch, workload.key, compiler)

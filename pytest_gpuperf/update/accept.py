@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,8 +11,8 @@ import pytest
 
 from pytest_gpuperf.context.child_process import progress_of
 from pytest_gpuperf.judge.counter_scatter import Counts
-from pytest_gpuperf.model.evidence import Key, Session, TimeRecord
-from pytest_gpuperf.model.result import Recorded
+from pytest_gpuperf.model.evidence import Key, Session, StaticRecord, TimeRecord
+from pytest_gpuperf.model.result import Recorded, unpacked
 from pytest_gpuperf.update.record import record
 from pytest_gpuperf.update.select import (
     counters_alone,
@@ -24,6 +24,7 @@ from pytest_gpuperf.update.select import (
 )
 
 if TYPE_CHECKING:
+    from pytest_gpuperf.baselines import BaselineStore
     from pytest_gpuperf.context.book import Book
     from pytest_gpuperf.context.worker import Worker
     from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
@@ -57,9 +58,26 @@ def accept(config: pytest.Config, worker: Worker, book: Book) -> list[Recorded]:
         Recorded(key=key, target=arch, before=worker.store.static(arch, key, toolchain).record, after=new)
         for (arch, toolchain, key), new in static.items()
     ]
-    worker.store.write(Update(static=static, time=times.update, counters=times.counters, sessions=times.sessions,
-                             cubins=times.cubins))  # fmt: skip
+    given = unpacked(accepted)
+    static = {place: _with_cubin_at_hand(worker.store, place, new, given) for place, new in static.items()}
+    named = {new.cubin for new in static.values()}
+    cubins = [*times.cubins, *(cubin for sha256, cubin in given.items() if sha256 in named)]
+    worker.store.write(
+        Update(static=static, time=times.update, counters=times.counters, sessions=times.sessions, cubins=cubins)
+    )
     return [*recorded, *times.recorded]
+
+
+def _with_cubin_at_hand(
+    store: BaselineStore, place: tuple[str, str, Key], new: StaticRecord, given: Collection[str]
+) -> StaticRecord:
+    """The record with a cubin that is in this update or in the store: code that is on record has one there already."""
+    if new.cubin in given:
+        return new
+    arch, toolchain, key = place
+    old = store.static(arch, key, toolchain).record
+    known = old is not None and old.profile.code_hash == new.profile.code_hash
+    return msgspec.structs.replace(new, cubin=old.cubin if old is not None and known else "")
 
 
 def _record_times(config: pytest.Config, worker: Worker, book: Book, wanted: Sequence[WorkloadEvidence]) -> Times:

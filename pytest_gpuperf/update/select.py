@@ -58,18 +58,20 @@ def wanted_static(
                 old = store.static(arch, workload.key, workload.toolchain).record
                 if old is None and not workload.launched:
                     old = recorded_under_another_name(store, arch, workload.toolchain, workload.key, record)
-                if old is None or (options.update != "new" and _figures(old) != _figures(record, old)):
+                without_code = options.update == "all" and old is not None and not old.cubin
+                changed = old is None or (options.update != "new" and _figures(old) != _figures(record, old))
+                if changed or without_code:
                     update[arch, workload.toolchain, workload.key] = record
     return update
 
 
 def _figures(record: StaticRecord, old: StaticRecord | None = None) -> StaticRecord:
-    """A record without the hash of its source: a comment is not a change.
+    """A record without the hash of its source and the cubin: neither a comment nor a neighbour is a change.
 
     A kernel that this run did not get to launch takes the launch that ``old`` has.
     """
     known = record if old is None or record.block is not None else with_launch_of(record, old)
-    return msgspec.structs.replace(known, source_hash="")
+    return msgspec.structs.replace(known, source_hash="", symbol="", cubin="")
 
 
 def wanted_times(accepted: Iterable[TestEvidence], options: Options) -> dict[Key, WorkloadEvidence]:

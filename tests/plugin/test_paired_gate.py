@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import zlib
 
 import pytest
 from suite_under_test import RECORD
@@ -40,7 +41,7 @@ def store_cubin(suite, cubin):
     sha256 = hashlib.sha256(cubin).hexdigest()
     path = cubin_path(suite.path / "baselines", sha256)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(cubin)
+    path.write_bytes(zlib.compress(cubin))
     edit_baseline(suite, lambda record: record.update(cubin=sha256))
 
 
@@ -288,7 +289,7 @@ def test_what_differs_is_left_out_where_nothing_is_left_of_the_baseline_s_code(r
 
 def test_an_altered_cubin_is_never_run(recorded):
     path = stored_cubin(recorded)
-    path.write_bytes(path.read_bytes() + b"x")
+    path.write_bytes(zlib.compress(zlib.decompress(path.read_bytes()) + b"x"))
     recorded.change_code()
     result = recorded.run("--gpuperf", *ONE)
     result.assert_outcomes(passed=1)

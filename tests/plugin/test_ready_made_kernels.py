@@ -8,6 +8,7 @@ import shutil
 import pytest
 from suite_under_test import HERE, KERNEL, RECORD, SIMULATED
 
+from pytest_gpuperf.baselines import BaselineStore
 from pytest_gpuperf.compile import KernelSource, compile_kernel, toolchain
 
 PTXAS = toolchain().replace("nvrtc", "ptxas")
@@ -81,8 +82,8 @@ def test_a_cubin_is_recorded_with_its_own_toolchain_and_its_machine_code(cubin_s
     assert static["profile"]["instructions"] == 116
     assert static["occupancy"]["fraction"] == 1
     (time,) = baseline(cubin_suite, "simulated-gpu").values()
-    stored = cubin_suite.path / "baselines" / "cubins" / time["cubin"][:2] / f"{time['cubin']}.cubin"
-    assert stored.read_bytes() == (cubin_suite.path / "work.cubin").read_bytes()
+    stored = BaselineStore(cubin_suite.path / "baselines").cubin(time["cubin"])
+    assert stored == (cubin_suite.path / "work.cubin").read_bytes()
     assert time["identity"]["toolchain"] == PTXAS
     assert time["identity"].get("source", "") == ""
 

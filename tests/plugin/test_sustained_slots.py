@@ -143,7 +143,7 @@ def test_unchanged_code_is_not_paired_and_self_pairs_have_short_slots(recorded, 
 
 def test_what_cannot_be_paired_is_judged_by_its_rounds_and_says_so(screened, pairs):
     sustained(screened)
-    for cubin in (screened.path / "baselines/cubins").rglob("*.cubin"):
+    for cubin in (screened.path / "baselines/cubins").rglob("*.cubin.z"):
         cubin.unlink()
     result = screened.run("--gpuperf", "--gpuperf-explain", *ONE)
     result.assert_outcomes(passed=1)

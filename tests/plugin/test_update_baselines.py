@@ -8,6 +8,8 @@ import subprocess
 import pytest
 from suite_under_test import TEST
 
+from pytest_gpuperf.baselines import BaselineStore
+
 MANY = """
 import pytest
 
@@ -190,8 +192,8 @@ def test_rounds_come_from_fresh_processes(gpu_suite):
     assert [r["process"] for r in record["rounds"]] == [0, 0, 1, 1, 2]
     assert len({r["session"] for r in record["rounds"]}) == 1
     assert file["sessions"][0]["processes"] == 3
-    cubin = gpu_suite.path / "baselines/cubins" / record["cubin"][:2] / f"{record['cubin']}.cubin"
-    assert cubin.read_bytes().startswith(b"\x7fELF")
+    cubin = BaselineStore(gpu_suite.path / "baselines").cubin(record["cubin"])
+    assert cubin.startswith(b"\x7fELF")
 
 
 def test_tests_of_one_file_name_in_two_folders_are_recorded_as_they_are_run(gpu_suite):

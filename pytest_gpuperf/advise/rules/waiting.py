@@ -113,7 +113,7 @@ def barrier_stalls(case: Case) -> Finding | None:
 def _barriers_of_warp(side: Side) -> float:
     if side.static is None:
         return 0.0
-    run = side.static.profile.dry_run
+    run = side.estimate
     return run.executed.get("barrier", 0.0) if run is not None else side.static.profile.opcodes.get("barrier", 0)
 
 

@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pytest_gpuperf.compile.cubin.code_hash import hash_code
-from pytest_gpuperf.compile.cubin.cubin_reader import Cubin, CubinKernel, parameter_base, read_cubin, text_of
+from pytest_gpuperf.compile.cubin.cubin_reader import Cubin, CubinKernel, read_cubin, text_of
 from pytest_gpuperf.compile.cubin.disassembly import Instruction, disassemble, without_padding
 from pytest_gpuperf.compile.cubin.opcode_classes import histogram
 from pytest_gpuperf.compile.cubin.symbol_names import parameter_types
 from pytest_gpuperf.compile.ptx_text import ptx_parameter_types, unreachable_symbols
 from pytest_gpuperf.compile.ptxas_log import Frame, Report, Usage, read_log
-from pytest_gpuperf.compile.warp_model import dry_run
 from pytest_gpuperf.model.evidence import Parameter, Record, StaticProfile
 
 
@@ -54,7 +53,7 @@ def analyse_together(several: Sequence[Assembled], arch: str) -> list[dict[str, 
         report = read_log(made.log)
         found.append(
             {
-                symbol: _analyse(content, arch, kernel, report, code[number, symbol], made.ptx)
+                symbol: _analyse(content, kernel, report, code[number, symbol], made.ptx)
                 for symbol, kernel in content.kernels.items()
             }
         )
@@ -63,7 +62,6 @@ def analyse_together(several: Sequence[Assembled], arch: str) -> list[dict[str, 
 
 def _analyse(
     cubin: Cubin,
-    arch: str,
     kernel: CubinKernel,
     report: Report,
     instructions: tuple[Instruction, ...],
@@ -74,7 +72,7 @@ def _analyse(
     frames = [report.frames[name] for name in (kernel.symbol, *kernel.functions) if name in report.frames]
     own_stack = frames[0].stack_bytes if frames else kernel.stack_bytes
     stack = usage.cumulative_stack_bytes
-    executed = _executable(cubin, kernel, instructions)
+    executed = executable(cubin, kernel, instructions)
     opcodes = histogram((line.opcode, line.operands) for line in executed)
     stores, loads = _spilled_bytes(frames, opcodes)
     unreachable = functools.partial(unreachable_symbols, ptx, kernel.symbol)
@@ -91,7 +89,6 @@ def _analyse(
         instructions=len(executed),
         opcodes=opcodes,
         code_hash=hash_code(cubin, kernel, instructions, resources, unreachable),
-        dry_run=dry_run(executed, arch, kernel.parameters, parameter_base(kernel)),
     )
     return KernelAnalysis(
         profile=profile,
@@ -110,7 +107,7 @@ def _spilled_bytes(frames: Sequence[Frame], opcodes: Mapping[str, int]) -> tuple
     return None if "local_store" in opcodes else 0, None if "local_load" in opcodes else 0
 
 
-def _executable(cubin: Cubin, kernel: CubinKernel, instructions: tuple[Instruction, ...]) -> list[Instruction]:
+def executable(cubin: Cubin, kernel: CubinKernel, instructions: tuple[Instruction, ...]) -> list[Instruction]:
     """Instructions of the kernel and the functions it calls, each without its padding."""
     text = text_of(cubin.elf, kernel.symbol)
     starts = sorted({0} | {symbol.value for symbol in cubin.elf.symbols if symbol.section == text.index})

@@ -1,4 +1,4 @@
-"""A dry run: what one warp does, read off the machine code without a GPU.
+"""An estimate of what one warp does, read off the machine code without a GPU.
 
 ``dry_run`` walks one warp through a kernel's instructions.  Integers that follow from the thread's index, from
 constants and from what is alike in all threads are computed lane by lane; whatever comes from memory or from
@@ -6,6 +6,7 @@ floating-point arithmetic is unknown.  That tells addresses, and with them secto
 split a warp, how often loops with constant bounds run, and what waits for what.
 """
 
-from pytest_gpuperf.compile.warp_model.walk import dry_run
+from pytest_gpuperf.compile.warp_model.estimate import MachineCode, estimates_of
+from pytest_gpuperf.compile.warp_model.walk import MODEL_VERSION, dry_run
 
-__all__ = ["dry_run"]
+__all__ = ["MODEL_VERSION", "MachineCode", "dry_run", "estimates_of"]

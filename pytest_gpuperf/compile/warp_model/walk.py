@@ -21,17 +21,19 @@ from pytest_gpuperf.compile.warp_model.loops import Visit, count_rounds, exit_of
 from pytest_gpuperf.compile.warp_model.registers import Machine, active_lanes
 from pytest_gpuperf.compile.warp_model.values import WARP, Value
 from pytest_gpuperf.model.evidence import Parameter
-from pytest_gpuperf.model.warp_estimate import Access, DryRun
+from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
 
 MOST_VISITS = 150_000
 """Instructions walked before a dry run is given up, about a second: deep nests of loops and calls."""
+MODEL_VERSION = 1
+"""Raised whenever an estimate of the same machine code changes: a latency, a rule of the walk, a rounding."""
 DIGITS = 4
 """Significant digits of what is kept."""
 
 
 def dry_run(
     instructions: Sequence[Instruction], arch: str, parameters: Sequence[Parameter], parameter_base: int
-) -> DryRun | None:
+) -> WarpEstimate | None:
     """Walk one warp through a kernel's instructions, those of the functions it calls behind its own.
 
     ``parameter_base`` is where the parameters begin in constant bank 0.  None if the way is longer than
@@ -182,7 +184,7 @@ def _condition_of(step: Step) -> Operand | None:
     return next((source for source in step.sources if source.kind == "predicate"), None)
 
 
-def summary(visits: Sequence[Visit], warps: int) -> DryRun:
+def summary(visits: Sequence[Visit], warps: int) -> WarpEstimate:
     """The visits of so many warps, added up and shared out among them."""
     executed: dict[str, float] = defaultdict(float)
     waits: dict[str, float] = defaultdict(float)
@@ -195,7 +197,8 @@ def summary(visits: Sequence[Visit], warps: int) -> DryRun:
         divisions += visit.times * visit.divides
         waits[visit.waited_for] += visit.times * visit.waited
     issued = sum(executed.values())
-    return DryRun(
+    return WarpEstimate(
+        model=MODEL_VERSION,
         executed={name: _rounded(count) for name, count in sorted(executed.items()) if count},
         cycles=_rounded(cycles),
         waits={name: _rounded(count) for name, count in sorted(waits.items()) if count},

@@ -8,7 +8,7 @@ from pytest_gpuperf.advise.rule_case import Case
 from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.advise.usage import Usage
 from pytest_gpuperf.model.evidence import Occupancy, StaticProfile, StaticRecord
-from pytest_gpuperf.model.warp_estimate import Access, DryRun
+from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
 
 COPY = Usage(
     issued=100.0, classes={"global_load": 4.0, "global_store": 1.0, "fp32": 20.0, "integer": 30.0},
@@ -45,9 +45,9 @@ def case(was: Usage = COPY, now: Usage = COPY, *, before: Side | None = None, af
     return Case(before or side(record("a")), after or side(record("b")), was, now, counted)
 
 
-def dry(executed: dict[str, float] | None = None, *accesses: Access, **figures: Any) -> DryRun:
+def dry(executed: dict[str, float] | None = None, *accesses: Access, **figures: Any) -> WarpEstimate:
     counts = executed or {"fp32": 20.0, "integer": 30.0, "global_load": 4.0, "global_store": 1.0}
-    return DryRun(**{"executed": counts, "cycles": 1000.0, "accesses": accesses, **figures})
+    return WarpEstimate(**{"model": 1, "executed": counts, "cycles": 1000.0, "accesses": accesses, **figures})
 
 
 def load(sectors: float = 4.0, times: float = 4.0, size: int = 4, op: str = "global_load") -> Access:

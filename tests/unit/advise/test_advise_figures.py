@@ -8,7 +8,7 @@ from advise_samples import dry, load, record, side
 from pytest_gpuperf.advise.advisor import static_case
 from pytest_gpuperf.advise.rule_case import Case, change
 from pytest_gpuperf.advise.usage_from_code import scale_of
-from pytest_gpuperf.model.warp_estimate import Access, DryRun
+from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
 
 STORE = load(op="global_store", times=1.0)
 UNKNOWN = Access(op="global_load", bytes=4, times=78.0)
@@ -30,7 +30,7 @@ def test_whole_numbers_keep_every_digit(before: float, after: float, text: str) 
     assert str(change("it", before, after)) == f"it {text}"
 
 
-def walked(*accesses: Access) -> DryRun:
+def walked(*accesses: Access) -> WarpEstimate:
     return dry({"fp32": 20.0, "local_load": 564.0}, *accesses)
 
 
@@ -49,7 +49,7 @@ def test_an_access_to_what_was_touched_before_leaves_the_work_known() -> None:
 
 
 def by_machine_code(*accesses: Access) -> Case:
-    before, after = (side(record(code, dry_run=walked(*found))) for code, found in (("a", [STORE]), ("b", accesses)))
+    before, after = (side(record(code), estimate=walked(*found)) for code, found in (("a", [STORE]), ("b", accesses)))
     found = static_case(before, after)
     assert found is not None
     return found

@@ -13,9 +13,9 @@ QUIET = {"fp32": 2000.0, "global_load": 4.0, "global_store": 1.0}
 
 
 def test_the_cause_of_a_stack_comes_before_a_dearer_one_of_nothing_that_gates() -> None:
-    before = side(record("a", dry_run=dry(QUIET, load(), STORE)))
+    before = side(record("a"), estimate=dry(QUIET, load(), STORE))
     executed = {**QUIET, "local_load": 1.0}
-    after = side(record("b", stack_bytes=16, dry_run=dry(executed, load(sectors=32.0), STORE)))
+    after = side(record("b", stack_bytes=16), estimate=dry(executed, load(sectors=32.0), STORE))
     first, second, *_ = advise(before, after)
     assert (first.cause, first.gates) == ("stack from run-time indexing", True)
     assert (second.cause, second.gates) == ("uncoalesced access", False)
@@ -25,9 +25,9 @@ def test_the_cause_of_a_stack_comes_before_a_dearer_one_of_nothing_that_gates() 
 def test_occupancy_that_costs_nothing_is_named_behind_what_does() -> None:
     """Thousands of instructions between two loads hide their latency with half of the warps as well."""
     executed = {"fp32": 50000.0, "global_load": 4.0, "global_store": 1.0}
-    before = side(record("a", dry_run=dry(executed, load(), STORE)))
+    before = side(record("a"), estimate=dry(executed, load(), STORE))
     more = {**executed, "integer": 30000.0}
-    after = side(record("b", warps=32, registers=64, limiter="registers", dry_run=dry(more, load(), STORE)))
+    after = side(record("b", warps=32, registers=64, limiter="registers"), estimate=dry(more, load(), STORE))
     found = advise(before, after)
     assert [(one.cause, one.gates) for one in found] == [("instruction growth", False), ("occupancy lost", True)]
     assert found[1].gain < LEAST_GAIN

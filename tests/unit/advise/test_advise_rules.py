@@ -294,7 +294,7 @@ def test_occupancy_lost() -> None:
 
 
 def _with_barriers(each: float, code: str = "a") -> Side:
-    return side(record(code, dry_run=dry({"barrier": each})))
+    return side(record(code), estimate=dry({"barrier": each}))
 
 
 def test_barrier_stalls() -> None:

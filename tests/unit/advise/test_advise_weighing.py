@@ -51,7 +51,7 @@ def first(before, after) -> str:  # type: ignore[no-untyped-def]
 
 def static(code: str, *accesses, executed=None, **figures):  # type: ignore[no-untyped-def]
     kept = {name: figures.pop(name) for name in ("cycles", "lanes", "divisions", "waits") if name in figures}
-    return side(record(code, dry_run=dry(executed, *accesses, **kept), **figures))
+    return side(record(code, **figures), estimate=dry(executed, *accesses, **kept))
 
 
 def test_the_machine_code_names_uncoalesced_access_first() -> None:
@@ -128,15 +128,17 @@ def test_a_cause_is_outweighed_where_the_whole_became_faster() -> None:
 
 def test_an_architecture_where_all_became_faster_is_not_the_one_to_explain() -> None:
     kept, lost = (Advice(cause="bank conflicts", evidence=(), gain=gain, outweighed=gain > 0.5) for gain in (0.2, 0.7))
-    ranked = sorted((Explained(None, side(), advice) for advice in ((kept,), (lost,), ())), key=lambda one: one.largest)
+    ranked = sorted(
+        (Explained(None, side(), advice) for advice in ((kept,), (lost,), ())), key=lambda one: one.strongest
+    )
     assert [one.advice for one in ranked] == [(), (lost,), (kept,)]
 
 
 def test_times_bound_the_gain() -> None:
     before, after = static("a", load()), static("b", load(sectors=32.0))
     timed = [
-        side(before.static, time_ns=100.0),
-        side(after.static, time_ns=110.0),
+        side(before.static, estimate=before.estimate, time_ns=100.0),
+        side(after.static, estimate=after.estimate, time_ns=110.0),
     ]
     (advice,) = advise(*timed)
     assert advice.gain == pytest.approx(1 - 100 / 110, abs=1e-3)
@@ -147,7 +149,7 @@ def changed(**counters: float) -> dict[str, float]:
 
 
 def counted(code: str, counters: dict[str, float], **figures):  # type: ignore[no-untyped-def]
-    return side(record(code, dry_run=dry(), **figures), counters=counters)
+    return side(record(code, **figures), estimate=dry(), counters=counters)
 
 
 @pytest.mark.parametrize(

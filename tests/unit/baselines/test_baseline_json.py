@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import zlib
 from pathlib import Path
 
 import msgspec
@@ -221,11 +222,11 @@ def test_06_15_file_size_is_bounded(tmp_path: Path) -> None:
 
 
 def test_06_15_unknown_newer_schema_is_refused_with_a_clear_message() -> None:
-    content = canonical_bytes(recorded(make_session())).replace(b'"schema": 1', b'"schema": 7, "future": 1')
+    content = canonical_bytes(recorded(make_session())).replace(b'"schema": 2', b'"schema": 7, "future": 1')
     with pytest.raises(NewerSchemaError) as caught:
         decode(content, PATH, H200)
     assert str(caught.value) == (
-        "baselines/file.json: this baseline has schema version 7; this pytest-gpuperf knows up to version 1.\n"
+        "baselines/file.json: this baseline has schema version 7; this pytest-gpuperf knows up to version 2.\n"
         "Upgrade pytest-gpuperf to the release that wrote it (pip install --upgrade pytest-gpuperf)."
     )
 
@@ -233,7 +234,7 @@ def test_06_15_unknown_newer_schema_is_refused_with_a_clear_message() -> None:
 def test_06_15_a_newer_schema_is_never_overwritten(tmp_path: Path) -> None:
     store = BaselineStore(tmp_path / "baselines")
     *_, file = store.write(time_update(make_session()))
-    newer = file.path.read_bytes().replace(b'"schema": 1', b'"schema": 2')
+    newer = file.path.read_bytes().replace(b'"schema": 2', b'"schema": 3')
     file.path.write_bytes(newer)
     with pytest.raises(NewerSchemaError):
         store.write(time_update(make_session(2)))
@@ -420,7 +421,7 @@ def test_static_evidence_of_other_toolchains_stays() -> None:
     new = merge_static(old, "sm_90", [(NVRTC, make_key(), make_static())])
     assert new == StaticFile(
         target="sm_90",
-        schema=1,
+        schema=2,
         toolchains={
             "nvrtc 12.9.1": {"test_transpose": {"padded": make_static(30)}},
             NVRTC: {"test_transpose": {"padded": make_static()}},
@@ -429,7 +430,7 @@ def test_static_evidence_of_other_toolchains_stays() -> None:
     assert old.toolchains.keys() == {"nvrtc 12.9.1"}
 
 
-def test_cubins_are_binary_and_untouched(tmp_path: Path) -> None:
+def test_cubins_are_binary_and_compressed(tmp_path: Path) -> None:
     content = bytes(range(256)) + CUBIN + b"\r\n"
     [file] = BaselineStore(tmp_path).write(Update(cubins=[content]))
-    assert file.path.read_bytes() == content
+    assert zlib.decompress(file.path.read_bytes()) == content

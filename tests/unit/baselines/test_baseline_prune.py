@@ -56,7 +56,7 @@ def test_nothing_is_unused_while_every_test_exists(store: BaselineStore) -> None
 def test_unused_tests_and_cubins_are_named(store: BaselineStore) -> None:
     sha256 = digest(GONE_CUBIN)
     assert words(store, KEPT) == [
-        f"cubins/{sha256[:2]}/{sha256}.cubin (machine code that no baseline uses)",
+        f"cubins/{sha256[:2]}/{sha256}.cubin.z (machine code that no baseline uses)",
         f"nvidia-h200: {GONE.node_id} (in nvidia-h200/example_suite/test_transpose.json)",
         f"sm_90: {GONE.node_id} (in sm_90/example_suite/test_transpose.json)",
     ]
@@ -80,7 +80,7 @@ def test_pruning_removes_what_was_named_and_nothing_else(store: BaselineStore) -
     assert store.keys(H200) == (KEPT,)
     assert store.sessions(H200, MODULE) == (make_session(1),)
     assert store.cubin(digest(CUBIN)) == CUBIN
-    assert [path.stem for path in (store.root / "cubins").rglob("*.cubin")] == [digest(CUBIN)]
+    assert [path.name for path in (store.root / "cubins").rglob("*.cubin*")] == [f"{digest(CUBIN)}.cubin.z"]
     assert unused(store, [KEPT], modules_collected=[MODULE]) == []
     assert prune(store, found) == []
 
@@ -141,7 +141,7 @@ def test_nothing_is_unused_while_a_file_cannot_be_read(store: BaselineStore) -> 
 
 
 def test_files_that_are_no_cubins_are_left_alone(store: BaselineStore) -> None:
-    for name in ("cubins/README.md", "cubins/zz/mine.cubin", f"cubins/zz/{digest(b'x')}.cubin"):
+    for name in ("cubins/README.md", "cubins/zz/mine.cubin.z", f"cubins/zz/{digest(b'x')}.cubin.z"):
         (store.root / name).parent.mkdir(exist_ok=True)
         (store.root / name).write_text("mine")
     assert words(store, KEPT, GONE) == []

@@ -34,6 +34,22 @@ def test_files_of_the_pre_release_layout_are_read(tmp_path: Path) -> None:
     assert store.load(H200, make_key().module) == before
 
 
+ESTIMATE = {"executed": {"fp32": 20.0}, "cycles": 712, "accesses": [{"op": "global_load", "bytes": 4, "times": 1}]}
+
+
+def test_files_with_estimates_are_read_without_them(tmp_path: Path) -> None:
+    store = BaselineStore(tmp_path)
+    [file] = store.write(static_update())
+    tree = json.loads(file.path.read_bytes())
+    [record] = [
+        record for tests in tree["toolchains"].values() for workloads in tests.values() for record in workloads.values()
+    ]
+    record["profile"]["dry_run"] = ESTIMATE
+    file.path.write_text(json.dumps({**tree, "schema": 1}))
+    store.forget()
+    assert store.static("sm_90", make_key(), NVRTC).record == make_static()
+
+
 def test_an_older_file_is_rewritten_only_when_its_content_changes(tmp_path: Path) -> None:
     store = BaselineStore(tmp_path)
     [file] = store.write(static_update())

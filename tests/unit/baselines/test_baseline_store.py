@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import zlib
 from pathlib import Path
 
 import pytest
@@ -77,7 +78,7 @@ def test_static_evidence_comes_back_as_it_was_recorded(store: BaselineStore, roo
 def test_times_cubin_and_session_are_stored_together(store: BaselineStore, root: Path) -> None:
     session = make_session()
     store.write(time_update(session))
-    assert names(root) == [f"cubins/{SHA[:2]}/{SHA}.cubin", "nvidia-h200/example_suite/test_transpose.json"]
+    assert names(root) == [f"cubins/{SHA[:2]}/{SHA}.cubin.z", "nvidia-h200/example_suite/test_transpose.json"]
     assert store.sessions(H200, make_key().module) == (session,)
     assert store.cubin(SHA) == CUBIN
     record = store.time(H200, make_key())
@@ -184,22 +185,58 @@ def test_a_cubin_that_could_not_be_read_back_is_refused(store: BaselineStore, co
 
 
 def test_a_missing_cubin_is_named_with_the_remedy(store: BaselineStore) -> None:
-    with pytest.raises(CubinError, match=rf"{SHA}.cubin: .* is missing.*--update-baselines"):
+    with pytest.raises(CubinError, match=rf"{SHA}.cubin.z: .* is missing.*--update-baselines"):
         store.cubin(SHA)
 
 
 def test_an_altered_cubin_is_never_handed_out_and_is_replaced_by_an_update(store: BaselineStore, root: Path) -> None:
     store.write(Update(cubins=[CUBIN]))
-    path = root / "cubins" / SHA[:2] / f"{SHA}.cubin"
-    path.write_bytes(CUBIN.replace(b"transpose", b"backdoor!"))
+    path = root / "cubins" / SHA[:2] / f"{SHA}.cubin.z"
+    path.write_bytes(zlib.compress(CUBIN.replace(b"transpose", b"backdoor!")))
     with pytest.raises(CubinError, match="does not match the name"):
         store.cubin(SHA)
     store.write(Update(cubins=[CUBIN]))
     assert store.cubin(SHA) == CUBIN
 
 
-def test_an_oversized_cubin_is_not_read(store: BaselineStore, root: Path) -> None:
+@pytest.mark.parametrize(
+    ("stored", "problem"),
+    [
+        (CUBIN, "cannot be decompressed"),
+        (zlib.compress(CUBIN)[:-1], "it is cut off"),
+        (zlib.compress(CUBIN) + b"x", "something follows its end"),
+    ],
+)
+def test_a_cubin_that_does_not_decompress_is_refused_and_replaced(
+    store: BaselineStore, root: Path, stored: bytes, problem: str
+) -> None:
+    store.write(Update(cubins=[CUBIN]))
+    (root / "cubins" / SHA[:2] / f"{SHA}.cubin.z").write_bytes(stored)
+    with pytest.raises(CubinError, match=rf"{problem}.*--update-baselines"):
+        store.cubin(SHA)
+    store.write(Update(cubins=[CUBIN]))
+    assert store.cubin(SHA) == CUBIN
+
+
+def test_a_cubin_that_swells_beyond_the_limit_is_refused(store: BaselineStore, root: Path) -> None:
+    path = root / "cubins" / SHA[:2] / f"{SHA}.cubin.z"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(zlib.compress(bytes(64 * 1024 * 1024)))
+    with pytest.raises(CubinError, match="larger than 8 MB"):
+        store.cubin(SHA)
+
+
+def test_a_plain_cubin_of_schema_1_is_read_and_kept(store: BaselineStore, root: Path) -> None:
     path = root / "cubins" / SHA[:2] / f"{SHA}.cubin"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(CUBIN)
+    assert store.cubin(SHA) == CUBIN
+    assert store.write(Update(cubins=[CUBIN])) == []
+
+
+@pytest.mark.parametrize("ending", [".cubin", ".cubin.z"])
+def test_an_oversized_cubin_is_not_read(store: BaselineStore, root: Path, ending: str) -> None:
+    path = root / "cubins" / SHA[:2] / f"{SHA}{ending}"
     path.parent.mkdir(parents=True)
     with path.open("wb") as file:
         file.truncate(8 * 1024 * 1024 + 1)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from pytest_gpuperf.compile import CompileCache, KernelSource, compile_kernel
-from pytest_gpuperf.model.warp_estimate import Access, DryRun
+from pytest_gpuperf.compile.warp_model import MachineCode, estimates_of
+from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
 
 TEXT = r"""
 #define INDEX (blockIdx.x * blockDim.x + threadIdx.x)
@@ -95,15 +96,16 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> CompileCache:
 
 @pytest.fixture(params=ARCHS)
 def run_of(request: pytest.FixtureRequest, cache: CompileCache):  # type: ignore[no-untyped-def]
-    def run(name: str) -> DryRun:
-        found = compile_kernel(KernelSource(TEXT, name), request.param, cache=cache).profile.dry_run
+    def run(name: str) -> WarpEstimate:
+        binary = compile_kernel(KernelSource(TEXT, name), request.param, cache=cache)
+        (found,) = estimates_of([MachineCode(binary.cubin, binary.symbol, binary.arch)], cache).values()
         assert found is not None
         return found
 
     return run
 
 
-def only(run: DryRun, op: str) -> Access:
+def only(run: WarpEstimate, op: str) -> Access:
     (access,) = (access for access in run.accesses if access.op == op)
     return access
 

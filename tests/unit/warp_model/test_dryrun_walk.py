@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pytest_gpuperf.compile.cubin.disassembly import INSTRUCTION_BYTES, Instruction
 from pytest_gpuperf.compile.warp_model import dry_run, walk
 from pytest_gpuperf.model.evidence import Parameter
-from pytest_gpuperf.model.warp_estimate import Access, DryRun
+from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
 
 BASE = 0x210
 """Of the parameters on sm_90."""
@@ -33,13 +33,13 @@ def code(*lines: str) -> list[Instruction]:
     return made
 
 
-def walked(*lines: str, parameters: tuple[Parameter, ...] = (POINTER, NUMBER)) -> DryRun:
+def walked(*lines: str, parameters: tuple[Parameter, ...] = (POINTER, NUMBER)) -> WarpEstimate:
     found = dry_run(code(*lines), "sm_90", parameters, BASE)
     assert found is not None
     return found
 
 
-def accesses(run: DryRun, op: str) -> list[Access]:
+def accesses(run: WarpEstimate, op: str) -> list[Access]:
     return [access for access in run.accesses if access.op == op]
 
 

@@ -1,0 +1,94 @@
+"""Estimates of kernels out of their cubins: several together, and kept in the compile cache."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import msgspec
+
+from pytest_gpuperf.compile.cache import CompileCache
+from pytest_gpuperf.compile.compile_errors import BadCubin
+from pytest_gpuperf.compile.cubin.cubin_reader import Cubin, parameter_base, read_cubin, text_of
+from pytest_gpuperf.compile.cubin.disassembly import disassemble
+from pytest_gpuperf.compile.cubin.static_profile import executable
+from pytest_gpuperf.compile.toolkit import disassembler
+from pytest_gpuperf.compile.warp_model.walk import MODEL_VERSION, dry_run
+from pytest_gpuperf.model.warp_estimate import WarpEstimate
+
+
+class MachineCode(NamedTuple):
+    """One kernel in a cubin."""
+
+    cubin: bytes
+    symbol: str
+    arch: str
+    """``sm_90``"""
+
+
+def estimates_of(
+    codes: Iterable[MachineCode], cache: CompileCache | None = None
+) -> dict[MachineCode, WarpEstimate | None]:
+    """An estimate of each kernel; None where its way is too long to walk, or its cubin has no such kernel.
+
+    One run of nvdisasm, which takes 0.2 s to start, reads all kernels of an architecture.  Raises
+    ``ToolchainMissing``.
+    """
+    distinct = list(dict.fromkeys(codes))
+    found = {code: kept for code in distinct if (kept := _kept(code, cache)) is not None}
+    missing = [code for code in distinct if code not in found]
+    if missing:
+        by_arch = [[code for code in missing if code.arch == arch] for arch in dict.fromkeys(c.arch for c in missing)]
+        with ThreadPoolExecutor(max_workers=len(by_arch)) as readers:
+            for made in readers.map(_made, by_arch):
+                found.update(made)
+        for code in missing:
+            if cache is not None:
+                cache.put(_key(code), msgspec.msgpack.encode(found[code]))
+    return {code: found[code].estimate for code in distinct}
+
+
+class _Result(msgspec.Struct, frozen=True):
+    """What the cache keeps: that there is no estimate is worth keeping too."""
+
+    estimate: WarpEstimate | None
+
+
+def _made(codes: Sequence[MachineCode]) -> dict[MachineCode, _Result]:
+    """Of one architecture."""
+    contents = {code: cubin for code in codes if (cubin := _readable(code)) is not None}
+    texts = {code: text_of(cubin.elf, code.symbol).data for code, cubin in contents.items()}
+    instructions = disassemble(codes[0].arch, texts)
+    found = dict.fromkeys(codes, _Result(None))
+    for code, cubin in contents.items():
+        kernel = cubin.kernels[code.symbol]
+        executed = executable(cubin, kernel, instructions[code])
+        found[code] = _Result(dry_run(executed, code.arch, kernel.parameters, parameter_base(kernel)))
+    return found
+
+
+def _readable(code: MachineCode) -> Cubin | None:
+    """The content of a cubin that may come from anybody; None where it does not have the kernel."""
+    try:
+        content = read_cubin(code.cubin)
+    except BadCubin:  # whoever would launch it says so
+        return None
+    return content if code.symbol in content.kernels else None
+
+
+def _kept(code: MachineCode, cache: CompileCache | None) -> _Result | None:
+    content = cache.get(_key(code)) if cache is not None else None
+    if content is None:
+        return None
+    try:
+        return msgspec.msgpack.decode(content, type=_Result)
+    except msgspec.DecodeError:  # a ValidationError is one
+        return None
+
+
+def _key(code: MachineCode) -> str:
+    content = hashlib.sha256(code.cubin).hexdigest()
+    parts = ("warp model", MODEL_VERSION, disassembler().version, code.arch, code.symbol, content)
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
