@@ -30,7 +30,8 @@ def test_slower_without_a_code_change_is_the_environment(recorded):
     recorded.edit("conftest.py", "SimulatedGpu(", "SimulatedGpu(slowdown=1.1, ")
     result = recorded.run("--gpuperf")
     result.assert_outcomes(passed=3)
-    assert "ENV-SHIFT" in result.stdout.str() or "UNCHANGED" in result.stdout.str()
+    result.stdout.re_match_lines([r"  work .* ENV-SHIFT$", r"  work .* ENV-SHIFT$", r"  doubling .* ENV-SHIFT$"])
+    result.stdout.fnmatch_lines(["environment shift: half of the 3 workloads moved by +* % or more"])
 
 
 def test_a_faster_kernel_passes_with_a_word_and_fails_when_strict(recorded):

@@ -79,7 +79,7 @@ def time_records(draw: st.DrawFn, session: Session) -> TimeRecord:
 
 
 @given(st.dictionaries(names, time_records(make_session()), min_size=1, max_size=3))
-def test_06_15_json_round_trip_of_times(records: dict[str, TimeRecord]) -> None:
+def test_json_round_trip_of_times(records: dict[str, TimeRecord]) -> None:
     file = time_file(*records.items(), sessions=[make_session()])
     content = canonical_bytes(file)
     again = decode(content, PATH, H200)
@@ -88,7 +88,7 @@ def test_06_15_json_round_trip_of_times(records: dict[str, TimeRecord]) -> None:
 
 
 @given(st.dictionaries(names, st.builds(make_static, counts, st.dictionaries(names, counts, max_size=3)), min_size=1))
-def test_06_15_json_round_trip_of_static_evidence(records: dict[str, StaticRecord]) -> None:
+def test_json_round_trip_of_static_evidence(records: dict[str, StaticRecord]) -> None:
     file = merge_static(None, "sm_90", [(NVRTC, make_key(name, name), record) for name, record in records.items()])
     content = canonical_bytes(file)
     again = decode(content, PATH, "sm_90")
@@ -149,7 +149,7 @@ def test_keys_are_sorted_at_every_level() -> None:
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("field", ["midmean", "maximum", "rho1", "drift", "counters", "tick_ns"])
-def test_06_15_nan_and_infinity_are_never_written(tmp_path: Path, field: str, value: float) -> None:
+def test_nan_and_infinity_are_never_written(tmp_path: Path, field: str, value: float) -> None:
     session = make_session(**({"tick_ns": value} if field == "tick_ns" else {}))
     entry = make_round(session)
     if field in ("midmean", "maximum", "rho1", "drift"):
@@ -160,7 +160,7 @@ def test_06_15_nan_and_infinity_are_never_written(tmp_path: Path, field: str, va
     assert not (tmp_path / "baselines").exists()
 
 
-def test_06_15_nan_in_static_evidence_is_never_written() -> None:
+def test_nan_in_static_evidence_is_never_written() -> None:
     occupancy = make_static().occupancy
     assert occupancy is not None
     record = msgspec.structs.replace(make_static(), occupancy=msgspec.structs.replace(occupancy, fraction=math.nan))
@@ -212,7 +212,7 @@ def test_names_that_could_steer_a_terminal_are_never_written(text: str) -> None:
     assert text not in str(caught.value)
 
 
-def test_06_15_file_size_is_bounded(tmp_path: Path) -> None:
+def test_file_size_is_bounded(tmp_path: Path) -> None:
     path = tmp_path / "baselines/sm_90/test_x.json"
     path.parent.mkdir(parents=True)
     with path.open("wb") as file:
@@ -221,7 +221,7 @@ def test_06_15_file_size_is_bounded(tmp_path: Path) -> None:
         BaselineStore(tmp_path / "baselines").static("sm_90", make_key(module="test_x.py"), NVRTC)
 
 
-def test_06_15_unknown_newer_schema_is_refused_with_a_clear_message() -> None:
+def unknown_newer_schema_is_refused_with_a_clear_message() -> None:
     content = canonical_bytes(recorded(make_session())).replace(b'"schema": 2', b'"schema": 7, "future": 1')
     with pytest.raises(NewerSchemaError) as caught:
         decode(content, PATH, H200)
@@ -231,7 +231,7 @@ def test_06_15_unknown_newer_schema_is_refused_with_a_clear_message() -> None:
     )
 
 
-def test_06_15_a_newer_schema_is_never_overwritten(tmp_path: Path) -> None:
+def test_a_newer_schema_is_never_overwritten(tmp_path: Path) -> None:
     store = BaselineStore(tmp_path / "baselines")
     *_, file = store.write(time_update(make_session()))
     newer = file.path.read_bytes().replace(b'"schema": 2', b'"schema": 3')
@@ -248,7 +248,7 @@ def ids(file: TimeFile) -> list[str]:
     return [session.id for session in file.sessions]
 
 
-def test_06_15_appended_sessions_keep_order() -> None:
+def test_appended_sessions_keep_order() -> None:
     one, two, three = make_session(1), make_session(2), make_session(3)
     file = recorded(one, two, three)
     assert ids(file) == [one.id, two.id, three.id]
@@ -256,12 +256,12 @@ def test_06_15_appended_sessions_keep_order() -> None:
     assert [entry.process for entry in only(file).rounds] == [0, 1, 0, 1, 0, 1]
 
 
-def test_06_15_merge_of_two_sessions_sorts_them_by_date() -> None:
+def test_merge_of_two_sessions_sorts_them_by_date() -> None:
     earlier, later = make_session(1), make_session(2)
     assert canonical_bytes(recorded(later, earlier)) == canonical_bytes(recorded(earlier, later))
 
 
-def test_06_15_merge_of_two_sessions_of_one_second_keeps_the_order_of_recording() -> None:
+def test_merge_of_two_sessions_of_one_second_keeps_the_order_of_recording() -> None:
     first, second = make_session(1, id="z"), make_session(1, id="a")
     assert ids(recorded(first, second)) == ["z", "a"]
 

@@ -1,4 +1,4 @@
-"""What ``gpuperf prune`` names, removes and refuses.  Collection itself is tested in ``test_collection``."""
+"""What ``gpuperf prune`` names, removes and refuses.  Collection itself is tested in ``test_collected_tests``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simulated machine, findable by child processes too, and no profile of the user's."""
+"""The simulated machine, findable by child processes too."""
 
 from __future__ import annotations
 
@@ -14,13 +14,6 @@ DEVICE = "simulated_machine:open_device"
 @pytest.fixture
 def machine() -> SimulatedMachine:
     return SimulatedMachine(seed=1)
-
-
-@pytest.fixture
-def profile_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    file = tmp_path / "profiles" / "machine.json"
-    monkeypatch.setenv("GPUPERF_MACHINE_PROFILE", str(file))
-    return file
 
 
 @pytest.fixture

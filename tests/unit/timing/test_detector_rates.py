@@ -61,19 +61,19 @@ def rate_of_two_groups(noise: str, samples: int) -> float:
 
 
 @pytest.mark.parametrize(("rho", "rate"), [(0.0, 0.012), (0.5, 0.015), (0.8, 0.031), (0.95, 0.17)])
-def test_06_13_false_drifts_are_as_rare_as_the_reference_says(rho: float, rate: float) -> None:
+def test_false_drifts_are_as_rare_as_the_reference_says(rho: float, rate: float) -> None:
     assert rate_of_drift(chains(rho, REFERENCE_SAMPLES)) == pytest.approx(rate, abs=TOLERANCE)
 
 
 @pytest.mark.parametrize(("rho", "rate"), [(0.0, 0.011), (0.5, 0.027), (0.8, 0.12), (0.95, 0.31)])
-def test_06_13_false_drifts_of_rounds_of_thirty(rho: float, rate: float) -> None:
+def test_false_drifts_of_rounds_of_thirty(rho: float, rate: float) -> None:
     """Ours, not the reference's: medians of three neighbours keep the correlation that medians of ten lose."""
     assert SAMPLES == 30
     assert rate_of_drift(chains(rho, SAMPLES)) == pytest.approx(rate, abs=TOLERANCE)
 
 
 @pytest.mark.parametrize("samples", [SAMPLES, REFERENCE_SAMPLES])
-def test_06_13_a_drift_of_three_percent_is_always_found(samples: int) -> None:
+def test_a_drift_of_three_percent_is_always_found(samples: int) -> None:
     """Six standard deviations of a sample; the reference names no power for drift."""
     ramp = 1 + 0.03 * np.linspace(0, 1, samples)
     assert rate_of_drift(chains(0.0, samples) * ramp) > 0.99
@@ -90,7 +90,7 @@ def test_06_13_a_drift_of_three_percent_is_always_found(samples: int) -> None:
         ("groups of .8 and .2", 0.92),
     ],
 )
-def test_06_13_two_groups_are_found_as_often_as_the_reference_says(noise: str, rate: float) -> None:
+def test_two_groups_are_found_as_often_as_the_reference_says(noise: str, rate: float) -> None:
     assert rate_of_two_groups(noise, REFERENCE_SAMPLES) == pytest.approx(rate, abs=TOLERANCE)
 
 
@@ -105,13 +105,13 @@ def test_06_13_two_groups_are_found_as_often_as_the_reference_says(noise: str, r
         ("groups of .8 and .2", 0.88),
     ],
 )
-def test_06_13_two_groups_in_rounds_of_thirty(noise: str, rate: float) -> None:
+def test_two_groups_in_rounds_of_thirty(noise: str, rate: float) -> None:
     """Ours, not the reference's: in few samples gaps of chance look clear.  A round is only remarked on for it."""
     assert rate_of_two_groups(noise, SAMPLES) == pytest.approx(rate, abs=TOLERANCE)
 
 
 @pytest.mark.parametrize(("samples", "assessed"), [(19, False), (20, True)])
-def test_06_13_fewer_than_twenty_samples_are_not_assessed(samples: int, assessed: bool) -> None:
+def test_fewer_than_twenty_samples_are_not_assessed(samples: int, assessed: bool) -> None:
     """``Round`` has no word for it: what is not assessed has no drift and one mode."""
     assert (sample_stats.drift(np.linspace(100, 200, samples)) != 0) is assessed
     assert (sample_stats.modes(np.array([100.0] * (samples - 10) + [200.0] * 10)) == 2) is assessed

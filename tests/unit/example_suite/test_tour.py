@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-SUITE = Path(__file__).parents[2] / "example_suite"
+SUITE = Path(__file__).parents[3] / "example_suite"
 
 
 @pytest.fixture

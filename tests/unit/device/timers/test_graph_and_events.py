@@ -94,7 +94,7 @@ def test_a_long_workload_is_not_repeated_within_a_sample(stream: SimulatedStream
 
 
 @pytest.mark.parametrize("duration", [300.0, 2500.0, 10_850.0])
-def test_06_12_a_sample_of_short_launches_lasts_a_thousand_ticks(stream: SimulatedStream, duration: float) -> None:
+def test_a_sample_of_short_launches_lasts_a_thousand_ticks(stream: SimulatedStream, duration: float) -> None:
     timer, taken = EventTimer(stream), []
     for samples in (2, 12):
         stream.log.clear()
@@ -340,7 +340,7 @@ def test_events_cannot_tell_the_gaps_within_a_callable(stream: SimulatedStream) 
 
 
 @given(st.floats(1.0, 1e7), st.floats(32.0, 1e6), st.integers(1, 1000))
-def test_06_12_launches_per_sample_reach_the_wanted_length_or_the_bound(
+def test_launches_per_sample_reach_the_wanted_length_or_the_bound(
     duration: float, wanted: float, most: int
 ) -> None:
     count = launches_per_sample(duration, wanted, most)

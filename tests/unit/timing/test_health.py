@@ -53,7 +53,7 @@ def test_disturbances_are_named_with_advice(
 
 
 @pytest.mark.parametrize(("drift", "found"), [(0.0025, 0), (-0.0025, 0), (0.0026, 1), (-0.0026, 1)])
-def test_06_13_a_drift_of_more_than_a_quarter_percent_disturbs(drift: float, found: int) -> None:
+def test_a_drift_of_more_than_a_quarter_percent_disturbs(drift: float, found: int) -> None:
     assert len(disturbances(a_round(drift=drift), QUIET, QUIET, 32.0)) == found
 
 
@@ -71,14 +71,14 @@ def short(midmean: float, spread: float) -> Round:
     return a_round(midmean=midmean, quantiles=(midmean, midmean, midmean, midmean + spread, midmean + spread))
 
 
-def test_06_12_times_below_200_ticks_are_refused() -> None:
+def test_times_below_200_ticks_are_refused() -> None:
     (message,) = disturbances(short(610.0, 0.0), QUIET, QUIET, 32.0)
     assert "610 ns is only 19 steps of 32 ns" in message
     assert "cache='warm'" in message
 
 
 @pytest.mark.parametrize(("steps", "refused", "remarked"), [(199, 1, 0), (200, 0, 1), (999, 0, 1), (1000, 0, 0)])
-def test_06_12_a_time_is_refused_below_200_ticks_and_remarked_on_below_1000(
+def test_a_time_is_refused_below_200_ticks_and_remarked_on_below_1000(
     steps: int, refused: int, remarked: int
 ) -> None:
     one = short(steps * 32.0, 0.0)
@@ -90,7 +90,7 @@ def test_noise_wider_than_the_tick_resolves_below_it() -> None:
     assert disturbances(short(2500.0, 64.0), QUIET, QUIET, 32.0) == ()
 
 
-def test_06_12_times_of_200_to_1000_ticks_are_remarked_on() -> None:
+def test_times_of_200_to_1000_ticks_are_remarked_on() -> None:
     assert disturbances(short(9600.0, 0.0), QUIET, QUIET, 32.0) == ()
     (message,) = remarks(short(9600.0, 0.0), EVEN, 32.0)
     assert "300 steps of the timer resolves about 0.3%" in message
@@ -102,7 +102,7 @@ def test_a_simulated_timer_without_a_tick_is_fine() -> None:
     assert disturbances(short(10.0, 0.0), QUIET, QUIET, 0.0) == ()
 
 
-def test_06_13_two_modes_are_remarked_on() -> None:
+def test_two_modes_are_remarked_on() -> None:
     place = np.arange(120)
     even = 50_000.0 + place % 2
     (message,) = remarks(a_round(), even + np.where(place % 10 < 3, 1000.0, 0.0), 32.0)

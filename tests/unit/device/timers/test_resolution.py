@@ -16,7 +16,7 @@ def readings(step: float, *, count: int = 200, seed: int = 0) -> np.ndarray:
 
 
 @pytest.mark.parametrize("step", [1000.0, 500.0, 32.0, 1.0])
-def test_06_12_tick_of_a_regular_grid_is_its_step(step: float) -> None:
+def test_tick_of_a_regular_grid_is_its_step(step: float) -> None:
     assert tick_of(readings(step)) == pytest.approx(step, rel=1e-3)
 
 
@@ -36,7 +36,7 @@ def test_tick_of_sparse_readings_is_that_of_the_grid_they_share() -> None:
     assert tick_of([128.0, 256.0, 416.0, 544.0, 704.0, 832.0]) == pytest.approx(32.0)
 
 
-def test_06_12_a_one_nanosecond_clock_is_not_taken_for_a_coarse_one() -> None:
+def test_a_one_nanosecond_clock_is_not_taken_for_a_coarse_one() -> None:
     assert tick_of(np.random.default_rng(1).integers(3000, 6000, 100).astype(float)) <= 3
 
 

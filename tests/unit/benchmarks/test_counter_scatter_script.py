@@ -15,7 +15,7 @@ INSTRUCTIONS, DRAM = "smsp__inst_executed.sum", "dram__bytes_read.sum"
 
 @pytest.fixture
 def scatter(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "benchmarks"))
     return importlib.import_module("counter_scatter")
 
 

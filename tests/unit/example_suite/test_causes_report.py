@@ -21,7 +21,7 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.report.remarks import hints
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SUITE = ROOT / "example_suite"
 COMPARISONS = 200
 KEY = Key(module="a", test="b", workload="c")

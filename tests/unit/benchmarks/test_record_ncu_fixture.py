@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from loaded_scripts import load_script
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "record_ncu_fixture.py"
+SCRIPT = Path(__file__).parents[3] / "benchmarks" / "record_ncu_fixture.py"
 PRINTED = """==PROF== Connected to process 1
 "ID","Process ID","Process Name","Host Name","Kernel Name","Context","dram__bytes_read.sum","a__share.pct","a__gone.sum"
 "","","","","","","byte","%",""

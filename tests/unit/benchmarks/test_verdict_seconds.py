@@ -13,7 +13,7 @@ from loaded_scripts import load_script
 from pytest_gpuperf.baselines import BaselineStore
 from pytest_gpuperf.model.evidence import Key
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")

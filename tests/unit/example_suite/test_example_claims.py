@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from loaded_scripts import load_script
 
-SUITE = Path(__file__).parents[2] / "example_suite"
+SUITE = Path(__file__).parents[3] / "example_suite"
 MODULES = {
     "transpose32": "test_transpose32.py",
     "sample1_redundant_access": "test_sample1_redundant_access.py",

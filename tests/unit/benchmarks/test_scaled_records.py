@@ -14,7 +14,7 @@ from pytest_gpuperf.baselines import BaselineStore
 from pytest_gpuperf.judge.time_verdict import TimePolicy, judge_time
 from pytest_gpuperf.model.verdict import Verdict
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")

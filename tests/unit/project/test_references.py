@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest_gpuperf
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SOURCES = sorted(
     path
     for folder in ("pytest_gpuperf", "benchmarks", "example_suite", "tests")

@@ -19,7 +19,7 @@ import recorded_counters
 from loaded_scripts import load_script
 
 HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
+ROOT = HERE.parents[2]
 SUITE = ROOT / "example_suite"
 SCRIPT = ROOT / "benchmarks" / "record_claim_counters.py"
 ABOUT_COUNTERS = re.compile(r'claim\.counter(?:_refuted)?\(\s*"([A-Z][A-Z0-9]*-\d{2})"')

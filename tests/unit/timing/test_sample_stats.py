@@ -19,7 +19,7 @@ def normal(count: int, seed: int, sd: float = 0.005) -> np.ndarray:
 
 
 @given(times)
-def test_06_08_midmean_is_the_trimmed_mean(samples: np.ndarray) -> None:
+def test_midmean_is_the_trimmed_mean(samples: np.ndarray) -> None:
     assert sample_stats.midmean(samples) == stats.trim_mean(samples, 0.25)
 
 
@@ -42,20 +42,20 @@ def test_a_line_through_what_lies_on_one_is_certain() -> None:
     ("samples", "centre"),
     [([7.0], 7.0), ([1.0, 9.0], 5.0), ([1.0, 2.0, 3.0, 4.0, 100.0], 3.0), ([9.0, 1.0, 2.0, 4.0, 3.0, 8.0, 5.0], 4.4)],
 )
-def test_06_08_midmean_is_the_trimmed_mean_of_r(samples: list[float], centre: float) -> None:
+def test_midmean_is_the_trimmed_mean_of_r(samples: list[float], centre: float) -> None:
     """``mean(x, trim = .25)`` of R drops floor(n / 4) samples at either end; worked out by hand."""
     assert sample_stats.midmean(np.array(samples)) == pytest.approx(centre)
 
 
 @given(times, st.randoms())
-def test_06_08_midmean_does_not_depend_on_order(samples: np.ndarray, shuffle: object) -> None:
+def test_midmean_does_not_depend_on_order(samples: np.ndarray, shuffle: object) -> None:
     mixed = samples.tolist()
     shuffle.shuffle(mixed)  # type: ignore[attr-defined]
     assert sample_stats.midmean(np.array(mixed)) == pytest.approx(sample_stats.midmean(samples))
 
 
 @given(st.integers(0, 1000))
-def test_06_08_midmean_is_not_moved_by_24_percent_of_wild_samples(seed: int) -> None:
+def test_midmean_is_not_moved_by_24_percent_of_wild_samples(seed: int) -> None:
     samples = normal(100, seed)
     wild = samples.copy()
     wild[:24] = 1e9
@@ -83,13 +83,13 @@ def test_drift_is_the_change_from_first_to_last_tenth() -> None:
 
 
 @pytest.mark.parametrize("samples", [np.linspace(100, 200, 19), np.full(100, 640.0)])
-def test_06_13_drift_is_not_assessed_on_few_or_equal_samples(samples: np.ndarray) -> None:
+def test_drift_is_not_assessed_on_few_or_equal_samples(samples: np.ndarray) -> None:
     assert sample_stats.drift(samples) == 0.0
 
 
 @pytest.mark.parametrize(("minor", "modes"), [(18, 1), (19, 2)])
 @pytest.mark.parametrize("slower", [False, True])
-def test_06_13_the_smaller_group_holds_a_tenth_of_what_is_split(minor: int, modes: int, slower: bool) -> None:
+def test_the_smaller_group_holds_a_tenth_of_what_is_split(minor: int, modes: int, slower: bool) -> None:
     """Of 200 samples, the slowest ten are left out: 19 are a tenth of the rest, be they the faster or the slower."""
     few_are_slower = [100.0] * (190 - minor) + [110.0] * (minor + 10)
     few_are_faster = [90.0] * minor + [100.0] * (200 - minor)
@@ -104,7 +104,7 @@ def test_neighbouring_ticks_are_one_mode_and_distant_ones_two() -> None:
 
 
 @pytest.mark.parametrize("samples", [np.array([100.0, 200.0] * 9), np.full(100, 640.0)])
-def test_06_13_modes_are_not_assessed_on_few_or_equal_samples(samples: np.ndarray) -> None:
+def test_modes_are_not_assessed_on_few_or_equal_samples(samples: np.ndarray) -> None:
     assert sample_stats.modes(samples) == 1
 
 

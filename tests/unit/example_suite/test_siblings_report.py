@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-SUITE = Path(__file__).parents[2] / "example_suite"
+SUITE = Path(__file__).parents[3] / "example_suite"
 Judgements = list[dict[str, Any]]
 
 

@@ -16,7 +16,7 @@ LAUNCH = SimpleNamespace(
 
 @pytest.fixture
 def synccheck(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "example_suite"))
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "example_suite"))
     return importlib.import_module("synccheck")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PIN = re.compile(r"^(?P<name>[A-Za-z0-9_.-]+)==(?P<version>[^;\s]+)(?:; (?P<marker>.+))?$")
 
 HEAVY = ("numpy", "scipy", "cupy", "cuda", "pynvml", "cupti")
@@ -145,3 +145,10 @@ def test_links_lead_somewhere(page: str) -> None:
     headings = {re.sub(r"[^\w\- ]", "", line.lstrip("# ")).lower().replace(" ", "-")
                 for line in text.splitlines() if line.startswith("#")}  # fmt: skip
     assert [anchor for link, anchor in links if not link and anchor and anchor not in headings] == []
+
+
+def test_unit_tests_lie_where_what_they_test_lies() -> None:
+    """Each folder of ``tests/unit`` that holds tests is a folder of the package, or one of the repository's own."""
+    units, others = ROOT / "tests" / "unit", {Path("project"), Path("benchmarks"), Path("example_suite")}
+    folders = {file.parent.relative_to(units) for file in units.rglob("test_*.py")} - others
+    assert [str(folder) for folder in sorted(folders) if not (ROOT / "pytest_gpuperf" / folder).is_dir()] == []

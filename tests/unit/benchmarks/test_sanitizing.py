@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 STAND_IN = f"""#!{sys.executable}
 import json, os, pathlib, sys, time

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-SUITE = Path(__file__).parents[2] / "example_suite"
+SUITE = Path(__file__).parents[3] / "example_suite"
 KERNELS = sorted((SUITE / "kernels").glob("*.cu"))
 MOST_LINES = 250
 WIDTH = 120

@@ -55,7 +55,7 @@ def test_the_recordings_are_small() -> None:
 
 
 @pytest.mark.parametrize("one", RECORDED, ids=lambda one: one.name)
-def test_06_16_verdicts_on_recorded_blocks_are_pinned(one: Sequence) -> None:
+def test_verdicts_on_recorded_blocks_are_pinned(one: Sequence) -> None:
     found = []
     start = 0
     for _ in one.verdicts:
@@ -68,14 +68,14 @@ def test_06_16_verdicts_on_recorded_blocks_are_pinned(one: Sequence) -> None:
 
 
 @pytest.mark.parametrize("one", of_percent(0.0), ids=lambda one: one.name)
-def test_06_16_kernels_against_themselves_are_never_slower_or_faster(one: Sequence) -> None:
+def test_kernels_against_themselves_are_never_slower_or_faster(one: Sequence) -> None:
     decisions = Counter(decision for decision, _ in one.verdicts)
     assert decisions["slower"] == decisions["faster"] == 0
     assert decisions["same"] + decisions["not slower"] >= 0.9 * decisions.total()
 
 
 @pytest.mark.parametrize("one", [*of_percent(1.0), *of_percent(2.0)], ids=lambda one: one.name)
-def test_06_16_known_slowdowns_are_slower(one: Sequence) -> None:
+def test_known_slowdowns_are_slower(one: Sequence) -> None:
     if one.percent == 1.0 and one.duration_ns < LONG_NS:
         pytest.skip("at +1 % nothing is promised of kernels this short")
     decisions = Counter(decision for decision, _ in one.verdicts)

@@ -15,7 +15,7 @@ import pytest
 from pytest_gpuperf.device.nominal_facts import nominal_facts
 from pytest_gpuperf.model.evidence import Identity, Occupancy, Round, StaticProfile, StaticRecord, TimeRecord
 
-SUITE = Path(__file__).parents[2] / "example_suite"
+SUITE = Path(__file__).parents[3] / "example_suite"
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_gpuperf.advise.causes import BY_KEY
 
-SUITE = Path(__file__).parents[2] / "example_suite"
+SUITE = Path(__file__).parents[3] / "example_suite"
 WITHOUT_PAIRS = {"hardware_facts"}
 """Families that measure the hardware."""
 CALLABLES = {"two kernels, 1 in 16", "n_chunks", "two_streams", "serial"}

@@ -17,7 +17,7 @@ import pytest
 from pytest_gpuperf.context.early_stop import CountersMissing
 from pytest_gpuperf.counters.catalogue import METRICS
 
-SUITE = Path(__file__).parents[2] / "example_suite"
+SUITE = Path(__file__).parents[3] / "example_suite"
 BEYOND_THE_CATALOGUE = (Path(__file__).parent / "hopper_metrics.txt").read_text(encoding="utf-8").split()
 """Metrics of GH100 that Nsight Compute accepts and no set of the plugin has."""
 KNOWN = METRICS.keys() | set(BEYOND_THE_CATALOGUE)

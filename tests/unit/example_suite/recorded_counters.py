@@ -18,7 +18,7 @@ from pytest_gpuperf.context.early_stop import CountersMissing
 from pytest_gpuperf.device.gpu import Gpu
 from pytest_gpuperf.workload.measurement import Measurement
 
-FILE = Path(__file__).parents[1] / "replays" / "counters" / "nvidia-h200.json"
+FILE = Path(__file__).parents[2] / "replays" / "counters" / "nvidia-h200.json"
 OPTION = "--recorded-counters"
 
 
