@@ -113,7 +113,7 @@ def from_baselines(wanted: Wanted, baselines: Path, write: Callable[[str], objec
 
 
 def _recorded(store: BaselineStore, key: Key) -> list[tuple[Side, str]]:
-    """What is on record of a workload: by GPU where it was timed, else by architecture.
+    """Recorded sides of a workload: by GPU where it was timed, else by architecture.
 
     With each the GPU or the compiler, where there are several to tell apart; else an empty string.
     """
@@ -136,13 +136,13 @@ def _one_of(all_of_them: Sequence[str], kind: str, name: str) -> str:
 
 
 def _is_of(store: BaselineStore, key: Key, target: str, arch: str, toolchain: str) -> bool:
-    """Whether the machine code on record for an architecture is what was timed."""
+    """True if the machine code on record for an architecture is what was timed."""
     time, static = store.time(target, key), store.static(arch, key, toolchain).record
     return time is not None and static is not None and time.identity.code == static.profile.code_hash
 
 
 def _unmatched(wanted: Wanted, keys: Sequence[Key], where: str) -> str:
-    """Why nothing matched, with what comes close."""
+    """Message for no match, with the nearest names."""
     if not keys:
         return f"there are no workloads in {where}"
     of_test = [key for key in keys if Wanted(wanted.node_id).includes(key)]

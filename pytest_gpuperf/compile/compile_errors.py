@@ -1,4 +1,4 @@
-"""What can go wrong between a source file and its static evidence; one class per kind a caller may treat differently.
+"""Exceptions between a source file and its static evidence: one class per kind a caller may treat differently.
 
 Every message names the file, option or name at fault and says what to do.
 """

@@ -41,7 +41,7 @@ class Reference(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """What one file names."""
+    """Headers that one file names."""
 
     digest: str
     references: tuple[Reference, ...]

@@ -27,7 +27,7 @@ LIMIT_S = 120.0
 NO_READER = 3
 """Exit status of the reading process where no module can read the report."""
 BESIDE = ("extras/python", "../extras/python", "../../extras/python")
-"""Where ``ncu`` keeps its own module, from its folder."""
+"""Folders of ``ncu``'s own module, relative to its own."""
 
 
 class KernelResult(Record, frozen=True):

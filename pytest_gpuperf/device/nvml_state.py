@@ -1,4 +1,4 @@
-"""What NVML says about a GPU at one moment, and what it says once about its settings.
+"""NVML's readings of a GPU: its state at one moment, its settings once.
 
 Whatever this GPU, driver or container does not tell is None; that is no error.
 """
@@ -61,7 +61,7 @@ class Nvml:
             return
 
     def _ask(self, question: Callable[[Any, Any], Any]) -> Any:
-        """What NVML answers; None if it has no such function, does not support it here, or refuses."""
+        """NVML's answer; None if it has no such function, does not support it here, or refuses."""
         if self._handle is None:
             return None
         try:

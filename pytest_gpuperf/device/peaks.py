@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_gpuperf.model.evidence import KernelBinary
 
 COPY_BYTES = 1 << 30
-"""Of each of the two buffers: many times any L2.  Less on a GPU whose memory is short."""
+"""Size of each of the two buffers: many times any L2.  Less on a GPU whose memory is short."""
 BATCHES = 3
 SAMPLES = 9
 THREADS = 256

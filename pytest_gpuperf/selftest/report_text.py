@@ -114,7 +114,7 @@ def _effect(one: Control) -> str:
 
 
 def _remark(one: Control) -> str:
-    """Whether this cell is one that must be found or must not."""
+    """Remark on a cell: one that must be found, or must not."""
     if one.must_pass:
         return " (accepted)" if one.slower == 0 else " (FALSE ALARM)"
     if one.must_be_slower and one.slower < one.verdicts:

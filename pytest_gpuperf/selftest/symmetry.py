@@ -45,7 +45,7 @@ class Symmetry(Record, frozen=True):
 
     @property
     def leans(self) -> bool:
-        """Whether one side is slower too often for a fair coin, or votes follow each other (three standard errors)."""
+        """True if one side is slower too often for a fair coin, or votes follow each other (three standard errors)."""
         return _far_from_half(self.slower, self.blocks) or _far_from_half(self.alike, self.neighbours)
 
 

@@ -123,7 +123,7 @@ class BufferedActivities:
                 self.activities.append(Activity(correlation, start, end, label))
 
     def _offsets(self, address: int, valid_bytes: int) -> list[int]:
-        """Where each record begins."""
+        """Offset of each record."""
         offsets = []
         record = ctypes.c_void_p()
         reference, next_record = ctypes.byref(record), self._next_record
