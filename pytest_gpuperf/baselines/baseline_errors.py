@@ -1,4 +1,4 @@
-"""What can go wrong with baselines: one class per failure that a caller could treat differently.
+"""Exceptions of baselines: one class per failure that a caller could treat differently.
 
 Every message says what happened, to which file, and what to do.  Text that comes out of a baseline file is
 untrusted: it is shortened and its control characters are escaped before it reaches a terminal.

@@ -55,7 +55,7 @@ def unused(
     modules_collected: Collection[str],
     workloads_gone: Collection[tuple[str, Key]] = (),
 ) -> list[Unused]:
-    """What pruning would remove, sorted.
+    """Everything that pruning would remove, sorted.
 
     ``collected`` has the node ids of all tests (or keys of workloads); ``modules_collected`` the modules of which every
     test was collected.  A module whose file is gone may be listed there too, and then loses everything.

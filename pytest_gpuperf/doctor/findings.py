@@ -28,7 +28,7 @@ class Finding:
     name: str
     status: Status
     detail: str
-    """What is there, or what was not found."""
+    """The thing found, or the one that is missing."""
     advice: str = ""
     """Remedy; empty if nothing has to be done."""
     required: bool = False
