@@ -32,7 +32,7 @@ class Update:
     counters: Mapping[tuple[str, Key], Counts] = dataclasses.field(default_factory=dict)
     """The same, for workloads whose time record stays as it is and gets these counters."""
     sessions: Collection[Session] = ()
-    """Those that the time records' rounds name, oldest first."""
+    """Sessions that the time records' rounds name, oldest first."""
     cubins: Collection[bytes] = ()
     """Machine code that the time records name, unless the store has it already."""
 

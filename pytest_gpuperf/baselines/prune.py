@@ -191,7 +191,7 @@ def _others(
 
 
 def _cubins(file: EvidenceFile) -> set[str]:
-    """Those that the records of a file name."""
+    """Cubins that the records of a file name."""
     if not isinstance(file, TimeFile):
         return set()
     return {record.cubin for workloads in file.tests.values() for record in workloads.values() if record.cubin}

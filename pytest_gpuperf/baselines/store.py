@@ -25,7 +25,7 @@ class StaticLookup:
     record: StaticRecord | None
     """Evidence of the toolchain asked for."""
     other_toolchains: tuple[str, ...]
-    """Those that have the workload too: without a record, they tell NOT-COMPARABLE from NEW."""
+    """Toolchains that have the workload too: without a record, they tell NOT-COMPARABLE from NEW."""
 
 
 class BaselineStore:

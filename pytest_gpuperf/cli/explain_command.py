@@ -26,7 +26,7 @@ class ExplainError(Exception):
 
 
 class Wanted(NamedTuple):
-    """Which workloads: a node id or the beginning of one, and perhaps a workload's name."""
+    """Workloads to explain: a node id or the beginning of one, and perhaps a workload's name."""
 
     node_id: str
     workload: str | None = None
@@ -38,7 +38,7 @@ class Wanted(NamedTuple):
         return inside and (self.workload is None or self.workload == key.workload)
 
     def seen_from(self, start: Path, root: Path) -> Wanted:
-        """As pytest names it from ``root``, if it begins with the path of a file as seen from the folder ``start``."""
+        """The same as pytest names it from ``root``, if it begins with a file's path seen from the folder ``start``."""
         module, colons, test = self.node_id.partition("::")
         file = (start / module).resolve()
         if not file.is_file() or root.resolve() not in file.parents:

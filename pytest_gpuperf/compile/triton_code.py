@@ -49,7 +49,7 @@ class TritonArgument(NamedTuple):
 
     @property
     def c_type(self) -> str:
-        """As a C++ kernel would declare it."""
+        """Type as a C++ kernel would declare it."""
         element = self.type.removeprefix("*").removeprefix("k")  # "*kfp32" points to constants
         return _C_TYPES.get(element, element) + ("*" if self.type.startswith("*") else "")
 

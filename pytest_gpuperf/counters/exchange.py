@@ -87,7 +87,7 @@ class Collected(Record, frozen=True):
 
 
 def write(record: Record, path: Path) -> None:
-    """As JSON, all of it or nothing."""
+    """Writes the record as JSON, all of it or nothing."""
     write_whole(path, msgspec.json.encode(record))
 
 

@@ -39,7 +39,7 @@ class KernelResult(Record, frozen=True):
     metrics: dict[str, float]
     """By the chip's own names."""
     units: dict[str, str] = msgspec.field(default_factory=dict)
-    """As ncu gives them."""
+    """Units as ncu gives them."""
 
 
 class Reader(Protocol):

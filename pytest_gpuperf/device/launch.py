@@ -83,7 +83,7 @@ class MachineCode:
 
     @cached_property
     def loaded(self) -> LoadedKernel:
-        """In a module on the device.  Raises ``LoadError``."""
+        """The kernel in a module on the device.  Raises ``LoadError``."""
         return self.device.load(self.binary)
 
 

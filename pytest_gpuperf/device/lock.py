@@ -24,7 +24,7 @@ HELD_VARIABLE = "GPUPERF_HELD_GPU"
 WAIT_S = 600.0
 """Longest wait for a process that holds the GPU and gives no sign of going on."""
 _SHARED_FOLDER = 0o1777
-"""For all users, each removing his own files only."""
+"""Mode of a folder for all users, each of whom may remove only their own files."""
 _SHARED_FILE = 0o666
 
 

@@ -43,7 +43,7 @@ class Nvml:
         self._family = family or Family()
         self._handle: Any = None
         self.uuid = f"GPU-{uuid}"
-        """As NVML and ``nvidia-smi`` write it: ``GPU-...``, or ``MIG-...`` for a slice of a GPU."""
+        """UUID as NVML and ``nvidia-smi`` write it: ``GPU-...``, or ``MIG-...`` for a slice of a GPU."""
         if library is not None:
             self._find(uuid)
 

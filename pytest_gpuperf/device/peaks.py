@@ -26,7 +26,7 @@ THREADS = 256
 COPY_VECTORS = 4
 """16-byte loads that a thread has in flight."""
 COPY_BLOCK_BYTES = THREADS * COPY_VECTORS * 16
-"""That one block copies."""
+"""Bytes that one block copies."""
 FMA_CHAINS = 8
 FMA_STEPS = 4096
 

@@ -57,7 +57,7 @@ class Row:
     against: str
     """Ratio to the baseline, with its interval."""
     figures: TimeFigures | None
-    """Behind the verdict on time."""
+    """Figures behind the verdict on time."""
     machine_code: tuple[str, ...]
     """Registers, spilled bytes and occupancy, by architecture."""
     words: tuple[str, ...]

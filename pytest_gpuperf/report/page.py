@@ -30,7 +30,7 @@ class Bar:
     high: float
     point: float
     accepted: float
-    """Up to here, from the middle, lies what the tolerance accepts."""
+    """Distance from the middle up to which the tolerance accepts."""
     beyond: bool
     """True if the ratio lies outside of the drawing."""
 

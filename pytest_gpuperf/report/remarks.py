@@ -133,7 +133,7 @@ def print_hints(reporter: pytest.TerminalReporter, evidence: Iterable[TestEviden
 
 
 def hints_of(work: WorkloadEvidence) -> list[str]:
-    """Those of one workload."""
+    """Hints of one workload."""
     verdicts = {judgement.verdict for judgement in work.judgements}
     if any(verdict.is_regression for verdict in verdicts):
         return []

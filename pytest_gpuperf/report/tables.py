@@ -107,7 +107,7 @@ def has_static_rows(one: TestEvidence) -> bool:
 
 
 def _is_unchanged(work: WorkloadEvidence) -> bool:
-    """On every architecture that it was compiled for."""
+    """True if it is unchanged on every architecture that it was compiled for."""
     return {j.verdict for j in work.judgements if j.kind == "static"} == {Verdict.UNCHANGED}
 
 

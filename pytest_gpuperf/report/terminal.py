@@ -129,7 +129,7 @@ def _machine(reporter: pytest.TerminalReporter, evidence: Sequence[TestEvidence]
 
 
 def machine_lines(evidence: Iterable[TestEvidence]) -> list[str]:
-    """Which GPUs and timers the times come from."""
+    """GPUs and timers that the times come from."""
     seen = {}
     for one in evidence:
         if one.session is not None:
@@ -151,7 +151,7 @@ def losses(evidence: Iterable[TestEvidence], options: Options) -> list[str]:
 
 UNDECIDED_SHARE = 0.2
 LEAST_UNDECIDED = 3
-"""Inconclusive workloads that are worth a word about the machine: so many, and more than this share."""
+"""Number and share of inconclusive workloads beyond which the summary remarks on the machine."""
 
 
 def _words(reporter: pytest.TerminalReporter, evidence: Sequence[TestEvidence], outcome: Outcome) -> None:

@@ -33,7 +33,7 @@ LEAST_PILOT_SAMPLES = 5
 _PILOT_SHARE = 1 / 8
 """Share of the time budget that the pilot may take."""
 WANTED_BLOCKS = 28
-"""For which the budget has to have room: a clear case late in a run takes about as many."""
+"""Blocks for which the budget has to have room: a clear case late in a run takes about as many."""
 LEAST_SIZE = 6
 MOST_SIZE = 200
 """Samples per side and block."""
@@ -46,7 +46,7 @@ RELOAD_EVERY = 8
 _MIDMEAN_VARIANCE = 2.4
 """Variance of the difference of two midmeans, in variances of a mean of as many samples."""
 _PILOT_CAUTION = 1.5
-"""By so much more variance is expected of a block than the pilot's five showed, whose sd is off by a third or so."""
+"""Factor on the variance that the pilot's five blocks showed, whose sd is off by a third or so."""
 _MIDDLE_HALF_OF_FIVE = 0.99
 """Mean distance between the second and the fourth of five normal values, in their sd."""
 _FENCE = 4.0
@@ -74,7 +74,7 @@ class Block(Record, frozen=True):
     seconds: float = 0.0
     """Wall-clock time it took, re-allocation included."""
     carry_over: float = 0.0
-    """In log time: by how much a slot is longer behind one of the other side than behind one of its own."""
+    """Difference, in log time, of a slot behind one of the other side and behind one of its own."""
 
 
 class Noise(NamedTuple):
@@ -216,7 +216,7 @@ def block_value(order: Order, slots: Sequence[sample_stats.Samples]) -> float:
 
 
 def carry_over(slots: Sequence[sample_stats.Samples]) -> float:
-    """By how much a slot is longer, in log time, behind one of the other side than behind one of its own.
+    """Difference, in log time, of a slot behind one of the other side and behind one of its own.
 
     Of each four slots, the second and the last follow the other side.  With a and b for the two sides, d for what
     drifts from slot to slot and c for what is carried over, they read a, b + d + c, b + 2d and a + 3d + c, so that

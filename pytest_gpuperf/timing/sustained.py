@@ -123,7 +123,7 @@ class _Tried(NamedTuple):
     ratio: float
     """Ratio of the slower side's time to the faster one's."""
     samples: int
-    """So many fill a slot."""
+    """Number of samples that fill a slot."""
     settled: list[sample_stats.Samples]
     """Samples of each side that count."""
     draws: tuple[Draw, Draw]

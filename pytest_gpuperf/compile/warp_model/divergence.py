@@ -48,7 +48,7 @@ class Splits:
         self.share = 1.0
         """Fraction of the warp that is on the way."""
         self.data_share = 1.0
-        """That fraction, as far as data decide it."""
+        """Part of that fraction that data decide."""
         self.by_data = False
         """True if data decide that the way leads here."""
 

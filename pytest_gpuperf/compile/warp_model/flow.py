@@ -13,7 +13,7 @@ from pytest_gpuperf.compile.cubin.disassembly import INSTRUCTION_BYTES
 from pytest_gpuperf.compile.warp_model.decode import Step
 
 END = -1
-"""Behind the last instruction, whichever that is."""
+"""Place behind the last instruction, whichever that is."""
 
 
 def meeting_points(steps: Mapping[int, Step]) -> dict[int, int]:

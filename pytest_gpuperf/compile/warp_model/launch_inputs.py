@@ -75,7 +75,7 @@ class Surroundings:
         return self._index if name == "SR_TID.X" else _SPECIAL.get(name, UNKNOWN)
 
     def constant(self, offset: int, words: int) -> Value:
-        """So many 32-bit words of constant bank 0, as one number; unknown beyond launch and arguments."""
+        """Content of 32-bit words of constant bank 0, as one number; unknown beyond launch and arguments."""
         first = offset & ~3
         found = [self._words.get(first + 4 * place) for place in range(words)]
         alone = words == 1 and offset >= self._parameter_base

@@ -42,7 +42,7 @@ class Visit:
     """Fraction of the lanes."""
     times: float = 1.0
     data_share: float = 1.0
-    """That fraction, as far as data decide it."""
+    """Part of that fraction that data decide."""
     cycles: float = 0.0
     waited: float = 0.0
     waited_for: str = ""
