@@ -310,3 +310,19 @@ def test_a_test_module_with_a_long_name_has_a_baseline(store: BaselineStore) -> 
     long = make_key(module=f"test_{'x' * 200}.py")
     store.write(static_update(key=long))
     assert store.keys("sm_90") == (long,)
+
+
+def test_one_update_writes_the_times_of_several_modules(store: BaselineStore) -> None:
+    session = make_session()
+    keys = [make_key(module=f"test_{name}.py") for name in "abc"]
+    records = {(H200, key): make_time(session) for key in keys}
+    store.write(Update(time=records, sessions=[session], cubins=[CUBIN]))
+    assert store.keys(H200) == tuple(keys)
+
+
+def test_recording_unchanged_times_leaves_a_reformatted_file_alone(store: BaselineStore) -> None:
+    *_, file = store.write(time_update(make_session()))
+    crlf = file.path.read_bytes().replace(b"\n", b"\r\n")
+    file.path.write_bytes(crlf)
+    assert store.write(time_update(make_session())) == []
+    assert file.path.read_bytes() == crlf
