@@ -1,4 +1,4 @@
-"""Committed evidence: reading, writing, migrating and pruning baseline files, and the store of their cubins.
+"""Committed evidence: baseline files with the store of their cubins.
 
 ``docs/baselines.md`` describes the format for people.  Nothing here measures, judges or decides what to accept.
 """

@@ -1,4 +1,4 @@
-"""What can go wrong with baselines: one class per failure that a caller could treat differently.
+"""Exceptions of baselines: one class per failure that a caller could treat differently.
 
 Every message says what happened, to which file, and what to do.  Text that comes out of a baseline file is
 untrusted: it is shortened and its control characters are escaped before it reaches a terminal.
@@ -42,7 +42,6 @@ class UnreadableBaselineError(BaselineError):
     """A baseline file exists and is not a baseline: truncated, malformed, wrongly typed or hostile."""
 
     def __init__(self, path: Path, problem: str, *, merging: bool = False) -> None:
-        self.path = path
         self.problem = problem
         remedy = _TAKE_A_SIDE if merging else _RESTORE
         super().__init__(f"{path}: this baseline cannot be read: {problem}.\n{remedy.format(path=path)}")
@@ -52,9 +51,6 @@ class NewerSchemaError(BaselineError):
     """A baseline was written by a newer release."""
 
     def __init__(self, path: Path, found: int, known: int) -> None:
-        self.path = path
-        self.found = found
-        self.known = known
         super().__init__(
             f"{path}: this baseline has schema version {found}; this pytest-gpuperf knows up to version {known}.\n"
             "Upgrade pytest-gpuperf to the release that wrote it (pip install --upgrade pytest-gpuperf)."
@@ -77,7 +73,6 @@ class BaselineWriteError(BaselineError):
     """The file system refused: read-only, full, a file where a folder should be.  Old files are untouched."""
 
     def __init__(self, path: Path, cause: OSError, written: tuple[Path, ...] = ()) -> None:
-        self.path = path
         self.written = written
         done = f" {len(written)} other file(s) of this update were already written whole." if written else ""
         super().__init__(

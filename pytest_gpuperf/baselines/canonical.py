@@ -18,7 +18,7 @@ from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile
 from pytest_gpuperf.model.evidence import Round
 
 _EXACT = 2**53
-"""Below this, a double without a fraction is printed as a whole number and reads back the same."""
+"""Limit below which a double without a fraction is printed as a whole number and reads back the same."""
 _ROUND_DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(Round)}
 
 

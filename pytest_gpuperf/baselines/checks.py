@@ -1,4 +1,4 @@
-"""What every baseline satisfies beyond its types, checked when it is read and again before it is written.
+"""Conditions on every baseline beyond its types, checked when it is read and again before it is written.
 
 Judges take logarithms of times and divide by them, reports print the names, and cubins are found by their hash: the
 limits here are what makes that safe with files from strangers.

@@ -1,4 +1,4 @@
-"""Where a baseline lies: targets and test modules to paths inside the baseline folder, and back.
+"""Paths of baselines: targets and test modules to paths inside the baseline folder, and back.
 
 File names come from the module path alone, so that parameters and odd test ids can neither collide nor escape.
 Nothing here reads a file's content.

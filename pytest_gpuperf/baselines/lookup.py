@@ -25,7 +25,7 @@ def recorded_under_another_name(
 
 
 def of_the_kernel(store: BaselineStore, arch: str, compiler: str, key: Key, record: StaticRecord) -> list[StaticRecord]:
-    """What the test has on record of kernels of this name."""
+    """The test's records of kernels of this name."""
     of_test = store.static_tests(arch, key.module, compiler).get(key.test, {})
     return [old for old in of_test.values() if old.kernel == record.kernel]
 

@@ -23,7 +23,7 @@ KEPT_SESSIONS = 5
 
 @dataclasses.dataclass(frozen=True)
 class Update:
-    """What one run wants to become the baseline.  Which workloads to take is the caller's decision."""
+    """Evidence of one run that is to become the baseline.  Which workloads to take is the caller's decision."""
 
     static: Mapping[tuple[str, str, Key], StaticRecord] = dataclasses.field(default_factory=dict)
     """By architecture (``sm_90``), toolchain (``nvrtc 13.0.88``) and workload."""
@@ -32,7 +32,7 @@ class Update:
     counters: Mapping[tuple[str, Key], Counts] = dataclasses.field(default_factory=dict)
     """The same, for workloads whose time record stays as it is and gets these counters."""
     sessions: Collection[Session] = ()
-    """Those that the time records' rounds name, oldest first."""
+    """Sessions that the time records' rounds name, oldest first."""
     cubins: Collection[bytes] = ()
     """Machine code that the time records name, unless the store has it already."""
 

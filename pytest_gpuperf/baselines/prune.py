@@ -55,7 +55,7 @@ def unused(
     modules_collected: Collection[str],
     workloads_gone: Collection[tuple[str, Key]] = (),
 ) -> list[Unused]:
-    """What pruning would remove, sorted.
+    """Everything that pruning would remove, sorted.
 
     ``collected`` has the node ids of all tests (or keys of workloads); ``modules_collected`` the modules of which every
     test was collected.  A module whose file is gone may be listed there too, and then loses everything.
@@ -191,6 +191,6 @@ def _others(
 
 
 def _cubins(file: EvidenceFile) -> set[str]:
-    """Those that the records of a file name."""
+    """Cubins that the records of a file name."""
     groups = file.toolchains.values() if isinstance(file, StaticFile) else (file.tests,)
     return {record.cubin for tests in groups for of in tests.values() for record in of.values() if record.cubin}

@@ -1,4 +1,4 @@
-"""How many digits of a time are worth a line of diff: those that the measured noise leaves meaningful.
+"""Rounding of times to the digits that are worth a line of diff: those that the measured noise leaves meaningful.
 
 A time is rounded once, when it is recorded; what a file already holds is never rounded again, so that recording cannot
 creep through earlier rounds.

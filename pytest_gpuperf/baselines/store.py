@@ -20,12 +20,12 @@ from pytest_gpuperf.model.evidence import Key, Session, StaticRecord, TimeRecord
 
 @dataclasses.dataclass(frozen=True)
 class StaticLookup:
-    """What the store knows of one workload on one architecture."""
+    """Static evidence of one workload on one architecture."""
 
     record: StaticRecord | None
-    """Of the toolchain asked for."""
+    """Evidence of the toolchain asked for."""
     other_toolchains: tuple[str, ...]
-    """Those that have the workload too: without a record, they tell NOT-COMPARABLE from NEW."""
+    """Toolchains that have the workload too: without a record, they tell NOT-COMPARABLE from NEW."""
 
 
 class BaselineStore:
@@ -176,7 +176,7 @@ class BaselineStore:
         return plan
 
     def changed(self, module: str, old: EvidenceFile | None, new: EvidenceFile) -> list[tuple[Path, bytes]]:
-        """What has to be written for ``new`` to be on disk: nothing if it says the same as ``old``, even if that is
+        """The writes that put ``new`` on disk: none if it says the same as ``old``, even if that is
         formatted otherwise or of an older schema."""
         if new == old:
             return []

@@ -25,7 +25,7 @@ class CollectionError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Collection:
-    """What pytest collected.  Paths of modules are relative to ``root`` with forward slashes, as in node ids."""
+    """Tests that pytest collected.  Paths of modules are relative to ``root`` with forward slashes, as in node ids."""
 
     root: Path
     baselines: Path
@@ -42,7 +42,7 @@ class Collection:
     skipped: tuple[str, ...]
 
     def covers(self, module: str) -> bool:
-        """Whether the search would have met this test module if it existed."""
+        """True if the search would have met this test module if it existed."""
         return any(place == "." or module == place or module.startswith(f"{place}/") for place in self.scope)
 
 

@@ -28,7 +28,7 @@ class ExplainError(Exception):
 
 
 class Wanted(NamedTuple):
-    """Which workloads: a node id or the beginning of one, and perhaps a workload's name."""
+    """Workloads to explain: a node id or the beginning of one, and perhaps a workload's name."""
 
     node_id: str
     workload: str | None = None
@@ -40,7 +40,7 @@ class Wanted(NamedTuple):
         return inside and (self.workload is None or self.workload == key.workload)
 
     def seen_from(self, start: Path, root: Path) -> Wanted:
-        """As pytest names it from ``root``, if it begins with the path of a file as seen from the folder ``start``."""
+        """The same as pytest names it from ``root``, if it begins with a file's path seen from the folder ``start``."""
         module, colons, test = self.node_id.partition("::")
         file = (start / module).resolve()
         if not file.is_file() or root.resolve() not in file.parents:
@@ -115,7 +115,7 @@ def from_baselines(wanted: Wanted, baselines: Path, write: Callable[[str], objec
 
 
 def _recorded(store: BaselineStore, key: Key, estimates: Estimates) -> list[tuple[Side, str]]:
-    """What is on record of a workload: by GPU where it was timed, else by architecture.
+    """Recorded sides of a workload: by GPU where it was timed, else by architecture.
 
     With each the GPU or the compiler, where there are several to tell apart; else an empty string.
     """
@@ -141,13 +141,13 @@ def _one_of(all_of_them: Sequence[str], kind: str, name: str) -> str:
 
 
 def _is_of(store: BaselineStore, key: Key, target: str, arch: str, toolchain: str) -> bool:
-    """Whether the machine code on record for an architecture is what was timed."""
+    """True if the machine code on record for an architecture is what was timed."""
     time, static = store.time(target, key), store.static(arch, key, toolchain).record
     return time is not None and static is not None and time.identity.code == static.profile.code_hash
 
 
 def _unmatched(wanted: Wanted, keys: Sequence[Key], where: str) -> str:
-    """Why nothing matched, with what comes close."""
+    """Message for no match, with the nearest names."""
     if not keys:
         return f"there are no workloads in {where}"
     of_test = [key for key in keys if Wanted(wanted.node_id).includes(key)]

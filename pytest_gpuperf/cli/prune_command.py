@@ -81,7 +81,7 @@ def workloads_gone(store: BaselineStore, root: Path, write: Callable[[str], obje
 
 
 def targets_of(test: TestEvidence) -> set[str]:
-    """What this test gathered evidence for."""
+    """Targets that this test gathered evidence for."""
     archs = {arch for work in test.workloads for arch in work.static}
     return archs | ({test.device.slug} if test.device is not None else set())
 

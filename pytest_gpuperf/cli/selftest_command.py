@@ -26,7 +26,7 @@ PROBLEMS = (
     NoDevice, TimerError, TimerUnavailable, LoadError, LockTimeout, LockUnavailable, CompileProblem, ChildFailed,
     NotLinear, UnexpectedCode, BrokenProbe, ProfileError,
 )  # fmt: skip
-"""What can keep the self-test from an answer."""
+"""Failures that keep the self-test from an answer."""
 
 
 def run(*, as_json: bool, quick: bool, output: Path | None, timer: TimerName | None, out: TextIO, err: TextIO) -> int:

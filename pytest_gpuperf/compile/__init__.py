@@ -1,4 +1,4 @@
-"""Source to cubin to static evidence.  No GPU, no driver, no CuPy and no pytest.
+"""Static evidence from source: compiler, cubin, disassembly.  Needs no GPU, no driver, no CuPy, no pytest.
 
 ``compile_for`` makes binaries with their evidence; ``occupancy`` says how many warps a launch keeps
 resident; ``ptx`` and ``ptx_instructions`` count virtual instructions; ``read_cubin`` checks a cubin of unknown

@@ -20,7 +20,7 @@ KIB = 1024
 
 
 class Limits(NamedTuple):
-    """What one SM of an architecture can hold."""
+    """Resources of one SM of an architecture."""
 
     warps_per_sm: int
     blocks_per_sm: int

@@ -40,7 +40,7 @@ class CompileCache:
         self.folder = default_folder() if folder is None else folder
         self.max_bytes = max_bytes
         self.problem: str | None = None
-        """Why entries are not kept; None while all is well."""
+        """Reason why entries are not kept; None while they are."""
         self._written_since_trim: int | None = None
 
     def get(self, key: str) -> bytes | None:
@@ -62,7 +62,7 @@ class CompileCache:
         return payload
 
     def __contains__(self, key: str) -> bool:
-        """Whether there is an entry, be it whole or not."""
+        """True if there is an entry, whole or not."""
         return self._path(key).is_file()
 
     def put(self, key: str, payload: bytes) -> None:

@@ -1,4 +1,4 @@
-"""What one compilation gives: taken from the cache or made, on as many threads as there are cores.
+"""Results of compilations: taken from the cache or made, on as many threads as there are cores.
 
 Half of the work is nvdisasm, and nearly all of that is its start.  So programs that are known to be wanted
 next are made along with the one that is wanted now: each is compiled by itself, as it would be later, and
@@ -33,7 +33,7 @@ CACHE_VERSION = 8
 
 
 class Entry(Record, frozen=True):
-    """What the cache keeps of one compilation: all kernels of a source."""
+    """Cached result of one compilation: all kernels of a source."""
 
     cubin: bytes
     ptx: str
@@ -121,7 +121,7 @@ def another(
 
 
 def _absent(programs: Iterable[Program], headers: Dependencies, archs: Sequence[str], cache: CompileCache) -> list[Job]:
-    """What the cache lacks; nothing if it could not keep it."""
+    """Jobs that the cache lacks; none if it could not keep their results."""
     if cache.problem is not None:
         return []
     return [(one, arch) for one in programs for arch in archs if _key(one, headers, arch) not in cache]
@@ -195,7 +195,7 @@ def _unreported(compiled: Compiled) -> list[str]:
 
 
 def _key(program: Program, headers: Dependencies, arch: str) -> str:
-    """Where no folder holds a header of it, a source compiles alike wherever it lies."""
+    """Cache key of a compilation.  Include paths count only where one of them holds a header of the source."""
     parts = [
         CACHE_VERSION,
         toolchain(),

@@ -1,4 +1,4 @@
-"""What can go wrong between a source file and its static evidence; one class per kind a caller may treat differently.
+"""Exceptions between a source file and its static evidence: one class per kind a caller may treat differently.
 
 Every message names the file, option or name at fault and says what to do.
 """
@@ -20,7 +20,7 @@ class CompileError(CompileProblem):
 
     def __init__(self, file: str, line: int | None, reason: str, log: str, remedy: str = "") -> None:
         self.file = file
-        """As the user gave it; for a mistake inside a header, the header."""
+        """Path as the user gave it; for a mistake inside a header, the header."""
         self.line = line
         """1-based; None if the compiler named no line (an error of the assembler, for one)."""
         self.log = log

@@ -66,7 +66,7 @@ def compile_for(
 def as_recorded(
     source: KernelSource, binary: KernelBinary, recorded: Collection[str], cache: CompileCache | None = None
 ) -> KernelBinary:
-    """What ``compile_for`` made of ``source``, or code with a ``recorded`` code hash, if the compiler makes that too.
+    """The binary of ``compile_for``, or one with a ``recorded`` code hash, if the compiler makes that too.
 
     For a source that is that of the record, by a compiler that is: their machine codes may differ all the same.
     Raises as ``compile_kernel``.

@@ -1,4 +1,4 @@
-"""Which header files a source depends on, found by reading, not by compiling.
+"""Header files that a source depends on, found by reading, not by compiling.
 
 ``#include`` lines are followed whatever ``#if`` surrounds them, so the answer may hold files that the
 compiler skips; it never lacks one that the compiler reads, unless an include is spelled by a macro, which
@@ -41,7 +41,7 @@ class Reference(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """What one file names."""
+    """Headers that one file names."""
 
     digest: str
     references: tuple[Reference, ...]

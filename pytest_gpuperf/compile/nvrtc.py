@@ -30,7 +30,7 @@ _MISTAKE = re.compile(
 )
 _ERROR_LINE = re.compile(r"^[^\n]*\b(?:error|fatal)\b[^\n]*", re.M)
 _EXPRESSIONS = "__nv_name_map"
-"""Where NVRTC says a mistake lies that is in a name expression."""
+"""File that NVRTC names for a mistake in a name expression."""
 _UNOPENED = re.compile(r'cannot open source file "([^"]+)"|could not open source file "([^"]+)"')
 
 STATIC_SHARED_BYTES = 48 * 1024
@@ -38,19 +38,19 @@ STATIC_SHARED_BYTES = 48 * 1024
 
 
 class Program(NamedTuple):
-    """What to compile, down to the last option."""
+    """Everything that a compilation depends on."""
 
     text: str
     file: str
-    """What the compiler calls it."""
+    """Its name for the compiler."""
     place: str
-    """What errors call it."""
+    """Its name in errors."""
     options: tuple[str, ...]
     expression: str | None = None
 
 
 class Compiled(NamedTuple):
-    """What NVRTC made of it."""
+    """Output of NVRTC."""
 
     cubin: bytes
     ptx: str

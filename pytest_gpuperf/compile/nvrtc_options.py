@@ -13,7 +13,7 @@ from pathlib import Path
 from pytest_gpuperf.compile.compile_errors import BadOption
 
 DEFAULTS = ("--std=c++17", "--ftz=true", "--device-as-default-execution-space")
-"""What CuPy 14 gives a RawKernel, in canonical spelling."""
+"""Options that CuPy 14 gives a RawKernel, in canonical spelling."""
 
 VERBOSE_ASSEMBLER = "--ptxas-options=-v"
 """Makes the log tell spills; changes no machine code."""

@@ -43,7 +43,7 @@ def ptx_of(ptx: str, name: str) -> str:
 
 
 def ptx_parameter_types(ptx: str, symbol: str) -> tuple[str | None, ...] | None:
-    """What the entry ``symbol`` says of its parameters; None if the entry is not in this PTX.
+    """Types of the parameters of the entry ``symbol``; None if the entry is not in this PTX.
 
     One each of ``float``, ``double``, ``8-bit integer`` to ``32-bit integer``, ``pointer``, ``64-bit integer or
     pointer`` where ``.ptr`` is left out, as it is below sm_100, and None for what is passed as bytes
@@ -70,7 +70,7 @@ def _parameter_type(declaration: str) -> str | None:
 
 
 def ptx_instructions(ptx: str) -> dict[str, int]:
-    """How often each instruction is written: ``{"fma.rn.f32": 64, ...}``, in alphabetical order."""
+    """Count of each instruction in the text: ``{"fma.rn.f32": 64, ...}``, in alphabetical order."""
     bare = _STRING.sub('""', _COMMENT.sub(" ", ptx))
     counts: dict[str, int] = {}
     for statement in _STATEMENT_END.split(bare):

@@ -26,7 +26,7 @@ class Frame(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """What one kernel takes."""
+    """Resources that one kernel takes."""
 
     registers: int
     barriers: int

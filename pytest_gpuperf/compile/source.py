@@ -1,4 +1,4 @@
-"""What to compile: one CUDA source, one kernel of it, the user's options."""
+"""Source to compile: one CUDA text, one kernel of it, the user's options."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class KernelSource:
     name: str
     """Name of an ``extern "C"`` kernel or of a non-template ``__global__`` function; ``copy<float>`` for a template."""
     path: Path | None = None
-    """Where the text came from: names it in errors, and its folder is searched for headers."""
+    """File of the text: names it in errors, and its folder is searched for headers."""
     options: tuple[str, ...] = ()
     """NVRTC options as CuPy users write them: ``-DTILE=32``, ``-I``, ``--use_fast_math``, ..."""
     name_expression: str | None = None
@@ -36,12 +36,12 @@ class KernelSource:
 
     @property
     def program(self) -> str:
-        """What the compiler calls the file (``__FILE__``): the same wherever the project lies."""
+        """Name of the file for the compiler (``__FILE__``): the same wherever the project lies."""
         return f"{NOWHERE}/{self.path.name if self.path is not None else 'inline.cu'}"
 
     @property
     def place(self) -> str:
-        """How errors name the file."""
+        """Name of the file in errors."""
         return str(self.path) if self.path is not None else "inline source"
 
     @property

@@ -1,4 +1,4 @@
-"""What Triton says of a kernel that it has compiled: its machine code, its launch, and which arguments are parameters.
+"""Kernels that Triton has compiled: their machine code, their launch, and which arguments are parameters.
 
 Read from a ``triton.compiler.CompiledKernel`` by what it has, not by its version, as Triton 3.0 to 3.9 make it;
 Triton itself is never imported.  Behind the function's own parameters Triton puts a pointer to scratch memory for
@@ -49,7 +49,7 @@ class TritonArgument(NamedTuple):
 
     @property
     def c_type(self) -> str:
-        """As a C++ kernel would declare it."""
+        """Type as a C++ kernel would declare it."""
         element = self.type.removeprefix("*").removeprefix("k")  # "*kfp32" points to constants
         return _C_TYPES.get(element, element) + ("*" if self.type.startswith("*") else "")
 
@@ -157,7 +157,7 @@ def _scratch(metadata: Any) -> dict[str, int]:
 
 
 def _obstacles(metadata: Any, arguments: tuple[TritonArgument, ...]) -> Iterator[str]:
-    """What asks for more than a grid, a block, shared memory and plain arguments."""
+    """Requirements beyond a grid, a block, shared memory and plain arguments."""
     for name, size in _scratch(metadata).items():
         if size > 0:
             yield f"it needs scratch memory, {name}={size}"

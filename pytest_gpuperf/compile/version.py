@@ -1,4 +1,4 @@
-"""Which compiler this is, in its own words."""
+"""The compiler's name and version, in its own words."""
 
 from __future__ import annotations
 

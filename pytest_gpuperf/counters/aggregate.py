@@ -22,7 +22,7 @@ class Summed(NamedTuple):
 
 
 def additive(name: str) -> bool:
-    """Whether the metric of several kernels is the sum of theirs."""
+    """True if the metric of several kernels is the sum of theirs."""
     return METRICS[name].additive if name in METRICS else name.endswith(".sum")
 
 

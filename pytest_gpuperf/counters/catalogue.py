@@ -1,6 +1,6 @@
 """The metrics that this plugin knows, and the sets that a run asks for: data, and how to look things up in it.
 
-Names are those of GH100; ``chips`` has the names of other GPUs.  A metric's class says what may be concluded
+Names are those of GH100; ``chip_names`` has those of other GPUs.  A metric's class says what may be concluded
 from a change of it.  *Exact* metrics are the same in every run of the same code on the same inputs: counts of
 what the code does.  *Near-exact* ones also depend on what was in the caches, on which block ran where and on where
 in the memory of which GPU the data lie.  The others inform: they depend on clocks and on scheduling.  The bands are
@@ -37,7 +37,7 @@ class Metric:
 
     @property
     def additive(self) -> bool:
-        """Whether the metric of several kernels is the sum of theirs."""
+        """True if the metric of several kernels is the sum of theirs."""
         return self.name.endswith(".sum") or (self.ncu_only and self.klass == "exact")
 
     @property
@@ -142,7 +142,7 @@ STALLS = {
         "membar", "misc", "sleeping", "tex_throttle", "gmma",
     )
 }  # fmt: skip
-"""What warps wait for; ``selected`` is no wait, it completes the whole."""
+"""Reasons for which warps wait; ``selected`` is no wait, it completes the whole."""
 
 SCHEDULERS = (
     _info("smsp__warps_active.avg.per_cycle_active", "active warps per scheduler", "warps"),
@@ -200,7 +200,7 @@ SETS: Mapping[str, tuple[Metric, ...]] = {
     "latency": (*_DEFAULT, *_LATENCY),
     "full": (*_DEFAULT, *_MEMORY, *_COMPUTE, *_LATENCY, *THROUGHPUTS, L2_BYTES),
 }
-"""What a run may ask for by one word.
+"""Sets of metrics that a run may ask for by one word.
 
 ``default`` is what fits into one pass (two on TU10x): no kernel runs twice for it, and ncu has no memory to save
 and restore.  The others take 5, 4, 7 and about 16 passes, and one more for what is counted by patched code.

@@ -1,4 +1,4 @@
-"""What a metric is called on which chip.
+"""Names of metrics by chip.
 
 The catalogue speaks of GH100.  Other chips name some metrics otherwise and lack some: this table has the
 differences, and a test holds it against the chips' own lists.

@@ -35,19 +35,19 @@ from pytest_gpuperf.counters.unavailable import CountersUnavailable
 from pytest_gpuperf.model.evidence import CacheMode, Key
 
 MOST_STARTS = 6
-"""How often one process is started anew without metrics that turned out not to exist."""
+"""Most starts of one process, each without the metrics that turned out not to exist."""
 LOG_LINES = 25
 
 
 @dataclasses.dataclass(frozen=True)
 class Assignment:
-    """What to collect, and how to run the tests."""
+    """Metrics to collect, and the command that runs the tests."""
 
     nodes: tuple[str, ...]
     metrics: tuple[str, ...]
     """Canonical names."""
     cache: CacheMode
-    """Of most workloads."""
+    """Cache mode of most workloads."""
     chip: str
     ncu: Ncu
     reader: Reader

@@ -1,4 +1,4 @@
-"""What follows from counters: ratios and differences, each with its formula.
+"""Figures derived from counters: ratios and differences, each with its formula.
 
 Derived figures are computed from the raw counters of a workload whenever they are needed and never stored, so
 that a formula can be put right without recording anything again.  One that lacks an input, or would divide by
@@ -25,7 +25,7 @@ class Derived:
     unit: str
     inputs: tuple[str, ...]
     formula: Callable[..., float]
-    """Of the inputs, in their order."""
+    """Function of the inputs, in their order."""
     better: Better = "neutral"
 
     @property

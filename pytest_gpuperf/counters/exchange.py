@@ -1,4 +1,4 @@
-"""What the profiled process and the one that started it tell each other, by files in a folder.
+"""Messages between the profiled process and the one that started it, as files in a folder.
 
 Before the run the parent leaves a ``ProfileRequest``.  While it runs, the profiled process adds one line per
 workload to the index, so that a crash loses nothing of what came before.  Afterwards all there is to know is
@@ -21,7 +21,7 @@ COLLECTED = "collected.json"
 
 
 class ProfileRequest(Record, frozen=True):
-    """What a profiled process is to do."""
+    """Task of a profiled process."""
 
     nodes: tuple[str, ...]
     """Ids of the tests to run."""
@@ -42,7 +42,7 @@ class Entry(Record, frozen=True):
     metrics: tuple[str, ...] = ()
     """The test's own, canonical names."""
     number: int | None = None
-    """Of its range in the report; None if it was put off to another process."""
+    """Number of its range in the report; None if it was put off to another process."""
     gpu: str = ""
     uuid: str = ""
 
@@ -59,7 +59,7 @@ class CollectedWorkload(Record, frozen=True):
     """Least and most of those that were not the same in every take."""
     kernels: tuple[KernelResult, ...] = ()
     notes: tuple[str, ...] = ()
-    """What a reader should know; where there are no counters, the reason if one is known."""
+    """Remarks for a reader; where there are no counters, the reason if one is known."""
 
 
 class Collected(Record, frozen=True):
@@ -75,7 +75,7 @@ class Collected(Record, frozen=True):
     workloads: tuple[CollectedWorkload, ...] = ()
     notes: tuple[str, ...] = ()
     problem: str = ""
-    """Why there is nothing; empty if there is something."""
+    """Reason why there are no counters; empty if there are."""
     remedy: str = ""
     seconds: float = 0.0
     processes: int = 0
@@ -87,7 +87,7 @@ class Collected(Record, frozen=True):
 
 
 def write(record: Record, path: Path) -> None:
-    """As JSON, all of it or nothing."""
+    """Writes the record as JSON, all of it or nothing."""
     write_whole(path, msgspec.json.encode(record))
 
 
@@ -101,7 +101,7 @@ def add_entry(folder: Path, entry: Entry) -> None:
 
 
 def entries(folder: Path) -> list[Entry]:
-    """What the profiled process has met so far; a last line that is still being written is left out."""
+    """Workloads that the profiled process has met so far; a last line that is still being written is left out."""
     path = folder / INDEX
     if not path.exists():
         return []

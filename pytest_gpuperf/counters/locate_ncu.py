@@ -19,7 +19,7 @@ from pytest_gpuperf.counters.unavailable import CountersUnavailable
 VARIABLES = ("CUDA_HOME", "CUDA_PATH")
 FOLDERS = ("/usr/local/cuda*/bin", "/opt/nvidia/nsight-compute/*", "/usr/local/NVIDIA-Nsight-Compute*")
 OLDEST = (2022, 4)
-"""What came with CUDA 12.0, the oldest CUDA that this plugin measures with; it knows every option that is used."""
+"""Version of CUDA 12.0, the oldest CUDA that this plugin measures with; it knows every option that is used."""
 VERSION_LIMIT_S = 30.0
 INSTALL = "install Nsight Compute (part of the CUDA toolkit), or put the folder of ncu on PATH"
 UPGRADE = "install a newer Nsight Compute, or put a newer one first on PATH"
@@ -37,7 +37,7 @@ class Ncu(NamedTuple):
 
 
 def folders(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Where to look beside PATH: glob patterns of folders, in order."""
+    """Folders to search after PATH: glob patterns, in order."""
     own = tuple(f"{environ[name].rstrip('/')}/bin" for name in VARIABLES if environ.get(name))
     return (*own, *FOLDERS)
 
@@ -61,7 +61,7 @@ def version_of(words: str) -> tuple[int, ...]:
 
 
 def too_old(version: tuple[int, ...]) -> str:
-    """What is wrong with a version; empty if nothing is."""
+    """Objection to a version; empty if there is none."""
     if not version or version >= OLDEST:
         return ""
     return f"version {'.'.join(map(str, version))} is too old: {'.'.join(map(str, OLDEST))} is needed"

@@ -1,4 +1,4 @@
-"""What to collect and what to gate: sets, single names and tests' own tolerances put together."""
+"""Metrics to collect and to gate: sets, single names and tests' own tolerances put together."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def names_of(asked: Iterable[str]) -> tuple[str, ...]:
 
 
 def rules_for(names: Iterable[str], own: Own) -> list[CounterRule]:
-    """How to compare the named metrics and derived figures; ``own`` tolerances replace the catalogue's.
+    """Rules that compare the named metrics and derived figures; ``own`` tolerances replace the catalogue's.
 
     Where the catalogue does not say which way is better, a tolerance of zero or more means less is better, and a
     negative one that more is: ``-0.05`` lets the metric fall by 5 %.

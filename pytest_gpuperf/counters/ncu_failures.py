@@ -1,7 +1,7 @@
-"""What ``ncu`` says when it cannot do its work, and what to do about it.
+"""Failures of ``ncu``: the reason that its words give, and the remedy.
 
 Pure: the words of a finished run in, a reason and a remedy out.  The words are those of Nsight Compute 2022 to
-2026; a text that nobody has seen yet is passed on as it is.
+2026; an unknown text is passed on as it is.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def complaints(words: str) -> list[str]:
 
 
 def recognise(words: str, target_words: str, status: int, *, left_report: bool = False) -> CountersUnavailable:
-    """Why a run that brought nothing brought nothing.
+    """Reason and remedy for a run without counters.
 
     ``words`` are ncu's own, ``target_words`` the profiled program's; ``status`` is ncu's exit status.
     """

@@ -27,7 +27,7 @@ LIMIT_S = 120.0
 NO_READER = 3
 """Exit status of the reading process where no module can read the report."""
 BESIDE = ("extras/python", "../extras/python", "../../extras/python")
-"""Where ``ncu`` keeps its own module, from its folder."""
+"""Folders of ``ncu``'s own module, relative to its own."""
 
 
 class KernelResult(Record, frozen=True):
@@ -39,7 +39,7 @@ class KernelResult(Record, frozen=True):
     metrics: dict[str, float]
     """By the chip's own names."""
     units: dict[str, str] = msgspec.field(default_factory=dict)
-    """As ncu gives them."""
+    """Units as ncu gives them."""
 
 
 class Reader(Protocol):

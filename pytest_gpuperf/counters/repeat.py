@@ -1,4 +1,4 @@
-"""What several collections of the same tests say together: an update takes its counters more than once."""
+"""Counters of several collections of the same tests, combined: an update takes its counters more than once."""
 
 from __future__ import annotations
 

@@ -18,11 +18,11 @@ from pytest_gpuperf.counters.unavailable import CountersUnavailable
 OUTPUT = "target.log"
 TICK_S = 0.1
 END_S = 5.0
-"""How long a run that is told to end may take to do so."""
+"""Longest time that a run which is told to end may take to do so."""
 
 
 class Finished(NamedTuple):
-    """What a run left in words."""
+    """Output of a finished run."""
 
     status: int
     words: str

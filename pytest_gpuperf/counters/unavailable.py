@@ -1,4 +1,4 @@
-"""Why there are no counters: one exception, with what happened and what to do about it."""
+"""The exception for missing counters: what happened, and what to do about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The GPU: find it, hold it, load machine code, launch it, time it.
+"""The GPU as the plugin uses it: discovery, lock, loading, launches, timers.
 
 ``open_device`` is the way in to a real GPU; ``placeholder.PlaceholderDevice`` stands in where there is none.
 ``interface`` says what either can do.  CuPy and NVML are imported when a GPU is opened, not before.

@@ -41,7 +41,7 @@ INTEGERS = (
 
 
 def stream_of(seed: int) -> int:
-    """Where a seed's numbers start: mixed, so that neighbouring seeds have nothing in common."""
+    """Start of a seed's numbers: mixed, so that neighbouring seeds have nothing in common."""
     z = (seed * _GOLDEN + _GOLDEN) & _MASK
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK

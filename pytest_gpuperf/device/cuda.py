@@ -22,7 +22,7 @@ from pytest_gpuperf.device.torch_stream import torch_follows
 from pytest_gpuperf.model.evidence import DeviceFacts, DeviceState, KernelBinary, TimerName
 
 FLUSH = "write-2xl2-v1"
-"""How the L2 is flushed: a write of twice its size.
+"""Method of flushing the L2: a write of twice its size.
 
 Changes whenever the way changes, for a write leaves dirty lines that a kernel has to write back, and another
 flush leaves another state: times taken before and after such a change are not comparable.

@@ -1,4 +1,4 @@
-"""What can go wrong between a compiled kernel and the GPU: one class per kind that a caller may treat differently."""
+"""Exceptions between a compiled kernel and the GPU: one class per kind that a caller may treat differently."""
 
 from __future__ import annotations
 

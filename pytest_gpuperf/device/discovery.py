@@ -26,13 +26,13 @@ _SIGNS = (
     "CUDA_ERROR_STUB_LIBRARY", "libcuda.so", "no CUDA-capable device", "Found no NVIDIA driver",
     "No CUDA GPUs are available", "Torch not compiled with CUDA enabled", "Failed to import CuPy", "0 active drivers",
 )  # fmt: skip
-"""How CuPy, PyTorch, Numba, Triton and the CUDA bindings say that there is no GPU or no driver."""
+"""Words in which CuPy, PyTorch, Numba, Triton and the CUDA bindings say that there is no GPU or no driver."""
 
 Importer = Callable[[str], Any]
 
 
 def is_missing_device(problem: BaseException) -> bool:
-    """Whether an exception of a user's code says that there is no GPU, no driver or no CuPy."""
+    """True if an exception of a user's code says that there is no GPU, no driver or no CuPy."""
     if isinstance(problem, ModuleNotFoundError) and (problem.name or "").partition(".")[0] in ("cupy", "cupyx"):
         return True
     return isinstance(problem, Exception) and any(sign in str(problem) for sign in _SIGNS)
@@ -98,7 +98,7 @@ def _cupy(load_module: Importer) -> Any:
 
 
 def _count(cupy: Any) -> int:
-    """How many GPUs CUDA sees; at least one."""
+    """Number of GPUs that CUDA sees; at least one."""
     runtime = cupy.cuda.runtime
     try:
         count = int(runtime.getDeviceCount())
@@ -110,7 +110,7 @@ def _count(cupy: Any) -> int:
 
 
 def _refused(cupy: Any, problem: Exception) -> NoDevice:
-    """Why CUDA does not start."""
+    """The exception that says why CUDA does not start."""
     if "cudaErrorNoDevice" in str(problem):
         return NoDevice(f"the driver has no GPU for this process ({problem})", f"{_CHECK}, and check {VARIABLE}")
     if "cudaErrorInsufficientDriver" in str(problem):

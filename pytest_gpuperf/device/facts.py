@@ -1,4 +1,4 @@
-"""What a GPU is: its facts, as the CUDA runtime, the driver and NVML tell them."""
+"""Facts of a GPU, from the CUDA runtime, the driver and NVML."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Gpu:
 
     @property
     def available(self) -> bool:
-        """Whether there is a GPU."""
+        """True if there is a GPU."""
         return not isinstance(self._device, PlaceholderDevice)
 
     @property

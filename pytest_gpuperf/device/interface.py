@@ -1,4 +1,4 @@
-"""What the rest of the plugin asks of a GPU.
+"""Interface between a GPU and the rest of the plugin.
 
 ``device.open_device`` returns the real one (CuPy, NVML, CUPTI).  Plugin tests hand in a simulated one
 through the ``pytest_gpuperf_device`` hook; it has to do no more than what is written here.  Nothing in
@@ -41,7 +41,7 @@ class Timer(Protocol):
     tick_ns: float
     """Smallest step of the clock behind it, measured."""
     overhead_ns: float
-    """What one sample of an empty kernel reads beyond the kernel's own time, measured.
+    """Reading of one sample of an empty kernel beyond the kernel's own time, measured.
 
     Graphs and events subtract it from what they return; CUPTI has none worth subtracting.
     """

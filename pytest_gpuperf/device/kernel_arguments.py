@@ -29,13 +29,13 @@ class Argument(NamedTuple):
     """One argument, ready to be launched with."""
 
     value: Any
-    """What the loaded kernel is given."""
+    """Value that the loaded kernel is given."""
     entry: str
-    """What the identity keeps of it: ``float32[1024,32] align=256``, ``int32=7``."""
+    """Entry in the identity: ``float32[1024,32] align=256``, ``int32=7``."""
 
 
 class ArrayFacts(NamedTuple):
-    """What matters of an array."""
+    """Properties of an array that matter for a launch."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -45,7 +45,7 @@ class ArrayFacts(NamedTuple):
 
 
 class _Site(NamedTuple):
-    """Where an argument goes, for messages and checks."""
+    """Place of an argument in the launch, for messages and checks."""
 
     where: str
     parameter: Parameter

@@ -20,7 +20,7 @@ __all__ = ["Configuration", "Kernel", "Launch", "LaunchError", "MachineCode", "a
 
 
 class Configuration(NamedTuple):
-    """How a kernel is launched, apart from its arguments."""
+    """Launch configuration of a kernel, apart from its arguments."""
 
     grid: Dim3
     block: Dim3
@@ -83,7 +83,7 @@ class MachineCode:
 
     @cached_property
     def loaded(self) -> LoadedKernel:
-        """In a module on the device.  Raises ``LoadError``."""
+        """The kernel in a module on the device.  Raises ``LoadError``."""
         return self.device.load(self.binary)
 
 
@@ -160,7 +160,7 @@ class Launch:
         }
 
     def identity(self) -> Identity:
-        """What runs: the machine code, its launch, and its arguments without the arrays' contents."""
+        """Identity of the execution: machine code, launch, and arguments without the arrays' contents."""
         binary = self.binary
         return Identity(
             code=binary.profile.code_hash,
@@ -180,12 +180,12 @@ class Launch:
         }
 
     def _is_on_host(self, array: Any) -> bool:
-        """Whether a NumPy array is out of the device's reach: always, unless a simulated device makes such itself."""
+        """True if a NumPy array is out of the device's reach: always, unless a simulated device makes such itself."""
         return not isinstance(self.kernel.device.arrays.empty(1), type(array))
 
 
 def as_tuple(kernel: str, args: Any) -> tuple[Any, ...]:
-    """What was given as ``args``.  Raises ``LaunchError`` for an argument that stands alone."""
+    """``args`` as a tuple.  Raises ``LaunchError`` for an argument that stands alone."""
     if array_facts(args) is not None or not isinstance(args, Sequence):
         raise LaunchError(f"{kernel}: args takes a tuple of arguments, not a single one: args=(array,)")
     return tuple(args)

@@ -22,9 +22,9 @@ LOCK_VARIABLE = "GPUPERF_LOCK_DIR"
 HELD_VARIABLE = "GPUPERF_HELD_GPU"
 """UUID of the GPU that a process holds for the child which it gives this to."""
 WAIT_S = 600.0
-"""How long a process waits for one that holds the GPU and gives no sign of going on."""
+"""Longest wait for a process that holds the GPU and gives no sign of going on."""
 _SHARED_FOLDER = 0o1777
-"""For all users, each removing his own files only."""
+"""Mode of a folder for all users, each of whom may remove only their own files."""
 _SHARED_FILE = 0o666
 
 
@@ -103,7 +103,7 @@ class GpuLock:
                     raise
 
     def _hold(self) -> int | None:
-        """Changes with the holder, and while it goes on; None where nobody is named."""
+        """Changes with the holder, and while it goes on; None where no process is named."""
         try:
             return self._holder.stat().st_mtime_ns
         except OSError:

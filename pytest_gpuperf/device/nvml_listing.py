@@ -1,4 +1,4 @@
-"""What GPU a process would take, found without starting CUDA in this one."""
+"""The GPU that a process would take, found without starting CUDA in this one."""
 
 from __future__ import annotations
 

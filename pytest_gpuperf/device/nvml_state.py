@@ -1,4 +1,4 @@
-"""What NVML says about a GPU at one moment, and what it says once about its settings.
+"""NVML's readings of a GPU: its state at one moment, its settings once.
 
 Whatever this GPU, driver or container does not tell is None; that is no error.
 """
@@ -43,7 +43,7 @@ class Nvml:
         self._family = family or Family()
         self._handle: Any = None
         self.uuid = f"GPU-{uuid}"
-        """As NVML and ``nvidia-smi`` write it: ``GPU-...``, or ``MIG-...`` for a slice of a GPU."""
+        """UUID as NVML and ``nvidia-smi`` write it: ``GPU-...``, or ``MIG-...`` for a slice of a GPU."""
         if library is not None:
             self._find(uuid)
 
@@ -61,7 +61,7 @@ class Nvml:
             return
 
     def _ask(self, question: Callable[[Any, Any], Any]) -> Any:
-        """What NVML answers; None if it has no such function, does not support it here, or refuses."""
+        """NVML's answer; None if it has no such function, does not support it here, or refuses."""
         if self._handle is None:
             return None
         try:

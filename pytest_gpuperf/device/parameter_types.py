@@ -1,4 +1,4 @@
-"""What a kernel parameter's type says about the argument it takes.  Pure.
+"""Types of kernel parameters, read for the arguments that they take.  Pure.
 
 Types come from the mangled name of a C++ kernel.  An ``extern "C"`` kernel has what its PTX says: floating-point,
 integer of some size, pointer.  Where there is no PTX, and for types that are not in the tables below (structures,
@@ -29,14 +29,14 @@ class Declared(NamedTuple):
     is_pointer: bool | None
     """None if it is not known."""
     element: np.dtype[Any] | None = None
-    """Of the value, or of what the pointer points to; None if anything goes."""
+    """Type of the value, or of what the pointer points to; None if any is accepted."""
     lanes: int = 1
     """``float4`` has four elements."""
     sign_known: bool = True
     """PTX does not tell ``int`` from ``unsigned int``."""
 
     def holds(self, given: Any) -> bool:
-        """Whether an array of ``given`` (a dtype) is what the pointer points to.
+        """True if an array of ``given`` (a dtype) is what the pointer points to.
 
         Integers of one size pass for each other, since signedness is the kernel's reading; so do 16-bit
         types for ``__half``, and records of the right size for a vector.

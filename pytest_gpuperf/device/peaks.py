@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from pytest_gpuperf.model.evidence import KernelBinary
 
 COPY_BYTES = 1 << 30
-"""Of each of the two buffers: many times any L2.  Less on a GPU whose memory is short."""
+"""Size of each of the two buffers: many times any L2.  Less on a GPU whose memory is short."""
 BATCHES = 3
 SAMPLES = 9
 THREADS = 256
 COPY_VECTORS = 4
 """16-byte loads that a thread has in flight."""
 COPY_BLOCK_BYTES = THREADS * COPY_VECTORS * 16
-"""That one block copies."""
+"""Bytes that one block copies."""
 FMA_CHAINS = 8
 FMA_STEPS = 4096
 

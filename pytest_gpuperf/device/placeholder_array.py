@@ -15,7 +15,7 @@ import numpy as np
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 
 _DATA = frozenset(name for name in dir(np.ndarray) if not name.startswith("_")) | {"get", "set"}
-"""What NumPy and CuPy arrays offer; what of it is not defined here needs data."""
+"""Names that NumPy and CuPy arrays offer; those not defined here need data."""
 _BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
 _OPERATORS = (
     *(f"{prefix}{name}" for name in _BINARY for prefix in ("", "r", "i")),

@@ -1,4 +1,4 @@
-"""Which processes on a GPU belong to this test run, and which are strangers."""
+"""Processes on a GPU, told apart: those of this test run, and unrelated ones."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Family:
         lineage = self._lineage(own)
         self._ancestors = frozenset(lineage)
         self._root = lineage[1] if worker and len(lineage) > 1 else own
-        """Its descendants are family."""
+        """Process whose descendants belong to this test run."""
 
     def strangers(self, pids: Iterable[int]) -> tuple[int, ...]:
-        """Those of ``pids`` that are not family, sorted.
+        """The unrelated ones of ``pids``, sorted.
 
         A process that does not exist here is left out: in a container NVML may give numbers of the host, and
-        this process would be taken for a stranger under its number there.
+        this process would be taken for an unrelated one under its number there.
         """
         return tuple(sorted({pid for pid in pids if self._exists(pid) and not self._is_family(pid)}))
 

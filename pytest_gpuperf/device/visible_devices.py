@@ -1,4 +1,4 @@
-"""Which GPU of the caller's own list a process takes.
+"""The GPU of the caller's own list that a process takes.
 
 ``CUDA_VISIBLE_DEVICES`` belongs to the caller: a pytest-xdist worker narrows it to one of its entries and never
 replaces it by an index of its own.

@@ -1,4 +1,4 @@
-"""Says what this machine can measure, what is missing, and what to do about it.
+"""Examination of a machine: what it can measure, what is missing, what to do.
 
 A probe looks at one thing and returns findings; ``examination`` runs them all; ``findings`` holds the
 record and how it is printed.  Nothing here needs more than the standard library, so the doctor can be

@@ -21,22 +21,22 @@ TITLES: dict[Area, str] = {
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """What one probe found."""
+    """Finding of one probe."""
 
     area: Area
     """The kind of evidence that rests on it."""
     name: str
     status: Status
     detail: str
-    """What is there, or what was looked for in vain."""
+    """The thing found, or the one that is missing."""
     advice: str = ""
-    """What to do; empty if nothing has to be done."""
+    """Remedy; empty if nothing has to be done."""
     required: bool = False
     """Without it there is no evidence of this area at all."""
 
 
 def is_ready(area: Area, findings: Iterable[Finding]) -> bool:
-    """Whether evidence of this area can be gathered here: nothing that it requires is missing."""
+    """True if evidence of this area can be gathered here: nothing that it requires is missing."""
     return not any(f.area == area and f.required and f.status == "missing" for f in findings)
 
 

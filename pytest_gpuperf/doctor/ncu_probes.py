@@ -42,7 +42,7 @@ def probe_ncu_report(machine: Machine) -> list[Finding]:
 
 
 def probe_counter_permission(machine: Machine) -> list[Finding]:
-    """Who may read counters: the driver's parameter, and this process's capability if it is restricted."""
+    """Permission to read counters: the driver's parameter, and this process's capability if it is restricted."""
     name = "counter permission"
     parameters = machine.read(DRIVER_PARAMETERS)
     if parameters is None:

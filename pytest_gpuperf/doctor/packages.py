@@ -102,6 +102,6 @@ def _newest_cuda(machine: Machine) -> tuple[int, int] | None:
 
 
 def _major_minor(version: str) -> tuple[int, int]:
-    """Of ``13.0.1``, ``13.1rc1`` or ``12``."""
+    """Major and minor number of ``13.0.1``, ``13.1rc1`` or ``12``."""
     found = re.match(r"(\d+)(?:\.(\d+))?", version)
     return (int(found[1]), int(found[2] or 0)) if found else (0, 0)

@@ -36,7 +36,7 @@ def probe_disassembler(machine: Machine) -> list[Finding]:
 
 
 def probe_static_evidence(machine: Machine) -> list[Finding]:
-    """Both at work: a kernel compiled and its machine code read."""
+    """Compiles a kernel and reads its machine code, so that both tools are seen at work."""
     name = "test kernel"
     try:
         compiler: Any = machine.load(COMPILE)

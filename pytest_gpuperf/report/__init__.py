@@ -1,4 +1,4 @@
-"""How a run reads: tables, the message of a failed test, the summary, explanations.
+"""Texts of a run: tables, the message of a failed test, the summary, report files.
 
-``text`` knows how each figure is written; everything else is made of it.  Nothing here measures or decides.
+``formatting`` writes the figures.  Nothing here measures or decides.
 """

@@ -14,7 +14,7 @@ NO_BREAK = "\N{NO-BREAK SPACE}"
 SHOWN = 2
 """Causes under a red verdict."""
 FIGURES = 3
-"""Of evidence, per cause."""
+"""Figures of evidence per cause."""
 WORTH_A_SECOND = 0.25
 """A cause of nothing that gates is shown if its gain is this part of the largest one's."""
 

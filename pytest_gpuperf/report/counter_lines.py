@@ -1,4 +1,4 @@
-"""What the terminal shows of counters: a table where nothing else was measured, and what needs a word."""
+"""Counters in the terminal: a table where nothing else was measured, and remarks."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _cells(work: WorkloadEvidence) -> list[str]:
 
 
 def counter_words(reporter: pytest.TerminalReporter, evidence: Iterable[TestEvidence], notes: Sequence[str]) -> None:
-    """How many workloads passed by their counters, which have none and why, and what collecting had to say."""
+    """Writes how many workloads passed by their counters, which have none and why, and the notes of collecting."""
     judged = [judgement for one in evidence for judgement in one.judgements if judgement.kind == "counters"]
     verdicts = Counter(judgement.verdict for judgement in judged)
     if judged:

@@ -1,4 +1,4 @@
-"""What a run found, put in the order in which a reader asks, for reports that are files.
+"""Findings of a run, in the order in which a reader asks, for reports that are files.
 
 Pure: evidence and outcome in, a document out; ``markdown`` and ``page`` write it down.  Figures are those of the
 terminal, in the same words.
@@ -30,12 +30,12 @@ class RunReport(Record, frozen=True):
     """UTC, ISO 8601, seconds."""
     plugin: str
     task: str
-    """What the run was asked to do, as the terminal's header says it."""
+    """Task of the run, as the terminal's header says it."""
     exit_status: int
     verdicts: dict[str, int]
     """Workloads by their worst verdict."""
     problems: tuple[str, ...]
-    """Why the run as a whole is not to be trusted, or did not do what it was asked to."""
+    """Reasons why the run as a whole is not to be trusted, or did not do what it was asked to."""
     warnings: tuple[str, ...]
     tests: tuple[TestEvidence, ...]
 
@@ -57,15 +57,15 @@ class Row:
     against: str
     """Ratio to the baseline, with its interval."""
     figures: TimeFigures | None
-    """Behind the verdict on time."""
+    """Figures behind the verdict on time."""
     machine_code: tuple[str, ...]
     """Registers, spilled bytes and occupancy, by architecture."""
     words: tuple[str, ...]
-    """What the terminal says of it, line by line; empty if it needs no word."""
+    """Remarks of the terminal on it, line by line; empty if there are none."""
 
     @property
     def passes(self) -> bool:
-        """Whether there is nothing to know of it, or nothing judged it."""
+        """True if there is nothing to know of it, or nothing judged it."""
         return not self.words and (self.verdict is None or self.verdict.is_pass)
 
 
@@ -77,11 +77,11 @@ class Document:
     machines: tuple[str, ...]
     """GPUs and timers that the times come from."""
     rows: tuple[Row, ...]
-    """What did not simply pass first, the worst before the others; the rest in the order of the tests."""
+    """First those that did not simply pass, the worst before the others; the rest in the order of the tests."""
 
     @property
     def timed(self) -> bool:
-        """Whether any workload has a time, or a verdict on one."""
+        """True if any workload has a time, or a verdict on one."""
         return any(row.figures is not None or row.time != "-" for row in self.rows)
 
     @property
@@ -110,7 +110,7 @@ def document_of(
 
 
 def _rows(one: TestEvidence, shared: set[tuple[str, str]]) -> list[Row]:
-    """Of a test's workloads, and of those that it stopped too early for."""
+    """Rows of a test's workloads, and of those that it stopped too early for."""
     unreached = [
         WorkloadEvidence(key=key, judgements=tuple(j for j in one.unreached if j.key == key))
         for key in dict.fromkeys(judgement.key for judgement in one.unreached)

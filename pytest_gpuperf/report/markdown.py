@@ -66,20 +66,20 @@ def _verdict(row: Row) -> str:
 
 
 def _folded(title: str, text: str, *, unfolded: bool = False) -> str:
-    """Up to the first empty line it is HTML, where Markdown's own markup means nothing."""
+    """A section to unfold.  Up to the first empty line it is HTML, where Markdown's own markup means nothing."""
     summary = f"<summary>{html.escape(' '.join(title.split()))}</summary>"
     return f"<details{' open' if unfolded else ''}>\n{summary}\n\n{text}\n\n</details>"
 
 
 def _fenced(lines: Sequence[str]) -> str:
-    """As they are, behind a fence longer than any in them."""
+    """The lines as they are, behind a fence longer than any in them."""
     longest = max((len(run) for line in lines for run in re.findall(r"`+", line)), default=0)
     fence = "`" * max(3, longest + 1)
     return "\n".join([f"{fence}text", *lines, fence])
 
 
 def _text(text: str) -> str:
-    """So that no name is taken for markup, and none ends its cell."""
+    """The text escaped, so that no name is taken for markup, and none ends its cell."""
     escaped = re.sub(r"([\\`*_\[\]|~])", r"\\\1", html.escape(text, quote=False))
     return re.sub(r"\s*[\r\n]+\s*", " ", escaped) or "-"
 

@@ -1,4 +1,4 @@
-"""What a red workload says: ratio with interval, what changed, the causes, the remedy.  All on one screen."""
+"""Message of a red workload: ratio with interval, changes, causes, remedy.  All on one screen."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _set_off(why: list[str], above: Sequence[str]) -> list[str]:
 
 
 def _no_cause(failed: Sequence[Judgement]) -> list[str]:
-    """What to try next where nothing that was compared tells why."""
+    """Next step where nothing that was compared tells why."""
     return [NO_CAUSE] if any(judgement.verdict.is_regression for judgement in failed) else []
 
 
@@ -77,7 +77,7 @@ def _without(told: Set[str], judgement: Judgement) -> Judgement:
 
 
 def _body(judgement: Judgement, named: int, also: int, *, explained: bool) -> list[str]:
-    """What changed for the worse, then what else, then why."""
+    """Changes for the worse, then the others, then the causes."""
     changes = [_without_note(change) if explained else change for change in judgement.changes]
     lines = _listed("", [change for change in changes if change.direction != "neutral"], named)
     lines += _listed("also: ", [change for change in changes if change.direction == "neutral"], also)

@@ -17,9 +17,9 @@ from pytest_gpuperf.report.document import Document, Row
 
 TEMPLATE = "report.html"
 WIDTH = 240.0
-"""Of a drawing, in pixels; the baseline is in its middle."""
+"""Width of a drawing, in pixels; the baseline is in its middle."""
 LEAST_SPAN, MOST_SPAN = 0.02, 0.3
-"""What half of that stands for, in log ratio: as much as the widest interval needs, between these."""
+"""Bounds of half a drawing's width, in log ratio; between them, it is what the widest interval needs."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Bar:
     high: float
     point: float
     accepted: float
-    """Up to here, from the middle, lies what the tolerance accepts."""
+    """Distance from the middle up to which the tolerance accepts."""
     beyond: bool
-    """Whether the ratio lies outside of the drawing."""
+    """True if the ratio lies outside of the drawing."""
 
     @property
     def inward(self) -> int:
@@ -64,7 +64,7 @@ def span_of(figures: Iterable[TimeFigures | None]) -> float:
 
 
 def bar_of(figures: TimeFigures | None, span: float) -> Bar | None:
-    """Where the interval, the ratio and the tolerance lie; None without a ratio."""
+    """Positions of the interval, the ratio and the tolerance; None without a ratio."""
     if figures is None or figures.ratio is None or figures.ratio <= 0:
         return None
     low, high = figures.interval or (figures.ratio, figures.ratio)
@@ -81,5 +81,5 @@ def _place(ratio: float, span: float) -> float:
 
 
 def _searched(row: Row) -> str:
-    """What the page's filter looks at."""
+    """Text that the page's filter searches."""
     return " ".join([row.test, row.workload, *(verdict.value for verdict in row.by_kind.values())]).lower()

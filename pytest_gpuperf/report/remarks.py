@@ -1,4 +1,4 @@
-"""What needs a word at the end of a run, each thing once.
+"""Remarks at the end of a run, each said once.
 
 Workloads that cannot be compared for one reason, baselines that the code beats, workloads that a test stopped too
 early for, and causes that advice sees in kernels that changed and did not fail.
@@ -27,7 +27,7 @@ Obstacle = tuple[str, str]
 
 
 def obstacle_of(judgement: Judgement) -> Obstacle | None:
-    """What keeps this judgement from comparing anything; None where it did."""
+    """Obstacle that kept this judgement from comparing anything; None where it compared."""
     return (judgement.kind, judgement.reason) if judgement.verdict is Verdict.NOT_COMPARABLE else None
 
 
@@ -98,7 +98,7 @@ NAMED = 3
 
 
 def unreached_lines(judgements: Iterable[Judgement]) -> list[str]:
-    """What there is to say at the end of a run; nothing if every workload was reached."""
+    """Remarks on workloads that were not reached; none if every one was."""
     first = {judgement.key: judgement for judgement in reversed(list(judgements))}
     keys = sorted(first)
     if len(keys) <= UNREACHED_LINE_EACH:
@@ -133,7 +133,7 @@ def print_hints(reporter: pytest.TerminalReporter, evidence: Iterable[TestEviden
 
 
 def hints_of(work: WorkloadEvidence) -> list[str]:
-    """Those of one workload."""
+    """Hints of one workload."""
     verdicts = {judgement.verdict for judgement in work.judgements}
     if any(verdict.is_regression for verdict in verdicts):
         return []

@@ -20,11 +20,11 @@ MARKUP = {
     Verdict.NEW: ("cyan",),
     Verdict.FASTER: ("green",), Verdict.BETTER: ("green",),
 }  # fmt: skip
-"""How the terminal marks a row; in the order of what a reader has to know first."""
+"""Markup of a row in the terminal, in the order of what a reader has to know first."""
 PASSING = (Verdict.NOT_SLOWER, Verdict.SAME, Verdict.UNCHANGED)
-"""What comes behind: unchanged is only what nothing changed of, on any architecture."""
+"""Verdicts that come last: unchanged is only what nothing changed of, on any architecture."""
 RANK = {verdict: place for place, verdict in enumerate((*MARKUP, *PASSING))}
-"""Of verdicts: what a reader has to know first."""
+"""Rank of verdicts, by what a reader has to know first."""
 NEEDS_A_WORD = (Verdict.FASTER, Verdict.BETTER, Verdict.ENV_SHIFT, Verdict.INCONCLUSIVE, Verdict.NOT_COMPARABLE,
                 Verdict.SLOWER, Verdict.WORSE)  # fmt: skip
 """Verdicts that a report explains, unless pytest has just shown them as the reason of a failure."""
@@ -102,12 +102,12 @@ def static_table(evidence: Sequence[TestEvidence], *, short: bool = False) -> Ta
 
 
 def has_static_rows(one: TestEvidence) -> bool:
-    """Whether a table of static evidence has anything to say of this test: of callables it has not."""
+    """True if a table of static evidence has rows for this test: for callables it has none."""
     return bool(one.unreached) or any(work.static for work in one.workloads)
 
 
 def _is_unchanged(work: WorkloadEvidence) -> bool:
-    """On every architecture that it was compiled for."""
+    """True if it is unchanged on every architecture that it was compiled for."""
     return {j.verdict for j in work.judgements if j.kind == "static"} == {Verdict.UNCHANGED}
 
 

@@ -1,4 +1,4 @@
-"""What the terminal shows of a run: one table of static evidence, one of times, then what needs a word."""
+"""The terminal summary of a run: a table of static evidence, one of times, then remarks."""
 
 from __future__ import annotations
 
@@ -85,17 +85,17 @@ def summary(reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, opt
 
 
 def remarks(book: Book, outcome: Outcome, options: Options) -> list[str]:
-    """What the summary says of the run as a whole, besides tables and single verdicts."""
+    """Remarks of the summary on the run as a whole, besides tables and single verdicts."""
     return [*_of_workloads(book, options), *_undecided(book), *_shifts(outcome), *losses(_told(book), options)]
 
 
 def _told(book: Book) -> list[TestEvidence]:
-    """Of tests that there is something to say about."""
+    """Evidence of the tests that the summary has something to say about."""
     return [one for one in book.evidence if one.workloads or one.unreached]
 
 
 def _of_workloads(book: Book, options: Options) -> list[str]:
-    """What many workloads have in common: judged coarsely, stale baselines, nothing timed."""
+    """Remarks that many workloads have in common: judged coarsely, stale baselines, nothing timed."""
     evidence = _told(book)
     lines = _not_paired(evidence)
     if not options.update:
@@ -129,7 +129,7 @@ def _machine(reporter: pytest.TerminalReporter, evidence: Sequence[TestEvidence]
 
 
 def machine_lines(evidence: Iterable[TestEvidence]) -> list[str]:
-    """Which GPUs and timers the times come from."""
+    """GPUs and timers that the times come from."""
     seen = {}
     for one in evidence:
         if one.session is not None:
@@ -142,7 +142,7 @@ def machine_lines(evidence: Iterable[TestEvidence]) -> list[str]:
 
 
 def losses(evidence: Iterable[TestEvidence], options: Options) -> list[str]:
-    """What is lost where the timer is not the best one, and nobody chose it."""
+    """Losses where the timer is not the best one, and no option chose it."""
     stand_ins = {one.session.timer for one in evidence if one.session is not None} - {"cupti"}
     if not stand_ins or options.timer != "auto":
         return []
@@ -151,7 +151,7 @@ def losses(evidence: Iterable[TestEvidence], options: Options) -> list[str]:
 
 UNDECIDED_SHARE = 0.2
 LEAST_UNDECIDED = 3
-"""Inconclusive workloads that are worth a word about the machine: so many, and more than this share."""
+"""Number and share of inconclusive workloads beyond which the summary remarks on the machine."""
 
 
 def _words(reporter: pytest.TerminalReporter, evidence: Sequence[TestEvidence], outcome: Outcome) -> None:
@@ -182,7 +182,7 @@ def _words(reporter: pytest.TerminalReporter, evidence: Sequence[TestEvidence], 
 
 
 def _failures_shown(reporter: pytest.TerminalReporter) -> dict[str, str]:
-    """What pytest shows of each failed test, by its node ID; nothing where it was asked for one line, or for none."""
+    """Text that pytest shows of each failed test, by its node ID; none where it was asked for one line, or for none."""
     if reporter.config.getoption("tbstyle") in ("no", "line"):
         return {}
     red = [*reporter.stats.get("failed", ()), *reporter.stats.get("error", ())]  # an error: the test ended in a fixture
@@ -190,7 +190,7 @@ def _failures_shown(reporter: pytest.TerminalReporter) -> dict[str, str]:
 
 
 def _is_in(shown: str, judgement: Judgement) -> bool:
-    """Whether a failure says this already.
+    """True if a failure says this already.
 
     A test that failed its own check says nothing of its verdicts, and neither does the gate of those that pass.
     """
@@ -220,7 +220,7 @@ def _not_paired(evidence: Iterable[TestEvidence]) -> list[str]:
 
 
 def _undecided(book: Book) -> list[str]:
-    """Where many workloads cannot be decided, it is not for what their authors did."""
+    """Remark where many workloads cannot be decided: then it is not for what their authors did."""
     times = [judgement for judgement in book.judgements if judgement.kind == "time"]
     undecided = sum(1 for judgement in times if judgement.verdict is Verdict.INCONCLUSIVE)
     if undecided < LEAST_UNDECIDED or undecided <= UNDECIDED_SHARE * len(times):
@@ -232,7 +232,7 @@ def _undecided(book: Book) -> list[str]:
 
 
 def _static_only(evidence: Iterable[TestEvidence], options: Options) -> list[str]:
-    """What a run without a GPU leaves out, and, the only time in the summary, why there is none."""
+    """Checks that a run without a GPU leaves out, and, the only time in the summary, why there is none."""
     stopped = [e for e in evidence if e.status == "static only"]
     if not stopped:
         return []
@@ -242,7 +242,7 @@ def _static_only(evidence: Iterable[TestEvidence], options: Options) -> list[str
 
 
 def _judged_without(evidence: Iterable[TestEvidence]) -> str:
-    """How many workloads a run without a GPU has judged, and how many it could not."""
+    """Counts of workloads that a run without a GPU has judged, and of those that it could not judge."""
     has_code = [bool(work.static) for one in evidence for work in one.workloads]
     judged = numbered(sum(has_code), "workload", "was", "were") + " judged by static evidence only"
     callables = numbered(has_code.count(False), "callable", "has", "have")

@@ -1,5 +1,5 @@
-"""``gpuperf selftest``: what this machine's GPU can gate, found out on the GPU itself.
+"""``gpuperf selftest``: measures what this machine's GPU can gate.
 
 Kernels whose true slowdown is known are sent through the very procedure that gates a test.  ``run`` is the way
-in; ``profile`` keeps what the gate's screen uses later.  No pytest in here.
+in; ``timing.machine_profile`` keeps what the gate's non-inferiority test uses later.  No pytest in here.
 """

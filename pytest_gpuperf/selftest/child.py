@@ -26,12 +26,12 @@ from pytest_gpuperf.timing.paired_run import pair
 from pytest_gpuperf.timing.rounds import Workload, take_rounds
 
 ROUNDS_BUDGET_S = 2.0
-"""Of one kernel's rounds; long ones get fewer samples."""
+"""Time budget of one kernel's rounds; long kernels get fewer samples."""
 _NEVER = 1e-300
 
 
 class Task(Record, frozen=True):
-    """What a child is asked to do."""
+    """Task of a child process."""
 
     device: str
     """``module:function`` that opens it."""
@@ -40,19 +40,19 @@ class Task(Record, frozen=True):
     subjects: tuple[Subject, ...]
     rounds: int
     blocks: int
-    """Of each kernel against itself; 0 for none."""
+    """Blocks of each kernel against itself; 0 for none."""
     seed: int
 
 
 class Taken(Record, frozen=True):
-    """What a child took of one kernel."""
+    """Measurements of one kernel in a child process."""
 
     kernel: str
     rounds: tuple[Round, ...]
     r: tuple[float, ...]
     """Block values of the kernel against itself in another module, among other functions."""
     carry_over: tuple[float, ...] = ()
-    """Of the same blocks."""
+    """Carry-over of the same blocks."""
 
 
 def open_device(name: str) -> Device:

@@ -41,7 +41,7 @@ class Detectable(Record, frozen=True):
     effect: float
     """A fraction: .002 for +0.2 %."""
     block_sd: float
-    """Of block values at this tolerance's block size."""
+    """Standard deviation of block values at this tolerance's block size."""
 
 
 def smallest_effect(

@@ -1,7 +1,7 @@
 """Kernels whose work is a number in their source, so that a slowdown can be made to measure.
 
 *loop* is a chain of dependent FMAs, one per iteration, never unrolled: the machine code of two such kernels
-differs in one immediate, and executed instructions are counted from it (``counting``).  *copy* moves ``count``
+differs in one immediate, and executed instructions are counted from it (``sass_loop``).  *copy* moves ``count``
 16-byte elements, one per thread, *scatter* writes ``count`` elements far apart, *softmax* does ``count`` rows; their
 grid is the same for every count, because blocks beyond the count end at once.
 
@@ -30,7 +30,7 @@ _FILLER_STEPS = 37
 
 
 class Form(NamedTuple):
-    """How a kernel is launched."""
+    """Launch of a kernel."""
 
     grid: int
     arguments: tuple[Any, ...]
@@ -69,7 +69,7 @@ class Probe:
 
 
 def _filler(name: str, length: int) -> str:
-    """A function that nobody calls, the longer the larger ``length``."""
+    """A function that is never called, the longer the larger ``length``."""
     steps = "\n".join(f"    a = a * {i + 2}.5f + p[{i}];" for i in range(_FILLER_STEPS * (1 + length % 7)))
     return f'extern "C" __global__ void {name}(float* p) {{\n    float a = p[0];\n{steps}\n    p[1] = a;\n}}\n'
 

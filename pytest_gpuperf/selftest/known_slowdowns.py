@@ -56,7 +56,7 @@ class Subject(Record, frozen=True):
     capacity: int
     """Counts that its buffers and grid reach."""
     duration_ns: float
-    """Of the baseline, as measured."""
+    """Duration of the baseline, as measured."""
     counts: dict[str, int]
     """Count of the version that is slower by so many percent: ``{"1": 10180}``."""
     known: dict[str, float]
@@ -90,7 +90,7 @@ class Wanted:
     duration_ns: float | None = None
     count: int | None = None
     slower: bool = True
-    """Whether versions of it that are slower are wanted, too."""
+    """True if versions of it that are slower are wanted, too."""
 
 
 @dataclasses.dataclass(frozen=True)

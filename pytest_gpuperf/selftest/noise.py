@@ -30,15 +30,15 @@ class KernelNoise(Record, frozen=True):
     kernel: str
     duration_ns: float
     sample_sd: float
-    """Of single samples in a round, by their interquartile range."""
+    """Standard deviation of single samples in a round, from their interquartile range."""
     rho1: float
     """Lag-1 autocorrelation of samples."""
     round_sd: float
-    """Of rounds in one process."""
+    """Standard deviation of rounds in one process."""
     process_sd: float
-    """Between processes, less what rounds contribute; 0 if that is all there is."""
+    """Standard deviation between processes, less what rounds contribute; 0 if that is all there is."""
     process_means_sd: float
-    """Of the means of processes, rounds' part included."""
+    """Standard deviation of the means of processes, rounds' part included."""
 
 
 def nested_noise(kernel: str, processes: Sequence[Sequence[Round]]) -> KernelNoise:
@@ -76,12 +76,12 @@ def pooled_sd(deviations: Sequence[float]) -> float:
 
 
 class Placement(Record, frozen=True):
-    """How one kernel's log ratio to itself, in another module, scatters from process to process."""
+    """Scatter of one kernel's log ratio to itself, in another module, from process to process."""
 
     variance: float
-    """Of the means of processes."""
+    """Variance of the means of processes."""
     by_blocks: float
-    """What the blocks' own scatter explains of it."""
+    """Part of it that the blocks' own scatter explains."""
     processes: int
 
     @property
@@ -91,7 +91,7 @@ class Placement(Record, frozen=True):
 
     @property
     def stands_out(self) -> bool:
-        """Whether processes scatter by more than their blocks explain (chi-squared test at 5 %)."""
+        """True if processes scatter by more than their blocks explain (chi-squared test at 5 %)."""
         freedom = self.processes - 1
         return self.variance * freedom > self.by_blocks * float(special.chdtri(freedom, 0.05))
 

@@ -41,7 +41,7 @@ def run_child(task: Task) -> list[Taken]:
 
 
 def by_kernel(processes: Sequence[Sequence[Taken]]) -> dict[str, list[Taken]]:
-    """What each process took, by kernel."""
+    """Measurements of each process, by kernel."""
     found: dict[str, list[Taken]] = {}
     for taken in processes:
         for one in taken:

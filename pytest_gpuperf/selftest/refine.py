@@ -1,6 +1,6 @@
-"""How much slower a version really is, where counting instructions does not tell: it is paired with its baseline.
+"""True slowdown of a version where counting instructions does not tell: it is paired with its baseline.
 
-A copy's time does not grow in a straight line with its size: the line of ``subjects`` puts a copy of 72 us that is to
+A copy's time is not linear in its size: the line of ``known_slowdowns`` puts a copy of 72 us that is to
 be 1 % slower anywhere between 0.5 and 1 % on an H200.  So its size is set again until it is about right.
 """
 
@@ -25,7 +25,7 @@ LOOKS = 3
 AT_LEAST = (1.0, 1.1)
 """A version may be as much slower as its name says, or by a tenth of that more."""
 LEAST_BLOCKS = 2
-"""Of a look: fewer do not say how far off it is."""
+"""Fewest blocks of a look: with fewer, the error of the slowdown is unknown."""
 _LOOKING = PairedPolicy(alpha=1e-300, alpha_faster=1e-300, beta=1e-300, blocks_max=100)
 """Decides nothing, so that all blocks are taken."""
 

@@ -12,7 +12,7 @@ from pytest_gpuperf.selftest.symmetry import DELTA
 
 LOOSE_PLACEMENT_SD = 0.0015
 LOOSE_BLOCK_SD = 0.005
-"""Beyond either, the ``tight`` profile promises too much on this machine (docs/selftest.md, "What it prints")."""
+"""Limits beyond which the ``tight`` profile promises too much on this machine (docs/selftest.md, "What it prints")."""
 SURE_LENGTH_NS = 10_000.0
 CONFIDENCE = 0.95
 
@@ -114,7 +114,7 @@ def _effect(one: Control) -> str:
 
 
 def _remark(one: Control) -> str:
-    """Whether this cell is one that must be found or must not."""
+    """Remark on a cell: one that must be found, or must not."""
     if one.must_pass:
         return " (accepted)" if one.slower == 0 else " (FALSE ALARM)"
     if one.must_be_slower and one.slower < one.verdicts:

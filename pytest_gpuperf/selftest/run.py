@@ -52,12 +52,12 @@ Progress = Callable[[str, float], None]
 
 @dataclasses.dataclass(frozen=True)
 class Extent:
-    """How much is done."""
+    """Extent of a self-test."""
 
     processes: int = 4
     rounds: int = 3
     blocks: int = 24
-    """Of each kernel against itself in every child."""
+    """Blocks of each kernel against itself in every child process."""
     look_s: float = 2.0
     """At a slower version whose ratio only pairing tells; up to three looks at each."""
     verdicts_s: float = 150.0
@@ -113,7 +113,7 @@ def _timer(device: Device, name: TimerName) -> TimerReport:
 def _children(
     extent: Extent, timer: TimerName, subjects: Sequence[Subject], progress: Progress
 ) -> dict[str, list[Taken]]:
-    """What fresh processes take, by kernel."""
+    """Measurements of fresh processes, by kernel."""
     processes = []
     for number in range(1, extent.processes + 1):
         progress(

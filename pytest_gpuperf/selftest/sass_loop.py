@@ -1,4 +1,4 @@
-"""How many instructions a loop kernel executes, counted from its machine code.  Exact, and no GPU is needed.
+"""Number of instructions that a loop kernel executes, from its machine code.  Exact, and no GPU is needed.
 
 A thread executes what lies outside of the loop once and the loop's body as often as its end compares for.
 All of it is read from the SASS: the jump back gives the body, the compare in it the iterations.

@@ -1,4 +1,4 @@
-"""What the self-test found, as one record: the JSON of ``gpuperf selftest --json``."""
+"""Results of the self-test as one record: the JSON of ``gpuperf selftest --json``."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class TimerReport(Record, frozen=True):
     name: TimerName
     tick_ns: float = 0.0
     overhead_ns: float = 0.0
-    """What a sample of an empty kernel reads beyond the kernel's own time."""
+    """Reading of a sample of an empty kernel beyond the kernel's own time."""
     unavailable: str = ""
-    """Why it does not work here; empty if it does."""
+    """Reason why it does not work here; empty if it does."""
 
 
 def bounds_of(ratio: float, error: float) -> tuple[float, float]:

@@ -1,9 +1,9 @@
-"""Is the coin fair?  What blocks of kernels paired with themselves say of the exchange itself.  Pure.
+"""Symmetry of the exchange, tested on blocks of A/A self-pairs: kernels paired with themselves.  Pure.
 
 For equal kernels the drawn order alone decides the sign of a block's value, so half of all blocks are above zero, and
-a block's vote says nothing of the next one's (docs/statistics.md, "What is guaranteed").  Where code lies may make a
-true difference between a kernel and itself, and a quiet machine shows it: votes lean then, and the mean says by how
-little.  What a slot inherits from the one before it is measured too.  It cancels where both sides inherit alike.
+votes of successive blocks are independent (docs/statistics.md, "What is guaranteed").  Where code lies may make a
+true difference between a kernel and itself, and a machine with little noise shows it: votes are then biased, and the
+mean gives the size.  Carry-over from one slot to the next is measured too; it cancels where both sides have the same.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from pytest_gpuperf.model.evidence import Record
 from pytest_gpuperf.model.tolerance import PROFILES
 
 DELTA = PROFILES["tight"].delta
-"""In log time; a block of equal kernels should not be as far from zero."""
+"""Difference in log time; a block of equal kernels should not be as far from zero."""
 _CLEAR_SE = 3.0
-"""Standard errors from one half, beyond which votes lean."""
+"""Standard errors from one half, beyond which votes are biased."""
 
 
 class Symmetry(Record, frozen=True):
@@ -33,24 +33,24 @@ class Symmetry(Record, frozen=True):
     neighbours: int
     """Pairs of blocks, one behind the other in the same process."""
     alike: int
-    """Those of them that are on the same side of zero."""
+    """Pairs on the same side of zero."""
     beyond: int
     """Blocks that are further from zero than ``DELTA``."""
     mean: float
     """Log ratio of the kernel to itself."""
     carry_over: float
-    """By how much a slot is longer behind one of the other side than behind one of its own, in log time."""
+    """Difference, in log time, of a slot behind one of the other side and behind one of its own."""
     carry_over_se: float
     """Standard error of that."""
 
     @property
     def leans(self) -> bool:
-        """Whether one side is slower too often for a fair coin, or votes follow each other (three standard errors)."""
+        """True if one side is slower too often for a fair coin, or votes follow each other (three standard errors)."""
         return _far_from_half(self.slower, self.blocks) or _far_from_half(self.alike, self.neighbours)
 
 
 def symmetry(kernel: str, processes: Sequence[Sequence[float]], carry_over: Sequence[float]) -> Symmetry | None:
-    """From the block values of each process, and the carry-over of each block; None of fewer than two blocks."""
+    """Symmetry from the block values of each process and the carry-over of each block; None below two blocks."""
     values = [value for of_process in processes for value in of_process]
     if len(values) < 2:
         return None

@@ -1,4 +1,4 @@
-"""Rounds and paired blocks on top of a timer: how samples are taken and what one batch of them says.
+"""Sampling on top of a timer: rounds of one kernel, paired blocks of two.
 
 ``sample_stats`` and ``health`` are pure functions of samples; ``rounds`` and ``blocks`` drive a device.  Nothing
 here judges: a round says how long, ``judge`` says whether that is a regression.

@@ -28,12 +28,12 @@ from pytest_gpuperf.timing.rounds import Clock, Workload, valid_samples
 Order = Literal["ABBA", "BAAB"]
 
 PILOT_SAMPLES = 30
-"""Of each side, before the first block, in five blocks of the least size; fewer and no blocks of long workloads."""
+"""Samples of each side before the first block, in five blocks of the least size; fewer and unblocked if long."""
 LEAST_PILOT_SAMPLES = 5
 _PILOT_SHARE = 1 / 8
-"""Of the time budget."""
+"""Share of the time budget that the pilot may take."""
 WANTED_BLOCKS = 28
-"""For which the budget has to have room: a clear case late in a run takes about as many."""
+"""Blocks for which the budget has to have room: a clear case late in a run takes about as many."""
 LEAST_SIZE = 6
 MOST_SIZE = 200
 """Samples per side and block."""
@@ -44,11 +44,11 @@ BLOCK_SD = 0.0025
 RELOAD_EVERY = 8
 """Blocks after which both modules are loaded anew."""
 _MIDMEAN_VARIANCE = 2.4
-"""Of the difference of two midmeans, in variances of a mean of as many samples."""
+"""Variance of the difference of two midmeans, in variances of a mean of as many samples."""
 _PILOT_CAUTION = 1.5
-"""By so much more variance is expected of a block than the pilot's five showed, whose sd is off by a third or so."""
+"""Factor on the variance that the pilot's five blocks showed, whose sd is off by a third or so."""
 _MIDDLE_HALF_OF_FIVE = 0.99
-"""What lies between the second and the fourth of five normal values, on average, in their sd."""
+"""Mean distance between the second and the fourth of five normal values, in their sd."""
 _FENCE = 4.0
 """A block whose samples spread by more than so many times the pilot's noise is discarded ..."""
 _FENCE_FLOOR = 0.01
@@ -67,18 +67,18 @@ class Block(Record, frozen=True):
     r: float
     """ln midmean(B) - ln midmean(A): above 0, the candidate is slower."""
     order: Order
-    """Of its first four slots, and of each four that follow."""
+    """Order of its first four slots, and of each four that follow."""
     discarded: bool = False
     reason: str = ""
-    """Why it was discarded, without regard to which slot was which."""
+    """Reason why it was discarded, found without regard to which slot was which."""
     seconds: float = 0.0
     """Wall-clock time it took, re-allocation included."""
     carry_over: float = 0.0
-    """In log time: by how much a slot is longer behind one of the other side than behind one of its own."""
+    """Difference, in log time, of a slot behind one of the other side and behind one of its own."""
 
 
 class Noise(NamedTuple):
-    """What a pilot says of the samples of both workloads within one slot."""
+    """Noise of the samples of both workloads within one slot, from a pilot."""
 
     sigma: float
     """Relative sd, from interquartile ranges; at least that of the timer's step."""
@@ -216,7 +216,7 @@ def block_value(order: Order, slots: Sequence[sample_stats.Samples]) -> float:
 
 
 def carry_over(slots: Sequence[sample_stats.Samples]) -> float:
-    """By how much a slot is longer, in log time, behind one of the other side than behind one of its own.
+    """Difference, in log time, of a slot behind one of the other side and behind one of its own.
 
     Of each four slots, the second and the last follow the other side.  With a and b for the two sides, d for what
     drifts from slot to slot and c for what is carried over, they read a, b + d + c, b + 2d and a + 3d + c, so that

@@ -22,8 +22,8 @@ def disturbances(
 ) -> tuple[str, ...]:
     """Everything that makes this round unfit as evidence, as messages with advice; empty if it is fit.
 
-    ``step_ns`` is the resolution of the round's samples (``tick.step_of``), ``outliers`` the share that
-    ``shape.outlier_share`` found.  ``before`` and ``after`` are the GPU's state around the round.
+    ``step_ns`` is the resolution of the round's samples (``resolution.step_of``), ``outliers`` the share that
+    ``sample_stats.outlier_share`` found.  ``before`` and ``after`` are the GPU's state around the round.
     """
     found = (
         _throttled(before, after),
@@ -37,7 +37,7 @@ def disturbances(
 
 
 def remarks(round: Round, samples: sample_stats.Samples, step_ns: float) -> tuple[str, ...]:
-    """What a reader should know about rounds that are fit as evidence all the same.
+    """Remarks on rounds that are fit as evidence all the same.
 
     ``round`` is one of them, ``samples`` are those of all.
     """
@@ -56,7 +56,7 @@ def _throttled(before: DeviceState, after: DeviceState) -> str:
 
 
 def clock_moved(first_mhz: float | None, last_mhz: float | None) -> bool:
-    """Whether two readings of the SM clock differ by more than 1 % of the first; False where one is not known."""
+    """True if two readings of the SM clock differ by more than 1 % of the first; False where one is not known."""
     if not first_mhz or not last_mhz:
         return False
     return abs(last_mhz - first_mhz) > CLOCK_CHANGE_ALLOWED * first_mhz

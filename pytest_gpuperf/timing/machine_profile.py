@@ -1,8 +1,9 @@
-"""What ``gpuperf selftest`` found out about this machine's GPUs, kept for later runs.
+"""Results of ``gpuperf selftest`` about this machine's GPUs, kept for later runs.
 
 One JSON file for all GPUs of a user: ``$GPUPERF_MACHINE_PROFILE``, else ``pytest-gpuperf/machine.json`` in the
 user's configuration folder.  The gate takes ``omega`` from it; nothing in it can make a kernel fail, because the
-screen that uses it may only acquit.  The file is data from outside: bounded in size, strict in form and range.
+non-inferiority test that uses it can only pass one.  The file is data from outside: its size, form and range are
+checked.
 
 Schema 1: ``{"schema": 1, "profiles": {<GPU UUID>: MachineProfile}}``.
 """
@@ -47,7 +48,7 @@ class MachineProfile(Record, frozen=True):
     round_sd: Share
     """Between rounds of one process, over all kernels tried."""
     block_sd: Share
-    """Of a paired block's log ratio at the ``tight`` profile, over all kernels tried."""
+    """Standard deviation of a paired block's log ratio at the ``tight`` profile, over all kernels tried."""
     placement_sd: Share
     """Between processes, of the log ratio of a kernel to itself in another module."""
     plugin: str

@@ -31,28 +31,28 @@ CLEAR_CASE_S = 3.0
 
 @dataclasses.dataclass(frozen=True)
 class Pairing:
-    """What came of pairing two kernels in one process."""
+    """Result of pairing two kernels in one process."""
 
     paired: Paired
     """The decision on the blocks that count."""
     blocks: tuple[Block, ...]
     """All of them in the order they were taken, discarded ones included."""
     seed: int
-    """Of the coin that ordered their slots."""
+    """Seed of the random order of their slots."""
     size: int
     """Samples per side and block that count."""
     noise: Noise
-    """Of the pilot that set the size."""
+    """Noise in the pilot that set the size."""
     seconds: float
     """Wall-clock time, loading and pilot included."""
     sustained: SustainedSlots | None = None
-    """How long its slots were; None if they were short."""
+    """Length of its slots; None if they were short."""
     aside: str = ""
-    """Why they were short where sustained ones were asked for."""
+    """Reason why they were short where sustained ones were asked for."""
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a reader of the verdict should know."""
+        """Remarks for a reader of the verdict."""
         reasons = [block.reason for block in self.blocks if block.discarded]
         each = ", ".join(dict.fromkeys(reasons))
         discarded = f"{len(reasons)} of {len(self.blocks)} blocks were discarded: {each}" if reasons else ""
@@ -149,7 +149,7 @@ def _until_decided(
 
 
 def _clear(r: Sequence[float], policy: PairedPolicy, blocks_left: float) -> bool:
-    """Whether all blocks so far say slower, or all say not slower, and so many more of them would settle it.
+    """True if all blocks so far say slower, or all say not slower, and so many more of them would settle it.
 
     What is proven not slower and waits for SLOWER is clear only while all of them say slower.
     """

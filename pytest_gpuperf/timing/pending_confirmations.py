@@ -1,6 +1,6 @@
-"""What was slower in one process, what a second one left of it, and the verdict on the two.
+"""Pending confirmations: regressions of one process, a second process's evidence, the verdict on both.
 
-``confirming`` starts the second process.  It goes the way that the first one went, or confirms nothing: paired
+``workload.second_process`` starts it.  It measures as the first one did, or confirms nothing: paired
 blocks do not confirm rounds that were held against the record, nor do such rounds confirm paired blocks.
 """
 
@@ -21,7 +21,7 @@ from pytest_gpuperf.timing.paired_run import Pairing
 
 
 class Confirmation(Record, frozen=True):
-    """What a confirming process found out about one workload: blocks or, where it could not pair, rounds."""
+    """Evidence of a confirming process about one workload: blocks or, where it could not pair, rounds."""
 
     key: Key
     identity: Identity
@@ -32,13 +32,13 @@ class Confirmation(Record, frozen=True):
     """Blocks."""
     rounds: tuple[Round, ...] = ()
     disturbed: tuple[str, ...] = ()
-    """Why the rounds are unfit as evidence; empty if they are fit."""
+    """Reasons why the rounds are unfit as evidence; empty if they are fit."""
     not_paired: str = ""
-    """Why there are rounds and no blocks; empty if there are blocks."""
+    """Reason why there are rounds and no blocks; empty if there are blocks."""
 
 
 def of_pairs(key: Key, identity: Identity, pairing: Pairing) -> Confirmation:
-    """What pairing found."""
+    """Confirmation from paired blocks."""
     discarded = len(pairing.blocks) - len(pairing.r)
     return Confirmation(key=key, identity=identity, r=pairing.r, seed=pairing.seed, discarded=discarded)
 
@@ -52,7 +52,7 @@ class PairedPending:
     pairing: Pairing
     judgement: Judgement
     budget_s: float
-    """Of this workload."""
+    """Time budget of this workload."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,14 +63,14 @@ class UnpairedPending:
     policy: TimePolicy
     judgement: Judgement
     budget_s: float
-    """Of this workload, or what its rounds took where that was more."""
+    """Time budget of this workload, or the time of its rounds where that was more."""
 
 
 PendingConfirmation = PairedPending | UnpairedPending
 
 
 def settled(suspect: PendingConfirmation, second: Confirmation) -> Judgement:
-    """The final judgement of a suspect, after what a second process left."""
+    """Final judgement of a pending confirmation, from a second process's evidence."""
     first = suspect.case.identity
     if second.identity != first and not second.identity.same_execution(first):  # a callable has no code to compare
         return unconfirmed(

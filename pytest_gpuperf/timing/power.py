@@ -1,6 +1,6 @@
-"""What clock and power a kernel runs at when it runs on: looked at from another thread while it is measured.
+"""Clock and power of a kernel under sustained load, read from another thread while it is measured.
 
-Looking costs the measuring thread a little time, so only a pilot is looked at.  It decides nothing: it tells why
+Reading costs the measuring thread a little time, so only a pilot is observed.  It decides nothing: it tells why
 sustained slots see what short ones hide.
 """
 
@@ -20,7 +20,7 @@ LOOK_EVERY_S = 0.05
 
 
 class Draw(NamedTuple):
-    """Medians of what was seen; None where the GPU does not tell, or nobody came to look."""
+    """Medians of the readings; None where the GPU does not tell, or there were no readings."""
 
     sm_clock_mhz: float | None = None
     power_w: float | None = None
@@ -46,7 +46,7 @@ def watched(state: Callable[[], DeviceState]) -> Iterator[list[DeviceState]]:
 
 
 def draw_of(seen: Sequence[DeviceState]) -> Draw:
-    """Of the second half: the first one belongs to what ran before."""
+    """Medians of the second half: the first one belongs to what ran before."""
     settled = seen[len(seen) // 2 :]
     clocks = [one.sm_clock_mhz for one in settled if one.sm_clock_mhz]
     watts = [one.power_w for one in settled if one.power_w]
@@ -54,7 +54,7 @@ def draw_of(seen: Sequence[DeviceState]) -> Draw:
 
 
 def compared(baseline: Draw, candidate: Draw) -> str:
-    """How the two differ in clock, in words; empty if they do not, or nothing is known."""
+    """Difference of the two in clock, in words; empty if there is none, or nothing is known."""
     before, after = baseline.sm_clock_mhz, candidate.sm_clock_mhz
     if before is None or after is None or not clock_moved(before, after):
         return ""

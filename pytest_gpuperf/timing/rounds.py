@@ -36,7 +36,7 @@ class InvalidSampleError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Workload:
-    """What is measured: the work of one sample, and how it is to be found when the sample starts."""
+    """Workload to measure: the work of one sample, and the state in which a sample starts."""
 
     run: Callable[[], None]
     """Enqueues the work on the current stream."""
@@ -53,7 +53,7 @@ class Rounds:
     samples: tuple[tuple[float, ...], ...]
     """The raw samples of each round, nanoseconds: for debugging, never for inference."""
     disturbed: tuple[str, ...] = ()
-    """Why these rounds are unfit as evidence, with advice; empty if they are fit."""
+    """Reasons why these rounds are unfit as evidence, with advice; empty if they are fit."""
     notes: tuple[str, ...] = ()
     """Remarks on rounds that are fit all the same."""
     seconds: float = 0.0
@@ -76,14 +76,14 @@ NO_ROUNDS = Rounds((), ())
 
 @dataclasses.dataclass(frozen=True)
 class Pilot:
-    """What the warm-up found out."""
+    """Result of the warm-up."""
 
     samples: tuple[float, ...]
-    """Of its last batch, nanoseconds."""
+    """Samples of its last batch, nanoseconds."""
     cost_s: float
     """Wall-clock seconds per sample, flush and launch included."""
     settled: bool
-    """Whether two batches in a row agreed before the bound."""
+    """True if two batches in a row agreed before the bound."""
 
 
 def summarise(

@@ -1,4 +1,4 @@
-"""What the samples of one batch look like: centre, serial correlation, drift, modes, outliers.
+"""Statistics of one batch of samples: centre, serial correlation, drift, modes, outliers.
 
 Pure functions of an array of times.  Why batches are summed up: docs/statistics.md, "Why not simply compare
 two medians".  Two groups are found as in Otsu, "A threshold selection method from gray-level histograms", IEEE
@@ -82,7 +82,7 @@ class Group(NamedTuple):
     centre: float
     """Geometric mean, in the samples' unit."""
     share: float
-    """Of the samples without the slowest 5 %, 0 to 1."""
+    """Share of the samples without the slowest 5 %, 0 to 1."""
 
 
 def modes(samples: Samples, step_ns: float = 0.0, least_gap: float = 0.0025) -> int:

@@ -29,22 +29,22 @@ from pytest_gpuperf.timing.rounds import Clock, Workload, valid_samples
 SLOT_S = 2.0
 """Least time for which a slot keeps the device busy, seconds."""
 MOST_SAMPLES = 20_000
-"""Of a slot, which bounds a block to some hundred thousand activity records: shorter samples fill it for less."""
+"""Most samples of a slot, so that a block has some hundred thousand activity records at most."""
 HOST_SHARE = 1 / 4
-"""Of a measurement's wall-clock time may go to the host alone: reading records when the device is done."""
+"""Share of a measurement's wall-clock time that the host alone may take: reading records when the device is done."""
 GROSS = 1.25
 """Ratio of two sides' times beyond which their slots are short."""
 _TRIES = 3
-"""Of slots as long as the last try asked for."""
+"""Tries, each with slots as long as the one before asked for."""
 _FIRST_SAMPLES = 30
 _LEAST_SAMPLES = 2
 
 
 class SustainedSlots(NamedTuple):
-    """How long the slots of a pairing are."""
+    """Length of the slots of a pairing."""
 
     samples: int
-    """Of each slot, the one included that every timer drops."""
+    """Samples of each slot, including the one that every timer drops."""
     occupied_s: float
     """Seconds for which a sample of the faster side keeps the device busy, its flush included; rather too few."""
     kernel_s: float
@@ -69,7 +69,7 @@ class SustainedSlots(NamedTuple):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a reader should know of them."""
+        """Remarks on them for a reader."""
         return tuple(remark for remark in (compared(*self.draws), self._too_short) if remark)
 
     @property
@@ -114,20 +114,20 @@ def sustained_pilot(
 
 
 class _Tried(NamedTuple):
-    """What slots of some length tell."""
+    """Measurements of slots of one length."""
 
     occupied_s: float
-    """What a sample of the faster side takes."""
+    """Duration of a sample of the faster side."""
     kernel_s: float
-    """What its kernel takes of that."""
+    """Part of that in which its kernel runs."""
     ratio: float
-    """Of the slower side's time to the faster one's."""
+    """Ratio of the slower side's time to the faster one's."""
     samples: int
-    """So many fill a slot."""
+    """Number of samples that fill a slot."""
     settled: list[sample_stats.Samples]
-    """What counts of each side's."""
+    """Samples of each side that count."""
     draws: tuple[Draw, Draw]
-    """Of each side, towards its end."""
+    """Clock and power of each side, towards its end."""
 
 
 def _tried(

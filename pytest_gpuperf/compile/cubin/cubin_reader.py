@@ -1,4 +1,4 @@
-"""What a cubin says about its kernels: names, parameters, registers, shared memory, launch bounds, sections.  Pure.
+"""Facts in a cubin about its kernels: names, parameters, registers, shared memory, launch bounds, sections.  Pure.
 
 Also the check that a cubin of unknown origin has to pass before anything loads it.  The records of
 ``.nv.info`` are (format, attribute, value) triples; the attributes used here were established by compiling
@@ -33,7 +33,7 @@ REGCOUNT = 0x2F
 NUM_BARRIERS = 0x4C
 
 RESERVED_SHARED_BYTES = 1024
-"""What the driver takes of every block's shared memory; counted in the cubin from sm_90 on."""
+"""Part of every block's shared memory that the driver takes; counted in the cubin from sm_90 on."""
 
 _VERSION = re.compile(rb"V(\d+(?:\.\d+)+)")
 
@@ -78,7 +78,7 @@ class Cubin(NamedTuple):
 
 
 def parameter_base(kernel: CubinKernel) -> int:
-    """Where the kernel's parameters begin in constant bank 0, bytes; 0 if it has none."""
+    """Offset of the kernel's parameters in constant bank 0, bytes; 0 if it has none."""
     places = [attribute.value for attribute in kernel.attributes if attribute.number == PARAM_CBANK]
     return int(struct.unpack_from("<H", places[0], 4)[0]) if places and len(places[0]) >= 6 else 0
 

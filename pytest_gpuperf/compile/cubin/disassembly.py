@@ -40,7 +40,7 @@ class Instruction(NamedTuple):
     """With its modifiers: ``LDG.E.128``."""
     operands: str
     start: int = 0
-    """Where its section started in what was disassembled together; targets of jumps count from there."""
+    """Start of its section in what was disassembled together; targets of jumps count from there."""
 
 
 def disassemble(arch: str, texts: Mapping[Name, bytes]) -> dict[Name, tuple[Instruction, ...]]:
@@ -117,6 +117,6 @@ _TARGET = re.compile(r"(?:^|[\s,])(0x[0-9a-f]+)\s*$")
 
 
 def target_of(instruction: Instruction) -> int | None:
-    """Where a jump or call goes, in bytes from the start of its section; None if a register says."""
+    """Target of a jump or call, in bytes from the start of its section; None if a register holds it."""
     found = _TARGET.search(instruction.operands)
     return int(found[1], 16) - instruction.start if found else None

@@ -85,7 +85,7 @@ class Walk:
                 self._object(piece)
 
     def parts(self) -> list[bytes]:
-        """What was reached, in the order of first mention, ready to be hashed."""
+        """Everything that was reached, in the order of first mention, ready to be hashed."""
         found = [line for piece in self._pieces for line in (b"piece", *piece.lines)]
         for name, lines in sorted(self._indexed.items()):
             found += [name.encode(), *lines]
@@ -150,7 +150,7 @@ class Walk:
             lines.append(bank.data)
 
     def _bank_reference(self, found: re.Match[str], width: int) -> str:
-        """What lies at this place of bank 3 or 4 instead of the place; a wide access may read two things."""
+        """Content of this place of bank 3 or 4 instead of the place; a wide access may read two things."""
         bank = self._elf.section(f".nv.constant{found[1]}")
         offset = 0 if found[2].endswith("RZ") else int(found[2], 16)
         if bank is None:

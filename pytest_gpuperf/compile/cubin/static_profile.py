@@ -17,7 +17,7 @@ from pytest_gpuperf.model.evidence import Parameter, Record, StaticProfile
 
 
 class KernelAnalysis(Record, frozen=True):
-    """What is kept of one kernel besides its machine code."""
+    """Evidence of one kernel besides its machine code."""
 
     profile: StaticProfile
     parameters: tuple[Parameter, ...]
@@ -29,9 +29,9 @@ class Assembled(NamedTuple):
 
     cubin: bytes
     log: str = ""
-    """What ptxas said; empty where nobody heard it."""
+    """Log of ptxas; empty where it was not captured."""
     ptx: str = ""
-    """What it was made from; empty where that is not at hand."""
+    """PTX that it was made from; empty where that is not at hand."""
 
 
 def analyse(made: Assembled, arch: str) -> dict[str, KernelAnalysis]:
@@ -118,7 +118,7 @@ def executable(cubin: Cubin, kernel: CubinKernel, instructions: tuple[Instructio
 
 
 def _types(symbol: str, ptx: str) -> Sequence[str | None] | None:
-    """Of the parameters, as the mangled name tells them, or else as far as the PTX does."""
+    """Types of the parameters, from the mangled name or else, as far as it tells them, from the PTX."""
     return parameter_types(symbol) or ptx_parameter_types(ptx, symbol)
 
 

@@ -36,7 +36,7 @@ def parameter_types(symbol: str) -> tuple[str, ...] | None:
 
 
 def readable(symbol: str) -> str:
-    """What to call a kernel in a list for people: its C++ name without parameters, or the symbol."""
+    """Name of a kernel for people: its C++ name without parameters, or the symbol."""
     full = demangle(symbol)
     if full is not None and full.endswith(")"):
         return _without_return_type(full[: _opening(full)])
@@ -117,7 +117,7 @@ def _free(address: int) -> None:
 
 
 def _opening(full: str) -> int:
-    """Where the parameter list of a demangled function opens."""
+    """Position at which the parameter list of a demangled function opens."""
     depth = 0
     for index in range(len(full) - 1, -1, -1):
         depth += (full[index] == ")") - (full[index] == "(")

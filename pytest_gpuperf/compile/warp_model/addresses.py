@@ -31,7 +31,7 @@ class Pattern(NamedTuple):
     turns: float | None = None
     strides: Strides | None = None
     start: int = 0
-    """Of the first lane, from the beginning of its sector."""
+    """Offset of the first lane from the beginning of its sector."""
     words: frozenset[int] = frozenset()
     """Distinct 4-byte words of global memory; empty if data decide."""
 
@@ -54,7 +54,7 @@ def address_of(step: Step, register: Callable[[str], Value]) -> Value:
 
 
 def pattern_of(step: Step, address: Value, active: Sequence[bool]) -> Pattern:
-    """What the instruction touches, by the lanes that take part."""
+    """Access pattern of the instruction, by the lanes that take part."""
     size = bytes_of(step)
     count = sum(active)
     if address.bits is None or not count:

@@ -25,15 +25,15 @@ INFINITY = 0x7F800000
 AND = 0xC0
 """``LOP3``'s truth table of ``a & b``."""
 REST_MASKS = frozenset({1, 3, 7, 15})
-"""Of loops unrolled 2, 4, 8 and 16 times."""
+"""Masks of the remainders of loops unrolled 2, 4, 8 and 16 times."""
 
 Rule = Callable[[Step, tuple[Value, ...]], tuple[Value, ...]]
 
 
 def rule_of(step: Step) -> Rule | None:
-    """How the results follow from the sources: the register (or pair, as one number) first, then the predicates.
+    """Function from the sources to the results: the register (or pair, as one number) first, then the predicates.
 
-    None for an instruction whose result nobody knows, or that is written in a form that is not known.  A rule may give
+    None for an instruction whose result is unknown, or that is written in an unknown form.  A rule may give
     fewer results than there are.
     """
     rule, needed = RULES.get(step.base.removeprefix("U"), (None, 0))
@@ -137,7 +137,7 @@ def _logic(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
 
 
 def _leaves_rest(numbers: tuple[Value, ...]) -> bool:
-    """Whether ``a & b`` is what an unrolled loop leaves over: the last bits of what nobody knows."""
+    """True if ``a & b`` is the remainder of an unrolled loop: the last bits of an unknown number."""
     pairs = ((numbers[0], numbers[1]), (numbers[1], numbers[0]))
     return any(
         mask.constant and mask.bits in REST_MASKS and (number.bits is None or number.example) for number, mask in pairs

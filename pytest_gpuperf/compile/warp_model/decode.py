@@ -56,7 +56,7 @@ class Step(NamedTuple):
     reads: tuple[str, ...]
     """Every register that has to be ready."""
     target: int | None
-    """Of a jump or call."""
+    """Target of a jump or call."""
 
 
 def decode(line: Instruction) -> Step:
@@ -79,7 +79,7 @@ def _split(operands: str) -> list[str]:
 
 
 def _address(parts: Sequence[str]) -> str:
-    """Of the last bracket that holds an address: for LDGSTS that is where it loads from."""
+    """Content of the last bracket that holds an address: for LDGSTS that is where it loads from."""
     found = [match[1] for part in parts if not part.startswith("c[") and (match := _ADDRESS.search(part))]
     return found[-1] if found else ""
 

@@ -14,7 +14,7 @@ from pytest_gpuperf.compile.warp_model.values import WARP, Value, lanes_of
 Mask = tuple[bool, ...]
 EVERYONE: Mask = (True,) * WARP
 DATA_SHARE = 0.5
-"""Of the lanes, on each side of a branch that data decide; all of them if there is one side only."""
+"""Share of the lanes on each side of a branch that data decide; all of them if there is one side only."""
 
 
 @dataclasses.dataclass
@@ -22,9 +22,9 @@ class Split:
     """One branch whose sides are walked one after the other."""
 
     waiting: int | None
-    """Where the second side begins; None once it is on the way."""
+    """Start of the second side; None once it is on the way."""
     meet: int
-    """Where the sides meet; ``END`` if they do not."""
+    """Point at which the sides meet; ``END`` if they do not."""
     first: Mask | None
     """Lanes on the first side; None if data decide."""
     one_sided: bool = False
@@ -48,9 +48,9 @@ class Splits:
         self.share = 1.0
         """Fraction of the warp that is on the way."""
         self.data_share = 1.0
-        """That fraction, as far as data decide it."""
+        """Part of that fraction that data decide."""
         self.by_data = False
-        """Whether data decide that the way leads here."""
+        """True if data decide that the way leads here."""
 
     def split(self, condition: Value, target: int, meet: int) -> None:
         """Open a split: lanes for which the condition holds wait at ``target``."""
@@ -66,7 +66,7 @@ class Splits:
         self._count()
 
     def arrive(self, place: int) -> int:
-        """Where the way goes on from ``place``: the other side's beginning if this is where the sides meet."""
+        """Next place after ``place``: the other side's beginning if this is where the sides meet."""
         while self._open and self._open[-1].meet == place:
             waiting, self._open[-1].waiting = self._open[-1].waiting, None
             if waiting is not None and waiting != place:

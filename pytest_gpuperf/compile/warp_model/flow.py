@@ -1,4 +1,4 @@
-"""Where the sides of a branch meet again: immediate post-dominators of the instructions.
+"""Points at which the sides of a branch meet again: immediate post-dominators of the instructions.
 
 That is where the hardware lets a split warp reconverge, too.  A conditional exit is taken for one that is not taken, so
 that the rest of the kernel is not walked once for each side of it; a call comes back.
@@ -13,7 +13,7 @@ from pytest_gpuperf.compile.cubin.disassembly import INSTRUCTION_BYTES
 from pytest_gpuperf.compile.warp_model.decode import Step
 
 END = -1
-"""Behind the last instruction, whichever that is."""
+"""Place behind the last instruction, whichever that is."""
 
 
 def meeting_points(steps: Mapping[int, Step]) -> dict[int, int]:

@@ -1,4 +1,4 @@
-"""How fast an SM's units work, by architecture: what a dry run and the advice reckon with.
+"""Rates of an SM's units by architecture, for the dry run and the advice.
 
 Rates: CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions" (results per clock and SM), divided
 by the four schedulers.  Latencies are rounded: 4 cycles of an FMA and 8 of a DADD (GTC 2025, "CUDA Techniques to
@@ -16,9 +16,9 @@ LATENCY: dict[str, float] = {
 """Cycles from issue until the result can be used, by class of instruction; 1 for what is not named."""
 SHUFFLE_LATENCY = 24
 SPECIAL_LATENCY = 20
-"""Of reading a special register such as the thread's index."""
+"""Latency of reading a special register such as the thread's index."""
 BARRIER_CYCLES = 30
-"""What a barrier holds a warp up, even if all others are there."""
+"""Cycles for which a barrier holds a warp up, even if all others are there."""
 
 FULL_FP64 = frozenset({"sm_80", "sm_90", "sm_100"})
 """Half the single-precision rate or so; all others have two units per SM."""

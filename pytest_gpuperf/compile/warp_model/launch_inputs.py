@@ -1,6 +1,6 @@
-"""What a warp finds when it starts: its indices, the launch, the kernel's arguments.
+"""Inputs of a warp at its start: its indices, the launch, the kernel's arguments.
 
-Nobody knows the arguments and the launch, so they are examples: a block in the middle of a large grid, sizes and
+The arguments and the launch are unknown, so they are examples: a block in the middle of a large grid, sizes and
 pitches that are large and even, pointers far apart.  Figures that depend on an example are marked.  An argument that is
 asked for nothing but whether it is zero is a flag, and off: what it switches on is the exception.
 """
@@ -22,7 +22,7 @@ POINTER_STEP = 0x0A00_0D80
 powers of two and small multiples of them, leads from one array into another."""
 SIZE_STEP = 1 << 12
 STACK = 0x00FFF000
-"""Where the thread's stack begins; it is alike in all threads, for local memory is laid out by the hardware."""
+"""Start of the thread's stack; it is alike in all threads, for local memory is laid out by the hardware."""
 
 _SPECIAL: dict[str, Value] = {
     "SR_TID.Y": Value((*(0,) * WARP, 1, 0), THREAD),
@@ -75,7 +75,7 @@ class Surroundings:
         return self._index if name == "SR_TID.X" else _SPECIAL.get(name, UNKNOWN)
 
     def constant(self, offset: int, words: int) -> Value:
-        """So many 32-bit words of constant bank 0, as one number; unknown beyond launch and arguments."""
+        """Content of 32-bit words of constant bank 0, as one number; unknown beyond launch and arguments."""
         first = offset & ~3
         found = [self._words.get(first + 4 * place) for place in range(words)]
         alone = words == 1 and offset >= self._parameter_base

@@ -19,9 +19,9 @@ from pytest_gpuperf.compile.warp_model.registers import Comparison
 from pytest_gpuperf.compile.warp_model.values import WARP, WORD, Value, lanes_of, signed
 
 TYPICAL_ROUNDS = 256
-"""Of a loop whose bound is an argument; all that matters is that it is several, and the same before and after."""
+"""Rounds of a loop whose bound is an argument; it matters only that they are several, the same before and after."""
 STRIDED_ROUNDS = 4
-"""Of a loop that moves on by more than its body could have been unrolled to: by the size of a warp, a block, a grid."""
+"""Rounds of a loop whose step exceeds any unrolling of its body: the size of a warp, a block, a grid."""
 STRIDES = sorted((threads * blocks for threads, blocks in zip(THREADS, BLOCKS, strict=True)), reverse=True)
 """Steps of such loops by the grid along an axis, as the example of a launch has them.  A loop unrolled four times moves
 on by four of them; all others are taken to cover what ``STRIDED_ROUNDS`` of a block do."""
@@ -29,7 +29,7 @@ MOST_PER_INSTRUCTION = 2
 """Steps that an unrolled loop makes for each instruction of a round, at most; those of inner loops count as often as
 they run, for a tile of 256 that is walked through by every thread is 256 steps."""
 DATA_ROUNDS = 16
-"""Of a loop that ends when data say so, by one or by a warp's width."""
+"""Rounds of a loop that ends when data say so, by one or by a warp's width."""
 MOST_ROUNDS = 100_000
 
 
@@ -42,7 +42,7 @@ class Visit:
     """Fraction of the lanes."""
     times: float = 1.0
     data_share: float = 1.0
-    """That fraction, as far as data decide it."""
+    """Part of that fraction that data decide."""
     cycles: float = 0.0
     waited: float = 0.0
     waited_for: str = ""
@@ -50,9 +50,9 @@ class Visit:
     divides: bool = False
     """It stands for a division or root with a slow path."""
     other_way: int | None = None
-    """Of a conditional branch: where the way did not go."""
+    """Target of a conditional branch that was not taken."""
     comparison: Comparison | None = None
-    """What the branch was decided by."""
+    """Comparison that decided the branch."""
 
 
 def count_rounds(first: Sequence[Visit], second: Sequence[Visit], rounds: float) -> None:
@@ -96,7 +96,7 @@ def rounds_of(way_out: Visit, before: Sequence[Visit], body: Sequence[Visit]) ->
 
 
 def _typical_rounds(step: int, body: Sequence[Visit]) -> float:
-    """Of a loop whose bound is an example: as many as its step, and what it may have been unrolled to, leave of it."""
+    """Rounds of a loop whose bound is an example: fewer the larger its step and its possible unrolling."""
     executed = sum(visit.times for visit in body)
     if step <= MOST_PER_INSTRUCTION * executed:
         return TYPICAL_ROUNDS / step
@@ -105,7 +105,7 @@ def _typical_rounds(step: int, body: Sequence[Visit]) -> float:
 
 
 def _data_rounds(now: Comparison, body: Sequence[Visit]) -> float:
-    """Of a loop that data end: fewer if the code of its round, which was unrolled, moves the counter on by several."""
+    """Rounds of a loop that data end: fewer if its body was unrolled and adds several to the counter."""
     step = _own_step(now, body)
     if not step:
         return DATA_ROUNDS
@@ -113,7 +113,7 @@ def _data_rounds(now: Comparison, body: Sequence[Visit]) -> float:
 
 
 def _own_step(now: Comparison, body: Sequence[Visit]) -> int:
-    """How far a round moves a counter of which nobody knows where it began; 0 if that is not plain."""
+    """Step per round of a counter whose start is unknown; 0 if that is not plain."""
     for step in (visit.step for visit in body):
         if step.base in ("IADD3", "UIADD3", "VIADD") and step.results and step.results[0] in now.names:
             added = [source.number for source in step.sources if source.kind == "number"]
@@ -124,7 +124,7 @@ def _own_step(now: Comparison, body: Sequence[Visit]) -> int:
 
 
 def _shifted_rounds(was: Comparison, now: Comparison, body: Sequence[Visit]) -> float | None:
-    """Of a loop whose counter a shift doubles or halves, by its numbers, examples or not; None if none does."""
+    """Rounds of a loop whose counter a shift doubles or halves, by its numbers, examples or not; None if none does."""
     shifted = _shifted(body)
     found = next((place for place, name in enumerate(now.names) if name in shifted), None)
     if found is None:
@@ -156,13 +156,13 @@ def _shifted(body: Sequence[Visit]) -> frozenset[str]:
 
 
 def _is_rest(comparison: Comparison) -> bool:
-    """Whether the loop does what an unrolled one leaves over."""
+    """True if the loop does the remainder of an unrolled one."""
     sides = comparison.sides
     return any(side.rest for side in sides) and all(side.rest or side.constant for side in sides)
 
 
 def _move(was: Value, now: Value) -> int | None:
-    """How far a side of the comparison moved in a round; None if nobody knows."""
+    """Movement of a side of the comparison in a round; None if it is unknown."""
     if was.bits is None or now.bits is None:
         return None
     return signed(_number(now) - _number(was) & WORD)

@@ -16,20 +16,20 @@ from pytest_gpuperf.compile.warp_model.values import INHERITED, UNKNOWN, WORD, V
 
 _CARRYING = frozenset({"IADD3", "UIADD3"})
 _COMPARING = frozenset({"ISETP", "UISETP", "PLOP3", "UPLOP3"})
-"""What writes predicates that are still the outcome of a comparison, or of several."""
+"""Instructions that write predicates that are still the outcome of a comparison, or of several."""
 ALL_PREDICATES = 0x7F
 """P0 to P6, a bit each."""
 _HANDING_ON = frozenset({"MOV", "UMOV", "LDC", "ULDC", "LDCU", "R2UR"})
 
 
 class Comparison:
-    """What a predicate was made of: tells how far a loop's counter is from its bound."""
+    """Comparison that made a predicate: tells how far a loop's counter is from its bound."""
 
     def __init__(self, left: Value, right: Value, names: tuple[str, ...]) -> None:
         self.left = left
         self.right = right
         self.names = names
-        """Where they were: registers, or constants."""
+        """Names of the registers or constants that held them."""
 
     @property
     def sides(self) -> tuple[Value, Value]:
@@ -48,7 +48,7 @@ class Machine:
         self._unit_free: dict[str, float] = {}
         self.comparisons: dict[str, Comparison] = {}
         self._laid_by: dict[str, Comparison] = {}
-        """Of predicates that a register keeps meanwhile."""
+        """Comparisons of predicates that a register keeps meanwhile."""
         self.tested: set[int] = set()
         """Arguments that were compared with zero, by their place in the constant bank."""
         self.used: set[int] = set()
@@ -88,7 +88,7 @@ class Machine:
         return rule(step, values)
 
     def _note_arguments(self, step: Step, values: tuple[Value, ...]) -> None:
-        """Whether arguments are asked for more than being zero; handing them on does not count."""
+        """Notes which arguments are compared with zero, and which are used otherwise than by handing them on."""
         named = {value.argument for value in values if value.argument}
         if not named or step.base in _HANDING_ON or "MOV" in step.modifiers:
             return
@@ -145,7 +145,7 @@ class Machine:
         return value
 
     def _words(self, step: Step, place: int) -> int:
-        """How many registers the source takes."""
+        """Number of registers that the source takes."""
         if step.base in ("LDC", "ULDC", "LDCU"):
             return len(step.results)
         if "64" in step.modifiers or ("SETP" in step.base and step.modifiers & {"S64", "U64"}):
@@ -213,7 +213,7 @@ def _latency(step: Step) -> float:
 
 
 def _merged(guard: Value, new: Value, old: Value) -> Value:
-    """What a register holds after an instruction that may not have run in every lane."""
+    """Content of a register after an instruction that may not have run in every lane."""
     if guard.bits == 1:
         return new
     if guard.bits == 0:

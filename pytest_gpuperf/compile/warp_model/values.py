@@ -16,7 +16,7 @@ LANES = WARP + 2
 WORD = 0xFFFFFFFF
 
 Bits = int | tuple[int, ...] | None
-"""A number, one for each of ``LANES``, or None for what nobody knows."""
+"""A number, one for each of ``LANES``, or None if it is unknown."""
 
 
 EXAMPLE, THREAD, REST = 1, 2, 4
@@ -27,7 +27,7 @@ ARGUMENT_SHIFT = 8
 
 
 class Value(NamedTuple):
-    """What a register or predicate holds."""
+    """Content of a register or predicate."""
 
     bits: Bits
     marks: int = 0
@@ -49,13 +49,13 @@ class Value(NamedTuple):
 
     @property
     def rest(self) -> bool:
-        """It is what a division by a small power of two leaves of a number that nobody knows: what an unrolled loop
+        """True for the remainder of an unknown number divided by a small power of two: the rounds that an unrolled loop
         leaves over."""
         return bool(self.marks & REST)
 
     @property
     def argument(self) -> int:
-        """Where the argument lies that this is, as it was passed; 0 if it is none."""
+        """Place in the constant bank of the argument that this is, as it was passed; 0 if it is none."""
         return self.marks >> ARGUMENT_SHIFT
 
 

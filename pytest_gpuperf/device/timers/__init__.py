@@ -28,7 +28,7 @@ _MODULES: dict[TimerName, str] = {
 """In order of preference.  Imported when asked for: numpy and CuPy stay out until something is timed."""
 
 _TRY_AGAIN = "end other processes on this GPU and its host, and try again"
-"""What helps if not even a timer's own trial kernels are enqueued in time: no other kind of timer does."""
+"""Remedy if not even a timer's own trial kernels are enqueued in time: no other kind of timer helps."""
 
 
 def open_timer(device: Any, name: TimerName | None = None) -> Timer:

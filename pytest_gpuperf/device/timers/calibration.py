@@ -1,4 +1,4 @@
-"""How long an empty kernel takes by itself, and a graph's replay beside its kernels.
+"""Duration of an empty kernel by itself, and of a graph's replay beside its kernels.
 
 The reference by which timers find their own overhead.  A graph of N empty kernels reads
 ``replay + N * own``: two graphs of different N tell both.
@@ -22,7 +22,7 @@ class EmptyKernel(NamedTuple):
     own_ns: float
     """One empty kernel inside a long graph."""
     replay_ns: float
-    """What an event pair around a graph's replay reads beyond its kernels, for graphs of many kernels."""
+    """Reading of an event pair around a graph's replay beyond its kernels, for graphs of many kernels."""
     single_replay_ns: float
     """The same for a graph of one kernel."""
 

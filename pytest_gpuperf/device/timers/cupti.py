@@ -68,11 +68,11 @@ class CuptiTimer:
 
     name: TimerName = "cupti"
     kernel_breakdown: tuple[dict[str, float], ...]
-    """Of the last ``measure``, per slot: mean nanoseconds per sample of each kernel, by its mangled name."""
+    """Mean nanoseconds per sample of each kernel, by its mangled name, per slot of the last ``measure``."""
     source: ActivitySource
-    """Where records come from: CUPTI's own buffers, or cupti-python's objects."""
+    """Source of records: CUPTI's own buffers, or cupti-python's objects."""
     _next_tag = itertools.count(1)
-    """Of all timers of the process: records left over from one's failed measurement never count for another."""
+    """Shared by all timers of the process: records left from a failed measurement never count for another timer."""
 
     def __init__(self, stream: WorkStream, cupti: Any, source: ActivitySource) -> None:
         self._stream = stream

@@ -1,4 +1,4 @@
-"""What a CUPTI timer reads of a measurement: pieces of GPU work, and the tags of the API calls that launched them.
+"""Records that a CUPTI timer reads: pieces of GPU work, and the tags of the API calls that launched them.
 
 ``ActivitySource`` is where it reads them from.  ``BoundActivities`` takes each record as the object that
 cupti-python makes of it: always there, and slow, some 50 us per record.  The fast source is ``cupti_buffers``.
@@ -21,7 +21,7 @@ class Activity(NamedTuple):
     """One piece of GPU work as CUPTI recorded it."""
 
     correlation: int
-    """Of the API call that launched it."""
+    """Number of the API call that launched it."""
     start_ns: int
     end_ns: int
     name: str
@@ -51,7 +51,7 @@ class RecordKinds:
 
 
 class ActivitySource(Protocol):
-    """Where the records of a measurement come from.  A process has one that is current: the last one started."""
+    """Source of the records of a measurement.  A process has one that is current: the last one started."""
 
     activities: list[Activity]
     """Read since the start, in no particular order."""

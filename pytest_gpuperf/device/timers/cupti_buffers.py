@@ -57,7 +57,7 @@ class BufferedActivities:
     """``ActivitySource`` by callbacks and buffers of our own."""
 
     def __init__(self, library: Any, check: Callable[[int], None], kinds: RecordKinds, layouts: Layouts) -> None:
-        """On a loaded libcupti; ``check`` raises the error that belongs to a status."""
+        """Works on a loaded libcupti; ``check`` raises the error that belongs to a status."""
         self.activities: list[Activity] = []
         self.tags: dict[int, int] = {}
         self._check = check
@@ -123,7 +123,7 @@ class BufferedActivities:
                 self.activities.append(Activity(correlation, start, end, label))
 
     def _offsets(self, address: int, valid_bytes: int) -> list[int]:
-        """Where each record begins."""
+        """Offset of each record."""
         offsets = []
         record = ctypes.c_void_p()
         reference, next_record = ctypes.byref(record), self._next_record
@@ -157,7 +157,7 @@ class BufferPool:
             return address
 
     def take_back(self, address: int) -> None:
-        """For the next request; a buffer that another user of CUPTI has lent is left to it."""
+        """Keeps a buffer for the next request; one that another user of CUPTI has lent is left to it."""
         if address in self._own:
             self._free.append(address)
 

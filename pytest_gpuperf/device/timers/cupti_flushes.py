@@ -1,4 +1,4 @@
-"""Whether cold samples were cold: what ran beside a flush of the L2 was timed beside it, and found the caches full.
+"""Check that cold samples were cold: work that overlapped with a flush of the L2 found the caches full.
 
 That happens to work on a stream that waits for no other.  Calls are numbered in their order, so the last memset
 without a tag before a sample's first call is its flush.

@@ -1,4 +1,4 @@
-"""Where the fields of CUPTI's records lie, from the data types that cupti-python exports.
+"""Offsets of the fields of CUPTI's records, from the data types that cupti-python exports.
 
 They are those of the structures in ``cupti_activity.h``, which grow from version to version at their end.
 Nothing here touches a buffer or the library.
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 _CODES = {4: "I", 8: "Q"}
-"""Of ``struct``, by size in bytes."""
+"""Format characters of ``struct``, by size in bytes."""
 
 
 class BuffersUnreadable(Exception):

@@ -28,7 +28,7 @@ MOST_LAUNCHES = 400
 """Bound of a batch: all of it has to fit into the launch queue, behind the delay."""
 _CALIBRATION_BATCH = 21
 _READINGS = 15
-"""Of an empty kernel, for the overhead of a launch."""
+"""Readings of an empty kernel, for the overhead of a launch."""
 
 
 def open_timer(stream: WorkStream) -> Timer:

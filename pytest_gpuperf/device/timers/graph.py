@@ -33,7 +33,7 @@ MOST_NODES = 1000
 """Bound of a graph, and of graphs that take turns together unless each slot has but one; much larger ones have crashed
 drivers and cost seconds to instantiate."""
 SAMPLES_PER_GRAPH = 3
-"""Of single runs; a pilot's slots have as many, so it sees what a larger block will."""
+"""Samples of single runs in a graph; a pilot's slots have as many, so it sees what a larger block will."""
 _OVERHEAD_SHARE = 100
 
 

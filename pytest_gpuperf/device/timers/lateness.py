@@ -1,4 +1,4 @@
-"""Why work was not enqueued behind its delay in time, told from what was measured of the last try.
+"""Reasons why work was not enqueued behind its delay in time, from the measurements of the last try.
 
 Words only: taking readings and giving up on them is ``queued``.
 """
@@ -24,13 +24,13 @@ class LateTry(NamedTuple):
     """One try; all in nanoseconds."""
 
     meant_ns: float
-    """How long the delay was to keep the GPU busy."""
+    """Intended duration of the delay on the GPU."""
     lasted_ns: float
-    """How long it did, by the GPU's clock."""
+    """Actual duration of the delay, by the GPU's clock."""
     work_ns: float
-    """What the host took to enqueue the work."""
+    """Host time to enqueue the work."""
     host_ns: float
-    """What the host took from launching the delay to finding it over."""
+    """Host time from launching the delay to finding it over."""
 
 
 def never_in_time(late: LateTry) -> NeverInTime:

@@ -31,7 +31,7 @@ Work = Callable[[], None]
 
 
 class _Enqueued(NamedTuple):
-    """What was put on the stream for one reading, and when."""
+    """Work put on the stream for one reading, with its times."""
 
     ahead: Mark | None
     """Before the delay; of the longest alone, for only then is it of interest how long it lasted."""
@@ -40,7 +40,7 @@ class _Enqueued(NamedTuple):
     launched_ns: float
     """The host's clock when the delay was launched."""
     work_ns: float
-    """How long the host took from ``start`` to ``stop``."""
+    """Host time from ``start`` to ``stop``."""
 
 
 class QueuedPairs:

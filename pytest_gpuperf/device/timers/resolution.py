@@ -37,7 +37,7 @@ def tick_of(samples_ns: Sequence[float]) -> float:
 
 
 def step_of(samples_ns: Sequence[float], tick_ns: float) -> float:
-    """How finely these samples are resolved, in nanoseconds: at most the clock's ``tick_ns``.
+    """Resolution of these samples, in nanoseconds: at most the clock's ``tick_ns``.
 
     A timer that averages N launches in one sample resolves to a part of its tick; the samples show it, unless they are
     all equal but for rounding.  Samples that lie close together over more than rounding spans have no step to be seen.

@@ -34,7 +34,7 @@ class Mark(Protocol):
 
     @property
     def done(self) -> bool:
-        """Whether the GPU has got there."""
+        """True once the GPU has got there."""
 
 
 class CapturedGraph(Protocol):

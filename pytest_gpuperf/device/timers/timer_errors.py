@@ -1,4 +1,4 @@
-"""What can go wrong with a timer, as kinds that a caller treats differently."""
+"""Exceptions of timers: one class per kind that a caller treats differently."""
 
 from __future__ import annotations
 

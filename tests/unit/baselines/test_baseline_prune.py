@@ -174,3 +174,47 @@ def test_the_last_workload_of_a_test_takes_the_test_along(store: BaselineStore) 
     prune(store, unused(store, [KEPT, GONE, OTHER], modules_collected=(MODULE,), workloads_gone={(H200, GONE)}))
     assert GONE not in store.keys(H200)
     assert "test_gone" not in str(store.time_tests(H200, MODULE))
+
+
+def test_an_unused_workload_is_named_with_its_file(store: BaselineStore) -> None:
+    [found, *_] = unused(store, [KEPT, GONE, OTHER], modules_collected=(MODULE,), workloads_gone={("sm_90", KEPT)})
+    path = store.root / "sm_90" / "example_suite" / "test_transpose.json"
+    assert str(found) == f"sm_90: {KEPT.node_id} [padded] (in {path})"
+
+
+def test_a_workload_that_went_in_between_is_not_reported_as_removed(store: BaselineStore) -> None:
+    other = Key(module=KEPT.module, test=KEPT.test, workload="another")
+    store.write(static_update(key=other))
+    found = unused(store, [KEPT, GONE, OTHER], modules_collected=(MODULE,), workloads_gone={("sm_90", other)})
+    assert prune(store, found) == found
+    assert prune(store, found) == []
+
+
+def test_a_file_that_got_a_test_in_between_stays(tmp_path: Path) -> None:
+    path = tmp_path / "sm_90/test_x.json"
+    path.parent.mkdir()
+    path.write_text('{"kind": "static", "schema": 1, "target": "sm_90", "toolchains": {}}')
+    store = BaselineStore(tmp_path)
+    found = unused(store, [], modules_collected=["test_x.py"])
+    recorded = make_key(module="test_x.py")
+    BaselineStore(tmp_path).write(static_update(key=recorded))
+    assert prune(store, found) == []
+    assert store.keys("sm_90") == (recorded,)
+
+
+def test_pruning_again_leaves_a_reformatted_file_alone(store: BaselineStore) -> None:
+    found = unused(store, [KEPT], modules_collected=[MODULE])
+    prune(store, found)
+    path = store.root / "sm_90" / "example_suite" / "test_transpose.json"
+    crlf = path.read_bytes().replace(b"\n", b"\r\n")
+    path.write_bytes(crlf)
+    assert prune(store, found) == []
+    assert path.read_bytes() == crlf
+
+
+def test_pruning_the_last_file_leaves_the_baseline_folder(tmp_path: Path) -> None:
+    store = BaselineStore(tmp_path / "baselines")
+    store.write(static_update())
+    prune(store, unused(store, [], modules_collected=[MODULE]))
+    assert store.root.is_dir()
+    assert list(store.root.iterdir()) == []

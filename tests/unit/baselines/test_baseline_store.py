@@ -276,3 +276,90 @@ def test_rounds_of_a_real_size_stay_within_the_size_bound(store: BaselineStore) 
     records = {(H200, make_key(f"test_many[{number}]")): record for number in range(100)}
     written = store.write(Update(time=records, sessions=[session], cubins=[CUBIN]))
     assert max(file.path.stat().st_size for file in written) < 100 * 10 * 400
+
+
+def test_times_are_looked_up_by_test_and_workload(store: BaselineStore) -> None:
+    session = make_session()
+    store.write(time_update(session))
+    record = store.time(H200, make_key())
+    assert record is not None
+    assert store.time_tests(H200, make_key().module) == {"test_transpose": {"padded": record}}
+    assert store.time(H200, make_key(workload="naive")) is None
+    assert store.time(H200, make_key("test_reduce")) is None
+    assert store.time(H200, make_key(module="test_reduce.py")) is None
+    assert store.time_tests(H200, "test_reduce.py") == {}
+
+
+def test_architectures_and_gpu_models_are_listed_apart(store: BaselineStore) -> None:
+    store.write(static_update())
+    store.write(time_update(make_session()))
+    assert store.archs() == ("sm_90",)
+    assert store.devices() == (H200,)
+
+
+def test_a_file_that_appears_after_it_was_looked_for_is_seen_after_forgetting(store: BaselineStore, root: Path) -> None:
+    assert store.static("sm_90", make_key(), NVRTC).record is None
+    BaselineStore(root).write(static_update())
+    assert store.keys("sm_90") == ()
+    store.forget()
+    assert store.keys("sm_90") == (make_key(),)
+
+
+def test_a_file_may_have_as_many_bytes_as_can_be_read_again(
+    store: BaselineStore, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [file] = store.write(static_update())
+    size = file.path.stat().st_size
+    file.path.unlink()
+    monkeypatch.setattr("pytest_gpuperf.baselines.store.MAX_JSON_BYTES", size)
+    assert [one.path for one in store.write(static_update())] == [file.path]
+    file.path.unlink()
+    monkeypatch.setattr("pytest_gpuperf.baselines.store.MAX_JSON_BYTES", size - 1)
+    with pytest.raises(UnwritableEvidenceError) as caught:
+        store.write(static_update())
+    assert str(caught.value) == (
+        f"{file.path} would have {size} bytes and could not be read again: the limit is {size - 1}. "
+        "Split the test module, or lower --gpuperf-rounds."
+    )
+
+
+@pytest.mark.parametrize("size", [1, 8 * 1024 * 1024])
+def test_cubins_from_one_byte_to_the_limit_are_stored(store: BaselineStore, size: int) -> None:
+    content = b"x" * size
+    store.write(Update(cubins=[content]))
+    assert store.cubin(hashlib.sha256(content).hexdigest()) == content
+
+
+def test_an_altered_cubin_is_named_with_the_hash_that_it_has(store: BaselineStore, root: Path) -> None:
+    store.write(Update(cubins=[CUBIN]))
+    path = root / "cubins" / SHA[:2] / f"{SHA}.cubin"
+    path.write_bytes(b"another")
+    with pytest.raises(CubinError) as caught:
+        store.cubin(SHA)
+    assert str(caught.value) == (
+        f"{path}: the content does not match the name (its SHA-256 is {hashlib.sha256(b'another').hexdigest()[:12]}...)"
+        ". Restore it from version control (cubins need '*.cubin binary' in .gitattributes), or record the workload "
+        "again with --update-baselines."
+    )
+
+
+def test_a_test_module_with_a_long_name_has_a_baseline(store: BaselineStore) -> None:
+    long = make_key(module=f"test_{'x' * 200}.py")
+    store.write(static_update(key=long))
+    assert store.keys("sm_90") == (long,)
+
+
+def test_one_update_writes_the_times_of_several_modules(store: BaselineStore) -> None:
+    session = make_session()
+    keys = [make_key(module=f"test_{name}.py") for name in "abc"]
+    records = {(H200, key): make_time(session) for key in keys}
+    store.write(Update(time=records, sessions=[session], cubins=[CUBIN]))
+    assert store.keys(H200) == tuple(keys)
+
+
+def test_recording_unchanged_times_leaves_a_reformatted_file_alone(store: BaselineStore) -> None:
+    *_, file = store.write(time_update(make_session()))
+    crlf = file.path.read_bytes().replace(b"\n", b"\r\n")
+    file.path.write_bytes(crlf)
+    assert store.write(time_update(make_session())) == []
+    assert file.path.read_bytes() == crlf

@@ -181,3 +181,46 @@ def test_two_writers_at_once_lose_nothing(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert len(BaselineStore(tmp_path).keys("sm_90")) == 40
+
+
+# --- one file after the other --------------------------------------------------------------------
+
+
+def test_files_after_an_unchanged_one_are_written(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"same")
+    written = transaction.write_all([(tmp_path / "a", b"same"), (tmp_path / "b", b"new")])
+    assert written == [transaction.WrittenFile(tmp_path / "b", created=True)]
+    assert (tmp_path / "b").read_bytes() == b"new"
+
+
+def test_a_folder_that_another_process_makes_meanwhile_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Path.mkdir
+
+    def after_another_process(path: Path, *args: object, **kwargs: object) -> None:
+        real(path)
+        real(path, *args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Path, "mkdir", after_another_process)
+    transaction.write_all([(tmp_path / "one/two/file", b"new")])
+    assert (tmp_path / "one/two/file").read_bytes() == b"new"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows cannot sync a folder")
+def test_a_write_syncs_the_file_and_every_folder_that_it_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    real = os.fsync
+
+    def noting(handle: int) -> None:
+        synced.append(os.fstat(handle).st_ino)
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", noting)
+    transaction.write_all([(tmp_path / "one/two/file", b"new")])
+    changed = [tmp_path, tmp_path / "one", tmp_path / "one/two/file", tmp_path / "one/two"]
+    assert synced == [path.stat().st_ino for path in changed], "a name is durable once its folder is synced"
+    synced.clear()
+    transaction.remove(tmp_path / "one/two/file")
+    transaction.remove_folder(tmp_path / "one/two")
+    assert synced[1:] == [(tmp_path / "one").stat().st_ino]

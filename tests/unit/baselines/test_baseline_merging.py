@@ -1,0 +1,87 @@
+"""The recording rules at their edges: which sessions stay, whose counters, and what is refused with which words."""
+
+from __future__ import annotations
+
+import pytest
+from baseline_samples import H200, make_key, make_round, make_session, make_time
+
+from pytest_gpuperf.baselines import KEPT_SESSIONS, UnwritableEvidenceError
+from pytest_gpuperf.baselines.file_types import TimeFile
+from pytest_gpuperf.baselines.merging import merge_time
+from pytest_gpuperf.judge.counter_scatter import Counts
+from pytest_gpuperf.judge.counter_verdict import PASSES
+from pytest_gpuperf.model.evidence import Key, Session, TimeRecord
+
+WARM_TRAFFIC = "dram__bytes_read.sum"
+
+
+def merged(old: TimeFile | None, record: TimeRecord, *sessions: Session) -> TimeFile:
+    return merge_time(old, H200, [(make_key(), record)], sessions)
+
+
+def padded(file: TimeFile) -> TimeRecord:
+    return file.tests["test_transpose"]["padded"]
+
+
+def test_the_sessions_that_stay_are_the_latest_by_date_and_not_by_name() -> None:
+    sessions = [make_session(number, id=f"{9 - number}") for number in range(1, KEPT_SESSIONS + 3)]
+    file = None
+    for session in sessions:
+        file = merged(file, make_time(session), session)
+    assert file is not None
+    assert list(file.sessions) == sessions[2:]
+    assert [entry.session for entry in padded(file).rounds[::2]] == [session.id for session in sessions[2:]]
+
+
+def test_rounds_of_one_record_are_put_in_the_order_of_their_sessions() -> None:
+    early, late = make_session(1), make_session(2)
+    rounds = [make_round(late, 0), make_round(early, 0), make_round(late, 1), make_round(early, 1)]
+    file = merged(None, make_time(late, rounds=rounds), late, early)
+    assert [(entry.session, entry.process) for entry in padded(file).rounds] == [
+        (early.id, 0), (early.id, 1), (late.id, 0), (late.id, 1),
+    ]  # fmt: skip
+
+
+def test_a_session_that_is_given_again_replaces_what_was_known_of_it() -> None:
+    first, again = make_session(1), make_session(1, driver="590.1")
+    file = merged(merged(None, make_time(first), first), make_time(again), again)
+    assert file.sessions == (again,)
+
+
+@pytest.mark.parametrize(("cache", "kept"), [("warm", {}), ("cold", {WARM_TRAFFIC: 5.0})])
+def test_warm_traffic_of_another_number_of_passes_does_not_join_new_counters(
+    cache: str, kept: dict[str, float]
+) -> None:
+    first, second = make_session(1), make_session(2)
+    old = make_time(first, cache=cache, counters={WARM_TRAFFIC: 5.0, PASSES: 1.0})
+    new = make_time(second, cache=cache, counters={"inst": 7.0, PASSES: 2.0})
+    file = merged(merged(None, old, first), new, second)
+    assert padded(file).counters == {**kept, "inst": 7.0, PASSES: 2.0}
+
+
+def test_other_tests_and_workloads_stay() -> None:
+    session = make_session()
+    keys = [make_key("test_a", "one"), make_key("test_a", "two"), make_key("test_b", "one")]
+    old = merge_time(None, H200, [(key, make_time(session)) for key in keys], [session])
+    new = merge_time(old, H200, [(keys[1], make_time(session, bytes=7))], [session])
+    assert new.tests["test_a"]["two"].bytes == 7
+    assert new.tests["test_a"]["one"] == old.tests["test_a"]["one"]
+    assert new.tests["test_b"] == old.tests["test_b"]
+    assert old.tests["test_a"]["two"].bytes is None
+
+
+def test_a_round_of_a_session_that_only_the_old_file_has_is_refused() -> None:
+    first, second = make_session(1), make_session(2)
+    old = merged(None, make_time(first), first)
+    with pytest.raises(UnwritableEvidenceError) as caught:
+        merged(old, make_time(first), second)
+    assert str(caught.value) == (f"{make_key()}: a round names session '{first.id}', which the update does not have")
+
+
+@pytest.mark.parametrize("key", [make_key(workload="naive"), make_key("test_reduce")], ids=["workload", "test"])
+def test_counters_of_a_workload_without_a_time_are_refused(key: Key) -> None:
+    session = make_session()
+    old = merged(None, make_time(session), session)
+    with pytest.raises(UnwritableEvidenceError) as caught:
+        merge_time(old, H200, [], [], [(key, Counts({"dram": 6.0}))])
+    assert str(caught.value) == f"{key}: counters belong to a time on record, and there is none"
