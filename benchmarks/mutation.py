@@ -1,0 +1,116 @@
+"""How much of a room do its tests hold in place?  The mutation score of its modules, and the mutants that survive.
+
+    python -m pip install mutmut==3.8.1
+    python benchmarks/mutation.py judge [--tests PATH...] [--fresh]
+
+mutmut changes one expression of a function at a time and runs the tests that reach that function.  A mutant is killed
+when one of them fails or runs out of time; the score is the killed part of all mutants.  What stands outside functions
+or under a decorator is not mutated.  All work is done in ``.mutation/ROOM``; a second call tries again what is new,
+what changed and what survived, ``--fresh`` everything.  To see a mutant:
+``cd .mutation/judge && mutmut show NAME``.  Exit status 1 if the score is below the room's bound.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = "pytest_gpuperf"
+ROOMS = {
+    "judge": (["tests/unit/judge", "tests/unit/replay"], 0.9),
+    "baselines": (["tests/unit/baselines"], 0.8),
+    "session": (["tests/unit", "tests/plugin"], 0.8),
+}
+"""Tests that are to hold a room in place, and the least score."""
+RUN_MUTMUT = "from mutmut.__main__ import cli; cli()"
+SURVIVED, UNTESTED = 0, 33
+"""Exit codes in mutmut's results: all tests passed; no test calls the function."""
+DETECTED = (1, 3, 24, 36, 152, 255, -24)
+"""A test failed, or ran out of time."""
+
+
+def prepare(folder: Path, room: str, tests: Sequence[str]) -> None:
+    """A folder that looks like the repository to mutmut, which reads its settings from the current one."""
+    (folder / "mutants").mkdir(parents=True, exist_ok=True)  # it is on Python's path before mutmut fills it
+    entries = [path for path in ROOT.iterdir() if not path.name.startswith(".")]
+    for path in entries:
+        link = folder / path.name
+        if not link.is_symlink():
+            link.symlink_to(path)
+    others = [path.name for path in entries if path.name not in (PACKAGE, "tests")]
+    settings = {
+        "source_paths": [PACKAGE],
+        "only_mutate": [f"{PACKAGE}/{room}/*"],
+        "also_copy": others,
+        "pytest_add_cli_args": ["-p", "no:cacheprovider"],
+        "pytest_add_cli_args_test_selection": list(tests),
+    }
+    lines = [f"{name}=\n" + "".join(f"    {value}\n" for value in values) for name, values in settings.items()]
+    (folder / "setup.cfg").write_text("[mutmut]\n" + "".join(lines), encoding="utf-8")
+
+
+def forget_survivors(folder: Path) -> None:
+    """Tests may have been added since: what survived is tried again, with the tests that reach it now."""
+    for file in results_files(folder):
+        found = json.loads(file.read_text(encoding="utf-8"))
+        codes = found["exit_code_by_key"]
+        found["exit_code_by_key"] = {name: code if code in DETECTED else None for name, code in codes.items()}
+        file.write_text(json.dumps(found), encoding="utf-8")
+    (folder / "mutants" / "mutmut-stats.json").unlink(missing_ok=True)
+    shutil.rmtree(folder / "mutants" / "tests", ignore_errors=True)  # mutmut copies and deletes nothing
+
+
+def results_files(folder: Path) -> Iterable[Path]:
+    return sorted((folder / "mutants" / PACKAGE).rglob("*.py.meta"))
+
+
+def run_mutmut(folder: Path, processes: int) -> int:
+    paths = [str(folder / "mutants"), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "CI": "true", "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
+    command = [sys.executable, "-c", RUN_MUTMUT, "run", "--max-children", str(processes)]
+    return subprocess.run(command, cwd=folder, env=environment, check=False).returncode
+
+
+def report(folder: Path, room: str, least: float) -> int:
+    """Print the score per module and the survivors' names; the exit status."""
+    rows, survivors = [], []
+    for file in results_files(folder):
+        codes = json.loads(file.read_text(encoding="utf-8"))["exit_code_by_key"]
+        if not file.is_relative_to(folder / "mutants" / PACKAGE / room) or not codes:
+            continue
+        rows.append((file.name.removesuffix(".py.meta"), sum(code in DETECTED for code in codes.values()), len(codes)))
+        survivors += [(name, code) for name, code in codes.items() if code not in DETECTED]
+    killed, mutants = sum(row[1] for row in rows), sum(row[2] for row in rows)
+    print("\n| module | killed | mutants | score |\n|---|---|---|---|")
+    for name, part, whole in [*rows, ("all", killed, mutants)]:
+        print(f"| {name} | {part} | {whole} | {part / max(whole, 1):.1%} |")
+    notes = {SURVIVED: "", UNTESTED: " (no test calls it)"}
+    print("\n" + "\n".join(f"{name}{notes.get(code, f' (exit code {code})')}" for name, code in survivors))
+    return 0 if mutants and killed >= least * mutants else 1
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("room", choices=ROOMS)
+    parser.add_argument("--tests", nargs="+", help="pytest's selection instead of the room's")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--fresh", action="store_true", help="forget all earlier results")
+    options = parser.parse_args(arguments)
+    tests, least = ROOMS[options.room]
+    folder = ROOT / ".mutation" / options.room
+    if options.fresh:
+        shutil.rmtree(folder, ignore_errors=True)
+    prepare(folder, options.room, options.tests or tests)
+    forget_survivors(folder)
+    return run_mutmut(folder, options.processes) or report(folder, options.room, least)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
