@@ -17,7 +17,7 @@ import msgspec
 
 from pytest_gpuperf.compile import CompileCache
 from pytest_gpuperf.device.interface import Device, Timer
-from pytest_gpuperf.judge.votes import PairedPolicy
+from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.model.evidence import Record, Round, TimerName
 from pytest_gpuperf.selftest.kernels import FAMILIES, compile_probes, launch_of
 from pytest_gpuperf.selftest.known_slowdowns import Subject
@@ -76,7 +76,7 @@ def take(device: Device, timer: Timer, task: Task) -> list[Taken]:
             )  # fmt: skip
             blocks: list[Block] = []
             if task.blocks:
-                policy = PairedPolicy(alpha=_NEVER, alpha_faster=_NEVER, beta=_NEVER, blocks_max=task.blocks)
+                policy = Policy(alpha=_NEVER, alpha_faster=_NEVER, beta=_NEVER, blocks_max=task.blocks)
                 candidate = binaries[subject.candidate(0, task.process)]
                 found = pair(
                     device, timer, launch, baseline, policy, seed=task.seed, candidate=candidate,
