@@ -18,6 +18,7 @@ from campaign.cells import COPIES, FINEST, GRAPH_LEAST_NS, SHORT, Cell
 from campaign.child import load_plan
 from pytest_gpuperf.judge.block_decision import judge_blocks
 from pytest_gpuperf.judge.policy import Decision, Policy
+from pytest_gpuperf.model.timer_names import TIMERS
 
 Line = dict[str, Any]
 ENOUGH = 50
@@ -58,7 +59,7 @@ def report(lines: Sequence[Line], durations: dict[str, float]) -> tuple[str, lis
     verdicts = [line for line in lines if line["kind"] == "verdict" and line["part"] != "blocks"]
     parts = [_head(lines)]
     broken: list[str] = []
-    for timer in ("cupti", "graph", "events"):
+    for timer in TIMERS:
         of_timer = [line for line in verdicts if line["timer"] == timer]
         if not of_timer:
             continue
