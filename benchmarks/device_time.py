@@ -29,6 +29,7 @@ from pytest_gpuperf.device.interface import Slot, Timer
 from pytest_gpuperf.device.timers import TimerUnavailable, open_timer
 from pytest_gpuperf.device.timers.queued import QueuedPairs, typical_reading
 from pytest_gpuperf.device.timers.stream import CudaStream
+from pytest_gpuperf.model.timer_names import TIMERS
 from pytest_gpuperf.timing.sample_stats import midmean
 
 SAMPLES = 60
@@ -221,7 +222,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     device: Any = open_device()
     try:
-        timers = {name: open_timer(device, name) for name in ("cupti", "graph", "events")}
+        timers = {name: open_timer(device, name) for name in TIMERS}
     except TimerUnavailable as error:
         print(error, file=sys.stderr)
         return 2

@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable
 
 from pytest_gpuperf.judge.block_decision import judge_blocks
-from pytest_gpuperf.judge.unpaired import UnpairedPolicy, judge_unpaired
-from pytest_gpuperf.judge.votes import PairedPolicy
+from pytest_gpuperf.judge.policy import Policy
+from pytest_gpuperf.judge.unpaired import judge_unpaired
 from pytest_gpuperf.model.evidence import Round
 
 BLOCK_TARGET_MS = 1.0
@@ -22,7 +22,7 @@ REPETITIONS = 20
 
 def main() -> int:
     block_ms = milliseconds(judge_growing_sequence) / len(SEQUENCE)
-    look_ms = milliseconds(lambda: judge_unpaired(OLD, NEW, UnpairedPolicy()))
+    look_ms = milliseconds(lambda: judge_unpaired(OLD, NEW, Policy()))
     print(f"paired block    {block_ms:.3f} ms   (target {BLOCK_TARGET_MS:g} ms)")
     print(f"unpaired look   {look_ms:.3f} ms")
     return 0 if block_ms <= BLOCK_TARGET_MS else 1
@@ -45,7 +45,7 @@ SEQUENCE = [COIN.gauss(0.0075, 0.004) for _ in range(128)]
 
 def judge_growing_sequence() -> None:
     for used in range(1, len(SEQUENCE) + 1):
-        judge_blocks(SEQUENCE[:used], PairedPolicy(alpha=2e-6))
+        judge_blocks(SEQUENCE[:used], Policy(alpha=2e-6))
 
 
 def rounds(session: str, processes: int, each: int) -> list[Round]:

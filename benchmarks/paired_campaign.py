@@ -28,6 +28,8 @@ from campaign.child import Task, run
 from campaign.conduct import conduct, visible_gpus
 from campaign.plan import calibrate
 
+from pytest_gpuperf.model.timer_names import TIMERS
+
 DEVICE = "pytest_gpuperf.device:open_device"
 
 
@@ -61,7 +63,7 @@ def parser() -> argparse.ArgumentParser:
     calibrating.add_argument("--seconds", type=float, default=20.0, help="for refining the copies' slowdowns")
     measuring = commands.add_parser("measure", help="take verdicts in fresh processes")
     measuring.add_argument("part", choices=("aa", "effects", "fine", "blocks"))
-    measuring.add_argument("--timer", choices=("cupti", "graph", "events"), default="cupti")
+    measuring.add_argument("--timer", choices=TIMERS, default="cupti")
     measuring.add_argument("--gpus", type=lambda text: text.split(","), default=None, help="default: all visible")
     measuring.add_argument("--processes", type=int, default=6, help="per GPU")
     measuring.add_argument("--repeats", type=int, default=1, help="verdicts per cell and process")

@@ -21,12 +21,12 @@ import numpy as np
 from pytest_gpuperf.judge.block_decision import judge_many
 from pytest_gpuperf.judge.eprocess import log_e_many
 from pytest_gpuperf.judge.error_budget import Spending
-from pytest_gpuperf.judge.votes import PairedPolicy
+from pytest_gpuperf.judge.policy import Policy
 
 matplotlib.use("svg")
 from matplotlib import pyplot
 
-POLICY = PairedPolicy(alpha=Spending().share(20))
+POLICY = Policy(alpha=Spending().share(20))
 SHOWN_BLOCKS = 60
 EFFECTS = np.linspace(0.0, 0.016, 33)
 RUNS = 2000

@@ -19,7 +19,9 @@ from pathlib import Path
 import msgspec
 
 from pytest_gpuperf.baselines import BaselineStore
-from pytest_gpuperf.judge.time_verdict import TimeCase, TimePolicy, judge_time
+from pytest_gpuperf.judge.policy import Policy
+from pytest_gpuperf.judge.time_case import TimeCase
+from pytest_gpuperf.judge.time_verdict import judge_time
 from pytest_gpuperf.model.evidence import Round, TimeRecord
 from pytest_gpuperf.model.verdict import Verdict
 
@@ -61,7 +63,7 @@ def main() -> int:
     wrong = False
     for device in store.devices():
         for factor in (1.0, options.factor):
-            found = Counter(judge_time(case, TimePolicy()).judgement.verdict for case in cases(store, device, factor))
+            found = Counter(judge_time(case, Policy()).judgement.verdict for case in cases(store, device, factor))
             print(f"{device}, {factor:g} times as slow: {', '.join(f'{n} {v.value}' for v, n in found.most_common())}")
             wrong |= bool(found[Verdict.SLOWER]) or (factor == 1.0 and set(found) != {Verdict.UNCHANGED})
     return int(wrong)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from pytest_gpuperf.judge.error_budget import Spending
-from pytest_gpuperf.judge.votes import PairedPolicy
+from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.selftest.kernels import COPY, LOOP, SCATTER, SOFTMAX
 from pytest_gpuperf.selftest.known_slowdowns import Wanted
 
@@ -51,9 +51,9 @@ class Cell:
     delta: float = 0.005
 
     @property
-    def policy(self) -> PairedPolicy:
+    def policy(self) -> Policy:
         """As the gate judges."""
-        return PairedPolicy(delta=self.delta, epsilon=2 * self.delta, alpha=Spending().share(PLACE))
+        return Policy(delta=self.delta, epsilon=2 * self.delta, alpha=Spending().share(PLACE))
 
     @classmethod
     def of(cls, record: dict[str, Any]) -> Cell:

@@ -17,7 +17,7 @@ import msgspec
 from campaign.cells import SLOW, Cell, cells_of
 from pytest_gpuperf.compile import CompileCache
 from pytest_gpuperf.device.launch import Launch
-from pytest_gpuperf.judge.votes import PairedPolicy
+from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.selftest.kernels import FAMILIES, Probe, compile_probes, launch_of
 from pytest_gpuperf.selftest.known_slowdowns import Subject
@@ -28,7 +28,7 @@ SURROUNDINGS = 5
 BUDGET_S = 5.0
 """Of one verdict, as in the gate."""
 RECORDED_BLOCKS = 400
-NEVER = PairedPolicy(alpha=1e-300, alpha_faster=1e-300, beta=1e-300, blocks_max=RECORDED_BLOCKS)
+NEVER = Policy(alpha=1e-300, alpha_faster=1e-300, beta=1e-300, blocks_max=RECORDED_BLOCKS)
 """Decides nothing, so that all blocks are taken."""
 
 
@@ -167,7 +167,7 @@ class Bench:
             assert same == (cell.percent == 0), cell
             assert old.cubin != new.cubin, cell
 
-    def verdict(self, cell: Cell, policy: PairedPolicy, seed: int, of: str = "") -> dict[str, Any]:
+    def verdict(self, cell: Cell, policy: Policy, seed: int, of: str = "") -> dict[str, Any]:
         """Pair the cell's two kernels until there is a decision, as a line of results.
 
         ``of`` is the id of the verdict that this one is to confirm.

@@ -17,7 +17,8 @@ from scipy import stats
 from campaign.cells import COPIES, FINEST, GRAPH_LEAST_NS, SHORT, Cell
 from campaign.child import load_plan
 from pytest_gpuperf.judge.block_decision import judge_blocks
-from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
+from pytest_gpuperf.judge.policy import Decision, Policy
+from pytest_gpuperf.model.timer_names import TIMERS
 
 Line = dict[str, Any]
 ENOUGH = 50
@@ -58,7 +59,7 @@ def report(lines: Sequence[Line], durations: dict[str, float]) -> tuple[str, lis
     verdicts = [line for line in lines if line["kind"] == "verdict" and line["part"] != "blocks"]
     parts = [_head(lines)]
     broken: list[str] = []
-    for timer in ("cupti", "graph", "events"):
+    for timer in TIMERS:
         of_timer = [line for line in verdicts if line["timer"] == timer]
         if not of_timer:
             continue
@@ -243,13 +244,13 @@ def _wanted(cell: Cell) -> float | None:
     return promised.get((cell.percent, cell.delta))
 
 
-def pinned(r: Sequence[float], policy: PairedPolicy) -> list[list[str | int]]:
+def pinned(r: Sequence[float], policy: Policy) -> list[list[str | int]]:
     """The verdicts of one run after another on these blocks, each with the blocks it used; a rest decides nothing."""
     found: list[list[str | int]] = []
     start = 0
     while start < len(r):
         one = judge_blocks(r[start : start + policy.blocks_max], policy)
-        if one.decision is PairedDecision.CONTINUE:
+        if one.decision is Decision.CONTINUE:
             break
         found.append([one.decision.value, one.blocks])
         start += one.blocks

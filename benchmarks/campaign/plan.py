@@ -19,7 +19,7 @@ from pytest_gpuperf.compile import CompileCache
 from pytest_gpuperf.selftest.kernels import compile_probes
 from pytest_gpuperf.selftest.known_slowdowns import Subject, make_subjects
 from pytest_gpuperf.selftest.refine import LOOKS, refined
-from pytest_gpuperf.selftest.sass_loop import loop_code
+from pytest_gpuperf.selftest.sass_loop import loop_codes
 
 REFINED = (0.4, 1.0, 2.0)
 """Slowdowns of copies that are set by pairing."""
@@ -51,7 +51,7 @@ def calibrate(folder: Path, device_name: str, refine_s: float) -> int:
 def _described(subject: Subject, arch: str, cache: CompileCache) -> str:
     parts = [f"{subject.name}: {subject.duration_ns / 1000:.3f} us, count {subject.count}"]
     if subject.family == "loop":
-        (binary,) = compile_probes([subject.baseline()], arch, cache).values()
-        parts.append(f"{loop_code(binary).executed} instructions per thread")
+        (code,) = loop_codes(list(compile_probes([subject.baseline()], arch, cache).values()))
+        parts.append(f"{code.executed} instructions per thread")
     parts += [f"+{percent} % -> {ratio - 1:.4%}" for percent, ratio in subject.known.items()]
     return ", ".join(parts)

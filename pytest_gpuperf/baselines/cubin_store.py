@@ -30,13 +30,14 @@ def read_cubin(root: Path, sha256: str) -> bytes:
     """The verified machine code.  Raises ``CubinError`` if it is missing, altered, too large or unreadable."""
     if not is_sha256(sha256):
         raise CubinError(f"'{quoted(sha256)}' is no SHA-256, so it names no cubin in {root}")
-    path = cubin_path(root, sha256)
+    plain = cubin_path(root, sha256, PLAIN)
+    path = plain if plain.is_file() else cubin_path(root, sha256)
     try:
-        content = _stored(root, sha256)
+        content = read_bounded(path, MAX_CUBIN_BYTES)
+        if content is not None and path != plain:
+            content = _decompressed(path, content)
     except UnreadableBaselineError as error:
-        raise CubinError(
-            f"{error.path}: the baseline's machine code cannot be used: {error.problem}. {_REMEDY}"
-        ) from error
+        raise CubinError(f"{path}: the baseline's machine code cannot be used: {error.problem}. {_REMEDY}") from error
     if content is None:
         raise CubinError(f"{path}: the baseline's machine code is missing. {_REMEDY}")
     found = hashlib.sha256(content).hexdigest()
@@ -45,12 +46,8 @@ def read_cubin(root: Path, sha256: str) -> bytes:
     return content
 
 
-def _stored(root: Path, sha256: str) -> bytes | None:
-    """The content that has this name, unverified; None if there is none.  Raises ``UnreadableBaselineError``."""
-    path = cubin_path(root, sha256)
-    packed = read_bounded(path, MAX_CUBIN_BYTES)
-    if packed is None:
-        return read_bounded(cubin_path(root, sha256, PLAIN), MAX_CUBIN_BYTES)
+def _decompressed(path: Path, packed: bytes) -> bytes:
+    """The content of a compressed cubin, unverified.  Raises ``UnreadableBaselineError``."""
     unpacker = zlib.decompressobj()
     try:
         content = unpacker.decompress(packed, MAX_CUBIN_BYTES + 1)

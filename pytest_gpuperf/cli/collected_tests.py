@@ -24,7 +24,7 @@ class CollectionError(Exception):
 
 
 @dataclasses.dataclass(frozen=True)
-class Collection:
+class CollectedTests:
     """Tests that pytest collected.  Paths of modules are relative to ``root`` with forward slashes, as in node ids."""
 
     root: Path
@@ -46,7 +46,7 @@ class Collection:
         return any(place == "." or module == place or module.startswith(f"{place}/") for place in self.scope)
 
 
-def collect(arguments: Sequence[str], baselines: str | None = None) -> Collection:
+def collect(arguments: Sequence[str], baselines: str | None = None) -> CollectedTests:
     """Collect from the current folder with these paths.  Raises ``CollectionError``."""
     with tempfile.TemporaryDirectory(prefix="gpuperf-") as folder:
         target = Path(folder) / "collected.json"
@@ -60,11 +60,11 @@ def collect(arguments: Sequence[str], baselines: str | None = None) -> Collectio
         return _read(json.loads(target.read_text(encoding="utf-8")))
 
 
-def _read(document: dict[str, list[str] | str]) -> Collection:
+def _read(document: dict[str, list[str] | str]) -> CollectedTests:
     root = Path(str(document["root"]))
     invocation = Path(str(document["invocation"]))
     arguments = [str(argument) for argument in document["arguments"]]
-    return Collection(
+    return CollectedTests(
         root=root,
         baselines=Path(str(document["baselines"])),
         scope=tuple(_relative(invocation / argument.partition("::")[0], root) for argument in arguments),

@@ -17,7 +17,7 @@ from pytest_gpuperf.config.parse_options import read_options
 FLAG = "--gpuperf-write-collection"
 
 
-class Collected:
+class CollectionNotes:
     """Notes what collection meets; written as JSON when the session ends."""
 
     def __init__(self, target: Path) -> None:
@@ -65,4 +65,4 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     target = cast(str, config.getoption(FLAG))
-    config.pluginmanager.register(Collected(Path(target)), "gpuperf-collected")
+    config.pluginmanager.register(CollectionNotes(Path(target)), "gpuperf-collected")

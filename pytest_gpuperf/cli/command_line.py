@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_gpuperf.model.plugin_version import __version__
+from pytest_gpuperf.model.timer_names import TIMERS
 
 EXIT_PIPE_CLOSED = 141
 """128 and the number of SIGPIPE."""
@@ -54,7 +55,7 @@ def build_parser() -> argparse.ArgumentParser:
     selftest.add_argument("--json", action="store_true", help="print the report as JSON")
     selftest.add_argument("--quick", action="store_true", help="fewer processes and verdicts: half a minute")
     selftest.add_argument("--output", metavar="FILE", type=Path, help="write the report to this file too, as JSON")
-    selftest.add_argument("--timer", choices=("cupti", "graph", "events"), help="default: the best that works here")
+    selftest.add_argument("--timer", choices=TIMERS, help="default: the best that works here")
 
     explain = commands.add_parser(
         "explain", help="say what holds a workload back and why it changed, from the last run or a baseline"
@@ -73,9 +74,9 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _doctor(*, as_json: bool) -> int:
     from pytest_gpuperf.doctor import examination, findings
-    from pytest_gpuperf.doctor.machine import Machine
+    from pytest_gpuperf.doctor.machine import HostMachine
 
-    found = examination.examine(Machine())
+    found = examination.examine(HostMachine())
     sys.stdout.write((findings.as_json if as_json else findings.as_text)(found, __version__))
     return 0 if findings.is_ready("static", found) else 1
 
@@ -98,7 +99,7 @@ def _explain(parsed: argparse.Namespace) -> int:
     from pytest_gpuperf.cli import explain_command
     from pytest_gpuperf.context.last_run import LastRunError
 
-    wanted = explain_command.Wanted(parsed.node_id, parsed.workload)
+    wanted = explain_command.WantedWorkloads(parsed.node_id, parsed.workload)
     try:
         if parsed.baseline or parsed.baselines is not None:
             folder = explain_command.folder_of(parsed.baselines, Path.cwd())

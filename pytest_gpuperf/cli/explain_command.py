@@ -27,7 +27,7 @@ class ExplainError(Exception):
     """Nothing can be explained; the message says what is missing and what to do."""
 
 
-class Wanted(NamedTuple):
+class WantedWorkloads(NamedTuple):
     """Workloads to explain: a node id or the beginning of one, and perhaps a workload's name."""
 
     node_id: str
@@ -39,7 +39,7 @@ class Wanted(NamedTuple):
         inside = node == self.node_id or node.startswith((f"{self.node_id}::", f"{self.node_id}["))
         return inside and (self.workload is None or self.workload == key.workload)
 
-    def seen_from(self, start: Path, root: Path) -> Wanted:
+    def seen_from(self, start: Path, root: Path) -> WantedWorkloads:
         """The same as pytest names it from ``root``, if it begins with a file's path seen from the folder ``start``."""
         module, colons, test = self.node_id.partition("::")
         file = (start / module).resolve()
@@ -48,7 +48,7 @@ class Wanted(NamedTuple):
         return self._replace(node_id=f"{file.relative_to(root.resolve()).as_posix()}{colons}{test}")
 
 
-def from_last_run(wanted: Wanted, start: Path, write: Callable[[str], object]) -> int:
+def from_last_run(wanted: WantedWorkloads, start: Path, write: Callable[[str], object]) -> int:
     """Explain workloads of the last run; returns the exit status, 0.
 
     Raises ``ExplainError`` and ``LastRunError``, and ``BaselineError`` for a baseline that cannot be read.
@@ -94,7 +94,7 @@ def _nearest(start: Path) -> Path | None:
     return next((path for folder in (start, *start.parents) if (path := folder / USUAL_FOLDER).is_dir()), None)
 
 
-def from_baselines(wanted: Wanted, baselines: Path, write: Callable[[str], object]) -> int:
+def from_baselines(wanted: WantedWorkloads, baselines: Path, write: Callable[[str], object]) -> int:
     """Explain what baselines hold of workloads; returns the exit status, 0.
 
     Raises ``ExplainError`` and ``BaselineError``.
@@ -146,11 +146,11 @@ def _is_of(store: BaselineStore, key: Key, target: str, arch: str, toolchain: st
     return time is not None and static is not None and time.identity.code == static.profile.code_hash
 
 
-def _unmatched(wanted: Wanted, keys: Sequence[Key], where: str) -> str:
+def _unmatched(wanted: WantedWorkloads, keys: Sequence[Key], where: str) -> str:
     """Message for no match, with the nearest names."""
     if not keys:
         return f"there are no workloads in {where}"
-    of_test = [key for key in keys if Wanted(wanted.node_id).includes(key)]
+    of_test = [key for key in keys if WantedWorkloads(wanted.node_id).includes(key)]
     if of_test and wanted.workload is not None:
         names = ", ".join(dict.fromkeys(key.workload for key in of_test))
         return f"{wanted.node_id} has no workload {wanted.workload!r} in {where}; it has: {names}"

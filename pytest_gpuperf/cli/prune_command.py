@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pytest_gpuperf.baselines import BaselineStore
 from pytest_gpuperf.baselines.prune import prune, unused
-from pytest_gpuperf.cli.collected_tests import Collection
+from pytest_gpuperf.cli.collected_tests import CollectedTests
 from pytest_gpuperf.context import last_run
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence
@@ -31,7 +31,7 @@ def require_folder(baselines: Path) -> None:
         raise PruneRefusedError(f"--baselines {baselines}: there is no such folder.")
 
 
-def run(collection: Collection, *, confirmed: bool, write: Callable[[str], object]) -> int:
+def run(collection: CollectedTests, *, confirmed: bool, write: Callable[[str], object]) -> int:
     """Name what is unused and, if ``confirmed``, remove it.  Returns the exit status, 0.
 
     Raises ``PruneRefusedError``, and ``BaselineError`` for a file that cannot be read, locked or removed.
@@ -91,7 +91,7 @@ def modules_with_baselines(store: BaselineStore) -> set[str]:
     return {module for target in (*store.archs(), *store.devices()) for module in store.modules(target)}
 
 
-def refuse_unless_whole(collection: Collection, recorded: Iterable[str]) -> None:
+def refuse_unless_whole(collection: CollectedTests, recorded: Iterable[str]) -> None:
     """Raise ``PruneRefusedError`` unless every test of the recorded modules that still exist was seen."""
     if collection.failed:
         raise PruneRefusedError(f"{some(collection.failed)} could not be collected. Repair that first.")

@@ -13,7 +13,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_gpuperf.compile.architectures import ARCHITECTURES, limits_of
     from pytest_gpuperf.compile.cache import CompileCache
     from pytest_gpuperf.compile.compile_errors import (
         BadCubin,
@@ -31,13 +30,13 @@ if TYPE_CHECKING:
     from pytest_gpuperf.compile.cubin.occupancy import occupancy, occupancy_of
     from pytest_gpuperf.compile.cubin.ready_made import binary_of, ready_made
     from pytest_gpuperf.compile.ptx_text import ptx_instructions, ptx_of
+    from pytest_gpuperf.compile.sm_limits import limits_of
     from pytest_gpuperf.compile.source import KernelSource
     from pytest_gpuperf.compile.toolkit import disassembler
     from pytest_gpuperf.compile.triton_code import TritonArgument, TritonCode, read_triton, triton_binary
     from pytest_gpuperf.compile.version import toolchain
 
 _HOMES = {
-    "architectures": ("ARCHITECTURES", "limits_of"),
     "cache": ("CompileCache",),
     "compiler": ("as_recorded", "compile_for", "compile_kernel", "ptx"),
     "cubin.cubin_reader": ("Cubin", "CubinKernel", "read_cubin"),
@@ -54,6 +53,7 @@ _HOMES = {
     ),
     "cubin.occupancy": ("occupancy", "occupancy_of"),
     "ptx_text": ("ptx_instructions", "ptx_of"),
+    "sm_limits": ("limits_of",),
     "source": ("KernelSource",),
     "cubin.ready_made": ("binary_of", "ready_made"),
     "toolkit": ("disassembler",),
@@ -63,7 +63,6 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
-    "ARCHITECTURES",
     "BadCubin",
     "BadOption",
     "CompileCache",

@@ -32,7 +32,7 @@ CACHE_VERSION = 8
 """Raised whenever what is read from a cubin, or the form of an entry, changes."""
 
 
-class Entry(Record, frozen=True):
+class Compilation(Record, frozen=True):
     """Cached result of one compilation: all kernels of a source."""
 
     cubin: bytes
@@ -51,7 +51,7 @@ def entries_of(
     archs: Sequence[str],
     cache: CompileCache | None,
     others: Callable[[], Iterable[Program]] = tuple,
-) -> dict[str, Entry]:
+) -> dict[str, Compilation]:
     """The entries of ``program`` by architecture.
 
     ``others``, asked only if something has to be compiled, names programs of the same text and options that
@@ -60,7 +60,7 @@ def entries_of(
     cache = cache if headers.complete else None
     found = {arch: kept(program, headers, arch, cache) for arch in archs}
     missing = [(program, arch) for arch, entry in found.items() if entry is None]
-    made: dict[Job, Entry] = {}
+    made: dict[Job, Compilation] = {}
     if missing:
         toolchain()  # loads the compiler before threads race for it
         along = [] if cache is None else _absent(others(), headers, [arch for _, arch in missing], cache)
@@ -71,7 +71,7 @@ def entries_of(
     return {arch: entry or made[program, arch] for arch, entry in found.items()}
 
 
-def kept(program: Program, headers: Dependencies, arch: str, cache: CompileCache | None) -> Entry | None:
+def kept(program: Program, headers: Dependencies, arch: str, cache: CompileCache | None) -> Compilation | None:
     """The cache's entry; None if there is none, or no cache that may be used."""
     if cache is None or not headers.complete:
         return None
@@ -80,7 +80,7 @@ def kept(program: Program, headers: Dependencies, arch: str, cache: CompileCache
     if content is None:
         return None
     try:
-        return msgspec.msgpack.decode(content, type=Entry)
+        return msgspec.msgpack.decode(content, type=Compilation)
     except (msgspec.DecodeError, msgspec.ValidationError):
         cache.discard(key)
         return None
@@ -90,10 +90,10 @@ def another(
     program: Program,
     headers: Dependencies,
     arch: str,
-    wanted: Callable[[Entry], bool],
+    wanted: Callable[[Compilation], bool],
     wish: str,
     cache: CompileCache | None,
-) -> Entry | None:
+) -> Compilation | None:
     """Compile once more, up to six times, for an entry that is ``wanted``; it takes the place of the cache's.
 
     NVRTC makes several machine codes of one source where a kernel indexes an array in local memory (seen with
@@ -127,7 +127,7 @@ def _absent(programs: Iterable[Program], headers: Dependencies, archs: Sequence[
     return [(one, arch) for one in programs for arch in archs if _key(one, headers, arch) not in cache]
 
 
-def _make_along(wanted: Sequence[Job], along: Sequence[Job]) -> dict[Job, Entry]:
+def _make_along(wanted: Sequence[Job], along: Sequence[Job]) -> dict[Job, Compilation]:
     if along:
         try:
             return _make([*wanted, *along])
@@ -136,7 +136,7 @@ def _make_along(wanted: Sequence[Job], along: Sequence[Job]) -> dict[Job, Entry]
     return _make(wanted)
 
 
-def _make(jobs: Sequence[Job]) -> dict[Job, Entry]:
+def _make(jobs: Sequence[Job]) -> dict[Job, Compilation]:
     """Compile each job by itself, and read those of an architecture together as soon as all of them are there."""
     distinct = list(dict.fromkeys(jobs))
     if len(distinct) == 1:
@@ -151,12 +151,12 @@ def _make(jobs: Sequence[Job]) -> dict[Job, Entry]:
         return {job: entry for entries in readers.map(_read, of_arch, compiling) for job, entry in entries.items()}
 
 
-def _read(jobs: Sequence[Job], compiling: Iterable[Compiled]) -> dict[Job, Entry]:
+def _read(jobs: Sequence[Job], compiling: Iterable[Compiled]) -> dict[Job, Compilation]:
     """Entries of jobs for one architecture."""
     compiled = list(compiling)
     analyses = analyse_together([Assembled(one.cubin, one.log, one.ptx) for one in compiled], arch=jobs[0][1])
     return {
-        job: Entry(cubin=one.cubin, ptx=one.ptx, kernels=kernels, lowered=one.lowered)
+        job: Compilation(cubin=one.cubin, ptx=one.ptx, kernels=kernels, lowered=one.lowered)
         for job, one, kernels in zip(jobs, compiled, analyses, strict=True)
     }
 

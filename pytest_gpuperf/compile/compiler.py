@@ -8,13 +8,13 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_gpuperf.compile.architectures import limits_of
 from pytest_gpuperf.compile.cache import CompileCache
-from pytest_gpuperf.compile.compilations import Entry, another, entries_of, kept
+from pytest_gpuperf.compile.compilations import Compilation, another, entries_of, kept
 from pytest_gpuperf.compile.cubin.symbol_names import find_kernel
 from pytest_gpuperf.compile.includes import Dependencies, dependencies
 from pytest_gpuperf.compile.nvrtc import Program, compile_ptx
 from pytest_gpuperf.compile.nvrtc_options import canonical_options, include_folders, pre_includes, without_paths
+from pytest_gpuperf.compile.sm_limits import limits_of
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.toolkit import toolkit_folders
 from pytest_gpuperf.compile.version import toolchain
@@ -73,7 +73,7 @@ def as_recorded(
     """
     prepared = _prepare(source)
 
-    def wanted(entry: Entry) -> bool:
+    def wanted(entry: Compilation) -> bool:
         return _binary(prepared, binary.arch, entry).profile.code_hash in recorded
 
     entry = another(prepared.program, prepared.headers, binary.arch, wanted, ",".join(sorted(recorded)), cache)
@@ -104,7 +104,7 @@ def _include_options(folders: Sequence[Path]) -> tuple[str, ...]:
     return tuple(f"--include-path={folder}" for folder in folders)
 
 
-def _binary(prepared: _Prepared, arch: str, entry: Entry) -> KernelBinary:
+def _binary(prepared: _Prepared, arch: str, entry: Compilation) -> KernelBinary:
     source = prepared.source
     symbol = entry.lowered or find_kernel(source.name, entry.kernels, source.place)
     found = entry.kernels[symbol]

@@ -25,7 +25,7 @@ class Frame(NamedTuple):
     spill_load_bytes: int
 
 
-class Usage(NamedTuple):
+class PtxasUsage(NamedTuple):
     """Resources that one kernel takes."""
 
     registers: int
@@ -39,13 +39,13 @@ class Report(NamedTuple):
     """The whole log: frames of all functions by symbol, usage of the kernels by symbol."""
 
     frames: dict[str, Frame]
-    usage: dict[str, Usage]
+    usage: dict[str, PtxasUsage]
 
 
 def read_log(log: str) -> Report:
     """Everything the log says about functions and kernels; other lines are passed over."""
     frames: dict[str, Frame] = {}
-    usage: dict[str, Usage] = {}
+    usage: dict[str, PtxasUsage] = {}
     entry = function = ""
     for line in log.splitlines():
         if found := _ENTRY.search(line):
@@ -55,7 +55,7 @@ def read_log(log: str) -> Report:
         elif found := _FRAME.search(line):
             frames[function] = Frame(int(found[1]), int(found[2]), int(found[3]))
         elif found := _USED.search(line):
-            usage[entry] = Usage(
+            usage[entry] = PtxasUsage(
                 registers=int(found[1]),
                 barriers=_figure(_BARRIERS, line) or 0,
                 shared_bytes=_figure(_SHARED, line) or 0,

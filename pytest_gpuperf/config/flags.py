@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from pytest_gpuperf.model.architectures import SPELLINGS
+from pytest_gpuperf.model.timer_names import TIMERS
 from pytest_gpuperf.model.tolerance import PROFILES
 
 USUAL_FOLDER = "baselines"
@@ -53,17 +55,10 @@ def whole(low: int, high: int) -> Callable[[str], int]:
     return parse
 
 
-ARCHITECTURES = (
-    "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_100f", "sm_103", "sm_103a",
-    "sm_103f", "sm_110", "sm_110a", "sm_110f", "sm_120", "sm_120a", "sm_120f", "sm_121", "sm_121a", "sm_121f",
-)  # fmt: skip
-"""Those of ``compile.architectures``, which is not imported to read a flag."""
-
-
 def architectures(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(",") if name.strip())
-    if not names or not set(names) <= set(ARCHITECTURES):
-        raise BadValue(f"accepts architectures separated by commas, of {', '.join(ARCHITECTURES)}")
+    if not names or not set(names) <= set(SPELLINGS):
+        raise BadValue(f"accepts architectures separated by commas, of {', '.join(SPELLINGS)}")
     return names
 
 
@@ -161,8 +156,8 @@ FLAGS: tuple[Flag, ...] = (
          number(0.0005, 0.5), metavar="FRACTION"),
     Flag("--gpuperf-cache", "cache", "L2 state before each sample: cold (flushed, default) or warm",
          one_of("cold", "warm"), metavar="STATE"),
-    Flag("--gpuperf-timer", "timer", "auto (default), cupti, graph or events",
-         one_of("auto", "cupti", "graph", "events"), metavar="NAME"),
+    Flag("--gpuperf-timer", "timer", f"auto (default), {', '.join(TIMERS[:-1])} or {TIMERS[-1]}",
+         one_of("auto", *TIMERS), metavar="NAME"),
     Flag("--gpuperf-rounds", "rounds", "rounds that an update records per workload (default 10)",
          whole(2, 1000), metavar="N"),
     Flag("--gpuperf-processes", "processes", "fresh processes an update spreads them over (default 5)",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pytest_gpuperf.config.flags import USUAL_FOLDER
+from pytest_gpuperf.model.timer_names import TimerName
 from pytest_gpuperf.model.tolerance import PROFILES, Tolerance
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Options:
     """Overrides the profile's delta; epsilon is twice as much."""
     cache: Literal["cold", "warm"] = "cold"
     """State of the L2 before each sample, where a test does not say otherwise."""
-    timer: Literal["auto", "cupti", "graph", "events"] = "auto"
+    timer: Literal["auto"] | TimerName = "auto"
     """``auto`` is the best that works on this machine."""
     rounds: int = 10
     """Rounds that an update records per workload."""

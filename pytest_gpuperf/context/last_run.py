@@ -39,7 +39,7 @@ class LastRun(Record, frozen=True):
     tests: tuple[TestEvidence, ...]
 
 
-class _Version(msgspec.Struct):
+class _RunSchema(msgspec.Struct):
     schema: int
 
 
@@ -87,7 +87,7 @@ def read(path: Path) -> LastRun:
     if len(content) > LARGEST_BYTES:
         raise LastRunError(f"{path} is larger than {LARGEST_BYTES} bytes, so no run has written it: {remedy}")
     try:
-        schema = msgspec.json.decode(content, type=_Version).schema
+        schema = msgspec.json.decode(content, type=_RunSchema).schema
         if schema != SCHEMA:
             raise LastRunError(f"{path} was written by another version (schema {schema}, this is {SCHEMA}): {remedy}")
         return msgspec.json.decode(content, type=LastRun)

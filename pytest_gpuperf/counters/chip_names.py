@@ -8,13 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-REFERENCE = "GH100"
+from pytest_gpuperf.model.architectures import ARCHITECTURES
 
-ARCHITECTURES: Mapping[str, str] = {
-    "sm_75": "TU102", "sm_80": "GA100", "sm_86": "GA102", "sm_87": "GA10B", "sm_89": "AD102",
-    "sm_90": "GH100", "sm_100": "GB100", "sm_103": "GB110", "sm_110": "GB10B", "sm_120": "GB202", "sm_121": "GB20B",
-}  # fmt: skip
-"""The chip whose names an architecture uses."""
+REFERENCE = "GH100"
 
 _NO_GMMA = {"smsp__average_warps_issue_stalled_gmma_per_issue_active": ""}
 _NO_IMC_MISS = {"smsp__average_warps_issue_stalled_imc_miss_per_issue_active": ""}
@@ -40,7 +36,8 @@ NAMES: Mapping[str, Mapping[str, str]] = {
 
 def chip_of(arch: str) -> str:
     """The chip that lends its names to an architecture; GH100 for one that the table does not have."""
-    return ARCHITECTURES.get(arch.rstrip("af"), REFERENCE)
+    known = ARCHITECTURES.get(arch.rstrip("af"))
+    return known.chip if known else REFERENCE
 
 
 def on_chip(name: str, chip: str) -> str | None:

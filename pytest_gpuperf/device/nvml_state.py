@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from pytest_gpuperf.device.related_processes import Family
+from pytest_gpuperf.device.related_processes import ProcessFamily
 from pytest_gpuperf.model.evidence import DeviceState
 
 _REASONS = {
@@ -37,10 +37,10 @@ class Settings(NamedTuple):
 class Nvml:
     """NVML's view of one GPU.  Every question may be answered by None."""
 
-    def __init__(self, library: Any, uuid: str, family: Family | None = None) -> None:
+    def __init__(self, library: Any, uuid: str, family: ProcessFamily | None = None) -> None:
         """``library`` is the module ``pynvml`` or None without it; ``uuid`` as the driver has it, without a prefix."""
         self._nvml = library
-        self._family = family or Family()
+        self._family = family or ProcessFamily()
         self._handle: Any = None
         self.uuid = f"GPU-{uuid}"
         """UUID as NVML and ``nvidia-smi`` write it: ``GPU-...``, or ``MIG-...`` for a slice of a GPU."""

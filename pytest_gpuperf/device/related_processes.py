@@ -9,7 +9,7 @@ from pathlib import Path
 _MOST_GENERATIONS = 64
 
 
-class Family:
+class ProcessFamily:
     """This process, its ancestors and its descendants; under pytest-xdist those of its fellow workers, too.
 
     They disturb a measurement only by mistakes of this plugin, for they keep to its lock.  Processes are

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pytest_gpuperf.doctor import gpus, ncu_probes, packages, toolchain
-from pytest_gpuperf.doctor.findings import Finding
-from pytest_gpuperf.doctor.machine import Machine
+from pytest_gpuperf.doctor.findings import ProbeResult
+from pytest_gpuperf.doctor.machine import HostMachine
 
-Probe = Callable[[Machine], list[Finding]]
+Probe = Callable[[HostMachine], list[ProbeResult]]
 
 PROBES: tuple[Probe, ...] = (
     packages.probe_python,
@@ -26,6 +26,6 @@ PROBES: tuple[Probe, ...] = (
 )
 
 
-def examine(machine: Machine, probes: Sequence[Probe] = PROBES) -> list[Finding]:
+def examine(machine: HostMachine, probes: Sequence[Probe] = PROBES) -> list[ProbeResult]:
     """All findings about this machine."""
     return [finding for probe in probes for finding in probe(machine)]

@@ -20,7 +20,7 @@ TITLES: dict[Area, str] = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Finding:
+class ProbeResult:
     """Finding of one probe."""
 
     area: Area
@@ -35,12 +35,12 @@ class Finding:
     """Without it there is no evidence of this area at all."""
 
 
-def is_ready(area: Area, findings: Iterable[Finding]) -> bool:
+def is_ready(area: Area, findings: Iterable[ProbeResult]) -> bool:
     """True if evidence of this area can be gathered here: nothing that it requires is missing."""
     return not any(f.area == area and f.required and f.status == "missing" for f in findings)
 
 
-def as_text(findings: Sequence[Finding], version: str) -> str:
+def as_text(findings: Sequence[ProbeResult], version: str) -> str:
     """One line per finding, advice under it, one closing line that says which evidence can be had."""
     width = max(len(finding.name) for finding in findings)
     lines = [f"pytest-gpuperf {version}"]
@@ -54,7 +54,7 @@ def as_text(findings: Sequence[Finding], version: str) -> str:
     return "\n".join([*lines, "", f"Can be measured here: {ready}", ""])
 
 
-def as_json(findings: Sequence[Finding], version: str) -> str:
+def as_json(findings: Sequence[ProbeResult], version: str) -> str:
     """The same for programs: ``version``, ``ready`` by area, ``findings`` in order."""
     document = {
         "version": version,

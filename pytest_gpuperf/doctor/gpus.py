@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pytest_gpuperf.device.visible_devices import VARIABLE, visible_devices
-from pytest_gpuperf.doctor.findings import Finding
-from pytest_gpuperf.doctor.machine import Machine
+from pytest_gpuperf.doctor.findings import ProbeResult
+from pytest_gpuperf.doctor.machine import HostMachine
 
 NO_DRIVER_ADVICE = (
     "static evidence needs none; for times run on a machine with a GPU and a driver "
@@ -14,7 +14,7 @@ NO_DRIVER_ADVICE = (
 )
 
 
-def probe_gpus(machine: Machine) -> list[Finding]:
+def probe_gpus(machine: HostMachine) -> list[ProbeResult]:
     """The driver, then each GPU with its MIG mode and the other processes that compute on it."""
     try:
         nvml: Any = machine.load("pynvml")
@@ -32,16 +32,16 @@ def probe_gpus(machine: Machine) -> list[Finding]:
         nvml.nvmlShutdown()
 
 
-def _no_driver(detail: str, advice: str) -> Finding:
-    return Finding("time", "driver", "missing", detail, advice, required=True)
+def _no_driver(detail: str, advice: str) -> ProbeResult:
+    return ProbeResult("time", "driver", "missing", detail, advice, required=True)
 
 
-def _driver(nvml: Any) -> list[Finding]:
+def _driver(nvml: Any) -> list[ProbeResult]:
     cuda = driver_cuda(nvml)
     detail = f"{nvml.nvmlSystemGetDriverVersion()}, CUDA {cuda[0]}.{cuda[1]}"
     if cuda < (12, 0):
-        return [Finding("time", "driver", "missing", detail, "too old: CUDA 12 or newer is needed", required=True)]
-    return [Finding("time", "driver", "ok", detail)]
+        return [ProbeResult("time", "driver", "missing", detail, "too old: CUDA 12 or newer is needed", required=True)]
+    return [ProbeResult("time", "driver", "ok", detail)]
 
 
 def driver_cuda(nvml: Any) -> tuple[int, int]:
@@ -50,10 +50,10 @@ def driver_cuda(nvml: Any) -> tuple[int, int]:
     return number // 1000, number % 1000 // 10
 
 
-def _gpus(nvml: Any, machine: Machine) -> list[Finding]:
+def _gpus(nvml: Any, machine: HostMachine) -> list[ProbeResult]:
     count = nvml.nvmlDeviceGetCount()
     if count == 0:
-        return [Finding("time", "GPU", "missing", "the driver lists none", NO_DRIVER_ADVICE, required=True)]
+        return [ProbeResult("time", "GPU", "missing", "the driver lists none", NO_DRIVER_ADVICE, required=True)]
     findings = []
     for index in range(count):
         findings += _gpu(nvml, index)
@@ -63,45 +63,47 @@ def _gpus(nvml: Any, machine: Machine) -> list[Finding]:
     return findings
 
 
-def _visible(visible: str) -> Finding:
+def _visible(visible: str) -> ProbeResult:
     if not visible_devices({VARIABLE: visible}):
-        return Finding("time", VARIABLE, "missing", f"{visible!r} hides every GPU", "unset it", required=True)
-    return Finding("time", VARIABLE, "ok", visible)
+        return ProbeResult("time", VARIABLE, "missing", f"{visible!r} hides every GPU", "unset it", required=True)
+    return ProbeResult("time", VARIABLE, "ok", visible)
 
 
-def _gpu(nvml: Any, index: int) -> list[Finding]:
+def _gpu(nvml: Any, index: int) -> list[ProbeResult]:
     handle = nvml.nvmlDeviceGetHandleByIndex(index)
     major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
     detail = f"{nvml.nvmlDeviceGetName(handle)}, sm_{major}{minor}, {nvml.nvmlDeviceGetUUID(handle)}"
     return [
-        Finding("time", f"GPU {index}", "ok", detail),
+        ProbeResult("time", f"GPU {index}", "ok", detail),
         _mig(nvml, handle, index),
         _processes(nvml, handle, index),
     ]
 
 
-def _mig(nvml: Any, handle: Any, index: int) -> Finding:
+def _mig(nvml: Any, handle: Any, index: int) -> ProbeResult:
     name = f"GPU {index} MIG"
     try:
         current, _ = nvml.nvmlDeviceGetMigMode(handle)
     except nvml.NVMLError_NotSupported:
-        return Finding("time", name, "ok", "not supported by this GPU")
+        return ProbeResult("time", name, "ok", "not supported by this GPU")
     if current:
         advice = (
             "a slice shares memory bandwidth and power with its neighbours: times are noisier and not a whole GPU's"
         )
-        return Finding("time", name, "warn", "on", advice)
-    return Finding("time", name, "ok", "off")
+        return ProbeResult("time", name, "warn", "on", advice)
+    return ProbeResult("time", name, "ok", "off")
 
 
-def _processes(nvml: Any, handle: Any, index: int) -> Finding:
+def _processes(nvml: Any, handle: Any, index: int) -> ProbeResult:
     name = f"GPU {index} processes"
     try:
         running = nvml.nvmlDeviceGetComputeRunningProcesses(handle)
     except nvml.NVMLError_NotSupported:
-        return Finding("time", name, "warn", "NVML does not tell", "make sure that nothing else computes on this GPU")
+        return ProbeResult(
+            "time", name, "warn", "NVML does not tell", "make sure that nothing else computes on this GPU"
+        )
     others = sorted(process.pid for process in running)
     if others:
         advice = "they disturb times and cannot be told from a slower kernel: end them or take another GPU"
-        return Finding("time", name, "warn", f"others compute here: pid {', '.join(map(str, others))}", advice)
-    return Finding("time", name, "ok", "no other")
+        return ProbeResult("time", name, "warn", f"others compute here: pid {', '.join(map(str, others))}", advice)
+    return ProbeResult("time", name, "ok", "no other")

@@ -22,7 +22,7 @@ class ProgramError(Exception):
     """A program could not be started, did not end in time, or ended with an error; the message says which."""
 
 
-class Machine:
+class HostMachine:
     """The real one."""
 
     def python(self) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from pytest_gpuperf.doctor.findings import Area, Finding
+from pytest_gpuperf.doctor.findings import Area, ProbeResult
 from pytest_gpuperf.doctor.gpus import driver_cuda
-from pytest_gpuperf.doctor.machine import Machine
+from pytest_gpuperf.doctor.machine import HostMachine
 
 BASE_PACKAGES: tuple[tuple[Area, str, str], ...] = (
     ("static", "pytest", "pytest"),
@@ -21,69 +21,69 @@ BASE_PACKAGES: tuple[tuple[Area, str, str], ...] = (
 CUPY_DISTRIBUTIONS = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 
 
-def probe_python(machine: Machine) -> list[Finding]:
-    return [Finding("static", "Python", "ok", machine.python())]
+def probe_python(machine: HostMachine) -> list[ProbeResult]:
+    return [ProbeResult("static", "Python", "ok", machine.python())]
 
 
-def probe_base_packages(machine: Machine) -> list[Finding]:
+def probe_base_packages(machine: HostMachine) -> list[ProbeResult]:
     advice = "pip install --force-reinstall pytest-gpuperf"
     return [_package(machine, area, name, module, advice) for area, name, module in BASE_PACKAGES]
 
 
-def _package(machine: Machine, area: Area, distribution: str, module: str, advice: str) -> Finding:
+def _package(machine: HostMachine, area: Area, distribution: str, module: str, advice: str) -> ProbeResult:
     version = machine.version(distribution)
     if version is None:
-        return Finding(area, distribution, "missing", "not installed", advice, required=True)
+        return ProbeResult(area, distribution, "missing", "not installed", advice, required=True)
     try:
         machine.load(module)
     except (ImportError, OSError) as problem:
         detail = f"{version} is installed but does not import: {problem}"
-        return Finding(area, distribution, "missing", detail, advice, required=True)
-    return Finding(area, distribution, "ok", version)
+        return ProbeResult(area, distribution, "missing", detail, advice, required=True)
+    return ProbeResult(area, distribution, "ok", version)
 
 
-def probe_cupy(machine: Machine) -> list[Finding]:
+def probe_cupy(machine: HostMachine) -> list[ProbeResult]:
     """CuPy, under whichever of its names; two of them in one environment break each other."""
     installed = [name for name in CUPY_DISTRIBUTIONS if machine.version(name)]
     if not installed:
         advice = "pip install 'pytest-gpuperf[cuda13]' (or [cuda12] for a CUDA 12 driver)"
-        return [Finding("time", "CuPy", "missing", "not installed", advice, required=True)]
+        return [ProbeResult("time", "CuPy", "missing", "not installed", advice, required=True)]
     if len(installed) > 1:
         advice = f"pip uninstall {' '.join(installed)}, then install the one that fits the driver"
-        return [Finding("time", "CuPy", "warn", f"installed twice: {', '.join(installed)}", advice)]
+        return [ProbeResult("time", "CuPy", "warn", f"installed twice: {', '.join(installed)}", advice)]
     found = _package(machine, "time", installed[0], "cupy", f"pip install --force-reinstall {installed[0]}")
     return [found]
 
 
-def probe_cupti(machine: Machine) -> list[Finding]:
+def probe_cupti(machine: HostMachine) -> list[ProbeResult]:
     """CUPTI activity records, the best timer; CUDA graphs and events stand in where it is not there."""
     stand_in = "times are taken with CUDA graphs until then, right from about 10 us up"
     version = machine.version("cupti-python")
     if version is None:
         advice = f"pip install 'pytest-gpuperf[cupti]'; {stand_in}"
-        return [Finding("time", "CUPTI", "missing", "cupti-python is not installed", advice)]
+        return [ProbeResult("time", "CUPTI", "missing", "cupti-python is not installed", advice)]
     try:
         machine.load("cupti")
     except (ImportError, OSError) as problem:
         detail = f"cupti-python {version} does not import: {problem}"
-        return [Finding("time", "CUPTI", "warn", detail, f"reinstall cupti-python; {stand_in}")]
+        return [ProbeResult("time", "CUPTI", "warn", detail, f"reinstall cupti-python; {stand_in}")]
     newest = _newest_cuda(machine)
     ours = _major_minor(version)
     if newest is not None and ours > newest:
         detail = f"cupti-python {version} is newer than the driver's CUDA {newest[0]}.{newest[1]}"
         advice = f"if times fail: pip install 'cupti-python<={newest[0]}.{newest[1]}.99', or update the driver"
-        return [Finding("time", "CUPTI", "warn", detail, advice)]
-    return [Finding("time", "CUPTI", "ok", f"cupti-python {version}")]
+        return [ProbeResult("time", "CUPTI", "warn", detail, advice)]
+    return [ProbeResult("time", "CUPTI", "ok", f"cupti-python {version}")]
 
 
-def probe_xdist(machine: Machine) -> list[Finding]:
+def probe_xdist(machine: HostMachine) -> list[ProbeResult]:
     version = machine.version("pytest-xdist")
     if version is None:
-        return [Finding("time", "pytest-xdist", "ok", "not installed; only needed to use several GPUs (-n)")]
-    return [Finding("time", "pytest-xdist", "ok", version)]
+        return [ProbeResult("time", "pytest-xdist", "ok", "not installed; only needed to use several GPUs (-n)")]
+    return [ProbeResult("time", "pytest-xdist", "ok", version)]
 
 
-def _newest_cuda(machine: Machine) -> tuple[int, int] | None:
+def _newest_cuda(machine: HostMachine) -> tuple[int, int] | None:
     """The driver's newest CUDA, None without a driver (the probe for GPUs says why)."""
     try:
         nvml: Any = machine.load("pynvml")

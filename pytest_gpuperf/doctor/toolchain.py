@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_gpuperf.doctor.findings import Finding
-from pytest_gpuperf.doctor.machine import Machine
+from pytest_gpuperf.doctor.findings import ProbeResult
+from pytest_gpuperf.doctor.machine import HostMachine
 
 COMPILE = "pytest_gpuperf.compile"
 PROBE_ARCH = "sm_90"
 PROBE_SOURCE = 'extern "C" __global__ void probe(float *x) { x[threadIdx.x] *= 2.0f; }'
 
 
-def probe_compiler(machine: Machine) -> list[Finding]:
+def probe_compiler(machine: HostMachine) -> list[ProbeResult]:
     """NVRTC, asked for its exact version by compiling something."""
     try:
         compiler: Any = machine.load(COMPILE)
@@ -21,10 +21,10 @@ def probe_compiler(machine: Machine) -> list[Finding]:
         return [_broken("NVRTC", problem)]
     except compiler.CompileProblem as problem:
         return [_missing("NVRTC", problem)]
-    return [Finding("static", "NVRTC", "ok", toolchain.removeprefix("nvrtc "))]
+    return [ProbeResult("static", "NVRTC", "ok", toolchain.removeprefix("nvrtc "))]
 
 
-def probe_disassembler(machine: Machine) -> list[Finding]:
+def probe_disassembler(machine: HostMachine) -> list[ProbeResult]:
     try:
         compiler: Any = machine.load(COMPILE)
         found = compiler.disassembler()
@@ -32,10 +32,10 @@ def probe_disassembler(machine: Machine) -> list[Finding]:
         return [_broken("nvdisasm", problem)]
     except compiler.CompileProblem as problem:
         return [_missing("nvdisasm", problem)]
-    return [Finding("static", "nvdisasm", "ok", f"{found.version} at {found.path}")]
+    return [ProbeResult("static", "nvdisasm", "ok", f"{found.version} at {found.path}")]
 
 
-def probe_static_evidence(machine: Machine) -> list[Finding]:
+def probe_static_evidence(machine: HostMachine) -> list[ProbeResult]:
     """Compiles a kernel and reads its machine code, so that both tools are seen at work."""
     name = "test kernel"
     try:
@@ -47,15 +47,17 @@ def probe_static_evidence(machine: Machine) -> list[Finding]:
         return [_missing(name, problem)]
     profile = binary.profile
     detail = f"compiled for {PROBE_ARCH}: {profile.registers} registers, {profile.instructions} instructions"
-    return [Finding("static", name, "ok", detail)]
+    return [ProbeResult("static", name, "ok", detail)]
 
 
-def _broken(name: str, problem: ImportError) -> Finding:
+def _broken(name: str, problem: ImportError) -> ProbeResult:
     advice = "pip install --force-reinstall 'pytest-gpuperf[static]'"
-    return Finding("static", name, "missing", f"the plugin itself does not import: {problem}", advice, required=True)
+    return ProbeResult(
+        "static", name, "missing", f"the plugin itself does not import: {problem}", advice, required=True
+    )
 
 
-def _missing(name: str, problem: Exception) -> Finding:
+def _missing(name: str, problem: Exception) -> ProbeResult:
     """The message of ``compile`` names the remedy itself; the extra is the one that always works."""
     detail = (str(problem).strip() or type(problem).__name__).splitlines()[0]
-    return Finding("static", name, "missing", detail, "pip install 'pytest-gpuperf[static]'", required=True)
+    return ProbeResult("static", name, "missing", detail, "pip install 'pytest-gpuperf[static]'", required=True)

@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 
 from pytest_gpuperf.judge.eprocess import unanimous_blocks, votes_needed
 from pytest_gpuperf.judge.log_times import Logs
-from pytest_gpuperf.judge.votes import Evidence, PairedDecision, PairedPolicy, checked, evidence
+from pytest_gpuperf.judge.policy import Decision, Policy
+from pytest_gpuperf.judge.votes import Evidence, checked, evidence
 
 FASTER_PATIENCE = 20
 """Blocks taken beyond the proof of NOT-SLOWER while all of them vote *faster*: enough for a run's 500th workload."""
 
-_CODES = (PairedDecision.SLOWER, PairedDecision.FASTER, PairedDecision.SAME, PairedDecision.NOT_SLOWER)
+_CODES = (Decision.SLOWER, Decision.FASTER, Decision.SAME, Decision.NOT_SLOWER)
 UNDECIDED = len(_CODES)
 
 
@@ -30,7 +31,7 @@ UNDECIDED = len(_CODES)
 class Paired:
     """The decision on one sequence of blocks."""
 
-    decision: PairedDecision
+    decision: Decision
     blocks: int
     """Blocks used: those after the decision fell are not looked at."""
     ratio: float
@@ -40,7 +41,7 @@ class Paired:
     evidence: Evidence
 
 
-def judge_blocks(r: Sequence[float], policy: PairedPolicy, *, stopped: bool = False) -> Paired:
+def judge_blocks(r: Sequence[float], policy: Policy, *, stopped: bool = False) -> Paired:
     """Decide as far as the blocks reach; ``stopped`` says that no more of them will come.
 
     A block that was cut short is no block: leave it out.  Raises ``InvalidTimesError`` for a value that is
@@ -55,14 +56,14 @@ def judge_blocks(r: Sequence[float], policy: PairedPolicy, *, stopped: bool = Fa
     values = values[:used]
     if code == UNDECIDED:
         ended = stopped or used >= policy.blocks_max
-        decision = _at_the_end(values, policy) if ended else PairedDecision.CONTINUE
+        decision = _at_the_end(values, policy) if ended else Decision.CONTINUE
     else:
         decision = _CODES[code]
     ratio = math.exp(float(np.median(values))) if used else math.nan
     return Paired(decision, used, ratio, ratio_interval(values.tolist()), evidence(values.tolist(), policy))
 
 
-def judge_many(r: Logs, policy: PairedPolicy) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def judge_many(r: Logs, policy: Policy) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Decide many sequences of equal length at once: ``r`` has one row per sequence.
 
     A steady kernel between delta and epsilon proves both that it is slower and that it is not slower by epsilon; the
@@ -118,13 +119,13 @@ def _proven_at(votes: NDArray[np.bool_], rate: float, stops: NDArray[np.int64]) 
     return np.asarray(counts >= votes_needed(-math.log(rate), votes.shape[1])[stops - 1])
 
 
-def _at_the_end(values: Logs, policy: PairedPolicy) -> PairedDecision:
+def _at_the_end(values: Logs, policy: Policy) -> Decision:
     """What was proven while waiting for FASTER or SLOWER, SAME as at any other stop; inconclusive if nothing was."""
     passed_below, row = math.log1p(policy.epsilon), values[np.newaxis, :]
     if not values.size or _first(row < passed_below, policy.beta)[0] > values.size:
-        return PairedDecision.INCONCLUSIVE
+        return Decision.INCONCLUSIVE
     same = _proven_at(row > -passed_below, policy.beta, np.array([values.size]))[0]
-    return PairedDecision.SAME if same else PairedDecision.NOT_SLOWER
+    return Decision.SAME if same else Decision.NOT_SLOWER
 
 
 def ratio_interval(r: Sequence[float], level: float = 0.95) -> tuple[float, float] | None:

@@ -22,7 +22,7 @@ LEAST_BAND = 0.01
 RANGE_SHARE = 3.0
 
 
-class Counted(Protocol):
+class HasCounters(Protocol):
     """A record that has counters: of a baseline, or of a run."""
 
     @property
@@ -39,7 +39,7 @@ class Counts:
     ranges: Ranges = dataclasses.field(default_factory=dict)
 
     @classmethod
-    def of(cls, record: Counted) -> Counts:
+    def of(cls, record: HasCounters) -> Counts:
         """Those of a record."""
         return cls(record.counters, record.counter_ranges)
 

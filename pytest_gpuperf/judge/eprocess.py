@@ -82,21 +82,3 @@ def unanimous_blocks(alpha: float, most: int) -> float:
     """Least number of blocks whose votes, all alike, are worth ``1 / alpha``; infinite if ``most`` are too few."""
     enough = np.flatnonzero(votes_needed(-math.log(alpha), most) <= np.arange(1, most + 1))
     return float(enough[0] + 1) if enough.size else math.inf
-
-
-def crossing_probability(rate: float, log_threshold: float, most: int) -> float:
-    """Exact probability that votes of this rate reach the threshold within ``most`` blocks.
-
-    At a rate of 1/2 this is the false-alarm rate of one test, at others its power.
-    """
-    needed = votes_needed(log_threshold, most)
-    alive = np.zeros(most + 2)
-    alive[0] = 1.0
-    crossed = 0.0
-    for least in needed:
-        voted = np.concatenate(([0.0], alive[:-1])) * rate
-        alive = alive * (1 - rate) + voted
-        first = min(int(least), alive.size)
-        crossed += float(alive[first:].sum())
-        alive[first:] = 0.0
-    return crossed

@@ -1,8 +1,8 @@
 """One error rate for a whole run: how it is shared out, and what the run as a whole shows.
 
 The probability of one or more false SLOWER among all workloads of a run is at most the sum of their
-shares, whatever the workloads have in common (union bound).  Shares are either equal, where the number of
-workloads is known before the first is timed, or spent as workloads come.  Nothing here fails a kernel.
+shares, whatever the workloads have in common (union bound).  Shares are spent as workloads come.  Nothing here
+fails a kernel.
 See docs/statistics.md, "Why at most one run in a thousand cries wolf" and "What the run says of the machine".
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -35,13 +35,6 @@ class SpendingError(ValueError):
     """Shares that would add up to more than the run's error rate, or that cannot be computed."""
 
 
-def fixed_share(alpha: float, hypotheses: int) -> float:
-    """Each workload's share where their number is fixed before any of them is timed."""
-    if hypotheses < 1:
-        raise SpendingError(f"an error rate is shared among at least one workload, not {hypotheses}")
-    return alpha / hypotheses
-
-
 @dataclasses.dataclass(frozen=True)
 class Spending:
     """Shares for workloads that come one after another, their number unknown.
@@ -63,10 +56,6 @@ class Spending:
             raise SpendingError(f"workloads are counted from 1, not {index}")
         return 6 * self.alpha / (self.workers * math.pi**2 * index**2)
 
-    def spent(self, tested: int) -> float:
-        """What one worker has spent after ``tested`` workloads."""
-        return math.fsum(self.share(index) for index in range(1, tested + 1))
-
 
 def spending_of(worker: int, workers: int, alpha: float = ALPHA) -> Spending:
     """What pytest-xdist's worker number ``worker`` spends, counted from 0, in a run of ``workers``.
@@ -80,22 +69,6 @@ def spending_of(worker: int, workers: int, alpha: float = ALPHA) -> Spending:
     return Spending(alpha * RESERVE * 2.0 ** -(worker - workers + 1))
 
 
-def total_spent(workers: Iterable[tuple[Spending, int]]) -> float:
-    """What a run has spent: one entry per worker, with its spending and the workloads it tested.
-
-    Raises ``SpendingError`` if the workers did not share one error rate, so that the sum may exceed it.
-    """
-    ledgers = list(workers)
-    if not ledgers:
-        return 0.0
-    if len({spending for spending, _ in ledgers}) > 1 or len(ledgers) > ledgers[0][0].workers:
-        raise SpendingError(
-            f"{len(ledgers)} workers report {sorted({str(spending) for spending, _ in ledgers})}: such shares were not "
-            f"made for one run, and their false alarms may add up to more than its error rate"
-        )
-    return math.fsum(spending.spent(tested) for spending, tested in ledgers)
-
-
 def self_pair_alarm(reading: SelfPairReading) -> bool:
     """Whether a kernel paired against itself came out different: then the run proves nothing."""
     return max(reading.log_e_slower, reading.log_e_faster) >= math.log(SELF_PAIR_E)
@@ -106,8 +79,8 @@ def environment_shift(
 ) -> tuple[str, ...]:
     """Signs that the machine and not a kernel changed, as sentences; empty if there are none.
 
-    ``differences`` are the screen's differences of log times of all workloads of the run, ``canaries`` those
-    of the plugin's own kernels by name (``canaries.canary_shifts``).  For the report: nothing is subtracted
+    ``differences`` are those of log times against the record of all workloads of the run, ``canaries`` those
+    of the plugin's own kernels by name (``canary_shift.canary_shifts``).  For the report: nothing is subtracted
     anywhere, or a regression of the whole suite would vanish.
     """
     found = []
@@ -123,23 +96,6 @@ def environment_shift(
             f"half of the {values.size} workloads moved by {env_shift.percent(float(np.median(values)))} or more"
         )
     return tuple(found)
-
-
-def e_bh(log_e: Sequence[float], rate: float = 0.05) -> tuple[int, ...]:
-    """Indices of the discoveries at a false discovery rate of ``rate``, under any dependence.
-
-    The e-value version of Benjamini and Hochberg (Wang and Ramdas, "False discovery rate control with
-    e-values", JRSS B 84, 2022): the largest k with at least k e-values of n / (k rate) or more.  For
-    reports over many workloads, never as a gate.
-    """
-    values = np.asarray(log_e, dtype=np.float64)
-    if np.isnan(values).any():
-        raise InvalidTimesError("an e-value is NaN: it cannot be ranked")
-    order = np.argsort(-values, kind="stable")
-    ranks = np.arange(1, values.size + 1)
-    enough = np.flatnonzero(values[order] >= np.log(max(values.size, 1) / (ranks * rate)))
-    count = int(enough[-1]) + 1 if enough.size else 0
-    return tuple(sorted(int(index) for index in order[:count]))
 
 
 def _finite(values: Sequence[float], what: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

@@ -15,17 +15,17 @@ from pytest_gpuperf.judge import env_shift
 from pytest_gpuperf.judge.block_decision import Paired
 from pytest_gpuperf.judge.comparability import explain, same_work
 from pytest_gpuperf.judge.log_times import geometric_mean
+from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.judge.recording_choice import Recording, choose_recording
 from pytest_gpuperf.judge.time_case import TimeCase, TimeStep
 from pytest_gpuperf.judge.two_sample import Spread, compare_rounds
 from pytest_gpuperf.judge.unpaired import LEAST_OMEGA, OTHER_GPU_OMEGA
-from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
 from pytest_gpuperf.model.verdict import UNDECIDED, Judgement, PairSlot, TimeFigures, Verdict
 
 
 def judge_pairs(
     case: TimeCase,
-    policy: PairedPolicy,
+    policy: Policy,
     first: Paired,
     second: Paired | None = None,
     *,
@@ -77,31 +77,31 @@ def _against_the_record(case: TimeCase, recording: Recording) -> Spread | None:
     return compare_rounds(recording.rounds, case.rounds, omega)
 
 
-def _moved(spread: Spread, first: Paired, policy: PairedPolicy) -> bool:
+def _moved(spread: Spread, first: Paired, policy: Policy) -> bool:
     """Whether today's time is above the record by more than the tolerance, and more than the pairs explain."""
     return spread.exceeds(math.log1p(policy.delta) + max(0.0, math.log(first.ratio)), env_shift.ALPHA)
 
 
-def _verdict(policy: PairedPolicy, first: Paired, second: Paired | None) -> tuple[Verdict, str]:
-    if first.decision is PairedDecision.SLOWER:
+def _verdict(policy: Policy, first: Paired, second: Paired | None) -> tuple[Verdict, str]:
+    if first.decision is Decision.SLOWER:
         return _confirmed(policy, first, second)
-    if first.decision is PairedDecision.FASTER:
+    if first.decision is Decision.FASTER:
         return Verdict.FASTER, f"proven to be more than {env_shift.amount(policy.delta)} faster"
-    if first.decision in (PairedDecision.SAME, PairedDecision.NOT_SLOWER):
-        same = first.decision is PairedDecision.SAME
+    if first.decision in (Decision.SAME, Decision.NOT_SLOWER):
+        same = first.decision is Decision.SAME
         words = f"proven to be less than {env_shift.amount(policy.epsilon)} slower{' or faster' if same else ''}"
         return (Verdict.SAME if same else Verdict.NOT_SLOWER), words
     many = f"{first.blocks} block{'s' if first.blocks != 1 else ''}"
     return Verdict.INCONCLUSIVE, f"{UNDECIDED} after {many}"
 
 
-def _confirmed(policy: PairedPolicy, first: Paired, second: Paired | None) -> tuple[Verdict, str]:
+def _confirmed(policy: Policy, first: Paired, second: Paired | None) -> tuple[Verdict, str]:
     slower = env_shift.proven_slower(policy.delta)
     if second is None:
         return Verdict.SLOWER, f"{slower} in one process, a second has to confirm it"
-    if second.decision is PairedDecision.SLOWER:
+    if second.decision is Decision.SLOWER:
         return Verdict.SLOWER, f"{slower}, in two processes"
-    if second.decision in (PairedDecision.INCONCLUSIVE, PairedDecision.CONTINUE):
+    if second.decision in (Decision.INCONCLUSIVE, Decision.CONTINUE):
         return Verdict.INCONCLUSIVE, f"{slower} in one process, undecided in a second"
     if all(policy.delta < one.ratio - 1 < policy.epsilon for one in (first, second)):
         less = f"less than {env_shift.amount(policy.epsilon)} in a second"
@@ -110,7 +110,7 @@ def _confirmed(policy: PairedPolicy, first: Paired, second: Paired | None) -> tu
 
 
 def _figures(
-    policy: PairedPolicy, case: TimeCase, first: Paired, second: Paired | None, spread: Spread | None,
+    policy: Policy, case: TimeCase, first: Paired, second: Paired | None, spread: Spread | None,
     seeds: Sequence[int], pair_slot: PairSlot,
 ) -> TimeFigures:  # fmt: skip
     ratio = first.ratio if first.blocks else None

@@ -28,7 +28,7 @@ class Recording:
 
     @property
     def machine_changed(self) -> bool:
-        """The stored times are no measure for this machine at the accuracy of the screen."""
+        """The stored times are no measure for this machine at the accuracy of the non-inferiority test."""
         return not self.same_gpu or bool(self.changes or self.canaries)
 
     @property

@@ -1,16 +1,14 @@
 """Machine code against machine code: exact figures, compared exactly.
 
 There is no noise here, so there is no test and no error rate: one byte of spill more is one byte of spill
-more.  ``rules`` says which figures gate and in which direction.  Registers, shared memory and the number
-of instructions do not gate by default.  Registers and shared memory matter through the theoretical
-occupancy, which gates from a step of ``rules.OCCUPANCY_STEP`` on.  More instructions are as often an intended
-unrolled loop as a loss, and which of the two it is shows in the time: the count is noted, and gated where a
-test's policy asks for it.
+more.  ``static_rules`` says which figures gate and in which direction.  Registers, shared memory and the number
+of instructions do not gate.  Registers and shared memory matter through the theoretical occupancy, which gates
+from a step of ``static_rules.OCCUPANCY_STEP`` on.  More instructions are as often an intended unrolled loop as a
+loss, and which of the two it is shows in the time.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
 
 import msgspec
@@ -21,25 +19,11 @@ from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
 
 
-@dataclasses.dataclass(frozen=True)
-class StaticPolicy:
-    """What a test gates beyond the defaults.  None: the figure is noted and does not gate."""
-
-    registers: int | None = None
-    """Registers per thread that may be added even if the occupancy holds."""
-    instructions: float | None = None
-    """Fraction by which the SASS instruction count may grow; 0 gates any growth."""
-
-
-DEFAULT_POLICY = StaticPolicy()
-
-
 def compare_static(
     key: Key,
     target: str,
     old: StaticRecord,
     new: StaticRecord,
-    policy: StaticPolicy = DEFAULT_POLICY,
     *,
     toolchains: tuple[str, str] | None = None,
 ) -> Judgement:
@@ -54,7 +38,7 @@ def compare_static(
         return Judgement(key=key, target=target, kind="static", verdict=Verdict.UNCHANGED)
     if toolchains and toolchains[0] != toolchains[1]:
         return missing_static(key, target, toolchains[1], (toolchains[0],))
-    changes = tuple(_changes(old, new, policy))
+    changes = tuple(_changes(old, new))
     directions = {change.direction for change in changes}
     if "worse" in directions:
         verdict, reason = Verdict.WORSE, _reason("the machine code got worse", changes, "worse")
@@ -102,13 +86,13 @@ def _same(old: StaticRecord, new: StaticRecord) -> bool:
     )
 
 
-def _changes(old: StaticRecord, new: StaticRecord, policy: StaticPolicy) -> Iterable[Change]:
+def _changes(old: StaticRecord, new: StaticRecord) -> Iterable[Change]:
     if old.block != new.block:
         yield Change(what="block", before=_block(old), after=_block(new))
     for rule in static_rules.RULES:
         before, after = rule.read(old), rule.read(new)
         if before is not None and after is not None and before != after:
-            direction = _gated(rule, before, after, policy) or rule.trend(before, after)
+            direction = rule.trend(before, after)
             yield Change(
                 what=rule.what, before=before, after=after, unit=rule.unit, direction=direction,
                 note=_note(rule, direction, old, new),
@@ -117,15 +101,6 @@ def _changes(old: StaticRecord, new: StaticRecord, policy: StaticPolicy) -> Iter
         count, now = old.profile.opcodes.get(name, 0), new.profile.opcodes.get(name, 0)
         if count != now:
             yield Change(what=f"instructions: {name}", before=count, after=now)
-
-
-def _gated(rule: Rule, before: float, after: float, policy: StaticPolicy) -> Direction | None:
-    """``worse`` if the policy gates this figure and it grew beyond what the policy allows."""
-    if rule is static_rules.REGISTERS and policy.registers is not None:
-        return "worse" if after > before + policy.registers else None
-    if rule is static_rules.INSTRUCTIONS and policy.instructions is not None:
-        return "worse" if after > before * (1 + policy.instructions) else None
-    return None
 
 
 def _note(rule: Rule, direction: Direction, old: StaticRecord, new: StaticRecord) -> str:

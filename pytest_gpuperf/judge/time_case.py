@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from pytest_gpuperf.judge.votes import CONFIRMATION_ALPHA
-from pytest_gpuperf.model.evidence import CacheMode, Identity, Key, Round, Session, TimeRecord, TimerName
+from pytest_gpuperf.model.evidence import CacheMode, Identity, Key, Round, Session, TimeRecord
+from pytest_gpuperf.model.timer_names import TimerName
 from pytest_gpuperf.model.verdict import Judgement
 
 
@@ -34,28 +34,6 @@ class TimeCase:
 
 
 @dataclasses.dataclass(frozen=True)
-class TimePolicy:
-    """Tolerances (fractions) and error rates for one workload."""
-
-    delta: float = 0.005
-    """Slower by no more than this is accepted."""
-    epsilon: float = 0.01
-    """Slower by this must be detected."""
-    alpha: float = 1e-3
-    """Rate of false SLOWER of this workload: its share of the suite's (``suite``)."""
-    alpha_faster: float = 1e-2
-    """Rate of false FASTER of this workload: its share of the suite's."""
-    beta: float = 0.005
-    """Rate of NOT-SLOWER, or a pass by the screen, for a candidate that is slower by ``epsilon``."""
-    omega: float | None = None
-    """Spread between recordings on this GPU, from a machine profile; None: assumed."""
-
-    def confirming(self) -> TimePolicy:
-        """The policy of the second process: the first has paid for the suite, this one for itself."""
-        return dataclasses.replace(self, alpha=CONFIRMATION_ALPHA)
-
-
-@dataclasses.dataclass(frozen=True)
 class TimeStep:
     """A judgement, and what would improve it."""
 
@@ -64,6 +42,6 @@ class TimeStep:
     rounds_wanted: int = 0
     """Candidate rounds in all, the ones in hand included, at which to judge again."""
     pairing_helps: bool = False
-    """The code changed and the screen did not acquit it: paired blocks would decide at the tolerance asked for."""
+    """The code changed and no test has passed it: paired blocks would decide at the tolerance asked for."""
     confirmation_wanted: bool = False
     """Slower in paired blocks of one process: a second process has to see it too before the test fails."""

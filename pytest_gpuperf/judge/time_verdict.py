@@ -1,7 +1,7 @@
 """The front door for times: from what was measured to one verdict.
 
-The order of decisions is fixed: is there a baseline, is it the same work, does the screen acquit, what do
-unpaired rounds prove.  ``judge_time`` is a pure function of the rounds in hand; where more would help it
+The order of decisions is fixed: is there a baseline, is it the same work, does the non-inferiority test pass it,
+what do unpaired rounds prove.  ``judge_time`` is a pure function of the rounds in hand; where more would help it
 says how many and gives the verdict that stands if there are none.  Where the baseline's own machine code
 can be run again, ``TimeStep.pairing_helps`` says when paired blocks (``eprocess``) should decide instead.
 What unpaired rounds call slower has to be slower by those of a second process, too: ``confirm_rounds``.
@@ -9,6 +9,8 @@ What unpaired rounds call slower has to be slower by those of a second process, 
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import math
 from collections.abc import Sequence
 from typing import Literal
@@ -19,18 +21,17 @@ from pytest_gpuperf.judge import env_shift
 from pytest_gpuperf.judge import unpaired as unpaired_rounds
 from pytest_gpuperf.judge.comparability import Comparability, same_work
 from pytest_gpuperf.judge.log_times import geometric_mean
-from pytest_gpuperf.judge.noninferiority import OMEGA, Screening, screen
+from pytest_gpuperf.judge.noninferiority import OMEGA, noninferiority_test
 from pytest_gpuperf.judge.paired_verdict import unconfirmed
+from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.judge.recording_choice import Recording, choose_recording
-from pytest_gpuperf.judge.time_case import TimeCase, TimePolicy, TimeStep
+from pytest_gpuperf.judge.time_case import TimeCase, TimeStep
 from pytest_gpuperf.judge.two_sample import Spread, compare_rounds
-from pytest_gpuperf.judge.unpaired import Decision, Unpaired, UnpairedPolicy
+from pytest_gpuperf.judge.unpaired import Unpaired, coarse
 from pytest_gpuperf.model.verdict import UNDECIDED, Judgement, TimeFigures, Verdict
 
-__all__ = ["TimeCase", "TimePolicy", "TimeStep", "confirm_rounds", "judge_time"]
 
-
-def judge_time(case: TimeCase, policy: TimePolicy) -> TimeStep:
+def judge_time(case: TimeCase, policy: Policy) -> TimeStep:
     """Decide as far as the rounds in hand allow.
 
     Without rounds a workload of equal identity is UNCHANGED and any other one INCONCLUSIVE.  Raises
@@ -49,10 +50,10 @@ def judge_time(case: TimeCase, policy: TimePolicy) -> TimeStep:
     if not case.rounds:
         untimed = _judgement(case, Verdict.INCONCLUSIVE, f"no round was taken; {work.reason}")
         return TimeStep(untimed, unpaired_rounds.LOOKS[0], pairing_helps=True)
-    return _screened(case, recording, work, policy) or _unpaired(case, recording, work, policy)
+    return _not_inferior(case, recording, work, policy) or _unpaired(case, recording, work, policy)
 
 
-def confirm_rounds(suspected: Judgement, case: TimeCase, policy: TimePolicy) -> Judgement:
+def confirm_rounds(suspected: Judgement, case: TimeCase, policy: Policy) -> Judgement:
     """The verdict on what unpaired rounds of one process called slower, after rounds of a second.
 
     ``case`` is that of the first process with the rounds and disturbances of the second; they are judged against
@@ -67,31 +68,26 @@ def confirm_rounds(suspected: Judgement, case: TimeCase, policy: TimePolicy) -> 
     if second.verdict is not Verdict.SLOWER:
         return unconfirmed(suspected, _not_seen_again(suspected, second, policy))
     work = same_work(case.baseline, case.identity, case.timer, case.cache)
-    slower = env_shift.proven_slower(_tolerances(policy)[0])
+    slower = env_shift.proven_slower(coarse(policy).delta)
     return msgspec.structs.replace(suspected, reason=f"{slower}, in two processes; {work.reason}")
 
 
-def _not_seen_again(suspected: Judgement, second: Judgement, policy: TimePolicy) -> str:
+def _not_seen_again(suspected: Judgement, second: Judgement, policy: Policy) -> str:
     """What a second process said instead of SLOWER."""
     if second.verdict is Verdict.INCONCLUSIVE:
         return "slower in one process, undecided in a second"
     if second.verdict is Verdict.ENV_SHIFT:
         return "slower in one process, and in a second in time and not in clock cycles"
-    delta, epsilon = _tolerances(policy)
+    limits = coarse(policy)
     ratios = [one.time.ratio for one in (suspected, second) if one.time is not None and one.time.ratio is not None]
-    if all(delta < ratio - 1 < epsilon for ratio in ratios):
-        less = f"less than {env_shift.amount(epsilon)} in a second"
+    if all(limits.delta < ratio - 1 < limits.epsilon for ratio in ratios):
+        less = f"less than {env_shift.amount(limits.epsilon)} in a second"
         return f"slower in one process and {less}: it lies between the two tolerances"
     return "slower in one process and not in a second: it differs from process to process"
 
 
-def _tolerances(policy: TimePolicy) -> tuple[float, float]:
-    """Delta and epsilon of unpaired rounds."""
-    return max(policy.delta, unpaired_rounds.LEAST_DELTA), max(policy.epsilon, unpaired_rounds.LEAST_EPSILON)
-
-
-def _unchanged(case: TimeCase, recording: Recording, work: Comparability, policy: TimePolicy) -> Judgement:
-    """The code is acquitted; what remains is to say whether the environment moved."""
+def _unchanged(case: TimeCase, recording: Recording, work: Comparability, policy: Policy) -> Judgement:
+    """Equal code cannot have regressed; what remains is to say whether the environment moved."""
     if not case.rounds:
         return _judgement(case, Verdict.UNCHANGED, f"{work.reason}; not timed")
     if work.measured_otherwise:
@@ -105,8 +101,8 @@ def _unchanged(case: TimeCase, recording: Recording, work: Comparability, policy
     return _judgement(case, Verdict.UNCHANGED, reason, figures, recording.notes)
 
 
-def _screened(case: TimeCase, recording: Recording, work: Comparability, policy: TimePolicy) -> TimeStep | None:
-    """A pass by the screen; None if it escalates or has no business here.
+def _not_inferior(case: TimeCase, recording: Recording, work: Comparability, policy: Policy) -> TimeStep | None:
+    """A pass by the non-inferiority test; None if it proves nothing or does not apply.
 
     Stored times are too coarse a measure after a change of GPU, driver or power limit.  What looks faster
     goes on as well, so that it can be called FASTER.
@@ -116,11 +112,10 @@ def _screened(case: TimeCase, recording: Recording, work: Comparability, policy:
         return None
     old, new = [one.midmean for one in recording.rounds], [one.midmean for one in case.rounds]
     omega = max(policy.omega or OMEGA, spread.between)
-    forward = screen(old, new, epsilon=policy.epsilon, omega=omega, beta=policy.beta)
-    if forward.decision is Screening.ESCALATE:
+    test = functools.partial(noninferiority_test, epsilon=policy.epsilon, omega=omega, beta=policy.beta)
+    if not test(old, new).proven:
         return None
-    backward = screen(new, old, epsilon=policy.epsilon, omega=omega, beta=policy.beta)
-    same = backward.decision is Screening.PASS
+    same = test(new, old).proven
     figures = _figures(case, recording, spread, "screen", policy.epsilon)
     reason = (
         f"proven to be less than {env_shift.amount(policy.epsilon)} slower{' or faster' if same else ''}; {work.reason}"
@@ -129,20 +124,11 @@ def _screened(case: TimeCase, recording: Recording, work: Comparability, policy:
     return TimeStep(_judgement(case, verdict, reason, figures, recording.notes))
 
 
-def _unpaired(case: TimeCase, recording: Recording, work: Comparability, policy: TimePolicy) -> TimeStep:
-    delta, epsilon = _tolerances(policy)
-    limits = UnpairedPolicy(
-        delta=delta,
-        epsilon=epsilon,
-        alpha=policy.alpha,
-        alpha_faster=policy.alpha_faster,
-        beta=policy.beta,
-        omega=_omega(recording, policy),
-        same_gpu=recording.same_gpu,
-    )
-    found = unpaired_rounds.judge_unpaired(recording.rounds, case.rounds, limits)
+def _unpaired(case: TimeCase, recording: Recording, work: Comparability, policy: Policy) -> TimeStep:
+    limits = dataclasses.replace(coarse(policy), omega=_omega(recording, policy))
+    found = unpaired_rounds.judge_unpaired(recording.rounds, case.rounds, limits, same_gpu=recording.same_gpu)
     verdict, reason = _verdict(found, limits, recording)
-    if verdict is Verdict.SLOWER and env_shift.only_clocks_changed(recording.rounds, case.rounds, limits):
+    if verdict is Verdict.SLOWER and env_shift.only_clocks_changed(recording.rounds, case.rounds, limits.delta):
         verdict = Verdict.ENV_SHIFT
         moved = env_shift.percent(found.spread.difference)
         reason = f"{moved} in time and within the tolerance in clock cycles: the SM clock differs from the record"
@@ -153,7 +139,7 @@ def _unpaired(case: TimeCase, recording: Recording, work: Comparability, policy:
     return TimeStep(judgement, found.rounds_wanted, pairing_helps=True)
 
 
-def _verdict(found: Unpaired, limits: UnpairedPolicy, recording: Recording) -> tuple[Verdict, str]:
+def _verdict(found: Unpaired, limits: Policy, recording: Recording) -> tuple[Verdict, str]:
     resolves = f"unpaired rounds resolve about {env_shift.amount(limits.epsilon)}"
     if found.decision is Decision.SLOWER:
         return Verdict.SLOWER, env_shift.proven_slower(limits.delta)
@@ -169,7 +155,7 @@ def _verdict(found: Unpaired, limits: UnpairedPolicy, recording: Recording) -> t
     return Verdict.INCONCLUSIVE, reason
 
 
-def _omega(recording: Recording, policy: TimePolicy) -> float:
+def _omega(recording: Recording, policy: Policy) -> float:
     least = unpaired_rounds.LEAST_OMEGA if recording.same_gpu else unpaired_rounds.OTHER_GPU_OMEGA
     return max(policy.omega or 0.0, least)
 

@@ -9,10 +9,10 @@ See docs/statistics.md, "Unpaired rounds".
 from __future__ import annotations
 
 import dataclasses
-import enum
 import math
 from collections.abc import Sequence
 
+from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.judge.two_sample import Spread, compare_rounds
 from pytest_gpuperf.model.evidence import Round
 
@@ -27,34 +27,6 @@ LEAST_OMEGA = 0.003
 """Least spread between two recordings on one GPU, a standard deviation of log times."""
 OTHER_GPU_OMEGA = 0.02
 """The same between two GPUs of one model; it differs from kernel to kernel."""
-
-
-class Decision(enum.Enum):
-    SLOWER = "slower"
-    FASTER = "faster"
-    NOT_SLOWER = "not slower"
-    CONTINUE = "another look is wanted"
-    INCONCLUSIVE = "the last look ended inside the zone"
-
-
-@dataclasses.dataclass(frozen=True)
-class UnpairedPolicy:
-    """Tolerances (fractions) and error rates of one workload."""
-
-    delta: float = LEAST_DELTA
-    """Slower by no more than this is accepted; never taken below 2 %."""
-    epsilon: float = LEAST_EPSILON
-    """Slower by this must be detected; never taken below 5 %."""
-    alpha: float = 1e-3
-    """Rate of false SLOWER of this workload over all looks (``suite`` shares it out)."""
-    alpha_faster: float = 1e-2
-    """Rate of false FASTER over all looks."""
-    beta: float = 0.005
-    """Rate at each look of NOT-SLOWER for a candidate slower by ``epsilon``."""
-    omega: float = LEAST_OMEGA
-    """Never taken below .3 %."""
-    same_gpu: bool = True
-    """Whether both sides ran on the same physical GPU; if not, nothing is proven slower or faster."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,31 +44,43 @@ class Unpaired:
     """Candidate rounds in all that the next look needs; 0 if there is no next look."""
 
 
-def judge_unpaired(baseline: Sequence[Round], candidate: Sequence[Round], policy: UnpairedPolicy) -> Unpaired:
+def coarse(policy: Policy) -> Policy:
+    """The policy with tolerances raised to what unpaired rounds resolve."""
+    return dataclasses.replace(policy, delta=max(policy.delta, LEAST_DELTA), epsilon=max(policy.epsilon, LEAST_EPSILON))
+
+
+def judge_unpaired(
+    baseline: Sequence[Round], candidate: Sequence[Round], policy: Policy, *, same_gpu: bool = True
+) -> Unpaired:
     """Look at the first 2, 4, 8 or 16 candidate rounds, as many of these as there are.
 
+    ``same_gpu``: both sides ran on the same physical GPU; if not, nothing is proven slower or faster.
+    Tolerances are raised as in ``coarse``, the policy's omega to at least .3 %.
     Raises ``InvalidTimesError`` if a side has no round or a midmean is no time.
     """
     look = max((index for index, needed in enumerate(LOOKS) if needed <= len(candidate)), default=-1)
     used = LOOKS[look] if look >= 0 else len(candidate)
-    spread = compare_rounds(baseline, candidate[:used], max(policy.omega, LEAST_OMEGA))
+    spread = compare_rounds(baseline, candidate[:used], max(policy.omega or 0.0, LEAST_OMEGA))
     wanted = LOOKS[look + 1] if look + 1 < len(LOOKS) else 0
-    decision = Decision.CONTINUE if look < 0 else _decide(spread, policy, WEIGHTS[look], last=not wanted)
+    decision = (
+        Decision.CONTINUE
+        if look < 0
+        else _decide(spread, coarse(policy), WEIGHTS[look], last=not wanted, same_gpu=same_gpu)
+    )
     return Unpaired(
         decision=decision, spread=spread, ratio=math.exp(spread.difference), interval=spread.interval(0.95),
         rounds_used=used, rounds_wanted=wanted if decision is Decision.CONTINUE else 0,
     )  # fmt: skip
 
 
-def _decide(spread: Spread, policy: UnpairedPolicy, weight: float, *, last: bool) -> Decision:
+def _decide(spread: Spread, policy: Policy, weight: float, *, last: bool, same_gpu: bool) -> Decision:
     """The first that applies; what looks faster is looked at again, so that it can be called FASTER."""
-    tolerated = math.log1p(max(policy.delta, LEAST_DELTA))
-    detected = math.log1p(max(policy.epsilon, LEAST_EPSILON))
-    if policy.same_gpu and spread.exceeds(tolerated, policy.alpha * weight):
+    tolerated, detected = math.log1p(policy.delta), math.log1p(policy.epsilon)
+    if same_gpu and spread.exceeds(tolerated, policy.alpha * weight):
         return Decision.SLOWER
-    if policy.same_gpu and spread.below(-tolerated, policy.alpha_faster * weight):
+    if same_gpu and spread.below(-tolerated, policy.alpha_faster * weight):
         return Decision.FASTER
-    looks_faster = policy.same_gpu and spread.difference < -tolerated
+    looks_faster = same_gpu and spread.difference < -tolerated
     if spread.below(detected, policy.beta) and (last or not looks_faster):
         return Decision.NOT_SLOWER
     return Decision.INCONCLUSIVE if last else Decision.CONTINUE

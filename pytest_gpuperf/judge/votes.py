@@ -9,7 +9,6 @@ docs/statistics.md, "Paired blocks".
 from __future__ import annotations
 
 import dataclasses
-import enum
 import math
 from collections.abc import Sequence
 
@@ -17,58 +16,14 @@ import numpy as np
 
 from pytest_gpuperf.judge.eprocess import log_e
 from pytest_gpuperf.judge.log_times import InvalidTimesError, Logs
-
-CONFIRMATION_ALPHA = 1e-2
-"""Rate of false SLOWER of the second process by itself."""
-
-
-class PolicyError(ValueError):
-    """Tolerances or error rates under which nothing can be decided."""
-
-
-class PairedDecision(enum.Enum):
-    SLOWER = "slower"
-    FASTER = "faster"
-    SAME = "same"
-    NOT_SLOWER = "not slower"
-    INCONCLUSIVE = "inconclusive"
-    CONTINUE = "another block is wanted"
-
-
-@dataclasses.dataclass(frozen=True)
-class PairedPolicy:
-    """Tolerances (fractions) and error rates of one workload; for a suite see ``suite``."""
-
-    delta: float = 0.005
-    """Slower by no more than this is accepted."""
-    epsilon: float = 0.01
-    """Slower by this must be detected."""
-    alpha: float = 1e-3
-    """Rate of false SLOWER of this workload: its share of the suite's."""
-    alpha_faster: float = 1e-2
-    """Rate of false FASTER of this workload: its share of the suite's."""
-    beta: float = 0.005
-    """Rate of NOT-SLOWER for a candidate slower by ``epsilon``."""
-    blocks_max: int = 128
-    """Without a decision after so many blocks, it is inconclusive."""
-
-    def __post_init__(self) -> None:
-        rates = (self.alpha, self.alpha_faster, self.beta)
-        if not (0 <= self.delta < self.epsilon and all(0 < rate < 1 for rate in rates) and self.blocks_max > 0):
-            raise PolicyError(
-                f"{self}: needs 0 <= delta < epsilon, error rates between 0 and 1, and at least one block"
-            )
-
-    def confirming(self) -> PairedPolicy:
-        """The policy of the second process: the first has paid for the suite, this one for itself."""
-        return dataclasses.replace(self, alpha=CONFIRMATION_ALPHA)
+from pytest_gpuperf.judge.policy import Policy
 
 
 @dataclasses.dataclass(frozen=True)
 class Evidence:
     """What blocks say so far, in a form that further runs of the same workload can add to."""
 
-    policy: PairedPolicy
+    policy: Policy
     blocks: int
     log_e_slower: float
     log_e_faster: float
@@ -80,7 +35,7 @@ class MismatchedEvidenceError(ValueError):
     """Evidence gathered under different tolerances or error rates was to be multiplied."""
 
 
-def evidence(r: Sequence[float], policy: PairedPolicy) -> Evidence:
+def evidence(r: Sequence[float], policy: Policy) -> Evidence:
     """The e-values of the four claims after these blocks."""
     values = checked(r)
     slower_above, passed_below = math.log1p(policy.delta), math.log1p(policy.epsilon)
@@ -107,19 +62,6 @@ def multiply(first: Evidence, second: Evidence) -> Evidence:
         log_e_not_slower=first.log_e_not_slower + second.log_e_not_slower,
         log_e_not_faster=first.log_e_not_faster + second.log_e_not_faster,
     )
-
-
-def decide(found: Evidence) -> PairedDecision:
-    """What evidence proves by itself; INCONCLUSIVE if nothing."""
-    policy = found.policy
-    if found.log_e_slower >= -math.log(policy.alpha):
-        return PairedDecision.SLOWER
-    if found.log_e_faster >= -math.log(policy.alpha_faster):
-        return PairedDecision.FASTER
-    if found.log_e_not_slower < -math.log(policy.beta):
-        return PairedDecision.INCONCLUSIVE
-    same = found.log_e_not_faster >= -math.log(policy.beta)
-    return PairedDecision.SAME if same else PairedDecision.NOT_SLOWER
 
 
 def checked(r: Sequence[float]) -> Logs:

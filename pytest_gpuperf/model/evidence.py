@@ -11,8 +11,9 @@ from typing import Literal
 
 import msgspec
 
+from pytest_gpuperf.model.timer_names import TimerName
+
 CacheMode = Literal["cold", "warm"]
-TimerName = Literal["cupti", "graph", "events"]
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -146,7 +145,7 @@ def time_cells(work: WorkloadEvidence) -> tuple[str, str, str, str]:
     against = ratio(judged.time) if judged and judged.time else ""
     if work.time is None:
         return "-", "-", "-", against
-    time_ns = geometric_mean(work.time)
+    time_ns = mean_time_ns(work.time)
     interval = "-"
     if work.interval_ns is not None:
         interval = f"±{(work.interval_ns[1] - work.interval_ns[0]) / 2 / time_ns * 100:.2f} %"
@@ -158,9 +157,11 @@ def time_cells(work: WorkloadEvidence) -> tuple[str, str, str, str]:
     return duration(time_ns), interval, "  ".join(rates) or "-", against or "-"
 
 
-def geometric_mean(record: TimeRecord) -> float:
-    """Nanoseconds: the geometric mean of the rounds' midmeans."""
-    return math.exp(sum(math.log(r.midmean) for r in record.rounds) / len(record.rounds))
+def mean_time_ns(record: TimeRecord) -> float:
+    """The geometric mean of the rounds' midmeans."""
+    from pytest_gpuperf.judge.log_times import geometric_mean  # numpy stays out where nothing is timed
+
+    return geometric_mean([one.midmean for one in record.rounds])
 
 
 def verdict_cell(judgements: Iterable[Judgement], kind: EvidenceKind) -> tuple[str, tuple[str, ...]]:
@@ -189,7 +190,7 @@ def _change(one: Recorded) -> str:
     if isinstance(one.before, TimeRecord) and isinstance(one.after, TimeRecord):
         if one.after.rounds == one.before.rounds:
             return "counters"
-        return percent(geometric_mean(one.after) / geometric_mean(one.before) - 1)
+        return percent(mean_time_ns(one.after) / mean_time_ns(one.before) - 1)
     if isinstance(one.before, StaticRecord) and isinstance(one.after, StaticRecord):
         return _static_change(one.key, one.target, one.before, one.after)
     return "new"
@@ -207,4 +208,4 @@ def _static_change(key: Key, target: str, before: StaticRecord, after: StaticRec
 def _figure(record: TimeRecord | StaticRecord | None) -> str:
     if record is None:
         return "-"
-    return duration(geometric_mean(record)) if isinstance(record, TimeRecord) else static_cell(record)
+    return duration(mean_time_ns(record)) if isinstance(record, TimeRecord) else static_cell(record)

@@ -17,8 +17,9 @@ import msgspec
 
 from pytest_gpuperf.compile import CompileCache
 from pytest_gpuperf.device.interface import Device, Timer
-from pytest_gpuperf.judge.votes import PairedPolicy
-from pytest_gpuperf.model.evidence import Record, Round, TimerName
+from pytest_gpuperf.judge.policy import Policy
+from pytest_gpuperf.model.evidence import Record, Round
+from pytest_gpuperf.model.timer_names import TimerName
 from pytest_gpuperf.selftest.kernels import FAMILIES, compile_probes, launch_of
 from pytest_gpuperf.selftest.known_slowdowns import Subject
 from pytest_gpuperf.timing.blocks import Block
@@ -44,7 +45,7 @@ class Task(Record, frozen=True):
     seed: int
 
 
-class Taken(Record, frozen=True):
+class KernelSamples(Record, frozen=True):
     """Measurements of one kernel in a child process."""
 
     kernel: str
@@ -61,7 +62,7 @@ def open_device(name: str) -> Device:
     return cast(Device, getattr(importlib.import_module(module), function)())
 
 
-def take(device: Device, timer: Timer, task: Task) -> list[Taken]:
+def take(device: Device, timer: Timer, task: Task) -> list[KernelSamples]:
     """All kernels of the task, one after another, under the GPU's lock."""
     probes = [probe for subject in task.subjects for probe in (subject.baseline(), subject.candidate(0, task.process))]
     binaries = compile_probes(probes, device.facts.arch, CompileCache())
@@ -76,7 +77,7 @@ def take(device: Device, timer: Timer, task: Task) -> list[Taken]:
             )  # fmt: skip
             blocks: list[Block] = []
             if task.blocks:
-                policy = PairedPolicy(alpha=_NEVER, alpha_faster=_NEVER, beta=_NEVER, blocks_max=task.blocks)
+                policy = Policy(alpha=_NEVER, alpha_faster=_NEVER, beta=_NEVER, blocks_max=task.blocks)
                 candidate = binaries[subject.candidate(0, task.process)]
                 found = pair(
                     device, timer, launch, baseline, policy, seed=task.seed, candidate=candidate,
@@ -84,7 +85,7 @@ def take(device: Device, timer: Timer, task: Task) -> list[Taken]:
                 )  # fmt: skip
                 blocks = [block for block in found.blocks if not block.discarded]
             taken.append(
-                Taken(
+                KernelSamples(
                     kernel=subject.name,
                     rounds=rounds.rounds,
                     r=tuple(block.r for block in blocks),

@@ -13,7 +13,7 @@ import numpy as np
 
 from pytest_gpuperf.judge.block_decision import judge_many
 from pytest_gpuperf.judge.log_times import Logs
-from pytest_gpuperf.judge.votes import PairedPolicy
+from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.model.evidence import Record
 from pytest_gpuperf.timing.blocks import Noise, block_size
 
@@ -73,7 +73,7 @@ def smallest_effect(
         if best is not None and best.effect <= tolerance:
             break
         larger = block_size(noise, tolerance / 2) / size
-        policy = PairedPolicy(delta=tolerance, epsilon=2 * tolerance, alpha=alpha, blocks_max=_most(block_s * larger))
+        policy = Policy(delta=tolerance, epsilon=2 * tolerance, alpha=alpha, blocks_max=_most(block_s * larger))
         scaled = values / math.sqrt(larger)
         effect = detected_effect(scaled, policy)
         if effect is not None and (best is None or effect < best.effect):
@@ -86,11 +86,11 @@ def smallest_effect(
 
 def _most(block_s: float) -> int:
     """Blocks that the gate takes at most: by number or by its time budget."""
-    most = PairedPolicy().blocks_max
+    most = Policy().blocks_max
     return max(1, min(most, int(BUDGET_S / block_s))) if block_s > 0 else most
 
 
-def detected_effect(values: Logs, policy: PairedPolicy) -> float | None:
+def detected_effect(values: Logs, policy: Policy) -> float | None:
     """Least effect (a fraction) that is SLOWER in both processes in 95 of 100 runs; None if none up to 50 % is.
 
     ``values`` are block values without an effect.  Runs are drawn from them with replacement, the same draws for
@@ -106,7 +106,7 @@ def detected_effect(values: Logs, policy: PairedPolicy) -> float | None:
     return high
 
 
-def _detection(draws: Logs, effect: float, policy: PairedPolicy) -> float:
+def _detection(draws: Logs, effect: float, policy: Policy) -> float:
     """Probability that a run ends SLOWER in the first process and in the confirming one."""
     moved = draws + math.log1p(effect)
     return math.prod(float((judge_many(moved, each)[0] == 0).mean()) for each in (policy, policy.confirming()))

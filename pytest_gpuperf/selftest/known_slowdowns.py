@@ -94,7 +94,7 @@ class Wanted:
 
 
 @dataclasses.dataclass(frozen=True)
-class Line:
+class TimeByCount:
     """Time of a family's kernels by their count."""
 
     fixed_ns: float
@@ -113,14 +113,14 @@ def effect_key(percent: float) -> str:
     return f"{percent:g}"
 
 
-def fit(times_ns: Mapping[int, float]) -> Line:
+def fit(times_ns: Mapping[int, float]) -> TimeByCount:
     """The straight line through times by count.  Raises ``NotLinear`` if it does not rise."""
     counts = np.array(list(times_ns), dtype=np.float64)
     slope, fixed = np.polyfit(counts, np.array(list(times_ns.values())), 1)
     if not slope > 0:
         listed = ", ".join(f"{count}: {time:.0f} ns" for count, time in times_ns.items())
         raise NotLinear(f"more work takes no more time ({listed}): is something else using the GPU?")
-    return Line(float(fixed), float(slope))
+    return TimeByCount(float(fixed), float(slope))
 
 
 def times_of(
@@ -157,15 +157,15 @@ def make_subjects(
     return made
 
 
-def _rough_line(device: Device, timer: Timer, family: Family, cache: CompileCache | None) -> Line:
+def _rough_line(device: Device, timer: Timer, family: Family, cache: CompileCache | None) -> TimeByCount:
     counts = ROUGH_COUNTS[family.name]
     binaries = _compiled(device, family, counts, cache)
     return _rising(lambda: times_of(device, timer, family, capacity_of(counts[-1]), binaries))[1]
 
 
 def _local_line(
-    device: Device, timer: Timer, one: Wanted, count: int, rough: Line, cache: CompileCache | None
-) -> tuple[float, Line]:
+    device: Device, timer: Timer, one: Wanted, count: int, rough: TimeByCount, cache: CompileCache | None
+) -> tuple[float, TimeByCount]:
     """The baseline's own time, and the line on which its slower versions lie.
 
     Every iteration of a loop takes the same time, so the line of long loops holds for short ones as well;
@@ -184,7 +184,7 @@ def _local_line(
     return times[count], line
 
 
-def _rising(measured: Callable[[], dict[int, float]]) -> tuple[dict[int, float], Line]:
+def _rising(measured: Callable[[], dict[int, float]]) -> tuple[dict[int, float], TimeByCount]:
     """Times by count and the line through them; taken again where something in between had made less work longer.
 
     Raises ``NotLinear`` if the line does not rise in three attempts.
@@ -197,7 +197,7 @@ def _rising(measured: Callable[[], dict[int, float]]) -> tuple[dict[int, float],
     return times, fit(times)
 
 
-def _subject(one: Wanted, count: int, duration_ns: float, line: Line, percents: Sequence[float]) -> Subject:
+def _subject(one: Wanted, count: int, duration_ns: float, line: TimeByCount, percents: Sequence[float]) -> Subject:
     counts, known = {}, {}
     for percent in percents:
         added = math.ceil(percent / 100 * duration_ns / line.per_count_ns)  # at least by so much, by a count at most

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from pytest_gpuperf.selftest.child import Taken, Task
+from pytest_gpuperf.selftest.child import KernelSamples, Task
 from pytest_gpuperf.selftest.child import __name__ as child_module
 
 TIMEOUT_S = 120.0
@@ -21,7 +21,7 @@ class ChildFailed(Exception):
     """A child process did not do its task; the message carries its own words."""
 
 
-def run_child(task: Task) -> list[Taken]:
+def run_child(task: Task) -> list[KernelSamples]:
     """Run one task in a fresh process.  Raises ``ChildFailed``."""
     with tempfile.TemporaryDirectory(prefix="gpuperf-") as folder:
         task_file, result_file = Path(folder) / "task.json", Path(folder) / "result.json"
@@ -37,12 +37,12 @@ def run_child(task: Task) -> list[Taken]:
         if done.returncode or not result_file.exists():
             words = (done.stderr or done.stdout).strip()[-_WORDS:]
             raise ChildFailed(f"process {task.process} of the self-test ended with status {done.returncode}:\n{words}")
-        return msgspec.json.decode(result_file.read_bytes(), type=list[Taken])
+        return msgspec.json.decode(result_file.read_bytes(), type=list[KernelSamples])
 
 
-def by_kernel(processes: Sequence[Sequence[Taken]]) -> dict[str, list[Taken]]:
+def by_kernel(processes: Sequence[Sequence[KernelSamples]]) -> dict[str, list[KernelSamples]]:
     """Measurements of each process, by kernel."""
-    found: dict[str, list[Taken]] = {}
+    found: dict[str, list[KernelSamples]] = {}
     for taken in processes:
         for one in taken:
             found.setdefault(one.kernel, []).append(one)

@@ -15,7 +15,7 @@ import msgspec
 
 from pytest_gpuperf.compile import CompileCache
 from pytest_gpuperf.device.interface import Device, Timer
-from pytest_gpuperf.judge.votes import PairedPolicy
+from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.selftest.kernels import FAMILIES, compile_probes, launch_of
 from pytest_gpuperf.selftest.known_slowdowns import Subject, effect_key
 from pytest_gpuperf.timing.paired_run import pair
@@ -26,7 +26,7 @@ AT_LEAST = (1.0, 1.1)
 """A version may be as much slower as its name says, or by a tenth of that more."""
 LEAST_BLOCKS = 2
 """Fewest blocks of a look: with fewer, the error of the slowdown is unknown."""
-_LOOKING = PairedPolicy(alpha=1e-300, alpha_faster=1e-300, beta=1e-300, blocks_max=100)
+_LOOKING = Policy(alpha=1e-300, alpha_faster=1e-300, beta=1e-300, blocks_max=100)
 """Decides nothing, so that all blocks are taken."""
 
 

@@ -19,10 +19,10 @@ import numpy as np
 from pytest_gpuperf.compile import CompileCache
 from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.device.timers.timer_errors import TimerUnavailable
-from pytest_gpuperf.model.evidence import TimerName
 from pytest_gpuperf.model.plugin_version import __version__
+from pytest_gpuperf.model.timer_names import TIMERS, TimerName
 from pytest_gpuperf.model.tolerance import PROFILES
-from pytest_gpuperf.selftest.child import Taken, Task, open_device
+from pytest_gpuperf.selftest.child import KernelSamples, Task, open_device
 from pytest_gpuperf.selftest.detectable import Detectable, smallest_effect
 from pytest_gpuperf.selftest.kernels import COPY, LOOP
 from pytest_gpuperf.selftest.known_slowdowns import Subject, Wanted, make_subjects
@@ -98,7 +98,7 @@ def run_selftest(extent: Extent, *, timer_name: TimerName | None = None, progres
 
 
 def _timers(device: Device) -> tuple[TimerReport, ...]:
-    names: tuple[TimerName, ...] = ("cupti", "graph", "events")
+    names: tuple[TimerName, ...] = TIMERS
     return tuple(_timer(device, name) for name in names)
 
 
@@ -112,7 +112,7 @@ def _timer(device: Device, name: TimerName) -> TimerReport:
 
 def _children(
     extent: Extent, timer: TimerName, subjects: Sequence[Subject], progress: Progress
-) -> dict[str, list[Taken]]:
+) -> dict[str, list[KernelSamples]]:
     """Measurements of fresh processes, by kernel."""
     processes = []
     for number in range(1, extent.processes + 1):
@@ -129,7 +129,7 @@ def _children(
 
 def _report(
     device: Device, timer: Timer, timers: tuple[TimerReport, ...], subjects: Sequence[Subject],
-    children: dict[str, list[Taken]], controls: Controls,
+    children: dict[str, list[KernelSamples]], controls: Controls,
 ) -> SelftestReport:  # fmt: skip
     noise = tuple(nested_noise(name, [one.rounds for one in taken]) for name, taken in children.items())
     placed = placement_sds({name: placement([one.r for one in taken]) for name, taken in children.items()})

@@ -37,13 +37,11 @@ class LoopCode(NamedTuple):
         return self.outside + self.body * self.iterations
 
 
-def loop_code(binary: KernelBinary) -> LoopCode:
-    """Count a loop kernel's instructions.  Raises ``UnexpectedCode``, ``ToolchainMissing``, ``BadCubin``."""
-    return loop_codes([binary])[0]
-
-
 def loop_codes(binaries: Sequence[KernelBinary]) -> list[LoopCode]:
-    """The same for several kernels of one architecture, in one run of the disassembler."""
+    """Count the instructions of loop kernels of one architecture, in one run of the disassembler.
+
+    Raises ``UnexpectedCode``, ``ToolchainMissing``, ``BadCubin``.
+    """
     if not binaries:
         return []
     texts = {

@@ -12,7 +12,7 @@ from pytest_gpuperf.compile import CompileCache
 from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.judge.error_budget import Spending
-from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
+from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.selftest.kernels import FAMILIES, LOOP, Probe, compile_probes, launch_of
 from pytest_gpuperf.selftest.known_slowdowns import Subject
@@ -48,8 +48,8 @@ class Cell:
     tolerance: float
 
     @property
-    def policy(self) -> PairedPolicy:
-        return PairedPolicy(delta=self.tolerance, epsilon=2 * self.tolerance, alpha=Spending().share(PLACE))
+    def policy(self) -> Policy:
+        return Policy(delta=self.tolerance, epsilon=2 * self.tolerance, alpha=Spending().share(PLACE))
 
     @property
     def probes(self) -> tuple[Probe, Probe]:
@@ -139,7 +139,7 @@ def _instructions(cell: Cell, counted: Mapping[Probe, LoopCode]) -> tuple[int, i
 
 
 def _control(cell: Cell, found: Sequence[Pairing], instructions: tuple[int, int] | None) -> Control:
-    def count(*decisions: PairedDecision) -> int:
+    def count(*decisions: Decision) -> int:
         return sum(one.paired.decision in decisions for one in found)
 
     ratio, error = cell.subject.ratio(cell.percent), cell.subject.ratio_se(cell.percent)
@@ -148,8 +148,8 @@ def _control(cell: Cell, found: Sequence[Pairing], instructions: tuple[int, int]
     return Control(
         kernel=cell.subject.name, duration_ns=cell.subject.duration_ns, percent=cell.percent, ratio=ratio,
         ratio_se=error, instructions=instructions, tolerance=cell.tolerance, verdicts=len(found),
-        slower=count(PairedDecision.SLOWER), faster=count(PairedDecision.FASTER),
-        passed=count(PairedDecision.SAME, PairedDecision.NOT_SLOWER), inconclusive=count(PairedDecision.INCONCLUSIVE),
+        slower=count(Decision.SLOWER), faster=count(Decision.FASTER),
+        passed=count(Decision.SAME, Decision.NOT_SLOWER), inconclusive=count(Decision.INCONCLUSIVE),
         covered=sum(low <= most and least <= high for low, high in intervals), intervals=len(intervals),
         blocks=statistics.median([one.paired.blocks for one in found]),
         seconds=statistics.median([one.seconds for one in found]),

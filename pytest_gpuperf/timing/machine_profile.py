@@ -18,7 +18,8 @@ import filelock
 import msgspec
 
 from pytest_gpuperf.atomic_write import write_durably
-from pytest_gpuperf.model.evidence import Record, TimerName
+from pytest_gpuperf.model.evidence import Record
+from pytest_gpuperf.model.timer_names import TimerName
 
 SCHEMA = 1
 LARGEST_BYTES = 1 << 20
@@ -60,7 +61,7 @@ class _Document(Record, frozen=True):
     profiles: dict[str, MachineProfile]
 
 
-class _Version(msgspec.Struct):
+class _ProfileSchema(msgspec.Struct):
     schema: int
 
 
@@ -112,7 +113,7 @@ def _read(file: Path) -> dict[str, MachineProfile]:
     if len(content) > LARGEST_BYTES:
         raise ProfileError(f"{file} is larger than {LARGEST_BYTES} bytes, so it holds no machine profiles; {_REMEDY}")
     try:
-        version = msgspec.json.decode(content, type=_Version).schema
+        version = msgspec.json.decode(content, type=_ProfileSchema).schema
         if version > SCHEMA:
             raise ProfileError(
                 f"{file} was written by a newer gpuperf (schema {version}, this one reads {SCHEMA}); {_REMEDY}"

@@ -17,7 +17,7 @@ from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.device.launch import Configuration, Launch
 from pytest_gpuperf.judge.block_decision import Paired, judge_blocks
 from pytest_gpuperf.judge.eprocess import unanimous_blocks
-from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
+from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.model.evidence import CacheMode, KernelBinary
 from pytest_gpuperf.model.verdict import PairSlot
 from pytest_gpuperf.timing.blocks import Block, Noise, affordable, block_size, paired_blocks, pilot
@@ -70,7 +70,7 @@ def pair(
     timer: Timer,
     launch: Launch,
     baseline: KernelBinary,
-    policy: PairedPolicy,
+    policy: Policy,
     *,
     seed: int,
     candidate: KernelBinary | None = None,
@@ -126,9 +126,7 @@ def pair(
     return Pairing(paired, tuple(blocks), seed, size, noise, clock() - start, slots, aside)
 
 
-def _until_decided(
-    taken: Iterable[Block], policy: PairedPolicy, ends: float, clock: Clock
-) -> tuple[Paired, list[Block]]:
+def _until_decided(taken: Iterable[Block], policy: Policy, ends: float, clock: Clock) -> tuple[Paired, list[Block]]:
     """Take blocks until they decide, or until ``ends`` by the clock unless the case is clear."""
     blocks: list[Block] = []
     r: list[float] = []
@@ -139,7 +137,7 @@ def _until_decided(
         if not block.discarded:
             r.append(block.r)
             paired = judge_blocks(r, policy)
-        if paired.decision is not PairedDecision.CONTINUE:
+        if paired.decision is not Decision.CONTINUE:
             return paired, blocks
         now = clock()
         each, left = (now - began) / len(blocks), ends - now
@@ -148,7 +146,7 @@ def _until_decided(
     return judge_blocks(r, policy, stopped=True), blocks
 
 
-def _clear(r: Sequence[float], policy: PairedPolicy, blocks_left: float) -> bool:
+def _clear(r: Sequence[float], policy: Policy, blocks_left: float) -> bool:
     """True if all blocks so far say slower, or all say not slower, and so many more of them would settle it.
 
     What is proven not slower and waits for SLOWER is clear only while all of them say slower.

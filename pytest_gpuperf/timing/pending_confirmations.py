@@ -12,9 +12,9 @@ import msgspec
 
 from pytest_gpuperf.judge.block_decision import judge_blocks
 from pytest_gpuperf.judge.paired_verdict import judge_pairs, unconfirmed
-from pytest_gpuperf.judge.time_case import TimeCase, TimePolicy
+from pytest_gpuperf.judge.policy import Policy
+from pytest_gpuperf.judge.time_case import TimeCase
 from pytest_gpuperf.judge.time_verdict import confirm_rounds
-from pytest_gpuperf.judge.votes import PairedPolicy
 from pytest_gpuperf.model.evidence import Identity, Key, Record, Round
 from pytest_gpuperf.model.verdict import Judgement
 from pytest_gpuperf.timing.paired_run import Pairing
@@ -48,7 +48,7 @@ class PairedPending:
     """A workload that paired blocks of the gating process called slower."""
 
     case: TimeCase
-    policy: PairedPolicy
+    policy: Policy
     pairing: Pairing
     judgement: Judgement
     budget_s: float
@@ -60,7 +60,7 @@ class UnpairedPending:
     """A workload that rounds of the gating process called slower than the record."""
 
     case: TimeCase
-    policy: TimePolicy
+    policy: Policy
     judgement: Judgement
     budget_s: float
     """Time budget of this workload, or the time of its rounds where that was more."""

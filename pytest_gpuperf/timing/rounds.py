@@ -1,8 +1,7 @@
 """Rounds: batches of samples of one workload, each summed up in one record.
 
 ``summarise`` is pure; ``take_rounds`` drives a device: it warms up, finds out what a sample costs, takes
-as many as the budget allows and says what disturbed them.  It does not judge, and it does not allocate:
-fresh buffers for each round are the caller's ``fresh``.
+as many as the budget allows and says what disturbed them.  It does not judge, and it does not allocate.
 """
 
 from __future__ import annotations
@@ -65,10 +64,6 @@ class Rounds:
             rounds=self.rounds + more.rounds, samples=self.samples + more.samples,
             disturbed=_unique(self.disturbed + more.disturbed), notes=more.notes, seconds=self.seconds + more.seconds,
         )  # fmt: skip
-
-    @property
-    def messages(self) -> tuple[str, ...]:
-        return self.disturbed + self.notes
 
 
 NO_ROUNDS = Rounds((), ())
@@ -141,13 +136,11 @@ def take_rounds(
     session: str = "",
     process: int = 0,
     budget_s: float = 5.0,
-    fresh: Callable[[], Workload] | None = None,
     clock: Clock = time.perf_counter,
 ) -> Rounds:
     """Measure ``workload`` in ``count`` rounds of ``samples`` samples; fewer where the budget is short.
 
-    ``fresh`` is called before every round but the first and returns the workload with newly allocated
-    buffers.  At least five samples are taken per round, whatever the budget in seconds.  Raises
+    At least five samples are taken per round, whatever the budget in seconds.  Raises
     ``TimerError`` if a sample was lost and ``InvalidSampleError`` if the timer returned what is no time.
     """
     start = clock()
@@ -158,9 +151,7 @@ def take_rounds(
     disturbed: list[str] = []
     notes = [] if pilot.settled else [_unsettled(pilot)]
     before = device.state()
-    for index in range(count):
-        if fresh is not None and index:
-            workload = fresh()
+    for _ in range(count):
         times = timer.measure([Slot(workload.run, size, workload.reset)], workload.cache)[0]
         after = device.state()
         step = step_of(times, timer.tick_ns)

@@ -17,9 +17,9 @@ from pytest_gpuperf.device.launch import Configuration
 from pytest_gpuperf.formatting import duration, numbered
 from pytest_gpuperf.judge.eprocess import unanimous_blocks
 from pytest_gpuperf.judge.paired_verdict import judge_pairs
+from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.judge.time_case import TimeStep
 from pytest_gpuperf.judge.unpaired import LOOKS
-from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
 from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.model.verdict import Judgement, PairSlot, Verdict
 from pytest_gpuperf.timing.blocks import WANTED_BLOCKS
@@ -90,9 +90,7 @@ class Gate(Timing):
     ) -> Taken:
         """Let the baseline's own machine code run beside the candidate's; a suspect waits for its second process."""
         zone = self._request.zone
-        policy = PairedPolicy(
-            delta=zone.delta, epsilon=zone.epsilon, alpha=self._alpha, alpha_faster=self._alpha_faster
-        )
+        policy = Policy(delta=zone.delta, epsilon=zone.epsilon, alpha=self._alpha, alpha_faster=self._alpha_faster)
         try:
             left_s = self._request.budget_s - taken.seconds
             pairing = self._pair(baseline, policy, taken, left_s, self._request.pair_slot, configuration)
@@ -112,7 +110,7 @@ class Gate(Timing):
     def _pair(
         self,
         baseline: KernelBinary,
-        policy: PairedPolicy,
+        policy: Policy,
         taken: Rounds,
         budget_s: float,
         pair_slot: PairSlot,
@@ -136,7 +134,7 @@ class Gate(Timing):
             return self._confirm_rounds(NO_ROUNDS, opponent.obstacle)
         taken = self._take(FIRST_ROUNDS, self._request.budget_s * ROUNDS_SHARE)
         zone = self._request.zone
-        policy = PairedPolicy(delta=zone.delta, epsilon=zone.epsilon).confirming()
+        policy = Policy(delta=zone.delta, epsilon=zone.epsilon).confirming()
         left_s = self._request.budget_s - taken.seconds
         try:
             pairing = self._pair(
@@ -216,7 +214,7 @@ def _not_loaded(problem: LoadError) -> str:
     return f"the baseline's machine code cannot be loaded: {problem}"
 
 
-def short_of_time(pairing: Pairing, policy: PairedPolicy, budget_s: float, before_s: float) -> tuple[str, ...]:
+def short_of_time(pairing: Pairing, policy: Policy, budget_s: float, before_s: float) -> tuple[str, ...]:
     """What budget would do, where this one ended before there were as many blocks as a verdict takes.
 
     ``before_s`` went to rounds.  What all blocks call slower takes more of them than a pass, if they can prove it.
@@ -225,11 +223,7 @@ def short_of_time(pairing: Pairing, policy: PairedPolicy, budget_s: float, befor
     slower = unanimous_blocks(policy.alpha, policy.blocks_max)
     if pairing.r and min(pairing.r) > math.log1p(policy.delta) and math.isfinite(slower):
         needed = max(needed, slower)
-    if (
-        pairing.paired.decision is not PairedDecision.INCONCLUSIVE
-        or not pairing.blocks
-        or not taken < needed < math.inf
-    ):
+    if pairing.paired.decision is not Decision.INCONCLUSIVE or not pairing.blocks or not taken < needed < math.inf:
         return ()
     each_s = sum(block.seconds for block in pairing.blocks) / len(pairing.blocks)
     wanted = max(WANTED_BLOCKS, needed) - len(pairing.blocks)

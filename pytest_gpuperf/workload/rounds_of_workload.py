@@ -15,7 +15,9 @@ import msgspec
 
 from pytest_gpuperf.judge.canary_shift import canary_shifts, has_comparable_canaries
 from pytest_gpuperf.judge.error_budget import ALPHA, ALPHA_FASTER
-from pytest_gpuperf.judge.time_verdict import TimeCase, TimePolicy, TimeStep, judge_time
+from pytest_gpuperf.judge.policy import Policy
+from pytest_gpuperf.judge.time_case import TimeCase, TimeStep
+from pytest_gpuperf.judge.time_verdict import judge_time
 from pytest_gpuperf.model.evidence import Key, Round, TimeRecord
 from pytest_gpuperf.model.verdict import Judgement
 from pytest_gpuperf.timing.machine_profile import omega_of
@@ -76,9 +78,9 @@ class Timing:
         """Judge the rounds in hand."""
         return judge_time(self._case(taken), self._policy())
 
-    def _policy(self) -> TimePolicy:
+    def _policy(self) -> Policy:
         zone = self._request.zone
-        return TimePolicy(
+        return Policy(
             delta=zone.delta, epsilon=zone.epsilon, alpha=self._alpha, alpha_faster=self._alpha_faster,
             omega=self._omega,
         )  # fmt: skip

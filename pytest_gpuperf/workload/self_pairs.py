@@ -17,7 +17,7 @@ from pytest_gpuperf.model.result import SelfPairReading
 from pytest_gpuperf.model.tolerance import Tolerance
 
 if TYPE_CHECKING:
-    from pytest_gpuperf.judge.votes import PairedPolicy
+    from pytest_gpuperf.judge.policy import Policy
     from pytest_gpuperf.timing.paired_run import Pairing
 
 COUNT = 3
@@ -34,12 +34,12 @@ def choose(config: pytest.Config, items: Sequence[pytest.Item]) -> set[str]:
     return set(random.Random(run).sample(nodes, min(COUNT, len(nodes))))
 
 
-def policy_of(zone: Tolerance) -> PairedPolicy:
+def policy_of(zone: Tolerance) -> Policy:
     """Both directions count alike: neither side is a candidate."""
     from pytest_gpuperf.judge.error_budget import SELF_PAIR_E
-    from pytest_gpuperf.judge.votes import PairedPolicy
+    from pytest_gpuperf.judge.policy import Policy
 
-    return PairedPolicy(delta=zone.delta, epsilon=zone.epsilon, alpha=1 / SELF_PAIR_E, alpha_faster=1 / SELF_PAIR_E)
+    return Policy(delta=zone.delta, epsilon=zone.epsilon, alpha=1 / SELF_PAIR_E, alpha_faster=1 / SELF_PAIR_E)
 
 
 def reading(workload: str, pairing: Pairing) -> SelfPairReading:

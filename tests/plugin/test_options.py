@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_gpuperf.compile import ARCHITECTURES, UnknownArchitecture, limits_of
-from pytest_gpuperf.config import flags
+from pytest_gpuperf.compile import UnknownArchitecture, limits_of
+from pytest_gpuperf.model.architectures import ARCHITECTURES, SPELLINGS
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_an_architecture_with_a_suffix_is_as_good_as_one_without(suite):
 
 def test_the_flag_accepts_the_architectures_that_the_compiler_room_knows():
     spelled = [f"{arch}{suffix}" for arch in ARCHITECTURES for suffix in ("", "a", "f")]
-    assert tuple(filter(_has_limits, spelled)) == flags.ARCHITECTURES
+    assert tuple(filter(_has_limits, spelled)) == SPELLINGS
 
 
 def _has_limits(arch: str) -> bool:

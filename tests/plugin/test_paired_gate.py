@@ -12,7 +12,7 @@ from suite_under_test import RECORD
 
 from pytest_gpuperf.baselines.layout import cubin_path
 from pytest_gpuperf.compile import KernelSource, compile_kernel
-from pytest_gpuperf.judge.votes import PairedPolicy
+from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.workload.gate_time import Gate
 
 ONE = ("-k", "1024")
@@ -484,8 +484,8 @@ def test_no_verdict_of_one_process_stands_when_the_test_is_cut_short(recorded, e
 
 
 def test_a_suite_that_cannot_be_decided_blames_the_machine(recorded, monkeypatch):
-    few = functools.partial(PairedPolicy, blocks_max=6)  # not even unanimous ones prove anything to 1 in 200
-    monkeypatch.setattr("pytest_gpuperf.workload.gate_time.PairedPolicy", few)
+    few = functools.partial(Policy, blocks_max=6)  # not even unanimous ones prove anything to 1 in 200
+    monkeypatch.setattr("pytest_gpuperf.workload.gate_time.Policy", few)
     result = recorded.run("--gpuperf", "--gpuperf-all")
     result.stdout.fnmatch_lines(["3 of 3 workloads were undecided: the machine is the finding, not the code.*"])
 

@@ -11,7 +11,7 @@ import pytest
 from simulated_gpu import SimulatedGpu
 
 from pytest_gpuperf.device.launch import Configuration, Kernel
-from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
+from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.model.evidence import KernelBinary, Parameter, StaticProfile
 from pytest_gpuperf.timing.blocks import MOST_PAD, PAD_STEP, RELOAD_EVERY
 from pytest_gpuperf.timing.moving_buffers import MovingBuffers
@@ -23,7 +23,7 @@ PROFILE = StaticProfile(
 )  # fmt: skip
 PARAMETERS = tuple(Parameter(offset=8 * i, size=size, type=name) for i, (size, name) in enumerate(
     [(8, "float const*"), (8, "float*"), (4, "int")]))  # fmt: skip
-POLICY = PairedPolicy(alpha=1e-3)
+POLICY = Policy(alpha=1e-3)
 
 
 def binary(instructions=200, name="work"):
@@ -78,7 +78,7 @@ def paired(gpu, launch=None, baseline=None, **settings):
 
 def test_equal_kernels_are_the_same(gpu):
     found = paired(gpu)
-    assert found.paired.decision is PairedDecision.SAME
+    assert found.paired.decision is Decision.SAME
     assert found.paired.ratio == pytest.approx(1.0, abs=0.005)
     assert len(found.r) == found.paired.blocks == len(found.blocks)
     assert found.remarks == ()
@@ -86,13 +86,13 @@ def test_equal_kernels_are_the_same(gpu):
 
 def test_one_percent_more_instructions_are_slower_in_the_right_direction(gpu):
     found = paired(gpu, launch_of(gpu, instructions=206))
-    assert found.paired.decision is PairedDecision.SLOWER
+    assert found.paired.decision is Decision.SLOWER
     assert found.paired.ratio == pytest.approx(1.024, abs=0.005)
 
 
 def test_another_candidate_than_the_launch_s_own_can_be_given(gpu):
     found = paired(gpu, baseline=binary(206), candidate=binary(200))
-    assert found.paired.decision is PairedDecision.FASTER
+    assert found.paired.decision is Decision.FASTER
 
 
 def test_each_side_keeps_its_own_configuration(gpu):
@@ -107,7 +107,7 @@ def test_a_seed_orders_the_blocks_and_is_kept(gpu):
 
 
 def test_both_modules_are_loaded_anew_every_eighth_block(gpu):
-    policy = PairedPolicy(alpha=1e-30, alpha_faster=1e-30, beta=1e-30, blocks_max=20)
+    policy = Policy(alpha=1e-30, alpha_faster=1e-30, beta=1e-30, blocks_max=20)
     found = paired(gpu, launch_of(gpu, instructions=201), policy=policy)
     assert len(found.blocks) == 20
     assert [one.profile.instructions for one in gpu.loaded] == [200, 201] * (1 + 19 // RELOAD_EVERY)
@@ -142,7 +142,7 @@ def test_a_long_launch_makes_do_with_fewer_samples(gpu):
 def test_without_time_for_more_one_block_is_taken_and_proves_nothing(gpu):
     found = paired(gpu, budget_s=1e-9, clock=ticking(1.0))
     assert len(found.blocks) == 1
-    assert found.paired.decision is PairedDecision.INCONCLUSIVE
+    assert found.paired.decision is Decision.INCONCLUSIVE
 
 
 def ticking(step_s):
@@ -153,12 +153,12 @@ def ticking(step_s):
 
 def test_a_clear_case_is_finished_beyond_its_budget(gpu):
     found = paired(gpu, launch_of(gpu, instructions=220), budget_s=0.3, clock=ticking(0.02))
-    assert found.paired.decision is PairedDecision.SLOWER
+    assert found.paired.decision is Decision.SLOWER
     assert found.seconds > 0.3
-    assert paired(gpu, budget_s=0.3, clock=ticking(0.02)).paired.decision is PairedDecision.SAME
+    assert paired(gpu, budget_s=0.3, clock=ticking(0.02)).paired.decision is Decision.SAME
 
 
-@pytest.mark.parametrize(("instructions", "decision"), [(200, PairedDecision.SAME), (220, PairedDecision.SLOWER)])
+@pytest.mark.parametrize(("instructions", "decision"), [(200, Decision.SAME), (220, Decision.SLOWER)])
 def test_a_budget_for_a_single_block_is_no_bound_for_a_clear_case(gpu, instructions, decision):
     """A long kernel under a short budget would stay undecided for ever."""
     found = paired(gpu, launch_of(gpu, instructions=instructions), budget_s=0.1, clock=ticking(0.03))
@@ -169,13 +169,13 @@ def test_a_budget_for_a_single_block_is_no_bound_for_a_clear_case(gpu, instructi
 def test_a_clear_case_that_cannot_be_finished_in_time_is_given_up_at_once(gpu):
     """It takes 14 blocks, at a third of a second each."""
     found = paired(gpu, launch_of(gpu, instructions=220), budget_s=2.0, clock=ticking(0.13))
-    assert found.paired.decision is PairedDecision.INCONCLUSIVE
+    assert found.paired.decision is Decision.INCONCLUSIVE
     assert len(found.blocks) < 14
     assert found.seconds < 2.0 + CLEAR_CASE_S / 2
 
 
 def test_an_open_case_ends_with_its_budget():
-    policy = PairedPolicy(alpha=1e-30, alpha_faster=1e-30, beta=1e-30)
+    policy = Policy(alpha=1e-30, alpha_faster=1e-30, beta=1e-30)
     noisy = Gpu(sample_sd=0.2)
     found = paired(noisy, launch_of(noisy), policy=policy, budget_s=0.5, clock=ticking(0.02))
     assert 0 < min(found.paired.blocks, 20) < 20

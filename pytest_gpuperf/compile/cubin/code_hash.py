@@ -17,7 +17,7 @@ from pytest_gpuperf.compile.cubin import cubin_reader as cubin_format
 from pytest_gpuperf.compile.cubin.cubin_reader import Cubin, CubinKernel, text_of
 from pytest_gpuperf.compile.cubin.disassembly import Instruction
 from pytest_gpuperf.compile.cubin.elf import STT_FUNC
-from pytest_gpuperf.compile.cubin.references import Walk
+from pytest_gpuperf.compile.cubin.references import ReferenceWalk
 
 
 def hash_code(
@@ -32,7 +32,7 @@ def hash_code(
     ``resources`` are the figures that only the assembler's log gives; ``unreachable`` tells, when asked, the
     symbols of the module that this kernel certainly does not use.
     """
-    walk = Walk(cubin.elf, text_of(cubin.elf, kernel.symbol), instructions, unreachable)
+    walk = ReferenceWalk(cubin.elf, text_of(cubin.elf, kernel.symbol), instructions, unreachable)
     walk.follow(next(s for s in cubin.elf.symbols if s.name == kernel.symbol and s.type == STT_FUNC))
     digest = hashlib.sha256(b"gpuperf code 1\0")
     for part in (*walk.parts(), *_launch_facts(cubin, kernel), struct.pack(f"<{len(resources)}q", *resources)):

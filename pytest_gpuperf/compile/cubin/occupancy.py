@@ -6,15 +6,14 @@ Assumes the largest shared-memory carve-out.  Does not model hardware barriers, 
 
 from __future__ import annotations
 
-from pytest_gpuperf.compile.architectures import (
+from pytest_gpuperf.compile.sm_limits import (
     REGISTERS_PER_SM,
     REGISTERS_PER_THREAD,
     SUB_PARTITIONS,
     THREADS_PER_BLOCK,
-    WARP_THREADS,
-    Limits,
     limits_of,
 )
+from pytest_gpuperf.model.architectures import WARP_THREADS, Architecture
 from pytest_gpuperf.model.evidence import Occupancy, StaticProfile
 
 REGISTER_GRANULARITY = 256
@@ -57,7 +56,7 @@ def occupancy_of(registers: int, shared_bytes: int, block_threads: int, arch: st
     )
 
 
-def _blocks_by_registers(registers: int, warps: int, limits: Limits) -> int:
+def _blocks_by_registers(registers: int, warps: int, limits: Architecture) -> int:
     if registers == 0:
         return limits.blocks_per_sm
     per_warp = _round_up(registers * WARP_THREADS, REGISTER_GRANULARITY)
@@ -67,7 +66,7 @@ def _blocks_by_registers(registers: int, warps: int, limits: Limits) -> int:
     return warps_per_partition * SUB_PARTITIONS // warps
 
 
-def _blocks_by_shared(shared_bytes: int, limits: Limits) -> int:
+def _blocks_by_shared(shared_bytes: int, limits: Architecture) -> int:
     if shared_bytes > limits.shared_bytes_per_block:
         return 0
     per_block = _round_up(shared_bytes + limits.reserved_shared_bytes, limits.shared_granularity)

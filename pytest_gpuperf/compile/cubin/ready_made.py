@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 
-from pytest_gpuperf.compile.architectures import limits_of
 from pytest_gpuperf.compile.compile_errors import BadCubin
 from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin
 from pytest_gpuperf.compile.cubin.static_profile import Assembled, analyse
 from pytest_gpuperf.compile.cubin.symbol_names import find_kernel, readable
+from pytest_gpuperf.compile.sm_limits import limits_of
 from pytest_gpuperf.model.evidence import KernelBinary, StaticProfile
 
 UNKNOWN_TOOLCHAIN = "unknown"

@@ -40,7 +40,7 @@ class _Piece(NamedTuple):
     lines: list[bytes]
 
 
-class Walk:
+class ReferenceWalk:
     """Follows references from a kernel, giving each thing reached a number instead of a name."""
 
     def __init__(

@@ -12,7 +12,7 @@ from pytest_gpuperf.compile.cubin.disassembly import Instruction, disassemble, w
 from pytest_gpuperf.compile.cubin.opcode_classes import histogram
 from pytest_gpuperf.compile.cubin.symbol_names import parameter_types
 from pytest_gpuperf.compile.ptx_text import ptx_parameter_types, unreachable_symbols
-from pytest_gpuperf.compile.ptxas_log import Frame, Report, Usage, read_log
+from pytest_gpuperf.compile.ptxas_log import Frame, PtxasUsage, Report, read_log
 from pytest_gpuperf.model.evidence import Parameter, Record, StaticProfile
 
 
@@ -67,7 +67,7 @@ def _analyse(
     instructions: tuple[Instruction, ...],
     ptx: str,
 ) -> KernelAnalysis:
-    of_cubin = Usage(kernel.registers, kernel.barriers, kernel.shared_bytes, kernel.stack_bytes)
+    of_cubin = PtxasUsage(kernel.registers, kernel.barriers, kernel.shared_bytes, kernel.stack_bytes)
     usage = report.usage.get(kernel.symbol, of_cubin)
     frames = [report.frames[name] for name in (kernel.symbol, *kernel.functions) if name in report.frames]
     own_stack = frames[0].stack_bytes if frames else kernel.stack_bytes

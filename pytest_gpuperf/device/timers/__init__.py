@@ -5,7 +5,7 @@ launches unrolled into one CUDA graph; **events** times launches queued behind a
 kinds are never compared with each other.
 
 A new timer is one module with an ``open_timer(stream) -> Timer`` that raises ``TimerUnavailable``, and
-one row in ``_MODULES``.
+its name among ``model.timer_names.TIMERS``.
 """
 
 from __future__ import annotations
@@ -16,16 +16,9 @@ from typing import Any, cast
 
 from pytest_gpuperf.device.interface import Timer
 from pytest_gpuperf.device.timers.timer_errors import NeverInTime, TimerError, TimerUnavailable
-from pytest_gpuperf.model.evidence import TimerName
+from pytest_gpuperf.model.timer_names import TIMERS, TimerName
 
 __all__ = ["TimerError", "TimerUnavailable", "open_timer", "open_timer_on"]
-
-_MODULES: dict[TimerName, str] = {
-    "cupti": "pytest_gpuperf.device.timers.cupti",
-    "graph": "pytest_gpuperf.device.timers.graph",
-    "events": "pytest_gpuperf.device.timers.events",
-}
-"""In order of preference.  Imported when asked for: numpy and CuPy stay out until something is timed."""
 
 _TRY_AGAIN = "end other processes on this GPU and its host, and try again"
 """Remedy if not even a timer's own trial kernels are enqueued in time: no other kind of timer helps."""
@@ -44,10 +37,10 @@ def open_timer(device: Any, name: TimerName | None = None) -> Timer:
 
 def open_timer_on(stream: Any, name: TimerName | None = None) -> Timer:
     """As ``open_timer``, on a ``stream.WorkStream``."""
-    names = tuple(_MODULES) if name is None else (name,)
+    names = TIMERS if name is None else (name,)
     refused = []
     for candidate in names:
-        module = importlib.import_module(_MODULES[candidate])
+        module = importlib.import_module(f"{__name__}.{candidate}")  # numpy and CuPy stay out until something is timed
         try:
             return cast(Timer, module.open_timer(stream))
         except TimerUnavailable as error:

@@ -11,7 +11,8 @@ import pytest
 from loaded_scripts import load_script
 
 from pytest_gpuperf.baselines import BaselineStore
-from pytest_gpuperf.judge.time_verdict import TimePolicy, judge_time
+from pytest_gpuperf.judge.policy import Policy
+from pytest_gpuperf.judge.time_verdict import judge_time
 from pytest_gpuperf.model.verdict import Verdict
 
 ROOT = Path(__file__).parents[3]
@@ -24,9 +25,7 @@ def script() -> ModuleType:
 
 def verdicts(script: ModuleType, factor: float) -> Counter[Verdict]:
     store = BaselineStore(ROOT / "baselines")
-    return Counter(
-        judge_time(case, TimePolicy()).judgement.verdict for case in script.cases(store, "nvidia-h200", factor)
-    )
+    return Counter(judge_time(case, Policy()).judgement.verdict for case in script.cases(store, "nvidia-h200", factor))
 
 
 def test_a_machine_slower_by_3_percent_is_an_environment_shift_and_nothing_is_red(script: ModuleType) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_gpuperf.cli.collected_tests import Collection, CollectionError, collect
+from pytest_gpuperf.cli.collected_tests import CollectedTests, CollectionError, collect
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_a_path_that_is_not_there_is_quoted(project):
 
 
 def test_scope_matches_whole_names_only(tmp_path):
-    found = Collection(
+    found = CollectedTests(
         root=tmp_path, baselines=tmp_path, scope=("suite",), named_tests=(), tests=frozenset(), modules=frozenset(),
         deselected=(), failed=(), skipped=(),
     )  # fmt: skip

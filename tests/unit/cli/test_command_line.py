@@ -11,13 +11,13 @@ import pytest
 from pytest_gpuperf import __version__
 from pytest_gpuperf.cli import command_line
 from pytest_gpuperf.doctor import examination
-from pytest_gpuperf.doctor.findings import Finding
+from pytest_gpuperf.doctor.findings import ProbeResult
 
 
 @pytest.fixture
-def found(monkeypatch: pytest.MonkeyPatch) -> list[Finding]:
+def found(monkeypatch: pytest.MonkeyPatch) -> list[ProbeResult]:
     """What the examination will find; empty until a test says otherwise."""
-    findings: list[Finding] = []
+    findings: list[ProbeResult] = []
     monkeypatch.setattr(examination, "examine", lambda machine: findings)
     return findings
 
@@ -38,19 +38,22 @@ def test_wrong_usage_is_exit_status_2(arguments, capsys):
 
 
 def test_doctor_is_content_without_a_gpu(found, capsys):
-    found += [Finding("static", "NVRTC", "ok", "13.0.88"), Finding("time", "driver", "missing", "none", required=True)]
+    found += [
+        ProbeResult("static", "NVRTC", "ok", "13.0.88"),
+        ProbeResult("time", "driver", "missing", "none", required=True),
+    ]
     assert command_line.main(["doctor"]) == 0
     assert "Can be measured here: static yes, time no" in capsys.readouterr().out
 
 
 def test_doctor_is_not_content_without_a_compiler(found, capsys):
-    found.append(Finding("static", "NVRTC", "missing", "not installed", "install it", required=True))
+    found.append(ProbeResult("static", "NVRTC", "missing", "not installed", "install it", required=True))
     assert command_line.main(["doctor"]) == 1
     assert "-> install it" in capsys.readouterr().out
 
 
 def test_doctor_speaks_json(found, capsys):
-    found.append(Finding("static", "NVRTC", "ok", "13.0.88"))
+    found.append(ProbeResult("static", "NVRTC", "ok", "13.0.88"))
     assert command_line.main(["doctor", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["findings"][0]["name"] == "NVRTC"
 

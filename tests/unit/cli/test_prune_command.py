@@ -9,7 +9,7 @@ import pytest
 
 from pytest_gpuperf.baselines import BaselineStore, Update
 from pytest_gpuperf.cli import prune_command
-from pytest_gpuperf.cli.collected_tests import Collection
+from pytest_gpuperf.cli.collected_tests import CollectedTests
 from pytest_gpuperf.model.evidence import Key, StaticProfile, StaticRecord
 
 TOOLCHAIN = "nvrtc 13.0.88"
@@ -38,9 +38,9 @@ def baselines(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def collection(tmp_path: Path, baselines: Path) -> Collection:
+def collection(tmp_path: Path, baselines: Path) -> CollectedTests:
     """``suite`` was searched: test_a.py has one of its tests left, test_b.py is no more."""
-    return Collection(
+    return CollectedTests(
         root=tmp_path,
         baselines=baselines,
         scope=("suite",),
@@ -58,7 +58,7 @@ def recorded(baselines: Path) -> set[str]:
     return {key.test for key in store.keys("sm_90")}
 
 
-def said(collection: Collection, *, confirmed: bool = False) -> str:
+def said(collection: CollectedTests, *, confirmed: bool = False) -> str:
     words: list[str] = []
     assert prune_command.run(collection, confirmed=confirmed, write=words.append) == 0
     return "".join(words)

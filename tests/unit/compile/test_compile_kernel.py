@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from pytest_gpuperf.compile import (
-    ARCHITECTURES,
     BadOption,
     CompileCache,
     CompileError,
@@ -30,6 +29,7 @@ from pytest_gpuperf.compile.nvrtc import Program, compile_cubin
 from pytest_gpuperf.compile.ptx_text import ptx_parameter_types
 from pytest_gpuperf.compile.toolkit import toolkit_folders
 from pytest_gpuperf.compile.version import version_in
+from pytest_gpuperf.model.architectures import ARCHITECTURES
 from pytest_gpuperf.model.evidence import Parameter
 
 TEXT = """

@@ -8,7 +8,7 @@ from pytest_gpuperf.compile import UnknownKernel, ptx_instructions, ptx_of
 from pytest_gpuperf.compile.cubin.disassembly import Instruction, target_of, without_padding
 from pytest_gpuperf.compile.cubin.opcode_classes import CLASSES, class_of, histogram
 from pytest_gpuperf.compile.ptx_text import unreachable_symbols
-from pytest_gpuperf.compile.ptxas_log import Frame, Usage, read_log
+from pytest_gpuperf.compile.ptxas_log import Frame, PtxasUsage, read_log
 
 PTX = """
 .version 9.0
@@ -90,7 +90,7 @@ ptxas         .     8 bytes stack frame, 4 bytes spill stores, 4 bytes spill loa
 
 def test_the_assemblers_log_is_read() -> None:
     report = read_log(LOG)
-    assert report.usage == {"_Z2k2PdPi": Usage(48, 2, 1024, 776), "plain": Usage(8, 0, 0, None)}
+    assert report.usage == {"_Z2k2PdPi": PtxasUsage(48, 2, 1024, 776), "plain": PtxasUsage(8, 0, 0, None)}
     assert report.frames == {"_Z2k2PdPi": Frame(768, 980, 1004), "plain": Frame(0, 0, 0), "helper": Frame(8, 4, 4)}
 
 

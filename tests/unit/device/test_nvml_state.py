@@ -10,7 +10,7 @@ from device_samples import FakeNvml
 
 from pytest_gpuperf.device.facts import slug, version
 from pytest_gpuperf.device.nvml_state import Nvml, Settings, reasons
-from pytest_gpuperf.device.related_processes import Family
+from pytest_gpuperf.device.related_processes import ProcessFamily
 from pytest_gpuperf.model.evidence import DeviceState
 
 REFUSED = FakeNvml.NVMLError("not supported")
@@ -75,37 +75,37 @@ def test_idle_and_display_clocks_and_the_users_own_are_no_throttling() -> None:
 
 
 def test_strangers_on_the_gpu_are_told_from_this_run(proc: Path) -> None:
-    family = Family(30, is_worker=True, proc=proc)
+    family = ProcessFamily(30, is_worker=True, proc=proc)
     nvml = Nvml(FakeNvml("GPU-11", pids=[30, 31, 40, 20, 10, 50, 50, 99]), "11", family)
     assert nvml.state().other_processes == (50,)
 
 
 def test_fellow_workers_are_family_to_a_worker_only(proc: Path) -> None:
-    assert Family(30, is_worker=True, proc=proc).strangers([31, 40, 60]) == ()
-    assert Family(30, is_worker=False, proc=proc).strangers([31, 40, 60]) == (31, 40, 60)
+    assert ProcessFamily(30, is_worker=True, proc=proc).strangers([31, 40, 60]) == ()
+    assert ProcessFamily(30, is_worker=False, proc=proc).strangers([31, 40, 60]) == (31, 40, 60)
 
 
 def test_children_are_family(proc: Path) -> None:
-    assert Family(20, is_worker=False, proc=proc).strangers([30, 31, 40, 60, 50]) == (50,)
+    assert ProcessFamily(20, is_worker=False, proc=proc).strangers([30, 31, 40, 60, 50]) == (50,)
 
 
 def test_a_process_number_that_means_nothing_here_is_left_out(proc: Path) -> None:
-    assert Family(20, is_worker=False, proc=proc).strangers([4711]) == ()
+    assert ProcessFamily(20, is_worker=False, proc=proc).strangers([4711]) == ()
 
 
 def test_a_process_that_ends_meanwhile_is_a_stranger_of_unknown_parents(proc: Path) -> None:
     (proc / "50" / "stat").unlink()
     (proc / "60" / "stat").write_text("60 (short)")
-    assert Family(20, is_worker=False, proc=proc).strangers([50, 60]) == (50, 60)
+    assert ProcessFamily(20, is_worker=False, proc=proc).strangers([50, 60]) == (50, 60)
 
 
 def test_without_proc_nobody_is_known(tmp_path: Path) -> None:
-    assert Family(proc=tmp_path / "none").strangers([1, 2]) == ()
+    assert ProcessFamily(proc=tmp_path / "none").strangers([1, 2]) == ()
 
 
 def test_a_worker_without_known_parents_is_its_own_root(tmp_path: Path) -> None:
     (tmp_path / "7").mkdir()
-    assert Family(5, is_worker=True, proc=tmp_path).strangers([5, 7]) == (7,)
+    assert ProcessFamily(5, is_worker=True, proc=tmp_path).strangers([5, 7]) == (7,)
 
 
 @pytest.mark.parametrize(

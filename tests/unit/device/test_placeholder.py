@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from pytest_gpuperf.compile import ARCHITECTURES, limits_of
+from pytest_gpuperf.compile import limits_of
 from pytest_gpuperf.device.nominal_facts import nominal_facts
 from pytest_gpuperf.device.placeholder import DeviceNeeded, PlaceholderDevice
 from pytest_gpuperf.device.placeholder_array import PlaceholderArray, without_data
+from pytest_gpuperf.model.architectures import ARCHITECTURES
 
 SHAPES = npst.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=5)
 

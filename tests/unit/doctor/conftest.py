@@ -8,7 +8,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from pytest_gpuperf.doctor.machine import Machine, ProgramError
+from pytest_gpuperf.doctor.machine import HostMachine, ProgramError
 
 
 class NVMLError(Exception):
@@ -76,7 +76,7 @@ class FakeNvml(ModuleType):
         return [SimpleNamespace(pid=pid) for pid in self.pids]
 
 
-class FakeMachine(Machine):
+class FakeMachine(HostMachine):
     """A machine with nothing on it; tests put things there."""
 
     def __init__(self) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 
-from pytest_gpuperf.doctor.findings import Finding, as_json, as_text, is_ready
+from pytest_gpuperf.doctor.findings import ProbeResult, as_json, as_text, is_ready
 
 FINDINGS = [
-    Finding("static", "NVRTC", "ok", "13.0.88"),
-    Finding("time", "driver", "missing", "none", "install one", required=True),
-    Finding("time", "CUPTI", "missing", "not installed", "pip install it"),
-    Finding("counters", "ncu", "warn", "odd"),
+    ProbeResult("static", "NVRTC", "ok", "13.0.88"),
+    ProbeResult("time", "driver", "missing", "none", "install one", required=True),
+    ProbeResult("time", "CUPTI", "missing", "not installed", "pip install it"),
+    ProbeResult("counters", "ncu", "warn", "odd"),
 ]
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_gpuperf.doctor.findings import Finding, is_ready
+from pytest_gpuperf.doctor.findings import ProbeResult, is_ready
 from pytest_gpuperf.doctor.gpus import probe_gpus
 
 
-def by_name(findings: list[Finding]) -> dict[str, Finding]:
+def by_name(findings: list[ProbeResult]) -> dict[str, ProbeResult]:
     return {finding.name: finding for finding in findings}
 
 

@@ -7,31 +7,31 @@ import sys
 
 import pytest
 
-from pytest_gpuperf.doctor.machine import Machine, ProgramError
+from pytest_gpuperf.doctor.machine import HostMachine, ProgramError
 
 
 def test_reads_what_is_there_and_nothing_else(tmp_path):
     file = tmp_path / "params"
     file.write_text("A: 1\n", encoding="utf-8")
-    assert Machine().read(str(file)) == "A: 1\n"
-    assert Machine().read(str(tmp_path / "none")) is None
+    assert HostMachine().read(str(file)) == "A: 1\n"
+    assert HostMachine().read(str(tmp_path / "none")) is None
 
 
 def test_versions_of_distributions():
-    assert Machine().version("pytest") == pytest.__version__
-    assert Machine().version("no-such-distribution") is None
+    assert HostMachine().version("pytest") == pytest.__version__
+    assert HostMachine().version("no-such-distribution") is None
 
 
 def test_python_and_environment(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
-    assert Machine().environ("CUDA_VISIBLE_DEVICES") == "3"
-    assert Machine().python() == platform.python_version()
+    assert HostMachine().environ("CUDA_VISIBLE_DEVICES") == "3"
+    assert HostMachine().python() == platform.python_version()
 
 
 def test_a_module_that_is_not_there_is_an_import_error():
-    assert Machine().load("json").__name__ == "json"
+    assert HostMachine().load("json").__name__ == "json"
     with pytest.raises(ImportError):
-        Machine().load("no_such_module")
+        HostMachine().load("no_such_module")
 
 
 def test_finds_programs_on_path_and_then_the_newest_in_the_folders(tmp_path, monkeypatch):
@@ -45,15 +45,15 @@ def test_finds_programs_on_path_and_then_the_newest_in_the_folders(tmp_path, mon
     plain.write_text("not a program\n", encoding="utf-8")
     monkeypatch.setenv("PATH", "/nowhere")
     folders = (f"{tmp_path}/cuda-*/bin",)
-    assert Machine().find("tool", folders) == str(tmp_path / "cuda-13.0" / "bin" / "tool")
-    assert Machine().find("tool") is None
+    assert HostMachine().find("tool", folders) == str(tmp_path / "cuda-13.0" / "bin" / "tool")
+    assert HostMachine().find("tool") is None
     monkeypatch.setenv("PATH", str(tmp_path / "cuda-12.0" / "bin"))
-    assert Machine().find("tool", folders) == str(tmp_path / "cuda-12.0" / "bin" / "tool")
+    assert HostMachine().find("tool", folders) == str(tmp_path / "cuda-12.0" / "bin" / "tool")
 
 
 def test_runs_a_program_and_says_how_it_failed():
-    assert Machine().run(sys.executable, "-c", "print('hi')") == "hi\n"
+    assert HostMachine().run(sys.executable, "-c", "print('hi')") == "hi\n"
     with pytest.raises(ProgramError, match="exit status 3: oh no"):
-        Machine().run(sys.executable, "-c", "import sys; sys.stderr.write('oh no'); sys.exit(3)")
+        HostMachine().run(sys.executable, "-c", "import sys; sys.stderr.write('oh no'); sys.exit(3)")
     with pytest.raises(ProgramError, match="no-such-program"):
-        Machine().run("no-such-program")
+        HostMachine().run("no-such-program")

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_gpuperf.doctor import toolchain
 from pytest_gpuperf.doctor.findings import is_ready
-from pytest_gpuperf.doctor.machine import Machine
+from pytest_gpuperf.doctor.machine import HostMachine
 
 PROBES = (toolchain.probe_compiler, toolchain.probe_disassembler, toolchain.probe_static_evidence)
 
@@ -69,5 +69,5 @@ def test_a_plugin_without_its_dependencies_is_said_to_be_broken(machine):
 
 @pytest.mark.parametrize("probe", PROBES)
 def test_the_real_toolchain_is_found(probe):
-    (finding,) = probe(Machine())
+    (finding,) = probe(HostMachine())
     assert finding.status == "ok", finding.detail

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from pytest_gpuperf.judge.time_verdict import TimeCase
+from pytest_gpuperf.judge.time_case import TimeCase
 from pytest_gpuperf.model.evidence import (
     Identity,
     Key,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 from judge_samples import time_case
 
+from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.judge.time_case import TimeCase
-from pytest_gpuperf.judge.time_verdict import TimePolicy, confirm_rounds, judge_time
+from pytest_gpuperf.judge.time_verdict import confirm_rounds, judge_time
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 
 BASE = [[100.0, 100.1], [99.9, 100.0], [100.1, 100.2], [100.0, 99.9], [100.0, 100.1]]
-POLICY = TimePolicy(alpha=1e-4)
+POLICY = Policy(alpha=1e-4)
 
 
 def case(midmean: float, rounds: int = 16, **changes: object) -> TimeCase:
@@ -32,7 +33,7 @@ def test_slower_in_a_second_process_stands_with_the_figures_of_the_first() -> No
 
 
 def test_a_tolerance_beyond_what_rounds_resolve_is_named() -> None:
-    policy = TimePolicy(delta=0.04, epsilon=0.08)
+    policy = Policy(delta=0.04, epsilon=0.08)
     first = judge_time(case(120.0, 4), policy).judgement
     assert "more than 4 % slower, in two processes; " in confirm_rounds(first, case(120.0), policy).reason
 
@@ -67,7 +68,7 @@ def test_disturbed_rounds_confirm_nothing_and_say_what_disturbed_them() -> None:
 
 def test_the_second_process_need_not_pay_for_the_suite() -> None:
     assert POLICY.confirming().alpha == 0.01
-    strict = TimePolicy(alpha=1e-12)
+    strict = Policy(alpha=1e-12)
     assert judge_time(case(105.0), strict).judgement.verdict is not Verdict.SLOWER
     assert confirm_rounds(suspected(), case(105.0), strict).verdict is Verdict.SLOWER
 

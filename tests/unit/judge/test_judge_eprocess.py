@@ -13,7 +13,6 @@ from scipy import integrate
 
 from pytest_gpuperf.judge.eprocess import (
     InvalidVotesError,
-    crossing_probability,
     log_e,
     log_e_many,
     unanimous_blocks,
@@ -125,6 +124,19 @@ def test_votes_needed_is_where_log_e_crosses_whatever_the_length_asked_for(block
     if least <= blocks:
         assert log_e(least, blocks) >= log_threshold
     assert least == 0 or log_e(min(least - 1, blocks), blocks) < log_threshold
+
+
+def crossing_probability(rate: float, log_threshold: float, most: int) -> float:
+    """Exact probability that votes of this rate reach the threshold within ``most`` blocks, block by block."""
+    alive = np.zeros(most + 2)
+    alive[0] = 1.0
+    crossed = 0.0
+    for least in votes_needed(log_threshold, most):
+        alive = alive * (1 - rate) + np.concatenate(([0.0], alive[:-1])) * rate
+        first = min(int(least), alive.size)
+        crossed += float(alive[first:].sum())
+        alive[first:] = 0.0
+    return crossed
 
 
 @pytest.mark.parametrize("threshold", [1e1, 1e2, 1e3, 1e4, 1e5, 5e5, 1e6, 1e7])

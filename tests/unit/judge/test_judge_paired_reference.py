@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 
 from pytest_gpuperf.judge.block_decision import FASTER_PATIENCE, UNDECIDED, judge_blocks, judge_many
 from pytest_gpuperf.judge.eprocess import log_e, unanimous_blocks
-from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
+from pytest_gpuperf.judge.policy import Decision, Policy
 
 DELTA, EPSILON = 0.005, 0.01
-CODES = [PairedDecision.SLOWER, PairedDecision.FASTER, PairedDecision.SAME, PairedDecision.NOT_SLOWER]
+CODES = [Decision.SLOWER, Decision.FASTER, Decision.SAME, Decision.NOT_SLOWER]
 VALUES = {
     "below epsilon": -0.012, "faster": -0.007, "equal": 0.0, "delta": math.log1p(DELTA), "between": 0.0075,
     "epsilon": math.log1p(EPSILON), "slower": 0.012,
 }  # fmt: skip
 
 policies = st.builds(
-    PairedPolicy,
+    Policy,
     delta=st.just(DELTA), epsilon=st.just(EPSILON), alpha=st.sampled_from([0.1, 1e-2, 1e-3, 2e-6, 1e-30]),
     alpha_faster=st.sampled_from([0.1, 1e-2, 1e-6]), beta=st.sampled_from([0.2, 0.005, 1e-4]),
     blocks_max=st.sampled_from([1, 12, 30, 128]),
@@ -40,7 +40,7 @@ steady = st.builds(
 class BlockByBlock:
     """The rule with nothing in it but counts of votes so far."""
 
-    def __init__(self, policy: PairedPolicy) -> None:
+    def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.blocks = self.slower = self.faster = self.not_slower = self.not_faster = 0
         self.passed_since: int | None = None
@@ -48,7 +48,7 @@ class BlockByBlock:
     def worth(self, votes: int, rate: float) -> bool:
         return log_e(votes, self.blocks) >= -math.log(rate)
 
-    def take(self, r: float) -> PairedDecision | None:
+    def take(self, r: float) -> Decision | None:
         """The decision with this block, if it falls."""
         policy, epsilon = self.policy, math.log1p(self.policy.epsilon)
         self.blocks += 1
@@ -57,9 +57,9 @@ class BlockByBlock:
         self.not_slower += r < epsilon
         self.not_faster += r > -epsilon
         if self.worth(self.slower, policy.alpha):
-            return PairedDecision.SLOWER
+            return Decision.SLOWER
         if self.worth(self.faster, policy.alpha_faster):
-            return PairedDecision.FASTER
+            return Decision.FASTER
         if self.passed_since is None and self.worth(self.not_slower, policy.beta):
             self.passed_since = self.blocks
         if self.passed_since is None or (self.waits(self.passed_since) and self.blocks < policy.blocks_max):
@@ -71,21 +71,21 @@ class BlockByBlock:
         for_slower = possible and self.worth(self.slower, self.policy.beta)
         return for_slower or (self.faster == self.blocks < since + FASTER_PATIENCE)
 
-    def passed(self) -> PairedDecision:
+    def passed(self) -> Decision:
         same = self.worth(self.not_faster, self.policy.beta)
-        return PairedDecision.SAME if same else PairedDecision.NOT_SLOWER
+        return Decision.SAME if same else Decision.NOT_SLOWER
 
-    def at_the_end(self) -> PairedDecision:
-        return PairedDecision.INCONCLUSIVE if self.passed_since is None else self.passed()
+    def at_the_end(self) -> Decision:
+        return Decision.INCONCLUSIVE if self.passed_since is None else self.passed()
 
 
-def verify_prefixes(r: Sequence[float], policy: PairedPolicy) -> None:
+def verify_prefixes(r: Sequence[float], policy: Policy) -> None:
     """Every prefix is judged as the rule judges it, with more blocks to come and without."""
     rule = BlockByBlock(policy)
     for used, value in enumerate(r[: policy.blocks_max], start=1):
         decision = rule.take(value)
         ended = decision or rule.at_the_end()
-        going_on = decision or (ended if used == policy.blocks_max else PairedDecision.CONTINUE)
+        going_on = decision or (ended if used == policy.blocks_max else Decision.CONTINUE)
         for stopped, expected in ((False, going_on), (True, ended)):
             found = judge_blocks(r[:used], policy, stopped=stopped)
             assert (found.decision, found.blocks) == (expected, used)
@@ -98,22 +98,22 @@ def verify_prefixes(r: Sequence[float], policy: PairedPolicy) -> None:
 
 @settings(deadline=None, max_examples=150)
 @given(steady, policies)
-def test_steady_blocks_are_judged_as_the_rule_says_at_every_length(r: list[float], policy: PairedPolicy) -> None:
+def test_steady_blocks_are_judged_as_the_rule_says_at_every_length(r: list[float], policy: Policy) -> None:
     verify_prefixes(r, policy)
 
 
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.sampled_from(list(VALUES.values())), min_size=1, max_size=70), policies)
-def test_mixed_blocks_are_judged_as_the_rule_says_at_every_length(r: list[float], policy: PairedPolicy) -> None:
+def test_mixed_blocks_are_judged_as_the_rule_says_at_every_length(r: list[float], policy: Policy) -> None:
     verify_prefixes(r, policy)
 
 
 def test_the_end_of_the_time_and_of_the_blocks_name_what_is_proven_alike() -> None:
     """*Not faster* was proven while all voted *faster*, and fell behind before either end."""
     r = [VALUES["faster"]] * 11 + [VALUES["below epsilon"]] * 5
-    patient = PairedPolicy(alpha_faster=1e-9)
-    ends = [judge_blocks(r, patient, stopped=True), judge_blocks(r, PairedPolicy(alpha_faster=1e-9, blocks_max=16))]
-    assert [end.decision for end in ends] == [PairedDecision.NOT_SLOWER] * 2
+    patient = Policy(alpha_faster=1e-9)
+    ends = [judge_blocks(r, patient, stopped=True), judge_blocks(r, Policy(alpha_faster=1e-9, blocks_max=16))]
+    assert [end.decision for end in ends] == [Decision.NOT_SLOWER] * 2
     assert [end.blocks for end in ends] == [16] * 2
 
 
@@ -131,13 +131,13 @@ HIDDEN = {
 
 @pytest.mark.parametrize("noise", HIDDEN)
 def test_at_the_tolerance_slower_is_no_more_frequent_than_alpha_however_long_it_is_waited_for(noise: str) -> None:
-    codes, _ = judge_many(math.log1p(DELTA) + COINS * HIDDEN[noise], PairedPolicy(alpha=0.01))
+    codes, _ = judge_many(math.log1p(DELTA) + COINS * HIDDEN[noise], Policy(alpha=0.01))
     assert (codes == 0).mean() <= 0.01
 
 
 @pytest.mark.parametrize("noise", HIDDEN)
 def test_at_epsilon_a_pass_is_no_more_frequent_than_beta_with_the_wait(noise: str) -> None:
-    codes, _ = judge_many(math.log1p(EPSILON) + COINS * HIDDEN[noise], PairedPolicy(alpha=2e-6, beta=0.01))
+    codes, _ = judge_many(math.log1p(EPSILON) + COINS * HIDDEN[noise], Policy(alpha=2e-6, beta=0.01))
     assert ((codes == 2) | (codes == 3)).mean() <= 0.01
 
 
@@ -146,6 +146,6 @@ def test_what_is_slower_by_more_is_never_found_less(noise: str) -> None:
     """``selftest.detectable`` bisects on it."""
     effects = (0.0, 0.004, 0.006, 0.0075, 0.009, 0.0095, 0.01, 0.0125, 0.02)
     rows = COINS[:1000] * HIDDEN[noise] + np.random.default_rng(49).normal(0, 0.003, (1000, 128))
-    found = [judge_many(math.log1p(effect) + rows, PairedPolicy(alpha=2e-6))[0] == 0 for effect in effects]
+    found = [judge_many(math.log1p(effect) + rows, Policy(alpha=2e-6))[0] == 0 for effect in effects]
     for less, more in itertools.pairwise(found):
         assert not (less & ~more).any()

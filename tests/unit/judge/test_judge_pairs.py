@@ -9,16 +9,16 @@ from judge_samples import EDITED, IDENTITY, session, time_case
 
 from pytest_gpuperf.judge.block_decision import Paired, judge_blocks
 from pytest_gpuperf.judge.paired_verdict import judge_pairs, unconfirmed
+from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.judge.time_case import TimeStep
-from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
 from pytest_gpuperf.model.verdict import Verdict
 
-POLICY = PairedPolicy(alpha=1e-3)
+POLICY = Policy(alpha=1e-3)
 BASE = [[100.0, 100.1]] * 5
 CASE = time_case(BASE, [100.0, 100.1] * 2, new=EDITED)
 
 
-def pairs(r: float, count: int = 40, policy: PairedPolicy = POLICY) -> Paired:
+def pairs(r: float, count: int = 40, policy: Policy = POLICY) -> Paired:
     return judge_blocks([r] * count, policy, stopped=True)
 
 
@@ -63,7 +63,7 @@ def test_what_a_second_process_does_not_see_is_inconclusive(second: Paired, word
 def test_what_lies_between_the_tolerances_in_both_processes_is_not_laid_to_its_place() -> None:
     """Both are true of it: slower by more than *delta*, which one process proves, and by less than *epsilon*."""
     passed = judge_blocks([0.004] + [0.0075] * 20, POLICY.confirming())
-    assert passed.decision is PairedDecision.SAME
+    assert passed.decision is Decision.SAME
     reason = judged(pairs(0.0075), passed).judgement.reason
     assert reason.startswith(
         "proven to be more than 0.5 % slower in one process and less than 1 % in a second: it lies between the two;"
@@ -106,7 +106,7 @@ def test_slower_than_another_gpu_s_record_is_not_worth_a_word_below_what_gpus_di
 
 
 def test_what_the_pairs_explain_is_no_shift_of_the_environment() -> None:
-    loose = PairedPolicy(delta=0.02, epsilon=0.05, alpha=1e-9)
+    loose = Policy(delta=0.02, epsilon=0.05, alpha=1e-9)
     case = time_case(BASE, [104.7] * 4, new=EDITED)
     assert judge_pairs(case, loose, pairs(0.0, policy=loose)).judgement.verdict is Verdict.ENV_SHIFT
     assert judge_pairs(case, loose, pairs(0.045, 30, loose)).judgement.verdict is Verdict.SAME

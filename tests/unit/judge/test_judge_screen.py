@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pytest_gpuperf.judge.log_times import InvalidTimesError, log_times
-from pytest_gpuperf.judge.noninferiority import Screening, screen
+from pytest_gpuperf.judge.noninferiority import NonInferiority, noninferiority_test
 
 times = st.lists(st.floats(900.0, 1100.0), min_size=2, max_size=12)
 
@@ -21,41 +22,41 @@ def test_06_07_without_omega_the_screen_is_the_shifted_pooled_t_test(
     old: list[float], new: list[float], epsilon: float
 ) -> None:
     a, b = np.log(old), np.log(new)
-    decided = screen(old, new, epsilon=epsilon, omega=0.0, beta=0.005)
+    decided = noninferiority_test(old, new, epsilon=epsilon, omega=0.0, beta=0.005)
     shifted = b.mean() - math.log1p(epsilon)
     if a.std() + b.std() < 1e-6 or abs(decided.bound - math.log1p(epsilon)) < 1e-9:
         return
     reference = stats.ttest_ind_from_stats(
         shifted, b.std(ddof=1), b.size, a.mean(), a.std(ddof=1), a.size, equal_var=True, alternative="less"
     )
-    assert (decided.decision is Screening.PASS) == bool(reference.pvalue < 0.005)
+    assert decided.proven == bool(reference.pvalue < 0.005)
 
 
 def test_06_07_worked_example() -> None:
-    decided = screen([100.0, 100.2, 99.9, 100.1], [100.3, 100.5], epsilon=0.01, omega=0.001)
+    decided = noninferiority_test([100.0, 100.2, 99.9, 100.1], [100.3, 100.5], epsilon=0.01, omega=0.001)
     a, b = np.log([100.0, 100.2, 99.9, 100.1]), np.log([100.3, 100.5])
     pooled = (3 * a.var(ddof=1) + b.var(ddof=1)) / 4
     error = math.sqrt(pooled * (1 / 4 + 1 / 2) + 2 * 0.001**2)
     assert decided.difference == pytest.approx(b.mean() - a.mean(), rel=1e-12)
     assert decided.bound == pytest.approx(decided.difference + 4.604094871415897 * error, rel=1e-9)
-    assert decided.decision is Screening.ESCALATE
+    assert not decided.proven
 
 
 def test_06_07_the_screen_has_no_way_to_fail_anybody() -> None:
-    assert {decision.name for decision in Screening} == {"PASS", "ESCALATE"}
-    assert screen([100.0] * 10, [200.0] * 4, epsilon=0.01, omega=0.001).decision is Screening.ESCALATE
+    assert {field.name for field in dataclasses.fields(NonInferiority)} == {"proven", "difference", "bound"}
+    assert noninferiority_test([100.0] * 10, [200.0] * 4, epsilon=0.01, omega=0.001).proven is False
 
 
 def test_06_07_two_rounds_against_one_is_the_least_that_can_pass() -> None:
-    assert screen([100.0, 100.0], [100.0], epsilon=0.5, omega=0.001).decision is Screening.PASS
-    assert screen([100.0], [100.0], epsilon=0.5, omega=0.001).decision is Screening.ESCALATE
-    single = screen([100.0], [100.0, 100.0], epsilon=0.5, omega=0.001)
-    assert (single.decision, single.bound) == (Screening.ESCALATE, math.inf)
+    assert noninferiority_test([100.0, 100.0], [100.0], epsilon=0.5, omega=0.001).proven
+    assert not noninferiority_test([100.0], [100.0], epsilon=0.5, omega=0.001).proven
+    single = noninferiority_test([100.0], [100.0, 100.0], epsilon=0.5, omega=0.001)
+    assert (single.proven, single.bound) == (False, math.inf)
 
 
 def test_06_07_zero_variance_without_omega_decides_by_the_difference() -> None:
-    assert screen([100.0] * 3, [100.9] * 2, epsilon=0.01, omega=0.0).decision is Screening.PASS
-    assert screen([100.0] * 3, [101.1] * 2, epsilon=0.01, omega=0.0).decision is Screening.ESCALATE
+    assert noninferiority_test([100.0] * 3, [100.9] * 2, epsilon=0.01, omega=0.0).proven
+    assert not noninferiority_test([100.0] * 3, [101.1] * 2, epsilon=0.01, omega=0.0).proven
 
 
 @pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf, 0.0, -5.0])
@@ -63,7 +64,7 @@ def test_06_07_zero_variance_without_omega_decides_by_the_difference() -> None:
 def test_06_07_what_is_no_time_is_refused_by_name(wrong: float, side: str) -> None:
     good, bad = [100.0, 101.0], [100.0, wrong]
     with pytest.raises(InvalidTimesError, match=rf"{side} rounds: entry 2 of 2 is .* not a time"):
-        screen(
+        noninferiority_test(
             bad if side == "baseline" else good,
             bad if side == "candidate" else good,
             epsilon=0.01,
@@ -77,8 +78,8 @@ def test_no_times_at_all_are_refused() -> None:
 
 @given(times, times, st.floats(0.01, 100.0))
 def test_06_05_scaling_all_times_changes_nothing(old: list[float], new: list[float], scale: float) -> None:
-    plain = screen(old, new, epsilon=0.02)
-    scaled = screen([scale * x for x in old], [scale * x for x in new], epsilon=0.02)
+    plain = noninferiority_test(old, new, epsilon=0.02)
+    scaled = noninferiority_test([scale * x for x in old], [scale * x for x in new], epsilon=0.02)
     assert scaled.bound == pytest.approx(plain.bound, abs=1e-9)
 
 
@@ -88,5 +89,5 @@ def test_06_10_the_screen_misses_a_regression_of_epsilon_no_more_often_than_beta
     for _ in range(4000):
         old = np.exp(rng.normal(0, 0.002) + rng.normal(0, 0.001, 10)) * 1000
         new = np.exp(rng.normal(0, 0.002) + rng.normal(0, 0.001, 4)) * 1010
-        missed += screen(old.tolist(), new.tolist(), epsilon=0.01, omega=0.002).decision is Screening.PASS
+        missed += noninferiority_test(old.tolist(), new.tolist(), epsilon=0.01, omega=0.002).proven
     assert missed <= 4000 * 0.005 + 3 * math.sqrt(4000 * 0.005)

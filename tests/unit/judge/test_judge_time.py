@@ -9,17 +9,19 @@ from judge_samples import EDITED, IDENTITY, identity, rounds, session, time_case
 
 from pytest_gpuperf.judge.canary_shift import canary_shifts
 from pytest_gpuperf.judge.log_times import InvalidTimesError
-from pytest_gpuperf.judge.time_verdict import TimePolicy, TimeStep, judge_time
+from pytest_gpuperf.judge.policy import Policy
+from pytest_gpuperf.judge.time_case import TimeStep
+from pytest_gpuperf.judge.time_verdict import judge_time
 from pytest_gpuperf.model.evidence import Identity, Session
 from pytest_gpuperf.model.verdict import Verdict
 
 BASE = [[100.0, 100.1], [99.9, 100.0], [100.1, 100.2], [100.0, 99.9], [100.0, 100.1]]
 RESTLESS = [[100.0] * 2, [101.0] * 2, [99.0] * 2, [100.8] * 2, [99.2] * 2]
-POLICY = TimePolicy()
-PROFILED = TimePolicy(omega=0.001)
+POLICY = Policy()
+PROFILED = Policy(omega=0.001)
 
 
-def judged(*, policy: TimePolicy = POLICY, candidate: list[float] | None = None, **changes: object) -> TimeStep:
+def judged(*, policy: Policy = POLICY, candidate: list[float] | None = None, **changes: object) -> TimeStep:
     return judge_time(time_case(BASE, [100.0] * 4 if candidate is None else candidate, **changes), policy)  # type: ignore[arg-type]
 
 
@@ -136,7 +138,7 @@ def test_without_a_profile_it_takes_unpaired_rounds_and_says_how_coarse_they_are
 
 
 @pytest.mark.parametrize("policy", [POLICY, PROFILED])
-def test_ten_percent_slower_is_slower(policy: TimePolicy) -> None:
+def test_ten_percent_slower_is_slower(policy: Policy) -> None:
     step = judged(policy=policy, candidate=[110.0, 110.1])
     assert step.judgement.verdict is Verdict.SLOWER
     figures = step.judgement.time
@@ -149,7 +151,7 @@ def test_ten_percent_slower_is_slower(policy: TimePolicy) -> None:
 
 
 @pytest.mark.parametrize("policy", [POLICY, PROFILED])
-def test_ten_percent_faster_is_faster_though_the_screen_would_acquit_it(policy: TimePolicy) -> None:
+def test_ten_percent_faster_is_faster_though_the_screen_would_acquit_it(policy: Policy) -> None:
     assert judged(policy=policy, candidate=[90.0] * 4).judgement.verdict is Verdict.FASTER
 
 
@@ -249,7 +251,7 @@ def test_a_baseline_of_one_process_or_one_round_says_so() -> None:
 
 
 def test_a_larger_tolerance_makes_ten_percent_acceptable() -> None:
-    step = judged(policy=TimePolicy(delta=0.1, epsilon=0.2), candidate=[110.0] * 4)
+    step = judged(policy=Policy(delta=0.1, epsilon=0.2), candidate=[110.0] * 4)
     assert step.judgement.verdict is Verdict.SAME
     assert "less than 20 % slower or faster" in step.judgement.reason
 
@@ -267,7 +269,7 @@ def test_a_bad_time_is_refused() -> None:
 
 
 def test_a_smaller_share_of_alpha_needs_more_evidence() -> None:
-    shared = TimePolicy(alpha=1e-12)
+    shared = Policy(alpha=1e-12)
     assert judged(policy=shared, candidate=[105.0] * 2).judgement.verdict is Verdict.INCONCLUSIVE
     assert judged(candidate=[105.0] * 2, new=EDITED).judgement.verdict is Verdict.SLOWER
 

@@ -12,20 +12,23 @@ from judge_samples import noisy, rounds
 from scipy import stats
 
 from pytest_gpuperf.judge.log_times import InvalidTimesError
+from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.judge.two_sample import compare_rounds
-from pytest_gpuperf.judge.unpaired import LOOKS, WEIGHTS, Decision, Unpaired, UnpairedPolicy, judge_unpaired
+from pytest_gpuperf.judge.unpaired import LOOKS, WEIGHTS, Unpaired, judge_unpaired
 from pytest_gpuperf.model.evidence import Round
 
 QUIET = [[100.0, 100.1]] * 5
 RESTLESS = [[100.0] * 2, [101.0] * 2, [99.0] * 2, [100.8] * 2, [99.2] * 2]
-POLICY = UnpairedPolicy()
+POLICY = Policy()
 
 
-def after(times: list[float], policy: UnpairedPolicy = POLICY, baseline: list[list[float]] = QUIET) -> Unpaired:
-    return judge_unpaired(rounds(baseline), rounds([times], session="new"), policy)
+def after(
+    times: list[float], policy: Policy = POLICY, baseline: list[list[float]] = QUIET, *, same_gpu: bool = True
+) -> Unpaired:
+    return judge_unpaired(rounds(baseline), rounds([times], session="new"), policy, same_gpu=same_gpu)
 
 
-def sequential(old: tuple[Round, ...], new: tuple[Round, ...], policy: UnpairedPolicy) -> Decision:
+def sequential(old: tuple[Round, ...], new: tuple[Round, ...], policy: Policy) -> Decision:
     """Measure as long as another look is wanted, as a caller does."""
     wanted = LOOKS[0]
     while True:
@@ -84,24 +87,23 @@ def test_a_look_decides_at_its_own_share_of_alpha(
     p = float(stats.t.sf(beyond, spread.freedom))
     for factor, is_decided in ((1.01, True), (0.99, False)):
         alpha = factor * p / share
-        found = after([times] * look, UnpairedPolicy(alpha=alpha, alpha_faster=alpha))
+        found = after([times] * look, Policy(alpha=alpha, alpha_faster=alpha))
         assert (found.decision is decided) is is_decided
 
 
 def test_another_gpu_is_never_slower_or_faster() -> None:
-    elsewhere = UnpairedPolicy(same_gpu=False)
-    assert after([200.0] * 16, elsewhere).decision is Decision.INCONCLUSIVE
-    assert after([50.0] * 16, elsewhere).decision is Decision.NOT_SLOWER
+    assert after([200.0] * 16, same_gpu=False).decision is Decision.INCONCLUSIVE
+    assert after([50.0] * 16, same_gpu=False).decision is Decision.NOT_SLOWER
 
 
 def test_tolerance_and_allowance_have_floors() -> None:
-    bold = UnpairedPolicy(delta=0.0, epsilon=0.001, omega=0.0)
+    bold = Policy(delta=0.0, epsilon=0.001, omega=0.0)
     assert after([101.9] * 16, bold).decision is after([101.9] * 16).decision
     assert after([101.9] * 16, bold).spread.error >= math.sqrt(2) * 0.003
 
 
 def test_a_wider_tolerance_is_respected() -> None:
-    assert after([110.0, 110.1], UnpairedPolicy(delta=0.1, epsilon=0.2)).decision is Decision.NOT_SLOWER
+    assert after([110.0, 110.1], Policy(delta=0.1, epsilon=0.2)).decision is Decision.NOT_SLOWER
 
 
 def test_the_error_counts_processes_and_not_rounds() -> None:

@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from pytest_gpuperf.judge.block_decision import UNDECIDED, judge_many
-from pytest_gpuperf.judge.error_budget import ALPHA, Spending, fixed_share
-from pytest_gpuperf.judge.noninferiority import Screening, screen
-from pytest_gpuperf.judge.votes import PairedPolicy
+from pytest_gpuperf.judge.error_budget import ALPHA, Spending
+from pytest_gpuperf.judge.noninferiority import noninferiority_test
+from pytest_gpuperf.judge.policy import Policy
 
 Logs = NDArray[np.float64]
 Noise = Callable[[np.random.Generator, int, int], Logs]
 """Generator, kernels, blocks to the values of blocks of equal kernels."""
 
 SUITES, KERNELS = 2000, 200
-POLICY = PairedPolicy(alpha=fixed_share(ALPHA, KERNELS), alpha_faster=fixed_share(1e-2, KERNELS))
+POLICY = Policy(alpha=ALPHA / KERNELS, alpha_faster=1e-2 / KERNELS)
 SLOWER, FASTER, SAME, NOT_SLOWER = range(4)
 FIRST_BLOCKS = 24
 
@@ -59,7 +59,7 @@ def noisy(rng: np.random.Generator, kernels: int, blocks: int) -> Logs:
 NOISES: dict[str, Noise] = {"quiet": quiet, "typical": typical, "noisy": noisy}
 
 
-def codes_of(noise: Noise, shift: float, kernels: int, seed: int, policy: PairedPolicy = POLICY) -> NDArray[np.int64]:
+def codes_of(noise: Noise, shift: float, kernels: int, seed: int, policy: Policy = POLICY) -> NDArray[np.int64]:
     """Decisions on kernels whose candidate is slower by the log ratio ``shift``, in pieces that fit into memory."""
     rng = np.random.default_rng(seed)
     decided = []
@@ -136,7 +136,7 @@ def pipeline(rng: np.random.Generator, shift: float, omega: float, assumed: floa
     """Screen, then paired blocks: a decision's index; ``gpu`` is how much another GPU differs."""
     old = np.exp(rng.normal(0, omega) + rng.normal(0, 0.002, 10)) * 1000
     new = np.exp(shift + gpu + rng.normal(0, omega) + rng.normal(0, 0.002, 4)) * 1000
-    if not gpu and screen(old.tolist(), new.tolist(), epsilon=0.01, omega=assumed).decision is Screening.PASS:
+    if not gpu and noninferiority_test(old.tolist(), new.tolist(), epsilon=0.01, omega=assumed).proven:
         return NOT_SLOWER
     codes, _ = judge_many(shift + rng.normal(0, 0.002, (1, 128)), POLICY)
     return int(codes[0])
@@ -167,7 +167,7 @@ def test_06_10_the_pipeline_misses_one_percent_no_more_often_than_promised(
 # --- guards: broken variants fail the checks above ------------------------------------------------
 
 
-def peeking_t(r: Logs, policy: PairedPolicy) -> NDArray[np.int64]:
+def peeking_t(r: Logs, policy: Policy) -> NDArray[np.int64]:
     """Broken: a t test against the tolerance after every block, each at the full share of alpha."""
     n = np.arange(1, r.shape[1] + 1)
     mean = np.cumsum(r, axis=1) / n

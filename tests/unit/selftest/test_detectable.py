@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pytest_gpuperf.judge.block_decision import judge_many
-from pytest_gpuperf.judge.votes import PairedPolicy
+from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.selftest.detectable import TOLERANCES, Detectable, smallest_effect
 from pytest_gpuperf.timing.blocks import Noise
 
@@ -44,7 +44,7 @@ def test_what_is_predicted_is_what_the_gate_finds_and_less_is_not(sd: float) -> 
 def detection(predicted: Detectable, effect: float) -> float:
     """Share of runs of fresh normal blocks that end SLOWER in two processes."""
     rng = np.random.default_rng(6)
-    policy = PairedPolicy(delta=predicted.tolerance, epsilon=2 * predicted.tolerance, alpha=ALPHA)
+    policy = Policy(delta=predicted.tolerance, epsilon=2 * predicted.tolerance, alpha=ALPHA)
     both = np.ones(4000, dtype=bool)
     for process in (policy, policy.confirming()):
         codes, _ = judge_many(math.log1p(effect) + rng.normal(0, predicted.block_sd, (4000, 128)), process)

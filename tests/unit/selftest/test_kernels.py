@@ -9,7 +9,7 @@ from simulated_machine import SimulatedMachine
 
 from pytest_gpuperf.selftest.kernels import FAMILIES, LOOP, Probe, capacity_of, compile_probes, launch_of
 from pytest_gpuperf.selftest.known_slowdowns import require_iterations
-from pytest_gpuperf.selftest.sass_loop import UnexpectedCode, loop_code
+from pytest_gpuperf.selftest.sass_loop import UnexpectedCode, loop_codes
 
 UNBOUNDED = """
 extern "C" __global__ void NAME(float* out, float scale, int n) {
@@ -25,7 +25,7 @@ COUNTS = {"loop": 1000, "copy": 1 << 16, "scatter": 1 << 16, "softmax": 1 << 8}
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90", "sm_120"])
 def test_executed_instructions_are_counted_from_the_machine_code(arch: str) -> None:
-    short, long = (loop_code(binary) for binary in compile_probes([Probe(LOOP, 40), Probe(LOOP, 4040)], arch).values())
+    short, long = loop_codes(list(compile_probes([Probe(LOOP, 40), Probe(LOOP, 4040)], arch).values()))
     assert (short.iterations, long.iterations) == (40, 4040)
     assert (short.outside, short.body) == (long.outside, long.body)
     assert long.executed - short.executed == 4000 * short.body
@@ -52,7 +52,7 @@ def test_a_kernel_is_the_same_to_the_bit_whatever_lies_around_it(name: str) -> N
 def test_code_whose_work_is_not_known_is_refused(text: str, words: str) -> None:
     probe = Probe(dataclasses.replace(LOOP, text=text), 1000)
     with pytest.raises(UnexpectedCode, match=words):
-        loop_code(compile_probes([probe], "sm_90")[probe])
+        loop_codes([compile_probes([probe], "sm_90")[probe]])
 
 
 def test_a_loop_of_another_length_than_written_is_refused() -> None:

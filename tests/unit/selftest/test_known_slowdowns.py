@@ -9,7 +9,7 @@ from simulated_machine import FIXED_NS, NS_PER_COUNT, SimulatedMachine
 
 from pytest_gpuperf.selftest import known_slowdowns
 from pytest_gpuperf.selftest.kernels import COPY, LOOP
-from pytest_gpuperf.selftest.known_slowdowns import Line, NotLinear, Subject, Wanted, fit, make_subjects
+from pytest_gpuperf.selftest.known_slowdowns import NotLinear, Subject, TimeByCount, Wanted, fit, make_subjects
 
 WANTED = (Wanted("loop", LOOP, duration_ns=10_000.0), Wanted("copy", COPY, count=1 << 20))
 
@@ -50,7 +50,7 @@ def test_at_no_slowdown_the_candidate_is_the_baseline_elsewhere(made: tuple[Simu
 
 def test_a_line_goes_through_the_times() -> None:
     assert fit({100: 1500.0, 200: 2000.0, 300: 2500.0}).fixed_ns == pytest.approx(1000)
-    assert Line(1000.0, 5.0).count_for(2000.0) == 200
+    assert TimeByCount(1000.0, 5.0).count_for(2000.0) == 200
 
 
 def test_a_line_that_falls_once_is_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:

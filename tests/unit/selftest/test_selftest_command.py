@@ -20,7 +20,7 @@ from pytest_gpuperf.cli import command_line
 from pytest_gpuperf.cli.selftest_command import shown
 from pytest_gpuperf.device.device_errors import NoDevice
 from pytest_gpuperf.device.timers.timer_errors import TimerUnavailable
-from pytest_gpuperf.judge.votes import PairedDecision
+from pytest_gpuperf.judge.policy import Decision
 from pytest_gpuperf.selftest import child, refine, run, trials
 from pytest_gpuperf.selftest.child import Task, open_device, take
 from pytest_gpuperf.selftest.kernels import COPY, LOOP
@@ -221,7 +221,7 @@ def test_verdicts_are_made_as_the_gate_makes_them(machine: SimulatedMachine, sub
     reads = itertools.count()
     controls.run(3.0, lambda share: None, clock=lambda: next(reads) / (2 * len(controls.cells)))
     (found,) = [found for cell, found in controls.pairings.items() if cell.percent == 5.0]
-    assert {one.paired.decision for one in found} == {PairedDecision.SLOWER}
+    assert {one.paired.decision for one in found} == {Decision.SLOWER}
     assert len({one.seed for one in found}) == len(found)
 
 

@@ -78,9 +78,7 @@ def test_times_below_200_ticks_are_refused() -> None:
 
 
 @pytest.mark.parametrize(("steps", "refused", "remarked"), [(199, 1, 0), (200, 0, 1), (999, 0, 1), (1000, 0, 0)])
-def test_a_time_is_refused_below_200_ticks_and_remarked_on_below_1000(
-    steps: int, refused: int, remarked: int
-) -> None:
+def test_a_time_is_refused_below_200_ticks_and_remarked_on_below_1000(steps: int, refused: int, remarked: int) -> None:
     one = short(steps * 32.0, 0.0)
     assert len(disturbances(one, QUIET, QUIET, 32.0)) == refused
     assert len(remarks(one, EVEN, 32.0)) == remarked

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from pytest_gpuperf.judge.block_decision import Paired
-from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
+from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.timing.blocks import Block
 from pytest_gpuperf.timing.paired_run import _until_decided
 
-POLICY = PairedPolicy(alpha=2e-6)
+POLICY = Policy(alpha=2e-6)
 BLOCK_S = 0.02
 
 
@@ -29,22 +29,22 @@ def judged(r: Sequence[float], budget_blocks: int) -> Paired:
 
 def test_a_pass_that_waits_for_slower_goes_on_beyond_the_budget_while_all_blocks_say_slower() -> None:
     found = judged([0.009] * 100, budget_blocks=12)
-    assert (found.decision, found.blocks) == (PairedDecision.SLOWER, 23)
+    assert (found.decision, found.blocks) == (Decision.SLOWER, 23)
 
 
 def test_a_pass_that_waits_for_slower_ends_with_the_budget_once_a_block_says_otherwise() -> None:
     """The evidence for slower is as strong as for the pass; of 2 in 11 blocks that say otherwise no end is near."""
     waiting = [0.009] * 20 + [0.004] + ([0.009] * 9 + [0.004, 0.004]) * 10
     found = judged(waiting, budget_blocks=21)
-    assert (found.decision, found.blocks) == (PairedDecision.SAME, 21)
+    assert (found.decision, found.blocks) == (Decision.SAME, 21)
 
 
 def test_a_pass_that_is_not_proven_yet_is_finished_beyond_the_budget() -> None:
-    assert judged([0.0] * 100, budget_blocks=5).decision is PairedDecision.SAME
+    assert judged([0.0] * 100, budget_blocks=5).decision is Decision.SAME
 
 
 @pytest.mark.parametrize("budget_blocks", [1, 12, 40])
 def test_an_open_case_ends_with_its_budget(budget_blocks: int) -> None:
     found = judged([0.02, -0.02] * 60, budget_blocks)
-    assert found.decision is PairedDecision.INCONCLUSIVE
+    assert found.decision is Decision.INCONCLUSIVE
     assert found.blocks <= budget_blocks + 1

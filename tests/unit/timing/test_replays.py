@@ -12,7 +12,7 @@ from recordings import FOLDER, Sequence, Values, drawn, recordings
 
 from pytest_gpuperf.judge.block_decision import UNDECIDED, judge_blocks, judge_many
 from pytest_gpuperf.judge.error_budget import Spending
-from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
+from pytest_gpuperf.judge.policy import Decision, Policy
 
 RECORDED = recordings()
 SUITES, KERNELS, PLACE = 5000, 200, 20
@@ -26,9 +26,9 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def policy_of(place: int = PLACE) -> PairedPolicy:
+def policy_of(place: int = PLACE) -> Policy:
     """As the gate judges the run's changed workload of this number."""
-    return PairedPolicy(alpha=Spending().share(place))
+    return Policy(alpha=Spending().share(place))
 
 
 def of_percent(percent: float) -> list[Sequence]:
@@ -64,7 +64,7 @@ def test_verdicts_on_recorded_blocks_are_pinned(one: Sequence) -> None:
         start += paired.blocks
     assert tuple(found) == one.verdicts
     rest = judge_blocks(one.r[start:].tolist(), policy_of())
-    assert rest.decision is PairedDecision.CONTINUE
+    assert rest.decision is Decision.CONTINUE
 
 
 @pytest.mark.parametrize("one", of_percent(0.0), ids=lambda one: one.name)
@@ -106,7 +106,7 @@ def suites(
 
 
 def codes_of(
-    rng: np.random.Generator, v: Values, shift: float, count: int, policy: PairedPolicy, *, coins: bool
+    rng: np.random.Generator, v: Values, shift: float, count: int, policy: Policy, *, coins: bool
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     r = shift + drawn(rng, v, count, FIRST_BLOCKS, coins=coins)
     codes, _ = judge_many(r, policy)

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_gpuperf.device.interface import Slot
-from pytest_gpuperf.model.evidence import CacheMode, DeviceState, Round, TimerName
+from pytest_gpuperf.model.evidence import CacheMode, DeviceState, Round
+from pytest_gpuperf.model.timer_names import TimerName
 from pytest_gpuperf.timing.rounds import (
     InvalidSampleError,
     Rounds,
@@ -108,7 +109,7 @@ def test_rounds_hold_thirty_samples_each_and_say_nothing_when_all_is_well() -> N
     gpu = SimulatedGpu(steady)
     taken = take(gpu, session="s", process=4)
     assert [(r.samples, r.session, r.process) for r in taken.rounds] == [(30, "s", 4)] * 3
-    assert taken.messages == ()
+    assert taken.disturbed + taken.notes == ()
     assert taken.rounds[0].sm_clock_mhz == (1980, 1980)
     assert [len(samples) for samples in taken.samples] == [30] * 3
     assert taken.seconds == pytest.approx(gpu.now_s)
@@ -140,14 +141,6 @@ def test_sample_count_keeps_the_budget_or_the_least(cost_s: float, rounds: int, 
 
 def test_a_free_sample_is_not_rationed() -> None:
     assert sample_count(0.0, 3, 1.0) == 30
-
-
-def test_fresh_buffers_are_asked_for_between_rounds() -> None:
-    gpu = SimulatedGpu(steady)
-    made = [Workload(lambda: None) for _ in range(2)]
-    supply = iter(made)
-    take(gpu, fresh=lambda: next(supply))
-    assert [slot.run for slot, _ in gpu.measured[-3:]] == [nothing, made[0].run, made[1].run]
 
 
 def test_warm_up_ends_when_two_batches_agree() -> None:

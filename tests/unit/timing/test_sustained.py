@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from pytest_gpuperf.device.interface import Slot
 from pytest_gpuperf.judge.block_decision import judge_blocks
-from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
-from pytest_gpuperf.model.evidence import CacheMode, DeviceState, TimerName
+from pytest_gpuperf.judge.policy import Decision, Policy
+from pytest_gpuperf.model.evidence import CacheMode, DeviceState
+from pytest_gpuperf.model.timer_names import TimerName
 from pytest_gpuperf.timing.blocks import Block, Noise, paired_blocks
 from pytest_gpuperf.timing.rounds import InvalidSampleError, Workload
 from pytest_gpuperf.timing.sustained import MOST_SAMPLES, SLOT_S, SustainedSlots, sustained_pilot
@@ -103,8 +104,8 @@ class PoweredGpu:
         return list(islice(paired_blocks(self, self, *sides, clock=lambda: self.now_s, **given), count))
 
 
-def decision(blocks: Sequence[Block]) -> PairedDecision:
-    return judge_blocks([block.r for block in blocks if not block.discarded], PairedPolicy(), stopped=True).decision
+def decision(blocks: Sequence[Block]) -> Decision:
+    return judge_blocks([block.r for block in blocks if not block.discarded], Policy(), stopped=True).decision
 
 
 # --- what they see -------------------------------------------------------------------------------
@@ -112,13 +113,13 @@ def decision(blocks: Sequence[Block]) -> PairedDecision:
 
 def test_short_slots_hide_what_a_kernel_costs_by_drawing_more_power() -> None:
     blocks = PoweredGpu().blocks(14, size=12, settling=None)
-    assert decision(blocks) is PairedDecision.SAME
+    assert decision(blocks) is Decision.SAME
     assert max(abs(block.r) for block in blocks) < 0.001
 
 
 def test_sustained_slots_see_it_in_full() -> None:
     blocks = PoweredGpu().blocks(14)
-    assert decision(blocks) is PairedDecision.SLOWER
+    assert decision(blocks) is Decision.SLOWER
     for block in blocks:
         assert math.exp(block.r) == pytest.approx(1.03, abs=0.001)
 
@@ -146,7 +147,7 @@ def test_slots_outlast_a_controller_that_lets_a_kernel_draw_more_for_a_while() -
 
 def test_equal_draws_above_the_limit_are_the_same() -> None:
     blocks = PoweredGpu(draws=(1.3, 1.3)).blocks(11)
-    assert decision(blocks) is PairedDecision.SAME
+    assert decision(blocks) is Decision.SAME
 
 
 # --- what is discarded ---------------------------------------------------------------------------

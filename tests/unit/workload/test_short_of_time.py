@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from pytest_gpuperf.judge.block_decision import judge_blocks
-from pytest_gpuperf.judge.votes import PairedPolicy
+from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.timing.blocks import Block, Noise
 from pytest_gpuperf.timing.paired_run import Pairing
 from pytest_gpuperf.workload.gate_time import short_of_time
 
-POLICY = PairedPolicy()
+POLICY = Policy()
 
 
 def undecided(r: list[float], block_s: float = 0.1, *, stopped: bool = True) -> Pairing:
@@ -30,7 +30,7 @@ def test_one_block_of_a_long_kernel_names_the_budget_for_as_many_as_a_clear_case
 def test_blocks_that_all_say_slower_are_told_how_many_prove_it() -> None:
     (note,) = short_of_time(undecided([0.02] * 12, 2.0), POLICY, budget_s=30.0, before_s=0.1)
     assert "ended after 12 blocks, and a verdict takes 13 or more: raise it with budget_s=57," in note
-    strict = PairedPolicy(alpha=1e-9)
+    strict = Policy(alpha=1e-9)
     (note,) = short_of_time(undecided([0.02] * 12, 2.0), strict, budget_s=30.0, before_s=0.1)
     assert "and a verdict takes 35 or more: raise it with budget_s=71," in note
 
@@ -44,7 +44,7 @@ def test_no_budget_is_named_that_would_be_refused() -> None:
 
 
 def test_where_no_number_of_blocks_decides_no_budget_would_do() -> None:
-    few = PairedPolicy(blocks_max=6)
+    few = Policy(blocks_max=6)
     assert short_of_time(undecided([0.02] * 4), few, budget_s=1.0, before_s=0.1) == ()
 
 

@@ -21,7 +21,8 @@ from pytest_gpuperf.device.timers.graph import GraphTimer
 from pytest_gpuperf.device.timers.lateness import LateTry, never_in_time
 from pytest_gpuperf.device.timers.queued import LONGEST_DELAY_NS, TRIES_AT_LONGEST, QueuedPairs
 from pytest_gpuperf.device.timers.timer_errors import NeverInTime
-from pytest_gpuperf.model.evidence import CacheMode, TimerName
+from pytest_gpuperf.model.evidence import CacheMode
+from pytest_gpuperf.model.timer_names import TimerName
 
 TIMERS = [GraphTimer, EventTimer]
 
@@ -340,9 +341,7 @@ def test_events_cannot_tell_the_gaps_within_a_callable(stream: SimulatedStream) 
 
 
 @given(st.floats(1.0, 1e7), st.floats(32.0, 1e6), st.integers(1, 1000))
-def test_launches_per_sample_reach_the_wanted_length_or_the_bound(
-    duration: float, wanted: float, most: int
-) -> None:
+def test_launches_per_sample_reach_the_wanted_length_or_the_bound(duration: float, wanted: float, most: int) -> None:
     count = launches_per_sample(duration, wanted, most)
     assert 1 <= count <= most
     assert count == most or count * duration >= wanted * (1 - 1e-9)

@@ -1,0 +1,54 @@
+"""The layout keeps its rules: names that are one module's or class's own, a root of five modules, a duty per folder."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "pytest_gpuperf"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+FOLDERS = sorted(path.parent for path in MODULES if path.name == "__init__.py")
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
+
+
+def shared(named: Iterable[tuple[str, Path]]) -> dict[str, list[str]]:
+    """Names that more than one place has, with the modules where."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for name, path in named:
+        found[name].append(relative(path))
+    return {name: places for name, places in found.items() if len(places) > 1}
+
+
+def test_no_two_modules_have_one_name() -> None:
+    assert shared((path.name, path) for path in MODULES if path.name != "__init__.py") == {}
+
+
+def test_no_two_classes_have_one_name() -> None:
+    trees = [(path, ast.parse(path.read_text(encoding="utf-8"))) for path in MODULES]
+    classes = [(node.name, path) for path, tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    assert len(classes) > 100
+    assert shared(classes) == {}
+
+
+def test_the_package_root_holds_five_modules() -> None:
+    root = {path.stem for path in MODULES if path.parent == PACKAGE}
+    assert root == {"__init__", "plugin", "hookspecs", "atomic_write", "formatting"}
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=relative)
+def test_the_first_line_of_a_folder_says_its_duty(folder: Path) -> None:
+    docstring = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))) or ""
+    first = docstring.partition("\n")[0]
+    assert len(first.split()) >= 4
+    assert first.endswith(".")
+
+
+def test_every_folder_with_modules_is_a_package() -> None:
+    assert {path.parent for path in MODULES} == set(FOLDERS)
