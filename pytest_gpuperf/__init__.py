@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from pytest_gpuperf.device.gpu import Gpu
     from pytest_gpuperf.device.launch import Kernel, Launch
     from pytest_gpuperf.device.triton_kernel import TritonKernel
-    from pytest_gpuperf.model.evidence import DeviceFacts, StaticProfile, StaticRecord
+    from pytest_gpuperf.model.device_facts import DeviceFacts
+    from pytest_gpuperf.model.evidence import StaticProfile, StaticRecord
     from pytest_gpuperf.model.verdict import Change, Judgement, TimeFigures, Verdict
     from pytest_gpuperf.workload.measurement import Measurement, NotDeclared
 
@@ -79,8 +80,8 @@ _HOMES = {
         "Launch",
     ),
     "device.triton_kernel": ("TritonKernel",),
+    "model.device_facts": ("DeviceFacts",),
     "model.evidence": (
-        "DeviceFacts",
         "StaticProfile",
         "StaticRecord",
     ),

@@ -19,7 +19,8 @@ from pytest_gpuperf.device.lock import GpuLock
 from pytest_gpuperf.device.nvml_state import Nvml
 from pytest_gpuperf.device.peaks import measure_peak
 from pytest_gpuperf.device.torch_stream import torch_follows
-from pytest_gpuperf.model.evidence import DeviceFacts, DeviceState, KernelBinary
+from pytest_gpuperf.model.device_facts import DeviceFacts
+from pytest_gpuperf.model.evidence import DeviceState, KernelBinary
 from pytest_gpuperf.model.timer_names import TimerName
 
 FLUSH = "write-2xl2-v1"

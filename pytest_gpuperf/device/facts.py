@@ -7,7 +7,7 @@ import uuid
 from typing import Any
 
 from pytest_gpuperf.device.nvml_state import Nvml
-from pytest_gpuperf.model.evidence import DeviceFacts
+from pytest_gpuperf.model.device_facts import DeviceFacts
 
 
 def slug(name: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.interface import Arrays, Device
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
-from pytest_gpuperf.model.evidence import DeviceFacts
+from pytest_gpuperf.model.device_facts import DeviceFacts
 
 
 class Gpu:

@@ -8,7 +8,8 @@ from typing import Any
 
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.interface import Dim3
-from pytest_gpuperf.model.evidence import DeviceFacts, KernelBinary
+from pytest_gpuperf.model.device_facts import DeviceFacts
+from pytest_gpuperf.model.evidence import KernelBinary
 
 
 def dim3(given: int | Sequence[int], what: str) -> Dim3:

@@ -6,7 +6,7 @@ Nominal: they size grids and bound launches, and never become evidence.
 from __future__ import annotations
 
 from pytest_gpuperf.model.architectures import ARCHITECTURES, KIB
-from pytest_gpuperf.model.evidence import DeviceFacts
+from pytest_gpuperf.model.device_facts import DeviceFacts
 
 
 def nominal_facts(arch: str) -> DeviceFacts:

@@ -16,7 +16,8 @@ from pytest_gpuperf.model.verdict import TimeFigures
 if TYPE_CHECKING:
     from pytest_gpuperf.baselines import BaselineStore
     from pytest_gpuperf.model.advice import Advice
-    from pytest_gpuperf.model.evidence import DeviceFacts, Key, StaticRecord, TimeRecord
+    from pytest_gpuperf.model.device_facts import DeviceFacts
+    from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
     from pytest_gpuperf.model.result import WorkloadEvidence
     from pytest_gpuperf.model.verdict import EvidenceKind
     from pytest_gpuperf.model.warp_estimate import WarpEstimate

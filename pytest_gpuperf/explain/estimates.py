@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_gpuperf.baselines import BaselineStore, CubinError
 from pytest_gpuperf.compile import ToolchainMissing
-from pytest_gpuperf.compile.warp_model import MachineCode, estimates_of
+from pytest_gpuperf.compile.warp_model import KernelCode, estimates_of
 from pytest_gpuperf.model.evidence import StaticRecord
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class Estimates:
         self._store = store
         self._cubins = cubins
         self._cache = cache
-        self._found: dict[MachineCode, WarpEstimate | None] = {}
+        self._found: dict[KernelCode, WarpEstimate | None] = {}
 
     def prepare(self, records: Iterable[tuple[str, StaticRecord | None]]) -> None:
         """Make the estimates of several kernels together, which takes hardly longer than those of one."""
@@ -43,9 +43,9 @@ class Estimates:
             self.prepare([(arch, record)])
         return self._found[code]
 
-    def _code(self, arch: str, record: StaticRecord | None) -> MachineCode | None:
+    def _code(self, arch: str, record: StaticRecord | None) -> KernelCode | None:
         cubin = self._cubin(record.cubin) if record is not None and record.cubin else None
-        return None if cubin is None or record is None else MachineCode(cubin, record.symbol or record.kernel, arch)
+        return None if cubin is None or record is None else KernelCode(cubin, record.symbol or record.kernel, arch)
 
     def _cubin(self, sha256: str) -> bytes | None:
         if sha256 in self._cubins:

@@ -9,7 +9,8 @@ from typing import Literal
 import msgspec
 
 from pytest_gpuperf.model.advice import Advice, State
-from pytest_gpuperf.model.evidence import DeviceFacts, Identity, Key, Record, Session, StaticRecord, TimeRecord
+from pytest_gpuperf.model.device_facts import DeviceFacts
+from pytest_gpuperf.model.evidence import Identity, Key, Record, Session, StaticRecord, TimeRecord
 from pytest_gpuperf.model.verdict import Judgement
 
 Status = Literal["complete", "static only", "checked only"]

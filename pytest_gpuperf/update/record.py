@@ -24,7 +24,8 @@ from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.child_process import LOG_LINES, child_command, errors_in, keep, log_lines, run_child
 from pytest_gpuperf.formatting import numbered
-from pytest_gpuperf.model.evidence import DeviceFacts, Record, Session
+from pytest_gpuperf.model.device_facts import DeviceFacts
+from pytest_gpuperf.model.evidence import Record, Session
 from pytest_gpuperf.model.result import TestEvidence
 
 if TYPE_CHECKING:

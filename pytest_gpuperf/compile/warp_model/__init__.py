@@ -6,7 +6,7 @@ floating-point arithmetic is unknown.  That tells addresses, and with them secto
 split a warp, how often loops with constant bounds run, and what waits for what.
 """
 
-from pytest_gpuperf.compile.warp_model.estimate import MachineCode, estimates_of
+from pytest_gpuperf.compile.warp_model.estimate import KernelCode, estimates_of
 from pytest_gpuperf.compile.warp_model.walk import MODEL_VERSION, dry_run
 
-__all__ = ["MODEL_VERSION", "MachineCode", "dry_run", "estimates_of"]
+__all__ = ["MODEL_VERSION", "KernelCode", "dry_run", "estimates_of"]

@@ -19,7 +19,7 @@ from pytest_gpuperf.compile.warp_model.walk import MODEL_VERSION, dry_run
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
 
-class MachineCode(NamedTuple):
+class KernelCode(NamedTuple):
     """One kernel in a cubin."""
 
     cubin: bytes
@@ -29,8 +29,8 @@ class MachineCode(NamedTuple):
 
 
 def estimates_of(
-    codes: Iterable[MachineCode], cache: CompileCache | None = None
-) -> dict[MachineCode, WarpEstimate | None]:
+    codes: Iterable[KernelCode], cache: CompileCache | None = None
+) -> dict[KernelCode, WarpEstimate | None]:
     """An estimate of each kernel; None where its way is too long to walk, or its cubin has no such kernel.
 
     One run of nvdisasm, which takes 0.2 s to start, reads all kernels of an architecture.  Raises
@@ -56,7 +56,7 @@ class _Result(msgspec.Struct, frozen=True):
     estimate: WarpEstimate | None
 
 
-def _made(codes: Sequence[MachineCode]) -> dict[MachineCode, _Result]:
+def _made(codes: Sequence[KernelCode]) -> dict[KernelCode, _Result]:
     """Of one architecture."""
     contents = {code: cubin for code in codes if (cubin := _readable(code)) is not None}
     texts = {code: text_of(cubin.elf, code.symbol).data for code, cubin in contents.items()}
@@ -69,7 +69,7 @@ def _made(codes: Sequence[MachineCode]) -> dict[MachineCode, _Result]:
     return found
 
 
-def _readable(code: MachineCode) -> Cubin | None:
+def _readable(code: KernelCode) -> Cubin | None:
     """The content of a cubin that may come from anybody; None where it does not have the kernel."""
     try:
         content = read_cubin(code.cubin)
@@ -78,7 +78,7 @@ def _readable(code: MachineCode) -> Cubin | None:
     return content if code.symbol in content.kernels else None
 
 
-def _kept(code: MachineCode, cache: CompileCache | None) -> _Result | None:
+def _kept(code: KernelCode, cache: CompileCache | None) -> _Result | None:
     content = cache.get(_key(code)) if cache is not None else None
     if content is None:
         return None
@@ -88,7 +88,7 @@ def _kept(code: MachineCode, cache: CompileCache | None) -> _Result | None:
         return None
 
 
-def _key(code: MachineCode) -> str:
+def _key(code: KernelCode) -> str:
     content = hashlib.sha256(code.cubin).hexdigest()
     parts = ("warp model", MODEL_VERSION, disassembler().version, code.arch, code.symbol, content)
     return hashlib.sha256(repr(parts).encode()).hexdigest()

@@ -138,7 +138,7 @@ def test_a_target_that_is_none_is_told_what_one_looks_like(tmp_path: Path) -> No
 
 def test_evidence_and_cubins_have_their_places(tmp_path: Path) -> None:
     assert evidence_path(tmp_path, "sm_90", "a/test_x.py") == tmp_path / "sm_90/a/test_x.json"
-    assert cubin_path(tmp_path, "3f" * 32) == tmp_path / "cubins/3f" / f"{'3f' * 32}.cubin"
+    assert cubin_path(tmp_path, "3f" * 32) == tmp_path / "cubins/3f" / f"{'3f' * 32}.cubin.z"
 
 
 def test_a_link_out_of_the_folder_is_named_with_its_target(tmp_path: Path) -> None:

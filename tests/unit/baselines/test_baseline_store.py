@@ -332,13 +332,13 @@ def test_cubins_from_one_byte_to_the_limit_are_stored(store: BaselineStore, size
 
 def test_an_altered_cubin_is_named_with_the_hash_that_it_has(store: BaselineStore, root: Path) -> None:
     store.write(Update(cubins=[CUBIN]))
-    path = root / "cubins" / SHA[:2] / f"{SHA}.cubin"
-    path.write_bytes(b"another")
+    path = root / "cubins" / SHA[:2] / f"{SHA}.cubin.z"
+    path.write_bytes(zlib.compress(b"another"))
     with pytest.raises(CubinError) as caught:
         store.cubin(SHA)
     assert str(caught.value) == (
         f"{path}: the content does not match the name (its SHA-256 is {hashlib.sha256(b'another').hexdigest()[:12]}...)"
-        ". Restore it from version control (cubins need '*.cubin binary' in .gitattributes), or record the workload "
+        ". Restore it from version control (cubins need '*.cubin.z binary' in .gitattributes), or record the workload "
         "again with --update-baselines."
     )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_gpuperf.compile import CompileCache, KernelSource, compile_kernel
-from pytest_gpuperf.compile.warp_model import MachineCode, estimates_of
+from pytest_gpuperf.compile.warp_model import KernelCode, estimates_of
 from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
 
 TEXT = r"""
@@ -98,7 +98,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> CompileCache:
 def run_of(request: pytest.FixtureRequest, cache: CompileCache):  # type: ignore[no-untyped-def]
     def run(name: str) -> WarpEstimate:
         binary = compile_kernel(KernelSource(TEXT, name), request.param, cache=cache)
-        (found,) = estimates_of([MachineCode(binary.cubin, binary.symbol, binary.arch)], cache).values()
+        (found,) = estimates_of([KernelCode(binary.cubin, binary.symbol, binary.arch)], cache).values()
         assert found is not None
         return found
 
