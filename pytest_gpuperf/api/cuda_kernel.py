@@ -81,7 +81,7 @@ class KernelCompiler:
             source, wanted, cache=cache, foreseen=functools.partial(self._foreseen, name_expression or name)
         )
         binaries = {target: self._as_recorded(source, binary) for target, binary in binaries.items()}
-        self._note({target: binaries[target] for target in targets})
+        self._note({target: binaries[target] for target in targets}, options, path.name if path is not None else "")
         return Kernel(binaries, device=self._worker.device, native=native, targets=targets,
                       ptx=lambda which: compiler.ptx(source, which, cache))  # fmt: skip
 
@@ -133,11 +133,13 @@ class KernelCompiler:
             return binary
         return compiler.as_recorded(source, binary, codes, self._worker.compile_cache)
 
-    def _note(self, binaries: Mapping[str, KernelBinary]) -> None:
+    def _note(self, binaries: Mapping[str, KernelBinary], options: Sequence[str] = (), file: str = "") -> None:
         """Put the static evidence of one kernel on the test's book."""
-        for arch, binary in binaries.items():
+        for binary in binaries.values():
             self._book.cubins[binary.cubin_hash] = binary.cubin
-            self._book.add_compiled(binary.name, {arch: binary.record()}, binary.toolchain)
+        first = next(iter(binaries.values()))
+        records = {arch: binary.record() for arch, binary in binaries.items()}
+        self._book.add_compiled(first.name, records, first.toolchain, options, file)
 
     def _foreseen(self, kernel: str, source_hash: str) -> tuple[str | None, ...]:
         from pytest_gpuperf.api.precompile import name_expressions

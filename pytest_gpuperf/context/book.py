@@ -7,13 +7,13 @@ the only process) and is what reports, updates and the nothing-measured guard re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
 import pytest
 
-from pytest_gpuperf.context import namesakes
+from pytest_gpuperf.context.kernel_labels import CompiledKernel, labelled
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import Status, TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement
@@ -38,12 +38,10 @@ class TestBook:
         self.module = module
         self.test = test
         self.workloads: dict[str, WorkloadEvidence] = {}
-        self.compiled: dict[str, WorkloadEvidence] = {}
-        """Static evidence of every kernel compiled so far, by kernel name; of several of one name, the last."""
+        self.kernels: list[CompiledKernel] = []
+        """Every kernel compiled so far, in order."""
         self.cubins: dict[str, bytes] = {}
         """Machine code of every kernel compiled so far, by SHA-256."""
-        self._earlier: list[WorkloadEvidence] = []
-        """Kernels that another one of their name came after."""
         self.status: Status = "complete"
         self.reason = ""
         self.red_on_time = False
@@ -63,17 +61,25 @@ class TestBook:
         """Note that the test did not get to see all there is to see."""
         self.status, self.reason = status, reason
 
-    def add_compiled(self, name: str, records: Mapping[str, StaticRecord], toolchain: str) -> None:
+    def add_compiled(
+        self,
+        name: str,
+        records: Mapping[str, StaticRecord],
+        toolchain: str,
+        options: Sequence[str] = (),
+        file: str = "",
+    ) -> None:
         """Note a kernel; until a workload launches it, it stands for itself.  Raises ``TestOver``."""
         self._require_open(f"the kernel {name}")
-        known = self.compiled.get(name)
-        if known is not None and namesakes.is_another(known, records, toolchain):
-            self._earlier.append(known)
-            known = None
-        before = known.static if known is not None else {}
-        self.compiled[name] = WorkloadEvidence(
+        known = next((kernel for kernel in reversed(self.kernels) if kernel.name == name), None)
+        before: Mapping[str, StaticRecord] = {}
+        if known is not None and not known.is_another(records, toolchain):
+            self.kernels.remove(known)
+            before, options, file = known.evidence.static, known.options, known.file
+        evidence = WorkloadEvidence(
             key=self.key(name), static={**before, **records}, toolchain=toolchain, launched=False
         )
+        self.kernels.append(CompiledKernel(evidence, tuple(options), file))
 
     def open(self, workload: str) -> Key:
         """Reserve a workload name.  Raises ``DuplicateWorkload`` and ``TestOver``."""
@@ -98,24 +104,19 @@ class TestBook:
         self.workloads[evidence.key.workload] = evidence
 
     def unlaunched(self, *, stopped: bool = False) -> list[WorkloadEvidence]:
-        """Kernels that were compiled but belong to no workload.
+        """Kernels that were compiled but belong to no workload; several of one name by what they differ in.
 
-        Of several of one name the last has it, and those before are ``name (1)``, ``name (2)`` in their order; so is
-        a kernel whose name a callable has, and one of other code than what was launched under its name.  A test that
-        ``stopped`` early may still have come to launch the earlier ones, and then only the last is told.
+        A test that ``stopped`` early may still have come to launch the others of a name: then only the last is told.
+        Raises ``AmbiguousKernel``.
         """
         launched = {record.kernel for work in self.workloads.values() for record in work.static.values()}
-        found = {name: evidence for name, evidence in self.compiled.items() if name not in launched}
-        alone = [evidence for name, evidence in found.items() if name not in self.workloads]
-        if stopped:
-            others = [evidence for name, evidence in found.items() if name in self.workloads]
-        else:
-            compiled = [*self._earlier, *self.compiled.values()]
-            others = [evidence for evidence in compiled if not (evidence in alone or self._is_launched(evidence))]
-        return [*alone, *namesakes.numbered(others, alone, self.workloads)]
-
-    def _is_launched(self, kernel: WorkloadEvidence) -> bool:
-        return any(namesakes.is_of(work, kernel) for work in self.workloads.values())
+        if not stopped:
+            alone = [one for one in self.kernels if not any(map(one.is_launched_by, self.workloads.values()))]
+            return list(labelled(alone, self.kernels, self.workloads))
+        last = {kernel.name: kernel for kernel in self.kernels if kernel.name not in launched}
+        plain = [kernel.evidence for name, kernel in last.items() if name not in self.workloads]
+        others = [kernel for name, kernel in last.items() if name in self.workloads]
+        return [*plain, *labelled(others, self.kernels, self.workloads)]
 
 
 class TestResult:

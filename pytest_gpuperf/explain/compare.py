@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_gpuperf.advise.advisor import advise
@@ -39,12 +39,22 @@ class Explained(NamedTuple):
 
 
 def explained(
-    store: BaselineStore, work: WorkloadEvidence, toolchain: str, facts: DeviceFacts | None, estimates: Estimates
+    store: BaselineStore,
+    work: WorkloadEvidence,
+    toolchain: str,
+    workloads: Collection[WorkloadEvidence],
+    facts: DeviceFacts | None,
+    estimates: Estimates,
 ) -> Explained:
-    """Causes of what changed, on the architecture where the first of them gains most."""
+    """Causes of what changed, on the architecture where the first of them gains most.
+
+    ``workloads`` are all of its test.
+    """
     archs = archs_to_explain(work, facts)
-    estimates.prepare((arch, record) for arch in archs for record in static_pair(store, work, arch, toolchain))
-    return max((_explained(store, work, arch, toolchain, facts, estimates) for arch in archs),
+    estimates.prepare(
+        (arch, record) for arch in archs for record in static_pair(store, work, arch, toolchain, workloads)
+    )
+    return max((_explained(store, work, arch, toolchain, workloads, facts, estimates) for arch in archs),
                key=lambda one: one.strongest)  # fmt: skip
 
 
@@ -53,10 +63,11 @@ def _explained(
     work: WorkloadEvidence,
     arch: str,
     toolchain: str,
+    workloads: Collection[WorkloadEvidence],
     facts: DeviceFacts | None,
     estimates: Estimates,
 ) -> Explained:
-    before, after = sides(store, work, arch, toolchain, facts, estimates)
+    before, after = sides(store, work, arch, toolchain, workloads, facts, estimates)
     return Explained(before, after, advise(before, after) if before is not None else ())
 
 
@@ -81,13 +92,13 @@ def _plain(archs: Iterable[str]) -> set[str]:
 
 
 def static_pair(
-    store: BaselineStore, work: WorkloadEvidence, arch: str, toolchain: str
+    store: BaselineStore, work: WorkloadEvidence, arch: str, toolchain: str, workloads: Collection[WorkloadEvidence]
 ) -> tuple[StaticRecord | None, StaticRecord | None]:
     """Machine code of baseline and candidate; the candidate has the baseline's launch where it has none of its own."""
     new = work.static.get(arch)
     old = store.static(arch, work.key, toolchain).record if toolchain else None
     if old is None and new is not None and not work.launched:
-        old = recorded_under_another_name(store, arch, toolchain, work.key, new)
+        old = recorded_under_another_name(store, arch, toolchain, work.key, new, workloads)
     if new is not None and old is not None and new.block is None:
         new = with_launch_of(new, old)
     return old, new
@@ -98,11 +109,12 @@ def sides(
     work: WorkloadEvidence,
     arch: str,
     toolchain: str,
+    workloads: Collection[WorkloadEvidence],
     facts: DeviceFacts | None,
     estimates: Estimates,
 ) -> tuple[Side | None, Side]:
     """Baseline and candidate; None for a baseline of which nothing is known."""
-    old, new = static_pair(store, work, arch, toolchain)
+    old, new = static_pair(store, work, arch, toolchain, workloads)
     time = store.time(facts.slug, work.key) if facts is not None else None
     timed = (time.identity.code, time.identity.toolchain) if time is not None else None
     if old is not None and timed is not None and timed != (old.profile.code_hash, toolchain):

@@ -30,7 +30,7 @@ def explain_all(
         (arch, record)
         for test, work in workloads
         for arch in compare.archs_to_explain(work, test.device)
-        for record in compare.static_pair(store, work, arch, work.toolchain)
+        for record in compare.static_pair(store, work, arch, work.toolchain, test.workloads)
     )
     for test, work in workloads:
         yield from _explain_workload(store, test, work, estimates)
@@ -41,7 +41,7 @@ def _explain_workload(
     store: BaselineStore, test: TestEvidence, work: WorkloadEvidence, estimates: Estimates
 ) -> list[str]:
     """Lines on one workload, compared with its baseline."""
-    before, after, advice = compare.explained(store, work, work.toolchain, test.device, estimates)
+    before, after, advice = compare.explained(store, work, work.toolchain, test.workloads, test.device, estimates)
     work = msgspec.structs.replace(work, advice=work.advice or advice, state=work.state or state_of(after, test.peaks))
     return explained(work, after, test.peaks, compared=_compared(work, before, after))
 

@@ -39,9 +39,11 @@ def advise_test(worker: Worker, book: TestBook) -> None:
         (arch, record)
         for work in asked
         for arch in archs_to_explain(work, facts)
-        for record in static_pair(worker.store, work, arch, compiler if work.static else "")
+        for record in static_pair(worker.store, work, arch, compiler if work.static else "", book.workloads.values())
     )
     for work in asked:
-        found = explained(worker.store, work, compiler if work.static else "", facts, estimates)
+        found = explained(
+            worker.store, work, compiler if work.static else "", book.workloads.values(), facts, estimates
+        )
         state = state_of(found.after, worker.measured_peaks)
         book.add(msgspec.structs.replace(work, advice=found.advice, state=state))

@@ -11,6 +11,7 @@ import pytest
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import TestBook, encode
 from pytest_gpuperf.context.early_stop import CheckedOnly
+from pytest_gpuperf.context.kernel_labels import AmbiguousKernel
 from pytest_gpuperf.context.marker import settings_of
 from pytest_gpuperf.device.placeholder import DeviceNeeded
 from pytest_gpuperf.model.result import TestEvidence
@@ -95,9 +96,7 @@ def stops_early(item: pytest.Item, problem: BaseException) -> bool:
 
     if isinstance(problem, CheckedOnly | DeviceNeeded):
         return True
-    return (
-        not stash.worker_of(item.config).has_gpu and bool(stash.book_of(item).compiled) and is_missing_device(problem)
-    )
+    return not stash.worker_of(item.config).has_gpu and bool(stash.book_of(item).kernels) and is_missing_device(problem)
 
 
 def _note_early_stop(worker: Worker, book: TestBook, problem: BaseException) -> None:
@@ -139,7 +138,7 @@ def _judge(worker: Worker, book: TestBook, *, stopped: bool) -> str:
             _judge_static(worker, book, stopped=stopped)
         if not worker.options.is_child:
             advise_test(worker, book)
-    except BaselineError as problem:
+    except (BaselineError, AmbiguousKernel) as problem:
         return str(problem)
     return ""
 
@@ -151,7 +150,7 @@ def _judge_static(worker: Worker, book: TestBook, *, stopped: bool) -> None:
         book.add(workload)
     for workload in list(book.workloads.values()):
         book.unrecorded |= unrecorded_cubins(worker.store, workload) & book.cubins.keys()
-        book.add(judge_static(worker, workload, stopped=stopped))
+        book.add(judge_static(worker, workload, book.workloads.values(), stopped=stopped))
     if stopped:
         book.unreached = tuple(unreached(worker, book))
 

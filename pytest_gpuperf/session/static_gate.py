@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,12 +19,17 @@ if TYPE_CHECKING:
     from pytest_gpuperf.model.result import WorkloadEvidence
 
 
-def judge_static(worker: Worker, workload: WorkloadEvidence, *, stopped: bool = False) -> WorkloadEvidence:
+def judge_static(
+    worker: Worker, workload: WorkloadEvidence, workloads: Collection[WorkloadEvidence], *, stopped: bool = False
+) -> WorkloadEvidence:
     """The workload with its static judgements put before the others.
 
-    ``stopped``: its test did not come to its end, where a later kernel may have the name of this one.
+    ``workloads`` are all of its test.  ``stopped``: the test did not come to its end, where a
+    later kernel may have the name of this one.
     """
-    judged = tuple(_judge(worker, workload, arch, record, stopped) for arch, record in workload.static.items())
+    judged = tuple(
+        _judge(worker, workload, arch, record, workloads, stopped) for arch, record in workload.static.items()
+    )
     return msgspec.structs.replace(workload, judgements=(*judged, *workload.judgements))
 
 
@@ -38,14 +43,21 @@ def unrecorded_cubins(store: BaselineStore, workload: WorkloadEvidence) -> set[s
     return found
 
 
-def _judge(worker: Worker, workload: WorkloadEvidence, arch: str, record: StaticRecord, stopped: bool) -> Judgement:
+def _judge(
+    worker: Worker,
+    workload: WorkloadEvidence,
+    arch: str,
+    record: StaticRecord,
+    workloads: Collection[WorkloadEvidence],
+    stopped: bool,
+) -> Judgement:
     compiler = workload.toolchain
     found = worker.store.static(arch, workload.key, compiler)
     old = found.record
     if old is not None and stopped and not workload.launched:
         old = of_the_same_code(of_the_kernel(worker.store, arch, compiler, workload.key, record), record) or old
     if old is None and not workload.launched:
-        old = recorded_under_another_name(worker.store, arch, compiler, workload.key, record)
+        old = recorded_under_another_name(worker.store, arch, compiler, workload.key, record, workloads)
     if old is None:
         return missing_static(workload.key, arch, compiler, found.other_toolchains)
     return compare_static(workload.key, arch, old, record)
@@ -84,7 +96,7 @@ def _stood_for(store: BaselineStore, book: TestBook, arch: str, toolchain: str) 
     for work in book.workloads.values():
         record = work.static.get(arch)
         if record is not None and not work.launched and work.toolchain == toolchain:
-            old = recorded_under_another_name(store, arch, toolchain, work.key, record)
+            old = recorded_under_another_name(store, arch, toolchain, work.key, record, book.workloads.values())
             if old is not None:
                 yield old.kernel, old.profile.code_hash
 

@@ -57,7 +57,9 @@ def wanted_static(
             for arch, record in workload.static.items():
                 old = store.static(arch, workload.key, workload.toolchain).record
                 if old is None and not workload.launched:
-                    old = recorded_under_another_name(store, arch, workload.toolchain, workload.key, record)
+                    old = recorded_under_another_name(
+                        store, arch, workload.toolchain, workload.key, record, evidence.workloads
+                    )
                 without_code = options.update == "all" and old is not None and not old.cubin
                 changed = old is None or (options.update != "new" and _figures(old) != _figures(record, old))
                 if changed or without_code:

@@ -319,12 +319,12 @@ def test_of_several_kernels_of_one_name_each_is_gated(hog_suite):
     hog_suite.run("--update-baselines", "test_hog.py")
     green = hog_suite.run("--gpuperf", "test_hog.py")
     green.assert_outcomes(passed=1)
-    green.stdout.re_match_lines([r"  hog +64 .* UNCHANGED", r"  hog \(1\) .* UNCHANGED"])
+    green.stdout.re_match_lines([r"  hog .* UNCHANGED", r"  hog \[-DOTHER -maxrregcount=64\] +64 .* UNCHANGED"])
     hog_suite.edit("test_hog.py", *RED)
     result = hog_suite.run("--gpuperf", "test_hog.py")
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["hog (1)  WORSE  on *"])
-    assert "hog  WORSE" not in result.stdout.str()
+    result.stdout.fnmatch_lines(["hog [[]-maxrregcount=32]  WORSE  on *"])
+    assert "hog [-DOTHER -maxrregcount=64]  WORSE" not in result.stdout.str()
 
 
 def test_a_second_kernel_of_a_name_is_new_and_not_compared_with_the_first(hog_suite):
@@ -335,7 +335,7 @@ def test_a_second_kernel_of_a_name_is_new_and_not_compared_with_the_first(hog_su
     )
     result = hog_suite.run("--gpuperf", "test_hog.py")
     assert result.ret == 0
-    result.stdout.re_match_lines([r"  hog .* UNCHANGED", r"  hog \(1\) .* NEW"])
+    result.stdout.re_match_lines([r"  hog \[-maxrregcount=32\] .* NEW", r"  hog .* UNCHANGED"])
 
 
 CALLABLE_OF_THE_NAME = """
@@ -353,7 +353,7 @@ def test_a_kernel_is_gated_beside_a_callable_of_its_name(hog_suite):
     hog_suite.edit("test_hog.py", *RED)
     result = hog_suite.run("--gpuperf", "test_hog.py")
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["hog (1)  WORSE  on *"])
+    result.stdout.fnmatch_lines(["hog [[]kernel]  WORSE  on *"])
 
 
 BESIDE_A_MEASURED_ONE = """
@@ -374,11 +374,39 @@ def test_a_kernel_of_a_measured_one_s_name_is_gated_beside_it(hog_suite, before,
     assert hog_suite.run("--update-baselines", "test_hog.py").ret == 0
     green = hog_suite.run("--gpuperf", "test_hog.py")
     assert green.ret == 0
-    green.stdout.re_match_lines([r"  hog \(1\) .* UNCHANGED"])
+    label = r"" if name else r" \[without -DMEASURED -maxrregcount=64\]"
+    green.stdout.re_match_lines([rf"  hog{label} .* UNCHANGED"])
     hog_suite.edit("test_hog.py", *RED)
     result = hog_suite.run("--gpuperf", "test_hog.py")
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["hog (1)  WORSE  on *"])
+    result.stdout.fnmatch_lines(["hog [[]-maxrregcount=32]  WORSE  on *"])
+
+
+SAME_OPTIONS = """
+TEXT = 'extern "C" __global__ void twice(float* y) { y[threadIdx.x] *= %s; }'
+
+def test_twice(cuda_kernel):
+    cuda_kernel(TEXT % "2.0f", "twice")
+    cuda_kernel(TEXT % "3.0f", "twice")
+"""
+
+
+def test_kernels_that_differ_in_nothing_but_their_text_are_refused_with_the_remedy(suite):
+    suite.write("test_hog.py", SAME_OPTIONS)
+    result = suite.run("--gpuperf", "test_hog.py")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["test_hog.py::test_twice: several kernels called 'twice' differ in nothing but their text, *name='...'*"]
+    )
+
+
+def test_kernels_of_one_name_are_told_apart_by_their_files(hog_suite):
+    (hog_suite.path / "other.cu").write_text((hog_suite.path / "hog.cu").read_text().replace("0.25f", "0.125f"))
+    other = SEVERAL_TEST.replace('"hog.cu", "hog", options=["-DOTHER", "-maxrregcount=64"]', '"other.cu", "hog"')
+    hog_suite.write("test_hog.py", other)
+    result = hog_suite.run("--gpuperf", "test_hog.py")
+    assert result.ret == 0
+    result.stdout.re_match_lines([r"  hog \[hog.cu\] .* UNCHANGED", r"  hog \[other.cu\] .* NEW"])
 
 
 def test_a_measured_kernel_that_is_compiled_again_is_told_once(hog_suite):
