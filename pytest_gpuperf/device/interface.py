@@ -7,7 +7,7 @@ this module imports CuPy or touches a GPU.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
@@ -45,6 +45,13 @@ class Timer(Protocol):
 
     Graphs and events subtract it from what they return; CUPTI has none worth subtracting.
     """
+
+    @property
+    def kernel_breakdown(self) -> Sequence[Mapping[str, float]]:
+        """Of the last ``measure``, per slot: mean nanoseconds per sample of each kernel, by its mangled name.
+
+        Empty where the timer does not see kernels.
+        """
 
     def measure(self, slots: Sequence[Slot], cache: CacheMode) -> list[list[float]]:
         """Run the slots in order and return, per slot, one time in nanoseconds per sample.

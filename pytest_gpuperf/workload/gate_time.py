@@ -202,7 +202,7 @@ class Gate(Timing):
         """The kernels of the last batch by their share of its time, where the timer sees kernels."""
         from pytest_gpuperf.compile.cubin.symbol_names import readable
 
-        slots: tuple[dict[str, float], ...] = getattr(self._worker.timer, "kernel_breakdown", ())
+        slots = self._worker.timer.kernel_breakdown
         if not slots:
             return ()
         kernels = sorted(slots[-1].items(), key=lambda one: -one[1])

@@ -56,6 +56,7 @@ class SimulatedTimer:
     name: TimerName = "graph"
     tick_ns = 1.0
     overhead_ns = 0.0
+    kernel_breakdown: tuple[dict[str, float], ...] = ()
 
     def __init__(self, device: SimulatedGpu) -> None:
         self._device = device

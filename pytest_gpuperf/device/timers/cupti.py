@@ -68,7 +68,6 @@ class CuptiTimer:
 
     name: TimerName = "cupti"
     kernel_breakdown: tuple[dict[str, float], ...]
-    """Of the last ``measure``, per slot: mean nanoseconds per sample of each kernel, by its mangled name."""
     source: ActivitySource
     """Where records come from: CUPTI's own buffers, or cupti-python's objects."""
     _next_tag = itertools.count(1)
