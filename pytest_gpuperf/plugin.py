@@ -47,18 +47,11 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         marker.settings_of(item)
-    if config.stash[stash.OPTIONS].record_to is not None:
-        from pytest_gpuperf.update import record
+    task = config.stash[stash.OPTIONS].task
+    if task is not None:
+        from pytest_gpuperf.context import child_process
 
-        record.select(config, items)
-    if config.stash[stash.OPTIONS].confirm_to is not None:
-        from pytest_gpuperf.workload import second_process
-
-        second_process.select(config, items)
-    if config.stash[stash.OPTIONS].ncu_to is not None:
-        from pytest_gpuperf.workload import profiled_run
-
-        profiled_run.select(config, items)
+        child_process.select(config, items, task)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

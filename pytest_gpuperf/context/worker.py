@@ -17,6 +17,7 @@ import pytest
 
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.model.plugin_version import __version__
+from pytest_gpuperf.model.task import ProfileTask, RecordTask
 
 if TYPE_CHECKING:
     from pytest_gpuperf.baselines import BaselineStore
@@ -100,7 +101,7 @@ class Worker:
     def gpu(self) -> Gpu:
         from pytest_gpuperf.device.gpu import Gpu
 
-        if self.options.ncu_to is None:
+        if not isinstance(self.options.task, ProfileTask):
             return Gpu(self.device, before_work=self.hold_gpu)
         from pytest_gpuperf.context.early_stop import CheckedOnly
 
@@ -170,7 +171,7 @@ class Worker:
             cupy=facts.cupy, timer=self.timer.name, tick_ns=self.timer.tick_ns, overhead_ns=self.timer.overhead_ns,
             sm_clock_mhz=state.sm_clock_mhz, memory_clock_mhz=state.memory_clock_mhz,
             power_limit_w=facts.power_limit_w, temperature_c=state.temperature_c, ecc=facts.ecc, mig=facts.mig,
-            plugin=__version__, canaries=self.canaries if self.options.record_to is not None else {},
+            plugin=__version__, canaries=self.canaries if isinstance(self.options.task, RecordTask) else {},
         )  # fmt: skip
 
     @cached_property
@@ -201,7 +202,7 @@ class Worker:
     @property
     def process(self) -> int:
         """Which of an update's processes this is; 0 outside an update."""
-        return self.options.record_index
+        return self.options.task.index if isinstance(self.options.task, RecordTask) else 0
 
     def require_gpu(self) -> None:
         """Raise ``pytest.UsageError`` with the reason if this process finds no usable GPU."""

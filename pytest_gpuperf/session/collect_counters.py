@@ -97,7 +97,7 @@ def _collect(config: pytest.Config, nodes: Sequence[str], own: Sequence[str], sh
     assignment = Assignment(
         nodes=tuple(nodes), metrics=tuple(dict.fromkeys(asked)), cache=options.cache, chip=chip, ncu=ncu,
         reader=config.hook.pytest_gpuperf_ncu_reader(config=config) or read_report,
-        target=lambda ids, folder: [*child_command(config, ids, folder), f"--gpuperf-ncu-to={folder}"],
+        target=lambda task: child_command(config, task, task.folder),
         working_folder=config.rootpath, locks=lock_folder(), limit_s=limit_s, watch=Progress(show),
     )  # fmt: skip
     begin = f"counting {numbered(len(nodes), 'test')} under {ncu}"

@@ -11,6 +11,7 @@ import pytest
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.model.outcome import Outcome
+from pytest_gpuperf.model.task import RecordTask
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.session.collect_counters import counters_at_end
 from pytest_gpuperf.update.accept import accept
@@ -38,8 +39,8 @@ def finish(session: pytest.Session) -> None:
     config = session.config
     worker, book = stash.worker_of(config), stash.run_book_of(config)
     outcome = config.stash.setdefault(OUTCOME, Outcome())
-    if worker.options.record_to is not None:
-        leave_rounds(worker, book)
+    if isinstance(worker.options.task, RecordTask):
+        leave_rounds(worker, book, worker.options.task)
     if worker.options.is_child:
         return
     if worker.options.ncu:

@@ -21,6 +21,7 @@ from pytest_gpuperf.judge.time_case import TimeStep
 from pytest_gpuperf.judge.unpaired import LOOKS
 from pytest_gpuperf.judge.votes import PairedDecision, PairedPolicy
 from pytest_gpuperf.model.evidence import KernelBinary
+from pytest_gpuperf.model.task import ConfirmTask, RecordTask
 from pytest_gpuperf.model.verdict import Judgement, PairSlot, Verdict
 from pytest_gpuperf.timing.blocks import WANTED_BLOCKS
 from pytest_gpuperf.timing.paired_run import Pairing, pair
@@ -43,10 +44,10 @@ class Gate(Timing):
 
     def take(self) -> Taken:
         """Record for an update, confirm for another process, or gate.  The caller holds the GPU's lock."""
-        options = self._worker.options
-        if options.record_to is not None:
-            return self.record()
-        return self._confirm() if options.confirm_to is not None else self._gate()
+        task = self._worker.options.task
+        if isinstance(task, RecordTask):
+            return self.record(task)
+        return self._confirm(task) if isinstance(task, ConfirmTask) else self._gate()
 
     def _gate(self) -> Taken:
         """Take rounds, and paired blocks where they help, until the judge wants no more or the budget is spent."""
@@ -127,13 +128,13 @@ class Gate(Timing):
             budget_s=budget_s, configuration=configuration,
         )  # fmt: skip
 
-    def _confirm(self) -> Taken:
+    def _confirm(self, task: ConfirmTask) -> Taken:
         """In a confirming process: pair a suspect once more, or take its rounds again, and leave what was found."""
-        if self._key not in second_process.wanted(self._worker):
+        if self._key not in task.workloads:
             return Taken(self._take(FIRST_ROUNDS, self._request.budget_s * ROUNDS_SHARE).rounds)
         opponent = self._opponent()
         if opponent.binary is None:
-            return self._confirm_rounds(NO_ROUNDS, opponent.obstacle)
+            return self._confirm_rounds(task, NO_ROUNDS, opponent.obstacle)
         taken = self._take(FIRST_ROUNDS, self._request.budget_s * ROUNDS_SHARE)
         zone = self._request.zone
         policy = PairedPolicy(delta=zone.delta, epsilon=zone.epsilon).confirming()
@@ -143,11 +144,11 @@ class Gate(Timing):
                 opponent.binary, policy, taken, left_s, self._request.pair_slot, opponent.configuration
             )
         except LoadError as problem:  # of the baseline: the candidate has run
-            return self._confirm_rounds(taken, _not_loaded(problem))
-        second_process.leave(self._worker, of_pairs(self._key, self._identity, pairing))
+            return self._confirm_rounds(task, taken, _not_loaded(problem))
+        second_process.leave(task, of_pairs(self._key, self._identity, pairing))
         return Taken(taken.rounds)
 
-    def _confirm_rounds(self, taken: Rounds, obstacle: str) -> Taken:
+    def _confirm_rounds(self, task: ConfirmTask, taken: Rounds, obstacle: str) -> Taken:
         """Go on to the last look, or until the budget is spent: the process that asked judges what there is then."""
         for look in LOOKS[LOOKS.index(FIRST_ROUNDS) :]:
             left_s = self._request.budget_s - taken.seconds
@@ -156,7 +157,7 @@ class Gate(Timing):
         found = Confirmation(
             key=self._key, identity=self._identity, rounds=taken.rounds, disturbed=taken.disturbed, not_paired=obstacle
         )
-        second_process.leave(self._worker, found)
+        second_process.leave(task, found)
         return Taken(taken.rounds)
 
     def _watch(self, taken: Rounds) -> None:

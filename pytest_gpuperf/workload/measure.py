@@ -15,6 +15,7 @@ import msgspec
 from pytest_gpuperf.context.early_stop import CheckedOnly, CountersMissing, StaticOnly
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
+from pytest_gpuperf.model.task import ProfileTask
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.workload.measurement import Measurement
 
@@ -50,8 +51,8 @@ def measure(worker: Worker, book: TestBook, request: Request) -> Measurement:
 
 def _measured(worker: Worker, book: TestBook, request: Request, evidence: WorkloadEvidence) -> Measurement:
     """What this run is to find out of a workload that has passed its check."""
-    if worker.options.ncu_to is not None:
-        return _profile(worker, request, evidence)
+    if isinstance(worker.options.task, ProfileTask):
+        return _profile(worker, request, evidence, worker.options.task)
     counted = _count(worker, book, request, evidence)
     if not worker.options.times:
         why = CheckedOnly(f"{request.name} was not timed: run pytest --gpuperf")
@@ -72,11 +73,11 @@ def _without_gpu(worker: Worker, book: TestBook, request: Request, evidence: Wor
     return _untimed(worker, request, evidence.static, why, missing)
 
 
-def _profile(worker: Worker, request: Request, evidence: WorkloadEvidence) -> Measurement:
+def _profile(worker: Worker, request: Request, evidence: WorkloadEvidence, task: ProfileTask) -> Measurement:
     """In a process under ncu: one run in a range of its own."""
     from pytest_gpuperf.workload import profiled_run
 
-    profiled_run.profile(worker, evidence.key, request)
+    profiled_run.profile(worker, evidence.key, request, task)
     why = CheckedOnly(f"{request.name}: this process collects counters and takes no times")
     missing = CountersMissing(f"{request.name}: its counters are being collected")
     return _untimed(worker, request, evidence.static, why, missing)

@@ -17,6 +17,7 @@ from pytest_gpuperf.judge.canary_shift import canary_shifts, has_comparable_cana
 from pytest_gpuperf.judge.error_budget import ALPHA, ALPHA_FASTER
 from pytest_gpuperf.judge.time_verdict import TimeCase, TimePolicy, TimeStep, judge_time
 from pytest_gpuperf.model.evidence import Key, Round, TimeRecord
+from pytest_gpuperf.model.task import RecordTask
 from pytest_gpuperf.model.verdict import Judgement
 from pytest_gpuperf.timing.machine_profile import omega_of
 from pytest_gpuperf.timing.rounds import NO_ROUNDS, Rounds, Workload, take_rounds
@@ -47,21 +48,20 @@ class Timing:
         self._key = key
         self._identity = request.identity()
         slug = worker.device.facts.slug
-        self._baseline = worker.store.time(slug, key) if worker.options.record_to is None else None
+        self._baseline = worker.store.time(slug, key) if not isinstance(worker.options.task, RecordTask) else None
         self._sessions = {session.id: session for session in worker.store.sessions(slug, key.module)}
         self._session = worker.session
         self._alpha = ALPHA
         """Rate of a false SLOWER."""
         self._omega = omega_of(worker.device.facts.uuid, worker.timer.name)
 
-    def record(self) -> Taken:
+    def record(self, task: RecordTask) -> Taken:
         """Take this process's share of an update's rounds, again if they were disturbed."""
-        count = self._worker.options.rounds_of_this_process
-        taken = self._take(count, self._request.budget_s)
+        taken = self._take(task.rounds, self._request.budget_s)
         for _ in range(RETAKES):
             if not taken.disturbed:
                 break
-            taken = self._take(count, self._request.budget_s)
+            taken = self._take(task.rounds, self._request.budget_s)
         launch = self._request.launch
         if launch is not None:
             self._worker.cubins[self._cubin()] = launch.binary.cubin

@@ -17,14 +17,13 @@ import msgspec
 import pytest
 
 from pytest_gpuperf.atomic_write import write_whole
-from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.child_process import LOG_LINES, child_command, errors_in, keep, log_lines, run_child
+from pytest_gpuperf.context.child_process import LOG_LINES, child_command, errors_in, log_lines, run_child
 from pytest_gpuperf.context.early_stop import CheckedOnly
 from pytest_gpuperf.device.device_errors import LockTimeout, LockUnavailable
 from pytest_gpuperf.device.lock import HELD_VARIABLE
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.judge.paired_verdict import unconfirmed
-from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.verdict import Judgement
 from pytest_gpuperf.timing.paired_run import CLEAR_CASE_S
 from pytest_gpuperf.timing.pending_confirmations import Confirmation, PendingConfirmation, settled
@@ -35,37 +34,19 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 120.0
 """Bound of a confirming process, besides what its workloads may take."""
-SUSPECTS = "suspects.json"
 
 
 # --- in the confirming process -------------------------------------------------------------------
 
 
-def select(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the tests that have a suspect."""
-    nodes = {key.node_id for key in wanted(stash.worker_of(config))}
-    keep(config, items, lambda item: item.nodeid in nodes)
-
-
-def wanted(worker: Worker) -> tuple[Key, ...]:
-    """The workloads that this process is asked about."""
-    return msgspec.json.decode((_folder(worker) / SUSPECTS).read_bytes(), type=tuple[Key, ...])
-
-
-def leave(worker: Worker, found: Confirmation) -> None:
-    """Write what was found of one workload for the process that asked; ends the test after its last suspect.
+def leave(task: ConfirmTask, found: Confirmation) -> None:
+    """Write what was found of one workload for the process that asked; ends the test after its last one.
 
     Raises ``CheckedOnly`` then: what else the test does is of no interest here.
     """
-    keys = wanted(worker)
-    write_whole(_folder(worker) / f"{keys.index(found.key)}.json", msgspec.json.encode(found))
-    if all((_folder(worker) / f"{number}.json").exists() for number in range(len(keys))):
-        raise CheckedOnly("every suspect has been timed")
-
-
-def _folder(worker: Worker) -> Path:
-    assert worker.options.confirm_to is not None
-    return worker.options.confirm_to
+    write_whole(task.folder / f"{task.workloads.index(found.key)}.json", msgspec.json.encode(found))
+    if all((task.folder / f"{number}.json").exists() for number in range(len(task.workloads))):
+        raise CheckedOnly("every workload that waits for its confirmation has been timed")
 
 
 # --- in the process that gates -------------------------------------------------------------------
@@ -118,9 +99,8 @@ def _confirmed(
 ) -> list[Judgement]:
     with tempfile.TemporaryDirectory(prefix="gpuperf-confirm-") as name:
         folder = Path(name)
-        keys = [suspect.case.key for suspect in suspects]
-        (folder / SUSPECTS).write_bytes(msgspec.json.encode(keys))
-        problem = _run(item, worker, folder, limit_s)
+        task = ConfirmTask(folder=folder, workloads=tuple(suspect.case.key for suspect in suspects))
+        problem = _run(item, worker, task, limit_s)
         judged = []
         for number, suspect in enumerate(suspects):
             left = folder / f"{number}.json"
@@ -131,10 +111,10 @@ def _confirmed(
         return judged
 
 
-def _run(item: pytest.Item, worker: Worker, folder: Path, limit_s: float) -> str:
+def _run(item: pytest.Item, worker: Worker, task: ConfirmTask, limit_s: float) -> str:
     """Run the confirming process; why it left nothing, if it leaves nothing."""
-    command = [*child_command(item.config, [item.nodeid], folder), "-x", f"--gpuperf-confirm-to={folder}"]
-    log = folder / "log"
+    command = [*child_command(item.config, task, task.folder), "-x"]
+    log = task.folder / "log"
     try:
         with worker.device.lock():  # not by the child: what it would wait for others is not its own time
             status = run_child(item.config, command, log, limit_s, _environment(worker))

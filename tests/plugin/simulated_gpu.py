@@ -34,6 +34,17 @@ KERNELS: dict[str, float] = {}
 """What this timer says of the kernels of every slot, nanoseconds; nothing by default."""
 
 
+def task_of(config: Any) -> dict[str, Any]:
+    """What this process does for another one, as its task file says it; empty for a run of a user's."""
+    file = config.option.gpuperf_task
+    return json.loads(Path(file).read_text()) if file else {}
+
+
+def confirms(config: Any) -> bool:
+    """Whether this process confirms what another one found."""
+    return task_of(config).get("type") == "confirm"
+
+
 class SimulatedKernel:
     def __init__(self, device: SimulatedGpu, binary: KernelBinary, placement: float) -> None:
         self._device = device

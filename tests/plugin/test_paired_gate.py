@@ -7,7 +7,7 @@ import hashlib
 import json
 
 import pytest
-from suite_under_test import RECORD
+from suite_under_test import CONFIRMS, RECORD
 
 from pytest_gpuperf.baselines.layout import cubin_path
 from pytest_gpuperf.compile import KernelSource, compile_kernel
@@ -147,9 +147,7 @@ def test_a_faster_kernel_is_faster_and_fails_when_strict(recorded):
 
 
 def test_slower_in_one_process_and_not_in_the_second_passes(recorded):
-    recorded.edit(
-        "conftest.py", "SimulatedGpu(", "SimulatedGpu(placement=0 if config.option.gpuperf_confirm_to else -0.02, "
-    )
+    recorded.edit("conftest.py", "SimulatedGpu(", "SimulatedGpu(placement=0 if confirms(config) else -0.02, ")
     recorded.change_code()
     result = recorded.run("--gpuperf", *ONE)
     result.assert_outcomes(passed=1)
@@ -182,7 +180,7 @@ def test_a_second_process_that_fails_makes_nothing_slower(recorded, statement, w
 
 def test_a_check_that_fails_in_the_second_process_is_told_with_its_output(recorded):
     slower(recorded)
-    recorded.edit("test_suite.py", "check=lambda:", "check=lambda: not request.config.option.gpuperf_confirm_to and")
+    recorded.edit("test_suite.py", "check=lambda:", f"check=lambda: not {CONFIRMS} and")
     recorded.edit("test_suite.py", "gpuperf, size)", "gpuperf, size, request)")
     recorded.edit("test_suite.py", "gpu.assert_equal(b, a))\n    assert", "gpu.assert_equal(b, a) is None)\n    assert")
     result = recorded.run("--gpuperf", "--gpuperf-inconclusive=fail", *ONE)
@@ -205,7 +203,7 @@ def test_a_second_process_that_never_ends_is_ended(recorded, monkeypatch):
     recorded.edit(
         "test_suite.py",
         "check=lambda:",
-        "check=lambda: request.config.option.gpuperf_confirm_to and __import__('time').sleep(600) or",
+        f"check=lambda: {CONFIRMS} and __import__('time').sleep(600) or",
     )
     result = recorded.run("--gpuperf", *ONE)
     result.assert_outcomes(passed=1)
@@ -213,9 +211,7 @@ def test_a_second_process_that_never_ends_is_ended(recorded, monkeypatch):
 
 
 def test_a_second_process_that_runs_other_code_confirms_nothing(recorded):
-    recorded.edit(
-        "test_suite.py", '["-DSTEPS=100"]', "[f'-DSTEPS={130 if request.config.option.gpuperf_confirm_to else 120}']"
-    )
+    recorded.edit("test_suite.py", '["-DSTEPS=100"]', f"['-DSTEPS=' + ('130' if {CONFIRMS} else '120')]")
     recorded.edit("test_suite.py", "gpuperf, size)", "gpuperf, size, request)")
     result = recorded.run("--gpuperf", *ONE)
     result.assert_outcomes(passed=1)
@@ -345,7 +341,7 @@ def test_a_cubin_that_the_driver_refuses_leaves_the_record(recorded):
 def test_blocks_are_not_confirmed_by_rounds_where_the_driver_refuses_the_cubin_in_the_second_process(recorded):
     slower(recorded)
     recorded.edit("conftest.py", "def work(", f"{REFUSING}\n\ndef work(")
-    refusing = "return (Refusing if config.option.gpuperf_confirm_to else SimulatedGpu)("
+    refusing = "return (Refusing if confirms(config) else SimulatedGpu)("
     recorded.edit("conftest.py", "return SimulatedGpu(", refusing)
     result = recorded.run("--gpuperf", *ONE)
     result.assert_outcomes(passed=1)

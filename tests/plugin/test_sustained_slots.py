@@ -16,7 +16,7 @@ SUSTAINED = 'pair_slot="sustained"'
 
 POWERED = """
 def pytest_configure(config):
-    if config.option.gpuperf_confirm_to:
+    if confirms(config):
         import pytest_gpuperf.timing.sustained
 
         pytest_gpuperf.timing.sustained.SLOT_S = 0.004
