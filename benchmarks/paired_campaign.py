@@ -28,7 +28,7 @@ from campaign.child import Task, run
 from campaign.conduct import conduct, visible_gpus
 from campaign.plan import calibrate
 
-DEVICE = "pytest_gpuperf.device:open_device"
+DEVICE = "pytest_gpuperf.device.discovery:open_device"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

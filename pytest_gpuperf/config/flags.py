@@ -13,7 +13,7 @@ from typing import Any
 from pytest_gpuperf.model.tolerance import PROFILES
 
 USUAL_FOLDER = "baselines"
-"""Of the baselines, below pytest's root, where nobody chose another."""
+"""Of the baselines, below pytest's root, unless another is given."""
 MOST_BUDGET_S = 3600
 """For timing one workload."""
 

@@ -14,7 +14,7 @@ from pytest_gpuperf.config.flags import USUAL_FOLDER
 from pytest_gpuperf.model.tolerance import PROFILES, Tolerance
 
 if TYPE_CHECKING:
-    from pytest_gpuperf.model.task import Task
+    from pytest_gpuperf.model.task import ChildTask
     from pytest_gpuperf.model.verdict import PairSlot
 
 UpdateMode = Literal["new", "changed", "all"]
@@ -29,7 +29,7 @@ SUSTAINED_BUDGET_S = 320.0
 class Options:
     """What this run was asked to do.
 
-    Every pytest run imports this module: methods that nobody calls are not generated, which halves its cost.
+    Every pytest run imports this module: methods without a caller are not generated, which halves its cost.
     """
 
     enabled: bool = False
@@ -88,7 +88,7 @@ class Options:
     """Record measurements that their own health checks call disturbed."""
     ci: bool = False
     """The ``CI`` environment variable is set (and not ``0`` or ``false``)."""
-    task: Task | None = None
+    task: ChildTask | None = None
     """Internal: what this process does for the run that started it; None: it was started by a user."""
 
     @property
@@ -112,7 +112,7 @@ class Options:
         return self.task is not None
 
     def budget(self, own: float | None, pair_slot: PairSlot) -> float:
-        """Seconds for one workload after a test's ``own``; what nobody gave is as long as its slots ask for."""
+        """Seconds for one workload after a test's ``own``; without one, as long as its slots ask for."""
         return own or self.budget_s or (SUSTAINED_BUDGET_S if pair_slot == "sustained" else BUDGET_S)
 
     def zone(self, tolerance: float | None = None, profile: str | None = None) -> Tolerance:

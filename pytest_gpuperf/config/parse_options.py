@@ -8,6 +8,7 @@ time.  Marker keywords are in ``context.marker``.
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import os
 from pathlib import Path
@@ -20,13 +21,11 @@ from pytest_gpuperf.config.flags import FLAGS, GITHUB, USUAL_FOLDER, BadValue, F
 from pytest_gpuperf.config.options import Options
 
 if TYPE_CHECKING:
-    from pytest_gpuperf.model.task import Task
+    from pytest_gpuperf.model.task import ChildTask
 
 
 def add_options(parser: pytest.Parser) -> None:
     """Declare every flag and its ini setting."""
-    import argparse
-
     group = parser.getgroup("gpuperf", "performance regression tests of GPU kernels")
     for flag in FLAGS:
         help_text = argparse.SUPPRESS if flag.hidden else flag.help
@@ -114,8 +113,8 @@ def _parse(flag: Flag, given: Any, origin: str) -> Any:
         raise pytest.UsageError(f"{origin}: {given!r} is not valid: it {problem}") from None
 
 
-def _task(given: str) -> Task:
-    from pytest_gpuperf.model.task import read_task  # a plain run imports no msgspec
+def _task(given: str) -> ChildTask:
+    from pytest_gpuperf.model.task import read_task  # noqa: PLC0415 a plain run imports no msgspec
 
     try:
         return read_task(Path(given))

@@ -13,7 +13,7 @@ import pytest
 
 from pytest_gpuperf.config.options import forwarded
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.model.task import TASK_FILE, ProfileTask, RecordTask, Task, write_task
+from pytest_gpuperf.model.task import TASK_FILE, ChildTask, ProfileTask, RecordTask, write_task
 
 WRITES = (("xmlpath", "--junit-xml"), ("log_file", "--log-file"), ("basetemp", "--basetemp"), ("htmlpath", "--html"))
 """Options of pytest (the last one of pytest-html) that name what it writes, and their flags."""
@@ -21,7 +21,7 @@ _PROGRESS = re.compile(r"\[ *\d+%\]$")
 """How a line of pytest's progress ends, which begins with an E as well if a test's set-up failed."""
 
 
-def child_command(config: pytest.Config, task: Task, folder: Path) -> list[str]:
+def child_command(config: pytest.Config, task: ChildTask, folder: Path) -> list[str]:
     """The command line that runs the modules of a task's tests as this run does, without touching its files.
 
     Leaves the task in ``folder`` for it.
@@ -44,7 +44,7 @@ def child_command(config: pytest.Config, task: Task, folder: Path) -> list[str]:
     if config.pluginmanager.hasplugin("_cov"):
         command.append("--no-cov")
     command += [*_files_of_its_own(config, folder), *forwarded(config.stash[stash.OPTIONS])]
-    return [*command, f"--gpuperf-task={folder / TASK_FILE}", *modules]
+    return [*command, *modules, f"--gpuperf-task={folder / TASK_FILE}"]
 
 
 def run_child(
@@ -85,7 +85,7 @@ def _files_of_its_own(config: pytest.Config, folder: Path) -> list[str]:
     return [*flags, *(f"{flag}={own / flag.lstrip('-')}" for flag in named)]
 
 
-def select(config: pytest.Config, items: list[pytest.Item], task: Task) -> None:
+def select(config: pytest.Config, items: list[pytest.Item], task: ChildTask) -> None:
     """Keep the tests that the task names, and tell pytest which are left out; a recording process shuffles them.
 
     Where only counters are taken, tests without ``gpuperf`` have nothing to run for.

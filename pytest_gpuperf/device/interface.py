@@ -1,6 +1,6 @@
 """What the rest of the plugin asks of a GPU.
 
-``device.open_device`` returns the real one (CuPy, NVML, CUPTI).  Plugin tests hand in a simulated one
+``discovery.open_device`` returns the real one (CuPy, NVML, CUPTI).  Plugin tests hand in a simulated one
 through the ``pytest_gpuperf_device`` hook; it has to do no more than what is written here.  Nothing in
 this module imports CuPy or touches a GPU.
 """

@@ -103,7 +103,7 @@ class GpuLock:
                     raise
 
     def _hold(self) -> int | None:
-        """Changes with the holder, and while it goes on; None where nobody is named."""
+        """Changes with the holder, and while it goes on; None where no holder is named."""
         try:
             return self._holder.stat().st_mtime_ns
         except OSError:

@@ -28,7 +28,7 @@ class Finding:
     name: str
     status: Status
     detail: str
-    """What is there, or what was looked for in vain."""
+    """What is there, or what was looked for and is not there."""
     advice: str = ""
     """What to do; empty if nothing has to be done."""
     required: bool = False

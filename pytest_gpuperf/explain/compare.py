@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
+from pytest_gpuperf.advise.advisor import advise
+from pytest_gpuperf.advise.limiting_resource import state_of
 from pytest_gpuperf.advise.side import Side
+from pytest_gpuperf.baselines import BaselineStore
 from pytest_gpuperf.baselines.lookup import recorded_under_another_name
+from pytest_gpuperf.compile import toolchain
+from pytest_gpuperf.context.book import TestBook
+from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.judge.log_times import geometric_mean
 from pytest_gpuperf.judge.static_verdict import with_launch_of
-from pytest_gpuperf.model.verdict import TimeFigures, Verdict
-
-if TYPE_CHECKING:
-    from pytest_gpuperf.baselines import BaselineStore
-    from pytest_gpuperf.context.book import TestBook
-    from pytest_gpuperf.context.worker import Worker
-    from pytest_gpuperf.model.advice import Advice
-    from pytest_gpuperf.model.evidence import DeviceFacts, Key, StaticRecord, TimeRecord
-    from pytest_gpuperf.model.result import WorkloadEvidence
-    from pytest_gpuperf.model.verdict import EvidenceKind
+from pytest_gpuperf.model.advice import Advice
+from pytest_gpuperf.model.evidence import DeviceFacts, Key, StaticRecord, TimeRecord
+from pytest_gpuperf.model.result import WorkloadEvidence
+from pytest_gpuperf.model.verdict import EvidenceKind, TimeFigures, Verdict
 
 
 def advise_test(worker: Worker, book: TestBook) -> None:
@@ -35,9 +35,6 @@ TELLING = frozenset({Verdict.SLOWER, Verdict.WORSE, Verdict.BETTER, Verdict.SAME
 
 
 def _advised(worker: Worker, work: WorkloadEvidence) -> WorkloadEvidence:
-    from pytest_gpuperf.advise.limiting_resource import state_of
-    from pytest_gpuperf.compile import toolchain
-
     facts = worker.device.facts if worker.has_gpu else None
     found = explained(worker.store, work, toolchain() if work.static else "", facts)
     return msgspec.structs.replace(work, advice=found.advice, state=state_of(found.after, worker.measured_peaks))
@@ -69,8 +66,6 @@ def explained(store: BaselineStore, work: WorkloadEvidence, toolchain: str, fact
 def _explained(
     store: BaselineStore, work: WorkloadEvidence, arch: str, toolchain: str, facts: DeviceFacts | None
 ) -> Explained:
-    from pytest_gpuperf.advise.advisor import advise
-
     before, after = sides(store, work, arch, toolchain, facts)
     return Explained(before, after, advise(before, after) if before is not None else ())
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from pytest_gpuperf.advise.limiting_resource import state_of
+from pytest_gpuperf.advise.side import Side
+from pytest_gpuperf.baselines import BaselineStore
 from pytest_gpuperf.explain import compare
 from pytest_gpuperf.explain.explanation import Compared, explained
+from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Verdict
-
-if TYPE_CHECKING:
-    from pytest_gpuperf.advise.side import Side
-    from pytest_gpuperf.baselines import BaselineStore
-    from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 
 
 def explain_all(store: BaselineStore, tests: Iterable[TestEvidence]) -> Iterator[str]:

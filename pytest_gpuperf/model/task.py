@@ -56,18 +56,23 @@ class ProfileTask(Record, frozen=True, tag="profile"):
     """Workloads to profile; None: all that the tests have."""
 
 
-Task = RecordTask | ConfirmTask | ProfileTask
+ChildTask = RecordTask | ConfirmTask | ProfileTask
 
 
-def write_task(task: Task, path: Path) -> None:
+def write_task(task: ChildTask, path: Path) -> None:
     """Leave a task for a process that is about to start."""
     write_whole(path, msgspec.json.encode(task, enc_hook=str))
 
 
-def read_task(path: Path) -> Task:
+def read_task(path: Path) -> ChildTask:
     """The task in this file.  Raises ``OSError``, and ``ValueError`` if there is none in it."""
     try:
-        task: Task = msgspec.json.decode(path.read_bytes(), type=Task, dec_hook=lambda _, folder: Path(folder))
+        task: ChildTask = msgspec.json.decode(path.read_bytes(), type=ChildTask, dec_hook=_folder)
     except msgspec.DecodeError as problem:
         raise ValueError(f"it holds no task ({problem})") from None
     return task
+
+
+def _folder(_: type, path: str) -> Path:
+    """JSON has no paths."""
+    return Path(path)

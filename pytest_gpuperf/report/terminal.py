@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_gpuperf.formatting import describe, numbered
-from pytest_gpuperf.model.task import ConfirmTask, RecordTask, Task
+from pytest_gpuperf.model.task import ChildTask, ConfirmTask, RecordTask
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.report.counter_lines import counter_table, counter_words
 from pytest_gpuperf.report.remarks import (
@@ -44,7 +44,7 @@ def header(options: Options) -> str:
     return f"gpuperf: {task}, {zone}, baselines in {options.baselines}"
 
 
-def _as_child(task: Task) -> str:
+def _as_child(task: ChildTask) -> str:
     if isinstance(task, RecordTask):
         return f"recording process {task.index + 1} of {task.processes}"
     return "confirming suspected regressions" if isinstance(task, ConfirmTask) else "under ncu"
@@ -145,7 +145,7 @@ def machine_lines(evidence: Iterable[TestEvidence]) -> list[str]:
 
 
 def losses(evidence: Iterable[TestEvidence], options: Options) -> list[str]:
-    """What is lost where the timer is not the best one, and nobody chose it."""
+    """What is lost where the timer is not the best one, and was not asked for."""
     stand_ins = {one.session.timer for one in evidence if one.session is not None} - {"cupti"}
     if not stand_ins or options.timer != "auto":
         return []

@@ -69,7 +69,7 @@ class Probe:
 
 
 def _filler(name: str, length: int) -> str:
-    """A function that nobody calls, the longer the larger ``length``."""
+    """A function without a caller, the longer the larger ``length``."""
     steps = "\n".join(f"    a = a * {i + 2}.5f + p[{i}];" for i in range(_FILLER_STEPS * (1 + length % 7)))
     return f'extern "C" __global__ void {name}(float* p) {{\n    float a = p[0];\n{steps}\n    p[1] = a;\n}}\n'
 

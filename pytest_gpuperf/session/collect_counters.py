@@ -25,6 +25,7 @@ from pytest_gpuperf.counters.ncu_report import read_report
 from pytest_gpuperf.counters.repeat import TAKES, together
 from pytest_gpuperf.counters.unavailable import CountersUnavailable
 from pytest_gpuperf.device.lock import lock_folder
+from pytest_gpuperf.device.nvml_listing import first_architecture
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.workload.counter_evidence import WORKER_INPUT, collected_of
 
@@ -133,8 +134,6 @@ def _architecture(config: pytest.Config) -> str:
     given = config.hook.pytest_gpuperf_device(config=config, worker=None)
     if given is not None:
         return str(given.facts.arch)
-    from pytest_gpuperf.device.nvml_listing import first_architecture
-
     found = first_architecture()
     if found is None:
         raise CountersUnavailable("no GPU", "NVML lists no GPU", "counters need an NVIDIA GPU and its driver")

@@ -2,7 +2,7 @@
 
 One JSON file for all GPUs of a user: ``$GPUPERF_MACHINE_PROFILE``, else ``pytest-gpuperf/machine.json`` in the
 user's configuration folder.  The gate takes ``omega`` from it; nothing in it can make a kernel fail, because the
-screen that uses it may only acquit.  The file is data from outside: bounded in size, strict in form and range.
+screen that uses it can only pass one.  The file is data from outside: bounded in size, strict in form and range.
 
 Schema 1: ``{"schema": 1, "profiles": {<GPU UUID>: MachineProfile}}``.
 """

@@ -20,7 +20,7 @@ LOOK_EVERY_S = 0.05
 
 
 class Draw(NamedTuple):
-    """Medians of what was seen; None where the GPU does not tell, or nobody came to look."""
+    """Medians of what was seen; None where the GPU does not tell, or nothing was sampled."""
 
     sm_clock_mhz: float | None = None
     power_w: float | None = None

@@ -12,23 +12,20 @@ import dataclasses
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
 from pytest_gpuperf.atomic_write import write_whole
+from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.child_process import LOG_LINES, child_command, errors_in, log_lines, run_child
+from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.model.evidence import DeviceFacts, Record, Session
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.task import RecordTask
-
-if TYPE_CHECKING:
-    from pytest_gpuperf.config.options import Options
-    from pytest_gpuperf.context.worker import Worker
 
 SPARE_PROCESSES = 2
 """How many fresh processes one update may start in place of those that left no rounds."""
@@ -81,14 +78,14 @@ class LostProcess:
 # --- in the child --------------------------------------------------------------------------------
 
 
-def leave_rounds(worker: Worker, book: Book, task: RecordTask) -> None:
+def leave_rounds(worker: Worker, book: Book, task: RecordTask, cubins: dict[str, bytes]) -> None:
     """Write what this process found for the update that started it."""
     passed = tuple(book.accepted())
     if not any(evidence.device for evidence in passed):
         return
     record = ProcessRecord(
         index=task.index, session=worker.session, device=worker.device.facts, tests=passed,
-        failed=tuple(node for node, result in book.results.items() if not result.passed), cubins=worker.cubins,
+        failed=tuple(node for node, result in book.results.items() if not result.passed), cubins=cubins,
     )  # fmt: skip
     write_whole(task.folder / f"{task.index}.json", msgspec.json.encode(record))
 

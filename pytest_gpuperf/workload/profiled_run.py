@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.counters.chip_names import canonical, chip_of
 from pytest_gpuperf.counters.exchange import Entry, add_entry, entries
 from pytest_gpuperf.counters.metric_request import names_of
 from pytest_gpuperf.counters.ncu_command import RANGE_PREFIX
-
-if TYPE_CHECKING:
-    from pytest_gpuperf.context.worker import Worker
-    from pytest_gpuperf.model.evidence import Key
-    from pytest_gpuperf.model.task import ProfileTask
-    from pytest_gpuperf.workload.request import Request
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.task import ProfileTask
+from pytest_gpuperf.workload.request import Request
 
 
 def profile(worker: Worker, key: Key, request: Request, task: ProfileTask) -> None:

@@ -12,7 +12,7 @@ from suite_under_test import CONFIRMS, RECORD
 from pytest_gpuperf.baselines.layout import cubin_path
 from pytest_gpuperf.compile import KernelSource, compile_kernel
 from pytest_gpuperf.judge.votes import PairedPolicy
-from pytest_gpuperf.workload.gate_time import Gate
+from pytest_gpuperf.workload import gate_time
 
 ONE = ("-k", "1024")
 ON = r"on simulated-gpu \(time\)"
@@ -86,7 +86,7 @@ def test_other_code_of_the_same_speed_passes(recorded):
 
 def test_with_a_machine_profile_the_screen_may_acquit_before_any_pair(screened, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(Gate, "_paired", None)
+        patch.setattr(gate_time, "decide_by_pairs", None)
         screened.run("--gpuperf", *ONE).stdout.re_match_lines([r"  work .*SAME"])
     slower(screened)
     screened.run("--gpuperf", *ONE).assert_outcomes(failed=1)

@@ -45,7 +45,7 @@ def open_timer(stream: WorkStream) -> Timer:
     profiler, or a trial kernel leaves no valid record.
     """
     try:
-        from cupti import cupti
+        from cupti import cupti  # noqa: PLC0415 an extra
     except (ImportError, OSError) as error:
         raise TimerUnavailable("cupti", f"cupti-python cannot be imported ({error})", _INSTALL) from error
     try:
