@@ -218,7 +218,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, help="write the tables to this markdown file too")
     options = parser.parse_args(arguments)
-    from pytest_gpuperf.device import open_device
+    from pytest_gpuperf.device.discovery import open_device
 
     device: Any = open_device()
     try:

@@ -30,7 +30,7 @@ from campaign.plan import calibrate
 
 from pytest_gpuperf.model.timer_names import TIMERS
 
-DEVICE = "pytest_gpuperf.device:open_device"
+DEVICE = "pytest_gpuperf.device.discovery:open_device"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -22,12 +22,13 @@ import tempfile
 from pathlib import Path
 
 from pytest_gpuperf.counters.chip_names import chip_of, on_chip
-from pytest_gpuperf.counters.exchange import REQUEST, ProfileRequest, entries, write
+from pytest_gpuperf.counters.exchange import entries
 from pytest_gpuperf.counters.locate_ncu import Ncu, find_ncu
 from pytest_gpuperf.counters.metric_request import names_of
 from pytest_gpuperf.counters.ncu_command import LOG, REPORT, command, environment
 from pytest_gpuperf.device.lock import lock_folder
 from pytest_gpuperf.device.nvml_listing import first_architecture
+from pytest_gpuperf.model.task import TASK_FILE, ProfileTask, write_task
 
 ROOT = Path(__file__).parent.parent
 MOST_BYTES = 400_000
@@ -102,12 +103,12 @@ def record(ncu: Ncu, folder: Path, asked: tuple[str, ...]) -> list[dict[str, obj
     module.write_text(f"KERNELS = {str(ROOT / 'example_suite' / 'kernels')!r} + '/'\n{TESTS}", encoding="utf-8")
     tests = re.findall(r"^def (test_\w+)", TESTS, re.MULTILINE)
     names = names_of(asked)
-    write(ProfileRequest(nodes=tuple(f"test_fixture.py::{test}" for test in tests), cache="cold", metrics=names),
-          folder / REQUEST)  # fmt: skip
+    nodes = tuple(f"test_fixture.py::{test}" for test in tests)
+    write_task(ProfileTask(folder=folder, nodes=nodes, cache="cold", metrics=names), folder / TASK_FILE)
     chip = chip_of(first_architecture() or "")
     own = [here for name in names if (here := on_chip(name, chip))]
     target = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--rootdir={folder}",
-              f"--gpuperf-ncu-to={folder}", str(module)]  # fmt: skip
+              f"--gpuperf-task={folder / TASK_FILE}", str(module)]  # fmt: skip
     done = subprocess.run(command(ncu.path, folder, own, "cold", target), cwd=folder, check=False,
                           env=environment(os.environ, folder, lock_folder()))  # fmt: skip
     if not (folder / REPORT).exists():

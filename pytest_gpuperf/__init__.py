@@ -29,7 +29,7 @@ from pytest_gpuperf.model.plugin_version import __version__
 
 if TYPE_CHECKING:
     from pytest_gpuperf.api.cuda_kernel import KernelCompiler, MissingSource
-    from pytest_gpuperf.api.fixtures import GpuPerf
+    from pytest_gpuperf.api.gpu_perf import GpuPerf
     from pytest_gpuperf.compile.compile_errors import (
         BadCubin,
         BadOption,
@@ -56,7 +56,7 @@ _HOMES = {
         "KernelCompiler",
         "MissingSource",
     ),
-    "api.fixtures": ("GpuPerf",),
+    "api.gpu_perf": ("GpuPerf",),
     "compile.compile_errors": (
         "BadCubin",
         "BadOption",

@@ -46,7 +46,7 @@ class Task:
     processes: int
     repeats: int
     seconds: float
-    device: str = "pytest_gpuperf.device:open_device"
+    device: str = "pytest_gpuperf.device.discovery:open_device"
     predecessor: str = ""
     """Process whose SLOWER verdicts are to be confirmed."""
     only_confirm: bool = False

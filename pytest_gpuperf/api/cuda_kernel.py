@@ -1,7 +1,4 @@
-"""``cuda_kernel``: kernels with their static evidence, compiled here or taken as others compiled them.
-
-Nothing heavy is imported until a test asks for a kernel.
-"""
+"""``cuda_kernel``: kernels with their static evidence, compiled here or taken as others compiled them."""
 
 from __future__ import annotations
 
@@ -10,19 +7,19 @@ import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
+from pytest_gpuperf import compile as compiler
+from pytest_gpuperf.api.precompile import name_expressions, recorded_codes
 from pytest_gpuperf.config.call_arguments import BadArgument, require, require_list
-
-if TYPE_CHECKING:
-    from pytest_gpuperf.compile import KernelSource
-    from pytest_gpuperf.context.book import TestBook
-    from pytest_gpuperf.context.worker import Worker
-    from pytest_gpuperf.device.launch import Kernel
-    from pytest_gpuperf.device.triton_kernel import TritonKernel
-    from pytest_gpuperf.model.evidence import KernelBinary
+from pytest_gpuperf.context.book import TestBook
+from pytest_gpuperf.context.worker import Worker
+from pytest_gpuperf.device.device_errors import LoadError
+from pytest_gpuperf.device.launch import Kernel
+from pytest_gpuperf.device.triton_kernel import TritonKernel
+from pytest_gpuperf.model.evidence import KernelBinary
 
 Content = TypeVar("Content", str, bytes)
 
@@ -59,9 +56,6 @@ class KernelCompiler:
         headers: Sequence[str | Path] = (),
         arch: str | Sequence[str] | None = None,
     ) -> Kernel:
-        from pytest_gpuperf import compile as compiler
-        from pytest_gpuperf.device.launch import Kernel
-
         require("cuda_kernel", "path_or_source", path_or_source, str, os.PathLike)
         require("cuda_kernel", "name", name, str)
         require_list("cuda_kernel", "options", options)
@@ -96,9 +90,6 @@ class KernelCompiler:
         Raises ``BadArgument``, ``MissingSource``, ``BadCubin``, ``UnknownKernel``, ``UnknownArchitecture``,
         ``ToolchainMissing``, and ``LoadError`` if this GPU is of another architecture.
         """
-        from pytest_gpuperf import compile as compiler
-        from pytest_gpuperf.device.launch import Kernel
-
         require("from_cubin", "symbol", symbol, str)
         place, content = self._cubin(cubin)
         binary = compiler.ready_made(content, symbol, place=place, name=name or "", source=source)
@@ -114,20 +105,14 @@ class KernelCompiler:
         Raises ``UnsupportedTritonKernel`` for one that only Triton's own launcher can launch (scratch memory,
         clusters, a cooperative grid, tensor descriptors), and as ``from_cubin``.
         """
-        from pytest_gpuperf import compile as compiler
-        from pytest_gpuperf.device.triton_kernel import TritonKernel
-
         code = compiler.read_triton(compiled)
         binary = compiler.triton_binary(code)
         native = self._checked_native(binary, f"{binary.name}, compiled by Triton")
         self._note({binary.arch: binary})
         return TritonKernel(binary, code, device=self._worker.device, native=native)
 
-    def _as_recorded(self, source: KernelSource, binary: KernelBinary) -> KernelBinary:
+    def _as_recorded(self, source: compiler.KernelSource, binary: KernelBinary) -> KernelBinary:
         """The binary, or that on record if the compiler makes either of this source."""
-        from pytest_gpuperf import compile as compiler
-        from pytest_gpuperf.api.precompile import recorded_codes
-
         codes = recorded_codes(self._worker, self._book, binary)
         if not codes or binary.profile.code_hash in codes:
             return binary
@@ -142,8 +127,6 @@ class KernelCompiler:
         self._book.add_compiled(first.name, records, first.toolchain, options, file)
 
     def _foreseen(self, kernel: str, source_hash: str) -> tuple[str | None, ...]:
-        from pytest_gpuperf.api.precompile import name_expressions
-
         nodes = (item.nodeid.partition("::") for item in self._items)
         tests = {test for module, _, test in nodes if module == self._book.module}
         return name_expressions(self._worker, self._book, tests, kernel, source_hash)
@@ -168,8 +151,6 @@ class KernelCompiler:
 
     def _checked_native(self, binary: KernelBinary, place: str) -> str | None:
         """The architecture of ready-made code, if there is a GPU, which then has to be of that architecture."""
-        from pytest_gpuperf.device.device_errors import LoadError
-
         native = self._worker.native_arch
         if native not in (None, binary.arch):
             raise LoadError(f"{place}: it is machine code for {binary.arch}, and this GPU is {native}: compile it for "

@@ -6,90 +6,24 @@ until a test asks for a fixture.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_gpuperf.api.cuda_kernel import KernelCompiler
-from pytest_gpuperf.config.call_arguments import BadArgument
-from pytest_gpuperf.context.marker import settings_of
 from pytest_gpuperf.context.stash import book_of, worker_of
 
 if TYPE_CHECKING:
-    from pytest_gpuperf.context.book import TestBook
-    from pytest_gpuperf.context.worker import Worker
+    from pytest_gpuperf.api.cuda_kernel import KernelCompiler
+    from pytest_gpuperf.api.gpu_perf import GpuPerf
     from pytest_gpuperf.device.gpu import Gpu
-    from pytest_gpuperf.device.launch import Launch
-    from pytest_gpuperf.model.evidence import CacheMode
-    from pytest_gpuperf.model.verdict import PairSlot
-    from pytest_gpuperf.workload.measurement import Measurement
-
-
-class GpuPerf:
-    """``gpuperf(workload, ...) -> Measurement``.
-
-    Runs the workload once, checks it, and, under ``--gpuperf``, measures it and judges it against its
-    baseline.  ``workload`` is a ``Launch`` or any callable that launches on the current stream.
-    ``check`` is called after the first run; an exception fails the test and nothing is timed, and so does
-    ``False``, be it Python's own or an array of bool that is not true everywhere.  ``reset`` restores in-place
-    inputs before every run and is not timed.  ``bytes`` and ``flops`` are whole numbers: what one run must move
-    and compute.  ``cache="cold"`` flushes the L2 before each sample.  ``tolerance`` is a fraction of the time, up
-    to 0.5.  ``pair_slot="sustained"`` is for power-limited kernels: where the workload is paired with its baseline,
-    each of the two runs for two seconds at a time, and a verdict takes one and a half to five minutes.
-    Raises ``BadArgument``, and ``DuplicateWorkload`` for a name used twice.
-    """
-
-    def __init__(self, worker: Worker, book: TestBook, item: pytest.Item) -> None:
-        self._worker = worker
-        self._book = book
-        self._settings = settings_of(item)
-
-    def __call__(
-        self,
-        workload: Launch | Callable[[], Any],
-        *,
-        name: str | None = None,
-        check: Callable[[], Any] | None = None,
-        reset: Callable[[], Any] | None = None,
-        bytes: float | None = None,
-        flops: float | None = None,
-        cache: CacheMode | None = None,
-        tolerance: float | None = None,
-        pair_slot: PairSlot | None = None,
-        metrics: Sequence[str] | Mapping[str, Any] = (),
-    ) -> Measurement:
-        from pytest_gpuperf.workload.measure import measure
-        from pytest_gpuperf.workload.request import Request, fraction
-
-        if cache not in (None, "cold", "warm"):
-            raise BadArgument(f"gpuperf: cache={cache!r} is not valid: it takes 'cold' or 'warm'")
-        if pair_slot not in (None, "short", "sustained"):
-            raise BadArgument(f"gpuperf: pair_slot={pair_slot!r} is not valid: it takes 'short' or 'sustained'")
-        options, settings = self._worker.options, self._settings
-        slot = pair_slot or settings.pair_slot or "short"
-        request = Request.of(
-            workload, name=name, check=check, reset=reset, bytes=bytes, flops=flops,
-            cache=cache or settings.cache or options.cache,
-            zone=options.zone(fraction(settings.tolerance if tolerance is None else tolerance), settings.profile),
-            budget_s=options.budget(settings.budget_s, slot), pair_slot=slot, metrics=self._metrics(metrics),
-        )  # fmt: skip
-        return measure(self._worker, self._book, request)
-
-    def _metrics(self, given: Sequence[str] | Mapping[str, Any]) -> dict[str, float | None]:
-        """Metrics of the run, of the test's marker and of this call, the nearest word winning."""
-        from pytest_gpuperf.counters.metric_request import BadMetric, own_metrics
-
-        try:
-            own = {**own_metrics(self._settings.metrics or ()), **own_metrics(given)}
-        except BadMetric as problem:
-            raise BadArgument(f"gpuperf: {problem}") from None
-        return {**self._worker.options.metrics, **own}
 
 
 @pytest.fixture
 def cuda_kernel(request: pytest.FixtureRequest) -> KernelCompiler:
     """Compile a CUDA kernel with NVRTC, or take one that was compiled elsewhere, with its static evidence."""
+    from pytest_gpuperf.api.cuda_kernel import KernelCompiler  # noqa: PLC0415 NumPy comes with it
+
     worker, book = worker_of(request.config), book_of(request.node)
     return KernelCompiler(worker, book, request.path.parent, request.session.items)
 
@@ -113,6 +47,8 @@ def gpu(request: pytest.FixtureRequest) -> Iterator[Gpu]:
 @pytest.fixture
 def gpuperf(request: pytest.FixtureRequest) -> Iterator[GpuPerf]:
     """Check, measure and judge a workload."""
+    from pytest_gpuperf.api.gpu_perf import GpuPerf  # noqa: PLC0415 NumPy comes with it
+
     worker = worker_of(request.config)
     yield GpuPerf(worker, book_of(request.node), request.node)
     worker.let_go_of_gpu()

@@ -2,18 +2,18 @@
 
 The baselines name the kernels that the tests of a module had of one source, with the same headers and options, so the
 tests of this run will have them again: they are compiled along with the first of them.  That is a matter of speed
-alone; whoever is wrong about it has compiled in vain.
+alone; a kernel that was wrongly foreseen was compiled without effect.
 """
 
 from __future__ import annotations
 
 from collections.abc import Set
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pytest_gpuperf.context.book import TestBook
-    from pytest_gpuperf.context.worker import Worker
-    from pytest_gpuperf.model.evidence import KernelBinary
+from pytest_gpuperf.baselines import BaselineError
+from pytest_gpuperf.compile import toolchain
+from pytest_gpuperf.context.book import TestBook
+from pytest_gpuperf.context.worker import Worker
+from pytest_gpuperf.model.evidence import KernelBinary
 
 
 def name_expressions(
@@ -26,9 +26,6 @@ def name_expressions(
     of it.  Empty under pytest-xdist, whose workers would all compile the same, and where there is no gate or no
     readable baseline.
     """
-    from pytest_gpuperf.baselines import BaselineError
-    from pytest_gpuperf.compile import toolchain
-
     if worker.number is not None or not worker.options.active:
         return ()
     try:
@@ -44,8 +41,6 @@ def name_expressions(
 
 def recorded_codes(worker: Worker, book: TestBook, binary: KernelBinary) -> set[str]:
     """Code hashes that this test has on record of the binary's kernel, from the same source by the same compiler."""
-    from pytest_gpuperf.baselines import BaselineError
-
     if not worker.options.active or not binary.source_hash:
         return set()
     try:

@@ -73,16 +73,15 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _doctor(*, as_json: bool) -> int:
-    from pytest_gpuperf.doctor import examination, findings
-    from pytest_gpuperf.doctor.machine import HostMachine
+    from pytest_gpuperf.doctor import examination, findings, machine  # noqa: PLC0415 of this command alone
 
-    found = examination.examine(HostMachine())
+    found = examination.examine(machine.HostMachine())
     sys.stdout.write((findings.as_json if as_json else findings.as_text)(found, __version__))
     return 0 if findings.is_ready("static", found) else 1
 
 
 def _selftest(parsed: argparse.Namespace) -> int:
-    from pytest_gpuperf.cli import selftest_command
+    from pytest_gpuperf.cli import selftest_command  # noqa: PLC0415 of this command alone
 
     try:
         return selftest_command.run(
@@ -95,9 +94,7 @@ def _selftest(parsed: argparse.Namespace) -> int:
 
 
 def _explain(parsed: argparse.Namespace) -> int:
-    from pytest_gpuperf.baselines import BaselineError
-    from pytest_gpuperf.cli import explain_command
-    from pytest_gpuperf.context.last_run import LastRunError
+    from pytest_gpuperf.cli import explain_command  # noqa: PLC0415 of this command alone
 
     wanted = explain_command.WantedWorkloads(parsed.node_id, parsed.workload)
     try:
@@ -105,21 +102,20 @@ def _explain(parsed: argparse.Namespace) -> int:
             folder = explain_command.folder_of(parsed.baselines, Path.cwd())
             return explain_command.from_baselines(wanted.seen_from(Path.cwd(), folder.parent), folder, sys.stdout.write)
         return explain_command.from_last_run(wanted, Path.cwd(), sys.stdout.write)
-    except (BaselineError, LastRunError, explain_command.ExplainError) as problem:
+    except explain_command.PROBLEMS as problem:
         sys.stderr.write(f"gpuperf explain: {problem}\n")
         return 1
 
 
 def _prune(paths: Sequence[str], baselines: str | None, *, confirmed: bool) -> int:
-    from pytest_gpuperf.baselines import BaselineError
-    from pytest_gpuperf.cli import prune_command
-    from pytest_gpuperf.cli.collected_tests import CollectionError, collect
+    from pytest_gpuperf.cli import collected_tests, prune_command  # noqa: PLC0415 of this command alone
 
     try:
         if baselines is not None:
             prune_command.require_folder(Path(baselines))
-        return prune_command.run(collect(paths, baselines), confirmed=confirmed, write=sys.stdout.write)
-    except (BaselineError, CollectionError, prune_command.PruneRefusedError) as problem:
+        collected = collected_tests.collect(paths, baselines)
+        return prune_command.run(collected, confirmed=confirmed, write=sys.stdout.write)
+    except prune_command.PROBLEMS as problem:
         sys.stderr.write(f"gpuperf prune: {problem}\n")
         return 1
 

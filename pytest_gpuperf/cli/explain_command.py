@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pytest_gpuperf.advise.limiting_resource import state_of
 from pytest_gpuperf.advise.side import Side
-from pytest_gpuperf.baselines import BaselineStore
+from pytest_gpuperf.baselines import BaselineError, BaselineStore
 from pytest_gpuperf.compile import CompileCache
 from pytest_gpuperf.config.flags import USUAL_FOLDER
 from pytest_gpuperf.context import last_run
@@ -25,6 +25,10 @@ CLOSE_MATCHES = 5
 
 class ExplainError(Exception):
     """Nothing can be explained; the message says what is missing and what to do."""
+
+
+PROBLEMS = (BaselineError, last_run.LastRunError, ExplainError)
+"""What can keep the command from an answer."""
 
 
 class WantedWorkloads(NamedTuple):

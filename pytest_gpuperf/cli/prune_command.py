@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from pytest_gpuperf.baselines import BaselineStore
+from pytest_gpuperf.baselines import BaselineError, BaselineStore
 from pytest_gpuperf.baselines.prune import prune, unused
-from pytest_gpuperf.cli.collected_tests import CollectedTests
+from pytest_gpuperf.cli.collected_tests import CollectedTests, CollectionError
 from pytest_gpuperf.context import last_run
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence
@@ -23,6 +23,10 @@ SHOWN = 5
 
 class PruneRefusedError(Exception):
     """The collection does not tell which baselines are unused; the message says why and what to do."""
+
+
+PROBLEMS = (BaselineError, CollectionError, PruneRefusedError)
+"""What can keep the command from an answer."""
 
 
 def require_folder(baselines: Path) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TextIO
 
 import msgspec
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from pytest_gpuperf.compile import CompileProblem
 from pytest_gpuperf.device.device_errors import LoadError, LockTimeout, LockUnavailable, NoDevice
@@ -53,9 +55,6 @@ def _with_profile_kept(report: SelftestReport) -> SelftestReport:
 @contextlib.contextmanager
 def shown(err: TextIO) -> Iterator[Callable[[str, float], None]]:
     """A bar on a terminal, else a line per stage."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
     console = Console(file=err)
     if not console.is_terminal:
         yield _Lines(err)

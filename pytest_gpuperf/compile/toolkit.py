@@ -29,7 +29,7 @@ class Disassembler(NamedTuple):
 def nvrtc_bindings() -> ModuleType:
     """``cuda.bindings.nvrtc`` with its library loaded.  Raises ``ToolchainMissing``."""
     try:
-        from cuda.bindings import nvrtc
+        from cuda.bindings import nvrtc  # noqa: PLC0415 an extra
     except ImportError as problem:
         raise ToolchainMissing(
             f"no CUDA compiler: the package cuda-bindings cannot be imported ({problem}). Install it: {STATIC_EXTRA}"
@@ -53,7 +53,7 @@ def nvrtc_bindings() -> ModuleType:
 def disassembler() -> Disassembler:
     """Path and version of nvdisasm.  Raises ``ToolchainMissing``."""
     try:
-        from cuda.pathfinder import find_nvidia_binary_utility
+        from cuda.pathfinder import find_nvidia_binary_utility  # noqa: PLC0415 an extra
     except ImportError as problem:
         raise ToolchainMissing(
             f"no cuda.pathfinder to find nvdisasm with ({problem}). Install: {STATIC_EXTRA}"
@@ -84,7 +84,7 @@ def _version(path: Path) -> str:
 def toolkit_folders() -> tuple[Path, ...]:
     """Folders of the CUDA headers that are installed: the runtime's, then libcu++ and CCCL.  May be empty."""
     try:
-        from cuda.pathfinder import find_nvidia_header_directory
+        from cuda.pathfinder import find_nvidia_header_directory  # noqa: PLC0415 an extra
     except ImportError:
         return ()
     found: list[str | None] = [find_nvidia_header_directory(library) for library in ("cudart", "cccl")]

@@ -15,7 +15,7 @@ from pytest_gpuperf.model.timer_names import TIMERS
 from pytest_gpuperf.model.tolerance import PROFILES
 
 USUAL_FOLDER = "baselines"
-"""Of the baselines, below pytest's root, where nobody chose another."""
+"""Of the baselines, below pytest's root, unless another is given."""
 MOST_BUDGET_S = 3600
 """For timing one workload."""
 
@@ -183,8 +183,5 @@ FLAGS: tuple[Flag, ...] = (
          "to the summary of the GitHub job", reports, metavar="FILE,..."),
     Flag("--gpuperf-allow-ci-update", "allow_ci_update", "let --update-baselines write under CI", ini=False),
     Flag("--gpuperf-force-update", "force_update", "record measurements that were disturbed, too", ini=False),
-    Flag("--gpuperf-record-to", "record_to", "", str, ini=False, hidden=True),
-    Flag("--gpuperf-record-index", "record_index", "", whole(0, 9999), ini=False, hidden=True),
-    Flag("--gpuperf-ncu-to", "ncu_to", "", str, ini=False, hidden=True),
-    Flag("--gpuperf-confirm-to", "confirm_to", "", str, ini=False, hidden=True),
+    Flag("--gpuperf-task", "task", "", str, ini=False, hidden=True),
 )  # fmt: skip

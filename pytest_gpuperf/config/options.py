@@ -15,6 +15,7 @@ from pytest_gpuperf.model.timer_names import TimerName
 from pytest_gpuperf.model.tolerance import PROFILES, Tolerance
 
 if TYPE_CHECKING:
+    from pytest_gpuperf.model.task import ChildTask
     from pytest_gpuperf.model.verdict import PairSlot
 
 UpdateMode = Literal["new", "changed", "all"]
@@ -29,7 +30,7 @@ SUSTAINED_BUDGET_S = 320.0
 class Options:
     """What this run was asked to do.
 
-    Every pytest run imports this module: methods that nobody calls are not generated, which halves its cost.
+    Every pytest run imports this module: methods without a caller are not generated, which halves its cost.
     """
 
     enabled: bool = False
@@ -88,14 +89,8 @@ class Options:
     """Record measurements that their own health checks call disturbed."""
     ci: bool = False
     """The ``CI`` environment variable is set (and not ``0`` or ``false``)."""
-    record_to: Path | None = None
-    """Internal: this process records rounds into this folder for the update that started it."""
-    record_index: int = 0
-    """Internal: which of the update's ``processes`` this is, from 0."""
-    confirm_to: Path | None = None
-    """Internal: this process confirms suspected regressions for the run that started it, by way of this folder."""
-    ncu_to: Path | None = None
-    """Internal: this process runs under ncu for the run that started it, by way of this folder."""
+    task: ChildTask | None = None
+    """Internal: what this process does for the run that started it; None: it was started by a user."""
 
     @property
     def active(self) -> bool:
@@ -110,21 +105,15 @@ class Options:
     @property
     def times(self) -> bool:
         """Whether times are taken in this process."""
-        return self.gates or self.record_to is not None or self.confirm_to is not None
-
-    @property
-    def rounds_of_this_process(self) -> int:
-        """How many of an update's rounds this process takes: as even a share as there is."""
-        share, rest = divmod(self.rounds, self.processes)
-        return max(1, share + (self.record_index < rest))
+        return self.gates or (self.task is not None and self.task.takes_times)
 
     @property
     def is_child(self) -> bool:
         """Whether this process measures for another one and gates nothing itself."""
-        return any(folder is not None for folder in (self.record_to, self.confirm_to, self.ncu_to))
+        return self.task is not None
 
     def budget(self, own: float | None, pair_slot: PairSlot) -> float:
-        """Seconds for one workload after a test's ``own``; what nobody gave is as long as its slots ask for."""
+        """Seconds for one workload after a test's ``own``; without one, as long as its slots ask for."""
         return own or self.budget_s or (SUSTAINED_BUDGET_S if pair_slot == "sustained" else BUDGET_S)
 
     def zone(self, tolerance: float | None = None, profile: str | None = None) -> Tolerance:
@@ -141,8 +130,7 @@ class Options:
 def forwarded(options: Options) -> Sequence[str]:
     """The flags under which a child process measures exactly as this one does."""
     arguments = [f"--gpuperf-baselines={options.baselines}", f"--gpuperf-cache={options.cache}",
-                 f"--gpuperf-timer={options.timer}", f"--gpuperf-profile={options.profile}",
-                 f"--gpuperf-rounds={options.rounds}", f"--gpuperf-processes={options.processes}"]  # fmt: skip
+                 f"--gpuperf-timer={options.timer}", f"--gpuperf-profile={options.profile}"]  # fmt: skip
     if options.budget_s is not None:
         arguments.append(f"--gpuperf-budget={options.budget_s:g}")
     if options.archs:

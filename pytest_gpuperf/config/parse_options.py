@@ -8,6 +8,7 @@ time.  Marker keywords are in ``context.marker``.
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import os
 from pathlib import Path
@@ -20,13 +21,11 @@ from pytest_gpuperf.config.flags import FLAGS, GITHUB, USUAL_FOLDER, BadValue, F
 from pytest_gpuperf.config.options import Options
 
 if TYPE_CHECKING:
-    pass
+    from pytest_gpuperf.model.task import ChildTask
 
 
 def add_options(parser: pytest.Parser) -> None:
     """Declare every flag and its ini setting."""
-    import argparse
-
     group = parser.getgroup("gpuperf", "performance regression tests of GPU kernels")
     for flag in FLAGS:
         help_text = argparse.SUPPRESS if flag.hidden else flag.help
@@ -82,10 +81,9 @@ def read_options(config: pytest.Config) -> Options:
     if config.getoption("gpuperf_profile") is not None and config.getoption("gpuperf_tolerance") is None:
         values.pop("tolerance", None)  # the flag for a profile takes the place of the ini setting for a tolerance
     values["baselines"] = _baselines(config, values.get("baselines", USUAL_FOLDER))
-    for field in ("record_to", "confirm_to", "ncu_to"):
-        if field in values:  # the ini file may ask for a gate or an update, which is for the parent to do
-            values.update({field: Path(values[field]), "enabled": False, "update": None, "changed_only": False,
-                           "ncu": (), "ncu_json": None, "reports": ()})  # fmt: skip
+    if "task" in values:  # the ini file may ask for a gate or an update, which is for the parent to do
+        values.update({"task": _task(values["task"]), "enabled": False, "update": None, "changed_only": False,
+                       "ncu": (), "ncu_json": None, "reports": ()})  # fmt: skip
     if values.get("ncu_json"):
         values["ncu_json"] = _file(config, values["ncu_json"], bool(values.get("ncu")))
     values["reports"] = tuple(_report(config, name) for name in values.get("reports", ()))
@@ -113,6 +111,15 @@ def _parse(flag: Flag, given: Any, origin: str) -> Any:
         return flag.parse(str(given))
     except BadValue as problem:
         raise pytest.UsageError(f"{origin}: {given!r} is not valid: it {problem}") from None
+
+
+def _task(given: str) -> ChildTask:
+    from pytest_gpuperf.model.task import read_task  # noqa: PLC0415 a plain run imports no msgspec
+
+    try:
+        return read_task(Path(given))
+    except (OSError, ValueError) as problem:
+        raise pytest.UsageError(f"--gpuperf-task={given}: {problem}") from None
 
 
 def _baselines(config: pytest.Config, given: str) -> Path:

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from pytest_gpuperf.context.kernel_labels import CompiledKernel, labelled
+from pytest_gpuperf.judge.canary_shift import furthest
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import Status, TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement
@@ -187,8 +188,6 @@ class Book:
     @property
     def canaries(self) -> dict[str, float]:
         """Log of each canary's time over that on record, from the process in which it moved the most; by name."""
-        from pytest_gpuperf.judge.canary_shift import furthest
-
         return furthest(evidence.canaries for evidence in self.evidence)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 from pytest_gpuperf.config.options import forwarded
 from pytest_gpuperf.context import stash
+from pytest_gpuperf.model.task import TASK_FILE, ChildTask, ProfileTask, RecordTask, write_task
 
 WRITES = (("xmlpath", "--junit-xml"), ("log_file", "--log-file"), ("basetemp", "--basetemp"), ("htmlpath", "--html"))
 """Options of pytest (the last one of pytest-html) that name what it writes, and their flags."""
@@ -19,14 +21,16 @@ _PROGRESS = re.compile(r"\[ *\d+%\]$")
 """How a line of pytest's progress ends, which begins with an E as well if a test's set-up failed."""
 
 
-def child_command(config: pytest.Config, node_ids: Iterable[str], folder: Path) -> list[str]:
-    """The command line that runs the modules of these tests as this run does, without touching its files.
+def child_command(config: pytest.Config, task: ChildTask, folder: Path) -> list[str]:
+    """The command line that runs the modules of a task's tests as this run does, without touching its files.
 
+    Leaves the task in ``folder`` for it.
     Of the run's own command line it has this plugin's flags, ``-o``, ``-p``, ``--import-mode`` and the root.  What
     other plugins and conftests declare does not reach a child, unless by the ini file or ``PYTEST_ADDOPTS``; what
     flags there have written goes below ``folder``.
     """
-    modules = list(dict.fromkeys(node.partition("::")[0] for node in node_ids))
+    modules = list(dict.fromkeys(node.partition("::")[0] for node in task.nodes))
+    write_task(task, folder / TASK_FILE)
     command = [sys.executable, "-m", "pytest", "-q", f"--rootdir={config.rootpath}"]
     command.append(f"--import-mode={config.getoption('importmode')}")
     if config.inipath is not None:
@@ -39,7 +43,8 @@ def child_command(config: pytest.Config, node_ids: Iterable[str], folder: Path) 
         command += ["-n", "0"]
     if config.pluginmanager.hasplugin("_cov"):
         command.append("--no-cov")
-    return [*command, *_files_of_its_own(config, folder), *forwarded(config.stash[stash.OPTIONS]), *modules]
+    command += [*_files_of_its_own(config, folder), *forwarded(config.stash[stash.OPTIONS])]
+    return [*command, *modules, f"--gpuperf-task={folder / TASK_FILE}"]
 
 
 def run_child(
@@ -80,12 +85,22 @@ def _files_of_its_own(config: pytest.Config, folder: Path) -> list[str]:
     return [*flags, *(f"{flag}={own / flag.lstrip('-')}" for flag in named)]
 
 
-def keep(config: pytest.Config, items: list[pytest.Item], wanted: Callable[[pytest.Item], bool]) -> None:
-    """In a child: keep the tests that it is there for, and tell pytest which it leaves out."""
-    dropped = [item for item in items if not wanted(item)]
-    items[:] = [item for item in items if wanted(item)]
+def select(config: pytest.Config, items: list[pytest.Item], task: ChildTask) -> None:
+    """Keep the tests that the task names, and tell pytest which are left out; a recording process shuffles them.
+
+    Where only counters are taken, tests without ``gpuperf`` have nothing to run for.
+    """
+    nodes, fixtures = set(task.nodes), {"gpuperf"} if isinstance(task, ProfileTask) else set()
+    kept: list[pytest.Item] = []
+    dropped: list[pytest.Item] = []
+    for item in items:
+        fits = item.nodeid in nodes and fixtures <= set(getattr(item, "fixturenames", ()))
+        (kept if fits else dropped).append(item)
+    items[:] = kept
     if dropped:
         config.hook.pytest_deselected(items=dropped)
+    if isinstance(task, RecordTask):
+        random.Random(task.index).shuffle(items)
 
 
 LOG_LINES = 25

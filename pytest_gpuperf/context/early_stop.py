@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_gpuperf.device.placeholder import DeviceNeeded
+from pytest_gpuperf.device.device_errors import DeviceNeeded
 
 
 class StaticOnly(DeviceNeeded):

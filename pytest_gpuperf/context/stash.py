@@ -9,11 +9,13 @@ import pytest
 if TYPE_CHECKING:
     from pytest_gpuperf.config.options import Options
     from pytest_gpuperf.context.book import Book, TestBook
+    from pytest_gpuperf.context.run_state import RunState
     from pytest_gpuperf.context.worker import Worker
     from pytest_gpuperf.counters.exchange import Collected
 
 OPTIONS: pytest.StashKey[Options] = pytest.StashKey()
 WORKER: pytest.StashKey[Worker] = pytest.StashKey()
+RUN_STATE: pytest.StashKey[RunState] = pytest.StashKey()
 BOOK: pytest.StashKey[Book] = pytest.StashKey()
 COLLECTED: pytest.StashKey[Collected] = pytest.StashKey()
 TEST_BOOK: pytest.StashKey[TestBook] = pytest.StashKey()
@@ -22,16 +24,25 @@ TEST_BOOK: pytest.StashKey[TestBook] = pytest.StashKey()
 def worker_of(config: pytest.Config) -> Worker:
     """This process's worker, made at first use."""
     if WORKER not in config.stash:
-        from pytest_gpuperf.context.worker import Worker
+        from pytest_gpuperf.context.worker import Worker  # noqa: PLC0415 a plain run has none
 
         config.stash[WORKER] = Worker(config, config.stash[OPTIONS])
     return config.stash[WORKER]
 
 
+def run_state_of(config: pytest.Config) -> RunState:
+    """What this process keeps from test to test, made at first use."""
+    if RUN_STATE not in config.stash:
+        from pytest_gpuperf.context.run_state import RunState  # noqa: PLC0415 a plain run has none
+
+        config.stash[RUN_STATE] = RunState(config, config.stash[OPTIONS])
+    return config.stash[RUN_STATE]
+
+
 def run_book_of(config: pytest.Config) -> Book:
     """The run's book, made at first use."""
     if BOOK not in config.stash:
-        from pytest_gpuperf.context.book import Book
+        from pytest_gpuperf.context.book import Book  # noqa: PLC0415 a plain run has none
 
         config.stash[BOOK] = Book()
     return config.stash[BOOK]
@@ -40,7 +51,7 @@ def run_book_of(config: pytest.Config) -> Book:
 def book_of(item: pytest.Item) -> TestBook:
     """One test's book, made when it first asks for a fixture."""
     if TEST_BOOK not in item.stash:
-        from pytest_gpuperf.context.book import TestBook
+        from pytest_gpuperf.context.book import TestBook  # noqa: PLC0415 a plain run has none
 
         module, _, test = item.nodeid.partition("::")
         item.stash[TEST_BOOK] = TestBook(module, test)

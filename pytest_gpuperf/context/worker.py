@@ -6,31 +6,32 @@ Everything is opened when a test first needs it, once.  The worker knows no test
 from __future__ import annotations
 
 import datetime
-import secrets
 import uuid
-from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_gpuperf.baselines import BaselineStore
+from pytest_gpuperf.compile import CompileCache, toolchain
 from pytest_gpuperf.config.options import Options
+from pytest_gpuperf.context.early_stop import CheckedOnly
+from pytest_gpuperf.device.discovery import NoDevice, open_device
+from pytest_gpuperf.device.gpu import Gpu
+from pytest_gpuperf.device.interface import Device, Timer
+from pytest_gpuperf.device.placeholder import PlaceholderDevice
+from pytest_gpuperf.model.evidence import Session
 from pytest_gpuperf.model.plugin_version import __version__
-
-if TYPE_CHECKING:
-    from pytest_gpuperf.baselines import BaselineStore
-    from pytest_gpuperf.compile import CompileCache
-    from pytest_gpuperf.device.discovery import NoDevice
-    from pytest_gpuperf.device.gpu import Gpu
-    from pytest_gpuperf.device.interface import Device, Timer
-    from pytest_gpuperf.judge.error_budget import Spending
-    from pytest_gpuperf.model.evidence import Key, Session
-    from pytest_gpuperf.model.result import SelfPairReading
-    from pytest_gpuperf.timing.pending_confirmations import PendingConfirmation
+from pytest_gpuperf.model.task import ProfileTask, RecordTask
 
 FALLBACK_ARCHS = ("sm_80", "sm_90", "sm_120")
 """Static targets where there are neither baselines nor a GPU: one of each generation in wide use."""
+
+
+def worker_number(config: pytest.Config) -> int | None:
+    """Number of the pytest-xdist worker that this process is; None without workers."""
+    name = getattr(config, "workerinput", {}).get("workerid", "")
+    return int(name[2:]) if name.startswith("gw") else None
 
 
 class Worker:
@@ -40,45 +41,25 @@ class Worker:
         self.config = config
         self.options = options
         self.no_device: NoDevice | None = None
-        """Why there is no GPU; None while there is one or nobody has asked."""
-        self.cubins: dict[str, bytes] = {}
-        """Machine code of the timed kernels by SHA-256, kept for an update to store."""
-        self.suspects: dict[Key, PendingConfirmation] = {}
-        """Workloads that were slower in this process and wait for the end of their test to be confirmed."""
-        self.confirmations_left = options.confirmations
-        self.self_pairs: set[str] = set()
-        """Node ids of tests whose first launch is still to be paired with itself."""
-        self.readings: dict[str, SelfPairReading] = {}
-        """What came of it, by node id."""
-        self.canary_shifts: dict[str, float] = {}
-        """Log of each canary's time here over that on record, where it moved the most; by name."""
-        self._hypotheses = 0
+        """Why there is no GPU; None while there is one, or before the first question."""
         self._hold: ExitStack | None = None
 
     @property
     def number(self) -> int | None:
         """Number of this pytest-xdist worker; None without workers."""
-        name = getattr(self.config, "workerinput", {}).get("workerid", "")
-        return int(name[2:]) if name.startswith("gw") else None
+        return worker_number(self.config)
 
     @cached_property
     def store(self) -> BaselineStore:
-        from pytest_gpuperf.baselines import BaselineStore
-
         return BaselineStore(self.options.baselines)
 
     @cached_property
     def compile_cache(self) -> CompileCache:
-        from pytest_gpuperf.compile import CompileCache
-
         return CompileCache()
 
     @cached_property
     def device(self) -> Device:
         """The GPU, or a placeholder that raises ``DeviceNeeded`` at the first use of data or time."""
-        from pytest_gpuperf.device.discovery import NoDevice, open_device
-        from pytest_gpuperf.device.placeholder import PlaceholderDevice
-
         given: Device | None = self.config.hook.pytest_gpuperf_device(config=self.config, worker=self.number)
         if given is not None:
             return given
@@ -92,18 +73,14 @@ class Worker:
 
     @property
     def has_gpu(self) -> bool:
-        """Whether workloads can run here; opens the device if nobody has."""
+        """Whether workloads can run here; opens the device at the first question."""
         _ = self.device
         return self.no_device is None
 
     @cached_property
     def gpu(self) -> Gpu:
-        from pytest_gpuperf.device.gpu import Gpu
-
-        if self.options.ncu_to is None:
+        if not isinstance(self.options.task, ProfileTask):
             return Gpu(self.device, before_work=self.hold_gpu)
-        from pytest_gpuperf.context.early_stop import CheckedOnly
-
         no_peaks = CheckedOnly("peaks are not measured while counters are collected")
         return Gpu(self.device, before_work=self.hold_gpu, no_peaks=no_peaks)
 
@@ -150,7 +127,7 @@ class Worker:
     @cached_property
     def canaries(self) -> dict[str, float]:
         """Nanoseconds of the canary kernels in this process; whoever asks first holds the GPU's lock."""
-        from pytest_gpuperf.timing.canaries import canary_times
+        from pytest_gpuperf.timing.canaries import canary_times  # noqa: PLC0415 SciPy comes with it
 
         times = canary_times(self.device, self.timer, self.compile_cache)
         self.device.release_unused()  # where arrays of the tests will lie is not for the canaries' to say
@@ -159,9 +136,6 @@ class Worker:
     @cached_property
     def session(self) -> Session:
         """This recording: the machine as it is now.  An update's has canaries, so ask for it under the GPU's lock."""
-        from pytest_gpuperf.compile import toolchain
-        from pytest_gpuperf.model.evidence import Session
-
         facts, state = self.device.facts, self.device.state()
         now = datetime.datetime.now(datetime.timezone.utc)
         return Session(
@@ -170,43 +144,11 @@ class Worker:
             cupy=facts.cupy, timer=self.timer.name, tick_ns=self.timer.tick_ns, overhead_ns=self.timer.overhead_ns,
             sm_clock_mhz=state.sm_clock_mhz, memory_clock_mhz=state.memory_clock_mhz,
             power_limit_w=facts.power_limit_w, temperature_c=state.temperature_c, ecc=facts.ecc, mig=facts.mig,
-            plugin=__version__, canaries=self.canaries if self.options.record_to is not None else {},
+            plugin=__version__, canaries=self.canaries if isinstance(self.options.task, RecordTask) else {},
         )  # fmt: skip
-
-    @cached_property
-    def spending(self) -> Spending:
-        """This process's part of the run's error rate."""
-        from pytest_gpuperf.judge.error_budget import Spending, spending_of
-
-        if self.number is None:
-            return Spending()
-        return spending_of(self.number, int(self.config.workerinput["workercount"]))  # type: ignore[attr-defined]
-
-    def next_share(self) -> float:
-        """The error rate of the next workload that may be called slower; ask once, before its first time is taken."""
-        self._hypotheses += 1
-        return self.spending.share(self._hypotheses)
-
-    def note_canaries(self, shifts: Mapping[str, float]) -> None:
-        """Keep what moved more than is known of it so far; ``shifts`` are logs, by canary."""
-        from pytest_gpuperf.judge.canary_shift import furthest
-
-        self.canary_shifts = furthest([self.canary_shifts, shifts])
-
-    @staticmethod
-    def seed() -> int:
-        """A fresh seed for a coin; whoever tosses it records the seed."""
-        return secrets.randbits(32)
-
-    @property
-    def process(self) -> int:
-        """Which of an update's processes this is; 0 outside an update."""
-        return self.options.record_index
 
     def require_gpu(self) -> None:
         """Raise ``pytest.UsageError`` with the reason if this process finds no usable GPU."""
-        from pytest_gpuperf.device.discovery import NoDevice
-
         try:
             _ = self.device
         except NoDevice as problem:

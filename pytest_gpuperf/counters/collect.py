@@ -13,19 +13,13 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+import msgspec
+
 from pytest_gpuperf.counters import metric_request
 from pytest_gpuperf.counters.aggregate import sum_up
 from pytest_gpuperf.counters.catalogue import METRICS
 from pytest_gpuperf.counters.chip_names import canonical, on_chip
-from pytest_gpuperf.counters.exchange import (
-    REQUEST,
-    Collected,
-    CollectedWorkload,
-    Entry,
-    ProfileRequest,
-    entries,
-    write,
-)
+from pytest_gpuperf.counters.exchange import Collected, CollectedWorkload, Entry, entries
 from pytest_gpuperf.counters.locate_ncu import Ncu
 from pytest_gpuperf.counters.ncu_command import REPORT, command, environment
 from pytest_gpuperf.counters.ncu_failures import recognise, timed_out, unknown_metrics
@@ -33,6 +27,7 @@ from pytest_gpuperf.counters.ncu_report import KernelResult, Reader
 from pytest_gpuperf.counters.run_ncu import Finished, run
 from pytest_gpuperf.counters.unavailable import CountersUnavailable
 from pytest_gpuperf.model.evidence import CacheMode, Key
+from pytest_gpuperf.model.task import ProfileTask
 
 MOST_STARTS = 6
 """Most starts of one process, each without the metrics that turned out not to exist."""
@@ -51,8 +46,8 @@ class Assignment:
     chip: str
     ncu: Ncu
     reader: Reader
-    target: Callable[[Sequence[str], Path], list[str]]
-    """Node ids and the exchange folder to the command line that is profiled."""
+    target: Callable[[ProfileTask], list[str]]
+    """To the command line that is profiled."""
     working_folder: Path
     locks: Path
     limit_s: float
@@ -79,17 +74,17 @@ class Collection:
     def collect(self) -> Collected:
         """Everything.  Raises ``CountersUnavailable`` if there is nothing; what a later process lacks is noted."""
         started = time.monotonic()
-        first = ProfileRequest(nodes=self._do.nodes, cache=self._do.cache, metrics=self._do.metrics)
+        first = ProfileTask(folder=self._folder, nodes=self._do.nodes, cache=self._do.cache, metrics=self._do.metrics)
         put_off = self._process(first)
-        for request in _following(put_off, self._do.metrics):
-            self._asked.update(dict.fromkeys(request.metrics))
+        for task in _following(put_off, first):
+            self._asked.update(dict.fromkeys(task.metrics))
             try:
-                self._process(request)
+                self._process(task)
                 why = "the process for its metrics and cache mode did not come to it"
             except CountersUnavailable as problem:
                 why = str(problem)
             for entry in put_off:
-                if entry.cache == request.cache and entry.key not in self._found:
+                if entry.cache == task.cache and entry.key not in self._found:
                     self._found[entry.key] = CollectedWorkload(
                         key=entry.key, identity=entry.identity, cache=entry.cache, counters={}, notes=(why,)
                     )
@@ -112,9 +107,9 @@ class Collection:
         hints = ("" if name in METRICS else metric_request.hint(name) for name in absent)
         return [f"ncu gave no value for {name}{hint}" for name, hint in zip(absent, hints, strict=True)]
 
-    def _process(self, request: ProfileRequest) -> list[Entry]:
-        """Run one request and keep what it brought; returns what it put off."""
-        folder, finished = self._run_without_unknown_metrics(request)
+    def _process(self, task: ProfileTask) -> list[Entry]:
+        """Run one task and keep what it brought; returns what it put off."""
+        folder, finished = self._run_without_unknown_metrics(task)
         met = entries(folder)
         report = folder / REPORT
         results = self._do.reader(report, self._do.ncu.path) if report.exists() else []
@@ -125,13 +120,13 @@ class Collection:
         self._keep(met, results)
         return [entry for entry in met if entry.number is None]
 
-    def _run_without_unknown_metrics(self, request: ProfileRequest) -> tuple[Path, Finished]:
+    def _run_without_unknown_metrics(self, task: ProfileTask) -> tuple[Path, Finished]:
         for _ in range(MOST_STARTS):
-            names = self._names(request.metrics)
+            names = self._names(task.metrics)
             folder = self._folder / str(self._starts)
-            finished = self._run(request, names, folder)
+            finished = self._run(msgspec.structs.replace(task, folder=folder), names)
             unknown = [canonical(name, self._do.chip) for name in unknown_metrics(finished.words)]
-            known = [name for name in request.metrics if name in unknown or name.partition(".")[0] in unknown]
+            known = [name for name in task.metrics if name in unknown or name.partition(".")[0] in unknown]
             if not known or (folder / REPORT).exists():
                 return folder, finished
             self._missing.update(dict.fromkeys(known))
@@ -149,18 +144,17 @@ class Collection:
             raise CountersUnavailable("metrics", "no metric is left to collect", "ask for one that this GPU has")
         return names
 
-    def _run(self, request: ProfileRequest, names: Sequence[str], folder: Path) -> Finished:
-        folder.mkdir(parents=True)
-        write(request, folder / REQUEST)
+    def _run(self, task: ProfileTask, names: Sequence[str]) -> Finished:
+        task.folder.mkdir(parents=True)
         self._starts += 1
         left = self._deadline - time.monotonic()
         if left <= 0:
             raise timed_out(self._do.limit_s)
-        target = self._do.target(request.nodes, folder)
+        target = self._do.target(task)
         return run(
-            command(self._do.ncu.path, folder, names, request.cache, target), folder, self._do.working_folder,
-            environment(os.environ, folder, self._do.locks), limit_s=left,
-            watch=lambda spent: self._do.watch(len(self._found) + len(entries(folder)), spent),
+            command(self._do.ncu.path, task.folder, names, task.cache, target), task.folder, self._do.working_folder,
+            environment(os.environ, task.folder, self._do.locks), limit_s=left,
+            watch=lambda spent: self._do.watch(len(self._found) + len(entries(task.folder)), spent),
         )  # fmt: skip
 
     def _keep(self, met: Iterable[Entry], results: Sequence[KernelResult]) -> None:
@@ -176,14 +170,14 @@ class Collection:
             )  # fmt: skip
 
 
-def _following(put_off: Sequence[Entry], base: Sequence[str]) -> list[ProfileRequest]:
+def _following(put_off: Sequence[Entry], first: ProfileTask) -> list[ProfileTask]:
     """One more process for each cache mode among what the first one put off."""
-    requests = []
+    tasks = []
     for cache in dict.fromkeys(entry.cache for entry in put_off):
         those = [entry for entry in put_off if entry.cache == cache]
         own = dict.fromkeys(name for entry in those for name in entry.metrics)
-        requests.append(ProfileRequest(
-            nodes=tuple(dict.fromkeys(entry.key.node_id for entry in those)), cache=cache,
-            metrics=tuple(dict.fromkeys([*base, *own])), only=tuple(entry.key for entry in those),
+        tasks.append(msgspec.structs.replace(
+            first, nodes=tuple(dict.fromkeys(entry.key.node_id for entry in those)), cache=cache,
+            metrics=tuple(dict.fromkeys([*first.metrics, *own])), only=tuple(entry.key for entry in those),
         ))  # fmt: skip
-    return requests
+    return tasks

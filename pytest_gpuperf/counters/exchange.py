@@ -1,6 +1,6 @@
 """Messages between the profiled process and the one that started it, as files in a folder.
 
-Before the run the parent leaves a ``ProfileRequest``.  While it runs, the profiled process adds one line per
+Before the run the parent leaves a ``ProfileTask``.  While it runs, the profiled process adds one line per
 workload to the index, so that a crash loses nothing of what came before.  Afterwards all there is to know is
 one ``Collected``, which pytest-xdist workers read too.
 """
@@ -15,22 +15,8 @@ from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.counters.ncu_report import KernelResult
 from pytest_gpuperf.model.evidence import CacheMode, Identity, Key, Record
 
-REQUEST = "request.json"
 INDEX = "index.jsonl"
 COLLECTED = "collected.json"
-
-
-class ProfileRequest(Record, frozen=True):
-    """Task of a profiled process."""
-
-    nodes: tuple[str, ...]
-    """Ids of the tests to run."""
-    cache: CacheMode
-    """The L2 that this process gives to its workloads; those that want another are put off."""
-    metrics: tuple[str, ...]
-    """Canonical names that are collected, or were found not to exist; workloads that want more are put off."""
-    only: tuple[Key, ...] | None = None
-    """Workloads to profile; None: all that the tests have."""
 
 
 class Entry(Record, frozen=True):
@@ -89,10 +75,6 @@ class Collected(Record, frozen=True):
 def write(record: Record, path: Path) -> None:
     """Writes the record as JSON, all of it or nothing."""
     write_whole(path, msgspec.json.encode(record))
-
-
-def read_request(folder: Path) -> ProfileRequest:
-    return msgspec.json.decode((folder / REQUEST).read_bytes(), type=ProfileRequest)
 
 
 def add_entry(folder: Path, entry: Entry) -> None:

@@ -1,7 +1,7 @@
 """Failures of ``ncu``: the reason that its words give, and the remedy.
 
 Pure: the words of a finished run in, a reason and a remedy out.  The words are those of Nsight Compute 2022 to
-2026; an unknown text is passed on as it is.
+2026; a text that is not known yet is passed on as it is.
 """
 
 from __future__ import annotations

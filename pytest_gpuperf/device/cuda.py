@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pytest_gpuperf.device import timers
 from pytest_gpuperf.device.arrays import CupyArrays
 from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.device.interface import Dim3, LoadedKernel, Timer
@@ -83,10 +84,8 @@ class CudaDevice:
 
     def timer(self, name: TimerName | None = None) -> Timer:
         """See ``Device``.  Calibrated at first use, and kept."""
-        from pytest_gpuperf.device.timers import open_timer
-
         if name not in self._timers:
-            timer = open_timer(self, name)
+            timer = timers.open_timer(self, name)
             self._timers[name] = self._timers.setdefault(timer.name, timer)
         return self._timers[name]
 
@@ -138,7 +137,7 @@ class CudaDevice:
     @contextlib.contextmanager
     def profiler_range(self, name: str) -> Iterator[None]:
         """See ``Device``.  In NVTX's default domain, of this thread."""
-        from cupyx.profiler import time_range
+        from cupyx.profiler import time_range  # noqa: PLC0415 only under ncu
 
         with time_range(name):
             yield

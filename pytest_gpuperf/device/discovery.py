@@ -9,7 +9,10 @@ import sys
 from collections.abc import Callable, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pytest_gpuperf.compile import UnknownArchitecture, limits_of
 from pytest_gpuperf.device.device_errors import NoDevice
+from pytest_gpuperf.device.facts import read_facts, uuid_of, version
+from pytest_gpuperf.device.nvml_state import Nvml
 from pytest_gpuperf.device.visible_devices import VARIABLE, bind_worker, visible_devices
 
 if TYPE_CHECKING:
@@ -64,10 +67,7 @@ def open_device(
 
 
 def _opened(cupy: Any, nvml: Any, driver: Any, ordinal: int, index: int) -> CudaDevice:
-    from pytest_gpuperf.compile import UnknownArchitecture, limits_of
-    from pytest_gpuperf.device.cuda import CudaDevice
-    from pytest_gpuperf.device.facts import read_facts, uuid_of
-    from pytest_gpuperf.device.nvml_state import Nvml
+    from pytest_gpuperf.device.cuda import CudaDevice  # noqa: PLC0415 NumPy comes with it
 
     view = Nvml(nvml, uuid_of(driver, ordinal))
     facts = read_facts(cupy, ordinal, index, view)
@@ -114,8 +114,6 @@ def _refused(cupy: Any, problem: Exception) -> NoDevice:
     if "cudaErrorNoDevice" in str(problem):
         return NoDevice(f"the driver has no GPU for this process ({problem})", f"{_CHECK}, and check {VARIABLE}")
     if "cudaErrorInsufficientDriver" in str(problem):
-        from pytest_gpuperf.device.facts import version
-
         runtime = cupy.cuda.runtime
         able, built = version(runtime.driverGetVersion()), version(runtime.runtimeGetVersion())
         return NoDevice(

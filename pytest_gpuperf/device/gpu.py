@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
+from pytest_gpuperf.device import array_comparison
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.interface import Arrays, Device
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
@@ -123,8 +126,6 @@ class Gpu:
         The message gives the number of elements that differ and the worst of them.  Raises ``AssertionError``.
         """
         __tracebackhide__ = True
-        from pytest_gpuperf.device import array_comparison
-
         array_comparison.assert_equal(*self._together(actual, expected))
 
     def assert_allclose(self, actual: Any, expected: Any, rtol: float = 1e-5, atol: float = 0.0) -> None:
@@ -133,14 +134,10 @@ class Gpu:
         ``expected`` may be of another type, so that it may be more precise.  Raises ``AssertionError``.
         """
         __tracebackhide__ = True
-        from pytest_gpuperf.device import array_comparison
-
         array_comparison.assert_allclose(*self._together(actual, expected), rtol=rtol, atol=atol)
 
     def _together(self, actual: Any, expected: Any) -> tuple[Any, Any]:
         """Both arrays in one place: on the host if one of them is there."""
-        import numpy as np
-
         if not self.available:
             raise DeviceNeeded.for_("results are compared")
         self._before_work()
@@ -149,6 +146,4 @@ class Gpu:
         return actual, expected
 
     def _on_host(self, array: Any) -> Any:
-        import numpy as np
-
         return self._device.to_host(array) if hasattr(array, "__cuda_array_interface__") else np.asarray(array)

@@ -1,13 +1,13 @@
 """Interface between a GPU and the rest of the plugin.
 
-``device.open_device`` returns the real one (CuPy, NVML, CUPTI).  Plugin tests hand in a simulated one
+``discovery.open_device`` returns the real one (CuPy, NVML, CUPTI).  Plugin tests hand in a simulated one
 through the ``pytest_gpuperf_device`` hook; it has to do no more than what is written here.  Nothing in
 this module imports CuPy or touches a GPU.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
@@ -47,6 +47,13 @@ class Timer(Protocol):
 
     Graphs and events subtract it from what they return; CUPTI has none worth subtracting.
     """
+
+    @property
+    def kernel_breakdown(self) -> Sequence[Mapping[str, float]]:
+        """Of the last ``measure``, per slot: mean nanoseconds per sample of each kernel, by its mangled name.
+
+        Empty where the timer does not see kernels.
+        """
 
     def measure(self, slots: Sequence[Slot], cache: CacheMode) -> list[list[float]]:
         """Run the slots in order and return, per slot, one time in nanoseconds per sample.

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from pytest_gpuperf.compile import occupancy
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.interface import Device, Dim3, LoadedKernel
 from pytest_gpuperf.device.kernel_arguments import array_facts, prepare
@@ -152,8 +153,6 @@ class Launch:
     @property
     def occupancy(self) -> dict[str, Occupancy]:
         """Theoretical occupancy by target architecture."""
-        from pytest_gpuperf.compile import occupancy
-
         return {
             arch: occupancy(profile, arch, self.threads_per_block, self.dynamic_shared_bytes)
             for arch, profile in self.kernel.profiles.items()

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from pytest_gpuperf.compile import occupancy
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.interface import Dim3
 from pytest_gpuperf.model.device_facts import DeviceFacts
@@ -84,8 +85,6 @@ def _check_shared(binary: KernelBinary, facts: DeviceFacts, shared_bytes: int) -
 
 
 def _check_resident(binary: KernelBinary, threads: int, shared_bytes: int) -> None:
-    from pytest_gpuperf.compile import occupancy
-
     if occupancy(binary.profile, binary.arch, threads, shared_bytes).blocks_per_sm == 0:
         raise LaunchError(
             f"{binary.name}: a block of {threads} threads with {binary.profile.registers} registers each does not fit "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 
+from pytest_gpuperf.compile import BadCubin, read_cubin
 from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.model.evidence import KernelBinary
 
@@ -15,8 +16,6 @@ def check_loadable(binary: KernelBinary, arch: str, sha256: str | None = None) -
     ``sha256`` in hex is what a baseline has on record; None for what was compiled just now.  The architecture
     is read from the machine code itself, not taken from the record.
     """
-    from pytest_gpuperf.compile import BadCubin, read_cubin
-
     found = hashlib.sha256(binary.cubin).hexdigest()
     if sha256 is not None and found != sha256:
         raise LoadError(

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pytest_gpuperf.compile import CompileCache, KernelSource, compile_kernel
 from pytest_gpuperf.device.interface import Device, Slot, Timer
 
 if TYPE_CHECKING:
-    from pytest_gpuperf.compile import CompileCache
     from pytest_gpuperf.model.evidence import KernelBinary
 
 COPY_BYTES = 1 << 30
@@ -124,8 +124,6 @@ def _resident_blocks(device: Device) -> int:
 
 
 def _binary(device: Device, name: str, cache: CompileCache | None) -> KernelBinary:
-    from pytest_gpuperf.compile import KernelSource, compile_kernel
-
     return compile_kernel(KernelSource(text=SOURCE, name=name, options=OPTIONS), device.facts.arch, cache=cache)
 
 

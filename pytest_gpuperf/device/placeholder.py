@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.interface import Dim3, LoadedKernel, Timer
 from pytest_gpuperf.device.nominal_facts import nominal_facts
+from pytest_gpuperf.device.placeholder_array import PlaceholderArray, without_data
 from pytest_gpuperf.model.evidence import DeviceState, KernelBinary
 from pytest_gpuperf.model.timer_names import TimerName
-
-if TYPE_CHECKING:
-    from pytest_gpuperf.device.placeholder_array import PlaceholderArray
 
 __all__ = ["DeviceNeeded", "PlaceholderDevice"]
 
@@ -29,8 +29,6 @@ class PlaceholderArrays:
         return self.empty(shape, dtype)
 
     def empty(self, shape: Any, dtype: Any = "float32") -> PlaceholderArray:
-        from pytest_gpuperf.device.placeholder_array import without_data
-
         return without_data(shape, dtype)
 
     def zeros(self, shape: Any, dtype: Any = "float32") -> PlaceholderArray:
@@ -43,10 +41,6 @@ class PlaceholderArrays:
         return self.empty(array.shape, array.dtype)
 
     def array(self, host: Any) -> PlaceholderArray:
-        import numpy as np
-
-        from pytest_gpuperf.device.placeholder_array import PlaceholderArray
-
         given = host if isinstance(host, PlaceholderArray) else np.asarray(host)
         return self.empty(given.shape, given.dtype)
 

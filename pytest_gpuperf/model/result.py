@@ -42,7 +42,7 @@ class WorkloadEvidence(Record, frozen=True):
     advice: tuple[Advice, ...] = ()
     """Causes of what changed for the worse: of what gates first, then the likeliest gain."""
     state: State | None = None
-    """What holds the workload back; None if nothing tells, or nobody asked."""
+    """What holds the workload back; None if nothing tells, or it was not asked for."""
 
     @property
     def time_judgement(self) -> Judgement | None:

@@ -58,7 +58,7 @@ def _content(document: Document, ending: str) -> bytes:
     if ending == ".json":
         return msgspec.json.format(msgspec.json.encode(document.report), indent=1) + b"\n"
     if ending == ".html":
-        from pytest_gpuperf.report.page import as_page
+        from pytest_gpuperf.report.page import as_page  # noqa: PLC0415 Jinja is an extra
 
         return as_page(document).encode()
     return as_markdown(document).encode()

@@ -77,11 +77,11 @@ def no_longer_expected(evidence: Iterable[TestEvidence]) -> list[str]:
     return [
         f"{one.module}::{one.test} is expected to regress ({one.xfail}) and does not: take xfail= off its marker"
         for one in evidence
-        if one.xfail and one.status == "complete" and _acquitted(one)
+        if one.xfail and one.status == "complete" and _has_passed(one)
     ]
 
 
-def _acquitted(test: TestEvidence) -> bool:
+def _has_passed(test: TestEvidence) -> bool:
     judgements = [judgement for work in test.workloads for judgement in work.judgements]
     return bool(judgements) and all(one.verdict.is_pass or _is_gain(one) for one in judgements)
 

@@ -159,7 +159,7 @@ def time_cells(work: WorkloadEvidence) -> tuple[str, str, str, str]:
 
 def mean_time_ns(record: TimeRecord) -> float:
     """The geometric mean of the rounds' midmeans."""
-    from pytest_gpuperf.judge.log_times import geometric_mean  # numpy stays out where nothing is timed
+    from pytest_gpuperf.judge.log_times import geometric_mean  # noqa: PLC0415 numpy stays out where nothing is timed
 
     return geometric_mean([one.midmean for one in record.rounds])
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_gpuperf.formatting import describe, numbered
+from pytest_gpuperf.model.task import ChildTask, ConfirmTask, RecordTask
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.report.counter_lines import counter_table, counter_words
 from pytest_gpuperf.report.remarks import (
@@ -30,12 +31,8 @@ if TYPE_CHECKING:
 
 def header(options: Options) -> str:
     """The line under pytest's own header: what this run does."""
-    if options.ncu_to is not None:
-        return "gpuperf: under ncu"
-    if options.confirm_to is not None:
-        return "gpuperf: confirming suspected regressions"
-    if options.record_to is not None:
-        return f"gpuperf: recording process {options.record_index + 1} of {options.processes}"
+    if options.task is not None:
+        return f"gpuperf: {_as_child(options.task)}"
     if options.update:
         task = f"updating baselines ({options.update})"
     else:
@@ -45,6 +42,12 @@ def header(options: Options) -> str:
     by_hand = options.tolerance is not None
     zone = f"tolerance {options.zone().delta * 100:g} %" if by_hand else f"profile {options.profile}"
     return f"gpuperf: {task}, {zone}, baselines in {options.baselines}"
+
+
+def _as_child(task: ChildTask) -> str:
+    if isinstance(task, RecordTask):
+        return f"recording process {task.index + 1} of {task.processes}"
+    return "confirming suspected regressions" if isinstance(task, ConfirmTask) else "under ncu"
 
 
 def summary(reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, options: Options) -> None:

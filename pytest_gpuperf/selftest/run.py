@@ -36,7 +36,7 @@ from pytest_gpuperf.timing.blocks import Noise
 from pytest_gpuperf.timing.machine_profile import MachineProfile
 from pytest_gpuperf.timing.paired_run import Pairing
 
-DEVICE = "pytest_gpuperf.device:open_device"
+DEVICE = "pytest_gpuperf.device.discovery:open_device"
 WANTED = (
     Wanted("loop 2.5 us", LOOP, duration_ns=2500.0),
     Wanted("loop 10 us", LOOP, duration_ns=10_000.0),

@@ -25,6 +25,7 @@ from pytest_gpuperf.counters.ncu_report import read_report
 from pytest_gpuperf.counters.repeat import TAKES, together
 from pytest_gpuperf.counters.unavailable import CountersUnavailable
 from pytest_gpuperf.device.lock import lock_folder
+from pytest_gpuperf.device.nvml_listing import first_architecture
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.workload.counter_evidence import WORKER_INPUT, collected_of
 
@@ -97,7 +98,7 @@ def _collect(config: pytest.Config, nodes: Sequence[str], own: Sequence[str], sh
     assignment = Assignment(
         nodes=tuple(nodes), metrics=tuple(dict.fromkeys(asked)), cache=options.cache, chip=chip, ncu=ncu,
         reader=config.hook.pytest_gpuperf_ncu_reader(config=config) or read_report,
-        target=lambda ids, folder: [*child_command(config, ids, folder), f"--gpuperf-ncu-to={folder}"],
+        target=lambda task: child_command(config, task, task.folder),
         working_folder=config.rootpath, locks=lock_folder(), limit_s=limit_s, watch=Progress(show),
     )  # fmt: skip
     begin = f"counting {numbered(len(nodes), 'test')} under {ncu}"
@@ -133,8 +134,6 @@ def _architecture(config: pytest.Config) -> str:
     given = config.hook.pytest_gpuperf_device(config=config, worker=None)
     if given is not None:
         return str(given.facts.arch)
-    from pytest_gpuperf.device.nvml_listing import first_architecture
-
     found = first_architecture()
     if found is None:
         raise CountersUnavailable("no GPU", "NVML lists no GPU", "counters need an NVIDIA GPU and its driver")

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import datetime
 import math
-from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_gpuperf.context import stash
+from pytest_gpuperf.baselines import BaselineError
+from pytest_gpuperf.context import last_run, stash
+from pytest_gpuperf.context.book import Book
+from pytest_gpuperf.context.worker import Worker
+from pytest_gpuperf.explain.lines import explain_all
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.model.outcome import Outcome
-from pytest_gpuperf.model.verdict import Verdict
+from pytest_gpuperf.model.plugin_version import __version__
+from pytest_gpuperf.model.task import RecordTask
+from pytest_gpuperf.model.verdict import TimeFigures, Verdict
+from pytest_gpuperf.report import terminal
+from pytest_gpuperf.report.document import document_of
+from pytest_gpuperf.report.files import write_reports
 from pytest_gpuperf.session.collect_counters import counters_at_end
+from pytest_gpuperf.session.static_gate import ENDED_AT, PUT_BEHIND
 from pytest_gpuperf.update.accept import accept
 from pytest_gpuperf.update.record import REPLACED, RecordingFailed, leave_rounds
-
-if TYPE_CHECKING:
-    from pytest_gpuperf.context.book import Book
-    from pytest_gpuperf.context.worker import Worker
-    from pytest_gpuperf.model.verdict import TimeFigures
 
 EXIT_NOTHING_MEASURED = 10
 """Exit status of a gated run that gathered no evidence at all, or under ``CI`` could compare none of it."""
@@ -36,8 +40,8 @@ def finish(session: pytest.Session) -> None:
     config = session.config
     worker, book = stash.worker_of(config), stash.run_book_of(config)
     outcome = config.stash.setdefault(OUTCOME, Outcome())
-    if worker.options.record_to is not None:
-        leave_rounds(worker, book)
+    if isinstance(worker.options.task, RecordTask):
+        leave_rounds(worker, book, worker.options.task, stash.run_state_of(config).cubins)
     if worker.options.is_child:
         return
     if worker.options.ncu:
@@ -58,15 +62,9 @@ def finish(session: pytest.Session) -> None:
 
 def _report(session: pytest.Session, book: Book, outcome: Outcome) -> None:
     """Write the reports that were asked for, when all is known that they tell."""
-    from pytest_gpuperf.model.plugin_version import __version__
-
     options = session.config.stash[stash.OPTIONS]
     if not options.reports:
         return
-    from pytest_gpuperf.report import terminal
-    from pytest_gpuperf.report.document import document_of
-    from pytest_gpuperf.report.files import write_reports
-
     evidence = book.evidence
     document = document_of(
         evidence, date=_now(), plugin=__version__, task=terminal.header(options), exit_status=int(session.exitstatus),
@@ -85,9 +83,6 @@ def _now() -> str:
 
 def _keep(config: pytest.Config, book: Book, outcome: Outcome) -> None:
     """Leave the evidence for ``gpuperf explain``."""
-    from pytest_gpuperf.context import last_run
-    from pytest_gpuperf.model.plugin_version import __version__
-
     tests = tuple(evidence for evidence in book.evidence if evidence.workloads)
     if not tests:
         return
@@ -103,8 +98,6 @@ def _keep(config: pytest.Config, book: Book, outcome: Outcome) -> None:
 
 def summarise(reporter: pytest.TerminalReporter) -> None:
     """Print what the run found and did."""
-    from pytest_gpuperf.report import terminal
-
     config = reporter.config
     outcome = config.stash.setdefault(OUTCOME, Outcome())
     options, book = config.stash[stash.OPTIONS], stash.run_book_of(config)
@@ -115,9 +108,6 @@ def summarise(reporter: pytest.TerminalReporter) -> None:
 
 def _explain(reporter: pytest.TerminalReporter, book: Book, worker: Worker) -> None:
     """State, figures and causes of every workload."""
-    from pytest_gpuperf.baselines import BaselineError
-    from pytest_gpuperf.explain.lines import explain_all
-
     reporter.section("gpuperf explains")
     workloads = [(test, work) for test in book.evidence for work in test.workloads]
     try:
@@ -131,8 +121,8 @@ def _watch(session: pytest.Session, book: Book, outcome: Outcome) -> None:
     """What the run as a whole says of the machine; a self-pair that differs takes the place of red times."""
     if not book.judged_times:
         return
-    from pytest_gpuperf.judge.error_budget import environment_shift, self_pair_alarm
-    from pytest_gpuperf.judge.noninferiority import OMEGA
+    from pytest_gpuperf.judge.error_budget import environment_shift, self_pair_alarm  # noqa: PLC0415 brings SciPy
+    from pytest_gpuperf.judge.noninferiority import OMEGA  # noqa: PLC0415 SciPy comes with it
 
     figures = [judgement.time for judgement in book.judgements if judgement.time is not None]
     moved = [
@@ -202,8 +192,6 @@ def _nothing_compared(book: Book) -> str:
 
 def _why_nothing(book: Book) -> str:
     """What the tests of a gated run without evidence did instead."""
-    from pytest_gpuperf.session.static_gate import ENDED_AT, PUT_BEHIND
-
     count = book.tests_run
     ended = [one for one in book.evidence if one.status in ENDED_AT]
     if not ended:
@@ -227,8 +215,6 @@ def _why_nothing(book: Book) -> str:
 
 def _update(config: pytest.Config, worker: Worker, book: Book, outcome: Outcome) -> None:
     """Record what changed; a problem is told and nothing is half done."""
-    from pytest_gpuperf.baselines import BaselineError
-
     try:
         outcome.recorded += accept(config, worker, book)
         outcome.updated = True

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import unittest
 import zlib
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import pytest
 
+from pytest_gpuperf.baselines import BaselineError
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import TestBook, encode
 from pytest_gpuperf.context.early_stop import CheckedOnly
 from pytest_gpuperf.context.kernel_labels import AmbiguousKernel
 from pytest_gpuperf.context.marker import settings_of
-from pytest_gpuperf.device.placeholder import DeviceNeeded
+from pytest_gpuperf.context.run_state import RunState
+from pytest_gpuperf.context.worker import Worker
+from pytest_gpuperf.device.device_errors import DeviceNeeded
+from pytest_gpuperf.device.discovery import is_missing_device
+from pytest_gpuperf.model.advice import Advice
+from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.verdict import Judgement
 from pytest_gpuperf.session import exit_policy
-
-if TYPE_CHECKING:
-    from pytest_gpuperf.context.worker import Worker
-    from pytest_gpuperf.model.advice import Advice
-    from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.session.static_gate import judge_static, unreached, unrecorded_cubins
 
 
 def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["setup", "call"] = "call") -> None:
@@ -38,8 +40,8 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
     skipped = isinstance(problem, pytest.skip.Exception | unittest.SkipTest)
     if problem is not None and stopped:
         _note_early_stop(worker, book, problem)
-    if worker.suspects:
-        _settle_suspects(item, worker, book, problem)
+    failed_by_pytest = isinstance(problem, pytest.fail.Exception)
+    _settle_pending(item, worker, book, cut_short=skipped or failed_by_pytest)
     failed_itself = problem is not None and not stopped and not skipped
     if worker.options.active:
         unreadable = _judge(worker, book, stopped=stopped or book.subtest_stopped)
@@ -76,14 +78,17 @@ def end_subtest(item: pytest.Item, problem: BaseException, report: pytest.TestRe
         report.longrepr = (str(item.path), (item.location[1] or 0) + 1, f"{book.status}: {book.reason}")
 
 
-def _settle_suspects(item: pytest.Item, worker: Worker, book: TestBook, problem: BaseException | None) -> None:
-    """Confirm the suspected regressions in a second process, unless the test was cut short by pytest's own means."""
-    from pytest_gpuperf.workload import second_process
+def _settle_pending(item: pytest.Item, worker: Worker, book: TestBook, *, cut_short: bool) -> None:
+    """Confirm what is slower in a second process, unless the test was ``cut_short`` by pytest's own means."""
+    state = stash.run_state_of(item.config)
+    if not state.pending:
+        return
+    from pytest_gpuperf.workload import second_process  # noqa: PLC0415 SciPy comes with it
 
-    if isinstance(problem, pytest.skip.Exception | pytest.fail.Exception | unittest.SkipTest):
-        second_process.give_up(worker, book)
+    if cut_short:
+        second_process.give_up(state, book)
     else:
-        second_process.confirm(item, worker, book)
+        second_process.confirm(item, worker, state, book)
 
 
 def _judgements(book: TestBook) -> list[Judgement]:
@@ -92,8 +97,6 @@ def _judgements(book: TestBook) -> list[Judgement]:
 
 def stops_early(item: pytest.Item, problem: BaseException) -> bool:
     """Whether this is no failure: the test wanted a GPU that is not there, or a time that this run does not take."""
-    from pytest_gpuperf.device.discovery import is_missing_device
-
     if isinstance(problem, CheckedOnly | DeviceNeeded):
         return True
     return not stash.worker_of(item.config).has_gpu and bool(stash.book_of(item).kernels) and is_missing_device(problem)
@@ -130,8 +133,7 @@ def _judge(worker: Worker, book: TestBook, *, stopped: bool) -> str:
 
     Returns why a baseline cannot be read; empty if all of them can.
     """
-    from pytest_gpuperf.baselines import BaselineError
-    from pytest_gpuperf.session.advise_test import advise_test
+    from pytest_gpuperf.session.advise_test import advise_test  # noqa: PLC0415 a plain run explains nothing
 
     try:
         if worker.options.gates:
@@ -144,8 +146,6 @@ def _judge(worker: Worker, book: TestBook, *, stopped: bool) -> str:
 
 
 def _judge_static(worker: Worker, book: TestBook, *, stopped: bool) -> None:
-    from pytest_gpuperf.session.static_gate import judge_static, unreached, unrecorded_cubins
-
     for workload in book.unlaunched(stopped=stopped):
         book.add(workload)
     for workload in list(book.workloads.values()):
@@ -162,12 +162,9 @@ def _advice(book: TestBook) -> dict[Key, tuple[Advice, ...]]:
 def attach(item: pytest.Item, report: pytest.TestReport) -> None:
     """Put the evidence on the report (pytest-xdist carries it) and short verdicts into JUnit's properties."""
     worker, book = stash.worker_of(item.config), stash.book_of(item)
-    if worker.suspects:
-        from pytest_gpuperf.workload import second_process
-
-        second_process.give_up(worker, book)
+    _settle_pending(item, worker, book, cut_short=True)
     if worker.options.active:
-        report.gpuperf = encode(evidence_of(worker, book, item))  # type: ignore[attr-defined]
+        report.gpuperf = encode(evidence_of(worker, stash.run_state_of(item.config), book, item))  # type: ignore[attr-defined]
     if book.status == "static only":
         report.gpuperf_status = book.status  # type: ignore[attr-defined]
     for judgement in [*_judgements(book), *book.unreached]:
@@ -187,7 +184,7 @@ def _add_section(report: pytest.TestReport, book: TestBook, worker: Worker) -> N
         report.sections.append(("gpuperf", text))
 
 
-def evidence_of(worker: Worker, book: TestBook, item: pytest.Item) -> TestEvidence:
+def evidence_of(worker: Worker, state: RunState, book: TestBook, item: pytest.Item) -> TestEvidence:
     """What this test found, as it travels."""
     timed = any(workload.time for workload in book.workloads.values())
     return TestEvidence(
@@ -199,11 +196,11 @@ def evidence_of(worker: Worker, book: TestBook, item: pytest.Item) -> TestEviden
         session=worker.session if timed else None,
         workloads=tuple(book.workloads.values()),
         xfail=settings_of(item).xfail or "",
-        self_pair=worker.readings.pop(item.nodeid, None),
+        self_pair=state.self_pair_readings.pop(item.nodeid, None),
         red_on_time=book.red_on_time,
         unreached=book.unreached,
         whole=book.whole,
-        canaries=dict(worker.canary_shifts) if timed else {},
+        canaries=dict(state.canary_shifts) if timed else {},
         peaks=worker.measured_peaks if timed else {},
         cubins={sha256: zlib.compress(book.cubins[sha256]) for sha256 in sorted(book.unrecorded)},
     )

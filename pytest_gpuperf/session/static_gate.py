@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from pytest_gpuperf.baselines import BaselineStore
 from pytest_gpuperf.baselines.lookup import of_the_kernel, of_the_same_code, recorded_under_another_name
+from pytest_gpuperf.compile import ToolchainMissing, toolchain
+from pytest_gpuperf.context.book import TestBook
+from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.judge.static_verdict import compare_static, missing_static
 from pytest_gpuperf.model.evidence import StaticRecord
+from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
-
-if TYPE_CHECKING:
-    from pytest_gpuperf.baselines import BaselineStore
-    from pytest_gpuperf.context.book import TestBook
-    from pytest_gpuperf.context.worker import Worker
-    from pytest_gpuperf.model.result import WorkloadEvidence
 
 
 def judge_static(
@@ -83,9 +81,9 @@ def unreached(worker: Worker, book: TestBook) -> list[Judgement]:
 
 def _unreached_static(worker: Worker, book: TestBook) -> Iterator[tuple[str, EvidenceKind, str]]:
     for arch in worker.targets:
-        for toolchain in _toolchains(book):
-            recorded = worker.store.static_tests(arch, book.module, toolchain).get(book.test, {})
-            stood_for = set(_stood_for(worker.store, book, arch, toolchain))
+        for compiler in _toolchains(book):
+            recorded = worker.store.static_tests(arch, book.module, compiler).get(book.test, {})
+            stood_for = set(_stood_for(worker.store, book, arch, compiler))
             for name, old in recorded.items():
                 if name not in book.workloads and (old.kernel, old.profile.code_hash) not in stood_for:
                     yield arch, "static", name
@@ -103,8 +101,6 @@ def _stood_for(store: BaselineStore, book: TestBook, arch: str, toolchain: str) 
 
 def _toolchains(book: TestBook) -> set[str]:
     """This run's compilers, as far as they are known."""
-    from pytest_gpuperf.compile import ToolchainMissing, toolchain
-
     found = {work.toolchain for work in book.workloads.values() if work.toolchain}
     try:
         return {*found, toolchain()}

@@ -1,6 +1,6 @@
 """Pending confirmations: regressions of one process, a second process's evidence, the verdict on both.
 
-``workload.second_process`` starts it.  It measures as the first one did, or confirms nothing: paired
+``workload.second_process`` starts it.  It goes the way that the first one went, or confirms nothing: paired
 blocks do not confirm rounds that were held against the record, nor do such rounds confirm paired blocks.
 """
 
@@ -69,36 +69,36 @@ class UnpairedPending:
 PendingConfirmation = PairedPending | UnpairedPending
 
 
-def settled(suspect: PendingConfirmation, second: Confirmation) -> Judgement:
+def settled(pending: PendingConfirmation, second: Confirmation) -> Judgement:
     """Final judgement of a pending confirmation, from a second process's evidence."""
-    first = suspect.case.identity
+    first = pending.case.identity
     if second.identity != first and not second.identity.same_execution(first):  # a callable has no code to compare
         return unconfirmed(
-            suspect.judgement,
+            pending.judgement,
             "the second process ran other code or other arguments: seed what is random, and do not edit during a run",
         )
-    return _paired(suspect, second) if isinstance(suspect, PairedPending) else _unpaired(suspect, second)
+    return _paired(pending, second) if isinstance(pending, PairedPending) else _unpaired(pending, second)
 
 
-def _paired(suspect: PairedPending, second: Confirmation) -> Judgement:
+def _paired(pending: PairedPending, second: Confirmation) -> Judgement:
     if second.not_paired:
-        return unconfirmed(suspect.judgement, f"the second process could not pair it: {second.not_paired}")
-    first = suspect.pairing
+        return unconfirmed(pending.judgement, f"the second process could not pair it: {second.not_paired}")
+    first = pending.pairing
     notes = list(first.remarks)
     if second.discarded:
         notes.append(f"{second.discarded} blocks of the second process were discarded")
-    blocks = judge_blocks(second.r, suspect.policy.confirming(), stopped=True)
+    blocks = judge_blocks(second.r, pending.policy.confirming(), stopped=True)
     step = judge_pairs(
-        suspect.case, suspect.policy, first.paired, blocks, seeds=(first.seed, second.seed), notes=notes,
+        pending.case, pending.policy, first.paired, blocks, seeds=(first.seed, second.seed), notes=notes,
         pair_slot="sustained" if first.sustained else "short",
     )  # fmt: skip
-    return msgspec.structs.replace(step.judgement, changes=suspect.judgement.changes)
+    return msgspec.structs.replace(step.judgement, changes=pending.judgement.changes)
 
 
-def _unpaired(suspect: UnpairedPending, second: Confirmation) -> Judgement:
+def _unpaired(pending: UnpairedPending, second: Confirmation) -> Judgement:
     if not second.not_paired:
         return unconfirmed(
-            suspect.judgement, "the second process could pair it with the baseline's machine code, and the first not"
+            pending.judgement, "the second process could pair it with the baseline's machine code, and the first not"
         )
-    case = dataclasses.replace(suspect.case, rounds=second.rounds, disturbances=second.disturbed)
-    return confirm_rounds(suspect.judgement, case, suspect.policy)
+    case = dataclasses.replace(pending.case, rounds=second.rounds, disturbances=second.disturbed)
+    return confirm_rounds(pending.judgement, case, pending.policy)

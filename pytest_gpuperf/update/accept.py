@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
+from pytest_gpuperf.baselines import BaselineStore, Update
+from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.child_process import progress_of
+from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.judge.counter_scatter import Counts
 from pytest_gpuperf.model.evidence import Key, Session, StaticRecord, TimeRecord
-from pytest_gpuperf.model.result import Recorded, unpacked
+from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence, unpacked
 from pytest_gpuperf.update.record import record
 from pytest_gpuperf.update.select import (
     counters_alone,
@@ -22,12 +24,6 @@ from pytest_gpuperf.update.select import (
     wanted_times,
     with_counters,
 )
-
-if TYPE_CHECKING:
-    from pytest_gpuperf.baselines import BaselineStore
-    from pytest_gpuperf.context.book import Book
-    from pytest_gpuperf.context.worker import Worker
-    from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,8 +43,6 @@ def accept(config: pytest.Config, worker: Worker, book: Book) -> list[Recorded]:
 
     Raises ``RecordingFailed`` and the ``BaselineError`` of what cannot be read or written; nothing is half done.
     """
-    from pytest_gpuperf.baselines import Update
-
     accepted = list(book.accepted())
     static = wanted_static(worker.store, accepted, worker.options)
     wanted = wanted_times(accepted, worker.options)

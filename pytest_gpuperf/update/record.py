@@ -9,29 +9,25 @@ the child, the second in the process that updates.
 from __future__ import annotations
 
 import dataclasses
-import json
-import random
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
 from pytest_gpuperf.atomic_write import write_whole
+from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import Book
-from pytest_gpuperf.context.child_process import LOG_LINES, child_command, errors_in, keep, log_lines, run_child
+from pytest_gpuperf.context.child_process import LOG_LINES, child_command, errors_in, log_lines, run_child
+from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.evidence import Record, Session
 from pytest_gpuperf.model.result import TestEvidence
+from pytest_gpuperf.model.task import RecordTask
 
-if TYPE_CHECKING:
-    from pytest_gpuperf.context.worker import Worker
-
-SELECTION = "selection.json"
 SPARE_PROCESSES = 2
 """How many fresh processes one update may start in place of those that left no rounds."""
 START_LIMIT_S = 720.0
@@ -83,27 +79,16 @@ class LostProcess:
 # --- in the child --------------------------------------------------------------------------------
 
 
-def select(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the tests that the update names, in an order of this process's own."""
-    options = config.stash[stash.OPTIONS]
-    assert options.record_to is not None
-    wanted = set(json.loads((options.record_to / SELECTION).read_text(encoding="utf-8")))
-    keep(config, items, lambda item: item.nodeid in wanted)
-    random.Random(options.record_index).shuffle(items)
-
-
-def leave_rounds(worker: Worker, book: Book) -> None:
+def leave_rounds(worker: Worker, book: Book, task: RecordTask, cubins: dict[str, bytes]) -> None:
     """Write what this process found for the update that started it."""
-    options = worker.options
-    assert options.record_to is not None
     passed = tuple(book.accepted())
     if not any(evidence.device for evidence in passed):
         return
     record = ProcessRecord(
-        index=options.record_index, session=worker.session, device=worker.device.facts, tests=passed,
-        failed=tuple(node for node, result in book.results.items() if not result.passed), cubins=worker.cubins,
+        index=task.index, session=worker.session, device=worker.device.facts, tests=passed,
+        failed=tuple(node for node, result in book.results.items() if not result.passed), cubins=cubins,
     )  # fmt: skip
-    write_whole(options.record_to / f"{options.record_index}.json", msgspec.json.encode(record))
+    write_whole(task.folder / f"{task.index}.json", msgspec.json.encode(record))
 
 
 # --- in the process that updates -----------------------------------------------------------------
@@ -124,10 +109,11 @@ def record(
     lost: list[LostProcess] = []
     with tempfile.TemporaryDirectory(prefix="gpuperf-record-") as name:
         folder = Path(name)
-        (folder / SELECTION).write_text(json.dumps(sorted(node_ids)), encoding="utf-8")
         for index in range(options.processes):
             progress(f"recording {numbered(len(node_ids), 'test')}, process {index + 1} of {options.processes}")
-            while isinstance(found := _run_process(config, folder, index, node_ids, limit_s), LostProcess):
+            task = RecordTask(folder=folder, nodes=tuple(sorted(node_ids)), index=index, processes=options.processes,
+                              rounds=rounds_of(options, index))  # fmt: skip
+            while isinstance(found := _run_process(config, task, limit_s), LostProcess):
                 lost.append(found)
                 if len(lost) > SPARE_PROCESSES:
                     raise RecordingFailed(_too_many(lost))
@@ -148,16 +134,18 @@ def _too_many(lost: Sequence[LostProcess]) -> str:
     )
 
 
-def _run_process(
-    config: pytest.Config, folder: Path, index: int, node_ids: Sequence[str], limit_s: float
-) -> ProcessRecord | LostProcess:
-    log = folder / f"{index}.log"
-    its_own = Path(tempfile.mkdtemp(prefix=f"{index}-", dir=folder))  # one that replaces another finds nothing of it
-    command = [*child_command(config, node_ids, its_own), f"--gpuperf-record-to={folder}",
-               f"--gpuperf-record-index={index}"]  # fmt: skip
-    status = run_child(config, command, log, limit_s)
-    left = folder / f"{index}.json"
+def rounds_of(options: Options, index: int) -> int:
+    """How many of an update's rounds the process ``index`` takes: as even a share as there is."""
+    share, rest = divmod(options.rounds, options.processes)
+    return max(1, share + (index < rest))
+
+
+def _run_process(config: pytest.Config, task: RecordTask, limit_s: float) -> ProcessRecord | LostProcess:
+    log = task.folder / f"{task.index}.log"
+    its_own = Path(tempfile.mkdtemp(prefix=f"{task.index}-", dir=task.folder))  # after a lost one: nothing of it
+    status = run_child(config, child_command(config, task, its_own), log, limit_s)
+    left = task.folder / f"{task.index}.json"
     if not left.exists():
         end = f"it was not done after {limit_s:.0f} s" if status is None else f"pytest exit status {status}"
-        return LostProcess(index, end, tuple(log_lines(log)))
+        return LostProcess(task.index, end, tuple(log_lines(log)))
     return msgspec.json.decode(left.read_bytes(), type=ProcessRecord)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
+from pytest_gpuperf.baselines import BaselineStore
 from pytest_gpuperf.baselines.lookup import recorded_under_another_name
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.judge.counter_scatter import Counts, replaced
@@ -20,9 +21,6 @@ from pytest_gpuperf.model.evidence import Key, Round, Session, StaticRecord, Tim
 from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.update.record import ProcessRecord
-
-if TYPE_CHECKING:
-    from pytest_gpuperf.baselines import BaselineStore
 
 RECORDS_TIME = {
     "new": {Verdict.NEW},

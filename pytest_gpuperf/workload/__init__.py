@@ -1,7 +1,8 @@
 """One workload's way through a test: run, check, count, time, judge.
 
-``measuring`` is the way in and keeps the order.  ``timing`` takes rounds; ``gating`` makes a verdict of them, with
-paired blocks where ``rerunning`` finds that the baseline's machine code can be run again; ``confirming`` gives those
-that are slower a second process, and ``self_pairs`` are launches paired with themselves.  ``counted`` has the counters
-of a workload, ``profiling`` is what happens instead of all this in a process under ncu.
+``measure`` is the way in and keeps the order.  What is timed depends on the process: ``gate_time``, ``record_time`` or
+``confirm_time``, of the steps in ``timed_rounds``; ``baseline_kernel`` finds whether the baseline's machine code can
+be run again, ``explained_verdict`` says what goes with a verdict.  ``second_process`` confirms what is slower, and
+``self_pairs`` are launches paired with themselves.  ``counter_evidence`` has the counters of a workload,
+``profiled_run`` is what happens instead of all this in a process under ncu.
 """

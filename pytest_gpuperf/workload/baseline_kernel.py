@@ -6,20 +6,16 @@ it was launched when it was recorded, on the candidate's arguments.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from pytest_gpuperf.baselines import BaselineError
+from pytest_gpuperf.baselines import BaselineError, BaselineStore
 from pytest_gpuperf.compile import CompileProblem, binary_of, occupancy
 from pytest_gpuperf.device.device_errors import LaunchError
-from pytest_gpuperf.device.launch import Configuration
+from pytest_gpuperf.device.launch import Configuration, Launch
 from pytest_gpuperf.device.limits import check_limits, dim3
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.evidence import KernelBinary, Key, Parameter, StaticRecord, TimeRecord
 from pytest_gpuperf.model.verdict import Change
-
-if TYPE_CHECKING:
-    from pytest_gpuperf.baselines import BaselineStore
-    from pytest_gpuperf.device.launch import Launch
 
 
 class Opponent(NamedTuple):

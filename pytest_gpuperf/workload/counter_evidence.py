@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.early_stop import CountersMissing
+from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.counters.catalogue import PASSES
 from pytest_gpuperf.counters.chip_names import canonical, chip_of
 from pytest_gpuperf.counters.derived import with_derived
@@ -18,12 +18,9 @@ from pytest_gpuperf.counters.exchange import COLLECTED, Collected, CollectedWork
 from pytest_gpuperf.counters.metric_request import rules_for
 from pytest_gpuperf.judge.counter_scatter import Counts, widened
 from pytest_gpuperf.judge.counter_verdict import Conditions, compare_counters, not_counted
+from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.verdict import Judgement
-
-if TYPE_CHECKING:
-    from pytest_gpuperf.context.worker import Worker
-    from pytest_gpuperf.model.evidence import Key
-    from pytest_gpuperf.workload.request import Request
+from pytest_gpuperf.workload.request import Request
 
 WORKER_INPUT = "gpuperf_counters"
 """Under this name a pytest-xdist worker is told the folder of what was collected."""

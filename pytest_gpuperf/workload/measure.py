@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from pytest_gpuperf.context import stash
+from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.early_stop import CheckedOnly, CountersMissing, StaticOnly
+from pytest_gpuperf.context.worker import Worker
+from pytest_gpuperf.judge.counter_verdict import not_counted
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
-from pytest_gpuperf.model.verdict import Verdict
+from pytest_gpuperf.model.task import ConfirmTask, ProfileTask, RecordTask
+from pytest_gpuperf.workload import profiled_run
+from pytest_gpuperf.workload.counter_evidence import Counted, counted
 from pytest_gpuperf.workload.measurement import Measurement
-
-if TYPE_CHECKING:
-    from pytest_gpuperf.context.book import TestBook
-    from pytest_gpuperf.context.worker import Worker
-    from pytest_gpuperf.workload.counter_evidence import Counted
-    from pytest_gpuperf.workload.request import Request
+from pytest_gpuperf.workload.request import Request
 
 
 class WrongResult(AssertionError):
@@ -50,8 +51,8 @@ def measure(worker: Worker, book: TestBook, request: Request) -> Measurement:
 
 def _measured(worker: Worker, book: TestBook, request: Request, evidence: WorkloadEvidence) -> Measurement:
     """What this run is to find out of a workload that has passed its check."""
-    if worker.options.ncu_to is not None:
-        return _profile(worker, request, evidence)
+    if isinstance(worker.options.task, ProfileTask):
+        return _profile(worker, request, evidence, worker.options.task)
     counted = _count(worker, book, request, evidence)
     if not worker.options.times:
         why = CheckedOnly(f"{request.name} was not timed: run pytest --gpuperf")
@@ -64,19 +65,15 @@ def _without_gpu(worker: Worker, book: TestBook, request: Request, evidence: Wor
     why = StaticOnly(str(worker.no_device))
     book.stop("static only", str(worker.no_device))
     if worker.options.ncu:
-        from pytest_gpuperf.judge.counter_verdict import not_counted
-
         judgement = not_counted(evidence.key, "any GPU", "there is no GPU")
         book.add(msgspec.structs.replace(evidence, judgements=(judgement,)))
     missing = CountersMissing(f"{request.name} has no counters: {worker.no_device}")
     return _untimed(worker, request, evidence.static, why, missing)
 
 
-def _profile(worker: Worker, request: Request, evidence: WorkloadEvidence) -> Measurement:
+def _profile(worker: Worker, request: Request, evidence: WorkloadEvidence, task: ProfileTask) -> Measurement:
     """In a process under ncu: one run in a range of its own."""
-    from pytest_gpuperf.workload import profiled_run
-
-    profiled_run.profile(worker, evidence.key, request)
+    profiled_run.profile(worker, evidence.key, request, task)
     why = CheckedOnly(f"{request.name}: this process collects counters and takes no times")
     missing = CountersMissing(f"{request.name}: its counters are being collected")
     return _untimed(worker, request, evidence.static, why, missing)
@@ -84,8 +81,6 @@ def _profile(worker: Worker, request: Request, evidence: WorkloadEvidence) -> Me
 
 def _count(worker: Worker, book: TestBook, request: Request, evidence: WorkloadEvidence) -> Counted:
     """The workload's counters, put on record with what the gate says of them."""
-    from pytest_gpuperf.workload.counter_evidence import counted
-
     found = counted(worker, evidence.key, request)
     book.add(msgspec.structs.replace(
         evidence, identity=request.identity(), counters=dict(found.counters), counter_ranges=dict(found.ranges),
@@ -131,31 +126,29 @@ def _refuse_no(name: str, answer: Any) -> None:
 
 
 def _time(worker: Worker, book: TestBook, request: Request, counted: Counted) -> Measurement:
-    """Take rounds and judge them; the caller holds the GPU's lock."""
-    from pytest_gpuperf.workload.gate_time import Gate  # SciPy comes with it
-    from pytest_gpuperf.workload.rounds_of_workload import interval_of
+    """Take rounds for what this process is there for, and put them on record; the caller holds the GPU's lock."""
+    from pytest_gpuperf.workload import confirm_time, gate_time, record_time, timed_rounds  # noqa: PLC0415 with SciPy
 
     began = time.perf_counter()
     evidence = book.workloads[request.name]
-    timing = Gate(worker, request, evidence.key)
-    known = timing.judge().judgement
-    if worker.options.changed_only and known.verdict is Verdict.UNCHANGED:
-        book.add(msgspec.structs.replace(evidence, judgements=(*counted.judgements, known)))
+    work = timed_rounds.TimedWorkload(worker, request, evidence.key, request.identity())
+    task, state = worker.options.task, stash.run_state_of(worker.config)
+    if isinstance(task, RecordTask):
+        taken = record_time.record_time(work, task, state)
+    elif isinstance(task, ConfirmTask):
+        taken = confirm_time.confirm_time(work, task)
+    else:
+        taken = gate_time.gate_time(work, state)
+    judgements = (*counted.judgements, *((taken.judgement,) if taken.judgement is not None else ()))
+    if not taken.rounds:
+        book.add(msgspec.structs.replace(evidence, judgements=judgements))
         why = CheckedOnly(f"{request.name}: unchanged, so not timed")
         return _untimed(worker, request, evidence.static, why, counted.shown)
-    taken = timing.take()
-    interval = interval_of([one.midmean for one in taken.rounds])
-    judgements = () if taken.judgement is None else (taken.judgement,)
-    book.add(
-        msgspec.structs.replace(
-            evidence,
-            time=timing.record_of(taken.rounds),
-            interval_ns=interval,
-            judgements=(*counted.judgements, *judgements),
-            disturbances=taken.disturbances,
-            seconds=time.perf_counter() - began,
-        )
-    )
+    interval = timed_rounds.interval_of([one.midmean for one in taken.rounds])
+    book.add(msgspec.structs.replace(
+        evidence, time=timed_rounds.record_of(work, taken.rounds), interval_ns=interval, judgements=judgements,
+        disturbances=taken.disturbances, seconds=time.perf_counter() - began,
+    ))  # fmt: skip
     return Measurement(
         request.name, static=evidence.static, native=worker.native_arch, bytes=request.bytes, flops=request.flops,
         times_ns=tuple(one.midmean for one in taken.rounds), interval_ns=interval, judgement=taken.judgement,

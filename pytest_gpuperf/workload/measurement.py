@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from pytest_gpuperf.context.early_stop import CheckedOnly, CountersMissing
-
-if TYPE_CHECKING:
-    from pytest_gpuperf.model.evidence import StaticRecord
-    from pytest_gpuperf.model.verdict import Judgement
+from pytest_gpuperf.judge.log_times import geometric_mean
+from pytest_gpuperf.model.evidence import StaticRecord
+from pytest_gpuperf.model.verdict import Judgement
 
 
 class NotDeclared(ValueError):
@@ -60,8 +58,6 @@ class Measurement:
         """Nanoseconds of device time per run: geometric mean of the rounds' midmeans."""
         if not self._times_ns:
             raise self._untimed or CheckedOnly(f"{self.name} was not timed")
-        from pytest_gpuperf.judge.log_times import geometric_mean
-
         return geometric_mean(self._times_ns)
 
     @property

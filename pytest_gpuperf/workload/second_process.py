@@ -1,8 +1,8 @@
-"""A second opinion: suspected regressions are timed once more in a fresh process, before their test is reported.
+"""A second opinion: what was slower is timed once more in a fresh process, before its test is reported.
 
 Where a cubin was placed in one process cannot be randomised away inside it, so no test fails on the word of
-one process.  The first half of this module runs in the confirming process, the second in the one that gates;
-``suspects`` says what becomes of a suspect.
+one process.  This is the process that gates; ``confirm_time`` is what the other one does, and
+``timing.pending_confirmations`` makes a verdict of the two.
 """
 
 from __future__ import annotations
@@ -11,77 +11,38 @@ import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
-from pytest_gpuperf.atomic_write import write_whole
-from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.child_process import LOG_LINES, child_command, errors_in, keep, log_lines, run_child
-from pytest_gpuperf.context.early_stop import CheckedOnly
+from pytest_gpuperf.context.book import TestBook
+from pytest_gpuperf.context.child_process import LOG_LINES, child_command, errors_in, log_lines, run_child
+from pytest_gpuperf.context.run_state import RunState
+from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.device.device_errors import LockTimeout, LockUnavailable
 from pytest_gpuperf.device.lock import HELD_VARIABLE
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.judge.paired_verdict import unconfirmed
-from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.verdict import Judgement
 from pytest_gpuperf.timing.paired_run import CLEAR_CASE_S
 from pytest_gpuperf.timing.pending_confirmations import Confirmation, PendingConfirmation, settled
 
-if TYPE_CHECKING:
-    from pytest_gpuperf.context.book import TestBook
-    from pytest_gpuperf.context.worker import Worker
-
 TIMEOUT_S = 120.0
 """Bound of a confirming process, besides what its workloads may take."""
-SUSPECTS = "suspects.json"
 
 
-# --- in the confirming process -------------------------------------------------------------------
-
-
-def select(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the tests that have a suspect."""
-    nodes = {key.node_id for key in wanted(stash.worker_of(config))}
-    keep(config, items, lambda item: item.nodeid in nodes)
-
-
-def wanted(worker: Worker) -> tuple[Key, ...]:
-    """The workloads that this process is asked about."""
-    return msgspec.json.decode((_folder(worker) / SUSPECTS).read_bytes(), type=tuple[Key, ...])
-
-
-def leave(worker: Worker, found: Confirmation) -> None:
-    """Write what was found of one workload for the process that asked; ends the test after its last suspect.
-
-    Raises ``CheckedOnly`` then: what else the test does is of no interest here.
-    """
-    keys = wanted(worker)
-    write_whole(_folder(worker) / f"{keys.index(found.key)}.json", msgspec.json.encode(found))
-    if all((_folder(worker) / f"{number}.json").exists() for number in range(len(keys))):
-        raise CheckedOnly("every suspect has been timed")
-
-
-def _folder(worker: Worker) -> Path:
-    assert worker.options.confirm_to is not None
-    return worker.options.confirm_to
-
-
-# --- in the process that gates -------------------------------------------------------------------
-
-
-def confirm(item: pytest.Item, worker: Worker, book: TestBook) -> None:
-    """Settle the suspects of one test: their judgements in ``book`` become final."""
-    suspects = [worker.suspects.pop(work.key) for work in book.workloads.values() if work.key in worker.suspects]
-    if not suspects:
+def confirm(item: pytest.Item, worker: Worker, state: RunState, book: TestBook) -> None:
+    """Settle what waits for confirmation in one test: its judgements in ``book`` become final."""
+    pending = [state.pending.pop(work.key) for work in book.workloads.values() if work.key in state.pending]
+    if not pending:
         return
-    if worker.confirmations_left < 1:
+    if state.confirmations_left < 1:
         why = _none_left(worker.options.confirmations)
-        judged = [unconfirmed(suspect.judgement, why) for suspect in suspects]
+        judged = [unconfirmed(one.judgement, why) for one in pending]
     else:
-        worker.confirmations_left -= 1
-        judged = _confirmed(item, worker, suspects, time_limit_s(suspects, len(book.workloads)))
+        state.confirmations_left -= 1
+        judged = _confirmed(item, worker, pending, time_limit_s(pending, len(book.workloads)))
     for judgement in judged:
         _replace(book, judgement)
 
@@ -94,47 +55,44 @@ def _none_left(limit: int) -> str:
     return f"{confirmed} already ({flag}); run this one by itself"
 
 
-def give_up(worker: Worker, book: TestBook) -> None:
-    """Suspects of a test that was ended before they could be confirmed: no verdict of one process stands."""
+def give_up(state: RunState, book: TestBook) -> None:
+    """End the wait of a test that was ended before it could be confirmed: no verdict of one process stands."""
     for work in list(book.workloads.values()):
-        suspect = worker.suspects.pop(work.key, None)
-        if suspect is not None:
-            _replace(
-                book, unconfirmed(suspect.judgement, "the test was skipped, failed or stopped by pytest's own means")
-            )
+        pending = state.pending.pop(work.key, None)
+        if pending is not None:
+            why = "the test was skipped, failed or stopped by pytest's own means"
+            _replace(book, unconfirmed(pending.judgement, why))
 
 
-def time_limit_s(suspects: Sequence[PendingConfirmation], workloads: int) -> float:
-    """Seconds for the second process of a test with so many ``workloads``: those that are no suspects take rounds.
+def time_limit_s(pending: Sequence[PendingConfirmation], workloads: int) -> float:
+    """Seconds for the second process of a test with so many ``workloads``: those that are not ``pending`` take rounds.
 
     It need not wait for the GPU, which is held for it.
     """
-    budgets = [suspect.budget_s + CLEAR_CASE_S for suspect in suspects]
+    budgets = [one.budget_s + CLEAR_CASE_S for one in pending]
     return TIMEOUT_S + sum(budgets) + (workloads - len(budgets)) * max(budgets)
 
 
 def _confirmed(
-    item: pytest.Item, worker: Worker, suspects: Sequence[PendingConfirmation], limit_s: float
+    item: pytest.Item, worker: Worker, pending: Sequence[PendingConfirmation], limit_s: float
 ) -> list[Judgement]:
     with tempfile.TemporaryDirectory(prefix="gpuperf-confirm-") as name:
-        folder = Path(name)
-        keys = [suspect.case.key for suspect in suspects]
-        (folder / SUSPECTS).write_bytes(msgspec.json.encode(keys))
-        problem = _run(item, worker, folder, limit_s)
+        task = ConfirmTask(folder=Path(name), workloads=tuple(one.case.key for one in pending))
+        problem = _run(item, worker, task, limit_s)
         judged = []
-        for number, suspect in enumerate(suspects):
-            left = folder / f"{number}.json"
+        for number, one in enumerate(pending):
+            left = task.folder / f"{number}.json"
             if left.exists():
-                judged.append(settled(suspect, msgspec.json.decode(left.read_bytes(), type=Confirmation)))
+                judged.append(settled(one, msgspec.json.decode(left.read_bytes(), type=Confirmation)))
             else:
-                judged.append(unconfirmed(suspect.judgement, problem))
+                judged.append(unconfirmed(one.judgement, problem))
         return judged
 
 
-def _run(item: pytest.Item, worker: Worker, folder: Path, limit_s: float) -> str:
+def _run(item: pytest.Item, worker: Worker, task: ConfirmTask, limit_s: float) -> str:
     """Run the confirming process; why it left nothing, if it leaves nothing."""
-    command = [*child_command(item.config, [item.nodeid], folder), "-x", f"--gpuperf-confirm-to={folder}"]
-    log = folder / "log"
+    command = [*child_command(item.config, task, task.folder), "-x"]
+    log = task.folder / "log"
     try:
         with worker.device.lock():  # not by the child: what it would wait for others is not its own time
             status = run_child(item.config, command, log, limit_s, _environment(worker))

@@ -275,7 +275,7 @@ def test_ceilings_are_plausible_and_measured_once(cuda_device: CudaDevice, gpu: 
 def test_a_worker_stays_on_the_callers_gpu(cuda_device: CudaDevice, form: str) -> None:
     entry = os.environ.get(VARIABLE, "0").split(",")[0] if form == "index" else cuda_device.facts.uuid
     script = (
-        "import os\nfrom pytest_gpuperf.device import open_device\n"
+        "import os\nfrom pytest_gpuperf.device.discovery import open_device\n"
         f"facts = open_device(5).facts\nprint(facts.uuid, facts.index, os.environ[{VARIABLE!r}])\n"
     )
     found = subprocess.run([sys.executable, "-c", script], env={**os.environ, VARIABLE: entry}, capture_output=True,
@@ -285,8 +285,8 @@ def test_a_worker_stays_on_the_callers_gpu(cuda_device: CudaDevice, form: str) -
 
 def test_no_visible_gpu_is_told_by_name(cuda_device: CudaDevice) -> None:
     script = (
-        "from pytest_gpuperf.device import discovery, open_device\n"
-        "try:\n    open_device()\nexcept discovery.NoDevice as problem:\n    print(problem)\n"
+        "from pytest_gpuperf.device import discovery\n"
+        "try:\n    discovery.open_device()\nexcept discovery.NoDevice as problem:\n    print(problem)\n"
     )
     for entry in ("", "GPU-00000000-0000-0000-0000-000000000000"):
         found = subprocess.run([sys.executable, "-c", script], env={**os.environ, VARIABLE: entry},

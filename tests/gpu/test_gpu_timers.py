@@ -29,7 +29,7 @@ READ_THROUGH = """
 import importlib, json, statistics, sys
 import cupy
 from cupti import cupti
-from pytest_gpuperf.device import open_device
+from pytest_gpuperf.device.discovery import open_device
 from pytest_gpuperf.device.interface import Slot
 from pytest_gpuperf.device.timers.cupti import CuptiTimer
 from pytest_gpuperf.device.timers.stream import CudaStream

@@ -36,6 +36,17 @@ KERNELS: dict[str, float] = {}
 """What this timer says of the kernels of every slot, nanoseconds; nothing by default."""
 
 
+def task_of(config: Any) -> dict[str, Any]:
+    """What this process does for another one, as its task file says it; empty for a run of a user's."""
+    file = config.option.gpuperf_task
+    return json.loads(Path(file).read_text()) if file else {}
+
+
+def confirms(config: Any) -> bool:
+    """Whether this process confirms what another one found."""
+    return task_of(config).get("type") == "confirm"
+
+
 class SimulatedKernel:
     def __init__(self, device: SimulatedGpu, binary: KernelBinary, placement: float) -> None:
         self._device = device
@@ -58,6 +69,7 @@ class SimulatedTimer:
     name: TimerName = "graph"
     tick_ns = 1.0
     overhead_ns = 0.0
+    kernel_breakdown: tuple[dict[str, float], ...] = ()
 
     def __init__(self, device: SimulatedGpu) -> None:
         self._device = device

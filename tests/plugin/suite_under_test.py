@@ -15,7 +15,7 @@ SIMULATED = f"""
 import sys
 sys.path.insert(0, {str(HERE)!r})
 import pytest
-from simulated_gpu import SimulatedGpu
+from simulated_gpu import SimulatedGpu, confirms, task_of
 
 def work(a, b, n):
     b[:] = a
@@ -24,6 +24,9 @@ def work(a, b, n):
 def pytest_gpuperf_device(config, worker):
     return SimulatedGpu(implementations={{"work": work, "other": work}})
 """
+
+CONFIRMS = "__import__('simulated_gpu').confirms(request.config)"
+"""In a test with ``request``: whether it runs in a process that confirms."""
 
 HOG = """
 extern "C" __global__ void hog(const float* a, float* b)
@@ -128,7 +131,7 @@ class Suite:
     def in_second_process(self, statement: str) -> None:
         """Run ``statement`` before each test of a process that confirms."""
         text = (self.path / "conftest.py").read_text(encoding="utf-8")
-        condition = "if item.config.option.gpuperf_confirm_to:"
+        condition = "if confirms(item.config):"
         self.write("conftest.py", f"{text}\ndef pytest_runtest_setup(item):\n    {condition}\n        {statement}\n")
 
     def run(self, *arguments: str, subprocess: bool = False) -> pytest.RunResult:

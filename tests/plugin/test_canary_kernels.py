@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pytest_gpuperf.timing import canaries
-from pytest_gpuperf.workload.gate_time import Gate
+from pytest_gpuperf.workload import gate_time
 
 ONE = ("-k", "1024")
 
@@ -62,7 +62,7 @@ def test_a_machine_as_it_was_says_nothing_of_canaries(recorded):
 @pytest.mark.parametrize("factor", [0.97, 1.03])
 def test_the_screen_may_not_acquit_where_a_canary_moved(screened, monkeypatch, factor):
     with monkeypatch.context() as patch:
-        patch.setattr(Gate, "_paired", None)
+        patch.setattr(gate_time, "decide_by_pairs", None)
         screened.run("--gpuperf", *ONE).stdout.re_match_lines([r"  work .*SAME"])
     edit_canaries(screened, factor)
     result = screened.run("--gpuperf", *ONE)

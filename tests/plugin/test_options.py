@@ -33,6 +33,15 @@ def test_a_bad_value_names_the_flag_and_what_it_accepts(suite, flag, accepts):
     result.stderr.fnmatch_lines([f"*{flag.partition('=')[0]}: *is not valid: it {accepts}*"])
 
 
+@pytest.mark.parametrize(("text", "words"), [(None, "No such file"), ("{}", "it holds no task")])
+def test_a_child_without_its_task_says_so(suite, text, words):
+    if text is not None:
+        suite.write("task.json", text)
+    result = suite.run("--gpuperf-task=task.json")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*--gpuperf-task=task.json: *{words}*"])
+
+
 def test_an_architecture_with_a_suffix_is_as_good_as_one_without(suite):
     result = suite.run("--gpuperf", "--gpuperf-arch=sm_90a,sm_120f", "-k", "other")
     assert result.ret == 0

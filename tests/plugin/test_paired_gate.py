@@ -8,12 +8,12 @@ import json
 import zlib
 
 import pytest
-from suite_under_test import RECORD
+from suite_under_test import CONFIRMS, RECORD
 
 from pytest_gpuperf.baselines.layout import cubin_path
 from pytest_gpuperf.compile import KernelSource, compile_kernel
 from pytest_gpuperf.judge.policy import Policy
-from pytest_gpuperf.workload.gate_time import Gate
+from pytest_gpuperf.workload import gate_time
 
 ONE = ("-k", "1024")
 ON = r"on simulated-gpu \(time\)"
@@ -87,7 +87,7 @@ def test_other_code_of_the_same_speed_passes(recorded):
 
 def test_with_a_machine_profile_the_screen_may_acquit_before_any_pair(screened, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(Gate, "_paired", None)
+        patch.setattr(gate_time, "decide_by_pairs", None)
         screened.run("--gpuperf", *ONE).stdout.re_match_lines([r"  work .*SAME"])
     slower(screened)
     screened.run("--gpuperf", *ONE).assert_outcomes(failed=1)
@@ -148,9 +148,7 @@ def test_a_faster_kernel_is_faster_and_fails_when_strict(recorded):
 
 
 def test_slower_in_one_process_and_not_in_the_second_passes(recorded):
-    recorded.edit(
-        "conftest.py", "SimulatedGpu(", "SimulatedGpu(placement=0 if config.option.gpuperf_confirm_to else -0.02, "
-    )
+    recorded.edit("conftest.py", "SimulatedGpu(", "SimulatedGpu(placement=0 if confirms(config) else -0.02, ")
     recorded.change_code()
     result = recorded.run("--gpuperf", *ONE)
     result.assert_outcomes(passed=1)
@@ -183,7 +181,7 @@ def test_a_second_process_that_fails_makes_nothing_slower(recorded, statement, w
 
 def test_a_check_that_fails_in_the_second_process_is_told_with_its_output(recorded):
     slower(recorded)
-    recorded.edit("test_suite.py", "check=lambda:", "check=lambda: not request.config.option.gpuperf_confirm_to and")
+    recorded.edit("test_suite.py", "check=lambda:", f"check=lambda: not {CONFIRMS} and")
     recorded.edit("test_suite.py", "gpuperf, size)", "gpuperf, size, request)")
     recorded.edit("test_suite.py", "gpu.assert_equal(b, a))\n    assert", "gpu.assert_equal(b, a) is None)\n    assert")
     result = recorded.run("--gpuperf", "--gpuperf-inconclusive=fail", *ONE)
@@ -206,7 +204,7 @@ def test_a_second_process_that_never_ends_is_ended(recorded, monkeypatch):
     recorded.edit(
         "test_suite.py",
         "check=lambda:",
-        "check=lambda: request.config.option.gpuperf_confirm_to and __import__('time').sleep(600) or",
+        f"check=lambda: {CONFIRMS} and __import__('time').sleep(600) or",
     )
     result = recorded.run("--gpuperf", *ONE)
     result.assert_outcomes(passed=1)
@@ -214,9 +212,7 @@ def test_a_second_process_that_never_ends_is_ended(recorded, monkeypatch):
 
 
 def test_a_second_process_that_runs_other_code_confirms_nothing(recorded):
-    recorded.edit(
-        "test_suite.py", '["-DSTEPS=100"]', "[f'-DSTEPS={130 if request.config.option.gpuperf_confirm_to else 120}']"
-    )
+    recorded.edit("test_suite.py", '["-DSTEPS=100"]', f"['-DSTEPS=' + ('130' if {CONFIRMS} else '120')]")
     recorded.edit("test_suite.py", "gpuperf, size)", "gpuperf, size, request)")
     result = recorded.run("--gpuperf", *ONE)
     result.assert_outcomes(passed=1)
@@ -346,7 +342,7 @@ def test_a_cubin_that_the_driver_refuses_leaves_the_record(recorded):
 def test_blocks_are_not_confirmed_by_rounds_where_the_driver_refuses_the_cubin_in_the_second_process(recorded):
     slower(recorded)
     recorded.edit("conftest.py", "def work(", f"{REFUSING}\n\ndef work(")
-    refusing = "return (Refusing if config.option.gpuperf_confirm_to else SimulatedGpu)("
+    refusing = "return (Refusing if confirms(config) else SimulatedGpu)("
     recorded.edit("conftest.py", "return SimulatedGpu(", refusing)
     result = recorded.run("--gpuperf", *ONE)
     result.assert_outcomes(passed=1)

@@ -9,14 +9,14 @@ import pytest
 from pytest_gpuperf import timing
 from pytest_gpuperf.config.options import SUSTAINED_BUDGET_S, Options, forwarded
 from pytest_gpuperf.timing import paired_run
-from pytest_gpuperf.workload import gate_time
+from pytest_gpuperf.workload import timed_rounds
 
 ONE = ("-k", "1024")
 SUSTAINED = 'pair_slot="sustained"'
 
 POWERED = """
 def pytest_configure(config):
-    if config.option.gpuperf_confirm_to:
+    if confirms(config):
         import pytest_gpuperf.timing.sustained
 
         pytest_gpuperf.timing.sustained.SLOT_S = 0.004
@@ -72,7 +72,7 @@ def pairs(monkeypatch):
         asked.append((pair_slot, budget_s))
         return paired_run.pair(*given, budget_s=5.0, **settings)
 
-    monkeypatch.setattr(gate_time, "pair", pair)
+    monkeypatch.setattr(timed_rounds, "pair", pair)
     return asked
 
 

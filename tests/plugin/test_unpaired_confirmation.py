@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 from recorded_baselines import baselines_of
+from suite_under_test import CONFIRMS
 
 CALLABLE = """
 def test_two_kernels(cuda_kernel, gpu, gpuperf):
@@ -41,7 +42,7 @@ def slower(callable_suite):
 
 def only_at_first(suite, first, second="1"):
     """Let this GPU be slower by a factor in the process that gates, and by another in the one that confirms."""
-    slowdown = f"{second} if config.option.gpuperf_confirm_to else {first}"
+    slowdown = f"{second} if confirms(config) else {first}"
     suite.edit("conftest.py", "SimulatedGpu(", f"SimulatedGpu(slowdown={slowdown}, ")
 
 
@@ -78,9 +79,7 @@ def test_a_callable_that_the_first_rounds_leave_open_gets_more_of_them(callable_
 
 def test_a_budget_that_the_first_rounds_spend_leaves_the_second_process_no_more_of_them(slower):
     slower.edit("test_suite.py", "gpuperf):", "gpuperf, request):")
-    slower.edit(
-        "test_suite.py", "def twice():", "confirms = request.config.option.gpuperf_confirm_to\n    def twice():"
-    )
+    slower.edit("test_suite.py", "def twice():", f"confirms = {CONFIRMS}\n    def twice():")
     counted = "__import__('time').sleep(0.004)\n        confirms and open('runs', 'a').write('x')\n        for"
     slower.edit("test_suite.py", "for", counted)
     result = slower.run("--gpuperf", "--gpuperf-budget=0.05")
@@ -158,7 +157,7 @@ def test_a_second_process_that_fails_makes_nothing_slower(slower, statement, wor
 
 
 def test_disturbed_rounds_of_the_second_process_confirm_nothing(slower):
-    busy = "DeviceState(other_processes=(7,)) if config.option.gpuperf_confirm_to else None"
+    busy = "DeviceState(other_processes=(7,)) if confirms(config) else None"
     slower.edit("conftest.py", "SimulatedGpu(", f"SimulatedGpu(state={busy}, ")
     slower.edit(
         "conftest.py", "import pytest\n", "import pytest\nfrom pytest_gpuperf.model.evidence import DeviceState\n"
@@ -212,7 +211,7 @@ def test_a_second_process_that_could_pair_does_not_confirm_rounds(without_cubins
 
 
 def test_a_second_process_that_runs_other_code_confirms_nothing(without_cubins):
-    steps = "[f'-DSTEPS={130 if request.config.option.gpuperf_confirm_to else 120}']"
+    steps = f"['-DSTEPS=' + ('130' if {CONFIRMS} else '120')]"
     without_cubins.edit("test_suite.py", '["-DSTEPS=120"]', steps)
     without_cubins.edit("test_suite.py", "gpuperf, size)", "gpuperf, size, request)")
     words = "the second process ran other code or other arguments: seed what is random, and do not edit during a run"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from pathlib import Path
 
 import pytest
 from suite_under_test import TEST
@@ -286,9 +287,9 @@ def when_recording(suite, code):
     def first_of(index):
         seen = Path({str(suite.path)!r}, "tried")
         tried = seen.read_text().split() if seen.exists() else []
-        seen.write_text(" ".join([*tried, str(config.option.gpuperf_record_index)]))
-        return int(config.option.gpuperf_record_index) == index and str(index) not in tried
-    if config.option.gpuperf_record_to:
+        seen.write_text(" ".join([*tried, str(task_of(config)["index"])]))
+        return task_of(config)["index"] == index and str(index) not in tried
+    if task_of(config):
         {code}
     return SimulatedGpu(""",
     )
@@ -322,7 +323,8 @@ def test_a_recording_process_that_hangs_is_ended_and_replaced(gpu_suite, monkeyp
     limits, real = [], subprocess.run
 
     def run(command, **options):
-        if "--gpuperf-record-index=1" in command:
+        (file,) = (word.partition("=")[2] for word in command if word.startswith("--gpuperf-task="))
+        if json.loads(Path(file).read_text())["index"] == 1:
             limits.append(options["timeout"])
             if len(limits) == 1:
                 raise subprocess.TimeoutExpired(command, options["timeout"])

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from pytest_gpuperf.device.interface import Timer
+from pytest_gpuperf.device.timers import stream
 from pytest_gpuperf.device.timers.timer_errors import NeverInTime, TimerError, TimerUnavailable
 from pytest_gpuperf.model.timer_names import TIMERS, TimerName
 
@@ -30,19 +31,17 @@ def open_timer(device: Any, name: TimerName | None = None) -> Timer:
     ``device`` has a CuPy ``stream`` that is current, ``flush_l2()`` which enqueues on it, and
     ``synchronize()``.  Raises ``TimerUnavailable`` if the named timer, or every timer, does not work.
     """
-    from pytest_gpuperf.device.timers.stream import CudaStream
-
-    return open_timer_on(CudaStream(device), name)
+    return open_timer_on(stream.CudaStream(device), name)
 
 
-def open_timer_on(stream: Any, name: TimerName | None = None) -> Timer:
+def open_timer_on(work_stream: stream.WorkStream, name: TimerName | None = None) -> Timer:
     """As ``open_timer``, on a ``stream.WorkStream``."""
     names = TIMERS if name is None else (name,)
     refused = []
     for candidate in names:
         module = importlib.import_module(f"{__name__}.{candidate}")  # numpy and CuPy stay out until something is timed
         try:
-            return cast(Timer, module.open_timer(stream))
+            return cast(Timer, module.open_timer(work_stream))
         except TimerUnavailable as error:
             refused.append(error)
     last = refused[-1]

@@ -46,7 +46,7 @@ def open_timer(stream: WorkStream) -> Timer:
     profiler, or a trial kernel leaves no valid record.
     """
     try:
-        from cupti import cupti
+        from cupti import cupti  # noqa: PLC0415 an extra
     except (ImportError, OSError) as error:
         raise TimerUnavailable("cupti", f"cupti-python cannot be imported ({error})", _INSTALL) from error
     try:
@@ -69,7 +69,6 @@ class CuptiTimer:
 
     name: TimerName = "cupti"
     kernel_breakdown: tuple[dict[str, float], ...]
-    """Mean nanoseconds per sample of each kernel, by its mangled name, per slot of the last ``measure``."""
     source: ActivitySource
     """Source of records: CUPTI's own buffers, or cupti-python's objects."""
     _next_tag = itertools.count(1)

@@ -44,6 +44,7 @@ class EventTimer:
     """``Timer`` by event pairs."""
 
     name: TimerName = "events"
+    kernel_breakdown = ()
 
     def __init__(self, stream: WorkStream) -> None:
         self._pairs = QueuedPairs(stream)

@@ -50,6 +50,7 @@ class GraphTimer:
     """``Timer`` by replays of a captured graph."""
 
     name: TimerName = "graph"
+    kernel_breakdown = ()
 
     def __init__(self, stream: WorkStream) -> None:
         self._stream = stream

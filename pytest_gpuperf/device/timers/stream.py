@@ -77,7 +77,7 @@ class CudaStream:
     """``WorkStream`` on a device's CuPy stream, which has to be the current one."""
 
     def __init__(self, device: Any) -> None:
-        import cupy
+        import cupy  # noqa: PLC0415 there is none without a GPU
 
         self._cupy = cupy
         self._device = device
@@ -148,7 +148,7 @@ class _Graph:
 
 
 def _working_nodes(handle: int) -> int:
-    from cuda.bindings import driver
+    from cuda.bindings import driver  # noqa: PLC0415 an extra
 
     kinds = driver.CUgraphNodeType
     working = {

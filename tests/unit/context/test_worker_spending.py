@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from pytest_gpuperf.config.options import Options
-from pytest_gpuperf.context.worker import Worker
+from pytest_gpuperf.context.run_state import RunState
 from pytest_gpuperf.judge.error_budget import Spending, spending_of
 
 
-def worker(**workerinput: Any) -> Worker:
-    return Worker(types.SimpleNamespace(workerinput=workerinput), Options())  # type: ignore[arg-type]
+def worker(**workerinput: Any) -> RunState:
+    return RunState(types.SimpleNamespace(workerinput=workerinput), Options())  # type: ignore[arg-type]
 
 
 def test_a_run_without_workers_spends_all_of_it() -> None:
-    assert Worker(types.SimpleNamespace(), Options()).spending == Spending()  # type: ignore[arg-type]
+    assert RunState(types.SimpleNamespace(), Options()).spending == Spending()  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("number", [0, 1, 2, 5])

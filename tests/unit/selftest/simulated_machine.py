@@ -49,6 +49,7 @@ class SimulatedKernel:
 class SimulatedTimer:
     tick_ns = 1.0
     overhead_ns = 2.0
+    kernel_breakdown = ()
 
     def __init__(self, machine: SimulatedMachine, name: TimerName) -> None:
         self.name: TimerName = name

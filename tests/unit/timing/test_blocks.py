@@ -38,6 +38,7 @@ class Bench:
     name: TimerName = "cupti"
     tick_ns = 1.0
     overhead_ns = 0.0
+    kernel_breakdown = ()
 
     def __init__(self, ratio: float = 1.0, disturbance: Callable[[int], float] = lambda i: 1.0) -> None:
         self.ratio = ratio

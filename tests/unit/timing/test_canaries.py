@@ -27,6 +27,7 @@ class CanaryDevice:
     name: TimerName = "cupti"
     tick_ns = 32.0
     overhead_ns = 0.0
+    kernel_breakdown = ()
 
     def __init__(self) -> None:
         self.facts = nominal_facts("sm_90")

@@ -32,6 +32,7 @@ class SimulatedGpu:
     name: TimerName = "cupti"
     tick_ns = 32.0
     overhead_ns = 0.0
+    kernel_breakdown = ()
 
     def __init__(self, duration: Callable[[int], float], cost_s: float = 1e-4) -> None:
         self.duration = duration

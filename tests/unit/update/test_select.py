@@ -9,7 +9,7 @@ import pytest
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.device.nominal_facts import nominal_facts
 from pytest_gpuperf.model.evidence import Session
-from pytest_gpuperf.update.record import ProcessRecord
+from pytest_gpuperf.update.record import ProcessRecord, rounds_of
 from pytest_gpuperf.update.select import merge
 
 
@@ -34,3 +34,9 @@ def test_a_canary_s_time_is_the_median_of_the_processes(options: Options) -> Non
     session, _ = merge(records, (), options)
     assert session.canaries == {"fma": 301.0, "copy": 16.0}
     assert (session.id, session.processes) == ("session-0", 3)
+
+
+@pytest.mark.parametrize(("rounds", "processes", "shares"), [(10, 5, [2] * 5), (7, 3, [3, 2, 2]), (2, 3, [1, 1, 1])])
+def test_processes_share_the_rounds_as_evenly_as_there_is(rounds: int, processes: int, shares: list[int]) -> None:
+    options = Options(rounds=rounds, processes=processes)
+    assert [rounds_of(options, index) for index in range(processes)] == shares

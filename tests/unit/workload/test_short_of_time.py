@@ -8,7 +8,7 @@ from pytest_gpuperf.judge.block_decision import judge_blocks
 from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.timing.blocks import Block, Noise
 from pytest_gpuperf.timing.paired_run import Pairing
-from pytest_gpuperf.workload.gate_time import short_of_time
+from pytest_gpuperf.workload.explained_verdict import short_of_time
 
 POLICY = Policy()
 

@@ -1,0 +1,58 @@
+"""What one process keeps from test to test: what waits for confirmation, what was spent, what the machine showed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_gpuperf.config.options import Options
+from pytest_gpuperf.context.worker import worker_number
+from pytest_gpuperf.judge.canary_shift import furthest
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.judge.error_budget import Spending
+    from pytest_gpuperf.model.evidence import Key
+    from pytest_gpuperf.model.result import SelfPairReading
+    from pytest_gpuperf.timing.pending_confirmations import PendingConfirmation
+
+
+class RunState:
+    """Of this process alone: pytest-xdist's workers do not share it."""
+
+    def __init__(self, config: pytest.Config, options: Options) -> None:
+        self._config = config
+        self._hypotheses = 0
+        self.pending: dict[Key, PendingConfirmation] = {}
+        """Workloads that were slower in this process and wait for the end of their test to be confirmed."""
+        self.confirmations_left = options.confirmations
+        """Tests that may still start a second process."""
+        self.self_pairs: set[str] = set()
+        """Node ids of tests whose first launch is still to be paired with itself."""
+        self.self_pair_readings: dict[str, SelfPairReading] = {}
+        """What came of it, by node id."""
+        self.canary_shifts: dict[str, float] = {}
+        """Log of each canary's time here over that on record, where it moved the most; by name."""
+        self.cubins: dict[str, bytes] = {}
+        """Machine code of the timed kernels by SHA-256, kept for an update to store."""
+
+    @cached_property
+    def spending(self) -> Spending:
+        """This process's part of the run's error rate."""
+        from pytest_gpuperf.judge.error_budget import Spending, spending_of  # noqa: PLC0415 SciPy comes with it
+
+        number = worker_number(self._config)
+        if number is None:
+            return Spending()
+        return spending_of(number, int(self._config.workerinput["workercount"]))  # type: ignore[attr-defined]
+
+    def next_share(self) -> float:
+        """The error rate of the next workload that may be called slower; ask once, before its first time is taken."""
+        self._hypotheses += 1
+        return self.spending.share(self._hypotheses)
+
+    def note_canaries(self, shifts: Mapping[str, float]) -> None:
+        """Keep what moved more than is known of it so far; ``shifts`` are logs, by canary."""
+        self.canary_shifts = furthest([self.canary_shifts, shifts])

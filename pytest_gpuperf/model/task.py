@@ -1,0 +1,78 @@
+"""What a child process is there for: a JSON file that the run which starts it writes, named by ``--gpuperf-task``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+import msgspec
+
+from pytest_gpuperf.atomic_write import write_whole
+from pytest_gpuperf.model.evidence import CacheMode, Key, Record
+
+TASK_FILE = "task.json"
+
+
+class RecordTask(Record, frozen=True, tag="record"):
+    """Record rounds of these tests for an update."""
+
+    takes_times: ClassVar = True
+    folder: Path
+    """Where this process leaves what it found."""
+    nodes: tuple[str, ...]
+    """Ids of the tests to run."""
+    index: int
+    """Which of the update's processes this is, from 0."""
+    processes: int
+    """How many there are."""
+    rounds: int
+    """To take of each workload."""
+
+
+class ConfirmTask(Record, frozen=True, tag="confirm"):
+    """Time workloads that were slower in the process that gates once more."""
+
+    takes_times: ClassVar = True
+    folder: Path
+    workloads: tuple[Key, ...]
+    """Those to time; what is found of each goes to the file of its number."""
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(key.node_id for key in self.workloads))
+
+
+class ProfileTask(Record, frozen=True, tag="profile"):
+    """Run workloads under ncu, each in a range of its own."""
+
+    takes_times: ClassVar = False
+    folder: Path
+    nodes: tuple[str, ...]
+    cache: CacheMode
+    """The L2 that this process gives to its workloads; those that want another are put off."""
+    metrics: tuple[str, ...]
+    """Canonical names that are collected, or were found not to exist; workloads that want more are put off."""
+    only: tuple[Key, ...] | None = None
+    """Workloads to profile; None: all that the tests have."""
+
+
+ChildTask = RecordTask | ConfirmTask | ProfileTask
+
+
+def write_task(task: ChildTask, path: Path) -> None:
+    """Leave a task for a process that is about to start."""
+    write_whole(path, msgspec.json.encode(task, enc_hook=str))
+
+
+def read_task(path: Path) -> ChildTask:
+    """The task in this file.  Raises ``OSError``, and ``ValueError`` if there is none in it."""
+    try:
+        task: ChildTask = msgspec.json.decode(path.read_bytes(), type=ChildTask, dec_hook=_folder)
+    except msgspec.DecodeError as problem:
+        raise ValueError(f"it holds no task ({problem})") from None
+    return task
+
+
+def _folder(_: type, path: str) -> Path:
+    """JSON has no paths."""
+    return Path(path)

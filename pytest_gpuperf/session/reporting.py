@@ -1,0 +1,49 @@
+"""The hooks of the process that reports on an active run: the only one, or the controller of pytest-xdist."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pytest_gpuperf.config.options import Options
+from pytest_gpuperf.context import stash
+from pytest_gpuperf.report import terminal
+from pytest_gpuperf.session import collect_counters, end_of_run
+
+
+class Reporting:
+    """A plugin that ``plugin`` registers where anything is measured or compared."""
+
+    def __init__(self, config: pytest.Config, options: Options) -> None:
+        self.config = config
+        self.options = options
+
+    def pytest_report_header(self) -> str:
+        return terminal.header(self.options)
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        if self.options.ncu and not self.config.option.collectonly:
+            collect_counters.count_items(self.config, session.items)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        if self.options.ncu:
+            collect_counters.prepare_worker(self.config, node.workerinput)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        if self.options.ncu and not self.config.option.collectonly:
+            collect_counters.count_nodes(self.config, ids)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        stash.run_book_of(self.config).collect(report)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if not self.config.option.collectonly:
+            end_of_run.finish(session)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if not self.config.option.collectonly:
+            end_of_run.summarise(terminalreporter)

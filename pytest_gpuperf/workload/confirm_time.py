@@ -1,0 +1,69 @@
+"""Confirming a workload's time: what a second process does with what was slower in the first.
+
+It judges nothing: what it finds it leaves for the process that asked, where ``second_process`` reads it.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from pytest_gpuperf.atomic_write import write_whole
+from pytest_gpuperf.context.early_stop import CheckedOnly
+from pytest_gpuperf.device.device_errors import LoadError
+from pytest_gpuperf.judge.policy import Policy
+from pytest_gpuperf.judge.unpaired import LOOKS
+from pytest_gpuperf.model.task import ConfirmTask
+from pytest_gpuperf.timing.pending_confirmations import Confirmation, of_pairs
+from pytest_gpuperf.timing.rounds import NO_ROUNDS, Rounds
+from pytest_gpuperf.workload.timed_rounds import (
+    FIRST_ROUNDS,
+    ROUNDS_SHARE,
+    TimedRounds,
+    TimedWorkload,
+    baseline_of,
+    not_loaded,
+    opponent_for,
+    pair_with,
+    take,
+)
+
+
+def confirm_time(work: TimedWorkload, task: ConfirmTask) -> TimedRounds:
+    """Pair a workload once more, or take its rounds again, and leave what was found.
+
+    Raises ``CheckedOnly`` after the last workload of the task: what else its test does is of no interest here.
+    """
+    request = work.request
+    if work.key not in task.workloads:
+        return TimedRounds(take(work, FIRST_ROUNDS, request.budget_s * ROUNDS_SHARE).rounds)
+    opponent = opponent_for(work, baseline_of(work))
+    if opponent.binary is None:
+        return _leave_rounds(work, task, NO_ROUNDS, opponent.obstacle)
+    taken = take(work, FIRST_ROUNDS, request.budget_s * ROUNDS_SHARE)
+    policy = Policy(delta=request.zone.delta, epsilon=request.zone.epsilon).confirming()
+    left_s = request.budget_s - taken.seconds
+    try:
+        pairing = pair_with(work, opponent.binary, policy, taken, left_s, request.pair_slot, opponent.configuration)
+    except LoadError as problem:
+        return _leave_rounds(work, task, taken, not_loaded(problem))
+    _leave(task, of_pairs(work.key, work.identity, pairing))
+    return TimedRounds(taken.rounds)
+
+
+def _leave_rounds(work: TimedWorkload, task: ConfirmTask, taken: Rounds, obstacle: str) -> TimedRounds:
+    """Go on to the last look, or until the budget is spent: the process that asked judges what there is then."""
+    for look in LOOKS[LOOKS.index(FIRST_ROUNDS) :]:
+        left_s = work.request.budget_s - taken.seconds
+        if look > len(taken.rounds) and (left_s > 0 or not taken.rounds):
+            taken = taken.followed_by(take(work, look - len(taken.rounds), left_s))
+    _leave(task, Confirmation(
+        key=work.key, identity=work.identity, rounds=taken.rounds, disturbed=taken.disturbed, not_paired=obstacle
+    ))  # fmt: skip
+    return TimedRounds(taken.rounds)
+
+
+def _leave(task: ConfirmTask, found: Confirmation) -> None:
+    """Write what was found of one workload; ends the test, by ``CheckedOnly``, if it was the last one."""
+    write_whole(task.folder / f"{task.workloads.index(found.key)}.json", msgspec.json.encode(found))
+    if all((task.folder / f"{number}.json").exists() for number in range(len(task.workloads))):
+        raise CheckedOnly("every workload that waits for its confirmation has been timed")

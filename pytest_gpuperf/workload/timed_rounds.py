@@ -1,0 +1,129 @@
+"""The steps that recording, confirming and gating share: take rounds of a workload, pair it, put it on record.
+
+Nothing here decides what is measured next: that is what ``record_time``, ``confirm_time`` and ``gate_time`` are for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import math
+import secrets
+from collections.abc import Sequence
+
+from scipy import special
+
+from pytest_gpuperf.context.worker import Worker
+from pytest_gpuperf.device.device_errors import LoadError
+from pytest_gpuperf.device.launch import Configuration
+from pytest_gpuperf.judge.policy import Policy
+from pytest_gpuperf.model.evidence import Identity, KernelBinary, Key, Round, TimeRecord
+from pytest_gpuperf.model.verdict import Judgement, PairSlot
+from pytest_gpuperf.timing.paired_run import Pairing, pair
+from pytest_gpuperf.timing.rounds import Rounds, Workload, take_rounds
+from pytest_gpuperf.workload.baseline_kernel import Opponent, opponent_of
+from pytest_gpuperf.workload.request import Request
+
+FIRST_ROUNDS = 4
+"""Candidate rounds before the first look (docs/statistics.md, "The screen")."""
+ROUNDS_SHARE = 1 / 4
+"""Of a workload's budget goes to rounds where pairs are to follow."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TimedWorkload:
+    """What is timed, and on what.  The caller holds the GPU's lock."""
+
+    worker: Worker
+    request: Request
+    key: Key
+    identity: Identity
+    """Of what runs, as the test asked for it."""
+
+    @property
+    def target(self) -> str:
+        """``nvidia-h200``"""
+        return self.worker.device.facts.slug
+
+
+@dataclasses.dataclass(frozen=True)
+class TimedRounds:
+    """Rounds, with their judgement where one was asked for."""
+
+    rounds: tuple[Round, ...]
+    judgement: Judgement | None = None
+    disturbances: tuple[str, ...] = ()
+
+
+def take(work: TimedWorkload, count: int, budget_s: float, *, process: int = 0) -> Rounds:
+    """Up to ``count`` rounds; ``process`` is which of an update's processes this is."""
+    request, worker = work.request, work.worker
+    workload = Workload(run=request.workload, reset=request.reset, cache=request.cache)
+    return take_rounds(
+        worker.device, worker.timer, workload, count, session=worker.session.id, process=process, budget_s=budget_s
+    )
+
+
+def baseline_of(work: TimedWorkload) -> TimeRecord | None:
+    """The workload's time on record."""
+    return work.worker.store.time(work.target, work.key)
+
+
+def opponent_for(work: TimedWorkload, baseline: TimeRecord | None) -> Opponent:
+    """The baseline's machine code, if it can be run again."""
+    if baseline is None:
+        return Opponent(None, "there is no baseline")
+    return opponent_of(work.worker.store, work.key, baseline, work.request.launch)
+
+
+def pair_with(
+    work: TimedWorkload,
+    baseline: KernelBinary,
+    policy: Policy,
+    taken: Rounds,
+    budget_s: float,
+    pair_slot: PairSlot,
+    configuration: Configuration | None = None,
+) -> Pairing:
+    """Paired blocks of ``baseline`` against the workload's launch, until ``policy`` decides.  Raises ``LoadError``."""
+    request, launch, worker = work.request, work.request.launch, work.worker
+    assert launch is not None
+    return pair(
+        worker.device, worker.timer, launch, baseline, policy, seed=secrets.randbits(32), reset=request.reset,
+        cache=request.cache, pair_slot=pair_slot, duration_ns=taken.rounds[-1].midmean, budget_s=budget_s,
+        configuration=configuration,
+    )  # fmt: skip
+
+
+def not_loaded(problem: LoadError) -> str:
+    """Why there are no pairs: the baseline's cubin is at fault, for the candidate has run."""
+    return f"the baseline's machine code cannot be loaded: {problem}"
+
+
+def record_of(work: TimedWorkload, rounds: tuple[Round, ...]) -> TimeRecord:
+    """The rounds with all that a baseline has to know of the workload."""
+    request, launch = work.request, work.request.launch
+    return TimeRecord(
+        identity=work.identity, timer=work.worker.timer.name, cache=request.cache, rounds=rounds,
+        kernel=launch.kernel.name if launch else "", symbol=launch.binary.symbol if launch else "",
+        cubin=cubin_hash(launch.binary) if launch else "",
+        grid=launch.grid if launch else None, block=launch.block if launch else None,
+        dynamic_shared_bytes=launch.dynamic_shared_bytes if launch else 0,
+        bytes=request.bytes, flops=request.flops,
+    )  # fmt: skip
+
+
+def cubin_hash(binary: KernelBinary) -> str:
+    """SHA-256 of its machine code, by which the baselines store it."""
+    return hashlib.sha256(binary.cubin).hexdigest()
+
+
+def interval_of(midmeans_ns: Sequence[float]) -> tuple[float, float] | None:
+    """95 % t interval of the mean log time, as nanoseconds; None with a single round."""
+    if len(midmeans_ns) < 2:
+        return None
+    logs = [math.log(value) for value in midmeans_ns]
+    mean = sum(logs) / len(logs)
+    variance = sum((value - mean) ** 2 for value in logs) / (len(logs) - 1)
+    half = float(special.stdtrit(len(logs) - 1, 0.975)) * math.sqrt(variance / len(logs))
+    return math.exp(mean - half), math.exp(mean + half)

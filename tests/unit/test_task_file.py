@@ -1,0 +1,37 @@
+"""What a child process is there for comes to it by a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.task import ChildTask, ConfirmTask, ProfileTask, RecordTask, read_task, write_task
+
+KEYS = tuple(Key(module="test_a.py", test=test, workload=name) for test, name in [("test", "a"), ("test", "b")])
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        RecordTask(folder=Path("left here"), nodes=("test_a.py::test",), index=1, processes=5, rounds=2),
+        ConfirmTask(folder=Path("left here"), workloads=KEYS),
+        ProfileTask(folder=Path("left here"), nodes=("test_a.py::test",), cache="warm", metrics=("a.sum",), only=KEYS),
+    ],
+    ids=lambda task: type(task).__name__,
+)
+def test_a_task_is_read_as_it_was_written(task: ChildTask, tmp_path: Path) -> None:
+    write_task(task, tmp_path / "task.json")
+    assert read_task(tmp_path / "task.json") == task
+
+
+def test_a_test_with_several_workloads_to_confirm_runs_once() -> None:
+    assert ConfirmTask(folder=Path(), workloads=KEYS).nodes == ("test_a.py::test",)
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"type": "watch"}', '{"type": "confirm", "folder": ".", "workloads": 1}'])
+def test_a_file_without_a_task_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "task.json").write_text(text)
+    with pytest.raises(ValueError, match="it holds no task"):
+        read_task(tmp_path / "task.json")
