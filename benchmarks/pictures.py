@@ -1,4 +1,4 @@
-"""The pictures of ``docs/statistics.md``, drawn from recorded blocks.
+"""The pictures of ``docs/explanation/statistics.md``, drawn from recorded blocks.
 
     python benchmarks/pictures.py [--replays tests/replays] [--output docs/pictures]
 

@@ -2,7 +2,7 @@
 
 A one-sided t test of "slower by ``epsilon`` or more" on round midmeans (non-inferiority).  Too small an
 ``omega`` can let a regression pass; it can never fail a kernel, because ESCALATE only means that a better
-test has to decide.  See docs/statistics.md, "The screen".
+test has to decide.  See docs/explanation/statistics.md, "The screen".
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Is the coin fair?  What blocks of kernels paired with themselves say of the exchange itself.  Pure.
 
 For equal kernels the drawn order alone decides the sign of a block's value, so half of all blocks are above zero, and
-a block's vote says nothing of the next one's (docs/statistics.md, "What is guaranteed").  Where code lies may make a
-true difference between a kernel and itself, and a quiet machine shows it: votes lean then, and the mean says by how
-little.  What a slot inherits from the one before it is measured too.  It cancels where both sides inherit alike.
+a block's vote says nothing of the next one's (docs/explanation/statistics.md, "What is guaranteed").  Where code lies
+may make a true difference between a kernel and itself, and a quiet machine shows it: votes lean then, and the mean says
+by how little.  What a slot inherits from the one before it is measured too.  It cancels where both sides inherit alike.
 """
 
 from __future__ import annotations

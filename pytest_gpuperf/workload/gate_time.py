@@ -31,7 +31,7 @@ from pytest_gpuperf.workload.baseline_kernel import Opponent, changes_since, opp
 from pytest_gpuperf.workload.rounds_of_workload import Taken, Timing
 
 FIRST_ROUNDS = 4
-"""Candidate rounds before the first look (docs/statistics.md, "The screen")."""
+"""Candidate rounds before the first look (docs/explanation/statistics.md, "The screen")."""
 ROUNDS_SHARE = 1 / 4
 """Of a workload's budget goes to rounds where pairs are to follow."""
 MOST_KERNELS = 8

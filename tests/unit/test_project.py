@@ -118,30 +118,44 @@ def test_modules_stay_small(path: Path) -> None:
 def test_every_flag_is_in_the_options_table_with_its_ini_name() -> None:
     from pytest_gpuperf.config.flags import FLAGS
 
-    text = (ROOT / "docs" / "writing-tests.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "options.md").read_text(encoding="utf-8")
     for flag in FLAGS:
         if not flag.hidden:
             row = rf"^\| `{flag.name}(\[=(MODE|SET)\])?` \| {f'`{flag.ini_name}`' if flag.ini else ''} ?\|"
-            assert re.search(row, text, re.MULTILINE), f"docs/writing-tests.md lacks {flag.name}"
+            assert re.search(row, text, re.MULTILINE), f"docs/reference/options.md lacks {flag.name}"
 
 
 def test_every_verdict_and_marker_keyword_is_documented() -> None:
     from pytest_gpuperf.context.marker import MarkerSettings
     from pytest_gpuperf.model.verdict import Verdict
 
-    text = (ROOT / "docs" / "writing-tests.md").read_text(encoding="utf-8")
+    pages = (ROOT / "docs" / "reference" / name for name in ("verdicts.md", "options.md"))
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
     assert [verdict.value for verdict in Verdict if verdict.value not in text] == []
     keywords = MarkerSettings.__annotations__
     assert [keyword for keyword in keywords if f"| `{keyword}` |" not in text] == []
 
 
-@pytest.mark.parametrize("page", ["README.md", *(f"docs/{p.name}" for p in sorted((ROOT / "docs").glob("*.md")))])
-def test_links_lead_somewhere(page: str) -> None:
-    text = (ROOT / page).read_text(encoding="utf-8")
-    links = re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", text)
-    assert [
-        link for link, _ in links if link and not link.startswith("http") and not ((ROOT / page).parent / link).exists()
-    ] == []
-    headings = {re.sub(r"[^\w\- ]", "", line.lstrip("# ")).lower().replace(" ", "-")
-                for line in text.splitlines() if line.startswith("#")}  # fmt: skip
-    assert [anchor for link, anchor in links if not link and anchor and anchor not in headings] == []
+PAGES = sorted({*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "example_suite" / "README.md"})
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"`[^`\n]*`", "", page.read_text(encoding="utf-8"))  # code may look like a link
+    links = re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", text)
+    inside = [(page.parent / link if link else page, anchor) for link, anchor in links if not link.startswith("http")]
+    assert [str(there) for there, _ in inside if not there.exists()] == []
+    assert [f"{there}#{anchor}" for there, anchor in inside if anchor and anchor not in headings(there)] == []
+
+
+def headings(page: Path) -> set[str]:
+    """Anchors of a page: its headings as links spell them."""
+    lines = [line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("#")]
+    return {re.sub(r"[^\w\- ]", "", line.lstrip("# ")).lower().replace(" ", "-") for line in lines}
+
+
+def test_the_index_of_the_documentation_has_every_page() -> None:
+    docs = ROOT / "docs"
+    text = (docs / "README.md").read_text(encoding="utf-8")
+    pages = {str(page.relative_to(docs)) for page in docs.rglob("*.md") if page.parent.name != "results"}
+    assert sorted(page for page in pages - {"README.md"} if f"]({page})" not in text) == []
