@@ -43,6 +43,7 @@ check: $(CHECK_STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/python -m mypy tests/typing
 	$(BIN)/lint-imports
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest $(TEST_ARGS)
