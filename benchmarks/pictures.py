@@ -2,7 +2,7 @@
 
     python benchmarks/pictures.py [--replays tests/replays] [--output docs/pictures]
 
-Needs the extra ``docs`` (matplotlib).  The same recordings make the same files, byte for byte.
+Needs matplotlib: ``pip install --group docs``.  The same recordings make the same files, byte for byte.
 """
 
 from __future__ import annotations

@@ -12,9 +12,16 @@ from pathlib import Path
 
 import pytest
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 ROOT = Path(__file__).parents[2]
 PIN = re.compile(r"^(?P<name>[A-Za-z0-9_.-]+)==(?P<version>[^;\s]+)(?:; (?P<marker>.+))?$")
 
+METADATA = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+GROUPS = METADATA["dependency-groups"]
 HEAVY = ("numpy", "scipy", "cupy", "cuda", "pynvml", "cupti")
 
 
@@ -33,7 +40,9 @@ def test_the_compiler_of_the_committed_baselines_is_pinned() -> None:
 
 def test_everything_that_the_repository_installs_is_pinned() -> None:
     pinned = {normal(pin["name"]) for pin in pins()}
-    here = needed("pytest-gpuperf", {"static", "test", "check"})
+    here = needed("pytest-gpuperf", {"static"}).union(
+        *({name} | needed(name, set()) for name in installed_for("check"))
+    )
     allowed = {(normal(pin["name"]), pin["version"]) for pin in pins()}
     others = [name for name in sorted(here & pinned) if (name, metadata.version(name)) not in allowed]
     if others:  # what these depend on is not what the pinned ones do
@@ -49,15 +58,27 @@ def needed(distribution: str, extras: set[str]) -> set[str]:
         name, wanted = waiting.pop()
         for requirement in metadata.requires(name) or []:
             extra = re.search(r"extra == ['\"]([^'\"]+)", requirement)
-            match = re.match(r"[A-Za-z0-9_.-]+", requirement)
-            assert match
-            other = normal(match[0])
+            other = normal(name_of(requirement))
             if (extra and extra[1] not in wanted) or other in found or not installed(other):
                 continue
             if other != normal(distribution):
                 found.add(other)
                 waiting.append((other, set()))
     return found
+
+
+def installed_for(group: str) -> set[str]:
+    """Distributions that a dependency group names, its included groups' too, where they are installed."""
+    found: set[str] = set()
+    for entry in GROUPS[group]:
+        found |= installed_for(entry["include-group"]) if isinstance(entry, dict) else {normal(name_of(entry))}
+    return {name for name in found if installed(name)}
+
+
+def name_of(requirement: str) -> str:
+    match = re.match(r"[A-Za-z0-9_.-]+", requirement)
+    assert match
+    return match[0]
 
 
 def installed(distribution: str) -> bool:
@@ -70,6 +91,12 @@ def installed(distribution: str) -> bool:
 
 def normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_what_only_the_repository_needs_is_no_extra_of_the_users() -> None:
+    assert METADATA["project"]["optional-dependencies"].keys() & GROUPS.keys() == set()
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert set(re.findall(r"--group (\w+)", makefile)) <= GROUPS.keys()
 
 
 def test_entry_points_name_the_plugin_and_the_command() -> None:
