@@ -135,6 +135,25 @@ def test_version_is_said_once_and_alike() -> None:
     import pytest_gpuperf
 
     assert metadata.version("pytest-gpuperf") == pytest_gpuperf.__version__
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {pytest_gpuperf.__version__}\n" in citation
+
+
+def test_the_guide_for_contributors_says_of_each_room_what_it_is_for() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    package = ROOT / "pytest_gpuperf"
+    rooms = {f"{path.parent.name}/" for path in package.glob("*/__init__.py")} | {p.name for p in package.glob("*.py")}
+    assert rooms - {"__init__.py"} == set(re.findall(r"^\| `([\w./]+)` \|", text, re.MULTILINE))
+
+
+def test_modules_that_the_guide_for_contributors_names_are_there() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([a-z_]+/\w+)(?:\.py)?`", text))
+    assert len(named) > 20
+    places = (ROOT, ROOT / "pytest_gpuperf")
+    assert [
+        name for name in named if not any((at / name).exists() or (at / f"{name}.py").exists() for at in places)
+    ] == []
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "pytest_gpuperf").rglob("*.py")), ids=lambda path: path.stem)
