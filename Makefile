@@ -22,10 +22,9 @@ DEMO_EXTRAS := static,cuda13,cupti
 TEST_ARGS ?=
 endif
 
-TEST_EXTRAS := $(DEMO_EXTRAS),test
-CHECK_EXTRAS := $(TEST_EXTRAS),check
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
+PIP_STAMP := $(VENV)/.installed-pip
 DEMO_STAMP := $(VENV)/.installed-demo-$(MACHINE)
 TEST_STAMP := $(VENV)/.installed-test-$(MACHINE)
 CHECK_STAMP := $(VENV)/.installed-check-$(MACHINE)
@@ -43,6 +42,7 @@ check: $(CHECK_STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/python -m mypy tests/typing
 	$(BIN)/lint-imports
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest $(TEST_ARGS)
@@ -60,14 +60,19 @@ $(BIN)/python:
 	$(PY) -c 'import sys; sys.exit("gpuperf needs Python 3.10 or newer, $(PY) is " + sys.version.split()[0] + "; name another with make PY=...") if sys.version_info < (3, 10) else None'
 	$(PY) -m venv $(VENV)
 
-$(DEMO_STAMP): $(MANIFESTS) | $(BIN)/python
+# Dependency groups need pip 25.1; venv brings whatever Python was released with.
+$(PIP_STAMP): constraints.txt | $(BIN)/python
+	$(PIP_INSTALL) pip
+	touch $@
+
+$(DEMO_STAMP): $(MANIFESTS) $(PIP_STAMP)
 	$(PIP_INSTALL) -e '.[$(DEMO_EXTRAS)]'
 	touch $@
 
-$(TEST_STAMP): $(MANIFESTS) | $(BIN)/python
-	$(PIP_INSTALL) -e '.[$(TEST_EXTRAS)]'
+$(TEST_STAMP): $(MANIFESTS) $(PIP_STAMP)
+	$(PIP_INSTALL) -e '.[$(DEMO_EXTRAS)]' --group test
 	touch $@
 
-$(CHECK_STAMP): $(MANIFESTS) | $(BIN)/python
-	$(PIP_INSTALL) -e '.[$(CHECK_EXTRAS)]'
+$(CHECK_STAMP): $(MANIFESTS) $(PIP_STAMP)
+	$(PIP_INSTALL) -e '.[$(DEMO_EXTRAS)]' --group check
 	touch $@

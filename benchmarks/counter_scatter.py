@@ -30,7 +30,7 @@ From run to run and from GPU to GPU. Made by
 
 {files} files of {gpus} GPUs ({models}, {ncu}), {workloads} workloads, {comparisons} comparisons of two runs of one.
 Exact counters: {exact} compared, {differing} differ. The others, whose bands and floors are those of
-[the gate](../counters.md#the-gate); a warm workload's traffic is compared where both runs took as many passes:
+[the gate](../how-to/counters.md#the-gate); a warm workload's traffic is compared where both runs took as many passes:
 
 | metric | compared how | compared | differ | by at most | and | beyond the band |
 |---|---|---|---|---|---|---|

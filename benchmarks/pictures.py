@@ -1,8 +1,8 @@
-"""The pictures of ``docs/statistics.md``, drawn from recorded blocks.
+"""The pictures of ``docs/explanation/statistics.md``, drawn from recorded blocks.
 
     python benchmarks/pictures.py [--replays tests/replays] [--output docs/pictures]
 
-Needs the extra ``docs`` (matplotlib).  The same recordings make the same files, byte for byte.
+Needs matplotlib: ``pip install --group docs``.  The same recordings make the same files, byte for byte.
 """
 
 from __future__ import annotations

@@ -31,10 +31,10 @@ OTHER_ARCHS = ("sm_80", "sm_120")
 HEADER = """\
 # Causes named for naive siblings
 
-What [advice](../explain.md) names first when an optimised workload of the example suite becomes its naive sibling.
-*True cause* is what `example_suite/pairs.py` says the naive one is slow of; pairs without a single dominant cause are
-left out. *By the machine code* uses the static evidence for {arch} alone, as a machine without a GPU has it; *by
-counters* uses what an {gpu} counted. A bold entry is right. Made by
+What [advice](../explanation/why-slower.md) names first when an optimised workload of the example suite becomes its
+naive sibling. *True cause* is what `example_suite/pairs.py` says the naive one is slow of; pairs without a single
+dominant cause are left out. *By the machine code* uses the static evidence for {arch} alone, as a machine without a
+GPU has it; *by counters* uses what an {gpu} counted. A bold entry is right. Made by
 
     python example_suite/causes.py --output docs/results/causes.md
 

@@ -2,7 +2,7 @@
 
     pytest --gpuperf --gpuperf-ncu=$(python example_suite/hopper_metrics.py) \\
         --claims-to outcomes.json example_suite
-    python example_suite/claims_report.py --from outcomes.json --output docs/claims.md
+    python example_suite/claims_report.py --from outcomes.json --output docs/results/claims.md
 
 Every claim must have an outcome, and every variant of a headline table a time, so that a document is never made from a
 part of the suite.
@@ -28,7 +28,7 @@ of each claim whether it holds where the suite ran: {where}. It is made by
 
     pytest --gpuperf --gpuperf-ncu=$(python example_suite/hopper_metrics.py) \\
         --claims-to outcomes.json example_suite
-    python example_suite/claims_report.py --from outcomes.json --output docs/claims.md
+    python example_suite/claims_report.py --from outcomes.json --output docs/results/claims.md
 
 {counts}
 

@@ -42,12 +42,12 @@ if TYPE_CHECKING:
     from pytest_gpuperf.config.call_arguments import BadArgument
     from pytest_gpuperf.context.book import DuplicateWorkload
     from pytest_gpuperf.context.early_stop import CheckedOnly, CountersMissing, StaticOnly
-    from pytest_gpuperf.device.device_errors import LoadError
+    from pytest_gpuperf.device.device_errors import LaunchError, LoadError
     from pytest_gpuperf.device.gpu import Gpu
     from pytest_gpuperf.device.launch import Kernel, Launch
     from pytest_gpuperf.device.triton_kernel import TritonKernel
     from pytest_gpuperf.model.device_facts import DeviceFacts
-    from pytest_gpuperf.model.evidence import StaticProfile, StaticRecord
+    from pytest_gpuperf.model.evidence import Key, Occupancy, StaticProfile, StaticRecord
     from pytest_gpuperf.model.verdict import Change, Judgement, TimeFigures, Verdict
     from pytest_gpuperf.workload.measurement import Measurement, NotDeclared
 
@@ -73,7 +73,10 @@ _HOMES = {
         "CountersMissing",
         "StaticOnly",
     ),
-    "device.device_errors": ("LoadError",),
+    "device.device_errors": (
+        "LaunchError",
+        "LoadError",
+    ),
     "device.gpu": ("Gpu",),
     "device.launch": (
         "Kernel",
@@ -82,6 +85,8 @@ _HOMES = {
     "device.triton_kernel": ("TritonKernel",),
     "model.device_facts": ("DeviceFacts",),
     "model.evidence": (
+        "Key",
+        "Occupancy",
         "StaticProfile",
         "StaticRecord",
     ),
@@ -113,11 +118,14 @@ __all__ = [
     "Judgement",
     "Kernel",
     "KernelCompiler",
+    "Key",
     "Launch",
+    "LaunchError",
     "LoadError",
     "Measurement",
     "MissingSource",
     "NotDeclared",
+    "Occupancy",
     "StaticOnly",
     "StaticProfile",
     "StaticRecord",
@@ -132,10 +140,12 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+if not TYPE_CHECKING:  # a type checker that saw it would take any name for one of this package
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOME_OF:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -29,14 +29,17 @@ class MissingSource(FileNotFoundError):
 
 
 class KernelCompiler:
-    """``cuda_kernel(path_or_source, name, ...) -> Kernel``.
+    """``cuda_kernel(path_or_source, name, ...) -> Kernel``: compiles a kernel and takes its static evidence.
 
-    ``path_or_source`` is a path relative to the test file, or CUDA C++ source (anything with a line
-    break or a brace in it).  ``name`` is the ``__global__`` function; a template instantiation is named
-    by ``name_expression`` such as ``"transpose<32, float>"``.  ``options`` are NVRTC's, as CuPy takes
-    them; ``headers`` are folders or files, relative to the test file.  ``arch`` replaces the run's
-    targets.  Raises ``BadArgument``, ``MissingSource`` and the errors of ``compile`` (``CompileError``,
-    ``UnknownKernel``, ``ToolchainMissing``, ``BadOption``, ``UnknownArchitecture``).
+    * ``path_or_source``: a path relative to the test file, or CUDA C++ source, which has a line break or a brace in it.
+    * ``name``: the ``__global__`` function.
+    * ``options``: a list of NVRTC's options, as CuPy takes them: ``["-DTILE=32", "-maxrregcount=32"]``.
+    * ``name_expression``: a template instantiation such as ``"transpose<32, float>"``.
+    * ``headers``: folders or files to include from, relative to the test file.
+    * ``arch``: the static targets of this kernel, in the place of the run's: ``"sm_90a"``, or a list.
+
+    Raises ``BadArgument``, ``MissingSource``, ``CompileError``, ``UnknownKernel``, ``ToolchainMissing``, ``BadOption``
+    and ``UnknownArchitecture``.
     """
 
     def __init__(self, worker: Worker, book: TestBook, folder: Path, items: Sequence[pytest.Item] = ()) -> None:

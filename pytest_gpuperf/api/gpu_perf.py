@@ -21,16 +21,23 @@ from pytest_gpuperf.workload.request import Request, fraction
 
 
 class GpuPerf:
-    """``gpuperf(workload, ...) -> Measurement``.
+    """``gpuperf(workload, ...) -> Measurement``: runs a workload, checks it, and under ``--gpuperf`` judges it.
 
-    Runs the workload once, checks it, and, under ``--gpuperf``, measures it and judges it against its
-    baseline.  ``workload`` is a ``Launch`` or any callable that launches on the current stream.
-    ``check`` is called after the first run; an exception fails the test and nothing is timed, and so does
-    ``False``, be it Python's own or an array of bool that is not true everywhere.  ``reset`` restores in-place
-    inputs before every run and is not timed.  ``bytes`` and ``flops`` are whole numbers: what one run must move
-    and compute.  ``cache="cold"`` flushes the L2 before each sample.  ``tolerance`` is a fraction of the time, up
-    to 0.5.  ``pair_slot="sustained"`` is for power-limited kernels: where the workload is paired with its baseline,
-    each of the two runs for two seconds at a time, and a verdict takes one and a half to five minutes.
+    The order is fixed: reset, run, check, and only then measure and compare with the baseline.
+
+    * ``workload``: a ``Launch``, or any callable that launches on the current stream, whose time is the sum of its
+      kernels.
+    * ``name``: unique within the test; by default the kernel's or the callable's own.
+    * ``check``: called after the first run.  An exception fails the test and nothing is timed; so does ``False``, be it
+      Python's own or an array of bool that is not true everywhere.
+    * ``reset``: restores in-place inputs before every run; not timed.
+    * ``bytes``, ``flops``: what one run must move and compute, whole numbers above 0.
+    * ``cache``: ``"cold"`` flushes the L2 before each sample, ``"warm"`` does not.
+    * ``tolerance``: slower by no more than this fraction is accepted, up to 0.5.
+    * ``pair_slot``: ``"sustained"`` is for power-limited kernels.  Where the workload is paired with its baseline, each
+      of the two runs for two seconds at a time, and a verdict takes one and a half to five minutes.
+    * ``metrics``: counters to collect besides the set: names, or a dict of name to tolerance.
+
     Raises ``BadArgument``, and ``DuplicateWorkload`` for a name used twice.
     """
 

@@ -1,6 +1,7 @@
 """Committed evidence: baseline files with the store of their cubins.
 
-``docs/baselines.md`` describes the format for people.  Nothing here measures, judges or decides what to accept.
+``docs/explanation/baselines.md`` describes the format for people.  Nothing here measures, judges or decides what to
+accept.
 """
 
 from pytest_gpuperf.baselines.baseline_errors import (

@@ -29,7 +29,8 @@ _RESTORE = (
 )
 _TAKE_A_SIDE = (
     "Resolve the code first; then take either side (while git merges: git checkout --theirs -- {path}; when to keep "
-    "both: docs/baselines.md, 'Merge conflicts') or delete it and record it again with --update-baselines."
+    "both: docs/how-to/accepting-changes.md, 'Merge conflicts') "
+    "or delete it and record it again with --update-baselines."
 )
 """A plain ``git checkout`` of a file refuses while it is unmerged."""
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TextIO
 
 import msgspec
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from pytest_gpuperf.compile import CompileProblem
 from pytest_gpuperf.device.device_errors import LoadError, LockTimeout, LockUnavailable, NoDevice
@@ -29,6 +28,9 @@ PROBLEMS = (
     NotLinear, UnexpectedCode, BrokenProbe, ProfileError,
 )  # fmt: skip
 """Failures that keep the self-test from an answer."""
+BAR_WIDTH = 30
+WIPE = "\r\x1b[K"
+"""Back to the start of the line, and clear it."""
 
 
 def run(*, as_json: bool, quick: bool, output: Path | None, timer: TimerName | None, out: TextIO, err: TextIO) -> int:
@@ -54,15 +56,24 @@ def _with_profile_kept(report: SelftestReport) -> SelftestReport:
 
 @contextlib.contextmanager
 def shown(err: TextIO) -> Iterator[Callable[[str, float], None]]:
-    """A bar on a terminal, else a line per stage."""
-    console = Console(file=err)
-    if not console.is_terminal:
+    """A bar on a terminal, which is wiped out at the end; else a line per stage."""
+    if not err.isatty():
         yield _Lines(err)
         return
-    with Progress(TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=console,
-                  transient=True) as bar:  # fmt: skip
-        task = bar.add_task("", total=1.0)
-        yield lambda stage, share: bar.update(task, description=stage, completed=share)
+    try:
+        yield functools.partial(_draw, err)
+    finally:
+        _write(err, WIPE)
+
+
+def _draw(err: TextIO, stage: str, share: float) -> None:
+    full = round(share * BAR_WIDTH)
+    _write(err, f"{WIPE}[{'#' * full}{'.' * (BAR_WIDTH - full)}] {share:4.0%} {stage}")
+
+
+def _write(err: TextIO, text: str) -> None:
+    err.write(text)
+    err.flush()
 
 
 class _Lines:
@@ -74,6 +85,5 @@ class _Lines:
 
     def __call__(self, stage: str, share: float) -> None:
         if stage != self._last:
-            self._err.write(f"[{share:4.0%}] {stage}\n")
-            self._err.flush()
+            _write(self._err, f"[{share:4.0%}] {stage}\n")
         self._last = stage

@@ -29,9 +29,13 @@ class MarkerSettings:
     tolerance: float | None = None
     """Slower by no more than this fraction is accepted."""
     profile: str | None = None
+    """Tolerance and detection bound by name, as ``--gpuperf-profile``."""
     cache: CacheMode | None = None
+    """State of the L2 before each sample: flushed, or as the run before left it."""
     budget_s: float | None = None
+    """For timing one workload; up to 3 s more where paired blocks agree and are too few yet."""
     pair_slot: PairSlot | None = None
+    """How long a kernel runs before the one that it is paired with takes its turn; sustained ones are of seconds."""
     xfail: str | None = None
     """A regression of this test is expected, for this reason: reported, not failed."""
     metrics: Any = None

@@ -4,7 +4,7 @@ Names are those of GH100; ``chip_names`` has those of other GPUs.  A metric's cl
 from a change of it.  *Exact* metrics are the same in every run of the same code on the same inputs: counts of
 what the code does.  *Near-exact* ones also depend on what was in the caches, on which block ran where and on where
 in the memory of which GPU the data lie.  The others inform: they depend on clocks and on scheduling.  The bands are
-wider than what nine H200s differed by on equal code (docs/counters.md).
+wider than what nine H200s differed by on equal code (docs/how-to/counters.md).
 """
 
 from __future__ import annotations

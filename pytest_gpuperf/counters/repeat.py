@@ -12,7 +12,7 @@ from pytest_gpuperf.judge.counter_scatter import summed_up
 from pytest_gpuperf.model.evidence import Key
 
 TAKES = 3
-"""Times that an update takes its counters, each in processes of its own (docs/counters.md, "The gate")."""
+"""Times that an update takes its counters, each in processes of its own (docs/how-to/counters.md, "The gate")."""
 
 
 def together(takes: Sequence[Collected], note: str = "") -> Collected:

@@ -82,9 +82,11 @@ class Gpu:
         return self._arrays.empty(shape, dtype)
 
     def zeros(self, shape: Any, dtype: Any = "float32") -> Any:
+        """An array of zeros, which draw less power than data and run faster."""
         return self._arrays.zeros(shape, dtype)
 
     def full(self, shape: Any, value: Any, dtype: Any = "float32") -> Any:
+        """An array of one value."""
         return self._arrays.full(shape, value, dtype)
 
     def empty_like(self, array: Any) -> Any:

@@ -61,6 +61,7 @@ class MachineCode:
 
     @property
     def name(self) -> str:
+        """As the test gave it, with template arguments."""
         return self.binary.name
 
     @property
@@ -112,8 +113,11 @@ class Launch:
     def __init__(self, kernel: MachineCode, grid: Dim3, block: Dim3, args: Sequence[Any], shared_bytes: int) -> None:
         self.kernel = kernel
         self.grid = grid
+        """Blocks in x, y and z."""
         self.block = block
+        """Threads in x, y and z."""
         self.dynamic_shared_bytes = shared_bytes
+        """Per block."""
         self.arguments = as_tuple(kernel.name, args)
         """One for each parameter; kept alive as long as the launch."""
         check_limits(kernel.binary, kernel.device.facts, grid, block, shared_bytes, resident=kernel.native is not None)

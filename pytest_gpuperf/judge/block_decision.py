@@ -3,7 +3,7 @@
 After every block each claim's e-value is held against its threshold, and the first that reaches it
 decides, but for NOT-SLOWER, which waits while SLOWER or FASTER may still come (``judge_many``).  The verdict
 is a function of the sequence and the policy alone: stopping early, running out of time and going on later are
-all allowed.  See docs/statistics.md, "Paired blocks".
+all allowed.  See docs/explanation/statistics.md, "Paired blocks".
 """
 
 from __future__ import annotations

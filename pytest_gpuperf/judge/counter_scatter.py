@@ -2,7 +2,7 @@
 
 Where all takes agree, a counter is as exact as its class says.  Where they do not, because blocks compete for work
 or data are placed elsewhere, the band is three times what they differed by, and at least 1 % (see
-docs/counters.md, "The gate").
+docs/how-to/counters.md, "The gate").
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ fairly against the null, averaged over all rates in (1/2, 1): under the null it 
 stopping time, and the probability that it ever reaches ``x`` is at most 1/x (Ville's inequality; Shafer,
 "Testing by betting", JRSS A 184, 2021; Ramdas et al., "Game-theoretic statistics and safe anytime-valid
 inference", Statistical Science 38, 2023).  See
-docs/statistics.md, "Why at most one run in a thousand cries wolf".
+docs/explanation/statistics.md, "Why at most one run in a thousand has a false alarm".
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 The probability of one or more false SLOWER among all workloads of a run is at most the sum of their
 shares, whatever the workloads have in common (union bound).  Shares are spent as workloads come.  Nothing here
 fails a kernel.
-See docs/statistics.md, "Why at most one run in a thousand cries wolf" and "What the run says of the machine".
+See docs/explanation/statistics.md, "Why at most one run in a thousand has a false alarm" and "What the run says of the
+machine".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """From decisions on paired blocks to a verdict on a workload.
 
 A slower candidate has to be slower in two processes: where a cubin was placed in one process cannot be
-randomised away inside it.  See docs/statistics.md, "The second process".
+randomised away inside it.  See docs/explanation/statistics.md, "The second process".
 """
 
 from __future__ import annotations

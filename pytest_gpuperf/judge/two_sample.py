@@ -2,7 +2,7 @@
 
 Rounds of one process share what no round can see (allocation, placement, context state), so processes are
 the units: each side is the mean of its process means, and the error of the difference has a part within
-processes and a part between them.  See docs/statistics.md, "Unpaired rounds".
+processes and a part between them.  See docs/explanation/statistics.md, "Unpaired rounds".
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 It resolves about 5 %: whatever differs between two recordings besides the code (``omega``) does not average
 out, so the tolerance is at least 2 % and what must be detected at least 5 %.  Rounds are looked at when
 there are 2, 4, 8 and 16; the looks share ``alpha`` (union bound), so looking again is no second chance.
-See docs/statistics.md, "Unpaired rounds".
+See docs/explanation/statistics.md, "Unpaired rounds".
 """
 
 from __future__ import annotations

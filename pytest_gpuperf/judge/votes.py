@@ -3,7 +3,7 @@
 Each block gives r, the log ratio candidate over baseline.  It votes *slower* if r > ln(1 + delta), *faster*
 if r < -ln(1 + delta), *not slower* if r < ln(1 + epsilon) and *not faster* if r > -ln(1 + epsilon); a tie
 votes for nothing.  Each claim has an e-value of its own (``eprocess``).  See
-docs/statistics.md, "Paired blocks".
+docs/explanation/statistics.md, "Paired blocks".
 """
 
 from __future__ import annotations

@@ -20,20 +20,32 @@ UNDECIDED = "neither slower nor not slower is proven"
 
 
 class Verdict(enum.Enum):
-    """What the gate may say (docs/writing-tests.md, "Verdicts").  The value is what the user reads."""
+    """What the gate may say (docs/reference/verdicts.md, "Verdicts").  The value is what the user reads."""
 
     UNCHANGED = "UNCHANGED"
+    """The same machine code, launched alike: it cannot have regressed.  Counters: all that gate are in their bands."""
     SAME = "SAME"
+    """Time: proven neither slower nor faster by the detection bound.  Static: nothing that gates changed."""
     NOT_SLOWER = "NOT-SLOWER"
+    """Proven not slower by the detection bound, which is twice the tolerance."""
     FASTER = "FASTER"
+    """Proven faster: the baseline is stale."""
     SLOWER = "SLOWER"
+    """Proven slower than the tolerance, in two processes."""
     ENV_SHIFT = "ENV-SHIFT"
+    """Slower than the record with the same code, or equal when paired: driver, clocks or another GPU."""
     INCONCLUSIVE = "INCONCLUSIVE"
+    """Neither slower nor not slower is proven, or the measurement was disturbed."""
     WORSE = "WORSE"
+    """Static evidence or a counter that gates got worse, such as more spills."""
     BETTER = "BETTER"
+    """Static evidence or a counter that gates got better, such as more occupancy: the baseline is stale."""
     NEW = "NEW"
+    """No baseline for this workload and target."""
     NOT_COMPARABLE = "NOT-COMPARABLE"
+    """The arguments, the way of measuring or, for static evidence, the compiler changed; the reason says which."""
     NOT_MEASURED = "NOT-MEASURED"
+    """It has a baseline, and its test ended before it; or there are no counters."""
 
     @property
     def is_regression(self) -> bool:

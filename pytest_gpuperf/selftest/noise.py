@@ -2,7 +2,8 @@
 
 Rounds of one process share what no round can see, so their scatter says nothing about the next process; that is
 why processes are compared with processes.  Source: analysis of variance with one random factor (Searle,
-"Variance Components", 1992).  Why processes are the unit: docs/statistics.md, "Why not simply compare two medians".
+"Variance Components", 1992).  Why processes are the unit: docs/explanation/statistics.md, "Why not simply compare two
+medians".
 """
 
 from __future__ import annotations

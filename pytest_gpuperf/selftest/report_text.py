@@ -12,7 +12,7 @@ from pytest_gpuperf.selftest.symmetry import DELTA
 
 LOOSE_PLACEMENT_SD = 0.0015
 LOOSE_BLOCK_SD = 0.005
-"""Limits beyond which the ``tight`` profile promises too much on this machine (docs/selftest.md, "What it prints")."""
+"""Beyond either, the ``tight`` profile promises too much on this machine (docs/how-to/selftest.md, "Output")."""
 SURE_LENGTH_NS = 10_000.0
 CONFIDENCE = 0.95
 

@@ -26,11 +26,11 @@ from pytest_gpuperf.update.accept import accept
 from pytest_gpuperf.update.record import REPLACED, RecordingFailed, leave_rounds
 
 EXIT_NOTHING_MEASURED = 10
-"""Exit status of a gated run that gathered no evidence at all, or under ``CI`` could compare none of it."""
+"""A gated run that gathered no evidence at all, or under ``CI`` could compare none of it."""
 EXIT_NOT_RECORDED = 11
-"""Exit status of a run that could not write what it was asked to: baselines or a report."""
+"""A run that could not write what it was asked to: baselines or a report."""
 EXIT_ENVIRONMENT = 12
-"""Exit status of a run whose A/A self-pairs came out different: the machine is the finding, not the code."""
+"""A run whose A/A self-pairs came out different: the machine is the finding, not the code."""
 
 OUTCOME: pytest.StashKey[Outcome] = pytest.StashKey()
 

@@ -1,6 +1,6 @@
 """Verdicts to a passed or failed test, and the words that go with it.
 
-Pure: judgements and options in, text out.  Which verdicts fail is in docs/writing-tests.md, "Verdicts".
+Pure: judgements and options in, text out.  Which verdicts fail is in docs/reference/verdicts.md, "Verdicts".
 """
 
 from __future__ import annotations

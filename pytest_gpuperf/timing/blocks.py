@@ -3,9 +3,9 @@
 A block is four slots, ABBA or BAAB, or that order over again where slots would be longer than twelve samples: the
 finer sides take turns, the less of what changes meanwhile is left.  (So is what a kernel costs by drawing more power;
 ``sustained`` has slots that show it.)  Which of the two orders is drawn from a recorded seed, and that draw is all that
-the test's exactness rests on (docs/statistics.md, "Paired blocks"): for equal kernels it makes the sign of a block's
-value a fair coin, whatever drift, correlation or tails the times have.  So a block may be discarded only by rules that
-cannot see which slot was which.  Nothing here decides; the judge may stop after any block.
+the test's exactness rests on (docs/explanation/statistics.md, "Paired blocks"): for equal kernels it makes the sign of
+a block's value a fair coin, whatever drift, correlation or tails the times have.  So a block may be discarded only by
+rules that cannot see which slot was which.  Nothing here decides; the judge may stop after any block.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Statistics of one batch of samples: centre, serial correlation, drift, modes, outliers.
 
-Pure functions of an array of times.  Why batches are summed up: docs/statistics.md, "Why not simply compare
+Pure functions of an array of times.  Why batches are summed up: docs/explanation/statistics.md, "Why not simply compare
 two medians".  Two groups are found as in Otsu, "A threshold selection method from gray-level histograms", IEEE
 SMC 9 (1979).
 """

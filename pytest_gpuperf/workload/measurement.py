@@ -68,7 +68,7 @@ class Measurement:
 
     @property
     def counters(self) -> Mapping[str, float]:
-        """What Nsight Compute counted in one run, and what follows from it, by name (docs/counters.md).
+        """What Nsight Compute counted in one run, and what follows from it, by name (docs/how-to/counters.md).
 
         Raises ``CountersMissing`` (a ``LookupError``), with the reason and what to do, where nothing was counted.
         """

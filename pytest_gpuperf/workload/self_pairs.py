@@ -2,7 +2,7 @@
 
 Whatever such a pair shows comes from the machine.  If one of them is seen to be different from itself, the
 run's verdicts mean nothing, and the run says so instead of blaming kernels.  See
-docs/statistics.md, "What the run says of the machine".
+docs/explanation/statistics.md, "What the run says of the machine".
 """
 
 from __future__ import annotations

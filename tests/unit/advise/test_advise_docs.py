@@ -1,4 +1,4 @@
-"""docs/explain.md has every cause that advice may name, in the words of the data."""
+"""docs/explanation/why-slower.md has every cause that advice may name, in the words of the data."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import pytest
 from pytest_gpuperf.advise import causes
 
 ROOT = Path(__file__).parents[3]
-TEXT = (ROOT / "docs" / "explain.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "explanation" / "why-slower.md").read_text(encoding="utf-8")
 CAUSES = [found for found in vars(causes).values() if isinstance(found, causes.Cause)]
 
 
 @pytest.mark.parametrize("cause", CAUSES, ids=lambda cause: cause.key)
 def test_every_cause_is_in_the_manual_with_remedy_example_and_source(cause: causes.Cause) -> None:
-    example = f"[{cause.family}](../example_suite/kernels/{cause.family}.cu)"
+    example = f"[{cause.family}](../../example_suite/kernels/{cause.family}.cu)"
     assert f"| {cause.key} | {cause.says} | {cause.remedy} | {example} | {cause.source} |" in TEXT
     assert (ROOT / "example_suite" / "kernels" / f"{cause.family}.cu").is_file()
 
 
 def test_the_manual_names_no_cause_that_there_is_not() -> None:
-    rows = [line for line in TEXT.splitlines() if "](../example_suite/kernels/" in line and line.startswith("| ")]
+    rows = [line for line in TEXT.splitlines() if "](../../example_suite/kernels/" in line and line.startswith("| ")]
     assert len(rows) == len(CAUSES) > 10

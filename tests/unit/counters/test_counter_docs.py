@@ -1,4 +1,4 @@
-"""docs/counters.md names what the code has."""
+"""The documentation of counters names what the code has."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pytest_gpuperf.counters.catalogue import METRICS, SETS, STALLS
 from pytest_gpuperf.counters.chip_names import NAMES
 from pytest_gpuperf.counters.derived import DERIVED
 
-TEXT = (Path(__file__).parents[3] / "docs" / "counters.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[3] / "docs"
+TEXT = "".join((DOCS / page).read_text(encoding="utf-8") for page in ("how-to/counters.md", "reference/metrics.md"))
 
 
 @pytest.mark.parametrize("name", [*METRICS, *DERIVED])

@@ -149,7 +149,7 @@ def test_the_manual_says_how_often_a_hint_is_right(report: ModuleType, suite: An
             work = WorkloadEvidence(key=KEY, advice=advise(after, before) if back else advise(before, after))
             gates = any(one.gates for one in work.advice)
             hinted[back] += not gates and bool(hints([TestEvidence(module="a", test="b", workloads=(work,))]))
-    text = " ".join((ROOT / "docs" / "explain.md").read_text(encoding="utf-8").split())
+    text = " ".join((ROOT / "docs" / "explanation" / "why-slower.md").read_text(encoding="utf-8").split())
     assert (
         f"of {differing} pairs of the example suite that differ in code, {hinted[False]} have one from optimised to "
         f"naive, and {hinted[True]} from naive to optimised"

@@ -108,7 +108,7 @@ def test_every_claim_has_a_row_and_the_head_says_how_to_make_the_page(report: Mo
     assert [row for row in rows if row != "claim"] == list(report.load_claims())
     assert "where the suite ran: nvidia-h200." in page
     assert "pytest --gpuperf --gpuperf-ncu=$(python example_suite/hopper_metrics.py) \\\n" in page
-    assert "claims_report.py --from outcomes.json --output docs/claims.md" in page
+    assert "claims_report.py --from outcomes.json --output docs/results/claims.md" in page
 
 
 def test_the_same_outcomes_in_another_order_make_the_same_page(report: ModuleType, tmp_path: Path) -> None:

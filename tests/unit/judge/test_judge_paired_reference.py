@@ -1,4 +1,4 @@
-"""The vectorised decision against the same rule block by block, as docs/statistics.md, "Paired blocks", words it."""
+"""The vectorised decision against the same rule block by block (docs/explanation/statistics.md, "Paired blocks")."""
 
 from __future__ import annotations
 

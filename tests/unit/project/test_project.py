@@ -12,9 +12,16 @@ from pathlib import Path
 
 import pytest
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 ROOT = Path(__file__).parents[3]
 PIN = re.compile(r"^(?P<name>[A-Za-z0-9_.-]+)==(?P<version>[^;\s]+)(?:; (?P<marker>.+))?$")
 
+METADATA = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+GROUPS = METADATA["dependency-groups"]
 HEAVY = ("numpy", "scipy", "cupy", "cuda", "pynvml", "cupti")
 
 
@@ -33,7 +40,9 @@ def test_the_compiler_of_the_committed_baselines_is_pinned() -> None:
 
 def test_everything_that_the_repository_installs_is_pinned() -> None:
     pinned = {normal(pin["name"]) for pin in pins()}
-    here = needed("pytest-gpuperf", {"static", "test", "check"})
+    here = needed("pytest-gpuperf", {"static"}).union(
+        *({name} | needed(name, set()) for name in installed_for("check"))
+    )
     allowed = {(normal(pin["name"]), pin["version"]) for pin in pins()}
     others = [name for name in sorted(here & pinned) if (name, metadata.version(name)) not in allowed]
     if others:  # what these depend on is not what the pinned ones do
@@ -49,15 +58,27 @@ def needed(distribution: str, extras: set[str]) -> set[str]:
         name, wanted = waiting.pop()
         for requirement in metadata.requires(name) or []:
             extra = re.search(r"extra == ['\"]([^'\"]+)", requirement)
-            match = re.match(r"[A-Za-z0-9_.-]+", requirement)
-            assert match
-            other = normal(match[0])
+            other = normal(name_of(requirement))
             if (extra and extra[1] not in wanted) or other in found or not installed(other):
                 continue
             if other != normal(distribution):
                 found.add(other)
                 waiting.append((other, set()))
     return found
+
+
+def installed_for(group: str) -> set[str]:
+    """Distributions that a dependency group names, its included groups' too, where they are installed."""
+    found: set[str] = set()
+    for entry in GROUPS[group]:
+        found |= installed_for(entry["include-group"]) if isinstance(entry, dict) else {normal(name_of(entry))}
+    return {name for name in found if installed(name)}
+
+
+def name_of(requirement: str) -> str:
+    match = re.match(r"[A-Za-z0-9_.-]+", requirement)
+    assert match
+    return match[0]
 
 
 def installed(distribution: str) -> bool:
@@ -70,6 +91,12 @@ def installed(distribution: str) -> bool:
 
 def normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_what_only_the_repository_needs_is_no_extra_of_the_users() -> None:
+    assert METADATA["project"]["optional-dependencies"].keys() & GROUPS.keys() == set()
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert set(re.findall(r"--group (\w+)", makefile)) <= GROUPS.keys()
 
 
 def test_entry_points_name_the_plugin_and_the_command() -> None:
@@ -108,6 +135,25 @@ def test_version_is_said_once_and_alike() -> None:
     import pytest_gpuperf
 
     assert metadata.version("pytest-gpuperf") == pytest_gpuperf.__version__
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {pytest_gpuperf.__version__}\n" in citation
+
+
+def test_the_guide_for_contributors_says_of_each_room_what_it_is_for() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    package = ROOT / "pytest_gpuperf"
+    rooms = {f"{path.parent.name}/" for path in package.glob("*/__init__.py")} | {p.name for p in package.glob("*.py")}
+    assert rooms - {"__init__.py"} == set(re.findall(r"^\| `([\w./]+)` \|", text, re.MULTILINE))
+
+
+def test_modules_that_the_guide_for_contributors_names_are_there() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([a-z_]+/\w+)(?:\.py)?`", text))
+    assert len(named) > 20
+    places = (ROOT, ROOT / "pytest_gpuperf")
+    assert [
+        name for name in named if not any((at / name).exists() or (at / f"{name}.py").exists() for at in places)
+    ] == []
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "pytest_gpuperf").rglob("*.py")), ids=lambda path: path.stem)
@@ -118,33 +164,47 @@ def test_modules_stay_small(path: Path) -> None:
 def test_every_flag_is_in_the_options_table_with_its_ini_name() -> None:
     from pytest_gpuperf.config.flags import FLAGS
 
-    text = (ROOT / "docs" / "writing-tests.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "options.md").read_text(encoding="utf-8")
     for flag in FLAGS:
         if not flag.hidden:
             row = rf"^\| `{flag.name}(\[=(MODE|SET)\])?` \| {f'`{flag.ini_name}`' if flag.ini else ''} ?\|"
-            assert re.search(row, text, re.MULTILINE), f"docs/writing-tests.md lacks {flag.name}"
+            assert re.search(row, text, re.MULTILINE), f"docs/reference/options.md lacks {flag.name}"
 
 
 def test_every_verdict_and_marker_keyword_is_documented() -> None:
     from pytest_gpuperf.context.marker import MarkerSettings
     from pytest_gpuperf.model.verdict import Verdict
 
-    text = (ROOT / "docs" / "writing-tests.md").read_text(encoding="utf-8")
+    pages = (ROOT / "docs" / "reference" / name for name in ("verdicts.md", "options.md"))
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
     assert [verdict.value for verdict in Verdict if verdict.value not in text] == []
     keywords = MarkerSettings.__annotations__
     assert [keyword for keyword in keywords if f"| `{keyword}` |" not in text] == []
 
 
-@pytest.mark.parametrize("page", ["README.md", *(f"docs/{p.name}" for p in sorted((ROOT / "docs").glob("*.md")))])
-def test_links_lead_somewhere(page: str) -> None:
-    text = (ROOT / page).read_text(encoding="utf-8")
-    links = re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", text)
-    assert [
-        link for link, _ in links if link and not link.startswith("http") and not ((ROOT / page).parent / link).exists()
-    ] == []
-    headings = {re.sub(r"[^\w\- ]", "", line.lstrip("# ")).lower().replace(" ", "-")
-                for line in text.splitlines() if line.startswith("#")}  # fmt: skip
-    assert [anchor for link, anchor in links if not link and anchor and anchor not in headings] == []
+PAGES = sorted({*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "example_suite" / "README.md"})
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"`[^`\n]*`", "", page.read_text(encoding="utf-8"))  # code may look like a link
+    links = re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", text)
+    inside = [(page.parent / link if link else page, anchor) for link, anchor in links if not link.startswith("http")]
+    assert [str(there) for there, _ in inside if not there.exists()] == []
+    assert [f"{there}#{anchor}" for there, anchor in inside if anchor and anchor not in headings(there)] == []
+
+
+def headings(page: Path) -> set[str]:
+    """Anchors of a page: its headings as links spell them."""
+    lines = [line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("#")]
+    return {re.sub(r"[^\w\- ]", "", line.lstrip("# ")).lower().replace(" ", "-") for line in lines}
+
+
+def test_the_index_of_the_documentation_has_every_page() -> None:
+    docs = ROOT / "docs"
+    text = (docs / "README.md").read_text(encoding="utf-8")
+    pages = {str(page.relative_to(docs)) for page in docs.rglob("*.md") if page.parent.name != "results"}
+    assert sorted(page for page in pages - {"README.md"} if f"]({page})" not in text) == []
 
 
 def test_unit_tests_lie_where_what_they_test_lies() -> None:

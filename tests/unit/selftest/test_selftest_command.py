@@ -243,13 +243,19 @@ def test_blocks_of_a_long_kernel_are_as_small_as_in_the_gate(monkeypatch: pytest
     assert {found.size for found in seen} == {2}
 
 
-def test_progress_on_a_terminal_is_a_bar_that_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("TERM", "xterm")
-    err = io.StringIO()
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_on_a_terminal_is_a_bar_that_goes_away() -> None:
+    err = Terminal()
     with shown(err) as progress:
         progress("judging", 0.5)
-    assert "judging" in err.getvalue()
+        assert "judging" in err.getvalue()
+        assert f"[{'#' * 15}{'.' * 15}]  50% judging" in err.getvalue()
+    assert err.getvalue().endswith("judging\r\x1b[K")
+    assert "\n" not in err.getvalue()
 
 
 def test_progress_elsewhere_is_a_line_per_stage() -> None:

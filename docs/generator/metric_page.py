@@ -1,0 +1,71 @@
+"""docs/reference/metrics.md: sets of counters, metrics with their bands, and derived figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from source_text import NOTE, table
+
+from pytest_gpuperf.counters.catalogue import METRICS, SETS, STALLS, Metric
+from pytest_gpuperf.counters.chip_names import NAMES
+from pytest_gpuperf.counters.derived import DERIVED
+
+HEAD = f"""\
+# Metrics
+
+Names and bands of the [counters](../how-to/counters.md). {NOTE}
+
+- [Sets](#sets)
+- [Counters](#counters)
+- [Derived figures](#derived-figures)
+
+## Sets
+
+What `--gpuperf-ncu=` takes by one word.
+"""
+COUNTERS = """\
+## Counters
+
+Those of GH100, with their suffixes. Where another chip calls a metric otherwise, the plugin translates both ways
+(`dram__bytes_read` is `dram__bytes_op_read` on GB20x). Where it has none, the metric is left out with a note. A test
+holds the table against the metric lists of {chips}.
+
+A class says how a metric is compared, and a band how far it may move. *Shown only* is what is neither good nor bad by
+itself. Metrics that begin with `memory_l1_`, `launch__` and `profiler__` are made by ncu itself.
+"""
+STALL_REASONS = "REASON is one of {reasons}."
+NOT_LISTED = """\
+`l1tex__data_bank_conflicts…` is not in the list: it counts arbitration with other accesses too, and is above zero for
+code without any conflict.
+"""
+DERIVED_HEAD = "## Derived figures\n\nComputed from the counters whenever they are shown, and never stored.\n"
+
+
+def page() -> str:
+    """The whole page."""
+    sets = table(["set", "metrics"], [[f"`{name}`", str(len(metrics))] for name, metrics in SETS.items()])
+    counters = table(["metric", "what", "unit", "class"], _once(_row(metric) for metric in METRICS.values()))
+    figures = ([f"`{_general(one.name)}`", one.unit, _general(one.what)] for one in DERIVED.values())
+    reasons = STALL_REASONS.format(reasons=", ".join(f"`{reason}`" for reason in STALLS))
+    *chips, last = NAMES
+    about = COUNTERS.format(chips=f"{', '.join(chips)} and {last}")
+    derived = table(["figure", "unit", "what"], _once(figures))
+    return "\n".join([HEAD, sets, "", about, counters, "", reasons, "", NOT_LISTED, DERIVED_HEAD, derived, ""])
+
+
+def _row(metric: Metric) -> list[str]:
+    band = f", {metric.tolerance * 100:g} %" if metric.tolerance else ""
+    shown = ", shown only" if metric.klass != "informational" and metric.better == "neutral" else ""
+    return [f"`{_general(metric.name)}`", _general(metric.what), metric.unit, f"{metric.klass}{band}{shown}"]
+
+
+def _general(text: str) -> str:
+    """With REASON in the place of the stall that a metric is about."""
+    for reason in sorted(STALLS, key=len, reverse=True):
+        text = text.replace(f"_{reason}_per", "_REASON_per").replace(f"stall_share_{reason}", "stall_share_REASON")
+        text = text.replace(f": {reason.replace('_', ' ')}", ": REASON")
+    return text
+
+
+def _once(rows: Iterable[list[str]]) -> list[list[str]]:
+    return list({row[0]: row for row in rows}.values())

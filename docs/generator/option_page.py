@@ -1,0 +1,101 @@
+"""docs/reference/options.md: flags with their ini settings, keywords of the marker, and hooks."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from typing import Any
+
+from source_text import NOTE, attribute_docs, in_line, table
+
+from pytest_gpuperf import hookspecs
+from pytest_gpuperf.config.flags import FLAGS, BadValue, Flag
+from pytest_gpuperf.config.options import Options
+from pytest_gpuperf.context import marker
+
+HEAD = f"""\
+# Options
+
+{NOTE}
+
+- [Flags and ini settings](#flags-and-ini-settings)
+- [The marker](#the-marker)
+- [Hooks](#hooks)
+
+## Flags and ini settings
+
+Ini settings stand under `[tool.pytest.ini_options]` or `[pytest]`. The flag wins over the ini setting. A flag that
+writes something once has no ini setting. Flags that say how to measure or gate are refused where nothing is
+measured: without `--gpuperf`, `--update-baselines` or `--gpuperf-ncu`. Every value is checked when pytest starts.
+
+An ini setting of a switch is `true` or `false`, all others are text: in pytest 9's own table `[tool.pytest]` write
+numbers in quotes. A path on the command line is relative to the current folder, one in an ini file to pytest's root.
+"""
+MARKER = """\
+## The marker
+
+`@pytest.mark.gpuperf(tolerance=0.03, cache="warm")` on a function or class, or `pytestmark` in a module, sets what
+holds for these tests. The nearest word wins: an argument of `gpuperf(...)`, then the marker of the function, the
+class and the module, then the flag, then the ini setting. An unknown keyword or a bad value is a usage error when
+tests are collected.
+"""
+HOOKS = """\
+## Hooks
+
+A `conftest.py` or another plugin may implement these.
+"""
+NO_VALUE = "\0"
+"""What no flag and no keyword accepts."""
+
+
+def page() -> str:
+    """The whole page."""
+    flags = table(["flag", "ini setting", "meaning", "accepts", "default"],
+                  [_flag(flag) for flag in FLAGS if not flag.hidden])  # fmt: skip
+    return "\n".join([HEAD, flags, "", MARKER, _marker(), "", HOOKS, *_hooks(), ""])
+
+
+def _flag(flag: Flag) -> list[str]:
+    name = f"{flag.name}[={flag.metavar}]" if flag.const else flag.name
+    return [
+        f"`{name}`", f"`{flag.ini_name}`" if flag.ini else "", flag.help.replace("%%", "%").replace("<", "&lt;"),
+        _accepts(flag), _default(flag),
+    ]  # fmt: skip
+
+
+def _accepts(flag: Flag) -> str:
+    """What it says that it accepts when it refuses a value."""
+    if flag.parse is None:
+        return "a switch"
+    try:
+        flag.parse(NO_VALUE)
+    except BadValue as refusal:
+        return str(refusal).removeprefix("accepts ")
+    return {"DIR": "a folder", "FILE": "a file"}[flag.metavar or ""]
+
+
+def _default(flag: Flag) -> str:
+    default: Any = {field.name: field.default for field in dataclasses.fields(Options)}[flag.field]
+    if flag.parse is None:
+        return "off"
+    shown = isinstance(default, str | int | float) and flag.field not in ("missing",)
+    return f"`{default}`" if shown else ""
+
+
+def _marker() -> str:
+    words = attribute_docs(marker.MarkerSettings)
+    rows = [[f"`{name}`", words[name], _keyword_accepts(name)] for name in marker.MarkerSettings.__annotations__]
+    return table(["keyword", "meaning", "accepts"], rows)
+
+
+def _keyword_accepts(name: str) -> str:
+    return (marker._problem(name, NO_VALUE if name != "xfail" else "") or "").partition("it takes ")[2]
+
+
+def _hooks() -> list[str]:
+    hooks = inspect.getmembers(hookspecs, inspect.isfunction)
+    return [
+        f"- `{name}({', '.join(inspect.signature(hook).parameters)})`: {in_line(hook.__doc__)}"
+        for name, hook in hooks
+        if name.startswith("pytest_")
+    ]

@@ -1,0 +1,148 @@
+"""Tests as a user writes them, annotated with the public names and checked by ``python -m mypy tests/typing``.
+
+pytest collects no file of this name: nothing here runs.  ``assert_type`` says what a user may rely on, so that a name
+that turns into ``Any`` is noticed too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from typing_extensions import assert_type
+
+from pytest_gpuperf import (
+    BadArgument,
+    BadCubin,
+    BadOption,
+    Change,
+    CheckedOnly,
+    CompileError,
+    CountersMissing,
+    DeviceFacts,
+    DuplicateWorkload,
+    Gpu,
+    GpuPerf,
+    Judgement,
+    Kernel,
+    KernelCompiler,
+    Key,
+    Launch,
+    LaunchError,
+    LoadError,
+    Measurement,
+    MissingSource,
+    NotDeclared,
+    Occupancy,
+    StaticOnly,
+    StaticProfile,
+    StaticRecord,
+    TimeFigures,
+    ToolchainMissing,
+    TritonKernel,
+    UnknownArchitecture,
+    UnknownKernel,
+    UnsupportedTritonKernel,
+    Verdict,
+    __version__,
+)
+
+N = 1 << 24
+
+
+def scaled(cuda_kernel: KernelCompiler, gpu: Gpu) -> Launch:
+    kernel = cuda_kernel("kernels/scale.cu", "scale", options=["-DTILE=32"], headers=[Path("include")], arch="sm_90")
+    assert_type(kernel, Kernel)
+    launch = kernel.launch(grid=(N // 256,), block=256, args=(gpu.random(N, seed=1), gpu.empty(N)))
+    assert_type(launch, Launch)
+    assert_type(launch.grid, tuple[int, int, int])
+    assert_type(launch.occupancy, dict[str, Occupancy])
+    return launch
+
+
+def test_scale(cuda_kernel: KernelCompiler, gpu: Gpu, gpuperf: GpuPerf) -> None:
+    launch = scaled(cuda_kernel, gpu)
+    x, y = launch.arguments
+    result = gpuperf(launch, bytes=2 * x.nbytes, check=lambda: gpu.assert_equal(y, x), cache="warm", tolerance=0.01)
+    assert_type(result, Measurement)
+    assert_type(result.time_ns, float)
+    assert_type(result.interval_ns, tuple[float, float])
+    assert_type(result.spill_bytes, int | None)
+    assert_type(result.counters, Mapping[str, float])
+    assert result.registers <= 32
+    assert result.occupancy > 0.5
+    assert result.bandwidth > 0.7 * gpu.copy_bandwidth
+
+
+def test_reset_and_metrics(cuda_kernel: KernelCompiler, gpu: Gpu, gpuperf: GpuPerf) -> None:
+    y = gpu.zeros(N)
+    launch = cuda_kernel("kernels/scale.cu", "accumulate").launch(grid=8, block=(32, 8), args=(y,), shared_bytes=1024)
+    gpuperf(launch, name="accumulate", reset=lambda: y.fill(0), flops=N, metrics={"lts__t_sectors.sum": 0.02})
+    gpuperf(lambda: y.fill(1), name="fill", pair_slot="sustained", metrics=["lts__t_sectors.sum"])
+
+
+def test_other_compilers(cuda_kernel: KernelCompiler, gpuperf: GpuPerf, compiled: Any) -> None:
+    triton = cuda_kernel.from_triton(compiled)
+    assert_type(triton, TritonKernel)
+    gpuperf(triton.launch(grid=8, args=()))
+    ready_made = cuda_kernel.from_cubin(Path("scale.cubin"), "scale", source="scale.cu")
+    assert_type(ready_made, Kernel)
+
+
+def static_figures(result: Measurement, kernel: Kernel) -> StaticProfile:
+    record = result.static["sm_90"]
+    assert_type(record, StaticRecord)
+    assert_type(kernel.profiles, dict[str, StaticProfile])
+    assert_type(record.profile.opcodes, dict[str, int])
+    return record.profile
+
+
+def test_what_the_gate_says(result: Measurement) -> None:
+    judgement = result.judgement
+    assert_type(judgement, Judgement | None)
+    if judgement is None:
+        pytest.skip("nothing was judged")
+    assert_type(judgement.key, Key)
+    assert_type(judgement.kind, Literal["static", "counters", "time"])
+    assert judgement.verdict is not Verdict.SLOWER
+    assert_type(judgement.verdict.is_regression, bool)
+    assert_type(judgement.changes, tuple[Change, ...])
+    assert_type(judgement.time, TimeFigures | None)
+    if judgement.time is not None:
+        assert_type(judgement.time.ratio, float | None)
+
+
+def is_hopper(facts: DeviceFacts) -> bool:
+    assert_type(facts.compute_capability, tuple[int, int])
+    return facts.arch == "sm_90"
+
+
+def test_what_may_be_caught(cuda_kernel: KernelCompiler, gpuperf: GpuPerf, result: Measurement) -> None:
+    with pytest.raises(CompileError) as caught:
+        cuda_kernel("kernels/broken.cu", "scale")
+    assert_type(caught.value.line, int | None)
+    for problem in (BadArgument, BadOption, MissingSource, ToolchainMissing, UnknownArchitecture, UnknownKernel):
+        with pytest.raises(problem):
+            cuda_kernel("kernels/scale.cu", "scale")
+    for refused in (BadCubin, LoadError, UnsupportedTritonKernel):
+        with pytest.raises(refused):
+            cuda_kernel.from_cubin(b"", "scale")
+    with pytest.raises(LaunchError):
+        cuda_kernel("kernels/scale.cu", "scale").launch(grid=0, block=256)
+    with pytest.raises(DuplicateWorkload):
+        gpuperf(print, name="twice")
+    try:
+        counted = result.counters["lts__t_sectors.sum"]
+    except CountersMissing:
+        counted = 0.0
+    assert_type(counted, float)
+    try:
+        assert_type(result.flops, float)
+    except (NotDeclared, CheckedOnly, StaticOnly) as why:
+        assert_type(str(why), str)
+
+
+def test_version() -> None:
+    assert_type(__version__, str)
