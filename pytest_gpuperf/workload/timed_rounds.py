@@ -25,7 +25,8 @@ from pytest_gpuperf.workload.baseline_kernel import Opponent, opponent_of
 from pytest_gpuperf.workload.request import Request
 
 FIRST_ROUNDS = 4
-"""Candidate rounds before the first look (docs/explanation/statistics.md, "The screen: a non-inferiority test on rounds")."""
+"""Candidate rounds before the first look; see docs/explanation/statistics.md,
+"The screen: a non-inferiority test on rounds"."""
 ROUNDS_SHARE = 1 / 4
 """Of a workload's budget goes to rounds where pairs are to follow."""
 

@@ -154,8 +154,8 @@ def test_a_merge_conflict_is_named_with_its_line_and_both_ways_out(marker: str) 
     assert str(caught.value) == (
         "baselines/file.json: this baseline cannot be read: line 2 is an unresolved merge conflict.\n"
         "Resolve the code first; then take either side (while git merges: git checkout --theirs -- "
-        "baselines/file.json; when to keep both: docs/how-to/accepting-changes.md, 'Merge conflicts') or delete it and record it "
-        "again with --update-baselines."
+        "baselines/file.json; when to keep both: docs/how-to/accepting-changes.md, 'Merge conflicts') or delete it "
+        "and record it again with --update-baselines."
     )
 
 
