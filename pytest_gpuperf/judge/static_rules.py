@@ -7,6 +7,7 @@ noted when their count changes: they explain a verdict and never make one.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Literal
 
@@ -71,8 +72,8 @@ class Rule:
     """Said with a change for the worse."""
 
 
-def _class(name: str) -> Callable[[StaticRecord], float]:
-    return lambda record: record.profile.opcodes.get(name, 0)
+def _count_of(name: str, record: StaticRecord) -> float:
+    return record.profile.opcodes.get(name, 0)
 
 
 def _occupancy(record: StaticRecord) -> float | None:
@@ -83,16 +84,26 @@ SPILL_STORES = Rule("spill stores", lambda r: r.profile.spill_store_bytes, less_
 SPILL_LOADS = Rule("spill loads", lambda r: r.profile.spill_load_bytes, less_is_better, "bytes")
 STACK = Rule("stack frame", lambda r: r.profile.stack_bytes, less_is_better, "bytes")
 LOCAL_LOADS = Rule(
-    "instructions: local_load", _class("local_load"), none_is_best, note="an array or spilled registers in local memory"
-)
-LOCAL_STORES = Rule(
-    "instructions: local_store",
-    _class("local_store"),
+    "instructions: local_load",
+    functools.partial(_count_of, "local_load"),
     none_is_best,
     note="an array or spilled registers in local memory",
 )
-FP64 = Rule("instructions: fp64", _class("fp64"), none_is_best, note="a double literal such as 1.0 instead of 1.0f?")
-TENSOR = Rule("instructions: tensor", _class("tensor"), some_is_best, note="tensor cores are no longer used")
+LOCAL_STORES = Rule(
+    "instructions: local_store",
+    functools.partial(_count_of, "local_store"),
+    none_is_best,
+    note="an array or spilled registers in local memory",
+)
+FP64 = Rule(
+    "instructions: fp64",
+    functools.partial(_count_of, "fp64"),
+    none_is_best,
+    note="a double literal such as 1.0 instead of 1.0f?",
+)
+TENSOR = Rule(
+    "instructions: tensor", functools.partial(_count_of, "tensor"), some_is_best, note="tensor cores are no longer used"
+)
 OCCUPANCY = Rule("occupancy", _occupancy, large_steps_count, "%")
 REGISTERS = Rule("registers", lambda r: r.profile.registers, noted)
 INSTRUCTIONS = Rule("instructions", lambda r: r.profile.instructions, noted)
