@@ -51,7 +51,7 @@ def test_two_rounds_against_one_is_the_least_that_can_pass() -> None:
     assert noninferiority_test([100.0, 100.0], [100.0], epsilon=0.5, omega=0.001).proven
     assert not noninferiority_test([100.0], [100.0], epsilon=0.5, omega=0.001).proven
     single = noninferiority_test([100.0], [100.0, 100.0], epsilon=0.5, omega=0.001)
-    assert (single.proven, single.bound) == (False, math.inf)
+    assert (single.proven, single.difference, single.bound) == (False, 0.0, math.inf)
 
 
 def test_zero_variance_without_omega_decides_by_the_difference() -> None:

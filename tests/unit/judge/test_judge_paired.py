@@ -167,8 +167,10 @@ def test_evidence_of_a_rerun_multiplies() -> None:
     first, second = evidence([0.02] * 12, POLICY), evidence([0.02, 0.0] * 5, POLICY)
     both = multiply(first, second)
     assert both.log_e_slower == pytest.approx(first.log_e_slower + second.log_e_slower)
+    assert both.log_e_faster == pytest.approx(first.log_e_faster + second.log_e_faster)
+    assert both.log_e_not_slower == pytest.approx(first.log_e_not_slower + second.log_e_not_slower)
     assert both.log_e_not_faster == pytest.approx(first.log_e_not_faster + second.log_e_not_faster)
-    assert both.blocks == 22
+    assert (both.blocks, both.policy) == (22, POLICY)
 
 
 def test_a_run_until_it_is_green_or_red_stays_within_alpha() -> None:

@@ -144,7 +144,8 @@ def test_a_single_round_a_side_decides_nothing() -> None:
     assert not spread.exceeds(0.0, 0.1)
     assert not spread.below(1.0, 0.1)
     assert spread.interval(0.95) is None
-    assert after([200.0]).decision is Decision.CONTINUE
+    single = after([200.0])
+    assert (single.decision, single.rounds_used, single.rounds_wanted) == (Decision.CONTINUE, 1, 2)
 
 
 def spread_of(freedom: int) -> Spread:
