@@ -1,8 +1,8 @@
 """Evidence in, judgement out.  Pure functions: no pytest, no GPU, no clock, no files.
 
-``static`` compares machine code exactly.  ``identity`` finds out whether two times belong to the same
-work.  ``time`` is the front door for times: it asks ``identity``, ``screen`` and ``unpaired`` in order.
-``eprocess`` decides paired blocks, ``suite`` shares one error rate among the workloads of a run.
+``static_verdict`` compares machine code exactly, ``counter_verdict`` counters.  ``time_verdict`` is the front door for
+times: it asks ``comparability``, ``noninferiority`` and ``unpaired`` in order.  ``block_decision`` decides paired
+blocks, ``error_budget`` shares one error rate among the workloads of a run.
 
 All inference on times is made on the logarithms of round midmeans or of block ratios, never on samples:
 the samples of one process say nothing about the next process, so a test on them raises more false alarms

@@ -49,7 +49,7 @@ def judge_pairs(
     if verdict in (Verdict.SAME, Verdict.NOT_SLOWER) and spread is not None and _moved(spread, first, policy):
         verdict = Verdict.ENV_SHIFT
         moved = env_shift.percent(spread.difference)
-        reason = f"{moved} against the record and {reason} when paired: {recording.suspects}"
+        reason = f"{moved} against the record and {reason} when paired: {recording.possible_causes}"
     cause = explain(work.cause, case.baseline.identity, case.identity)
     judgement = Judgement(
         key=case.key, target=case.target, kind="time", verdict=verdict, reason=f"{reason}; {cause}",

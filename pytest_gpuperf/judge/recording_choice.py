@@ -37,7 +37,7 @@ class Recording:
         return len(self.rounds) < 2
 
     @property
-    def suspects(self) -> str:
+    def possible_causes(self) -> str:
         """Where a shift that is not the code's may come from."""
         if not self.same_gpu:
             return ", ".join(["another GPU of the same model", *self.changes])
@@ -67,22 +67,20 @@ def choose_recording(baseline: TimeRecord, sessions: Mapping[str, Session], now:
     rounds = here or baseline.rounds
     named = dict.fromkeys(one.session for one in rounds)
     compared = [sessions[name] for name in named if name in sessions]
-    return Recording(rounds, bool(here), tuple(_changes(compared, now)), tuple(_moved(compared, now)))
+    return Recording(rounds, bool(here), tuple(dict.fromkeys(_changes(compared, now))), tuple(_moved(compared, now)))
 
 
 def _changes(sessions: Iterable[Session], now: Session) -> Iterable[str]:
-    """Against every session compared with, each difference once."""
-    seen: dict[str, None] = {}
+    """What differs from every session compared with."""
     for old in sessions:
         if old.driver != now.driver:
-            seen[f"driver {old.driver} -> {now.driver}"] = None
+            yield f"driver {old.driver} -> {now.driver}"
         if None not in (old.power_limit_w, now.power_limit_w) and old.power_limit_w != now.power_limit_w:
-            seen[f"power limit {old.power_limit_w} W -> {now.power_limit_w} W"] = None
+            yield f"power limit {old.power_limit_w} W -> {now.power_limit_w} W"
         if None not in (old.ecc, now.ecc) and old.ecc != now.ecc:
-            seen[f"ECC {'on' if now.ecc else 'off'}"] = None
+            yield f"ECC {'on' if now.ecc else 'off'}"
         if None not in (old.mig, now.mig) and old.mig != now.mig:
-            seen[f"MIG {'on' if now.mig else 'off'}"] = None
-    return seen
+            yield f"MIG {'on' if now.mig else 'off'}"
 
 
 def _moved(sessions: Iterable[Session], now: Session) -> Iterable[str]:

@@ -7,6 +7,7 @@ noted when their count changes: they explain a verdict and never make one.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Literal
 
@@ -71,8 +72,8 @@ class Rule:
     """Said with a change for the worse."""
 
 
-def _class(name: str) -> Callable[[StaticRecord], float]:
-    return lambda record: record.profile.opcodes.get(name, 0)
+def _count_of(name: str, record: StaticRecord) -> float:
+    return record.profile.opcodes.get(name, 0)
 
 
 def _occupancy(record: StaticRecord) -> float | None:
@@ -82,17 +83,13 @@ def _occupancy(record: StaticRecord) -> float | None:
 SPILL_STORES = Rule("spill stores", lambda r: r.profile.spill_store_bytes, less_is_better, "bytes")
 SPILL_LOADS = Rule("spill loads", lambda r: r.profile.spill_load_bytes, less_is_better, "bytes")
 STACK = Rule("stack frame", lambda r: r.profile.stack_bytes, less_is_better, "bytes")
-LOCAL_LOADS = Rule(
-    "instructions: local_load", _class("local_load"), none_is_best, note="an array or spilled registers in local memory"
-)
-LOCAL_STORES = Rule(
-    "instructions: local_store",
-    _class("local_store"),
-    none_is_best,
-    note="an array or spilled registers in local memory",
-)
-FP64 = Rule("instructions: fp64", _class("fp64"), none_is_best, note="a double literal such as 1.0 instead of 1.0f?")
-TENSOR = Rule("instructions: tensor", _class("tensor"), some_is_best, note="tensor cores are no longer used")
+CLASSES_WITH_RULES = ("local_load", "local_store", "fp64", "tensor")
+_local_loads, _local_stores, _fp64, _tensor = (functools.partial(_count_of, name) for name in CLASSES_WITH_RULES)
+_LOCAL = "an array or spilled registers in local memory"
+LOCAL_LOADS = Rule("instructions: local_load", _local_loads, none_is_best, note=_LOCAL)
+LOCAL_STORES = Rule("instructions: local_store", _local_stores, none_is_best, note=_LOCAL)
+FP64 = Rule("instructions: fp64", _fp64, none_is_best, note="a double literal such as 1.0 instead of 1.0f?")
+TENSOR = Rule("instructions: tensor", _tensor, some_is_best, note="tensor cores are no longer used")
 OCCUPANCY = Rule("occupancy", _occupancy, large_steps_count, "%")
 REGISTERS = Rule("registers", lambda r: r.profile.registers, noted)
 INSTRUCTIONS = Rule("instructions", lambda r: r.profile.instructions, noted)
@@ -107,5 +104,3 @@ RULES: tuple[Rule, ...] = (
     DYNAMIC_SHARED, CONSTANT, BARRIERS, INSTRUCTIONS, CODE,
 )  # fmt: skip
 """In the order in which changes are shown."""
-
-CLASSES_WITH_RULES = frozenset({"local_load", "local_store", "fp64", "tensor"})

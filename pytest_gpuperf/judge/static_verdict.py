@@ -97,7 +97,7 @@ def _changes(old: StaticRecord, new: StaticRecord) -> Iterable[Change]:
                 what=rule.what, before=before, after=after, unit=rule.unit, direction=direction,
                 note=_note(rule, direction, old, new),
             )  # fmt: skip
-    for name in sorted({*old.profile.opcodes, *new.profile.opcodes} - static_rules.CLASSES_WITH_RULES):
+    for name in sorted({*old.profile.opcodes, *new.profile.opcodes}.difference(static_rules.CLASSES_WITH_RULES)):
         count, now = old.profile.opcodes.get(name, 0), new.profile.opcodes.get(name, 0)
         if count != now:
             yield Change(what=f"instructions: {name}", before=count, after=now)

@@ -95,7 +95,7 @@ def _unchanged(case: TimeCase, recording: Recording, work: Comparability, policy
     spread = compare_rounds(recording.rounds, case.rounds, _omega(recording, policy))
     figures = _figures(case, recording, spread, "identity", policy.delta)
     if spread.exceeds(math.log1p(policy.delta), env_shift.ALPHA):
-        reason = f"{work.reason}, and it takes {env_shift.percent(spread.difference)} time: {recording.suspects}"
+        reason = f"{work.reason}, and it takes {env_shift.percent(spread.difference)} time: {recording.possible_causes}"
         return _judgement(case, Verdict.ENV_SHIFT, reason, figures, recording.notes)
     reason = f"{work.reason}; the time differs by {env_shift.percent(spread.difference)}"
     return _judgement(case, Verdict.UNCHANGED, reason, figures, recording.notes)

@@ -63,6 +63,9 @@ def test_disturbed_rounds_confirm_nothing_and_say_what_disturbed_them() -> None:
     found = confirm_rounds(suspected(), case(110.0, disturbances=("the GPU was throttled",)), POLICY)
     assert found.verdict is Verdict.INCONCLUSIVE
     assert "the rounds of the second process were disturbed" in found.reason
+    assert found.reason.startswith(
+        "suspected slower, not confirmed: the rounds of the second process were disturbed, so they prove nothing; "
+    )
     assert found.notes[-1] == "the GPU was throttled"
 
 

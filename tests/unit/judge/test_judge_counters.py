@@ -15,7 +15,7 @@ from pytest_gpuperf.judge.counter_verdict import (
     not_counted,
 )
 from pytest_gpuperf.model.evidence import Identity, Key
-from pytest_gpuperf.model.verdict import Verdict
+from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
 
 KEY = Key(module="test_m.py", test="test_t", workload="w")
 EXACT = CounterRule("sectors", "load sectors", "sectors")
@@ -169,3 +169,49 @@ def test_the_two_directions_of_a_change_never_agree(before, after, tolerance, fl
         assert found.verdict is Verdict.UNCHANGED
     else:
         assert found.verdict is (Verdict.WORSE if after > before else Verdict.BETTER)
+
+
+def test_a_judgement_says_whose_counters_they_are_and_what_changed():
+    assert judge({**BASE, "sectors": 99.0, "hits": 75.0}) == Judgement(
+        key=KEY, target="nvidia-h200", kind="counters", verdict=Verdict.BETTER,
+        reason="the counters got better: load sectors, hit rate",
+        changes=(
+            Change(what="load sectors", before=100.0, after=99.0, unit="sectors", direction="better", note="-1.00 %"),
+            Change(what="hit rate", before=50.0, after=75.0, unit="%", direction="better", note="+50.00 %"),
+        ),
+    )  # fmt: skip
+    assert judge(dict(BASE)) == Judgement(
+        key=KEY, target="nvidia-h200", kind="counters", verdict=Verdict.UNCHANGED, reason=""
+    )
+    assert not_counted(KEY, "nvidia-h200", "ncu failed") == Judgement(
+        key=KEY, target="nvidia-h200", kind="counters", verdict=Verdict.NOT_MEASURED, reason="ncu failed"
+    )
+
+
+def test_a_change_from_nothing_has_no_percentage():
+    assert judge({**BASE, "sectors": 5.0}, {**BASE, "sectors": 0.0}).changes[0].note == ""
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+def test_conditions_of_one_side_alone_are_no_obstacle(side):
+    assert judge(dict(BASE), **{side: conditions()}).verdict is Verdict.UNCHANGED
+
+
+def test_what_is_missing_is_said_with_what_to_do():
+    assert judge(dict(BASE), {}).reason == (
+        "no counters on record: record them with pytest --update-baselines --gpuperf-ncu"
+    )
+    assert judge({"sectors": 1.0}, {"dram": 1.0}).reason == (
+        "no metric that gates is on record and was collected too: record anew with --update-baselines --gpuperf-ncu"
+    )
+
+
+def test_four_missing_metrics_are_all_named():
+    rules = [CounterRule(f"m{number}", f"metric {number}") for number in range(5)]
+    (note,) = compare_counters(KEY, "nvidia-h200", {rule.name: 1.0 for rule in rules}, {"m0": 1.0}, rules).notes
+    assert note == "on record and not collected by this run: metric 1, metric 2, metric 3, metric 4"
+
+
+def test_changed_arguments_are_listed():
+    found = judge(dict(BASE), before=conditions(arguments=("int32=7", "int32=8")), after=conditions(arguments=()))
+    assert found.reason.startswith("the arguments changed from int32=7, int32=8 to none: ")

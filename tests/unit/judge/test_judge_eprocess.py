@@ -33,12 +33,12 @@ counts = st.integers(1, 2000).flatmap(lambda n: st.tuples(st.integers(0, n), st.
 
 
 @pytest.mark.parametrize(("votes", "blocks"), REFERENCE)
-def test_06_01_log_e_matches_the_reference_values(votes: int, blocks: int) -> None:
+def test_log_e_matches_the_reference_values(votes: int, blocks: int) -> None:
     assert log_e(votes, blocks) == pytest.approx(REFERENCE[votes, blocks], abs=1e-11)
 
 
 @pytest.mark.parametrize(("votes", "blocks"), [(0, 1), (3, 7), (20, 40), (39, 40), (64, 128), (5, 128), (128, 128)])
-def test_06_01_log_e_matches_quadrature(votes: int, blocks: int) -> None:
+def test_log_e_matches_quadrature(votes: int, blocks: int) -> None:
     integral, _ = integrate.quad(
         lambda q: 2 * (2 * q) ** votes * (2 * (1 - q)) ** (blocks - votes), 0.5, 1, epsabs=0, epsrel=1e-11, limit=200
     )
@@ -59,12 +59,12 @@ def exactly(votes: int, blocks: int) -> float:
 @example((400, 2000))
 @example((2000, 2000))
 @example((0, 963))
-def test_06_01_log_e_matches_arbitrary_precision_up_to_2000_blocks(count: tuple[int, int]) -> None:
+def test_log_e_matches_arbitrary_precision_up_to_2000_blocks(count: tuple[int, int]) -> None:
     assert log_e(*count) == pytest.approx(exactly(*count), rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize("blocks", [1, 2, 11, 128, 900, 1100, 2000])
-def test_06_01_log_e_is_finite_and_rises_with_every_vote(blocks: int) -> None:
+def test_log_e_is_finite_and_rises_with_every_vote(blocks: int) -> None:
     values = log_e_many(np.arange(blocks + 1), np.array(blocks))
     assert np.isfinite(values).all()
     assert (np.diff(values) > 0).all()
@@ -80,7 +80,7 @@ def test_impossible_votes_are_refused(votes: int, blocks: int) -> None:
         log_e(votes, blocks)
 
 
-def test_06_02_the_wealth_is_a_fair_game_at_every_count() -> None:
+def test_the_wealth_is_a_fair_game_at_every_count() -> None:
     for blocks in range(201):
         votes = np.arange(blocks + 1)
         now = np.exp(log_e_many(votes, np.array(blocks)))
@@ -90,7 +90,7 @@ def test_06_02_the_wealth_is_a_fair_game_at_every_count() -> None:
 
 
 @given(counts)
-def test_06_06_another_vote_never_lowers_the_evidence(count: tuple[int, int]) -> None:
+def test_another_vote_never_lowers_the_evidence(count: tuple[int, int]) -> None:
     votes, blocks = count
     assert log_e(votes + 1, blocks + 1) >= log_e(votes, blocks)
 
@@ -100,14 +100,14 @@ def test_06_06_another_vote_never_lowers_the_evidence(count: tuple[int, int]) ->
     [(5e5, 23, 23), (5e5, 24, 24), (5e5, 32, 30), (5e5, 48, 42), (5e5, 64, 53), (5e5, 96, 74), (5e5, 128, 95),
      (200, 11, 11), (200, 16, 15), (200, 32, 26), (200, 64, 47), (200, 128, 85)],
 )  # fmt: skip
-def test_06_01_votes_needed(threshold: float, blocks: int, votes: int) -> None:
+def test_votes_needed(threshold: float, blocks: int, votes: int) -> None:
     assert votes_needed(math.log(threshold), 128)[blocks - 1] == votes
 
 
 @pytest.mark.parametrize(
     ("threshold", "blocks"), [(40, 8), (100, 9), (200, 11), (1e3, 13), (5e4, 19), (5e5, 23), (5e6, 27)]
 )
-def test_06_01_first_unanimous_crossing(threshold: float, blocks: int) -> None:
+def test_first_unanimous_crossing(threshold: float, blocks: int) -> None:
     needed = votes_needed(math.log(threshold), 128)
     assert next(n for n in range(1, 129) if needed[n - 1] <= n) == blocks
     assert unanimous_blocks(1 / threshold, 128) == blocks
@@ -140,16 +140,16 @@ def crossing_probability(rate: float, log_threshold: float, most: int) -> float:
 
 
 @pytest.mark.parametrize("threshold", [1e1, 1e2, 1e3, 1e4, 1e5, 5e5, 1e6, 1e7])
-def test_06_03_a_fair_coin_crosses_no_more_often_than_the_bound(threshold: float) -> None:
+def test_a_fair_coin_crosses_no_more_often_than_the_bound(threshold: float) -> None:
     probability = crossing_probability(0.5, math.log(threshold), 256)
     assert 0 < probability <= 1 / threshold
 
 
-def test_06_03_within_256_blocks_the_bound_is_half_used() -> None:
+def test_within_256_blocks_the_bound_is_half_used() -> None:
     assert crossing_probability(0.5, math.log(5e5), 256) * 5e5 == pytest.approx(0.55, abs=0.01)
 
 
-def test_06_03_the_exact_probability_is_that_of_all_sequences() -> None:
+def test_the_exact_probability_is_that_of_all_sequences() -> None:
     """All 2^12 sequences of votes, counted one by one."""
     needed = votes_needed(math.log(20), 12)
     votes = (np.arange(2**12)[:, np.newaxis] >> np.arange(12)) & 1
@@ -158,7 +158,7 @@ def test_06_03_the_exact_probability_is_that_of_all_sequences() -> None:
 
 
 @pytest.mark.parametrize("rate", [0.6, 0.75, 0.9, 0.99])
-def test_06_03_exact_power_equals_monte_carlo(rate: float) -> None:
+def test_exact_power_equals_monte_carlo(rate: float) -> None:
     rng = np.random.default_rng(17)
     votes = rng.random((20_000, 128)) < rate
     crossed = (np.cumsum(votes, axis=1) >= votes_needed(math.log(5e5), 128)).any(axis=1).mean()

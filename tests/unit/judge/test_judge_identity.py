@@ -26,17 +26,20 @@ def test_edited_code_is_comparable() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "words"),
+    ("new", "measured", "words"),
     [
-        (relate(EDITED, timer="graph"), "timer changed from cupti to graph"),
-        (relate(IDENTITY, cache="warm"), "cache state changed from cold to warm"),
-        (relate(identity(launch="callable")), "launch grid=(64, 1, 1)"),
-        (relate(identity(arguments=("float32[2048] align=512", "int32=7"))), "argument 1 was float32[1024] align=512"),
-        (relate(identity(arguments=("float32[1024] align=512", "int32=8"))), "argument 2 was int32=7 and is int32=8"),
-        (relate(identity(arguments=("float32[1024] align=512",))), "2 arguments became 1"),
+        (EDITED, {"timer": "graph"}, "timer changed from cupti to graph"),
+        (IDENTITY, {"cache": "warm"}, "cache state changed from cold to warm"),
+        (identity(launch="callable"), {}, "launch grid=(64, 1, 1)"),
+        (identity(arguments=("float32[2048] align=512", "int32=7")), {}, "argument 1 was float32[1024] align=512"),
+        (identity(arguments=("float32[1024] align=512", "int32=8")), {}, "argument 2 was int32=7 and is int32=8"),
+        (identity(arguments=("float32[1024] align=512",)), {}, "2 arguments became 1"),
     ],
 )
-def test_another_measurement_is_not_comparable_and_says_which(found: Comparability, words: str) -> None:
+def test_another_measurement_is_not_comparable_and_says_which(
+    new: Identity, measured: dict[str, str], words: str
+) -> None:
+    found = relate(new, **measured)
     assert found.relation == "not comparable"
     assert words in found.reason
     assert "--update-baselines" in found.reason
@@ -46,6 +49,7 @@ def test_another_timer_or_cache_state_keeps_changed_code_from_the_record_and_not
     assert relate(EDITED, timer="graph").pairable
     assert relate(EDITED, cache="warm").pairable
     assert not relate(identity(arguments=("int32=7",)), timer="graph").pairable
+    assert relate(EDITED, timer="graph").cause == "code"
     assert not relate(IDENTITY, cache="warm").pairable  # nothing to find out: it is the same code
 
 
@@ -55,12 +59,20 @@ def test_unchanged_code_stays_unchanged_under_another_timer() -> None:
     assert found.measured_otherwise == (
         "the timer changed from cupti to graph, and times of different timers are not compared",
     )
-    assert found.reason.endswith(found.measured_otherwise[0])
+    assert found.reason == f"the machine code and its launch are those of the baseline; {found.measured_otherwise[0]}"
+    assert found.pairable
 
 
 def test_every_obstacle_is_named() -> None:
     found = relate(identity(launch="callable", arguments=()), timer="events", cache="warm")
     assert all(word in found.reason for word in ("timer", "cache", "launch", "arguments"))
+    assert found.reason.split("; ") == [
+        "the timer changed from cupti to events, and times of different timers are not compared",
+        "the cache state changed from cold to warm",
+        "the workload changed: launch grid=(64, 1, 1) block=(256, 1, 1) shared=0 became callable",
+        "the workload changed: 2 arguments became 0: record the baseline anew with pytest --update-baselines "
+        "if that is intended",
+    ]
 
 
 OTHER_LAUNCH = "grid=(1, 1, 1) block=(256, 1, 1) shared=0"
@@ -114,3 +126,50 @@ def test_a_difference_is_attributed(new: Identity, cause: str, words: str) -> No
 
 def test_without_a_recorded_source_the_compiler_is_not_blamed() -> None:
     assert attribute(identity(source=""), identity(source="", code="bb")) == "code"
+
+
+def test_without_the_code_of_either_side_the_cause_is_not_known() -> None:
+    assert attribute(identity(code=""), IDENTITY) == attribute(IDENTITY, identity(code="")) == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("new", "sentence"),
+    [
+        (IDENTITY, "the machine code is that of the baseline: a difference in time comes from the environment"),
+        (
+            identity(launch=OTHER_LAUNCH),
+            f"the machine code is that of the baseline; the launch changed from {IDENTITY.launch} to {OTHER_LAUNCH}",
+        ),
+        (identity(code="bb"), "the source is that of the baseline, the machine code is not"),
+        (identity(code="bb", source=""), "the machine code changed"),
+        (EDITED, "the source and its machine code changed"),
+        (
+            identity(code="bb", source="t", toolchain="nvrtc 13.1.2"),
+            "the source changed, and the compiler from nvrtc 13.0.88 to nvrtc 13.1.2",
+        ),
+        (
+            identity(code="bb", source="t", toolchain=""),
+            "the source changed, and the compiler from nvrtc 13.0.88 to unknown",
+        ),
+        (
+            identity(code=""),
+            "a callable has no machine code to compare: a difference may come from the code or from the environment",
+        ),
+    ],
+)
+def test_a_cause_is_one_sentence(new: Identity, sentence: str) -> None:
+    assert explain(attribute(IDENTITY, new), IDENTITY, new) == sentence
+
+
+def test_a_compiler_that_is_not_on_record_is_called_unknown() -> None:
+    old, new = identity(toolchain=""), identity(code="bb", source="t")
+    assert explain(attribute(old, new), old, new) == (
+        "the source changed, and the compiler from unknown to nvrtc 13.0.88"
+    )
+
+
+def test_every_argument_that_changed_is_named_with_its_place() -> None:
+    assert relate(identity(arguments=("float32[9]", "int32=8"))).reason.startswith(
+        "the workload changed: argument 1 was float32[1024] align=512 and is float32[9]; "
+        "the workload changed: argument 2 was int32=7 and is int32=8: record"
+    )

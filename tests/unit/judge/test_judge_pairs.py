@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 
 import pytest
-from judge_samples import EDITED, IDENTITY, session, time_case
+from judge_samples import EDITED, IDENTITY, KEY, session, time_case
 
 from pytest_gpuperf.judge.block_decision import Paired, judge_blocks
 from pytest_gpuperf.judge.paired_verdict import judge_pairs, unconfirmed
 from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.judge.time_case import TimeStep
-from pytest_gpuperf.model.verdict import Verdict
+from pytest_gpuperf.model.verdict import UNDECIDED, Verdict
 
 POLICY = Policy(alpha=1e-3)
 BASE = [[100.0, 100.1]] * 5
@@ -72,19 +72,21 @@ def test_what_lies_between_the_tolerances_in_both_processes_is_not_laid_to_its_p
 
 
 @pytest.mark.parametrize(
-    ("first", "verdict"),
+    ("first", "verdict", "reason"),
     [
-        (pairs(-0.02), Verdict.FASTER),
-        (pairs(0.0), Verdict.SAME),
-        (judge_blocks([-0.012, 0.0] * 20, POLICY), Verdict.NOT_SLOWER),
-        (pairs(0.0, 5), Verdict.INCONCLUSIVE),
-        (judge_blocks([], POLICY, stopped=True), Verdict.INCONCLUSIVE),
+        (pairs(-0.02), Verdict.FASTER, "proven to be more than 0.5 % faster"),
+        (pairs(0.0), Verdict.SAME, "proven to be less than 1 % slower or faster"),
+        (judge_blocks([-0.012, 0.0] * 20, POLICY), Verdict.NOT_SLOWER, "proven to be less than 1 % slower"),
+        (pairs(0.0, 5), Verdict.INCONCLUSIVE, f"{UNDECIDED} after 5 blocks"),
+        (pairs(0.0, 1), Verdict.INCONCLUSIVE, f"{UNDECIDED} after 1 block"),
+        (judge_blocks([], POLICY, stopped=True), Verdict.INCONCLUSIVE, f"{UNDECIDED} after 0 blocks"),
     ],
 )
-def test_other_decisions_need_no_second_process(first: Paired, verdict: Verdict) -> None:
+def test_other_decisions_need_no_second_process(first: Paired, verdict: Verdict, reason: str) -> None:
     step = judged(first)
     assert step.judgement.verdict is verdict
     assert not step.confirmation_wanted
+    assert step.judgement.reason == f"{reason}; the source and its machine code changed"
 
 
 def test_slower_than_the_record_and_equal_when_paired_is_the_environment() -> None:
@@ -149,3 +151,27 @@ def test_pairs_under_another_timer_are_not_held_against_the_record() -> None:
     assert step.judgement.time is not None
     assert step.judgement.time.record_ratio is None
     assert "the timer changed from cupti to graph" in step.judgement.notes[0]
+
+
+def test_a_judgement_says_whose_it_is_and_by_which_tolerance() -> None:
+    judgement = judged(pairs(0.0)).judgement
+    assert (judgement.key, judgement.target, judgement.kind) == (KEY, "nvidia-h200", "time")
+    figures = judgement.time
+    assert figures is not None
+    assert (figures.tolerance, figures.level, figures.confirm_blocks) == (0.005, 0.95, 0)
+
+
+def test_how_the_blocks_were_taken_is_told() -> None:
+    short, sustained = (
+        judge_pairs(CASE, POLICY, pairs(0.0), **slot).judgement.time for slot in ({}, {"pair_slot": "sustained"})
+    )
+    assert short is not None
+    assert sustained is not None
+    assert (short.pair_slot, sustained.pair_slot) == ("short", "sustained")
+
+
+def test_pairs_without_rounds_have_a_ratio_and_no_times() -> None:
+    figures = judge_pairs(time_case(BASE, [], new=EDITED, rounds=()), POLICY, pairs(0.0)).judgement.time
+    assert figures is not None
+    assert (figures.before_ns, figures.after_ns, figures.record_ratio) == (None, None, None)
+    assert figures.ratio == 1.0

@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judge_samples import KEY, OCCUPANCY, PROFILE, STATIC, static
 
-from pytest_gpuperf.judge.static_verdict import compare_static, missing_static
+from pytest_gpuperf.judge.static_rules import OCCUPANCY as OCCUPANCY_RULE
+from pytest_gpuperf.judge.static_rules import large_steps_count
+from pytest_gpuperf.judge.static_verdict import compare_static, missing_static, with_launch_of
 from pytest_gpuperf.model.evidence import Occupancy, StaticRecord
 from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
 
@@ -23,7 +25,7 @@ def change(judgement: Judgement, what: str) -> Change:
     return next(found for found in judgement.changes if found.what == what)
 
 
-def test_06_14_equal_code_and_launch_is_unchanged_whatever_the_source() -> None:
+def test_equal_code_and_launch_is_unchanged_whatever_the_source() -> None:
     edited = msgspec.structs.replace(STATIC, source_hash="a comment was added")
     assert compare(edited).verdict is Verdict.UNCHANGED
     assert compare(edited).changes == ()
@@ -37,7 +39,7 @@ def test_06_14_equal_code_and_launch_is_unchanged_whatever_the_source() -> None:
         ("stack_bytes", "stack frame", "bytes"),
     ],
 )
-def test_06_14_one_byte_more_is_worse_and_one_less_is_better(field: str, what: str, unit: str) -> None:
+def test_one_byte_more_is_worse_and_one_less_is_better(field: str, what: str, unit: str) -> None:
     old = static(**{field: 16}, code_hash="old")
     worse = compare(static(**{field: 17}), old)
     assert worse.verdict is Verdict.WORSE
@@ -52,7 +54,7 @@ def test_spills_that_are_not_known_are_not_compared(old: int | None, new: int | 
     assert [change.what for change in judged.changes] == ["stack frame"]
 
 
-def test_06_14_a_lower_occupancy_is_worse_and_says_what_limits_it() -> None:
+def test_a_lower_occupancy_is_worse_and_says_what_limits_it() -> None:
     judged = compare(static(registers=64, occupancy=HALF))
     assert judged.verdict is Verdict.WORSE
     assert str(change(judged, "occupancy")) == "occupancy 100 -> 50 % (limited by registers, before by warps)"
@@ -97,7 +99,7 @@ def test_percentages_are_told_with_one_decimal_unless_that_makes_them_equal() ->
     assert str(Change(what="ratio", before=1.0625, after="none")) == "ratio 1.0625 -> none"
 
 
-def test_06_14_more_registers_at_the_same_occupancy_are_only_noted() -> None:
+def test_more_registers_at_the_same_occupancy_are_only_noted() -> None:
     judged = compare(static(registers=40))
     assert judged.verdict is Verdict.SAME
     assert str(change(judged, "registers")) == "registers 32 -> 40 (occupancy holds)"
@@ -139,7 +141,7 @@ def test_other_classes_are_listed_and_never_gate() -> None:
     assert judged.reason == "the machine code changed, and nothing in it that gates"
 
 
-def test_06_14_better_and_worse_together_is_worse_with_both_listed() -> None:
+def test_better_and_worse_together_is_worse_with_both_listed() -> None:
     old = static(spill_store_bytes=32, code_hash="old")
     judged = compare(static(occupancy=HALF), old)
     assert judged.verdict is Verdict.WORSE
@@ -167,7 +169,7 @@ def test_a_kernel_that_was_not_launched_is_compared_under_the_launch_that_its_ba
     assert [c.what for c in compare(spilling).changes] == ["spill stores"]
 
 
-def test_06_14_another_toolchain_is_not_comparable_unless_the_code_is_the_same() -> None:
+def test_another_toolchain_is_not_comparable_unless_the_code_is_the_same() -> None:
     toolchains = ("nvrtc 13.0.88", "nvrtc 13.1.2")
     judged = compare_static(KEY, "sm_90", STATIC, static(spill_store_bytes=8), toolchains=toolchains)
     assert judged.verdict is Verdict.NOT_COMPARABLE
@@ -182,6 +184,67 @@ def test_no_record_is_new() -> None:
     judged = missing_static(KEY, "sm_90", "nvrtc 13.0.88")
     assert judged.verdict is Verdict.NEW
     assert "--update-baselines=new" in judged.reason
+
+
+def test_a_judgement_says_whose_code_it_is_and_what_got_better() -> None:
+    old = static(spill_store_bytes=8, spill_load_bytes=4, code_hash="old")
+    assert compare(static(), old) == Judgement(
+        key=KEY, target="sm_90", kind="static", verdict=Verdict.BETTER,
+        reason="the machine code got better: spill stores, spill loads",
+        changes=(
+            Change(what="spill stores", before=8, after=0, unit="bytes", direction="better"),
+            Change(what="spill loads", before=4, after=0, unit="bytes", direction="better"),
+        ),
+    )  # fmt: skip
+    assert compare(STATIC) == Judgement(key=KEY, target="sm_90", kind="static", verdict=Verdict.UNCHANGED)
+
+
+def test_without_a_record_of_this_compiler_the_others_are_named() -> None:
+    assert missing_static(KEY, "sm_90", "nvrtc 13.1.2", ("nvrtc 12.9.1", "nvrtc 13.0.88")) == Judgement(
+        key=KEY, target="sm_90", kind="static", verdict=Verdict.NOT_COMPARABLE,
+        reason="the baseline was compiled by nvrtc 12.9.1, nvrtc 13.0.88, this is nvrtc 13.1.2: compile with the same "
+        "version, or record one for this version too with pytest --update-baselines=new",
+    )  # fmt: skip
+    assert missing_static(KEY, "sm_90", "nvrtc 13.0.88").reason == (
+        "no baseline for sm_90: record one with pytest --update-baselines=new"
+    )
+    toolchains = ("nvrtc 13.0.88", "nvrtc 13.1.2")
+    other = compare_static(KEY, "sm_90", STATIC, static(), toolchains=toolchains)
+    assert (other.key, other.target) == (KEY, "sm_90")
+
+
+@pytest.mark.parametrize(
+    ("profile", "occupancy"), [({}, OCCUPANCY), ({"registers": 33}, None), ({"shared_bytes": 2048}, None)]
+)
+def test_a_kernel_that_was_not_launched_has_its_baselines_occupancy_if_it_takes_as_much(
+    profile: dict[str, int], occupancy: Occupancy | None
+) -> None:
+    launched = static(dynamic_shared_bytes=64, code_hash="old")
+    not_launched = msgspec.structs.replace(static(occupancy=None, **profile), block=None)
+    found = with_launch_of(not_launched, launched)
+    assert (found.block, found.dynamic_shared_bytes, found.occupancy) == ((256, 1, 1), 64, occupancy)
+    assert found.profile == not_launched.profile
+
+
+def test_a_launch_that_the_baseline_lacks_is_shown() -> None:
+    old = msgspec.structs.replace(STATIC, block=None)
+    assert str(compare(STATIC, old).changes[0]) == "block not launched -> 256x1x1"
+
+
+def test_notes_stand_with_what_they_explain() -> None:
+    """More registers lower the occupancy: no word that it holds; the note on a class that vanished is not needed."""
+    fewer = compare(static(registers=40, occupancy=HALF))
+    assert change(fewer, "registers").note == ""
+    vanished = compare(static(), static(opcodes={**PROFILE.opcodes, "fp64": 3}, code_hash="old"))
+    assert change(vanished, "instructions: fp64").note == ""
+    assert change(compare(static(barriers=2)), "barriers").note == ""
+
+
+def test_a_step_of_occupancy_is_rounded_before_it_is_held_against_a_tenth() -> None:
+    assert large_steps_count(1.0, 0.90004) == "worse"
+    assert large_steps_count(1.0, 0.90006) == "neutral"
+    third = msgspec.structs.replace(OCCUPANCY, fraction=1 / 3)
+    assert OCCUPANCY_RULE.read(static(occupancy=third)) == 33.3333
 
 
 figures = st.fixed_dictionaries(

@@ -33,16 +33,16 @@ def spent(spending: Spending, tested: int) -> float:
 
 
 @given(st.integers(1, 16), st.lists(st.integers(0, 500), max_size=16))
-def test_06_09_shares_spent_online_never_exceed_alpha_over_all_workers(workers: int, tested: list[int]) -> None:
+def test_shares_spent_online_never_exceed_alpha_over_all_workers(workers: int, tested: list[int]) -> None:
     assert math.fsum(spent(Spending(ALPHA, workers), count) for count in tested[:workers]) <= ALPHA
 
 
-def test_06_09_online_shares_use_alpha_up_in_the_limit() -> None:
+def test_online_shares_use_alpha_up_in_the_limit() -> None:
     assert 0.9999 * ALPHA < 4 * spent(Spending(ALPHA, 4), 20_000) <= ALPHA
 
 
 @pytest.mark.parametrize(("index", "blocks"), [(1, 14), (5, 19), (20, 23), (100, 28), (500, 33)])
-def test_06_09_unanimous_blocks_needed_for_the_ith_workload(index: int, blocks: int) -> None:
+def test_unanimous_blocks_needed_for_the_ith_workload(index: int, blocks: int) -> None:
     from pytest_gpuperf.judge.eprocess import log_e
 
     needed = -math.log(Spending().share(index))
@@ -99,3 +99,9 @@ def test_workers_that_replace_crashed_ones_spend_what_was_kept_for_them(workers:
     assert all(one.share(1) == first for one in every[:workers])
     assert first == pytest.approx((1 - RESERVE) * Spending(ALPHA, workers).share(1))
     assert every[workers].share(1) == pytest.approx(2 * every[workers + 1].share(1))
+
+
+def test_an_alarm_and_a_shift_begin_at_and_beyond_their_thresholds() -> None:
+    assert self_pair_alarm(reading(math.log(1000.0), 0.0))
+    assert environment_shift([], 0.003, {"fma": 0.01}) == ()
+    assert environment_shift([1.5, 1.5, 1.5], 0.5) == ()

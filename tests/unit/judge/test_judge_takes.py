@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from types import SimpleNamespace
 
 import pytest
 
@@ -54,6 +55,16 @@ def test_a_median_of_zero_has_a_floor_for_a_band() -> None:
     assert rule == dataclasses.replace(EXACT, floor=6.0)
     assert not beyond(rule, 0.0, 6.0)
     assert beyond(rule, 0.0, 7.0)
+
+
+def test_a_counter_that_only_its_range_is_known_of_has_a_floor_for_a_band() -> None:
+    assert band_of(EXACT, Counts({}, {"inst": (1.0, 3.0)})) == dataclasses.replace(EXACT, floor=6.0)
+
+
+def test_counts_of_a_record_are_its_counters_and_their_ranges() -> None:
+    record = Counts({"inst": 100.0, "l2": 7.0}, {"inst": (99.0, 101.0)})
+    recorded = SimpleNamespace(counters=dict(record.values), counter_ranges=dict(record.ranges))
+    assert Counts.of(recorded) == record
 
 
 WARM_ONE = {"profiler__replayer_passes": 1.0}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from judge_samples import EDITED, IDENTITY, identity, rounds, session, time_case
+from judge_samples import EDITED, IDENTITY, KEY, identity, rounds, session, time_case
 
 from pytest_gpuperf.judge.canary_shift import canary_shifts
 from pytest_gpuperf.judge.log_times import InvalidTimesError
@@ -286,3 +286,96 @@ def test_changed_code_under_another_timer_can_be_paired_and_other_work_cannot() 
     assert judged(timer="graph").judgement.verdict is Verdict.NOT_COMPARABLE
     assert judged(timer="graph").pairing_helps
     assert not judged(new=identity(arguments=()), timer="graph").pairing_helps
+
+
+def test_a_judgement_says_whose_it_is() -> None:
+    judgement = judged().judgement
+    assert (judgement.key, judgement.target, judgement.kind) == (KEY, "nvidia-h200", "time")
+
+
+def test_figures_have_their_level_and_the_ratio_to_the_record() -> None:
+    figures = judged(new=IDENTITY, candidate=[103.0] * 4).judgement.time
+    assert figures is not None
+    assert (figures.level, figures.tolerance) == (0.95, 0.005)
+    assert figures.record_ratio == figures.ratio == pytest.approx(1.0297, abs=1e-4)
+
+
+def test_without_a_round_it_says_so_and_that_pairs_would_decide() -> None:
+    step = judged(rounds=())
+    assert step.judgement.reason == "no round was taken; the source and its machine code changed"
+    assert (step.rounds_wanted, step.pairing_helps) == (2, True)
+
+
+def test_what_keeps_times_from_being_compared_is_the_reason() -> None:
+    reason = judged(new=identity(arguments=("int32=8",))).judgement.reason
+    assert reason.startswith("the workload changed: 2 arguments became 1: record the baseline anew")
+
+
+@pytest.mark.parametrize(("candidate", "words"), [(100.0, "slower or faster; the"), (99.0, "slower; the")])
+def test_what_passes_the_noninferiority_test_says_what_is_proven(candidate: float, words: str) -> None:
+    reason = judged(policy=PROFILED, candidate=[candidate] * 4).judgement.reason
+    assert reason == f"proven to be less than 1 % {words} source and its machine code changed"
+
+
+def test_a_smaller_beta_lets_less_pass() -> None:
+    strict = judged(policy=Policy(omega=0.001, beta=1e-6)).judgement
+    assert strict.time is not None
+    assert strict.time.method == "unpaired"
+
+
+def test_notes_on_the_record_travel_with_every_verdict() -> None:
+    one_process = [[100.0, 100.1, 99.9]]
+    note = "the baseline comes from one process: how processes differ is assumed, not measured"
+    for new, policy in ((IDENTITY, POLICY), (EDITED, PROFILED), (EDITED, POLICY)):
+        assert note in judge_time(time_case(one_process, [100.0] * 4, new=new), policy).judgement.notes
+
+
+def test_against_another_gpu_the_interval_has_what_gpus_differ_by() -> None:
+    here, there = (judged(now=session("new", uuid=uuid)).judgement.time for uuid in ("GPU-1", "GPU-2"))
+    assert here is not None
+    assert there is not None
+    assert here.interval is not None
+    assert there.interval is not None
+    assert here.interval[1] - here.interval[0] < 0.03
+    assert there.interval[1] - there.interval[0] > 0.1
+
+
+def test_inconclusive_says_why_more_rounds_would_not_help() -> None:
+    elsewhere = judged(candidate=[150.0] * 16, now=session("new", uuid="GPU-2")).judgement.reason
+    assert elsewhere.startswith("the baseline is of another GPU of this model, against which nothing is proven; ")
+    few = judge_time(time_case([[100.0]], [100.0]), POLICY).judgement.reason
+    assert few.startswith("the baseline has a single round: record more with pytest --update-baselines; ")
+
+
+def test_a_shift_of_the_clock_is_told_in_percent() -> None:
+    reason = judged(candidate=[110.0] * 4, old_clock=1980, new_clock=1800).judgement.reason
+    assert reason.startswith("+10.0 % in time and within the tolerance in clock cycles: the SM clock differs from the")
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "named"),
+    [
+        ({"ecc": False}, {"ecc": True}, "ECC on"),
+        ({"ecc": True}, {"ecc": False}, "ECC off"),
+        ({"mig": True}, {"mig": False}, "MIG off"),
+        ({"ecc": True, "mig": True}, {"ecc": True, "mig": True}, ""),
+        ({"ecc": None, "mig": True}, {"ecc": True, "mig": None}, ""),
+    ],
+)
+def test_a_setting_of_the_gpu_is_named_when_it_is_known_to_have_changed(
+    then: dict[str, bool], now: dict[str, bool], named: str
+) -> None:
+    notes = judged(sessions={"old": session(**then)}, now=session("new", **now)).judgement.notes
+    assert [note for note in notes if note.startswith("since")] == (
+        [f"since the baseline was recorded: {named}"] if named else []
+    )
+
+
+def test_a_change_since_several_sessions_is_named_once() -> None:
+    case = time_case(BASE, [100.0] * 4)
+    assert case.baseline is not None
+    two = (*case.baseline.rounds, *rounds([[100.0, 100.1]], session="later"))
+    record = type(case.baseline)(identity=IDENTITY, timer="cupti", cache="cold", rounds=two)
+    sessions = {"old": session(), "later": session("later")}
+    notes = judged(baseline=record, sessions=sessions, now=session("new", driver="590.2")).judgement.notes
+    assert notes == ("since the baseline was recorded: driver 580.1 -> 590.2",)

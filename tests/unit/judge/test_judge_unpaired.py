@@ -13,7 +13,7 @@ from scipy import stats
 
 from pytest_gpuperf.judge.log_times import InvalidTimesError
 from pytest_gpuperf.judge.policy import Decision, Policy
-from pytest_gpuperf.judge.two_sample import compare_rounds
+from pytest_gpuperf.judge.two_sample import Spread, compare_rounds
 from pytest_gpuperf.judge.unpaired import LOOKS, WEIGHTS, Unpaired, judge_unpaired
 from pytest_gpuperf.model.evidence import Round
 
@@ -144,7 +144,47 @@ def test_a_single_round_a_side_decides_nothing() -> None:
     assert not spread.exceeds(0.0, 0.1)
     assert not spread.below(1.0, 0.1)
     assert spread.interval(0.95) is None
-    assert after([200.0]).decision is Decision.CONTINUE
+    single = after([200.0])
+    assert (single.decision, single.rounds_used, single.rounds_wanted) == (Decision.CONTINUE, 1, 2)
+
+
+def spread_of(freedom: int) -> Spread:
+    return Spread(difference=0.1, error=0.001, freedom=freedom, within=0.001, between=0.0, processes=1)
+
+
+def test_one_degree_of_freedom_decides_and_none_does_not() -> None:
+    assert (spread_of(1).exceeds(0.0, 0.1), spread_of(0).exceeds(0.0, 0.1)) == (True, False)
+    assert (spread_of(1).below(0.2, 0.1), spread_of(0).below(0.2, 0.1)) == (True, False)
+    assert spread_of(1).interval(0.95) is not None
+    assert spread_of(0).interval(0.95) is None
+
+
+def test_the_interval_is_that_of_a_t_statistic() -> None:
+    low, high = spread_of(10).interval(0.95) or (0.0, 0.0)
+    reach = stats.t.ppf(0.975, 10) * 0.001
+    assert (math.log(low), math.log(high)) == pytest.approx((0.1 - reach, 0.1 + reach))
+
+
+def test_a_side_of_two_processes_tells_how_processes_differ() -> None:
+    old = [[100.0, 100.2], [101.0, 101.2]]
+    assert compare_rounds(rounds(old), rounds([[100.0]], session="new"), 0.0).between == pytest.approx(
+        0.007, abs=0.0005
+    )
+
+
+def test_the_error_within_shrinks_with_rounds_and_processes() -> None:
+    """Each side's mean of process means varies by the sum of 1/rounds over the squared number of processes."""
+    old, new = [[100.0, 101.0], [100.0, 101.0, 100.5, 100.5]], [[100.0, 101.0, 100.5]]
+    spread = compare_rounds(rounds(old), rounds(new, session="new"), 0.0)
+    assert spread.between == 0
+    assert spread.error == pytest.approx(spread.within * math.sqrt((1 / 2 + 1 / 4) / 4 + 1 / 3))
+    assert spread.freedom == 7
+
+
+def test_single_rounds_of_several_processes_have_no_scatter_within() -> None:
+    spread = compare_rounds(rounds([[100.0], [101.0]]), rounds([[100.0]], session="new"), 0.003)
+    assert spread.within == 0
+    assert spread.error == pytest.approx(math.sqrt(2) * spread.between)
 
 
 def test_what_is_no_time_is_refused() -> None:
@@ -155,7 +195,7 @@ def test_what_is_no_time_is_refused() -> None:
 
 
 @given(st.lists(st.floats(80.0, 130.0), min_size=2, max_size=16), st.floats(0.01, 1000.0))
-def test_06_05_scaling_all_times_leaves_ratio_interval_and_decision(times: list[float], scale: float) -> None:
+def test_scaling_all_times_leaves_ratio_interval_and_decision(times: list[float], scale: float) -> None:
     plain = after(times)
     scaled = after([scale * x for x in times], baseline=[[scale * x for x in group] for group in QUIET])
     assert scaled.decision is plain.decision
@@ -164,7 +204,7 @@ def test_06_05_scaling_all_times_leaves_ratio_interval_and_decision(times: list[
 
 
 @pytest.mark.parametrize("between", [0.001, 0.003, 0.005])
-def test_06_10_no_false_slower_while_processes_differ_by_half_a_percent(between: float) -> None:
+def test_no_false_slower_while_processes_differ_by_half_a_percent(between: float) -> None:
     rng = np.random.default_rng(5)
     decisions = [
         sequential(
@@ -179,7 +219,7 @@ def test_06_10_no_false_slower_while_processes_differ_by_half_a_percent(between:
 
 
 @pytest.mark.parametrize("between", [0.001, 0.003, 0.005])
-def test_06_10_ten_percent_longer_is_slower_in_one_process(between: float) -> None:
+def test_ten_percent_longer_is_slower_in_one_process(between: float) -> None:
     rng = np.random.default_rng(7)
     decisions = [
         sequential(
@@ -192,7 +232,7 @@ def test_06_10_ten_percent_longer_is_slower_in_one_process(between: float) -> No
     assert decisions.count(Decision.SLOWER) > 990
 
 
-def test_06_10_at_the_tolerance_itself_alpha_holds() -> None:
+def test_at_the_tolerance_itself_alpha_holds() -> None:
     """The worst case the tolerance allows: exactly 2 % slower, .3 % between processes; 20 000 drawn at once."""
     rng = np.random.default_rng(11)
     draws, alarms = 20_000, 0
@@ -206,7 +246,7 @@ def test_06_10_at_the_tolerance_itself_alpha_holds() -> None:
     assert alarms <= draws * POLICY.alpha + 3 * math.sqrt(draws * POLICY.alpha)
 
 
-def test_06_11_rounds_as_units_would_raise_false_alarms() -> None:
+def test_rounds_as_units_would_raise_false_alarms() -> None:
     """Guard: a t test that takes every round as independent fails the simulation that ours passes."""
     rng = np.random.default_rng(5)
     alarms = 0

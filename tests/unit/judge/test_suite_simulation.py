@@ -86,7 +86,7 @@ def tolerable(suites: int, alpha: float = ALPHA) -> int:
 
 
 @pytest.mark.parametrize("name", NOISES)
-def test_06_10_two_thousand_suites_without_a_regression_raise_no_alarm(name: str) -> None:
+def test_two_thousand_suites_without_a_regression_raise_no_alarm(name: str) -> None:
     """All 200 kernels are escalated, as if every screen had failed: the screen itself can accuse nobody."""
     codes = codes_of(NOISES[name], 0.0, SUITES * KERNELS, seed=1)
     assert red_suites(codes) == 0
@@ -95,13 +95,13 @@ def test_06_10_two_thousand_suites_without_a_regression_raise_no_alarm(name: str
 
 
 @pytest.mark.parametrize("name", NOISES)
-def test_06_10_in_the_worst_case_all_kernels_at_the_tolerance_alpha_holds(name: str) -> None:
+def test_in_the_worst_case_all_kernels_at_the_tolerance_alpha_holds(name: str) -> None:
     codes = codes_of(NOISES[name], math.log1p(POLICY.delta), 500 * KERNELS, seed=2)
     assert red_suites(codes) <= tolerable(500)
 
 
 @pytest.mark.parametrize("workers", [1, 4])
-def test_06_10_alpha_holds_when_it_is_spent_online_and_over_workers(workers: int) -> None:
+def test_alpha_holds_when_it_is_spent_online_and_over_workers(workers: int) -> None:
     """The worst case again, in which each kernel has the share of its place in its worker's order."""
     rng = np.random.default_rng(3)
     suites, alpha = 600, 0.05
@@ -119,14 +119,14 @@ def test_06_10_alpha_holds_when_it_is_spent_online_and_over_workers(workers: int
     ("name", "percent", "power"),
     [("quiet", 2, 1.0), ("typical", 2, 0.999), ("noisy", 2, 0.97), ("quiet", 1, 0.98), ("typical", 1, 0.85)],
 )
-def test_06_10_regressions_are_found(name: str, percent: int, power: float) -> None:
+def test_regressions_are_found(name: str, percent: int, power: float) -> None:
     codes = codes_of(NOISES[name], math.log1p(percent / 100), 4000, seed=4)
     assert (codes == SLOWER).mean() >= power
     assert np.isin(codes, [SAME, NOT_SLOWER]).mean() <= 0.01
 
 
 @pytest.mark.parametrize("name", NOISES)
-def test_06_10_gains_are_found(name: str) -> None:
+def test_gains_are_found(name: str) -> None:
     codes = codes_of(NOISES[name], math.log1p(-0.03), 2000, seed=5)
     assert (codes == SLOWER).sum() == 0
     assert (codes == FASTER).mean() >= {"quiet": 1.0, "typical": 0.99, "noisy": 0.5}[name]
@@ -145,7 +145,7 @@ def pipeline(rng: np.random.Generator, shift: float, omega: float, assumed: floa
 @pytest.mark.parametrize(
     ("omega", "assumed", "gpu"), [(0.0015, 0.0015, 0.0), (0.005, 0.0015, 0.0), (0.0015, 0.0015, 0.02)]
 )
-def test_06_10_a_wrong_omega_or_another_gpu_raises_no_alarm(omega: float, assumed: float, gpu: float) -> None:
+def test_a_wrong_omega_or_another_gpu_raises_no_alarm(omega: float, assumed: float, gpu: float) -> None:
     rng = np.random.default_rng(6)
     decided = [pipeline(rng, 0.0, omega, assumed, gpu) for _ in range(2000)]
     assert decided.count(SLOWER) == 0
@@ -155,7 +155,7 @@ def test_06_10_a_wrong_omega_or_another_gpu_raises_no_alarm(omega: float, assume
 @pytest.mark.parametrize(
     ("omega", "assumed", "gpu", "missed"), [(0.0015, 0.0015, 0.0, 0.01), (0.0015, 0.0015, -0.02, 0.01)]
 )
-def test_06_10_the_pipeline_misses_one_percent_no_more_often_than_promised(
+def test_the_pipeline_misses_one_percent_no_more_often_than_promised(
     omega: float, assumed: float, gpu: float, missed: float
 ) -> None:
     rng = np.random.default_rng(7)
@@ -179,13 +179,13 @@ def peeking_t(r: Logs, policy: Policy) -> NDArray[np.int64]:
 
 
 @pytest.mark.parametrize("name", ["quiet", "typical"])
-def test_06_11_guard_a_peeking_t_test_breaks_alpha_in_the_worst_case(name: str) -> None:
+def test_a_peeking_t_test_breaks_alpha_in_the_worst_case(name: str) -> None:
     rng = np.random.default_rng(8)
     r = math.log1p(POLICY.delta) + NOISES[name](rng, 500 * KERNELS, 64)
     assert red_suites(peeking_t(r, POLICY)) > tolerable(500)
 
 
-def test_06_11_guard_samples_as_units_raise_alarms_without_a_regression() -> None:
+def test_samples_as_units_raise_alarms_without_a_regression() -> None:
     """Broken: every one of a block's 20 sample pairs votes, though all share what the block is off by."""
     rng = np.random.default_rng(9)
     blocks = noisy(rng, 20 * KERNELS, 16)
@@ -197,18 +197,18 @@ def test_06_11_guard_samples_as_units_raise_alarms_without_a_regression() -> Non
 
 
 @pytest.mark.parametrize("name", NOISES)
-def test_06_10_an_effect_below_the_tolerance_is_accepted(name: str) -> None:
+def test_an_effect_below_the_tolerance_is_accepted(name: str) -> None:
     codes = codes_of(NOISES[name], math.log1p(0.004), 20 * KERNELS, seed=10)
     assert (codes == SLOWER).sum() == 0
 
 
-def test_06_11_guard_without_the_tolerance_small_effects_turn_red() -> None:
+def test_without_the_tolerance_small_effects_turn_red() -> None:
     codes = codes_of(typical, math.log1p(0.004), 20 * KERNELS, seed=10, policy=dataclasses.replace(POLICY, delta=0.0))
     assert (codes == SLOWER).sum() > 0
     assert red_suites(codes) > tolerable(20)
 
 
-def test_06_11_guard_without_randomised_order_a_drift_is_called_slower() -> None:
+def test_without_randomised_order_a_drift_is_called_slower() -> None:
     """Broken: the candidate always runs second, and what runs second is 1 % slower."""
     drift = np.full((KERNELS, 64), 0.01)
     fixed, _ = judge_many(drift, POLICY)
