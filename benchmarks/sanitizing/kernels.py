@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+import functools
 from pathlib import Path
 
 from pytest_gpuperf.baselines import BaselineStore
@@ -50,11 +50,15 @@ def timed_kernels(baselines: Path) -> set[str]:
     return {record.kernel for _, record in _records(baselines) if record.block is not None}
 
 
-def _records(baselines: Path) -> Iterator[tuple[Key, StaticRecord]]:
+@functools.cache
+def _records(baselines: Path) -> tuple[tuple[Key, StaticRecord], ...]:
+    """Static records of the suite, read once: nothing writes baselines meanwhile."""
     store = BaselineStore(baselines)
-    for module in store.modules(ARCH):
-        file = store.load(ARCH, module)
-        for toolchain in getattr(file, "toolchains", {}) if module.startswith(f"{SUITE}/") else ():
-            for test, workloads in store.static_tests(ARCH, module, toolchain).items():
-                for workload, record in workloads.items():
-                    yield Key(module=module, test=test, workload=workload), record
+    return tuple(
+        (Key(module=module, test=test, workload=workload), record)
+        for module in store.modules(ARCH)
+        if module.startswith(f"{SUITE}/")
+        for toolchain in getattr(store.load(ARCH, module), "toolchains", {})
+        for test, workloads in store.static_tests(ARCH, module, toolchain).items()
+        for workload, record in workloads.items()
+    )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         UnknownKernel,
         UnsupportedTritonKernel,
     )
-    from pytest_gpuperf.compile.compiler import as_recorded, compile_for, compile_kernel, ptx
+    from pytest_gpuperf.compile.compiler import as_recorded, compile_for, compile_kernel, compile_together, ptx
     from pytest_gpuperf.compile.cubin.cubin_reader import Cubin, CubinKernel, read_cubin
     from pytest_gpuperf.compile.cubin.occupancy import occupancy, occupancy_of
     from pytest_gpuperf.compile.cubin.ready_made import binary_of, ready_made
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "cache": ("CompileCache",),
-    "compiler": ("as_recorded", "compile_for", "compile_kernel", "ptx"),
+    "compiler": ("as_recorded", "compile_for", "compile_kernel", "compile_together", "ptx"),
     "cubin.cubin_reader": ("Cubin", "CubinKernel", "read_cubin"),
     "compile_errors": (
         "BadCubin",
@@ -82,6 +82,7 @@ __all__ = [
     "binary_of",
     "compile_for",
     "compile_kernel",
+    "compile_together",
     "disassembler",
     "limits_of",
     "occupancy",

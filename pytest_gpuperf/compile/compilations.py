@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
@@ -46,29 +46,29 @@ Job = tuple[Program, str]
 
 
 def entries_of(
-    program: Program,
-    headers: Dependencies,
+    wanted: Mapping[Program, Dependencies],
     archs: Sequence[str],
     cache: CompileCache | None,
-    others: Callable[[], Iterable[Program]] = tuple,
-) -> dict[str, Compilation]:
-    """The entries of ``program`` by architecture.
+    others: Callable[[], Mapping[Program, Dependencies]] = dict,
+) -> dict[Job, Compilation]:
+    """The entries of each program that is ``wanted``, by its architectures; programs come with their headers.
 
-    ``others``, asked only if something has to be compiled, names programs of the same text and options that
-    go into the cache along with it.  Raises ``CompileProblem`` for ``program``, and never for another one.
+    ``others``, asked only if something has to be compiled, are programs that go into the cache along with them.
+    Raises ``CompileProblem`` for programs that are ``wanted``, and never for another one.
     """
-    cache = cache if headers.complete else None
-    found = {arch: kept(program, headers, arch, cache) for arch in archs}
-    missing = [(program, arch) for arch, entry in found.items() if entry is None]
+    found = {(one, arch): kept(one, headers, arch, cache) for one, headers in wanted.items() for arch in archs}
+    missing = [job for job, entry in found.items() if entry is None]
     made: dict[Job, Compilation] = {}
     if missing:
         toolchain()  # loads the compiler before threads race for it
-        along = [] if cache is None else _absent(others(), headers, [arch for _, arch in missing], cache)
+        more = {} if cache is None else others()
+        along = [] if cache is None else _absent(more, [arch for _, arch in missing], cache)
         made = _make_along(missing, along)
-    for (one, arch), entry in made.items():
-        if cache is not None:
-            cache.put(_key(one, headers, arch), msgspec.msgpack.encode(entry))
-    return {arch: entry or made[program, arch] for arch, entry in found.items()}
+        headers_of = {**more, **wanted}
+        for (one, arch), entry in made.items():
+            if cache is not None and headers_of[one].complete:
+                cache.put(_key(one, headers_of[one], arch), msgspec.msgpack.encode(entry))
+    return {job: entry or made[job] for job, entry in found.items()}
 
 
 def kept(program: Program, headers: Dependencies, arch: str, cache: CompileCache | None) -> Compilation | None:
@@ -120,11 +120,12 @@ def another(
     return None
 
 
-def _absent(programs: Iterable[Program], headers: Dependencies, archs: Sequence[str], cache: CompileCache) -> list[Job]:
+def _absent(programs: Mapping[Program, Dependencies], archs: Sequence[str], cache: CompileCache) -> list[Job]:
     """Jobs that the cache lacks; none if it could not keep their results."""
     if cache.problem is not None:
         return []
-    return [(one, arch) for one in programs for arch in archs if _key(one, headers, arch) not in cache]
+    keyed = [(one, headers) for one, headers in programs.items() if headers.complete]
+    return [(one, arch) for one, headers in keyed for arch in archs if _key(one, headers, arch) not in cache]
 
 
 def _make_along(wanted: Sequence[Job], along: Sequence[Job]) -> dict[Job, Compilation]:

@@ -55,12 +55,30 @@ def compile_for(
         limits_of(arch)
     prepared = _prepare(source)
 
-    def others() -> list[Program]:
-        names = foreseen(prepared.source_hash) if foreseen is not None else ()
-        return [prepared.program._replace(expression=name) for name in names if name != prepared.program.expression]
+    program, headers = prepared.program, prepared.headers
 
-    entries = entries_of(prepared.program, prepared.headers, list(dict.fromkeys(archs)), cache, others)
-    return {arch: _binary(prepared, arch, entry) for arch, entry in entries.items()}
+    def others() -> dict[Program, Dependencies]:
+        names = foreseen(prepared.source_hash) if foreseen is not None else ()
+        return {program._replace(expression=name): headers for name in names if name != program.expression}
+
+    entries = entries_of({program: headers}, list(dict.fromkeys(archs)), cache, others)
+    return {arch: _binary(prepared, arch, entry) for (_, arch), entry in entries.items()}
+
+
+def compile_together(
+    sources: Iterable[KernelSource], archs: Sequence[str], cache: CompileCache | None = None
+) -> dict[tuple[KernelSource, str], KernelBinary]:
+    """``compile_for`` for several sources at once, whose machine code one run of nvdisasm reads; raises alike."""
+    for arch in archs:
+        limits_of(arch)
+    prepared = {source: _prepare(source) for source in sources}
+    wanted = {one.program: one.headers for one in prepared.values()}
+    entries = entries_of(wanted, list(dict.fromkeys(archs)), cache)
+    return {
+        (source, arch): _binary(one, arch, entries[one.program, arch])
+        for source, one in prepared.items()
+        for arch in archs
+    }
 
 
 def as_recorded(

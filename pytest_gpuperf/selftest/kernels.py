@@ -12,14 +12,12 @@ same to the bit, and where it lies changes.
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pytest_gpuperf.compile import CompileCache, KernelSource, compile_kernel, toolchain
+from pytest_gpuperf.compile import CompileCache, KernelSource, compile_together
 from pytest_gpuperf.device.interface import Device
 from pytest_gpuperf.device.launch import Kernel, Launch
 from pytest_gpuperf.model.evidence import KernelBinary
@@ -175,12 +173,10 @@ def capacity_of(count: int) -> int:
 
 
 def compile_probes(probes: Iterable[Probe], arch: str, cache: CompileCache | None = None) -> dict[Probe, KernelBinary]:
-    """Machine code of each, on as many threads as there are cores.  Raises what ``compile_kernel`` raises."""
-    distinct = list(dict.fromkeys(probes))
-    toolchain()  # loads the compiler before threads race for it
-    with ThreadPoolExecutor(max_workers=min(16, os.cpu_count() or 1)) as pool:
-        made = pool.map(lambda probe: compile_kernel(probe.source, arch, cache=cache), distinct)
-        return dict(zip(distinct, made, strict=True))
+    """Machine code of each, compiled together.  Raises what ``compile_kernel`` raises."""
+    sources = {probe: probe.source for probe in probes}
+    made = compile_together(sources.values(), [arch], cache)
+    return {probe: made[source, arch] for probe, source in sources.items()}
 
 
 def launch_of(device: Device, binary: KernelBinary, family: Family, capacity: int) -> Launch:

@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -35,15 +36,22 @@ class Replay(NamedTuple):
 
 
 def replay(folder: Path, file: Path, *tests: str) -> Replay:
-    """Run tests of the example suite, without a GPU, on the counters of a recording."""
+    """Run tests of the example suite, without a GPU, on the counters of a recording.
+
+    It is a copy of the suite that is run, and gated too: then the kernels on record of a source are compiled together,
+    and ``.gpuperf`` of this repository stays as it is.
+    """
     outcomes = folder / "outcomes.json"
+    shutil.copytree(SUITE, folder / SUITE.name)
     path = os.pathsep.join([str(ROOT), str(HERE), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path, "CUDA_VISIBLE_DEVICES": ""}
     command = [
         sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "recorded_counters", "-q",
-        "--gpuperf-arch=sm_90", f"{recorded_counters.OPTION}={file}", f"--claims-to={outcomes}", *tests,
+        f"--config-file={ROOT / 'pyproject.toml'}", f"--rootdir={folder}",
+        "--gpuperf", f"--gpuperf-baselines={ROOT / 'baselines'}", "--gpuperf-arch=sm_90",
+        f"{recorded_counters.OPTION}={file}", f"--claims-to={outcomes}", *tests,
     ]  # fmt: skip
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     claims = json.loads(outcomes.read_text(encoding="utf-8"))["claims"] if outcomes.exists() else []
     return Replay(done.returncode, done.stdout + done.stderr, {claim["id"]: claim for claim in claims})
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simulated_machine import FIXED_NS, NS_PER_COUNT, SimulatedMachine
 
+from pytest_gpuperf.compile import CompileCache
 from pytest_gpuperf.selftest import refine
 from pytest_gpuperf.selftest.kernels import COPY
 from pytest_gpuperf.selftest.known_slowdowns import Subject
@@ -36,7 +37,7 @@ def subject(percent: float, count: int, *, capacity: int = 1 << 21) -> Subject:
 
 def looked_at(one: Subject, percent: float) -> Subject:
     machine = SimulatedMachine(seed=4, sample_sd=0.0005, process_sd=0.0)
-    return refined(machine, machine.timer(), one, (percent,), seconds=60.0, seed=5)
+    return refined(machine, machine.timer(), one, (percent,), seconds=60.0, seed=5, cache=CompileCache())
 
 
 def true_ratio(one: Subject, percent: float) -> float:
@@ -57,7 +58,9 @@ def test_how_far_off_a_look_is_likely_to_be_is_known() -> None:
     for seed in range(60):
         machine = SimulatedMachine(seed=seed, sample_sd=0.003, process_sd=0.0)
         one = subject(1.0, COUNT + 2100)
-        found = refined(machine, machine.timer(), one, (1.0,), seconds=60.0, seed=seed, within=(0.0, 100.0))
+        found = refined(
+            machine, machine.timer(), one, (1.0,), seconds=60.0, seed=seed, within=(0.0, 100.0), cache=CompileCache()
+        )
         assert found.counts[key] == COUNT + 2100
         inside += abs(found.ratio(1.0) / true_ratio(found, 1.0) - 1) <= 2 * found.ratio_se(1.0)
     assert inside >= 52
