@@ -1,6 +1,6 @@
 """A pytest plugin for a child process: collects tests, runs none, writes down what there is.
 
-Loaded with ``-p`` by ``collection``, never in a user's own run.  Only the tests that pytest itself would
+Loaded with ``-p`` by ``collected_tests``, never in a user's own run.  Only the tests that pytest itself would
 run say whether a baseline still has one, so pytest is asked, with the user's own configuration.
 """
 

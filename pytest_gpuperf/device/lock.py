@@ -37,7 +37,7 @@ def lock_folder() -> Path:
 class GpuLock:
     """The lock of one GPU.  Re-entrant: a process that holds it may take it again.
 
-    Who waits takes turns: the next one stands at the door, behind a lock of its own, so that a process which gives the
+    Waiting processes take turns: the next one holds a second lock meanwhile, so that a process which gives the
     GPU back and wants it again at once comes behind it.
     """
 

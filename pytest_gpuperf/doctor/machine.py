@@ -1,6 +1,6 @@
 """The machine as the doctor's probes see it: packages, files, programs.
 
-Probes ask only this class, so a test hands them a machine that has a driver, lacks one, or lies.
+Probes ask only this class, so a test hands them a machine with a driver, without one, or with wrong answers.
 """
 
 from __future__ import annotations

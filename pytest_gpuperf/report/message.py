@@ -26,7 +26,7 @@ KEPT_NOTES = frozenset({"occupancy"})
 
 
 def workload_lines(failed: Sequence[Judgement], advice: Sequence[Advice]) -> list[str]:
-    """The message of one workload: as much as fits the screen, the first cause in any case."""
+    """Message of one workload: as much as fits the screen, the first cause in any case."""
     short: list[str] = []
     for causes, named, also in ((SHOWN, NAMED, ALSO), (1, NAMED, ALSO), (1, NAMED, 0), (1, 3, 0), (1, 1, 0)):
         short = described(failed, named, also, explained=bool(advice))

@@ -63,7 +63,7 @@ def nested_noise(kernel: str, processes: Sequence[Sequence[Round]]) -> KernelNoi
 def omega_bound(kernels: Sequence[KernelNoise], processes: int) -> float:
     """Upper 90 % bound of the spread between recordings, all kernels together.
 
-    The screen adds rounds' scatter of its own, so counting it in here errs on the side of asking for more proof.
+    The non-inferiority test adds rounds' scatter of its own, so counting it in here errs towards asking for more proof.
     """
     freedom = len(kernels) * (processes - 1)
     variance = float(np.mean([kernel.process_means_sd**2 for kernel in kernels]))
@@ -110,7 +110,7 @@ def placement(processes: Sequence[Sequence[float]]) -> Placement:
 def placement_sds(kernels: Mapping[str, Placement]) -> dict[str, float]:
     """Spread between processes of each kernel: its own where it stands out, else that of all others together.
 
-    A handful of processes say little about one kernel.  Together, quiet kernels count more than noisy ones, by the
+    A handful of processes say little about one kernel.  Together, kernels with less noise count more, by the
     inverse of the variance that their estimates have.
     """
     others = [one for one in kernels.values() if not one.stands_out]

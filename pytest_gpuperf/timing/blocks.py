@@ -1,4 +1,4 @@
-"""Paired blocks: baseline and candidate measured in one breath, in an order that only our coin knows.
+"""Paired blocks: baseline and candidate measured side by side, in an order drawn at random.
 
 A block is four slots, ABBA or BAAB, or that order over again where slots would be longer than twelve samples: the
 finer sides take turns, the less of what changes meanwhile is left.  (So is what a kernel costs by drawing more power;

@@ -85,7 +85,7 @@ def pair(
     """Take blocks of ``baseline`` against ``candidate`` until ``policy`` decides or ``budget_s`` seconds are over.
 
     Where all blocks vote alike when the time is over, they go on for up to ``CLEAR_CASE_S`` more: the test allows it,
-    and a kernel sixteen times as slow should not stay open for want of a tenth of a second.
+    and a kernel sixteen times as slow should not stay undecided because a tenth of a second was lacking.
 
     ``launch`` gives grid, block, shared memory and arguments to both sides; ``candidate`` is its own machine
     code unless another is given, and ``configuration`` is the baseline's grid, block and shared memory where they

@@ -30,7 +30,7 @@ _QUANTISATION_SD = 1 / math.sqrt(12)
 def midmean(samples: Samples) -> float:
     """Mean of the middle half: a quarter is cut off either end.
 
-    A fifth less variance than the median, and unmoved by a quarter of wild samples.
+    It has a fifth less variance than the median, and outliers do not move it, up to a quarter of the samples.
     """
     cut = samples.size // 4
     return float(np.partition(samples, (cut, samples.size - cut - 1))[cut : samples.size - cut].mean())

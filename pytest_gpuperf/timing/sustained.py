@@ -2,7 +2,7 @@
 
 Kernels that take turns after a few samples share one clock, so what one of them costs by drawing more power slows
 both, and their ratio hides it.  A sustained slot keeps the device busy with one of them for two seconds or more,
-and a block is four such slots, in the order that the coin draws.
+and a block is four such slots, in an order drawn at random.
 
 Half of every slot does not count: its first samples run at the clock that the other kernel left, or the pause between
 two blocks.  Which samples those are follows from their place in the slot alone, is alike for both sides, and is fixed
@@ -11,7 +11,7 @@ H200 lets a kernel draw 725 W for 0.75 to 0.9 s before it lowers the clock (docs
 has not settled, and is shared.
 
 No such block is discarded.  A clock or a throttle reason that changes is what a power-limited kernel does.  At the end
-of a block it is that of the kernel which came last, so a rule on it would see the order that the coin drew; and
+of a block it is that of the kernel which came last, so a rule on it would see the order that was drawn; and
 samples spread as the controller moves the clock.
 """
 

@@ -1,6 +1,6 @@
 """CUPTI activity records: the GPU's own time stamps at the start and the end of every kernel.
 
-The truest of the timers: within 1 % from 2 us on, cold or warm, for callables of any number of launches on
+The most accurate of the timers: within 1 % from 2 us on, cold or warm, for callables of any number of launches on
 any stream.  The time of a sample is the sum of the durations of all kernels, copies and memsets that its run
 launched.  Records are attributed by external correlation ids: a run's API calls are tagged with the number
 of its sample, whatever else happens on the GPU (the flush, the reset, other code) carries no tag.  A cold

@@ -3,7 +3,7 @@
 cupti-python turns every record into an array object before it hands it over, API records included, which
 are not read here but must be recorded for tags to exist.  So this source registers callbacks of its
 own with the library that cupti-python has loaded.  The offsets of fields come from cupti-python's data types,
-the steps from record to record from CUPTI: a record of an unknown kind is stepped over.
+the steps from record to record from CUPTI: a record of an unknown kind is skipped.
 
 The callbacks only lend buffers and take them back, whichever thread calls them; records are read after the
 flush.  Calls into the library release the interpreter lock, for CUPTI may wait meanwhile for a thread that

@@ -28,6 +28,7 @@ def test_a_module_names_its_file() -> None:
     assert module_file("a/b/test_x.py") == PurePosixPath("a/b/test_x.json")
     assert module_file("test_x.v2.py") == PurePosixPath("test_x.v2.json")
     assert module_of(PurePosixPath("test_x.v2.json")) == "test_x.v2.py"
+    assert module_file("MAX/test_x.py") == PurePosixPath("MAX/test_x.json")
 
 
 @pytest.mark.parametrize(

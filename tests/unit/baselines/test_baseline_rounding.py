@@ -77,6 +77,7 @@ def test_ratios_have_nine_digits_and_counts_all_of_them() -> None:
         (1234.56789, 9.9, 1234.6),
         (9.87654321, 0.11, 9.877),
         (1.0, 0.5, 1.0),
+        (0.512345678, 0.011, 0.5123),
         (12345.678, 1e9, 12350.0),  # four digits at least
         (12345.678912, 1e-9, 12345.68),  # seven at most
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import msgspec
@@ -189,6 +190,19 @@ def test_a_file_is_read_up_to_the_limit(tmp_path: Path) -> None:
     assert caught.value.problem == "it is larger than 1 MB"
     assert str(caught.value).startswith(f"{path}: ")
     assert read_bounded(tmp_path / "none", 1) is None
+
+
+def test_a_huge_file_costs_no_more_memory_than_the_limit(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    with path.open("wb") as file:
+        file.truncate(64 * 1024 * 1024)
+    tracemalloc.start()
+    try:
+        with pytest.raises(UnreadableBaselineError):
+            read_bounded(path, 1024 * 1024)
+        assert tracemalloc.get_traced_memory()[1] < 8 * 1024 * 1024
+    finally:
+        tracemalloc.stop()
 
 
 def test_what_the_system_says_of_a_file_is_passed_on(tmp_path: Path) -> None:
