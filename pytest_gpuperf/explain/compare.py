@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_gpuperf.advise.advisor import advise
 from pytest_gpuperf.advise.side import Side
-from pytest_gpuperf.baselines.lookup import recorded_under_another_name
+from pytest_gpuperf.baselines.lookup import static_baseline
 from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.judge.log_times import geometric_mean
 from pytest_gpuperf.judge.static_verdict import with_launch_of
@@ -96,9 +96,7 @@ def static_pair(
 ) -> tuple[StaticRecord | None, StaticRecord | None]:
     """Machine code of baseline and candidate; the candidate has the baseline's launch where it has none of its own."""
     new = work.static.get(arch)
-    old = store.static(arch, work.key, toolchain).record if toolchain else None
-    if old is None and new is not None and not work.launched:
-        old = recorded_under_another_name(store, arch, toolchain, work.key, new, workloads)
+    old = static_baseline(store, arch, toolchain, work, workloads) if toolchain else None
     if new is not None and old is not None and new.block is None:
         new = with_launch_of(new, old)
     return old, new

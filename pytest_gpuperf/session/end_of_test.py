@@ -150,7 +150,7 @@ def _judge_static(worker: Worker, book: TestBook, *, stopped: bool) -> None:
         book.add(workload)
     for workload in list(book.workloads.values()):
         book.unrecorded |= unrecorded_cubins(worker.store, workload) & book.cubins.keys()
-        book.add(judge_static(worker, workload, book.workloads.values(), stopped=stopped))
+        book.add(judge_static(worker, workload, book.workloads.values()))
     if stopped:
         book.unreached = tuple(unreached(worker, book))
 

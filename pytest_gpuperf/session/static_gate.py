@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 import msgspec
 
 from pytest_gpuperf.baselines import BaselineStore
-from pytest_gpuperf.baselines.lookup import of_the_kernel, of_the_same_code, recorded_under_another_name
+from pytest_gpuperf.baselines.lookup import static_baseline
 from pytest_gpuperf.compile import ToolchainMissing, toolchain
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.worker import Worker
@@ -18,16 +18,10 @@ from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
 
 
 def judge_static(
-    worker: Worker, workload: WorkloadEvidence, workloads: Collection[WorkloadEvidence], *, stopped: bool = False
+    worker: Worker, workload: WorkloadEvidence, workloads: Collection[WorkloadEvidence]
 ) -> WorkloadEvidence:
-    """The workload with its static judgements put before the others.
-
-    ``workloads`` are all of its test.  ``stopped``: the test did not come to its end, where a
-    later kernel may have the name of this one.
-    """
-    judged = tuple(
-        _judge(worker, workload, arch, record, workloads, stopped) for arch, record in workload.static.items()
-    )
+    """The workload with its static judgements put before the others; ``workloads`` are all of its test."""
+    judged = tuple(_judge(worker.store, workload, arch, record, workloads) for arch, record in workload.static.items())
     return msgspec.structs.replace(workload, judgements=(*judged, *workload.judgements))
 
 
@@ -42,22 +36,17 @@ def unrecorded_cubins(store: BaselineStore, workload: WorkloadEvidence) -> set[s
 
 
 def _judge(
-    worker: Worker,
+    store: BaselineStore,
     workload: WorkloadEvidence,
     arch: str,
     record: StaticRecord,
     workloads: Collection[WorkloadEvidence],
-    stopped: bool,
 ) -> Judgement:
     compiler = workload.toolchain
-    found = worker.store.static(arch, workload.key, compiler)
-    old = found.record
-    if old is not None and stopped and not workload.launched:
-        old = of_the_same_code(of_the_kernel(worker.store, arch, compiler, workload.key, record), record) or old
-    if old is None and not workload.launched:
-        old = recorded_under_another_name(worker.store, arch, compiler, workload.key, record, workloads)
+    old = static_baseline(store, arch, compiler, workload, workloads)
     if old is None:
-        return missing_static(workload.key, arch, compiler, found.other_toolchains)
+        others = store.static(arch, workload.key, compiler).other_toolchains
+        return missing_static(workload.key, arch, compiler, others)
     return compare_static(workload.key, arch, old, record)
 
 
@@ -91,10 +80,10 @@ def _unreached_static(worker: Worker, book: TestBook) -> Iterator[tuple[str, Evi
 
 def _stood_for(store: BaselineStore, book: TestBook, arch: str, toolchain: str) -> Iterator[tuple[str, str]]:
     """Kernel and code of the baselines that kernels without a launch were compared with."""
-    for work in book.workloads.values():
-        record = work.static.get(arch)
-        if record is not None and not work.launched and work.toolchain == toolchain:
-            old = recorded_under_another_name(store, arch, toolchain, work.key, record, book.workloads.values())
+    workloads = book.workloads.values()
+    for work in workloads:
+        if arch in work.static and not work.launched and work.toolchain == toolchain:
+            old = static_baseline(store, arch, toolchain, work, workloads)
             if old is not None:
                 yield old.kernel, old.profile.code_hash
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from pytest_gpuperf.baselines import BaselineStore
-from pytest_gpuperf.baselines.lookup import recorded_under_another_name
+from pytest_gpuperf.baselines.lookup import static_baseline
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.judge.counter_scatter import Counts, replaced
 from pytest_gpuperf.judge.static_verdict import with_launch_of
@@ -53,16 +53,19 @@ def wanted_static(
     for evidence in accepted:
         for workload in evidence.workloads:
             for arch, record in workload.static.items():
-                old = store.static(arch, workload.key, workload.toolchain).record
-                if old is None and not workload.launched:
-                    old = recorded_under_another_name(
-                        store, arch, workload.toolchain, workload.key, record, evidence.workloads
-                    )
+                old = static_baseline(store, arch, workload.toolchain, workload, evidence.workloads)
+                if _has_label_of_its_own(workload, record):  # then no record of another name stays its baseline
+                    old = store.static(arch, workload.key, workload.toolchain).record
                 without_code = options.update == "all" and old is not None and not old.cubin
                 changed = old is None or (options.update != "new" and _figures(old) != _figures(record, old))
                 if changed or without_code:
                     update[arch, workload.toolchain, workload.key] = record
     return update
+
+
+def _has_label_of_its_own(workload: WorkloadEvidence, record: StaticRecord) -> bool:
+    """Whether a kernel that was not launched is called otherwise than by its name, because another one has it."""
+    return not workload.launched and workload.key.workload != record.kernel
 
 
 def _figures(record: StaticRecord, old: StaticRecord | None = None) -> StaticRecord:
