@@ -1,6 +1,7 @@
 # make demo    the example suite against its committed baselines; without a GPU the static gate alone
 # make test    the test suite
-# make check   format, lint, types, import contract, tests with branch coverage: what a change must pass
+# make lint    format, lint, types, import contract
+# make check   the same, and the tests with branch coverage: what a change must pass
 #
 # Each target sets itself up in .venv: it needs Python 3.10+ with venv, make and a package index, nothing
 # else.  A stamp file remembers what was installed, so a repeated call goes straight to its work.
@@ -29,7 +30,7 @@ DEMO_STAMP := $(VENV)/.installed-demo-$(MACHINE)
 TEST_STAMP := $(VENV)/.installed-test-$(MACHINE)
 CHECK_STAMP := $(VENV)/.installed-check-$(MACHINE)
 
-.PHONY: demo test check format clean
+.PHONY: demo test test-setup lint check format clean
 .DEFAULT_GOAL := test
 
 demo: $(DEMO_STAMP)
@@ -38,12 +39,16 @@ demo: $(DEMO_STAMP)
 test: $(TEST_STAMP)
 	$(BIN)/python -m pytest $(TEST_ARGS)
 
-check: $(CHECK_STAMP)
+test-setup: $(TEST_STAMP)
+
+lint: $(CHECK_STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m mypy tests/typing
 	$(BIN)/lint-imports
+
+check: lint
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest $(TEST_ARGS)
 	$(BIN)/coverage combine --quiet

@@ -26,9 +26,9 @@ PACKAGE = "pytest_gpuperf"
 GENERATOR = "tests/unit/baselines/test_baseline_schema.py::test_the_generator_writes_what_is_shipped"
 """Starts a child process in a folder where mutmut finds no settings; another test compares the same text."""
 ROOMS = {
-    "judge": (["tests/unit/judge", "tests/unit/replay"], 0.9),
+    "judge": (["tests/unit/judge", "tests/unit/timing/test_replays.py"], 0.9),
     "baselines": (["tests/unit/baselines", "tests/unit/cli/test_prune_command.py", f"--deselect={GENERATOR}"], 0.9),
-    "session": (["tests/unit", "tests/plugin"], 0.8),
+    "session": (["tests/unit/session"], 0.8),
 }
 """Tests that are to hold a room in place, and the least score."""
 RUN_MUTMUT = "from mutmut.__main__ import cli; cli()"

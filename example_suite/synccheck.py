@@ -15,7 +15,7 @@ from typing import Any
 from claims import NotLookedAt
 
 LIMIT_S = 60.0
-_USUAL_FOLDERS = ("/usr/local/cuda/bin", "/usr/local/cuda/compute-sanitizer")
+USUAL_FOLDERS = ("/usr/local/cuda/bin", "/usr/local/cuda/compute-sanitizer")
 _LAUNCH = """
 import sys, cupy
 cupy.cuda.set_allocator(None)
@@ -29,7 +29,7 @@ cupy.cuda.runtime.deviceSynchronize()
 
 def errors(launch: Any, folder: Path) -> int:
     """Errors that it reports of one block of the launch's kernel.  Raises ``NotLookedAt`` where it cannot say."""
-    tool = shutil.which("compute-sanitizer") or shutil.which("compute-sanitizer", path=":".join(_USUAL_FOLDERS))
+    tool = shutil.which("compute-sanitizer") or shutil.which("compute-sanitizer", path=":".join(USUAL_FOLDERS))
     if tool is None:
         raise NotLookedAt("there is no compute-sanitizer on this machine; it comes with the CUDA toolkit")
     binary, cubin = launch.binary, folder / "kernel.cubin"

@@ -67,7 +67,7 @@ def cells_of(part: str, durations_ns: dict[str, float], timer: str, only: Collec
     ``only`` names the kernels (``softmax``) or cells (``softmax@1``, with the slowdown in percent) to keep; none: all.
     Raises ``ValueError`` for a name that the part has no cell of.
     """
-    cells = {"aa": _same, "effects": _effects, "fine": _fine, "blocks": _recorded}[part](timer)
+    cells = {"aa": _same, "effects": effects, "fine": _fine, "blocks": _recorded}[part](timer)
     names = {cell: {cell.subject, f"{cell.subject}@{cell.percent:g}"} for cell in cells}
     if unknown := sorted(set(only).difference(*names.values())):
         raise ValueError(
@@ -84,7 +84,8 @@ def _same(_timer: str) -> list[Cell]:
     return [Cell(one.name, 0.0) for one in WANTED]
 
 
-def _effects(timer: str) -> list[Cell]:
+def effects(timer: str) -> list[Cell]:
+    """Slowdowns, and kernels against themselves under a tighter tolerance."""
     loops: Sequence[str] = LOOPS if timer == "cupti" else GRAPH_LOOPS
     copies = COPIES[::2] if timer == "cupti" else COPIES[1:]
     cells = [Cell(name, percent) for name in (*loops, *copies) for percent in (0.4, 1.0, 2.0)]

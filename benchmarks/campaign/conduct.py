@@ -60,18 +60,18 @@ def _chain(task: Task, gpu: str, first: int, numbers: range, deadline: float) ->
         own = dataclasses.replace(
             task, process=name, index=index, seconds=remaining / left, predecessor=predecessor
         )  # fmt: skip
-        if _start(own, gpu):
+        if start_child(own, gpu):
             return 1  # the next would fail alike, and time on a GPU is dear
         predecessor = name
     if predecessor and task.part != "blocks":
         last = dataclasses.replace(
             task, process=f"{predecessor}-confirm", index=numbers[-1] + 1, predecessor=predecessor, only_confirm=True
         )
-        return _start(last, gpu)
+        return start_child(last, gpu)
     return 0
 
 
-def _start(task: Task, gpu: str) -> int:
+def start_child(task: Task, gpu: str) -> int:
     """Run one process to its end; 1 if it failed."""
     fields = {**dataclasses.asdict(task), "folder": str(task.folder)}
     command = [sys.executable, str(SCRIPT), "child", json.dumps(fields)]

@@ -71,7 +71,7 @@ def watch(
             setting.command(tool, log, *target), cwd=ROOT, env=environment, start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=printed, stderr=subprocess.STDOUT,
         )  # fmt: skip
-        ended = _ended(child, limit_s)
+        ended = wait_for_end(child, limit_s)
     text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     counts = _SUMMARY.findall(text) if ended else []
     return Watched(
@@ -79,7 +79,7 @@ def watch(
     )
 
 
-def _ended(child: subprocess.Popen[bytes], limit_s: float) -> bool:
+def wait_for_end(child: subprocess.Popen[bytes], limit_s: float) -> bool:
     """Whether it came to its end in time; it is over in any case, with all that it started."""
     try:
         child.wait(limit_s)

@@ -26,7 +26,7 @@ AT_LEAST = (1.0, 1.1)
 """A version may be as much slower as its name says, or by a tenth of that more."""
 LEAST_BLOCKS = 2
 """Fewest blocks of a look: with fewer, the error of the slowdown is unknown."""
-_LOOKING = Policy(alpha=1e-300, alpha_faster=1e-300, beta=1e-300, blocks_max=100)
+LOOKING = Policy(alpha=1e-300, alpha_faster=1e-300, beta=1e-300, blocks_max=100)
 """Decides nothing, so that all blocks are taken."""
 
 
@@ -45,7 +45,7 @@ def refined(
     seeds = random.Random(seed)
 
     def look(count: int) -> tuple[float, float]:
-        return _paired_ratio(device, timer, subject, count, cache, seeds.getrandbits(48), seconds)
+        return paired_ratio(device, timer, subject, count, cache, seeds.getrandbits(48), seconds)
 
     for percent in percents:
         key, wanted = effect_key(percent), percent / 100
@@ -65,7 +65,7 @@ def refined(
     return msgspec.structs.replace(subject, counts=counts, known=known, known_se=errors)
 
 
-def _paired_ratio(
+def paired_ratio(
     device: Device, timer: Timer, subject: Subject, count: int, cache: CompileCache | None, seed: int, seconds: float
 ) -> tuple[float, float]:
     """Ratio of the version of ``count`` to the baseline, from up to 100 blocks, and its relative standard error.
@@ -77,7 +77,7 @@ def _paired_ratio(
     binaries = compile_probes([baseline, version], device.facts.arch, cache)
     launch = launch_of(device, binaries[baseline], FAMILIES[subject.family], subject.capacity)
     found = pair(
-        device, timer, launch, binaries[baseline], _LOOKING, seed=seed,
+        device, timer, launch, binaries[baseline], LOOKING, seed=seed,
         candidate=binaries[version], duration_ns=subject.duration_ns, budget_s=seconds,
     )  # fmt: skip
     if len(found.r) < LEAST_BLOCKS:

@@ -77,7 +77,7 @@ def run_selftest(extent: Extent, *, timer_name: TimerName | None = None, progres
     progress("opening the GPU, calibrating timers", 0.0)
     device = open_device(DEVICE)
     timer = device.timer(timer_name)
-    timers = _timers(device)
+    timers = timer_reports(device)
     progress("making kernels of known length", 0.05)
     cache = CompileCache()
     with device.lock():
@@ -97,7 +97,8 @@ def run_selftest(extent: Extent, *, timer_name: TimerName | None = None, progres
     return msgspec.structs.replace(report, seconds=time.perf_counter() - start)
 
 
-def _timers(device: Device) -> tuple[TimerReport, ...]:
+def timer_reports(device: Device) -> tuple[TimerReport, ...]:
+    """Tick and overhead of each timer, or why it cannot be used."""
     names: tuple[TimerName, ...] = TIMERS
     return tuple(_timer(device, name) for name in names)
 

@@ -50,7 +50,7 @@ def disassemble(arch: str, texts: Mapping[Name, bytes]) -> dict[Name, tuple[Inst
     """
     if not any(texts.values()):
         return dict.fromkeys(texts, ())
-    output = _run(arch, b"".join(texts.values()))
+    output = run_nvdisasm(arch, b"".join(texts.values()))
     lines = [
         Instruction(int(at, 16), predicate, opcode, operands)
         for at, predicate, opcode, operands in _LINE.findall(output)
@@ -71,7 +71,8 @@ def disassemble(arch: str, texts: Mapping[Name, bytes]) -> dict[Name, tuple[Inst
     return found
 
 
-def _run(arch: str, code: bytes) -> str:
+def run_nvdisasm(arch: str, code: bytes) -> str:
+    """What nvdisasm prints of bare instructions.  Raises ``ToolchainMissing``."""
     return _printed(disassembler(), arch, code)
 
 

@@ -22,7 +22,7 @@ from typing import Any
 from pytest_gpuperf.device.timers.cupti_activities import BUFFER_BYTES, MEMCPY, MEMSET, Activity, RecordKinds
 from pytest_gpuperf.device.timers.cupti_layouts import BuffersUnreadable, Layouts
 
-_SONAMES = ("libcupti.so.13", "libcupti.so.12")
+SONAMES = ("libcupti.so.13", "libcupti.so.12")
 
 _SUCCESS = 0
 _NO_MORE_RECORDS = 12  # CUPTI_ERROR_MAX_LIMIT_REACHED in cupti_result.h
@@ -48,7 +48,7 @@ def buffered_activities(cupti: Any) -> BufferedActivities:
     try:
         cupti.get_timestamp()  # the binding loads the library with its first call
         layouts = Layouts.of(cupti)
-        return BufferedActivities(_loaded_library(), cupti.check_status, RecordKinds.of(cupti), layouts)
+        return BufferedActivities(loaded_library(), cupti.check_status, RecordKinds.of(cupti), layouts)
     except AttributeError as error:
         raise BuffersUnreadable(f"this CUPTI or its binding is another: {error}") from error
 
@@ -171,13 +171,14 @@ class _Names(dict[int, str]):
         return name
 
 
-def _loaded_library() -> Any:
-    for soname in _SONAMES:
+def loaded_library() -> Any:
+    """The CUPTI that the process has loaded already.  Raises ``BuffersUnreadable`` if there is none."""
+    for soname in SONAMES:
         try:
             return ctypes.CDLL(soname, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
         except OSError:
             continue
-    raise BuffersUnreadable(f"none of {', '.join(_SONAMES)} is loaded")
+    raise BuffersUnreadable(f"none of {', '.join(SONAMES)} is loaded")
 
 
 def _function(library: Any, name: str, *arguments: Any, answer: Any = ctypes.c_int) -> Any:

@@ -275,7 +275,7 @@ def test_a_log_of_a_former_run_is_not_taken_for_this_one(
 @pytest.fixture
 def hanging_with(process: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """A process is taken to hang once its log has certain words, however long it took to start."""
-    ended = process._ended
+    ended = process.wait_for_end
 
     def hang(words: str) -> None:
         def once_said(child: Any, limit_s: float) -> bool:
@@ -286,7 +286,7 @@ def hanging_with(process: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[[str
                 time.sleep(0.02)
             return bool(ended(child, limit_s))
 
-        monkeypatch.setattr(process, "_ended", once_said)
+        monkeypatch.setattr(process, "wait_for_end", once_said)
 
     return hang
 

@@ -57,13 +57,13 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str | None, str]]:
 def disassembled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Architectures that nvdisasm ran for."""
     ran: list[str] = []
-    real = disassembly._run
+    real = disassembly.run_nvdisasm
 
     def counted(arch: str, code: bytes) -> str:
         ran.append(arch)
         return real(arch, code)
 
-    monkeypatch.setattr(disassembly, "_run", counted)
+    monkeypatch.setattr(disassembly, "run_nvdisasm", counted)
     return ran
 
 

@@ -67,6 +67,6 @@ def test_without_the_tool_nothing_is_known(
     synccheck: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(synccheck, "_USUAL_FOLDERS", (str(tmp_path),))
+    monkeypatch.setattr(synccheck, "USUAL_FOLDERS", (str(tmp_path),))
     with pytest.raises(LookupError, match="no compute-sanitizer on this machine"):
         synccheck.errors(LAUNCH, tmp_path)

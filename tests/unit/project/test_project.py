@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from importlib import metadata
@@ -119,7 +120,7 @@ def test_the_plugin_imports_nothing_heavy() -> None:
     assert json.loads(done.stdout) == []
 
 
-@pytest.mark.parametrize("target", ["demo", "test", "check"])
+@pytest.mark.parametrize("target", ["demo", "test", "lint", "check"])
 def test_make_has_the_target(target: str) -> None:
     assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
 
@@ -129,6 +130,35 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
     assert os.access(script, os.X_OK)
     assert "make test" in script.read_text(encoding="utf-8")
     assert "make test" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("status", [0, 1, 5])
+def test_ci_checks_first_and_ends_as_pytest_does(tmp_path: Path, status: int) -> None:
+    """The script in a checkout whose tools say what they are called with: nothing stands between CI and pytest."""
+    for name in (".ci/run", "Makefile", "pyproject.toml", "constraints.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    tools = tmp_path / ".venv" / "bin"
+    tools.mkdir(parents=True)
+    for tool in ("python", "ruff", "mypy", "lint-imports"):
+        say = f'#!/bin/sh\necho {tool} "$@"\ncase "$*" in "-m pytest"*) exit {status};; esac\n'
+        (tools / tool).write_text(say, encoding="utf-8")
+        (tools / tool).chmod(0o755)
+    done = subprocess.run([tmp_path / ".ci" / "run"], capture_output=True, text=True, check=False)
+    said = [line for line in done.stdout.splitlines() if line.startswith(("python -m pytest", "ruff", "mypy", "lint"))]
+    assert said[:4] == ["ruff format --check .", "ruff check .", "mypy", "lint-imports"]
+    assert said[4:] == done.stdout.splitlines()[-1:]
+    assert said[4].startswith("python -m pytest")
+    assert done.returncode == status
+
+
+def test_ci_ends_with_the_first_check_that_fails(tmp_path: Path) -> None:
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci" / "run")
+    (tmp_path / "Makefile").write_text("lint:\n\tfalse\ntest test-setup:\n\techo tested\n", encoding="utf-8")
+    done = subprocess.run([tmp_path / ".ci" / "run"], capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "tested" not in done.stdout
 
 
 def test_version_is_said_once_and_alike() -> None:

@@ -47,11 +47,11 @@ def small(campaign: Any, simulated_children: str, monkeypatch: pytest.MonkeyPatc
     wanted = tuple(one for one in cells.WANTED if one.name in ("loop 10 us", "copy 16 MB"))
     for module in ("cells", "plan"):
         monkeypatch.setattr(campaign[module], "WANTED", wanted)
-    monkeypatch.setattr(refine, "_LOOKING", dataclasses.replace(refine._LOOKING, blocks_max=30))
+    monkeypatch.setattr(refine, "LOOKING", dataclasses.replace(refine.LOOKING, blocks_max=30))
     monkeypatch.setattr(campaign["child"], "NEVER", dataclasses.replace(campaign["child"].NEVER, blocks_max=40))
     monkeypatch.setattr(cells, "RECORDED", ("loop 10 us",))
     kept = [cells.Cell("loop 10 us", 1.0), cells.Cell("loop 10 us", 0.4), cells.Cell("copy 16 MB", 1.0)]
-    monkeypatch.setattr(cells, "_effects", lambda timer: kept)
+    monkeypatch.setattr(cells, "effects", lambda timer: kept)
     return campaign
 
 
@@ -70,7 +70,7 @@ def test_calibrate_measure_confirm_merge(small: Any, tmp_path: Path, monkeypatch
         small["child"].run(task)
         return 0
 
-    monkeypatch.setattr(small["conduct"], "_start", in_this_process)
+    monkeypatch.setattr(small["conduct"], "start_child", in_this_process)
     monkeypatch.setattr(small["conduct"], "ThreadPoolExecutor", OneThread)
     calls = itertools.count(0x07C4F1)
     monkeypatch.setattr(small["conduct"], "time", SimpleNamespace(time=lambda: next(calls), monotonic=time.monotonic))

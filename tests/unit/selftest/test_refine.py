@@ -25,7 +25,7 @@ BASELINE_NS = FIXED_NS + NS_PER_COUNT["copy"] * COUNT
 @pytest.fixture(autouse=True, scope="module")
 def few_blocks() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(refine, "_LOOKING", dataclasses.replace(refine._LOOKING, blocks_max=24))
+        patch.setattr(refine, "LOOKING", dataclasses.replace(refine.LOOKING, blocks_max=24))
         yield
 
 
@@ -81,7 +81,7 @@ def test_a_version_that_takes_no_longer_whatever_its_size_is_known_to(monkeypatc
 
 
 def test_looks_of_which_no_block_counts_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refine, "_paired_ratio", lambda *_: (math.nan, math.nan))
+    monkeypatch.setattr(refine, "paired_ratio", lambda *_: (math.nan, math.nan))
     one = subject(1.0, COUNT + 500)
     assert looked_at(one, 1.0) == one
 
@@ -94,7 +94,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch, ratios: Sequence[float]) -> list[i
         looked.append(count)
         return next(left), 0.0004
 
-    monkeypatch.setattr(refine, "_paired_ratio", paired_ratio)
+    monkeypatch.setattr(refine, "paired_ratio", paired_ratio)
     return looked
 
 

@@ -25,7 +25,7 @@ from pytest_gpuperf.selftest import child, refine, run, trials
 from pytest_gpuperf.selftest.child import Task, open_device, take
 from pytest_gpuperf.selftest.kernels import COPY, LOOP
 from pytest_gpuperf.selftest.known_slowdowns import Subject, Wanted, make_subjects
-from pytest_gpuperf.selftest.processes import ChildFailed, by_kernel, run_child
+from pytest_gpuperf.selftest.processes import ChildFailed, run_child
 from pytest_gpuperf.selftest.sass_loop import LoopCode, UnexpectedCode
 from pytest_gpuperf.selftest.selftest_report import SelftestReport
 from pytest_gpuperf.selftest.trials import BrokenProbe, Cell, Controls
@@ -50,8 +50,8 @@ def small(monkeypatch: pytest.MonkeyPatch, simulated_children: str, profile_file
     timed = functools.partialmethod(Controls.run, clock=lambda: next(reads) / (VERDICTS * (2 * CELLS + 1)))
     monkeypatch.setattr(run, "secrets", SimpleNamespace(randbits=random.Random(1).getrandbits))
     monkeypatch.setattr(Controls, "run", timed)
-    fine = dataclasses.replace(refine._LOOKING, delta=0.0005, epsilon=0.0015, blocks_max=40)
-    monkeypatch.setattr(refine, "_LOOKING", fine)
+    fine = dataclasses.replace(refine.LOOKING, delta=0.0005, epsilon=0.0015, blocks_max=40)
+    monkeypatch.setattr(refine, "LOOKING", fine)
     monkeypatch.setattr(run, "DEVICE", simulated_children)
     monkeypatch.setattr(run, "WANTED", WANTED)
     monkeypatch.setattr(run, "QUICK", SMALL)
@@ -104,7 +104,7 @@ def test_the_slowdown_of_a_loop_is_checked_by_its_instructions(small: Path, caps
 
 
 def test_a_machine_that_cries_wolf_is_told_so(
-    small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    small: Path, in_this_process: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Baseline and candidate are loaded in turns: the second of each pair runs 2 % slower here."""
     loads = {"count": 0}
@@ -118,15 +118,15 @@ def test_a_machine_that_cries_wolf_is_told_so(
         return kernel
 
     monkeypatch.setattr(SimulatedMachine, "load", placed)
-    monkeypatch.setattr(run, "_children", children_of_this_process)
     assert command_line.main(["selftest", "--quick"]) == 1
     assert "There were FALSE ALARMS: do not gate on this machine" in capsys.readouterr().out
 
 
-def children_of_this_process(extent: run.Extent, timer: str, subjects: list[Subject], progress: Any) -> Any:
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What children would measure is measured here, on one machine."""
     machine = SimulatedMachine(seed=9)
-    tasks = [a_task(subjects, number, rounds=extent.rounds, blocks=extent.blocks) for number in (1, 2)]
-    return by_kernel([take(machine, machine.timer(), task) for task in tasks])
+    monkeypatch.setattr(run, "run_child", lambda task: take(machine, machine.timer(), task))
 
 
 def a_task(subjects: list[Subject], number: int = 1, **changes: Any) -> Task:
@@ -177,7 +177,7 @@ def test_a_timer_that_does_not_work_is_listed_with_its_reason() -> None:
                 raise TimerUnavailable("cupti", "it is taken", "end the profiler")
             return SimulatedTimer(SimulatedMachine(seed=1), "graph")
 
-    cupti, graph, _ = run._timers(Device())  # type: ignore[arg-type]
+    cupti, graph, _ = run.timer_reports(Device())  # type: ignore[arg-type]
     assert cupti.unavailable == "it is taken; end the profiler"
     assert (graph.unavailable, graph.tick_ns) == ("", 1.0)
 
@@ -267,9 +267,8 @@ def test_progress_elsewhere_is_a_line_per_stage() -> None:
 
 
 def test_a_gpu_without_a_uuid_has_no_profile(
-    small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    small: Path, in_this_process: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(run, "_children", children_of_this_process)
     monkeypatch.setattr(run, "open_device", lambda name: SimulatedMachine(seed=1, uuid=""))
     assert command_line.main(["selftest", "--quick"]) == 0
     assert "does not tell this GPU's UUID" in capsys.readouterr().out

@@ -244,7 +244,7 @@ def installed(monkeypatch: Any, binding: Any, library: Any = None) -> Iterator[N
         package.cupti = binding  # type: ignore[attr-defined]
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "cupti", package)
-        patch.setattr(cupti_buffers, "_SONAMES", ())
+        patch.setattr(cupti_buffers, "SONAMES", ())
         if library is not None:
-            patch.setattr(cupti_buffers, "_loaded_library", lambda: library)
+            patch.setattr(cupti_buffers, "loaded_library", lambda: library)
         yield

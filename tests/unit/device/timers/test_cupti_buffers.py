@@ -228,8 +228,8 @@ def test_an_incomplete_record_ends_its_buffer(source: BufferedActivities, librar
 def test_a_library_that_is_loaded_is_found_and_releases_the_interpreter_lock(
     binding: SimulatedCupti, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cupti_buffers, "_SONAMES", ("libgpuperf-none.so", "libc.so.6"))
-    found = cupti_buffers._loaded_library()
+    monkeypatch.setattr(cupti_buffers, "SONAMES", ("libgpuperf-none.so", "libc.so.6"))
+    found = cupti_buffers.loaded_library()
     assert found._name == "libc.so.6"
     assert not isinstance(found, ctypes.PyDLL)
     with pytest.raises(BuffersUnreadable, match="cuptiActivityRegisterCallbacks"):
@@ -239,7 +239,7 @@ def test_a_library_that_is_loaded_is_found_and_releases_the_interpreter_lock(
 def test_a_library_that_is_not_loaded_is_not_loaded_now(
     binding: SimulatedCupti, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cupti_buffers, "_SONAMES", ("libgpuperf-none.so.13", "libgpuperf-none.so.12"))
+    monkeypatch.setattr(cupti_buffers, "SONAMES", ("libgpuperf-none.so.13", "libgpuperf-none.so.12"))
     with pytest.raises(BuffersUnreadable, match=r"none of libgpuperf-none\.so\.13, libgpuperf-none\.so\.12 is loaded"):
         buffered_activities(binding)
 
@@ -247,7 +247,7 @@ def test_a_library_that_is_not_loaded_is_not_loaded_now(
 def test_a_process_has_one_source_per_binding(
     binding: SimulatedCupti, library: SimulatedLibrary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cupti_buffers, "_loaded_library", lambda: library)
+    monkeypatch.setattr(cupti_buffers, "loaded_library", lambda: library)
     assert buffered_activities(binding) is buffered_activities(binding)
     assert buffered_activities(SimulatedCupti(SimulatedStream())) is not buffered_activities(binding)
 

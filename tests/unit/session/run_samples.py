@@ -1,0 +1,109 @@
+"""A run without pytest's machinery: a configuration, tests and a worker that tests fill in, with real books."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_gpuperf.baselines import BaselineStore
+from pytest_gpuperf.config.options import Options
+from pytest_gpuperf.context import stash
+from pytest_gpuperf.context.run_state import RunState
+from pytest_gpuperf.model.evidence import Key, StaticProfile, StaticRecord
+from pytest_gpuperf.model.result import WorkloadEvidence
+from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, TimeFigures, Verdict
+
+MODULE = "tests/test_copy.py"
+TEST = "test_copy"
+COMPILER = "nvrtc 13.0.88"
+
+
+def key(workload: str = "copy", test: str = TEST) -> Key:
+    return Key(module=MODULE, test=test, workload=workload)
+
+
+def judgement(
+    verdict: Verdict, kind: EvidenceKind = "time", workload: str = "copy", reason: str = "", **more: Any
+) -> Judgement:
+    target = "sm_90" if kind == "static" else "nvidia-h200"
+    return Judgement(key=key(workload), target=target, kind=kind, verdict=verdict, reason=reason, **more)
+
+
+def figures(**fields: Any) -> TimeFigures:
+    return TimeFigures(**{"ratio": 1.0, "record_ratio": 1.0, **fields})
+
+
+def static_record(code: str = "c0", kernel: str = "copy", cubin: str = "", **fields: Any) -> StaticRecord:
+    profile = StaticProfile(
+        registers=32, stack_bytes=0, spill_store_bytes=0, spill_load_bytes=0, shared_bytes=0, constant_bytes=0,
+        barriers=0, code_bytes=128, instructions=8, opcodes={}, code_hash=code * 32,
+    )  # fmt: skip
+    return StaticRecord(kernel=kernel, source_hash="50" * 32, profile=profile, cubin=cubin, **fields)
+
+
+def workload(name: str = "copy", *judgements: Judgement, **fields: Any) -> WorkloadEvidence:
+    return WorkloadEvidence(key=key(name), judgements=judgements, **fields)
+
+
+class FakeItem:
+    """One test: what the plugin asks of pytest's item."""
+
+    def __init__(self, config: Any, test: str = TEST, **marker: Any) -> None:
+        self.config = config
+        self.nodeid = f"{MODULE}::{test}"
+        self.stash = pytest.Stash()
+        self.path = Path(__file__)
+        self.location = (MODULE, 6, test)
+        self.fixturenames = ["gpuperf"]
+        self.user_properties: list[tuple[str, object]] = []
+        self._marker = marker
+
+    def iter_markers(self, name: str) -> Iterator[Any]:
+        assert name == "gpuperf"
+        if self._marker:
+            yield SimpleNamespace(args=(), kwargs=self._marker)
+
+
+class Run:
+    """One process of a run, and what it is asked to do; ``cleanups`` is what pytest does when it ends."""
+
+    def __init__(self, folder: Path, cleanups: contextlib.ExitStack, *, has_gpu: bool = True) -> None:
+        self.options = Options(enabled=True, baselines=folder / "baselines")
+        self.store = BaselineStore(self.options.baselines)
+        self.plugins: set[str] = set()
+        self.worker: Any = SimpleNamespace(
+            options=self.options, has_gpu=has_gpu, store=self.store, targets=("sm_90",), native_arch="sm_90",
+            device=SimpleNamespace(facts=SimpleNamespace(slug="nvidia-h200", arch="sm_90")),
+            no_device=None if has_gpu else "no driver\nand more words", session=None, measured_peaks={},
+            compile_cache=None,
+        )  # fmt: skip
+        self.config: Any = SimpleNamespace(
+            stash=pytest.Stash(), rootpath=folder, option=SimpleNamespace(collectonly=False),
+            pluginmanager=SimpleNamespace(hasplugin=lambda name: name in self.plugins, get_plugin=lambda name: None),
+            hook=SimpleNamespace(), add_cleanup=cleanups.callback,
+        )  # fmt: skip
+        self.config.stash[stash.OPTIONS] = self.options
+        self.config.stash[stash.WORKER] = self.worker
+        self.config.stash[stash.RUN_STATE] = RunState(self.config, self.options)
+
+    @property
+    def state(self) -> RunState:
+        return self.config.stash[stash.RUN_STATE]
+
+    def item(self, test: str = TEST, **marker: Any) -> Any:
+        return FakeItem(self.config, test, **marker)
+
+    def session(self, status: int = 0) -> Any:
+        return SimpleNamespace(config=self.config, exitstatus=pytest.ExitCode(status), items=[])
+
+    def with_options(self, **changes: Any) -> Run:
+        """The same process, asked for something else."""
+        self.options = dataclasses.replace(self.options, **changes)
+        self.worker.options = self.config.stash[stash.OPTIONS] = self.options
+        return self

@@ -1,0 +1,436 @@
+"""The end of a run: what it writes and tells, in which order, and the exit status that it leaves."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from run_samples import COMPILER, MODULE, TEST, Run, figures, judgement, key, static_record, workload
+
+from pytest_gpuperf.baselines import BaselineError
+from pytest_gpuperf.context import last_run, stash
+from pytest_gpuperf.context.book import encode
+from pytest_gpuperf.model.outcome import Outcome
+from pytest_gpuperf.model.result import Recorded, SelfPairReading, TestEvidence
+from pytest_gpuperf.model.task import ConfirmTask, RecordTask
+from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.report import terminal
+from pytest_gpuperf.session import end_of_run
+from pytest_gpuperf.session.end_of_run import EXIT_ENVIRONMENT, EXIT_NOT_RECORDED, EXIT_NOTHING_MEASURED, OUTCOME
+from pytest_gpuperf.update.record import REPLACED, RecordingFailed
+
+OK, FAILED, INTERRUPTED, NONE_COLLECTED = 0, 1, 2, 5
+MEASURED = workload("copy", static={"sm_90": static_record()}, toolchain=COMPILER)
+
+
+def came(run: Run, test: str = TEST, *, failed: bool = False, **evidence: Any) -> None:
+    """A test has come to its end with this evidence; without any it used nothing of the plugin's."""
+    found = TestEvidence(module=MODULE, test=test, **evidence) if evidence else None
+    payload = {} if found is None else {"gpuperf": encode(found)}
+    report: Any = SimpleNamespace(
+        nodeid=f"{MODULE}::{test}", when="call", duration=1.0, failed=failed, skipped=False, **payload
+    )
+    stash.run_book_of(run.config).collect(report)
+
+
+def finished(run: Run, status: int = OK) -> tuple[int, Outcome]:
+    session = run.session(status)
+    end_of_run.finish(session)
+    return int(session.exitstatus), run.config.stash[OUTCOME]
+
+
+# --- a run that gathered nothing -----------------------------------------------------------------
+
+
+def test_a_run_with_evidence_is_fine(run: Run) -> None:
+    came(run, workloads=(MEASURED,))
+    assert finished(run)[0] == OK
+    assert run.config.stash[OUTCOME].errors == []
+
+
+@pytest.mark.parametrize("status", [OK, NONE_COLLECTED])
+def test_a_run_without_a_test_fails_in_its_own_words(run: Run, status: int) -> None:
+    found, outcome = finished(run, status)
+    assert found == EXIT_NOTHING_MEASURED == 10
+    assert outcome.nothing == (
+        "nothing was measured: no test ran. Check the paths, -k and -m of this run: "
+        "a gate that selects nothing would always be green."
+    )
+
+
+@pytest.mark.parametrize("status", [FAILED, INTERRUPTED, 3, 4])
+def test_a_run_that_failed_already_keeps_its_status(run: Run, status: int) -> None:
+    found, outcome = finished(run, status)
+    assert (found, outcome.nothing) == (status, "")
+
+
+def test_counters_alone_are_asked_for_counters(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(end_of_run, "counters_at_end", lambda config: ("a note",))
+    counting = run.with_options(enabled=False, ncu=("full",))
+    came(counting, workloads=(MEASURED,))
+    status, outcome = finished(counting)
+    assert (status, outcome.counter_notes) == (EXIT_NOTHING_MEASURED, ("a note",))
+    advice = "Add --gpuperf to gate times and static evidence as well, or see to what is said above."
+    assert outcome.nothing == f"nothing was counted: 1 test ran and has no counters. {advice}"
+    came(counting, "test_b", workloads=(MEASURED,))
+    assert finished(counting)[1].nothing == f"nothing was counted: 2 tests ran and none has counters. {advice}"
+    came(counting, "test_c", workloads=(workload(counters={"a": 1.0}),))
+    assert finished(counting)[0] == OK
+
+
+def nothing(run: Run) -> str:
+    status, outcome = finished(run)
+    assert status == EXIT_NOTHING_MEASURED
+    return outcome.nothing
+
+
+def test_tests_that_use_no_kernel_are_told_so(run: Run) -> None:
+    came(run)
+    advice = "cuda_kernel or gpuperf. Point --gpuperf at tests that do, or leave the flag out."
+    assert nothing(run) == f"nothing was measured: 1 test ran and did not use {advice}"
+    came(run, "test_b")
+    assert nothing(run) == f"nothing was measured: 2 tests ran and none used {advice}"
+
+
+def test_tests_that_ended_before_their_first_kernel_are_told_so(run: Run) -> None:
+    came(run, status="static only")
+    behind = "Put what needs times or data behind the last gpuperf(...) and cuda_kernel(...), or leave --gpuperf out."
+    first = "first cuda_kernel(...) or gpuperf(...), at its first need for"
+    assert nothing(run) == f"nothing was measured: 1 test ran and ended before its {first} a GPU. {behind}"
+    came(run, "test_b", status="static only")
+    assert nothing(run) == f"nothing was measured: 2 tests ran and each ended before its {first} a GPU. {behind}"
+    came(run, "test_c")
+    assert nothing(run) == (f"nothing was measured: 3 tests ran, and 2 of them ended before a {first} a GPU. {behind}")
+
+
+def test_tests_that_only_checked_say_what_they_wanted(run: Run) -> None:
+    came(run, status="checked only")
+    assert "at its first need for a time or a counter that this run does not take. Put" in nothing(run)
+
+
+def test_callables_need_a_gpu(run: Run) -> None:
+    remedy = "no machine code to judge, and times need a GPU. Run on a machine with one, or without --gpuperf."
+    came(run, status="static only", workloads=(workload("a"),))
+    assert nothing(run) == f"nothing was measured: 1 callable has {remedy}"
+    came(run, "test_b", status="static only", workloads=(workload("b"),))
+    assert nothing(run) == f"nothing was measured: 2 callables have {remedy}"
+
+
+# --- a run that compared nothing -----------------------------------------------------------------
+
+
+def compared(run: Run, *verdicts: Verdict) -> tuple[int, str]:
+    judged = tuple(judgement(verdict, "static", reason=f"{verdict.value}: why") for verdict in verdicts)
+    came(run, workloads=(workload("copy", *judged, static={"sm_90": static_record()}),))
+    status, outcome = finished(run)
+    return status, outcome.nothing
+
+
+def test_a_run_that_could_compare_nothing_fails_where_a_missing_baseline_does(run: Run) -> None:
+    words = "nothing was compared: NOT-COMPARABLE: why. A gate without a comparison would always be green."
+    for verdicts in ((Verdict.NOT_COMPARABLE,), (Verdict.NOT_MEASURED, Verdict.NOT_COMPARABLE)):
+        assert compared(run, *verdicts) == (OK, "")
+    run.with_options(missing="fail")
+    for verdicts in ((Verdict.NOT_COMPARABLE,), (Verdict.NOT_MEASURED, Verdict.NOT_COMPARABLE)):
+        assert compared(run, *verdicts) == (EXIT_NOTHING_MEASURED, words)
+
+
+@pytest.mark.parametrize("verdicts", [(Verdict.NOT_COMPARABLE, Verdict.SAME), (Verdict.NOT_MEASURED,), ()])
+def test_one_comparison_is_enough_and_none_that_failed_is_fine(run: Run, verdicts: tuple[Verdict, ...]) -> None:
+    assert compared(run.with_options(missing="fail"), *verdicts) == (OK, "")
+
+
+def test_an_update_need_not_compare(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(end_of_run, "accept", lambda *_: [])
+    assert compared(run.with_options(missing="fail", update="new"), Verdict.NOT_COMPARABLE) == (OK, "")
+
+
+# --- the machine ---------------------------------------------------------------------------------
+
+
+def timed(name: str, verdict: Verdict = Verdict.SAME, **fields: Any) -> Judgement:
+    return judgement(verdict, "time", name, time=figures(**fields))
+
+
+def judged_times(run: Run, *judged: Judgement, **evidence: Any) -> Outcome:
+    came(run, workloads=tuple(workload(one.key.workload, one, counters={"a": 1.0}) for one in judged), **evidence)
+    return finished(run)[1]
+
+
+def test_a_machine_that_moved_as_a_whole_is_named(run: Run) -> None:
+    shifted = [timed(name, record_ratio=1.1) for name in "abc"]
+    assert judged_times(run, *shifted).shifts == ("half of the 3 workloads moved by +10.0 % or more",)
+
+
+def test_a_canary_that_moved_is_named(run: Run) -> None:
+    found = judged_times(run, timed("a"), canaries={"fma": math.log(1.1)})
+    assert found.shifts == ("the canary kernel fma, which no change of yours touches, moved by +10.0 %",)
+
+
+def test_the_codes_part_is_taken_off_where_it_was_paired(run: Run) -> None:
+    of_code = [timed(name, record_ratio=1.1, ratio=1.1, method="paired") for name in "abc"]
+    assert judged_times(run, *of_code).shifts == ()
+    hidden = [timed(name, record_ratio=1.1, ratio=1.1, method="identity") for name in "abc"]
+    assert judged_times(run, *hidden).shifts != ()
+    paired = [timed(name, record_ratio=1.21, ratio=1.1, method="paired") for name in "abc"]
+    assert judged_times(run, *paired).shifts == ("half of the 3 workloads moved by +10.0 % or more",)
+    unknown = [timed(name, record_ratio=1.1, ratio=None, method="paired") for name in "abc"]
+    assert judged_times(run, *unknown).shifts != ()
+
+
+def test_sustained_slots_and_times_without_a_record_tell_nothing_of_the_machine(run: Run) -> None:
+    sustained = [timed(name, record_ratio=1.1, pair_slot="sustained") for name in "abc"]
+    assert judged_times(run, *sustained).shifts == ()
+    assert judged_times(run, *[timed(name, record_ratio=None) for name in "abc"]).shifts == ()
+
+
+def test_a_run_without_times_says_nothing_of_the_machine(run: Run) -> None:
+    static = workload("copy", judgement(Verdict.SAME, "static"), static={"sm_90": static_record()})
+    came(run, workloads=(static,), canaries={"fma": 0.1}, self_pair=pair_of_itself(99.0))
+    status, outcome = finished(run)
+    assert (status, outcome.shifts, outcome.environment) == (OK, (), "")
+
+
+def pair_of_itself(log_e: float) -> SelfPairReading:
+    return SelfPairReading(workload="copy", ratio=1.0125, blocks=20, log_e_slower=log_e, log_e_faster=0.0, seed=3)
+
+
+def self_paired(run: Run, log_e: float, *, failed: bool = False, red_on_time: bool = False) -> tuple[int, str]:
+    one = workload("copy", timed("copy"), counters={"a": 1.0})
+    came(run, workloads=(one,), self_pair=pair_of_itself(log_e), failed=failed, red_on_time=red_on_time)
+    status, outcome = finished(run, FAILED if failed else OK)
+    return status, outcome.environment
+
+
+def test_a_launch_that_differs_from_itself_is_the_finding(run: Run) -> None:
+    assert self_paired(run, 1.0) == (OK, "")
+    status, words = self_paired(run, 99.0)
+    assert status == EXIT_ENVIRONMENT == 12
+    assert words == (
+        f"a launch paired with itself came out different: {MODULE}::{TEST} [copy] x1.012 after 20 blocks (seed 3). "
+        "The machine is the finding, not the code: no red verdict on time of this run is to be trusted. Look for "
+        "other work on the GPU and for moving clocks (gpuperf doctor), and run again."
+    )
+
+
+def test_several_such_launches_are_named_one_after_the_other(run: Run) -> None:
+    self_paired(run, 99.0)
+    came(run, "test_b", workloads=(MEASURED,), self_pair=pair_of_itself(99.0))
+    came(run, "test_c", workloads=(MEASURED,))
+    assert f"(seed 3); {MODULE}::test_b [copy] x1.012" in finished(run)[1].environment
+
+
+def test_it_takes_the_place_of_red_times_and_of_no_other_failure(run: Run) -> None:
+    assert self_paired(run, 99.0, failed=True, red_on_time=True)[0] == EXIT_ENVIRONMENT
+    status, words = self_paired(run, 99.0, failed=True)
+    assert (status, bool(words)) == (FAILED, True)
+
+
+# --- updates -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def update(run: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, Outcome]]:
+    """Ends an update that records so much, or has a problem."""
+
+    def with_result(*recorded: Recorded, problem: Exception | None = None, status: int = OK) -> tuple[int, Outcome]:
+        def accept(config: Any, worker: Any, book: Any) -> list[Recorded]:
+            assert (config, worker, book) == (run.config, run.worker, stash.run_book_of(run.config))
+            if problem is not None:
+                raise problem
+            return list(recorded)
+
+        monkeypatch.setattr(end_of_run, "accept", accept)
+        return finished(run.with_options(update="all"), status)
+
+    came(run, workloads=(MEASURED,))
+    return with_result
+
+
+WRITTEN = Recorded(key=key(), target="sm_90")
+REFUSED = Recorded(key=key(), target="sm_90", refused="disturbed")
+
+
+def test_what_an_update_records_is_told(run: Run, update: Callable[..., tuple[int, Outcome]]) -> None:
+    run.config.stash[REPLACED] = ("process 2 died",)
+    status, outcome = update(WRITTEN)
+    assert (status, outcome.recorded, outcome.updated, outcome.problem) == (OK, [WRITTEN], True, "")
+    assert outcome.replaced == ("process 2 died",)
+
+
+def test_an_update_that_refused_one_has_a_status_of_its_own(update: Callable[..., tuple[int, Outcome]]) -> None:
+    status, outcome = update(WRITTEN, REFUSED)
+    assert (status, outcome.updated) == (EXIT_NOT_RECORDED, True)
+    assert EXIT_NOT_RECORDED == 11
+
+
+@pytest.mark.parametrize("problem", [RecordingFailed("no process came back"), BaselineError("cannot be written")])
+def test_an_update_with_a_problem_tells_it(update: Callable[..., tuple[int, Outcome]], problem: Exception) -> None:
+    status, outcome = update(problem=problem)
+    assert (status, outcome.problem, outcome.updated, outcome.replaced) == (EXIT_NOT_RECORDED, str(problem), False, ())
+
+
+def test_a_run_that_failed_keeps_its_status_whatever_was_refused(update: Callable[..., tuple[int, Outcome]]) -> None:
+    assert update(REFUSED, status=FAILED)[0] == FAILED
+
+
+def test_an_interrupted_run_records_nothing(update: Callable[..., tuple[int, Outcome]]) -> None:
+    status, outcome = update(WRITTEN, status=INTERRUPTED)
+    assert (status, outcome.recorded, outcome.updated) == (INTERRUPTED, [], False)
+    assert outcome.problem == "the run was interrupted: no baseline was written"
+
+
+# --- children, reports, what is kept -------------------------------------------------------------
+
+
+def test_a_child_leaves_its_rounds_and_judges_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    left: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(end_of_run, "leave_rounds", lambda *arguments: left.append(arguments))
+    task = RecordTask(folder=run.config.rootpath, nodes=(), index=0, processes=1, rounds=1)
+    run.state.cubins["a"] = b"code"
+    assert finished(run.with_options(task=task))[0] == OK
+    assert left == [(run.worker, stash.run_book_of(run.config), task, {"a": b"code"})]
+    assert finished(run.with_options(task=ConfirmTask(folder=run.config.rootpath, workloads=())))[0] == OK
+    assert len(left) == 1
+
+
+def test_a_run_that_measures_for_nobody_leaves_no_rounds(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(end_of_run, "leave_rounds", lambda *_: pytest.fail("there is no task"))
+    came(run, workloads=(MEASURED,))
+    assert finished(run)[0] == OK
+
+
+def test_the_evidence_is_kept_for_explanations(run: Run) -> None:
+    came(run, workloads=(MEASURED,))
+    came(run, "test_b")
+    came(run, "test_c", status="checked only")
+    finished(run)
+    kept = last_run.read(last_run.path_below(run.config.rootpath))
+    assert [one.test for one in kept.tests] == [TEST]
+    assert kept.baselines == str(run.options.baselines)
+    assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", kept.date)
+
+
+def test_a_run_without_evidence_leaves_that_of_the_last_one(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(last_run, "keep", lambda *_: pytest.fail("there is nothing to keep"))
+    came(run)
+    assert finished(run)[1].not_kept == ""
+
+
+def test_what_cannot_be_kept_is_told_and_fails_nobody(run: Run) -> None:
+    (run.config.rootpath / ".gpuperf").write_text("in the way", encoding="utf-8")
+    came(run, workloads=(MEASURED,))
+    status, outcome = finished(run)
+    assert status == OK
+    assert ".gpuperf" in outcome.not_kept
+
+
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Documents that were written, to a file that works and one that does not."""
+    documents: list[Any] = []
+
+    def write_reports(document: Any, files: Any) -> tuple[list[str], list[str]]:
+        documents.append(document)
+        return [file for file in files if "no" not in file], [file for file in files if "no" in file]
+
+    monkeypatch.setattr(end_of_run, "write_reports", write_reports)
+    monkeypatch.setattr(end_of_run, "document_of", lambda evidence, **told: SimpleNamespace(evidence=evidence, **told))
+    return documents
+
+
+def test_reports_are_written_when_all_is_known(run: Run, written: list[Any]) -> None:
+    run.with_options(reports=("report.html",))
+    status, outcome = finished(run)
+    assert (status, outcome.reports, outcome.unwritten) == (EXIT_NOTHING_MEASURED, ("report.html",), ())
+    (document,) = written
+    assert (document.exit_status, document.problems) == (EXIT_NOTHING_MEASURED, [outcome.nothing])
+    assert document.task == terminal.header(run.options)
+    assert document.evidence == stash.run_book_of(run.config).evidence
+    assert (document.warnings, document.machines) == (
+        terminal.remarks(stash.run_book_of(run.config), outcome, run.options),
+        terminal.machine_lines([]),
+    )
+
+
+def test_a_report_that_cannot_be_written_has_a_status_of_its_own(run: Run, written: list[Any]) -> None:
+    run.with_options(reports=("report.html", "no.html"))
+    came(run, workloads=(MEASURED,))
+    status, outcome = finished(run)
+    assert (status, outcome.reports, outcome.unwritten) == (EXIT_NOT_RECORDED, ("report.html",), ("no.html",))
+    assert finished(run, FAILED)[0] == FAILED
+
+
+def test_no_report_is_made_that_nobody_asked_for(run: Run, written: list[Any]) -> None:
+    finished(run)
+    assert written == []
+
+
+# --- the summary ---------------------------------------------------------------------------------
+
+
+class FakeReporter:
+    def __init__(self, config: Any) -> None:
+        self.config = config
+        self.lines: list[tuple[str, dict[str, bool]]] = []
+
+    def section(self, title: str) -> None:
+        self.lines.append((f"== {title}", {}))
+
+    def write_line(self, line: str, **markup: bool) -> None:
+        self.lines.append((line, markup))
+
+
+@pytest.fixture
+def summaries(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    calls: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(terminal, "summary", lambda *arguments: calls.append(arguments))
+    return calls
+
+
+def test_the_summary_tells_the_runs_outcome(run: Run, summaries: list[tuple[Any, ...]]) -> None:
+    reporter: Any = FakeReporter(run.config)
+    end_of_run.summarise(reporter)
+    outcome = run.config.stash[OUTCOME]
+    assert summaries == [(reporter, stash.run_book_of(run.config), outcome, run.options)]
+    finished(run)
+    end_of_run.summarise(reporter)
+    assert summaries[1][2] is outcome
+    assert reporter.lines == []
+
+
+def test_an_explained_run_explains_every_workload(
+    run: Run, summaries: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def explain_all(store: Any, workloads: Any, cache: Any) -> list[str]:
+        assert (store, cache) == (run.store, run.worker.compile_cache)
+        return [f"{test.test}: {work.key.workload}" for test, work in workloads]
+
+    monkeypatch.setattr(end_of_run, "explain_all", explain_all)
+    came(run, workloads=(MEASURED, workload("other")))
+    reporter: Any = FakeReporter(run.with_options(explain=True).config)
+    end_of_run.summarise(reporter)
+    assert reporter.lines == [("== gpuperf explains", {}), ("test_copy: copy", {}), ("test_copy: other", {})]
+
+
+def test_a_baseline_that_cannot_be_read_is_told_where_it_was_to_be_explained(
+    run: Run, summaries: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def explain_all(*_: Any) -> list[str]:
+        raise BaselineError("x.json is no JSON")
+
+    monkeypatch.setattr(end_of_run, "explain_all", explain_all)
+    reporter: Any = FakeReporter(run.with_options(explain=True).config)
+    end_of_run.summarise(reporter)
+    assert reporter.lines[1:] == [("ERROR: x.json is no JSON", {"red": True})]
+
+
+def test_a_child_explains_nothing(run: Run, summaries: list[tuple[Any, ...]]) -> None:
+    task = ConfirmTask(folder=run.config.rootpath, workloads=())
+    reporter: Any = FakeReporter(run.with_options(explain=True, task=task).config)
+    end_of_run.summarise(reporter)
+    assert (len(summaries), reporter.lines) == (1, [])

@@ -1,0 +1,174 @@
+"""Static judgement against baselines on disk, and what a test that stopped early did not come to."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+from run_samples import COMPILER, MODULE, TEST, Run, key, static_record, workload
+
+from pytest_gpuperf.baselines import Update
+from pytest_gpuperf.compile import ToolchainMissing
+from pytest_gpuperf.context.book import TestBook
+from pytest_gpuperf.model.evidence import StaticRecord
+from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.session import static_gate
+from pytest_gpuperf.session.static_gate import judge_static, unreached, unrecorded_cubins
+
+
+@pytest.fixture(autouse=True)
+def this_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(static_gate, "toolchain", lambda: COMPILER)
+
+
+def record(
+    run: Run, old: StaticRecord, name: str = "copy", compiler: str = COMPILER, cubins: tuple[bytes, ...] = ()
+) -> None:
+    run.store.write(Update(static={("sm_90", compiler, key(name)): old}, cubins=list(cubins)))
+
+
+def judged(
+    run: Run, new: StaticRecord, name: str = "copy", *, launched: bool = True, stopped: bool = False
+) -> Judgement:
+    one = workload(name, static={"sm_90": new}, toolchain=COMPILER, launched=launched)
+    return judge_static(run.worker, one, [one], stopped=stopped).judgements[0]
+
+
+def test_the_verdict_is_that_on_the_record_of_the_same_name(run: Run) -> None:
+    record(run, static_record(block=(32, 1, 1)))
+    assert judged(run, static_record(block=(32, 1, 1))).verdict is Verdict.UNCHANGED
+    changed = judged(run, static_record("c1", block=(32, 1, 1)))
+    assert (changed.verdict, changed.key, changed.target) == (Verdict.SAME, key(), "sm_90")
+
+
+def test_static_verdicts_stand_before_the_others(run: Run) -> None:
+    later = Judgement(key=key(), target="nvidia-h200", kind="time", verdict=Verdict.SAME)
+    one = workload("copy", later, static={"sm_90": static_record(), "sm_80": static_record()}, toolchain=COMPILER)
+    found = judge_static(run.worker, one, [one])
+    assert [(each.target, each.kind) for each in found.judgements] == [
+        ("sm_90", "static"), ("sm_80", "static"), ("nvidia-h200", "time")
+    ]  # fmt: skip
+    assert found.static == one.static
+
+
+def test_no_record_is_new_and_one_of_another_compiler_is_named(run: Run) -> None:
+    found = judged(run, static_record())
+    assert (found.verdict, found.key, found.target) == (Verdict.NEW, key(), "sm_90")
+    record(run, static_record(), compiler="nvrtc 12.9.86")
+    found = judged(run, static_record())
+    assert found.verdict is Verdict.NOT_COMPARABLE
+    assert "compiled by nvrtc 12.9.86, this is nvrtc 13.0.88" in found.reason
+
+
+def test_a_kernel_that_was_not_launched_is_known_by_its_own_name(run: Run) -> None:
+    record(run, static_record(block=(32, 1, 1)), "copy of 16 MB")
+    assert judged(run, static_record(), launched=False).verdict is Verdict.UNCHANGED
+    assert judged(run, static_record(block=(32, 1, 1))).verdict is Verdict.NEW
+
+
+def test_a_test_that_stopped_may_have_had_another_kernel_of_the_name(run: Run) -> None:
+    record(run, static_record("c0", block=(32, 1, 1)))
+    record(run, static_record("c1", block=(32, 1, 1)), "second")
+    assert judged(run, static_record("c1"), launched=False, stopped=True).verdict is Verdict.UNCHANGED
+    assert judged(run, static_record("c2"), launched=False, stopped=True).verdict is Verdict.SAME
+    assert judged(run, static_record("c1"), launched=False).verdict is Verdict.SAME
+    assert judged(run, static_record("c1", block=(32, 1, 1)), stopped=True).verdict is Verdict.SAME
+
+
+def test_machine_code_is_unrecorded_unless_the_record_has_the_same_and_its_cubin(run: Run) -> None:
+    digest = hashlib.sha256(b"cubin").hexdigest()
+    new = workload(static={"sm_90": static_record(cubin="new", block=(32, 1, 1))}, toolchain=COMPILER)
+    assert unrecorded_cubins(run.store, new) == {"new"}
+    record(run, static_record(block=(32, 1, 1)))
+    assert unrecorded_cubins(run.store, new) == {"new"}
+    record(run, static_record(cubin=digest, block=(32, 1, 1)), cubins=(b"cubin",))
+    assert unrecorded_cubins(run.store, new) == set()
+    other = workload(static={"sm_90": static_record("c1", cubin="other", block=(32, 1, 1))}, toolchain=COMPILER)
+    assert unrecorded_cubins(run.store, other) == {"other"}
+
+
+def stopped_book(status: str = "static only") -> TestBook:
+    book = TestBook(MODULE, TEST)
+    book.stop(status, "no driver")  # type: ignore[arg-type]
+    return book
+
+
+def test_every_workload_on_record_that_was_not_reached_is_named(without_gpu: Run) -> None:
+    record(without_gpu, static_record(), "first")
+    record(without_gpu, static_record("c1", kernel="scale"), "second")
+    book = stopped_book()
+    book.add(workload("first", static={"sm_90": static_record()}, toolchain=COMPILER))
+    (found,) = unreached(without_gpu.worker, book)
+    assert (found.key, found.target, found.kind, found.verdict) == (
+        key("second"),
+        "sm_90",
+        "static",
+        Verdict.NOT_MEASURED,
+    )
+    assert found.reason == (
+        "has a baseline and was not reached: the test ended at its first need for a GPU. "
+        "Put what needs times or data behind the last gpuperf(...) and cuda_kernel(...)"
+    )
+
+
+def test_a_test_that_only_checked_says_what_it_needed(run: Run) -> None:
+    record(run, static_record())
+    (found,) = unreached(run.worker, stopped_book("checked only"))
+    assert "its first need for a time or a counter that this run does not take. Put" in found.reason
+
+
+def test_a_kernel_that_stands_for_itself_reaches_the_record_that_it_was_compared_with(without_gpu: Run) -> None:
+    record(without_gpu, static_record(), "copy of 16 MB")
+    record(without_gpu, static_record("c1"), "copy of 64 MB")
+    book = stopped_book()
+    book.add(workload("copy", static={"sm_90": static_record()}, toolchain=COMPILER, launched=False))
+    assert [one.key.workload for one in unreached(without_gpu.worker, book)] == ["copy of 64 MB"]
+    book.add(workload("copy", static={"sm_90": static_record()}, toolchain="Triton 3.6.0", launched=False))
+    assert len(unreached(without_gpu.worker, book)) == 2
+    book.add(workload("copy", static={"sm_90": static_record()}, toolchain=COMPILER))
+    assert len(unreached(without_gpu.worker, book)) == 2
+
+
+def test_records_of_every_compiler_of_the_test_are_asked_for(without_gpu: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    record(without_gpu, static_record(), "by nvrtc")
+    record(without_gpu, static_record(), "by triton", "Triton 3.6.0")
+    record(without_gpu, static_record(), "by another", "nvrtc 12.9.86")
+    book = stopped_book()
+    book.add(workload("done", toolchain="Triton 3.6.0"))
+    book.add(workload("callable"))
+    assert {one.key.workload for one in unreached(without_gpu.worker, book)} == {"by nvrtc", "by triton"}
+
+    def missing() -> str:
+        raise ToolchainMissing("no compiler")
+
+    monkeypatch.setattr(static_gate, "toolchain", missing)
+    assert {one.key.workload for one in unreached(without_gpu.worker, book)} == {"by triton"}
+
+
+def test_other_architectures_tests_and_modules_are_none_of_its_business(without_gpu: Run) -> None:
+    without_gpu.store.write(Update(static={("sm_80", COMPILER, key()): static_record()}))
+    without_gpu.store.write(Update(static={("sm_90", COMPILER, key(test="test_scale")): static_record()}))
+    assert unreached(without_gpu.worker, stopped_book()) == []
+
+
+class Timed:
+    """A store that has times of two workloads, and no machine code."""
+
+    def static_tests(self, *_: object) -> dict[str, dict[str, StaticRecord]]:
+        return {}
+
+    def time_tests(self, target: str, module: str) -> dict[str, dict[str, object]]:
+        assert (target, module) == ("nvidia-h200", MODULE)
+        return {TEST: {"copy": object(), "scale": object()}, "test_other": {"other": object()}}
+
+
+def test_times_on_record_of_what_was_not_launched_are_not_measured(run: Run) -> None:
+    run.worker.store = Timed()
+    book = stopped_book("checked only")
+    book.add(workload("copy"))
+    (found,) = unreached(run.worker, book)
+    assert (found.key, found.target, found.kind) == (key("scale"), "nvidia-h200", "time")
+    book.add(workload("copy", launched=False))
+    assert [one.key.workload for one in unreached(run.worker, book)] == ["copy", "scale"]
+    run.worker.has_gpu = False
+    assert unreached(run.worker, book) == []
