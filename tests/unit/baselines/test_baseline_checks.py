@@ -66,6 +66,7 @@ def flat(time_ns: float) -> Round:
         time_file(make_time(SESSION, rounds=[flat(MAX_TIME_NS)])),
         time_file(make_time(SESSION, cubin="")),
         time_file(with_round(sm_clock_mhz=(0, 0))),
+        time_file(with_round(samples=1, process=0, modes=1)),
         time_file(make_time(SESSION), make_session(tick_ns=0.0, overhead_ns=-MAX_TIME_NS)),
         time_file(make_time(SESSION), make_session(tick_ns=MAX_TIME_NS, overhead_ns=MAX_TIME_NS)),
         time_file(make_time(SESSION), make_session(canaries={"copy": MIN_TIME_NS, "fma": MAX_TIME_NS})),
@@ -104,6 +105,10 @@ def test_the_limits_themselves_are_allowed(file: StaticFile | TimeFile) -> None:
         (
             time_file(with_round(minimum=9e9, maximum=8e9)),
             f"{WHERE}, round 1: its quantiles are not in ascending order",
+        ),
+        *(
+            (time_file(with_round(**changes)), f"{WHERE}, round 1: samples, process or modes is too small")
+            for changes in ({"samples": 0}, {"process": -1}, {"modes": 0})
         ),
         (time_file(with_round(sm_clock_mhz=(1980, -1))), f"{WHERE}, round 1: its SM clock is -1 MHz, below zero"),
         (

@@ -121,7 +121,7 @@ def problem(content: str | bytes, target: str = H200) -> str:
         ("\n \t", "it is empty"),
         ('{"a": 1,\n  b}', "line 2, column 3: Expecting property name enclosed in double quotes"),
         ("[1]", "it holds no JSON object"),
-        ('{"a": {"b": 1, "c": 2, "b": 3, "c": 4}}', "the key 'b' appears twice in one object"),
+        ('{"a": {"x": 1, "b": 2, "c": 3, "b": 4, "c": 5}}', "the key 'b' appears twice in one object"),
         ('{"a": [Infinity]}', "it holds Infinity, which is not a number that a baseline may have"),
         ('{"a": [-1e400]}', "the number -1e400 is out of range"),
         ('{"a": ' + "9" * 21 + "}", "it holds an integer of 21 characters"),
