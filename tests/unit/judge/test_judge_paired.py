@@ -141,6 +141,12 @@ def test_a_tie_votes_for_nothing() -> None:
     assert found.log_e_not_faster == mirrored.log_e_not_faster
 
 
+def test_a_tie_is_no_vote_for_not_faster_when_time_runs_out_either() -> None:
+    """Waiting for FASTER, each block as fast as the allowance to the bit: not proven to be the same."""
+    waiting = judge_blocks([-math.log1p(0.01)] * 15, Policy(alpha_faster=1e-9), stopped=True)
+    assert waiting.decision is Decision.NOT_SLOWER
+
+
 def test_blocks_run_out_in_the_zone() -> None:
     undecided = [0.0075 + (0.004 if i % 2 else -0.004) for i in range(200)]
     found = judge_blocks(undecided, POLICY)
