@@ -141,6 +141,31 @@ def test_a_tie_votes_for_nothing() -> None:
     assert found.log_e_not_faster == mirrored.log_e_not_faster
 
 
+def test_a_tie_is_no_vote_for_faster() -> None:
+    found = judge_blocks([-math.log1p(0.005)] * 40, POLICY)
+    assert (found.decision, found.blocks) == (Decision.SAME, 11)
+
+
+@pytest.mark.parametrize(("blocks", "stopped"), [(15, True), (40, False)])
+def test_a_tie_is_no_vote_for_not_faster_however_waiting_for_faster_ends(blocks: int, stopped: bool) -> None:
+    """Each block as fast as the allowance to the bit: not slower, and not proven to be the same."""
+    found = judge_blocks([-math.log1p(0.01)] * blocks, Policy(alpha_faster=1e-12), stopped=stopped)
+    assert found.decision is Decision.NOT_SLOWER
+
+
+def test_what_is_proven_by_the_last_block_counts() -> None:
+    codes, stops = judge_many(np.full((1, 11), -0.02), Policy(alpha_faster=1e-12, blocks_max=11))
+    assert (codes.tolist(), stops.tolist()) == ([3], [11])
+
+
+def test_each_of_many_sequences_waits_for_faster_by_itself() -> None:
+    patient = Policy(alpha_faster=1e-12)
+    rows = np.full((3, 40), -0.02)
+    rows[0, 14], rows[2, 19] = 0.0, 0.0
+    _, stops = judge_many(rows, patient)
+    assert stops.tolist() == [15, 31, 20]
+
+
 def test_blocks_run_out_in_the_zone() -> None:
     undecided = [0.0075 + (0.004 if i % 2 else -0.004) for i in range(200)]
     found = judge_blocks(undecided, POLICY)
