@@ -1,4 +1,4 @@
-"""A compiled kernel finds its baseline by its own name where the workload was recorded under another one."""
+"""Which static record a workload is compared with, also where its name does not lead to it."""
 
 from __future__ import annotations
 
@@ -6,86 +6,95 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from baseline_samples import NVRTC, make_key, make_static, static_update
+from baseline_samples import NVRTC, make_key, make_static
 
 from pytest_gpuperf.baselines import BaselineStore, Update
-from pytest_gpuperf.baselines.lookup import of_the_kernel, of_the_same_code, recorded_under_another_name
+from pytest_gpuperf.baselines.lookup import static_baseline
 from pytest_gpuperf.model.evidence import StaticRecord
+from pytest_gpuperf.model.result import WorkloadEvidence
 
-KERNEL = "transpose_padded"
-UNNAMED = make_key(workload=KERNEL)
-"""The key of a kernel that was compiled and never launched: its workload is called like the kernel."""
+ARCH = "sm_90"
+KERNEL = make_static().kernel
 
 
-def with_code(letters: str, kernel: str = KERNEL) -> StaticRecord:
+def static(code: str, kernel: str = KERNEL) -> StaticRecord:
     record = make_static()
-    profile = msgspec.structs.replace(record.profile, code_hash=letters * 32)
-    return msgspec.structs.replace(record, kernel=kernel, profile=profile)
+    return msgspec.structs.replace(
+        record, kernel=kernel, profile=msgspec.structs.replace(record.profile, code_hash=code * 64)
+    )
+
+
+def workload(name: str, record: StaticRecord | None, *, launched: bool = False) -> WorkloadEvidence:
+    return WorkloadEvidence(
+        key=make_key(workload=name), static={} if record is None else {ARCH: record}, toolchain=NVRTC, launched=launched
+    )
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> BaselineStore:
-    """One test has two workloads of one kernel and one of another; a second test has the kernel too."""
-    store = BaselineStore(tmp_path)
-    records = {
-        make_key(workload="small"): with_code("a1"),
-        make_key(workload="large"): with_code("b2"),
-        make_key(workload="other"): with_code("c3", kernel="copy"),
-        make_key("test_elsewhere", "small"): with_code("d4"),
-    }
-    store.write(Update(static={("sm_90", NVRTC, key): record for key, record in records.items()}))
-    return store
+    return BaselineStore(tmp_path)
 
 
-def test_the_same_machine_code_is_found_under_the_workloads_name(store: BaselineStore) -> None:
-    for code in (with_code("a1"), with_code("b2")):
-        assert recorded_under_another_name(store, "sm_90", NVRTC, UNNAMED, code) == code
+def found(store: BaselineStore, work: WorkloadEvidence, *others: WorkloadEvidence) -> StaticRecord | None:
+    return static_baseline(store, ARCH, NVRTC, work, [work, *others])
 
 
-def test_changed_machine_code_is_held_against_the_first_record_of_its_kernel(store: BaselineStore) -> None:
-    first = recorded_under_another_name(store, "sm_90", NVRTC, UNNAMED, with_code("ee"))
-    assert first == with_code("b2"), "by name: large, then small"
+def on_record(store: BaselineStore, **records: StaticRecord) -> None:
+    store.write(Update(static={(ARCH, NVRTC, make_key(workload=name)): one for name, one in records.items()}))
 
 
-def test_a_workload_with_a_name_of_its_own_is_not_looked_for_elsewhere(store: BaselineStore) -> None:
-    assert recorded_under_another_name(store, "sm_90", NVRTC, make_key(workload="medium"), with_code("a1")) is None
+def test_a_launched_workload_has_the_record_of_its_name(store: BaselineStore) -> None:
+    on_record(store, mine=static("a"), other=static("b"))
+    assert found(store, workload("mine", static("b"), launched=True)) == static("a")
+    assert found(store, workload("new", static("b"), launched=True)) is None
 
 
-def test_a_kernel_without_a_record_has_no_baseline(store: BaselineStore) -> None:
-    unknown = make_key(workload="reduce")
-    assert recorded_under_another_name(store, "sm_90", NVRTC, unknown, with_code("a1", kernel="reduce")) is None
+def test_a_workload_without_machine_code_for_the_architecture_has_the_record_of_its_name(store: BaselineStore) -> None:
+    on_record(store, mine=static("a"))
+    assert found(store, workload("mine", None)) == static("a")
 
 
-def test_records_of_the_kernel_are_those_of_this_test_architecture_and_compiler(store: BaselineStore) -> None:
-    known = of_the_kernel(store, "sm_90", NVRTC, UNNAMED, with_code("ee"))
-    assert known == [with_code("b2"), with_code("a1")]
-    elsewhere = make_key("test_elsewhere", KERNEL)
-    assert of_the_kernel(store, "sm_90", NVRTC, elsewhere, with_code("ee")) == [with_code("d4")]
-    assert of_the_kernel(store, "sm_80", NVRTC, UNNAMED, with_code("ee")) == []
-    assert of_the_kernel(store, "sm_90", "nvrtc 12.9.1", UNNAMED, with_code("ee")) == []
-    assert of_the_kernel(store, "sm_90", NVRTC, make_key("test_new", KERNEL), with_code("ee")) == []
-    assert of_the_kernel(store, "sm_90", NVRTC, make_key(module="test_new.py"), with_code("ee")) == []
+def test_the_same_code_counts_more_than_the_name(store: BaselineStore) -> None:
+    on_record(store, **{KERNEL: static("a"), f"{KERNEL} [-DX]": static("b")})
+    assert found(store, workload(KERNEL, static("b"))) == static("b")
 
 
-def test_records_of_the_same_code_are_told_by_its_hash() -> None:
-    known = [with_code("a1"), with_code("b2"), with_code("b2", kernel="twin")]
-    assert of_the_same_code(known, with_code("b2")) == known[1]
-    assert of_the_same_code(known, with_code("ee")) is None
-    assert of_the_same_code([], with_code("a1")) is None
+def test_changed_code_is_compared_with_the_record_of_its_name(store: BaselineStore) -> None:
+    on_record(store, **{"a first one": static("a"), KERNEL: static("b")})
+    assert found(store, workload(KERNEL, static("c"))) == static("b")
 
 
-def test_a_missing_baseline_folder_has_no_record_of_any_kernel(tmp_path: Path) -> None:
-    store = BaselineStore(tmp_path / "none")
-    assert recorded_under_another_name(store, "sm_90", NVRTC, UNNAMED, with_code("a1")) is None
+def test_a_kernel_whose_launch_was_not_reached_has_the_record_of_its_workload(store: BaselineStore) -> None:
+    on_record(store, fast=static("a"))
+    assert found(store, workload(KERNEL, static("b"))) == static("a")
 
 
-def test_all_static_evidence_of_a_module_is_that_of_one_architecture_and_toolchain(tmp_path: Path) -> None:
-    store = BaselineStore(tmp_path)
-    store.write(static_update())
-    store.write(static_update(make_static(40), toolchain="nvrtc 12.9.1"))
-    module = make_key().module
-    assert store.static_tests("sm_90", module, NVRTC) == {"test_transpose": {"padded": make_static()}}
-    assert store.static_tests("sm_90", module, "nvrtc 12.9.1") == {"test_transpose": {"padded": make_static(40)}}
-    assert store.static_tests("sm_90", module, "nvrtc 13.1.0") == {}
-    assert store.static_tests("sm_80", module, NVRTC) == {}
-    assert store.static_tests("sm_90", "test_new.py", NVRTC) == {}
+def test_records_of_other_kernels_are_not_taken(store: BaselineStore) -> None:
+    on_record(store, other=static("a", kernel="another"))
+    assert found(store, workload(KERNEL, static("a"))) is None
+
+
+def test_a_changed_option_leads_to_the_record_that_is_left(store: BaselineStore) -> None:
+    on_record(store, **{f"{KERNEL} [-DX=1]": static("a"), f"{KERNEL} [-DY]": static("b")})
+    changed, kept = workload(f"{KERNEL} [-DX=2]", static("c")), workload(f"{KERNEL} [-DY]", static("b"))
+    assert found(store, changed, kept) == static("a")
+    assert found(store, kept, changed) == static("b")
+
+
+def test_a_record_whose_name_or_code_another_workload_has_is_not_left(store: BaselineStore) -> None:
+    on_record(store, **{KERNEL: static("a")})
+    new = workload(f"{KERNEL} [-DX]", static("b"))
+    assert found(store, new, workload(KERNEL, static("c"))) is None
+    assert found(store, new, workload("mine", static("a"), launched=True)) is None
+
+
+def test_a_record_of_ones_own_name_whose_code_another_workload_has_is_not_its_own(store: BaselineStore) -> None:
+    on_record(store, **{KERNEL: static("a"), "old": static("b")})
+    other = workload(f"{KERNEL} [-DX]", static("a"))
+    assert found(store, workload(KERNEL, static("c")), other) == static("b")
+
+
+def test_a_callable_of_the_name_stands_for_no_machine_code(store: BaselineStore) -> None:
+    on_record(store, **{KERNEL: static("a")})
+    callable_of_the_name = workload(KERNEL, None, launched=True)
+    assert found(store, workload(f"{KERNEL} [kernel]", static("b")), callable_of_the_name) == static("a")

@@ -1,0 +1,75 @@
+"""What kernels of one name in one test are called."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_gpuperf.context.kernel_labels import AmbiguousKernel, CompiledKernel, labelled
+from pytest_gpuperf.model.evidence import Key, StaticProfile, StaticRecord
+from pytest_gpuperf.model.result import WorkloadEvidence
+
+
+def compiled(code: str, *options: str, file: str = "work.cu", name: str = "work", source: str = "") -> CompiledKernel:
+    profile = StaticProfile(
+        registers=8, stack_bytes=0, spill_store_bytes=0, spill_load_bytes=0, shared_bytes=0, constant_bytes=0,
+        barriers=0, code_bytes=128, instructions=8, opcodes={}, code_hash=code * 64,
+    )  # fmt: skip
+    record = StaticRecord(kernel=name, source_hash=source, profile=profile)
+    key = Key(module="test_a.py", test="test_a", workload=name)
+    evidence = WorkloadEvidence(key=key, static={"sm_90": record}, toolchain="nvrtc 13.0.88", launched=False)
+    return CompiledKernel(evidence, options, file)
+
+
+def names(*kernels: CompiledKernel, taken: tuple[str, ...] = ()) -> list[str]:
+    return [evidence.key.workload for evidence in labelled(kernels, kernels, taken)]
+
+
+def test_a_kernel_by_itself_has_its_name() -> None:
+    assert names(compiled("a", "-DTILE=32")) == ["work"]
+
+
+def test_kernels_of_several_names_keep_them() -> None:
+    assert names(compiled("a"), compiled("b", name="other")) == ["work", "other"]
+
+
+def test_options_that_only_one_has_tell_it_apart() -> None:
+    assert names(compiled("a", "-I.", "-DTILE=32"), compiled("b", "-I.", "-DTILE=64")) == [
+        "work [-DTILE=32]", "work [-DTILE=64]",
+    ]  # fmt: skip
+
+
+def test_the_one_without_options_of_its_own_keeps_the_name() -> None:
+    assert names(compiled("a"), compiled("b", "--use_fast_math", "-lineinfo")) == [
+        "work", "work [--use_fast_math -lineinfo]",
+    ]  # fmt: skip
+
+
+def test_what_it_lacks_tells_a_kernel_apart_whose_name_is_taken() -> None:
+    measured, other = compiled("a", "-DFAST"), compiled("b")
+    (found,) = labelled([other], [measured, other], {"work": None})
+    assert found.key.workload == "work [without -DFAST]"
+
+
+def test_files_tell_kernels_apart() -> None:
+    assert names(compiled("a"), compiled("b", file="tiled.cu")) == ["work [work.cu]", "work [tiled.cu]"]
+
+
+def test_a_kernel_beside_a_callable_of_its_name_says_so() -> None:
+    assert names(compiled("a"), taken=("work",)) == ["work [kernel]"]
+
+
+def test_the_same_kernel_compiled_again_is_told_once() -> None:
+    assert names(compiled("a", "-DX"), compiled("a", "-DX")) == ["work"]
+    assert names(compiled("a", source="s"), compiled("b", source="s")) == ["work"]  # a source may compile to several
+
+
+def test_kernels_that_nothing_tells_apart_are_refused() -> None:
+    with pytest.raises(AmbiguousKernel, match=r"test_a\.py::test_a: several kernels called 'work' differ in nothing"):
+        names(compiled("a"), compiled("b"))
+
+
+def test_another_compiler_makes_another_kernel() -> None:
+    one = compiled("a")
+    assert one.is_another(one.evidence.static, "ptxas 13.0.88")
+    assert not one.is_another(one.evidence.static, "nvrtc 13.0.88")
+    assert not one.is_another({"sm_80": compiled("b").evidence.static["sm_90"]}, "nvrtc 13.0.88")
