@@ -221,7 +221,11 @@ def test_a_second_process_that_runs_other_code_confirms_nothing(recorded):
 
 def test_what_a_test_does_after_its_last_suspect_is_not_done_again(recorded):
     slower(recorded)
-    recorded.edit("test_suite.py", "    assert result.time_ns > 0", "    open('after', 'a').write('x')")
+    recorded.edit(
+        "test_suite.py",
+        "    assert result.time_ns > 0",
+        "    with open('after', 'a') as file:\n        file.write('x')",
+    )
     recorded.run("--gpuperf", *ONE).assert_outcomes(failed=1)
     assert (recorded.path / "after").read_text() == "x"
 

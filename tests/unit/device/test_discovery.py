@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from device_samples import PROPERTIES, FakeCupy, FakeError, FakeNvml
 
-from pytest_gpuperf import device as device_package
+from pytest_gpuperf.device import discovery
 from pytest_gpuperf.device.discovery import NoDevice, is_missing_device, open_device
 from pytest_gpuperf.device.visible_devices import VARIABLE
 
@@ -169,7 +169,7 @@ def test_a_slice_of_a_gpu_is_known_as_such() -> None:
 def test_the_package_opens_the_device_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "")
     with pytest.raises(NoDevice, match="hides every GPU"):
-        device_package.open_device()
+        discovery.open_device()
 
 
 @pytest.mark.parametrize(
