@@ -169,3 +169,8 @@ def test_exact_power_equals_monte_carlo(rate: float) -> None:
 def test_certain_votes_cross_with_certainty_once_there_are_enough() -> None:
     assert crossing_probability(1.0, math.log(5e5), 22) == 0
     assert crossing_probability(1.0, math.log(5e5), 23) == 1
+
+
+@pytest.mark.parametrize("most", [1, 2, 255, 256, 257, 513])
+def test_as_many_numbers_of_votes_are_given_as_were_asked_for(most: int) -> None:
+    assert votes_needed(math.log(20), most).size == most

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import pytest
@@ -69,6 +70,15 @@ def test_what_lies_between_the_tolerances_in_both_processes_is_not_laid_to_its_p
         "proven to be more than 0.5 % slower in one process and less than 1 % in a second: it lies between the two;"
     )
     assert "where it is placed decides" in judged(pairs(0.02), passed).judgement.reason
+
+
+@pytest.mark.parametrize(
+    ("ratio", "words"), [(1.5, "where it is placed"), (1.75, "lies between the two"), (2.0, "where it is placed")]
+)
+def test_at_the_tolerances_themselves_it_does_not_lie_between_them(ratio: float, words: str) -> None:
+    policy = Policy(delta=0.5, epsilon=1.0)
+    first, second = (dataclasses.replace(one, ratio=ratio) for one in (pairs(0.02), confirming(0.0)))
+    assert words in judge_pairs(CASE, policy, first, second).judgement.reason
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_unanimous_blocks_needed_for_the_ith_workload(index: int, blocks: int) -
 
 @pytest.mark.parametrize("bad", [{"alpha": 0.0}, {"alpha": 1.0}, {"workers": 0}])
 def test_spending_that_cannot_be_is_refused(bad: dict[str, float]) -> None:
-    with pytest.raises(SpendingError):
+    with pytest.raises(SpendingError, match=r"in \(0, 1\) and at least one worker, not "):
         Spending(**bad)  # type: ignore[arg-type]
 
 
