@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from pytest_gpuperf.counters.unavailable import CountersUnavailable
 
@@ -20,37 +19,31 @@ PERMISSION_REMEDY = (
 )
 
 
-class _Known(NamedTuple):
-    kind: str
-    pattern: str
-    reason: str
-    remedy: str
-
-
 _KNOWN = (
-    _Known("permission", r"ERR_NVGPUCTRPERM", "this user may not read the GPU's performance counters "
-           "(ERR_NVGPUCTRPERM)", PERMISSION_REMEDY),
-    _Known("busy", r"driver resource was unavailable|CUPTI_ERROR_MULTIPLE_SUBSCRIBERS|already (?:being )?profiled",
-           "another profiler holds the GPU's counters",
-           "end other runs of ncu and nsys; pause DCGM's profiling (dcgmi profile --pause, or stop dcgm-exporter) and "
-           "resume it afterwards"),
-    _Known("lock", r"InterprocessLockFailed|nsight-compute-lock", "ncu cannot take its lock file",
-           "remove nsight-compute-lock from the temporary folder if no ncu is running, or point TMPDIR at a folder "
-           "that this user may write to"),
-    _Known("sandbox", r"LibraryNotLoaded|stub libcuda|failed to connect to the CUDA driver|Failed to prepare kernel "
-           r"for profiling|Windows Subsystem", "ncu cannot reach the driver from this sandbox",
-           "run outside of the sandbox (gVisor, WSL and some containers have no profiling), or start the container "
-           "with --gpus all and --cap-add=SYS_ADMIN"),
-    _Known("unsupported", r"Profiling is not supported on (?:device|this)", "this ncu does not know this GPU",
-           "install a newer Nsight Compute (ncu --list-chips names what it knows)"),
-    _Known("driver", r"driver is not compatible with Nsight Compute", "this ncu is too new for the driver",
-           "update the driver, or install the Nsight Compute that came with the driver's CUDA version"),
-    _Known("too old", r"unrecognised option|unrecognized option", "this ncu does not know an option that it is given",
-           "install a newer Nsight Compute, or put a newer one first on PATH"),
-    _Known("disk", r"No space left on device|Failed to (?:create|write|open) (?:the )?(?:report|file)",
-           "ncu cannot write its report", "free space in the temporary folder, or point TMPDIR elsewhere"),
+    ("permission", r"ERR_NVGPUCTRPERM", "this user may not read the GPU's performance counters "
+     "(ERR_NVGPUCTRPERM)", PERMISSION_REMEDY),
+    ("busy", r"driver resource was unavailable|CUPTI_ERROR_MULTIPLE_SUBSCRIBERS|already (?:being )?profiled",
+     "another profiler holds the GPU's counters",
+     "end other runs of ncu and nsys; pause DCGM's profiling (dcgmi profile --pause, or stop dcgm-exporter) and "
+     "resume it afterwards"),
+    ("lock", r"InterprocessLockFailed|nsight-compute-lock", "ncu cannot take its lock file",
+     "remove nsight-compute-lock from the temporary folder if no ncu is running, or point TMPDIR at a folder "
+     "that this user may write to"),
+    ("sandbox", r"LibraryNotLoaded|stub libcuda|failed to connect to the CUDA driver|Failed to prepare kernel "
+     r"for profiling|Windows Subsystem", "ncu cannot reach the driver from this sandbox",
+     "run outside of the sandbox (gVisor, WSL and some containers have no profiling), or start the container "
+     "with --gpus all and --cap-add=SYS_ADMIN"),
+    ("unsupported", r"Profiling is not supported on (?:device|this)", "this ncu does not know this GPU",
+     "install a newer Nsight Compute (ncu --list-chips names what it knows)"),
+    ("driver", r"driver is not compatible with Nsight Compute", "this ncu is too new for the driver",
+     "update the driver, or install the Nsight Compute that came with the driver's CUDA version"),
+    ("too old", r"unrecognised option|unrecognized option", "this ncu does not know an option that it is given",
+     "install a newer Nsight Compute, or put a newer one first on PATH"),
+    ("disk", r"No space left on device|Failed to (?:create|write|open) (?:the )?(?:report|file)",
+     "ncu cannot write its report", "free space in the temporary folder, or point TMPDIR elsewhere"),
 )  # fmt: skip
 
+"""Kind, pattern in ncu's words, reason and remedy."""
 _UNKNOWN_METRIC = re.compile(r"Failed to find metric (?:regex:\^)?([A-Za-z_][\w\\.]*)")
 _LINE = re.compile(r"^==(?:ERROR|WARNING)==\s*(.*)$", re.MULTILINE)
 
@@ -73,9 +66,9 @@ def recognise(words: str, target_words: str, status: int, *, left_report: bool =
     """
     said = complaints(words)
     text = "\n".join(said)
-    for known in _KNOWN:
-        if re.search(known.pattern, text):
-            return CountersUnavailable(known.kind, known.reason, known.remedy)
+    for kind, pattern, reason, remedy in _KNOWN:
+        if re.search(pattern, text):
+            return CountersUnavailable(kind, reason, remedy)
     if "No kernels were profiled" in text:
         return _no_kernels(said, target_words, status)
     if left_report:

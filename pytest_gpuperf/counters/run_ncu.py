@@ -56,7 +56,9 @@ def run(
                 time.sleep(TICK_S)
         finally:
             _end(process)
-    return Finished(process.returncode, _ncu_words(folder), _read(output))
+    target_words = _read(output)
+    early = "\n".join(line for line in target_words.splitlines() if line.startswith("=="))  # before ncu had a log
+    return Finished(process.returncode, f"{_read(folder / LOG)}\n{early}", target_words)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -69,12 +71,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError):  # all of them have ended
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-
-
-def _ncu_words(folder: Path) -> str:
-    """ncu's log, and what it said before it had one, such as that an option is unknown."""
-    early = "\n".join(line for line in _read(folder / OUTPUT).splitlines() if line.startswith("=="))
-    return f"{_read(folder / LOG)}\n{early}"
 
 
 def _read(path: Path) -> str:

@@ -12,7 +12,6 @@ from pytest_gpuperf.compile import ToolchainMissing, toolchain
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.judge.static_verdict import compare_static, missing_static
-from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
 
@@ -25,9 +24,19 @@ def judge_static(
     ``workloads`` are all of its test.  ``stopped``: the test did not come to its end, where a
     later kernel may have the name of this one.
     """
-    judged = tuple(
-        _judge(worker, workload, arch, record, workloads, stopped) for arch, record in workload.static.items()
-    )
+    store, key, compiler = worker.store, workload.key, workload.toolchain
+    judged = []
+    for arch, record in workload.static.items():
+        found = store.static(arch, key, compiler)
+        old = found.record
+        if old is not None and stopped and not workload.launched:
+            old = of_the_same_code(of_the_kernel(store, arch, compiler, key, record), record) or old
+        if old is None and not workload.launched:
+            old = recorded_under_another_name(store, arch, compiler, key, record, workloads)
+        if old is None:
+            judged.append(missing_static(key, arch, compiler, found.other_toolchains))
+        else:
+            judged.append(compare_static(key, arch, old, record))
     return msgspec.structs.replace(workload, judgements=(*judged, *workload.judgements))
 
 
@@ -39,26 +48,6 @@ def unrecorded_cubins(store: BaselineStore, workload: WorkloadEvidence) -> set[s
         if old is None or not old.cubin or old.profile.code_hash != record.profile.code_hash:
             found.add(record.cubin)
     return found
-
-
-def _judge(
-    worker: Worker,
-    workload: WorkloadEvidence,
-    arch: str,
-    record: StaticRecord,
-    workloads: Collection[WorkloadEvidence],
-    stopped: bool,
-) -> Judgement:
-    compiler = workload.toolchain
-    found = worker.store.static(arch, workload.key, compiler)
-    old = found.record
-    if old is not None and stopped and not workload.launched:
-        old = of_the_same_code(of_the_kernel(worker.store, arch, compiler, workload.key, record), record) or old
-    if old is None and not workload.launched:
-        old = recorded_under_another_name(worker.store, arch, compiler, workload.key, record, workloads)
-    if old is None:
-        return missing_static(workload.key, arch, compiler, found.other_toolchains)
-    return compare_static(workload.key, arch, old, record)
 
 
 ENDED_AT = {"static only": "a GPU", "checked only": "a time or a counter that this run does not take"}

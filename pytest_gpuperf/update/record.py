@@ -46,8 +46,6 @@ class ProcessRecord(Record, frozen=True):
     device: DeviceFacts
     tests: tuple[TestEvidence, ...]
     """Of tests that passed."""
-    failed: tuple[str, ...] = ()
-    """Node ids of tests that did not."""
     cubins: dict[str, bytes] = msgspec.field(default_factory=dict)
     """By SHA-256."""
 
@@ -82,13 +80,10 @@ class LostProcess:
 def leave_rounds(worker: Worker, book: Book, task: RecordTask, cubins: dict[str, bytes]) -> None:
     """Write what this process found for the update that started it."""
     passed = tuple(book.accepted())
-    if not any(evidence.device for evidence in passed):
-        return
-    record = ProcessRecord(
-        index=task.index, session=worker.session, device=worker.device.facts, tests=passed,
-        failed=tuple(node for node, result in book.results.items() if not result.passed), cubins=cubins,
-    )  # fmt: skip
-    write_whole(task.folder / f"{task.index}.json", msgspec.json.encode(record))
+    if any(evidence.device for evidence in passed):
+        found = ProcessRecord(index=task.index, session=worker.session, device=worker.device.facts, tests=passed,
+                              cubins=cubins)  # fmt: skip
+        write_whole(task.folder / f"{task.index}.json", msgspec.json.encode(found))
 
 
 # --- in the process that updates -----------------------------------------------------------------

@@ -20,7 +20,6 @@ from pytest_gpuperf.workload.timed_rounds import (
     ROUNDS_SHARE,
     TimedRounds,
     TimedWorkload,
-    baseline_of,
     not_loaded,
     opponent_for,
     pair_with,
@@ -36,7 +35,7 @@ def confirm_time(work: TimedWorkload, task: ConfirmTask) -> TimedRounds:
     request = work.request
     if work.key not in task.workloads:
         return TimedRounds(take(work, FIRST_ROUNDS, request.budget_s * ROUNDS_SHARE).rounds)
-    opponent = opponent_for(work, baseline_of(work))
+    opponent = opponent_for(work)
     if opponent.binary is None:
         return _leave_rounds(work, task, NO_ROUNDS, opponent.obstacle)
     taken = take(work, FIRST_ROUNDS, request.budget_s * ROUNDS_SHARE)
