@@ -1,7 +1,6 @@
 """The table of command-line flags, and how each reads its value.
 
-One row per flag: its name, the field of ``Options`` that it sets, what it accepts.  Parsers raise
-``BadValue``, whose message says what would have been valid.
+Parsers raise ``BadValue``, whose message says what would have been valid.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Command-line flags and ini settings, turned into ``Options``.
 
-A flag ``--gpuperf-foo-bar`` has the ini counterpart ``gpuperf_foo_bar``; the flag wins.  Everything is
-validated when pytest starts: a bad value is a usage error that names the flag and what it accepts.
-Flags that write baselines have no ini counterpart: a run that rewrites the reference is asked for each
-time.  Marker keywords are in ``context.marker``.
+A flag ``--gpuperf-foo-bar`` has the ini counterpart ``gpuperf_foo_bar``; the flag wins.  Flags that write baselines
+have none: a run that rewrites the reference is asked for each time.  Marker keywords are in ``context.marker``.
 """
 
 from __future__ import annotations
@@ -49,9 +47,8 @@ def spell_out_defaults(arguments: list[str]) -> None:
 def keep_modules_together(config: pytest.Config) -> None:
     """Let pytest-xdist hand out runs of neighbouring tests where the user does not say how: ``--dist worksteal``.
 
-    Its own default deals tests out one by one, so every worker compiles and prepares what the tests of a module
-    share: on two GPUs the example suite was 1.4 times as fast with it as on one.  Has to come before pytest-xdist's
-    ``pytest_cmdline_main``.
+    Its own default deals tests out one by one, so every worker compiles what the tests of a module share: on two GPUs
+    the example suite was 1.4 times as fast as on one.  Has to come before pytest-xdist's ``pytest_cmdline_main``.
     """
     if config.getoption("numprocesses", None) and config.getoption("dist") == "no" and read_options(config).active:
         config.option.dist = "worksteal"

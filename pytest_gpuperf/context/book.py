@@ -1,8 +1,7 @@
 """Evidence in, verdicts out, for one run.
 
-``TestBook`` collects what one test found while it runs.  It leaves the test as ``TestEvidence`` on the
-test report, which pytest-xdist carries to the controller; ``Book`` collects those in the controller (or
-the only process) and is what reports, updates and the nothing-measured guard read.
+What a ``TestBook`` collects leaves its test as ``TestEvidence`` on the report, which pytest-xdist carries to the
+controller; ``Book`` collects those there, or in the only process, for reports, updates and guards to read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """From kernels to workloads: one figure per metric, under its canonical name.
 
-A workload may launch several kernels.  Counts add up; a ratio or a percentage of several kernels has no meaning
-without weights, so it is left out and said to be.
+Counts of several kernels add up; their ratios and percentages mean nothing without weights and are left out.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Messages between the profiled process and the one that started it, as files in a folder.
 
-Before the run the parent leaves a ``ProfileTask``.  While it runs, the profiled process adds one line per
-workload to the index, so that a crash loses nothing of what came before.  Afterwards all there is to know is
-one ``Collected``, which pytest-xdist workers read too.
+The parent leaves a ``ProfileTask``; the profiled process adds one line per workload to the index, so that a crash
+loses nothing of what came before.  Afterwards all is in one ``Collected``, which pytest-xdist workers read too.
 """
 
 from __future__ import annotations

@@ -59,8 +59,7 @@ def names_of(asked: Iterable[str]) -> tuple[str, ...]:
 def rules_for(names: Iterable[str], own: Own) -> list[CounterRule]:
     """Rules that compare the named metrics and derived figures; ``own`` tolerances replace the catalogue's.
 
-    Where the catalogue does not say which way is better, a tolerance of zero or more means less is better, and a
-    negative one that more is: ``-0.05`` lets the metric fall by 5 %.
+    Where it does not say which way is better, more is if the tolerance is negative: ``-0.05`` allows a fall by 5 %.
     """
     return [_rule(name, own.get(name)) for name in names]
 

@@ -1,13 +1,11 @@
 """Failures of ``ncu``: the reason that its words give, and the remedy.
 
-Pure: the words of a finished run in, a reason and a remedy out.  The words are those of Nsight Compute 2022 to
-2026; a text that is not known yet is passed on as it is.
+The words are those of Nsight Compute 2022 to 2026; a text that is not known yet is passed on as it is.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from pytest_gpuperf.counters.unavailable import CountersUnavailable
 
@@ -17,8 +15,6 @@ PERMISSION_REMEDY = (
     "container: start it with --cap-add=SYS_ADMIN; in a cloud that allows neither, counters cannot be had. "
     "Time and static evidence do not need this"
 )
-
-
 _KNOWN = (
     ("permission", r"ERR_NVGPUCTRPERM", "this user may not read the GPU's performance counters "
      "(ERR_NVGPUCTRPERM)", PERMISSION_REMEDY),
@@ -42,7 +38,6 @@ _KNOWN = (
     ("disk", r"No space left on device|Failed to (?:create|write|open) (?:the )?(?:report|file)",
      "ncu cannot write its report", "free space in the temporary folder, or point TMPDIR elsewhere"),
 )  # fmt: skip
-
 """Kind, pattern in ncu's words, reason and remedy."""
 _UNKNOWN_METRIC = re.compile(r"Failed to find metric (?:regex:\^)?([A-Za-z_][\w\\.]*)")
 _LINE = re.compile(r"^==(?:ERROR|WARNING)==\s*(.*)$", re.MULTILINE)
@@ -70,7 +65,12 @@ def recognise(words: str, target_words: str, status: int, *, left_report: bool =
         if re.search(pattern, text):
             return CountersUnavailable(kind, reason, remedy)
     if "No kernels were profiled" in text:
-        return _no_kernels(said, target_words, status)
+        told = [line for line in said if "No kernels" not in line and "target-processes" not in line]
+        why = told[0] if told else _last(target_words) if status else ""
+        return CountersUnavailable(
+            "no kernels", "ncu saw no kernel of any workload" + (f" ({why})" if why else ""),
+            "see that the tests pass under plain pytest and launch on the current stream of this process",
+        )  # fmt: skip
     if left_report:
         return CountersUnavailable(
             "no reader", "the report of ncu has nothing in it that can be read here",
@@ -79,21 +79,12 @@ def recognise(words: str, target_words: str, status: int, *, left_report: bool =
     if status:
         return CountersUnavailable(
             "crash", f"the profiled tests ended with exit status {status} and left no report: "
-            f"{_first(said) or _last(target_words) or 'nothing was said'}",
+            f"{said[0] if said else _last(target_words) or 'nothing was said'}",
             "run the same tests without --gpuperf-ncu first",
         )  # fmt: skip
     return CountersUnavailable(
-        "no report", f"ncu left no report and does not say why ({_first(said) or 'no message'})",
+        "no report", f"ncu left no report and does not say why ({said[0] if said else 'no message'})",
         "run ncu by hand on any CUDA program, and gpuperf doctor",
-    )  # fmt: skip
-
-
-def _no_kernels(said: Iterable[str], target_words: str, status: int) -> CountersUnavailable:
-    told = [line for line in said if "No kernels" not in line and "target-processes" not in line]
-    why = _first(told) or (_last(target_words) if status else "")
-    return CountersUnavailable(
-        "no kernels", "ncu saw no kernel of any workload" + (f" ({why})" if why else ""),
-        "see that the tests pass under plain pytest and launch on the current stream of this process",
     )  # fmt: skip
 
 
@@ -102,10 +93,6 @@ def timed_out(seconds: float) -> CountersUnavailable:
         "timeout", f"collecting counters was not done after {seconds:.0f} s",
         "select fewer tests, collect fewer metrics (--gpuperf-ncu=default), or raise --gpuperf-ncu-timeout",
     )  # fmt: skip
-
-
-def _first(lines: Iterable[str]) -> str:
-    return next(iter(lines), "")
 
 
 def _last(text: str) -> str:

@@ -36,8 +36,7 @@ def run(
 ) -> Finished:  # fmt: skip
     """Run to the end; ``watch`` is called ten times a second with the seconds so far.
 
-    Raises ``CountersUnavailable`` if it takes longer than ``limit_s`` or cannot be started; nothing of it is
-    left running then.
+    Raises ``CountersUnavailable`` if it cannot be started or takes longer than ``limit_s``, and is ended then.
     """
     output = folder / OUTPUT
     started = time.monotonic()

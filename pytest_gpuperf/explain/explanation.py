@@ -30,10 +30,7 @@ class Compared(NamedTuple):
 def explained(
     work: WorkloadEvidence, side: Side, peaks: Mapping[str, float], *, compared: Compared | None
 ) -> list[str]:
-    """Lines on one workload; ``compared`` says what with, None if there is nothing to compare.
-
-    ``side`` is what was found out about it, the architecture chosen.
-    """
+    """Lines on one workload, of which ``side`` is known; ``compared`` says what with, None without anything."""
     lines = [str(work.key), *_state(work.state, side, peaks)]
     lines += wrapped(f"figures: {', '.join(_figures(side))}", INDENT)
     if compared is None:

@@ -73,13 +73,9 @@ def no_longer_expected(evidence: Iterable[TestEvidence]) -> list[str]:
     return [
         f"{one.module}::{one.test} is expected to regress ({one.xfail}) and does not: take xfail= off its marker"
         for one in evidence
-        if one.xfail and one.status == "complete" and _has_passed(one)
+        if one.xfail and one.status == "complete" and one.judgements
+        if all(judgement.verdict.is_pass or _is_gain(judgement) for judgement in one.judgements)
     ]
-
-
-def _has_passed(test: TestEvidence) -> bool:
-    judgements = [judgement for work in test.workloads for judgement in work.judgements]
-    return bool(judgements) and all(one.verdict.is_pass or _is_gain(one) for one in judgements)
 
 
 def _is_gain(judgement: Judgement) -> bool:

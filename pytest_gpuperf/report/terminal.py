@@ -12,7 +12,7 @@ from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.formatting import describe, numbered
 from pytest_gpuperf.model.outcome import Outcome
 from pytest_gpuperf.model.result import TestEvidence
-from pytest_gpuperf.model.task import ChildTask, ConfirmTask, RecordTask
+from pytest_gpuperf.model.task import ConfirmTask, RecordTask
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.report import remarks
 from pytest_gpuperf.report.counter_lines import counter_table, counter_words
@@ -21,8 +21,11 @@ from pytest_gpuperf.report.tables import NEEDS_A_WORD, Table, has_static_rows, s
 
 def header(options: Options) -> str:
     """The line under pytest's own header: what this run does."""
-    if options.task is not None:
-        return f"gpuperf: {_as_child(options.task)}"
+    child = options.task
+    if isinstance(child, RecordTask):
+        return f"gpuperf: recording process {child.index + 1} of {child.processes}"
+    if child is not None:
+        return f"gpuperf: {'confirming suspected regressions' if isinstance(child, ConfirmTask) else 'under ncu'}"
     task = "measuring and gating" if options.enabled else "gating counters only"
     if options.update:
         task = f"updating baselines ({options.update})"
@@ -31,12 +34,6 @@ def header(options: Options) -> str:
     by_hand = options.tolerance is not None
     zone = f"tolerance {options.zone().delta * 100:g} %" if by_hand else f"profile {options.profile}"
     return f"gpuperf: {task}, {zone}, baselines in {options.baselines}"
-
-
-def _as_child(task: ChildTask) -> str:
-    if isinstance(task, RecordTask):
-        return f"recording process {task.index + 1} of {task.processes}"
-    return "confirming suspected regressions" if isinstance(task, ConfirmTask) else "under ncu"
 
 
 def summary(reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, options: Options) -> None:

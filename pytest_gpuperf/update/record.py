@@ -1,9 +1,8 @@
 """The times of an update, recorded in fresh processes.
 
-Rounds of one process say nothing about the next one, so child processes take them that this module starts: each
-runs the selected tests again, in a shuffled order, and leaves its rounds in a file.  A process that leaves none is
-replaced by a fresh one, so that it does not cost the rounds of the others.  The first half of this module runs in
-the child, the second in the process that updates.
+Rounds of one process say nothing about the next one, so children take them: each runs the selected tests again, in a
+shuffled order, and leaves its rounds in a file.  One that leaves none is replaced, so that it does not cost the rounds
+of the others.  The first half of this module runs in the child, the second in the process that updates.
 """
 
 from __future__ import annotations

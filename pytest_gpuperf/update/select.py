@@ -1,7 +1,6 @@
 """Which workloads an update records, and what becomes of the rounds and counters that were taken for it.
 
-Decides and writes nothing: a run's evidence and the old baselines go in, records to be written come out, with the
-reasons where one is refused.
+Writes nothing: a run's evidence and the old baselines go in; records come out, and why one is refused.
 """
 
 from __future__ import annotations
@@ -127,17 +126,14 @@ def counters_alone(taken: CountersTaken, before: TimeRecord | None) -> Recorded 
     key, target, mine = taken.workload.key, taken.target, taken.workload.identity
     if before is None:
         return Recorded(key=key, target=target, refused="counters need a time on record, and this one has none")
+    time, other = taken.workload.time, ""
     if mine is None or not (mine.same_execution(before.identity) or mine == before.identity):
-        if not taken.replace:
-            return None
-        refused = "the code on record is another: --update-baselines=all records its time as well"
-        return Recorded(key=key, target=target, before=before, refused=refused)
-    time = taken.workload.time
-    if time is not None and time.cache != before.cache:
-        if not taken.replace:
-            return None
-        refused = f"the time on record is of a {before.cache} L2: --update-baselines=all records its time as well"
-        return Recorded(key=key, target=target, before=before, refused=refused)
+        other = "the code on record is another"
+    elif time is not None and time.cache != before.cache:
+        other = f"the time on record is of a {before.cache} L2"
+    if other:
+        refused = f"{other}: --update-baselines=all records its time as well"
+        return Recorded(key=key, target=target, before=before, refused=refused) if taken.replace else None
     known, new = Counts.of(before), Counts.of(taken.workload)
     counts = replaced(known, new, before.cache) if taken.replace else replaced(new, known, before.cache)
     if counts == known:

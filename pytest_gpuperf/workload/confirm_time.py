@@ -1,7 +1,4 @@
-"""Confirming a workload's time: what a second process does with what was slower in the first.
-
-It judges nothing: what it finds it leaves for the process that asked, where ``second_process`` reads it.
-"""
+"""Confirming what was slower: a second process judges nothing, and leaves what it finds for ``second_process``."""
 
 from __future__ import annotations
 

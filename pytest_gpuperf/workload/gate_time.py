@@ -1,8 +1,7 @@
 """Gating a workload's time: rounds, the screen, paired blocks, and what waits for a second process.
 
-``judge`` decides; here is what is measured for it, in which order, and what goes with the verdict.  A workload that
-is slower in this process, paired or not, waits for its confirmation: ``second_process`` sees to it at the end of its
-test.
+``judge`` decides; here is what is measured for it, in which order, and what goes with the verdict.  What is slower,
+paired or not, waits for its confirmation by ``second_process`` at the end of its test.
 """
 
 from __future__ import annotations

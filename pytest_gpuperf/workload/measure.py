@@ -1,7 +1,6 @@
 """What is done with one workload, in this order: run, check, counters, rounds, judgement.
 
-The order is the promise: nothing is timed before the check has passed, nothing is judged before it was
-timed, and nothing here writes a baseline.
+The order is the promise: nothing is timed before the check has passed, and nothing here writes a baseline.
 """
 
 from __future__ import annotations

@@ -47,10 +47,9 @@ def require_callable(workload: object) -> Callable[[], Any]:
     """The workload.  This and what follows checks what a test gave, and raises ``BadArgument``."""
     if callable(workload):
         return workload
-    raise BadArgument(
-        f"gpuperf measures a launch or a callable, not {type(workload).__name__}: "
-        "pass kernel.launch(...) or a function that launches"
-    )
+    given = type(workload).__name__
+    remedy = "pass kernel.launch(...) or a function that launches"
+    raise BadArgument(f"gpuperf measures a launch or a callable, not {given}: {remedy}")
 
 
 def fraction(tolerance: object) -> float | None:
