@@ -37,7 +37,7 @@ class Explained(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Comparison:
+class WorkloadComparison:
     """A workload, and all that it is compared with."""
 
     store: BaselineStore
@@ -92,7 +92,7 @@ class Comparison:
         return Explained(before, after, advise(before, after))
 
 
-def explain_each(estimates: Estimates, comparisons: Sequence[Comparison]) -> Iterator[Explained]:
+def explain_each(estimates: Estimates, comparisons: Sequence[WorkloadComparison]) -> Iterator[Explained]:
     """Causes of what changed in each, on the architecture where the first of them gains most."""
     estimates.prepare((arch, record) for one in comparisons for arch in one.archs() for record in one.static_pair(arch))
     for one in comparisons:

@@ -10,7 +10,7 @@ from pytest_gpuperf.advise.limiting_resource import state_of
 from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.baselines import BaselineStore
 from pytest_gpuperf.compile import CompileCache
-from pytest_gpuperf.explain.compare import Comparison, explain_each
+from pytest_gpuperf.explain.compare import WorkloadComparison, explain_each
 from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.explain.explanation import Compared, explained
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence, unpacked
@@ -23,7 +23,7 @@ def explain_all(
     """Lines on each of these workloads of a run, an empty one behind each.  Raises ``BaselineError``."""
     estimates = Estimates(store, unpacked(test for test, _ in workloads), cache)
     comparisons = [
-        Comparison(store, estimates, work, work.toolchain, test.workloads, test.device) for test, work in workloads
+        WorkloadComparison(store, estimates, work, work.toolchain, one.workloads, one.device) for one, work in workloads
     ]
     for (test, work), (before, after, advice) in zip(workloads, explain_each(estimates, comparisons), strict=True):
         state = work.state or state_of(after, test.peaks)

@@ -8,7 +8,7 @@ from pytest_gpuperf.advise.limiting_resource import state_of
 from pytest_gpuperf.compile import toolchain
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.worker import Worker
-from pytest_gpuperf.explain.compare import Comparison, explain_each
+from pytest_gpuperf.explain.compare import WorkloadComparison, explain_each
 from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.model.verdict import Verdict
 
@@ -30,9 +30,10 @@ def advise_test(worker: Worker, book: TestBook) -> None:
         return
     compiler = toolchain() if any(work.static for work in asked) else ""
     facts = worker.device.facts if worker.has_gpu else None
-    estimates, workloads = Estimates(worker.store, book.cubins, worker.compile_cache), book.workloads.values()
+    store, workloads = worker.store, book.workloads.values()
+    estimates = Estimates(store, book.cubins, worker.compile_cache)
     comparisons = [
-        Comparison(worker.store, estimates, work, compiler if work.static else "", workloads, facts) for work in asked
+        WorkloadComparison(store, estimates, work, compiler if work.static else "", workloads, facts) for work in asked
     ]
     for work, found in zip(asked, explain_each(estimates, comparisons), strict=True):
         state = state_of(found.after, worker.measured_peaks)
