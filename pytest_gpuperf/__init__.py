@@ -25,122 +25,67 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from pytest_gpuperf.model.plugin_version import __version__
+from pytest_gpuperf.model.plugin_version import __version__ as __version__
 
-if TYPE_CHECKING:
-    from pytest_gpuperf.api.cuda_kernel import KernelCompiler, MissingSource
-    from pytest_gpuperf.api.gpu_perf import GpuPerf
-    from pytest_gpuperf.compile.compile_errors import (
-        BadCubin,
-        BadOption,
-        CompileError,
-        ToolchainMissing,
-        UnknownArchitecture,
-        UnknownKernel,
-        UnsupportedTritonKernel,
-    )
-    from pytest_gpuperf.config.call_arguments import BadArgument
-    from pytest_gpuperf.context.book import DuplicateWorkload
-    from pytest_gpuperf.context.early_stop import CheckedOnly, CountersMissing, StaticOnly
-    from pytest_gpuperf.device.device_errors import LaunchError, LoadError
-    from pytest_gpuperf.device.gpu import Gpu
-    from pytest_gpuperf.device.launch import Kernel, Launch
-    from pytest_gpuperf.device.triton_kernel import TritonKernel
-    from pytest_gpuperf.model.device_facts import DeviceFacts
-    from pytest_gpuperf.model.evidence import Key, Occupancy, StaticProfile, StaticRecord
-    from pytest_gpuperf.model.verdict import Change, Judgement, TimeFigures, Verdict
-    from pytest_gpuperf.workload.measurement import Measurement, NotDeclared
+if TYPE_CHECKING:  # "as" tells a type checker that the name is exported
+    from pytest_gpuperf.api.cuda_kernel import KernelCompiler as KernelCompiler
+    from pytest_gpuperf.api.cuda_kernel import MissingSource as MissingSource
+    from pytest_gpuperf.api.gpu_perf import GpuPerf as GpuPerf
+    from pytest_gpuperf.compile.compile_errors import BadCubin as BadCubin
+    from pytest_gpuperf.compile.compile_errors import BadOption as BadOption
+    from pytest_gpuperf.compile.compile_errors import CompileError as CompileError
+    from pytest_gpuperf.compile.compile_errors import ToolchainMissing as ToolchainMissing
+    from pytest_gpuperf.compile.compile_errors import UnknownArchitecture as UnknownArchitecture
+    from pytest_gpuperf.compile.compile_errors import UnknownKernel as UnknownKernel
+    from pytest_gpuperf.compile.compile_errors import UnsupportedTritonKernel as UnsupportedTritonKernel
+    from pytest_gpuperf.config.call_arguments import BadArgument as BadArgument
+    from pytest_gpuperf.context.book import DuplicateWorkload as DuplicateWorkload
+    from pytest_gpuperf.context.early_stop import CheckedOnly as CheckedOnly
+    from pytest_gpuperf.context.early_stop import CountersMissing as CountersMissing
+    from pytest_gpuperf.context.early_stop import StaticOnly as StaticOnly
+    from pytest_gpuperf.device.device_errors import LaunchError as LaunchError
+    from pytest_gpuperf.device.device_errors import LoadError as LoadError
+    from pytest_gpuperf.device.gpu import Gpu as Gpu
+    from pytest_gpuperf.device.launch import Kernel as Kernel
+    from pytest_gpuperf.device.launch import Launch as Launch
+    from pytest_gpuperf.device.triton_kernel import TritonKernel as TritonKernel
+    from pytest_gpuperf.model.device_facts import DeviceFacts as DeviceFacts
+    from pytest_gpuperf.model.evidence import Key as Key
+    from pytest_gpuperf.model.evidence import Occupancy as Occupancy
+    from pytest_gpuperf.model.evidence import StaticProfile as StaticProfile
+    from pytest_gpuperf.model.evidence import StaticRecord as StaticRecord
+    from pytest_gpuperf.model.verdict import Change as Change
+    from pytest_gpuperf.model.verdict import Judgement as Judgement
+    from pytest_gpuperf.model.verdict import TimeFigures as TimeFigures
+    from pytest_gpuperf.model.verdict import Verdict as Verdict
+    from pytest_gpuperf.workload.measurement import Measurement as Measurement
+    from pytest_gpuperf.workload.measurement import NotDeclared as NotDeclared
 
 _HOMES = {
-    "api.cuda_kernel": (
-        "KernelCompiler",
-        "MissingSource",
-    ),
-    "api.gpu_perf": ("GpuPerf",),
-    "compile.compile_errors": (
-        "BadCubin",
-        "BadOption",
-        "CompileError",
-        "ToolchainMissing",
-        "UnknownArchitecture",
-        "UnknownKernel",
+    home: names.split()
+    for home, names in {
+        "api.cuda_kernel": "KernelCompiler MissingSource",
+        "api.gpu_perf": "GpuPerf",
+        "compile.compile_errors": "BadCubin BadOption CompileError ToolchainMissing UnknownArchitecture UnknownKernel "
         "UnsupportedTritonKernel",
-    ),
-    "config.call_arguments": ("BadArgument",),
-    "context.book": ("DuplicateWorkload",),
-    "context.early_stop": (
-        "CheckedOnly",
-        "CountersMissing",
-        "StaticOnly",
-    ),
-    "device.device_errors": (
-        "LaunchError",
-        "LoadError",
-    ),
-    "device.gpu": ("Gpu",),
-    "device.launch": (
-        "Kernel",
-        "Launch",
-    ),
-    "device.triton_kernel": ("TritonKernel",),
-    "model.device_facts": ("DeviceFacts",),
-    "model.evidence": (
-        "Key",
-        "Occupancy",
-        "StaticProfile",
-        "StaticRecord",
-    ),
-    "model.verdict": (
-        "Change",
-        "Judgement",
-        "TimeFigures",
-        "Verdict",
-    ),
-    "workload.measurement": (
-        "Measurement",
-        "NotDeclared",
-    ),
+        "config.call_arguments": "BadArgument",
+        "context.book": "DuplicateWorkload",
+        "context.early_stop": "CheckedOnly CountersMissing StaticOnly",
+        "device.device_errors": "LaunchError LoadError",
+        "device.gpu": "Gpu",
+        "device.launch": "Kernel Launch",
+        "device.triton_kernel": "TritonKernel",
+        "model.device_facts": "DeviceFacts",
+        "model.evidence": "Key Occupancy StaticProfile StaticRecord",
+        "model.verdict": "Change Judgement TimeFigures Verdict",
+        "workload.measurement": "Measurement NotDeclared",
+    }.items()
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = [
-    "BadArgument",
-    "BadCubin",
-    "BadOption",
-    "Change",
-    "CheckedOnly",
-    "CompileError",
-    "CountersMissing",
-    "DeviceFacts",
-    "DuplicateWorkload",
-    "Gpu",
-    "GpuPerf",
-    "Judgement",
-    "Kernel",
-    "KernelCompiler",
-    "Key",
-    "Launch",
-    "LaunchError",
-    "LoadError",
-    "Measurement",
-    "MissingSource",
-    "NotDeclared",
-    "Occupancy",
-    "StaticOnly",
-    "StaticProfile",
-    "StaticRecord",
-    "TimeFigures",
-    "ToolchainMissing",
-    "TritonKernel",
-    "UnknownArchitecture",
-    "UnknownKernel",
-    "UnsupportedTritonKernel",
-    "Verdict",
-    "__version__",
-]
 
-
-if not TYPE_CHECKING:  # a type checker that saw it would take any name for one of this package
+if not TYPE_CHECKING:  # a type checker that saw this would take any name for one of this package
+    __all__ = [*sorted(_HOME_OF), "__version__"]
 
     def __getattr__(name: str) -> Any:
         if name not in _HOME_OF:
@@ -149,4 +94,4 @@ if not TYPE_CHECKING:  # a type checker that saw it would take any name for one 
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted([*globals(), *_HOME_OF])

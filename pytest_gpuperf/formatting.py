@@ -1,8 +1,4 @@
-"""Figures and judgements as short text: the one place that knows how a number is written.
-
-Pure functions from records to strings; the terminal, the failure message and every file report use them,
-so a figure reads the same everywhere.
-"""
+"""Figures and judgements as short text: the one place that knows how a number is written, for every kind of report."""
 
 from __future__ import annotations
 
@@ -65,11 +61,10 @@ def time_line(figures: TimeFigures) -> str:
     sustained slots are ``paired in sustained slots``.  What was not paired has its SM clock cycles against the record,
     where the clock was read: ``cycles +0.1 %``.
     """
-    parts = []
-    if figures.ratio is not None:
+    parts = [] if figures.ratio is None else [ratio(figures)]
+    if figures.ratio is not None and figures.interval is not None:
         anytime = ", anytime" if figures.method == "paired" else ""
-        level = f" ({figures.level * 100:g} %{anytime})" if figures.interval is not None else ""
-        parts.append(ratio(figures) + level)
+        parts[0] += f" ({figures.level * 100:g} %{anytime})"
     if figures.before_ns is not None and figures.after_ns is not None:
         parts.append(f"{duration(figures.before_ns)} -> {duration(figures.after_ns)}")
     if figures.cycles_ratio is not None:

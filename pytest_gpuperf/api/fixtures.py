@@ -1,7 +1,6 @@
 """The fixtures: ``cuda_kernel``, ``gpu`` and ``gpuperf``.
 
-Registered as a plugin of its own, so that ``plugin.py`` holds hooks only.  Nothing heavy is imported
-until a test asks for a fixture.
+A plugin of its own, so that ``plugin.py`` holds hooks only.  Nothing heavy is imported until a test asks for one.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from pytest_gpuperf.model.evidence import CacheMode
 from pytest_gpuperf.model.verdict import PairSlot
 from pytest_gpuperf.workload.measure import measure
 from pytest_gpuperf.workload.measurement import Measurement
-from pytest_gpuperf.workload.request import Request, fraction
+from pytest_gpuperf.workload.request import Request, amount, fraction, function, name_of, require_callable
 
 
 class GpuPerf:
@@ -66,11 +66,12 @@ class GpuPerf:
             raise BadArgument(f"gpuperf: pair_slot={pair_slot!r} is not valid: it takes 'short' or 'sustained'")
         options, settings = self._worker.options, self._settings
         slot = pair_slot or settings.pair_slot or "short"
-        request = Request.of(
-            workload, name=name, check=check, reset=reset, bytes=bytes, flops=flops,
-            cache=cache or settings.cache or options.cache,
+        request = Request(
             zone=options.zone(fraction(settings.tolerance if tolerance is None else tolerance), settings.profile),
-            budget_s=options.budget(settings.budget_s, slot), pair_slot=slot, metrics=self._metrics(metrics),
+            cache=cache or settings.cache or options.cache, metrics=self._metrics(metrics),
+            budget_s=options.budget(settings.budget_s, slot), pair_slot=slot,
+            workload=require_callable(workload), name=name_of(workload, name), check=function("check", check),
+            reset=function("reset", reset), bytes=amount("bytes", bytes), flops=amount("flops", flops),
         )  # fmt: skip
         return measure(self._worker, self._book, request)
 

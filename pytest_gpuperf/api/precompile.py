@@ -1,8 +1,7 @@
 """What a test's baselines tell of a source before it is compiled: its other kernels, and its machine code.
 
-The baselines name the kernels that the tests of a module had of one source, with the same headers and options, so the
-tests of this run will have them again: they are compiled along with the first of them.  That is a matter of speed
-alone; a kernel that was wrongly foreseen was compiled without effect.
+Kernels that the tests of a module had of one source, with the same headers and options, are compiled along with the
+first of them.  That is a matter of speed alone; a kernel that was wrongly foreseen was compiled without effect.
 """
 
 from __future__ import annotations
@@ -21,10 +20,9 @@ def name_expressions(
 ) -> tuple[str | None, ...]:
     """What to compile along with ``kernel``: the instances of templates that ``tests`` take from the same source.
 
-    By the baselines of this module; None among them stands for the source's kernels that are no templates, which
-    one compilation makes together.  A source that was edited since is recognised by what ``book``'s own test had
-    of it.  Empty under pytest-xdist, whose workers would all compile the same, and where there is no gate or no
-    readable baseline.
+    None among them stands for the source's kernels that are no templates, which one compilation makes together.  A
+    source that was edited since is recognised by what ``book``'s own test had of it.  Empty under pytest-xdist, whose
+    workers would all compile the same, and where there is no gate or no readable baseline.
     """
     if worker.number is not None or not worker.options.active:
         return ()

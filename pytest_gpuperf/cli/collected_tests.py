@@ -7,13 +7,13 @@ entered once per process only.
 from __future__ import annotations
 
 import dataclasses
-import json
-import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+
+import msgspec
 
 from pytest_gpuperf.cli.collection_plugin import FLAG
 from pytest_gpuperf.cli.collection_plugin import __name__ as collecting_plugin
@@ -57,25 +57,4 @@ def collect(arguments: Sequence[str], baselines: str | None = None) -> Collected
         if not target.exists():
             words = (done.stdout + done.stderr).strip()
             raise CollectionError(f"pytest could not collect tests (exit status {done.returncode}):\n{words[-2000:]}")
-        return _read(json.loads(target.read_text(encoding="utf-8")))
-
-
-def _read(document: dict[str, list[str] | str]) -> CollectedTests:
-    root = Path(str(document["root"]))
-    invocation = Path(str(document["invocation"]))
-    arguments = [str(argument) for argument in document["arguments"]]
-    return CollectedTests(
-        root=root,
-        baselines=Path(str(document["baselines"])),
-        scope=tuple(_relative(invocation / argument.partition("::")[0], root) for argument in arguments),
-        named_tests=tuple(argument for argument in arguments if "::" in argument),
-        tests=frozenset(document["tests"]),
-        modules=frozenset(document["modules"]),
-        deselected=tuple(document["deselected"]),
-        failed=tuple(document["failed"]),
-        skipped=tuple(document["skipped"]),
-    )
-
-
-def _relative(path: Path, root: Path) -> str:
-    return Path(os.path.relpath(path, root)).as_posix()
+        return msgspec.json.decode(target.read_bytes(), type=CollectedTests, dec_hook=lambda kind, text: kind(text))

@@ -7,6 +7,7 @@ run say whether a baseline still has one, so pytest is asked, with the user's ow
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import cast
 
@@ -18,7 +19,7 @@ FLAG = "--gpuperf-write-collection"
 
 
 class CollectionNotes:
-    """Notes what collection meets; written as JSON when the session ends."""
+    """Notes what collection meets; written as the JSON of a ``CollectedTests`` when the session ends."""
 
     def __init__(self, target: Path) -> None:
         self.target = target
@@ -45,11 +46,12 @@ class CollectionNotes:
         if exitstatus in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR):
             return  # pytest says why, and the parent quotes it
         config = session.config
+        places = [config.invocation_params.dir / argument.partition("::")[0] for argument in config.args]
         document = {
             "root": str(config.rootpath),
             "baselines": str(read_options(config).baselines),
-            "arguments": [str(argument) for argument in config.args],
-            "invocation": str(config.invocation_params.dir),
+            "scope": [Path(os.path.relpath(place, config.rootpath)).as_posix() for place in places],
+            "named_tests": [argument for argument in config.args if "::" in argument],
             "tests": [item.nodeid for item in session.items],
             "modules": self.modules,
             "deselected": self.deselected,

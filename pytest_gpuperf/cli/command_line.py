@@ -22,23 +22,14 @@ EXIT_PIPE_CLOSED = 141
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point of the console script; returns the exit status."""
     parsed = build_parser().parse_args(arguments)
+    commands = {"doctor": _doctor, "selftest": _selftest, "explain": _explain, "prune": _prune}
     try:
-        status = _run(parsed)
+        status = commands[parsed.command](parsed)
         sys.stdout.flush()
     except BrokenPipeError:  # gpuperf explain ... | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more
         return EXIT_PIPE_CLOSED
     return status
-
-
-def _run(parsed: argparse.Namespace) -> int:
-    if parsed.command == "doctor":
-        return _doctor(as_json=parsed.json)
-    if parsed.command == "selftest":
-        return _selftest(parsed)
-    if parsed.command == "explain":
-        return _explain(parsed)
-    return _prune(parsed.paths, parsed.baselines, confirmed=parsed.yes)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -72,11 +63,11 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _doctor(*, as_json: bool) -> int:
+def _doctor(parsed: argparse.Namespace) -> int:
     from pytest_gpuperf.doctor import examination, findings, machine  # noqa: PLC0415 of this command alone
 
     found = examination.examine(machine.HostMachine())
-    sys.stdout.write((findings.as_json if as_json else findings.as_text)(found, __version__))
+    sys.stdout.write((findings.as_json if parsed.json else findings.as_text)(found, __version__))
     return 0 if findings.is_ready("static", found) else 1
 
 
@@ -107,14 +98,14 @@ def _explain(parsed: argparse.Namespace) -> int:
         return 1
 
 
-def _prune(paths: Sequence[str], baselines: str | None, *, confirmed: bool) -> int:
+def _prune(parsed: argparse.Namespace) -> int:
     from pytest_gpuperf.cli import collected_tests, prune_command  # noqa: PLC0415 of this command alone
 
     try:
-        if baselines is not None:
-            prune_command.require_folder(Path(baselines))
-        collected = collected_tests.collect(paths, baselines)
-        return prune_command.run(collected, confirmed=confirmed, write=sys.stdout.write)
+        if parsed.baselines is not None:
+            prune_command.require_folder(Path(parsed.baselines))
+        collected = collected_tests.collect(parsed.paths, parsed.baselines)
+        return prune_command.run(collected, confirmed=parsed.yes, write=sys.stdout.write)
     except prune_command.PROBLEMS as problem:
         sys.stderr.write(f"gpuperf prune: {problem}\n")
         return 1

@@ -53,10 +53,7 @@ class WantedWorkloads(NamedTuple):
 
 
 def from_last_run(wanted: WantedWorkloads, start: Path, write: Callable[[str], object]) -> int:
-    """Explain workloads of the last run; returns the exit status, 0.
-
-    Raises ``ExplainError`` and ``LastRunError``, and ``BaselineError`` for a baseline that cannot be read.
-    """
+    """Explain workloads of the last run; returns the exit status, 0.  Raises one of ``PROBLEMS``."""
     path = last_run.find(start)
     if path is None:
         raise ExplainError(
@@ -74,10 +71,7 @@ def from_last_run(wanted: WantedWorkloads, start: Path, write: Callable[[str], o
 
 
 def folder_of(given: Path | None, start: Path) -> Path:
-    """The folder of the baselines: the one given, else that of the last run, else the nearest one of the usual name.
-
-    Raises ``ExplainError`` for one that does not exist.
-    """
+    """The folder of the baselines: the one given, else that of the last run, else the nearest one of the usual name."""
     folder = given or _of_last_run(start) or _nearest(start)
     if folder is None:
         raise ExplainError(f"there is no folder {USUAL_FOLDER} in {start} or above: name it with --baselines DIR")
@@ -99,10 +93,7 @@ def _nearest(start: Path) -> Path | None:
 
 
 def from_baselines(wanted: WantedWorkloads, baselines: Path, write: Callable[[str], object]) -> int:
-    """Explain what baselines hold of workloads; returns the exit status, 0.
-
-    Raises ``ExplainError`` and ``BaselineError``.
-    """
+    """Explain what baselines hold of workloads; returns the exit status, 0.  Raises one of ``PROBLEMS``."""
     store = BaselineStore(baselines)
     targets = (*store.devices(), *store.archs())
     keys = dict.fromkeys(key for target in targets for key in store.keys(target))

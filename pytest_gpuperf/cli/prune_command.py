@@ -15,7 +15,6 @@ from pytest_gpuperf.baselines.prune import prune, unused
 from pytest_gpuperf.cli.collected_tests import CollectedTests, CollectionError
 from pytest_gpuperf.context import last_run
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.result import TestEvidence
 
 SHOWN = 5
 """Tests or modules that a message names before it counts the rest."""
@@ -71,23 +70,17 @@ def workloads_gone(store: BaselineStore, root: Path, write: Callable[[str], obje
     except last_run.LastRunError as problem:
         write(f"Single workloads were not looked at: {problem}.\n")
         return set()
-    had = {
-        (target, test.module, test.test): {work.key for work in test.workloads}
-        for test in tests
-        for target in targets_of(test)
-    }
+    had: dict[tuple[str, str, str], set[Key]] = {}
+    for test in tests:
+        archs = {arch for work in test.workloads for arch in work.static}
+        for target in archs | ({test.device.slug} if test.device is not None else set()):
+            had[target, test.module, test.test] = {work.key for work in test.workloads}
     return {
         (target, key)
         for target in {target for target, _, _ in had}
         for key in store.keys(target)
         if key not in had.get((target, key.module, key.test), {key})
     }
-
-
-def targets_of(test: TestEvidence) -> set[str]:
-    """Targets that this test gathered evidence for."""
-    archs = {arch for work in test.workloads for arch in work.static}
-    return archs | ({test.device.slug} if test.device is not None else set())
 
 
 def modules_with_baselines(store: BaselineStore) -> set[str]:

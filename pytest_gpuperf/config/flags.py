@@ -1,14 +1,13 @@
 """The table of command-line flags, and how each reads its value.
 
-One row per flag: its name, the field of ``Options`` that it sets, what it accepts.  Parsers raise
-``BadValue``, whose message says what would have been valid.
+Parsers raise ``BadValue``, whose message says what would have been valid.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_gpuperf.model.architectures import SPELLINGS
 from pytest_gpuperf.model.timer_names import TIMERS
@@ -55,8 +54,12 @@ def whole(low: int, high: int) -> Callable[[str], int]:
     return parse
 
 
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
 def architectures(text: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    names = _listed(text)
     if not names or not set(names) <= set(SPELLINGS):
         raise BadValue(f"accepts architectures separated by commas, of {', '.join(SPELLINGS)}")
     return names
@@ -64,13 +67,11 @@ def architectures(text: str) -> tuple[str, ...]:
 
 METRIC_WORD = re.compile(r"(derived:)?(?=[^.]*_)[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*")
 """Without an underscore it is no metric but a misspelt set, or a set where none is taken."""
-
-
 METRIC_SETS = ("default", "memory", "compute", "latency", "full")
 
 
 def metric_words(text: str) -> tuple[str, ...]:
-    words = tuple(word.strip() for word in text.split(",") if word.strip())
+    words = _listed(text)
     if not words or not all(word in METRIC_SETS or METRIC_WORD.fullmatch(word) for word in words):
         raise BadValue(f"accepts {', '.join(METRIC_SETS)}, and names of metrics, separated by commas")
     return words
@@ -98,37 +99,25 @@ GITHUB = "github"
 
 
 def reports(text: str) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    names = tuple(dict.fromkeys(_listed(text)))
     if not names or not all(name == GITHUB or name.endswith(REPORT_ENDINGS) for name in names):
         raise BadValue(f"accepts files that end in {', '.join(REPORT_ENDINGS)}, and {GITHUB}, separated by commas")
     return names
 
 
-class Flag:
+class Flag(NamedTuple):
     """One command-line flag; without ``parse`` it is a switch."""
 
-    def __init__(
-        self,
-        name: str,
-        field: str,
-        help: str,
-        parse: Callable[[str], Any] | None = None,
-        *,
-        ini: bool = True,
-        metavar: str | None = None,
-        const: str | None = None,
-        hidden: bool = False,
-    ) -> None:
-        self.name = name
-        self.field = field
-        """Of ``Options``."""
-        self.help = help
-        self.parse = parse
-        self.ini = ini
-        self.metavar = metavar
-        self.const = const
-        """Value of the flag given without one."""
-        self.hidden = hidden
+    name: str
+    field: str
+    """Of ``Options``."""
+    help: str
+    parse: Callable[[str], Any] | None = None
+    ini: bool = True
+    metavar: str | None = None
+    const: str | None = None
+    """Value of the flag given without one."""
+    hidden: bool = False
 
     @property
     def ini_name(self) -> str:

@@ -1,7 +1,4 @@
-"""``Options``: what a run was asked to do, as one frozen record.
-
-``parse_options`` makes it of flags and ini settings.  Marker keywords are in ``context.marker``.
-"""
+"""``Options``: what a run was asked to do, as ``parse_options`` reads it from flags and ini settings."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
 """Command-line flags and ini settings, turned into ``Options``.
 
-A flag ``--gpuperf-foo-bar`` has the ini counterpart ``gpuperf_foo_bar``; the flag wins.  Everything is
-validated when pytest starts: a bad value is a usage error that names the flag and what it accepts.
-Flags that write baselines have no ini counterpart: a run that rewrites the reference is asked for each
-time.  Marker keywords are in ``context.marker``.
+A flag ``--gpuperf-foo-bar`` has the ini counterpart ``gpuperf_foo_bar``; the flag wins.  Flags that write baselines
+have none: a run that rewrites the reference is asked for each time.  Marker keywords are in ``context.marker``.
 """
 
 from __future__ import annotations
@@ -28,15 +26,13 @@ def add_options(parser: pytest.Parser) -> None:
     """Declare every flag and its ini setting."""
     group = parser.getgroup("gpuperf", "performance regression tests of GPU kernels")
     for flag in FLAGS:
-        help_text = argparse.SUPPRESS if flag.hidden else flag.help
-        dest = f"gpuperf_{flag.field}"
+        kept: dict[str, Any] = {"dest": f"gpuperf_{flag.field}", "default": None}
+        kept["help"] = argparse.SUPPRESS if flag.hidden else flag.help
         if flag.parse is None:
-            group.addoption(flag.name, dest=dest, action="store_true", default=None, help=help_text)
-        elif flag.const is not None:
-            group.addoption(flag.name, dest=dest, nargs="?", const=flag.const, default=None,
-                            metavar=flag.metavar, help=help_text)  # fmt: skip
+            group.addoption(flag.name, action="store_true", **kept)
         else:
-            group.addoption(flag.name, dest=dest, default=None, metavar=flag.metavar, help=help_text)
+            bare = {} if flag.const is None else {"nargs": "?", "const": flag.const}
+            group.addoption(flag.name, metavar=flag.metavar, **bare, **kept)
         if flag.ini:
             kind: Literal["bool", "string"] = "bool" if flag.parse is None else "string"
             parser.addini(flag.ini_name, flag.help.replace("%%", "%"), type=kind, default=None)
@@ -51,22 +47,16 @@ def spell_out_defaults(arguments: list[str]) -> None:
 def keep_modules_together(config: pytest.Config) -> None:
     """Let pytest-xdist hand out runs of neighbouring tests where the user does not say how: ``--dist worksteal``.
 
-    Its own default deals tests out one by one, so every worker compiles and prepares what the tests of a module
-    share: on two GPUs the example suite was 1.4 times as fast with it as on one.  Has to come before pytest-xdist's
-    ``pytest_cmdline_main``.
+    Its own default deals tests out one by one, so every worker compiles what the tests of a module share: on two GPUs
+    the example suite was 1.4 times as fast as on one.  Has to come before pytest-xdist's ``pytest_cmdline_main``.
     """
     if config.getoption("numprocesses", None) and config.getoption("dist") == "no" and read_options(config).active:
         config.option.dist = "worksteal"
 
 
-def is_ci(environ: dict[str, str] | os._Environ[str]) -> bool:
-    """Whether this looks like a continuous-integration run: ``CI`` set, and not to ``0`` or ``false``."""
-    return environ.get("CI", "").lower() not in ("", "0", "false", "no")
-
-
 def read_options(config: pytest.Config) -> Options:
     """Flags over ini settings over defaults.  Raises ``pytest.UsageError``."""
-    values: dict[str, Any] = {"ci": is_ci(os.environ)}
+    values: dict[str, Any] = {"ci": os.environ.get("CI", "").lower() not in ("", "0", "false", "no")}
     for flag in FLAGS:
         given = config.getoption(f"gpuperf_{flag.field}")
         origin = flag.name
@@ -80,7 +70,8 @@ def read_options(config: pytest.Config) -> Options:
         values[flag.field] = _parse(flag, given, origin)
     if config.getoption("gpuperf_profile") is not None and config.getoption("gpuperf_tolerance") is None:
         values.pop("tolerance", None)  # the flag for a profile takes the place of the ini setting for a tolerance
-    values["baselines"] = _baselines(config, values.get("baselines", USUAL_FOLDER))
+    by_hand = config.getoption("gpuperf_baselines") is not None
+    values["baselines"] = _path(config, values.get("baselines", USUAL_FOLDER), by_hand=by_hand)
     if "task" in values:  # the ini file may ask for a gate or an update, which is for the parent to do
         values.update({"task": _task(values["task"]), "enabled": False, "update": None, "changed_only": False,
                        "ncu": (), "ncu_json": None, "reports": ()})  # fmt: skip
@@ -122,12 +113,8 @@ def _task(given: str) -> ChildTask:
         raise pytest.UsageError(f"--gpuperf-task={given}: {problem}") from None
 
 
-def _baselines(config: pytest.Config, given: str) -> Path:
-    """An ini setting is relative to pytest's root; a flag, like every path at a prompt, to the current folder."""
-    return _path(config, given, by_hand=config.getoption("gpuperf_baselines") is not None)
-
-
 def _path(config: pytest.Config, given: str, *, by_hand: bool) -> Path:
+    """An ini setting is relative to pytest's root; a flag, like every path at a prompt, to the current folder."""
     start = config.invocation_params.dir if by_hand else config.rootpath
     return Path(os.path.normpath(start / Path(given).expanduser()))
 
@@ -142,7 +129,6 @@ def _file(config: pytest.Config, given: str, ncu: bool) -> Path:
 
 
 def _report(config: pytest.Config, given: str) -> str:
-    """As with baselines, a flag's is relative to the current folder and an ini setting's to pytest's root."""
     if given == GITHUB:
         return given
     by_hand = config.getoption("gpuperf_reports") is not None

@@ -1,8 +1,7 @@
 """Evidence in, verdicts out, for one run.
 
-``TestBook`` collects what one test found while it runs.  It leaves the test as ``TestEvidence`` on the
-test report, which pytest-xdist carries to the controller; ``Book`` collects those in the controller (or
-the only process) and is what reports, updates and the nothing-measured guard read.
+What a ``TestBook`` collects leaves its test as ``TestEvidence`` on the report, which pytest-xdist carries to the
+controller; ``Book`` collects those there, or in the only process, for reports, updates and guards to read.
 """
 
 from __future__ import annotations
@@ -63,12 +62,7 @@ class TestBook:
         self.status, self.reason = status, reason
 
     def add_compiled(
-        self,
-        name: str,
-        records: Mapping[str, StaticRecord],
-        toolchain: str,
-        options: Sequence[str] = (),
-        file: str = "",
+        self, name: str, records: Mapping[str, StaticRecord], toolchain: str, options: Sequence[str], file: str
     ) -> None:
         """Note a kernel; until a workload launches it, it stands for itself.  Raises ``TestOver``."""
         self._require_open(f"the kernel {name}")
@@ -77,9 +71,8 @@ class TestBook:
         if known is not None and not known.is_another(records, toolchain):
             self.kernels.remove(known)
             before, options, file = known.evidence.static, known.options, known.file
-        evidence = WorkloadEvidence(
-            key=self.key(name), static={**before, **records}, toolchain=toolchain, launched=False
-        )
+        static = {**before, **records}
+        evidence = WorkloadEvidence(key=self.key(name), static=static, toolchain=toolchain, launched=False)
         self.kernels.append(CompiledKernel(evidence, tuple(options), file))
 
     def open(self, workload: str) -> Key:
@@ -90,9 +83,8 @@ class TestBook:
                 f"{self.module}::{self.test}: the workload name {workload!r} is used twice; "
                 f"give each its own: gpuperf(..., name='...')"
             )
-        key = self.key(workload)
-        self.workloads[workload] = WorkloadEvidence(key=key)
-        return key
+        evidence = self.workloads[workload] = WorkloadEvidence(key=self.key(workload))
+        return evidence.key
 
     def _require_open(self, what: str) -> None:
         if self.ended_in:
@@ -120,22 +112,11 @@ class TestBook:
         return [*plain, *labelled(others, self.kernels, self.workloads)]
 
 
-class TestResult:
-    """One finished test as the controller knows it."""
-
-    __test__ = False
-
-    def __init__(self, evidence: TestEvidence) -> None:
-        self.evidence = evidence
-        self.passed = True
-        """No phase failed, gate included, and none failed as ``pytest.mark.xfail`` expects."""
-
-
 class Book:
     """The results of all tests of this run, in the process that reports."""
 
     def __init__(self) -> None:
-        self.results: dict[str, TestResult] = {}
+        self._results: dict[str, TestEvidence] = {}
         self.tests_run = 0
         self._seconds: dict[str, float] = {}
         self._failed: set[str] = set()
@@ -149,14 +130,11 @@ class Book:
             self.tests_run += 1  # evidence of a setup: it ended the test
         self._seconds[report.nodeid] = self._seconds.get(report.nodeid, 0.0) + report.duration
         if payload is not None:
-            self.results[report.nodeid] = TestResult(msgspec.json.decode(payload, type=TestEvidence))
+            self._results[report.nodeid] = msgspec.json.decode(payload, type=TestEvidence)
         if report.failed:
             self._failed.add(report.nodeid)
         if report.skipped and hasattr(report, "wasxfail"):
             self._failed_as_expected.add(report.nodeid)
-        result = self.results.get(report.nodeid)
-        if result is not None:
-            result.passed = not any(report.nodeid in those for those in (self._failed, self._failed_as_expected))
 
     def seconds(self, node_ids: Iterable[str]) -> float:
         """Wall-clock time that these tests took, set-up and teardown included."""
@@ -164,7 +142,7 @@ class Book:
 
     @property
     def evidence(self) -> list[TestEvidence]:
-        return [result.evidence for result in self.results.values()]
+        return list(self._results.values())
 
     @property
     def unreached(self) -> list[Judgement]:
@@ -175,15 +153,16 @@ class Book:
     def judgements(self) -> list[Judgement]:
         return [judgement for evidence in self.evidence for judgement in evidence.judgements]
 
-    def accepted(self) -> Iterable[TestEvidence]:
-        """Evidence of tests that passed in every phase: all that may become a baseline."""
-        return [result.evidence for result in self.results.values() if result.passed]
+    def accepted(self) -> list[TestEvidence]:
+        """Evidence of tests that passed in every phase, gate included: all that may become a baseline."""
+        not_passed = self._failed | self._failed_as_expected
+        return [evidence for node, evidence in self._results.items() if node not in not_passed]
 
     @property
     def only_times_failed(self) -> bool:
         """Whether every test that failed has nothing against it but its times."""
-        failed = [self.results.get(node) for node in self._failed]
-        return bool(failed) and all(one is not None and one.evidence.red_on_time for one in failed)
+        failed = [self._results.get(node) for node in self._failed]
+        return bool(failed) and all(one is not None and one.red_on_time for one in failed)
 
     @property
     def canaries(self) -> dict[str, float]:
@@ -196,19 +175,12 @@ class Book:
 
     @property
     def gathered_anything(self) -> bool:
-        return any(
-            work.static or work.time or work.counters for evidence in self.evidence for work in evidence.workloads
-        )
+        return any(work.static or work.time or work.counters for one in self.evidence for work in one.workloads)
 
     @property
     def gathered_counters(self) -> bool:
-        return any(work.counters for evidence in self.evidence for work in evidence.workloads)
+        return any(work.counters for one in self.evidence for work in one.workloads)
 
     @property
     def judged_times(self) -> bool:
         return any(judgement.kind == "time" for judgement in self.judgements)
-
-
-def encode(evidence: TestEvidence) -> str:
-    """As text, so that it may ride on a test report through pytest-xdist."""
-    return msgspec.json.encode(evidence).decode()

@@ -48,11 +48,7 @@ def child_command(config: pytest.Config, task: ChildTask, folder: Path) -> list[
 
 
 def run_child(
-    config: pytest.Config,
-    command: Sequence[str],
-    log: Path,
-    limit_s: float,
-    environment: Mapping[str, str] | None = None,
+    config: pytest.Config, command: Sequence[str], log: Path, limit_s: float, environ: Mapping[str, str] | None = None
 ) -> int | None:
     """Run a child with its output in ``log``: its exit status, or None if it was ended for not being done in time.
 
@@ -62,7 +58,7 @@ def run_child(
         try:
             return subprocess.run(
                 command, cwd=config.rootpath, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-                env=environment, timeout=limit_s, check=False,
+                env=environ, timeout=limit_s, check=False,
             ).returncode  # fmt: skip
         except subprocess.TimeoutExpired:
             return None

@@ -2,8 +2,6 @@
 
 One JSON file, ``.gpuperf/last-run.json`` below pytest's root, that the next run replaces.  It is written by the process
 that reports, whole or not at all, and only if a run gathered anything.  It is no baseline: nothing is judged by it.
-
-Schema 1: ``LastRun`` below, with ``"schema": 1``.
 """
 
 from __future__ import annotations
@@ -66,9 +64,8 @@ def keep(root: Path, run: LastRun) -> None:
             ignore.write_text("*\n", encoding="utf-8")
         write_whole(target, content)
     except OSError as problem:
-        raise LastRunError(f"{target} cannot be written ({problem}): gpuperf explain will not know of this run") from (
-            problem
-        )
+        words = f"{target} cannot be written ({problem}): gpuperf explain will not know of this run"
+        raise LastRunError(words) from problem
 
 
 def find(start: Path) -> Path | None:

@@ -79,9 +79,8 @@ def settings_of(item: pytest.Item) -> MarkerSettings:
     known = list(MarkerSettings.__annotations__)
     merged: dict[str, Any] = {}
     for marker in reversed(list(item.iter_markers(NAME))):
-        problems = [
-            f"unknown keyword {name!r} (known: {', '.join(known)})" for name in marker.kwargs if name not in known
-        ]
+        unknown = [name for name in marker.kwargs if name not in known]
+        problems = [f"unknown keyword {name!r} (known: {', '.join(known)})" for name in unknown]
         problems += [p for name, value in marker.kwargs.items() if name in known and (p := _problem(name, value))]
         if marker.args:
             problems.append("takes keywords only")

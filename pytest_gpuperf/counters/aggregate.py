@@ -1,7 +1,6 @@
 """From kernels to workloads: one figure per metric, under its canonical name.
 
-A workload may launch several kernels.  Counts add up; a ratio or a percentage of several kernels has no meaning
-without weights, so it is left out and said to be.
+Counts of several kernels add up; their ratios and percentages mean nothing without weights and are left out.
 """
 
 from __future__ import annotations
@@ -21,11 +20,6 @@ class Summed(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def additive(name: str) -> bool:
-    """True if the metric of several kernels is the sum of theirs."""
-    return METRICS[name].additive if name in METRICS else name.endswith(".sum")
-
-
 def sum_up(kernels: Sequence[KernelResult], chip: str, wanted: Iterable[str]) -> Summed:
     """The ``wanted`` metrics (canonical names) of the kernels of one workload."""
     figures = [{canonical(name, chip): value for name, value in kernel.metrics.items()} for kernel in kernels]
@@ -37,11 +31,9 @@ def sum_up(kernels: Sequence[KernelResult], chip: str, wanted: Iterable[str]) ->
             continue
         if name == PASSES.name:
             counters[name] = max(values)
-        elif len(values) == 1 or additive(name):
+        elif len(values) == 1 or (METRICS[name].additive if name in METRICS else name.endswith(".sum")):
             counters[name] = sum(values)
         else:
             left_out.append(name)
-    notes: tuple[str, ...] = ()
-    if left_out:
-        notes = (f"{len(kernels)} kernels: {len(left_out)} ratios and percentages are left out, which do not add up",)
-    return Summed(counters, notes)
+    note = f"{len(kernels)} kernels: {len(left_out)} ratios and percentages are left out, which do not add up"
+    return Summed(counters, (note,) if left_out else ())

@@ -1,8 +1,4 @@
-"""Names of metrics by chip.
-
-The catalogue speaks of GH100.  Other chips name some metrics otherwise and lack some: this table has the
-differences, and a test holds it against the chips' own lists.
-"""
+"""Names of metrics on chips that call some otherwise than GH100, whose names the catalogue has, or that lack some."""
 
 from __future__ import annotations
 

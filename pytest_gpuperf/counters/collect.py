@@ -1,8 +1,7 @@
 """Collect counters of a set of tests: as a rule one profiled process, a second one where one cannot do.
 
-ncu flushes the caches for all kernels of a process or for none, and takes one list of metrics for all.  So
-workloads that want the other cache mode, or metrics that only their own call names, are put off by the first
-process and taken by a second.  A metric that ncu does not know costs a new start without it, never the others.
+ncu flushes the caches for all kernels of a process or for none, and takes one list of metrics for all: workloads
+that want the other cache mode or metrics of their own are put off by the first process and taken by a second.
 """
 
 from __future__ import annotations
@@ -100,12 +99,13 @@ class Collection:
         """Metrics that ncu took and gave no figure for, of any kernel."""
         if not any(one.kernels for one in self._found.values()):
             return []
-        given = {
-            canonical(name, self._do.chip) for one in self._found.values() for k in one.kernels for name in k.metrics
-        }
-        absent = [name for name in self._asked if name not in self._missing and name not in given]
-        hints = ("" if name in METRICS else metric_request.hint(name) for name in absent)
-        return [f"ncu gave no value for {name}{hint}" for name, hint in zip(absent, hints, strict=True)]
+        own = {name for one in self._found.values() for kernel in one.kernels for name in kernel.metrics}
+        given = {canonical(name, self._do.chip) for name in own} | self._missing.keys()
+        return [
+            f"ncu gave no value for {name}{'' if name in METRICS else metric_request.hint(name)}"
+            for name in self._asked
+            if name not in given
+        ]
 
     def _process(self, task: ProfileTask) -> list[Entry]:
         """Run one task and keep what it brought; returns what it put off."""

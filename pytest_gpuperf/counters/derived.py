@@ -1,8 +1,7 @@
 """Figures derived from counters: ratios and differences, each with its formula.
 
-Derived figures are computed from the raw counters of a workload whenever they are needed and never stored, so
-that a formula can be put right without recording anything again.  One that lacks an input, or would divide by
-zero, is left out.
+They are never stored, so that a formula can be put right without recording anything again.  One that lacks an input,
+or would divide by zero, is left out.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Messages between the profiled process and the one that started it, as files in a folder.
 
-Before the run the parent leaves a ``ProfileTask``.  While it runs, the profiled process adds one line per
-workload to the index, so that a crash loses nothing of what came before.  Afterwards all there is to know is
-one ``Collected``, which pytest-xdist workers read too.
+The parent leaves a ``ProfileTask``; the profiled process adds one line per workload to the index, so that a crash
+loses nothing of what came before.  Afterwards all is in one ``Collected``, which pytest-xdist workers read too.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from pathlib import Path
 
 import msgspec
 
-from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.counters.ncu_report import KernelResult
 from pytest_gpuperf.model.evidence import CacheMode, Identity, Key, Record
 
@@ -72,11 +70,6 @@ class Collected(Record, frozen=True):
         return next((one for one in self.workloads if one.key == key), None)
 
 
-def write(record: Record, path: Path) -> None:
-    """Writes the record as JSON, all of it or nothing."""
-    write_whole(path, msgspec.json.encode(record))
-
-
 def add_entry(folder: Path, entry: Entry) -> None:
     with (folder / INDEX).open("ab") as index:
         index.write(msgspec.json.encode(entry) + b"\n")
@@ -89,7 +82,3 @@ def entries(folder: Path) -> list[Entry]:
         return []
     lines = path.read_bytes().split(b"\n")[:-1]
     return [msgspec.json.decode(line, type=Entry) for line in lines]
-
-
-def read_collected(path: Path) -> Collected:
-    return msgspec.json.decode(path.read_bytes(), type=Collected)

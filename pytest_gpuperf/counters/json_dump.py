@@ -11,20 +11,19 @@ from pytest_gpuperf.counters.exchange import Collected, CollectedWorkload
 
 
 def write_json(collected: Collected, path: Path) -> None:
-    """Write ``as_tree`` of what was collected.  Raises ``OSError`` if the file cannot be written."""
-    path.write_text(json.dumps(as_tree(collected), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    """Write ``workloads`` by node id and workload: ``counters``, ``derived``, and every kernel's own figures.
 
-
-def as_tree(collected: Collected) -> dict[str, Any]:
-    """``workloads`` by node id and workload: ``counters``, ``derived``, and every kernel's own figures."""
+    Raises ``OSError`` if the file cannot be written.
+    """
     workloads: dict[str, dict[str, Any]] = {}
     for one in collected.workloads:
         workloads.setdefault(one.key.node_id, {})[one.key.workload] = _workload(one)
-    return {
+    tree = {
         "gpu": collected.gpu, "uuid": collected.uuid, "ncu": collected.ncu, "metrics": list(collected.metrics),
         "seconds": round(collected.seconds, 2), "processes": collected.processes, "notes": list(collected.notes),
         "problem": collected.problem, "remedy": collected.remedy, "log": list(collected.log), "workloads": workloads,
     }  # fmt: skip
+    path.write_text(json.dumps(tree, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _workload(one: CollectedWorkload) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Find Nsight Compute's command line, ``ncu``, and know its version.
 
-Looked for on PATH, then in ``CUDA_HOME`` and ``CUDA_PATH``, then where CUDA toolkits and Nsight Compute install
-themselves, the newest first.  ``gpuperf doctor`` looks in the same places.
+``gpuperf doctor`` looks in the same places.
 """
 
 from __future__ import annotations
@@ -83,11 +82,9 @@ def _words(path: str) -> str:
     try:
         done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False,
                               timeout=VERSION_LIMIT_S, stdin=subprocess.DEVNULL)  # fmt: skip
+        if done.returncode == 0:
+            return done.stdout
+        why = f"exit status {done.returncode}: {(done.stderr or done.stdout).strip()[:300]}"
     except (OSError, subprocess.TimeoutExpired) as problem:
-        raise CountersUnavailable("no ncu", f"{path} does not run ({problem})", "repair its installation") from None
-    if done.returncode != 0:
-        said = (done.stderr or done.stdout).strip()[:300]
-        raise CountersUnavailable(
-            "no ncu", f"{path} does not run (exit status {done.returncode}: {said})", "repair its installation"
-        )
-    return done.stdout
+        why = str(problem)
+    raise CountersUnavailable("no ncu", f"{path} does not run ({why})", "repair its installation")

@@ -31,7 +31,7 @@ def own_metrics(given: Iterable[str] | Mapping[str, object]) -> dict[str, float 
         if not isinstance(name, str) or not METRIC_WORD.fullmatch(name):
             raise BadMetric(f"metrics: {name!r} is no name of a metric such as 'smsp__inst_executed.sum'")
         if name.startswith(PREFIX) and name not in DERIVED:
-            raise BadMetric(f"metrics: there is no {name!r}{_hint(name, DERIVED)}")
+            raise BadMetric(f"metrics: there is no {name!r}{hint(name, DERIVED)}")
         number = isinstance(tolerance, int | float) and not isinstance(tolerance, bool) and -1 <= tolerance <= 100
         if tolerance is not None and not number:
             raise BadMetric(f"metrics: the tolerance {tolerance!r} of {name} is not valid: it takes a fraction or None")
@@ -59,30 +59,23 @@ def names_of(asked: Iterable[str]) -> tuple[str, ...]:
 def rules_for(names: Iterable[str], own: Own) -> list[CounterRule]:
     """Rules that compare the named metrics and derived figures; ``own`` tolerances replace the catalogue's.
 
-    Where the catalogue does not say which way is better, a tolerance of zero or more means less is better, and a
-    negative one that more is: ``-0.05`` lets the metric fall by 5 %.
+    Where it does not say which way is better, more is if the tolerance is negative: ``-0.05`` allows a fall by 5 %.
     """
     return [_rule(name, own.get(name)) for name in names]
 
 
 def _rule(name: str, tolerance: float | None) -> CounterRule:
-    rule = CounterRule(name, name, tolerance=None, of_caches=depends_on_caches(name))
-    if name in METRICS:
-        rule = METRICS[name].rule
-    elif name in DERIVED:
-        rule = DERIVED[name].rule
+    known = METRICS.get(name) or DERIVED.get(name)
+    rule = known.rule if known else CounterRule(name, name, tolerance=None, of_caches=depends_on_caches(name))
     if tolerance is None:
         return rule
-    known: Better | None = rule.better if name in METRICS or name in DERIVED else None
-    better: Better = known if known in ("lower", "higher") else "lower" if tolerance >= 0 else "higher"
+    better: Better = "lower" if tolerance >= 0 else "higher"
+    if known is not None and rule.better != "neutral":
+        better = rule.better
     return dataclasses.replace(rule, better=better, tolerance=abs(tolerance), floor=0.0)
 
 
-def hint(name: str) -> str:
-    """``; did you mean ...?`` where the catalogue has something like it, else empty."""
-    return _hint(name, METRICS)
-
-
-def _hint(name: str, known: Iterable[str]) -> str:
+def hint(name: str, known: Iterable[str] = METRICS) -> str:
+    """``; did you mean ...?`` where something like it is known, else empty."""
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.8)
     return f"; did you mean {close[0]!r}?" if close else ""

@@ -1,7 +1,6 @@
 """The command line of ``ncu``, and what its environment has to be.
 
-One launch per workload is profiled: the one inside an NVTX range whose name begins with ``gpuperf:``.  Clocks
-are left alone, for locking them needs privileges and changes the machine for everybody.  The caches are
+Clocks are left alone, for locking them needs privileges and changes the machine for everybody.  The caches are
 flushed before every replay pass where workloads start cold, so that several passes see the same memory traffic.
 """
 
@@ -14,20 +13,14 @@ from pytest_gpuperf.device.lock import LOCK_VARIABLE
 from pytest_gpuperf.model.evidence import CacheMode
 
 RANGE_PREFIX = "gpuperf:"
-"""Before the number of a workload in the names of NVTX ranges.
-
-A number, since a test's id has characters (``/``, ``[``, ``@``) that mean something in NVTX filters.
-"""
+"""Before a workload's number in names of NVTX ranges: a test's id has characters that mean something in filters."""
 REPORT = "report.ncu-rep"
 LOG = "ncu.log"
 TEMPORARY = "tmp"
 
 
 def command(ncu: Path, folder: Path, metrics: Sequence[str], cache: CacheMode, target: Sequence[str]) -> list[str]:
-    """Profile the ranges of ``target`` and leave the report and ncu's own log in ``folder``.
-
-    ``metrics`` are the chip's own names.
-    """
+    """Profile the ranges of ``target``, by the chip's own names, and leave the report and ncu's log in ``folder``."""
     return [
         str(ncu), "--config-file", "off", "--target-processes", "all", "--replay-mode", "kernel",
         "--clock-control", "none",
@@ -39,11 +32,9 @@ def command(ncu: Path, folder: Path, metrics: Sequence[str], cache: CacheMode, t
 
 
 def environment(environ: Mapping[str, str], folder: Path, locks: Path) -> dict[str, str]:
-    """The environment of ``ncu`` and of what it starts.
+    """The environment of ``ncu`` and of what it starts; ``locks`` is where this plugin keeps its GPU locks.
 
-    ncu keeps one lock file for a whole machine in the temporary folder, and a file left by another user blocks
-    it for good: it gets a temporary folder of its own.  ``locks`` is where this plugin keeps its GPU locks,
-    which must not move with it.
+    ncu has one lock file for a whole machine in the temporary folder, and one left by another user blocks it for good.
     """
     own = folder / TEMPORARY
     own.mkdir(exist_ok=True)

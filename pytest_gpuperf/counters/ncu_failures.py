@@ -1,14 +1,11 @@
 """Failures of ``ncu``: the reason that its words give, and the remedy.
 
-Pure: the words of a finished run in, a reason and a remedy out.  The words are those of Nsight Compute 2022 to
-2026; a text that is not known yet is passed on as it is.
+The words are those of Nsight Compute 2022 to 2026; a text that is not known yet is passed on as it is.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import NamedTuple
 
 from pytest_gpuperf.counters.unavailable import CountersUnavailable
 
@@ -18,39 +15,30 @@ PERMISSION_REMEDY = (
     "container: start it with --cap-add=SYS_ADMIN; in a cloud that allows neither, counters cannot be had. "
     "Time and static evidence do not need this"
 )
-
-
-class _Known(NamedTuple):
-    kind: str
-    pattern: str
-    reason: str
-    remedy: str
-
-
 _KNOWN = (
-    _Known("permission", r"ERR_NVGPUCTRPERM", "this user may not read the GPU's performance counters "
-           "(ERR_NVGPUCTRPERM)", PERMISSION_REMEDY),
-    _Known("busy", r"driver resource was unavailable|CUPTI_ERROR_MULTIPLE_SUBSCRIBERS|already (?:being )?profiled",
-           "another profiler holds the GPU's counters",
-           "end other runs of ncu and nsys; pause DCGM's profiling (dcgmi profile --pause, or stop dcgm-exporter) and "
-           "resume it afterwards"),
-    _Known("lock", r"InterprocessLockFailed|nsight-compute-lock", "ncu cannot take its lock file",
-           "remove nsight-compute-lock from the temporary folder if no ncu is running, or point TMPDIR at a folder "
-           "that this user may write to"),
-    _Known("sandbox", r"LibraryNotLoaded|stub libcuda|failed to connect to the CUDA driver|Failed to prepare kernel "
-           r"for profiling|Windows Subsystem", "ncu cannot reach the driver from this sandbox",
-           "run outside of the sandbox (gVisor, WSL and some containers have no profiling), or start the container "
-           "with --gpus all and --cap-add=SYS_ADMIN"),
-    _Known("unsupported", r"Profiling is not supported on (?:device|this)", "this ncu does not know this GPU",
-           "install a newer Nsight Compute (ncu --list-chips names what it knows)"),
-    _Known("driver", r"driver is not compatible with Nsight Compute", "this ncu is too new for the driver",
-           "update the driver, or install the Nsight Compute that came with the driver's CUDA version"),
-    _Known("too old", r"unrecognised option|unrecognized option", "this ncu does not know an option that it is given",
-           "install a newer Nsight Compute, or put a newer one first on PATH"),
-    _Known("disk", r"No space left on device|Failed to (?:create|write|open) (?:the )?(?:report|file)",
-           "ncu cannot write its report", "free space in the temporary folder, or point TMPDIR elsewhere"),
+    ("permission", r"ERR_NVGPUCTRPERM", "this user may not read the GPU's performance counters "
+     "(ERR_NVGPUCTRPERM)", PERMISSION_REMEDY),
+    ("busy", r"driver resource was unavailable|CUPTI_ERROR_MULTIPLE_SUBSCRIBERS|already (?:being )?profiled",
+     "another profiler holds the GPU's counters",
+     "end other runs of ncu and nsys; pause DCGM's profiling (dcgmi profile --pause, or stop dcgm-exporter) and "
+     "resume it afterwards"),
+    ("lock", r"InterprocessLockFailed|nsight-compute-lock", "ncu cannot take its lock file",
+     "remove nsight-compute-lock from the temporary folder if no ncu is running, or point TMPDIR at a folder "
+     "that this user may write to"),
+    ("sandbox", r"LibraryNotLoaded|stub libcuda|failed to connect to the CUDA driver|Failed to prepare kernel "
+     r"for profiling|Windows Subsystem", "ncu cannot reach the driver from this sandbox",
+     "run outside of the sandbox (gVisor, WSL and some containers have no profiling), or start the container "
+     "with --gpus all and --cap-add=SYS_ADMIN"),
+    ("unsupported", r"Profiling is not supported on (?:device|this)", "this ncu does not know this GPU",
+     "install a newer Nsight Compute (ncu --list-chips names what it knows)"),
+    ("driver", r"driver is not compatible with Nsight Compute", "this ncu is too new for the driver",
+     "update the driver, or install the Nsight Compute that came with the driver's CUDA version"),
+    ("too old", r"unrecognised option|unrecognized option", "this ncu does not know an option that it is given",
+     "install a newer Nsight Compute, or put a newer one first on PATH"),
+    ("disk", r"No space left on device|Failed to (?:create|write|open) (?:the )?(?:report|file)",
+     "ncu cannot write its report", "free space in the temporary folder, or point TMPDIR elsewhere"),
 )  # fmt: skip
-
+"""Kind, pattern in ncu's words, reason and remedy."""
 _UNKNOWN_METRIC = re.compile(r"Failed to find metric (?:regex:\^)?([A-Za-z_][\w\\.]*)")
 _LINE = re.compile(r"^==(?:ERROR|WARNING)==\s*(.*)$", re.MULTILINE)
 
@@ -73,11 +61,16 @@ def recognise(words: str, target_words: str, status: int, *, left_report: bool =
     """
     said = complaints(words)
     text = "\n".join(said)
-    for known in _KNOWN:
-        if re.search(known.pattern, text):
-            return CountersUnavailable(known.kind, known.reason, known.remedy)
+    for kind, pattern, reason, remedy in _KNOWN:
+        if re.search(pattern, text):
+            return CountersUnavailable(kind, reason, remedy)
     if "No kernels were profiled" in text:
-        return _no_kernels(said, target_words, status)
+        told = [line for line in said if "No kernels" not in line and "target-processes" not in line]
+        why = told[0] if told else _last(target_words) if status else ""
+        return CountersUnavailable(
+            "no kernels", "ncu saw no kernel of any workload" + (f" ({why})" if why else ""),
+            "see that the tests pass under plain pytest and launch on the current stream of this process",
+        )  # fmt: skip
     if left_report:
         return CountersUnavailable(
             "no reader", "the report of ncu has nothing in it that can be read here",
@@ -86,21 +79,12 @@ def recognise(words: str, target_words: str, status: int, *, left_report: bool =
     if status:
         return CountersUnavailable(
             "crash", f"the profiled tests ended with exit status {status} and left no report: "
-            f"{_first(said) or _last(target_words) or 'nothing was said'}",
+            f"{said[0] if said else _last(target_words) or 'nothing was said'}",
             "run the same tests without --gpuperf-ncu first",
         )  # fmt: skip
     return CountersUnavailable(
-        "no report", f"ncu left no report and does not say why ({_first(said) or 'no message'})",
+        "no report", f"ncu left no report and does not say why ({said[0] if said else 'no message'})",
         "run ncu by hand on any CUDA program, and gpuperf doctor",
-    )  # fmt: skip
-
-
-def _no_kernels(said: Iterable[str], target_words: str, status: int) -> CountersUnavailable:
-    told = [line for line in said if "No kernels" not in line and "target-processes" not in line]
-    why = _first(told) or (_last(target_words) if status else "")
-    return CountersUnavailable(
-        "no kernels", "ncu saw no kernel of any workload" + (f" ({why})" if why else ""),
-        "see that the tests pass under plain pytest and launch on the current stream of this process",
     )  # fmt: skip
 
 
@@ -109,10 +93,6 @@ def timed_out(seconds: float) -> CountersUnavailable:
         "timeout", f"collecting counters was not done after {seconds:.0f} s",
         "select fewer tests, collect fewer metrics (--gpuperf-ncu=default), or raise --gpuperf-ncu-timeout",
     )  # fmt: skip
-
-
-def _first(lines: Iterable[str]) -> str:
-    return next(iter(lines), "")
 
 
 def _last(text: str) -> str:

@@ -12,9 +12,9 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -42,10 +42,8 @@ class KernelResult(Record, frozen=True):
     """Units as ncu gives them."""
 
 
-class Reader(Protocol):
-    """Reads a report.  Tests put one of their own in its place through ``pytest_gpuperf_ncu_reader``."""
-
-    def __call__(self, report: Path, ncu: Path) -> list[KernelResult]: ...
+Reader = Callable[[Path, Path], list[KernelResult]]
+"""Reads a report that an ``ncu`` wrote.  Tests put their own in its place through ``pytest_gpuperf_ncu_reader``."""
 
 
 def read_report(report: Path, ncu: Path | None = None) -> list[KernelResult]:
@@ -95,7 +93,8 @@ def read_here(report: Path, ncu: Path | None) -> list[KernelResult]:
     for module in _modules(ncu):
         try:
             context = module.load_report(str(report))
-            results = [result for chunk in _chunks(context) for result in _results(chunk)]
+            chunks = map(context.range_by_idx, range(context.num_ranges()))
+            results = [result for chunk in chunks for result in _results(chunk)]
         except (OSError, RuntimeError, ValueError, AttributeError, TypeError) as problem:
             problems.append(f"{getattr(module, '__file__', MODULE)}: {problem}")
             continue
@@ -137,13 +136,8 @@ def _load_from(folder: Path) -> Any:
         sys.path.remove(str(folder))
 
 
-def _chunks(context: Any) -> Iterator[Any]:
-    return (context.range_by_idx(index) for index in range(context.num_ranges()))
-
-
 def _results(chunk: Any) -> Iterator[KernelResult]:
-    for index in range(chunk.num_actions()):
-        action = chunk.action_by_idx(index)
+    for action in map(chunk.action_by_idx, range(chunk.num_actions())):
         number = _range_of(action)
         if number is not None:
             metrics, units = _figures(action)

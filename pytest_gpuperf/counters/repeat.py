@@ -37,10 +37,7 @@ def _together(key: Key, takes: Sequence[Collected]) -> CollectedWorkload:
     first = counted[0]
     same = [one.counters for one in counted if one.identity == first.identity]
     counts = summed_up(same)
-    ranges = {name: ends for name, ends in counts.ranges.items() if _may_gate(name)}
+    informs = {name for name, metric in METRICS.items() if metric.klass == "informational"}
+    ranges = {name: ends for name, ends in counts.ranges.items() if name not in informs}
     fewer = (f"counted in {len(same)} of {len(takes)} takes",) if len(same) < len(takes) else ()
     return msgspec.structs.replace(first, counters=dict(counts.values), ranges=ranges, notes=(*first.notes, *fewer))
-
-
-def _may_gate(name: str) -> bool:
-    return name not in METRICS or METRICS[name].klass != "informational"

@@ -36,8 +36,7 @@ def run(
 ) -> Finished:  # fmt: skip
     """Run to the end; ``watch`` is called ten times a second with the seconds so far.
 
-    Raises ``CountersUnavailable`` if it takes longer than ``limit_s`` or cannot be started; nothing of it is
-    left running then.
+    Raises ``CountersUnavailable`` if it cannot be started or takes longer than ``limit_s``, and is ended then.
     """
     output = folder / OUTPUT
     started = time.monotonic()
@@ -56,7 +55,9 @@ def run(
                 time.sleep(TICK_S)
         finally:
             _end(process)
-    return Finished(process.returncode, _ncu_words(folder), _read(output))
+    target_words = _read(output)
+    early = "\n".join(line for line in target_words.splitlines() if line.startswith("=="))  # before ncu had a log
+    return Finished(process.returncode, f"{_read(folder / LOG)}\n{early}", target_words)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -69,12 +70,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError):  # all of them have ended
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-
-
-def _ncu_words(folder: Path) -> str:
-    """ncu's log, and what it said before it had one, such as that an option is unknown."""
-    early = "\n".join(line for line in _read(folder / OUTPUT).splitlines() if line.startswith("=="))
-    return f"{_read(folder / LOG)}\n{early}"
 
 
 def _read(path: Path) -> str:

@@ -1,6 +1,5 @@
 """Examination of a machine: what it can measure, what is missing, what to do.
 
-A probe looks at one thing and returns findings; ``examination`` runs them all; ``findings`` holds the
-record and how it is printed.  Nothing here needs more than the standard library, so the doctor can be
-asked on a machine where nothing else works.  It changes nothing and leaves the GPU alone.
+Nothing here needs more than the standard library, so the doctor can be asked on a machine where nothing else works.
+It changes nothing and leaves the GPU alone.
 """

@@ -10,8 +10,6 @@ from typing import Literal
 Area = Literal["static", "time", "counters"]
 Status = Literal["ok", "missing", "warn"]
 
-AREAS: tuple[Area, ...] = ("static", "time", "counters")
-
 TITLES: dict[Area, str] = {
     "static": "Static evidence (registers, spills, occupancy; needs no GPU)",
     "time": "Time",
@@ -44,13 +42,13 @@ def as_text(findings: Sequence[ProbeResult], version: str) -> str:
     """One line per finding, advice under it, one closing line that says which evidence can be had."""
     width = max(len(finding.name) for finding in findings)
     lines = [f"pytest-gpuperf {version}"]
-    for area in AREAS:
-        lines += ["", TITLES[area]]
+    for area, title in TITLES.items():
+        lines += ["", title]
         for finding in (f for f in findings if f.area == area):
             lines.append(f"  {finding.status:<8} {finding.name:<{width}}  {finding.detail}".rstrip())
             if finding.advice:
                 lines.append(f"  {'':<8} {'':<{width}}  -> {finding.advice}")
-    ready = ", ".join(f"{area} {'yes' if is_ready(area, findings) else 'no'}" for area in AREAS)
+    ready = ", ".join(f"{area} {'yes' if is_ready(area, findings) else 'no'}" for area in TITLES)
     return "\n".join([*lines, "", f"Can be measured here: {ready}", ""])
 
 
@@ -58,7 +56,7 @@ def as_json(findings: Sequence[ProbeResult], version: str) -> str:
     """The same for programs: ``version``, ``ready`` by area, ``findings`` in order."""
     document = {
         "version": version,
-        "ready": {area: is_ready(area, findings) for area in AREAS},
+        "ready": {area: is_ready(area, findings) for area in TITLES},
         "findings": [dataclasses.asdict(finding) for finding in findings],
     }
     return json.dumps(document, indent=2) + "\n"

@@ -25,7 +25,7 @@ def probe_gpus(machine: HostMachine) -> list[ProbeResult]:
     except nvml.NVMLError as problem:
         return [_no_driver(f"NVML does not start: {problem}", NO_DRIVER_ADVICE)]
     try:
-        return _driver(nvml) + _gpus(nvml, machine)
+        return [_driver(nvml), *_gpus(nvml, machine)]
     except nvml.NVMLError as problem:
         return [_no_driver(f"NVML gave up: {problem}", "run nvidia-smi; a reboot of the machine may be due")]
     finally:
@@ -36,12 +36,12 @@ def _no_driver(detail: str, advice: str) -> ProbeResult:
     return ProbeResult("time", "driver", "missing", detail, advice, required=True)
 
 
-def _driver(nvml: Any) -> list[ProbeResult]:
+def _driver(nvml: Any) -> ProbeResult:
     cuda = driver_cuda(nvml)
     detail = f"{nvml.nvmlSystemGetDriverVersion()}, CUDA {cuda[0]}.{cuda[1]}"
     if cuda < (12, 0):
-        return [ProbeResult("time", "driver", "missing", detail, "too old: CUDA 12 or newer is needed", required=True)]
-    return [ProbeResult("time", "driver", "ok", detail)]
+        return _no_driver(detail, "too old: CUDA 12 or newer is needed")
+    return ProbeResult("time", "driver", "ok", detail)
 
 
 def driver_cuda(nvml: Any) -> tuple[int, int]:
@@ -54,19 +54,14 @@ def _gpus(nvml: Any, machine: HostMachine) -> list[ProbeResult]:
     count = nvml.nvmlDeviceGetCount()
     if count == 0:
         return [ProbeResult("time", "GPU", "missing", "the driver lists none", NO_DRIVER_ADVICE, required=True)]
-    findings = []
-    for index in range(count):
-        findings += _gpu(nvml, index)
+    findings = [finding for index in range(count) for finding in _gpu(nvml, index)]
     visible = machine.environ(VARIABLE)
-    if visible is not None:
-        findings.append(_visible(visible))
-    return findings
-
-
-def _visible(visible: str) -> ProbeResult:
+    if visible is None:
+        return findings
     if not visible_devices({VARIABLE: visible}):
-        return ProbeResult("time", VARIABLE, "missing", f"{visible!r} hides every GPU", "unset it", required=True)
-    return ProbeResult("time", VARIABLE, "ok", visible)
+        hidden = ProbeResult("time", VARIABLE, "missing", f"{visible!r} hides every GPU", "unset it", required=True)
+        return [*findings, hidden]
+    return [*findings, ProbeResult("time", VARIABLE, "ok", visible)]
 
 
 def _gpu(nvml: Any, index: int) -> list[ProbeResult]:
@@ -86,12 +81,10 @@ def _mig(nvml: Any, handle: Any, index: int) -> ProbeResult:
         current, _ = nvml.nvmlDeviceGetMigMode(handle)
     except nvml.NVMLError_NotSupported:
         return ProbeResult("time", name, "ok", "not supported by this GPU")
-    if current:
-        advice = (
-            "a slice shares memory bandwidth and power with its neighbours: times are noisier and not a whole GPU's"
-        )
-        return ProbeResult("time", name, "warn", "on", advice)
-    return ProbeResult("time", name, "ok", "off")
+    if not current:
+        return ProbeResult("time", name, "ok", "off")
+    advice = "a slice shares memory bandwidth and power with its neighbours: times are noisier and not a whole GPU's"
+    return ProbeResult("time", name, "warn", "on", advice)
 
 
 def _processes(nvml: Any, handle: Any, index: int) -> ProbeResult:
@@ -99,11 +92,10 @@ def _processes(nvml: Any, handle: Any, index: int) -> ProbeResult:
     try:
         running = nvml.nvmlDeviceGetComputeRunningProcesses(handle)
     except nvml.NVMLError_NotSupported:
-        return ProbeResult(
-            "time", name, "warn", "NVML does not tell", "make sure that nothing else computes on this GPU"
-        )
-    others = sorted(process.pid for process in running)
-    if others:
-        advice = "they disturb times and cannot be told from a slower kernel: end them or take another GPU"
-        return ProbeResult("time", name, "warn", f"others compute here: pid {', '.join(map(str, others))}", advice)
-    return ProbeResult("time", name, "ok", "no other")
+        advice = "make sure that nothing else computes on this GPU"
+        return ProbeResult("time", name, "warn", "NVML does not tell", advice)
+    others = ", ".join(map(str, sorted(process.pid for process in running)))
+    if not others:
+        return ProbeResult("time", name, "ok", "no other")
+    advice = "they disturb times and cannot be told from a slower kernel: end them or take another GPU"
+    return ProbeResult("time", name, "warn", f"others compute here: pid {others}", advice)

@@ -26,12 +26,11 @@ def probe_python(machine: HostMachine) -> list[ProbeResult]:
 
 
 def probe_base_packages(machine: HostMachine) -> list[ProbeResult]:
-    advice = "pip install --force-reinstall pytest-gpuperf"
-    return [_package(machine, area, name, module, advice) for area, name, module in BASE_PACKAGES]
+    return [_package(machine, area, name, module, "pytest-gpuperf") for area, name, module in BASE_PACKAGES]
 
 
-def _package(machine: HostMachine, area: Area, distribution: str, module: str, advice: str) -> ProbeResult:
-    version = machine.version(distribution)
+def _package(machine: HostMachine, area: Area, distribution: str, module: str, repaired_by: str) -> ProbeResult:
+    version, advice = machine.version(distribution), f"pip install --force-reinstall {repaired_by}"
     if version is None:
         return ProbeResult(area, distribution, "missing", "not installed", advice, required=True)
     try:
@@ -51,8 +50,7 @@ def probe_cupy(machine: HostMachine) -> list[ProbeResult]:
     if len(installed) > 1:
         advice = f"pip uninstall {' '.join(installed)}, then install the one that fits the driver"
         return [ProbeResult("time", "CuPy", "warn", f"installed twice: {', '.join(installed)}", advice)]
-    found = _package(machine, "time", installed[0], "cupy", f"pip install --force-reinstall {installed[0]}")
-    return [found]
+    return [_package(machine, "time", installed[0], "cupy", installed[0])]
 
 
 def probe_cupti(machine: HostMachine) -> list[ProbeResult]:
@@ -77,10 +75,8 @@ def probe_cupti(machine: HostMachine) -> list[ProbeResult]:
 
 
 def probe_xdist(machine: HostMachine) -> list[ProbeResult]:
-    version = machine.version("pytest-xdist")
-    if version is None:
-        return [ProbeResult("time", "pytest-xdist", "ok", "not installed; only needed to use several GPUs (-n)")]
-    return [ProbeResult("time", "pytest-xdist", "ok", version)]
+    found = machine.version("pytest-xdist") or "not installed; only needed to use several GPUs (-n)"
+    return [ProbeResult("time", "pytest-xdist", "ok", found)]
 
 
 def _newest_cuda(machine: HostMachine) -> tuple[int, int] | None:
@@ -91,14 +87,12 @@ def _newest_cuda(machine: HostMachine) -> tuple[int, int] | None:
         return None
     try:
         nvml.nvmlInit()
+        try:
+            return driver_cuda(nvml)
+        finally:
+            nvml.nvmlShutdown()
     except nvml.NVMLError:
         return None
-    try:
-        return driver_cuda(nvml)
-    except nvml.NVMLError:
-        return None
-    finally:
-        nvml.nvmlShutdown()
 
 
 def _major_minor(version: str) -> tuple[int, int]:

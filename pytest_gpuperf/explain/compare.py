@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, NamedTuple
+import dataclasses
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
 
 from pytest_gpuperf.advise.advisor import advise
 from pytest_gpuperf.advise.side import Side
+from pytest_gpuperf.baselines import BaselineStore
 from pytest_gpuperf.baselines.lookup import static_baseline
 from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.judge.log_times import geometric_mean
 from pytest_gpuperf.judge.static_verdict import with_launch_of
+from pytest_gpuperf.model.advice import Advice
+from pytest_gpuperf.model.device_facts import DeviceFacts
+from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
+from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.verdict import TimeFigures
-
-if TYPE_CHECKING:
-    from pytest_gpuperf.baselines import BaselineStore
-    from pytest_gpuperf.model.advice import Advice
-    from pytest_gpuperf.model.device_facts import DeviceFacts
-    from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
-    from pytest_gpuperf.model.result import WorkloadEvidence
-    from pytest_gpuperf.model.verdict import EvidenceKind
-    from pytest_gpuperf.model.warp_estimate import WarpEstimate
+from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
 
 class Explained(NamedTuple):
@@ -38,96 +36,65 @@ class Explained(NamedTuple):
         return first is not None and not first.outweighed, first.gain if first is not None else 0.0
 
 
-def explained(
-    store: BaselineStore,
-    work: WorkloadEvidence,
-    toolchain: str,
-    workloads: Collection[WorkloadEvidence],
-    facts: DeviceFacts | None,
-    estimates: Estimates,
-) -> Explained:
-    """Causes of what changed, on the architecture where the first of them gains most.
+@dataclasses.dataclass(frozen=True)
+class WorkloadComparison:
+    """A workload, and all that it is compared with."""
 
-    ``workloads`` are all of its test.
-    """
-    archs = archs_to_explain(work, facts)
-    estimates.prepare(
-        (arch, record) for arch in archs for record in static_pair(store, work, arch, toolchain, workloads)
-    )
-    return max((_explained(store, work, arch, toolchain, workloads, facts, estimates) for arch in archs),
-               key=lambda one: one.strongest)  # fmt: skip
+    store: BaselineStore
+    estimates: Estimates
+    work: WorkloadEvidence
+    toolchain: str
+    """Compiler whose baselines are compared with; empty for none."""
+    workloads: Collection[WorkloadEvidence]
+    """All of its test."""
+    facts: DeviceFacts | None
 
+    def archs(self) -> list[str]:
+        """The one explained before, else the GPU's own, else those whose verdict is red, else all; one at least."""
+        work, native = self.work, self.facts.arch if self.facts is not None else ""
+        named = [one.arch for one in work.advice if one.arch in work.static]
+        if named:
+            return named[:1]
+        own = [arch for arch in work.static if arch.rstrip("af") == native]
+        if native and (own or not work.static):
+            return [*own, native][:1]
+        red = [judgement.target for judgement in work.judgements if judgement.verdict.is_regression]
+        return [arch for arch in red if arch in work.static] or list(work.static) or [native]
 
-def _explained(
-    store: BaselineStore,
-    work: WorkloadEvidence,
-    arch: str,
-    toolchain: str,
-    workloads: Collection[WorkloadEvidence],
-    facts: DeviceFacts | None,
-    estimates: Estimates,
-) -> Explained:
-    before, after = sides(store, work, arch, toolchain, workloads, facts, estimates)
-    return Explained(before, after, advise(before, after) if before is not None else ())
+    def static_pair(self, arch: str) -> tuple[StaticRecord | None, StaticRecord | None]:
+        """Machine code of baseline and candidate, which takes the baseline's launch where it has none of its own."""
+        work, toolchain = self.work, self.toolchain
+        new = work.static.get(arch)
+        old = static_baseline(self.store, arch, toolchain, work, self.workloads) if toolchain else None
+        if new is not None and old is not None and new.block is None:
+            new = with_launch_of(new, old)
+        return old, new
 
-
-def archs_to_explain(work: WorkloadEvidence, facts: DeviceFacts | None) -> list[str]:
-    """The one explained before, else the GPU's own, else those whose verdict is red, else all; one at least."""
-    named = [one.arch for one in work.advice if one.arch in work.static]
-    if named:
-        return named[:1]
-    native = facts.arch if facts is not None else ""
-    if native and (not work.static or native in _plain(work.static)):
-        return [next((arch for arch in work.static if arch.rstrip("af") == native), native)]
-    red = [judgement.target for judgement in work.judgements if judgement.verdict.is_regression]
-    return [arch for arch in red if arch in work.static] or list(work.static) or [native]
-
-
-def _red(work: WorkloadEvidence, kind: EvidenceKind) -> bool:
-    return any(judgement.kind == kind and judgement.verdict.is_regression for judgement in work.judgements)
-
-
-def _plain(archs: Iterable[str]) -> set[str]:
-    return {arch.rstrip("af") for arch in archs}
-
-
-def static_pair(
-    store: BaselineStore, work: WorkloadEvidence, arch: str, toolchain: str, workloads: Collection[WorkloadEvidence]
-) -> tuple[StaticRecord | None, StaticRecord | None]:
-    """Machine code of baseline and candidate; the candidate has the baseline's launch where it has none of its own."""
-    new = work.static.get(arch)
-    old = static_baseline(store, arch, toolchain, work, workloads) if toolchain else None
-    if new is not None and old is not None and new.block is None:
-        new = with_launch_of(new, old)
-    return old, new
+    def explained(self, arch: str) -> Explained:
+        """Baseline and candidate on one architecture, and the causes of what changed."""
+        work, facts, estimates = self.work, self.facts, self.estimates
+        old, new = self.static_pair(arch)
+        time = self.store.time(facts.slug, work.key) if facts is not None else None
+        timed = (time.identity.code, time.identity.toolchain) if time is not None else None
+        if old is not None and timed is not None and timed != (old.profile.code_hash, self.toolchain):
+            # two baselines of different code: the one that was found wanting counts
+            red = any(judgement.kind == "static" and judgement.verdict.is_regression for judgement in work.judgements)
+            old, time = (old, None) if red else (None, time)
+        compared = next((judgement.time for judgement in work.judgements if judgement.time is not None), TimeFigures())
+        same_code = old is not None and new is not None and old.profile.code_hash == new.profile.code_hash
+        estimate = estimates.of(arch, new) or (estimates.of(arch, old) if same_code else None)
+        after = side_of(arch, new, work.time, facts, estimate, counters=work.counters, compared_ns=compared.after_ns)
+        if old is None and time is None:
+            return Explained(None, after, ())
+        before = side_of(arch, old, time, facts, estimates.of(arch, old), compared_ns=compared.before_ns)
+        return Explained(before, after, advise(before, after))
 
 
-def sides(
-    store: BaselineStore,
-    work: WorkloadEvidence,
-    arch: str,
-    toolchain: str,
-    workloads: Collection[WorkloadEvidence],
-    facts: DeviceFacts | None,
-    estimates: Estimates,
-) -> tuple[Side | None, Side]:
-    """Baseline and candidate; None for a baseline of which nothing is known."""
-    old, new = static_pair(store, work, arch, toolchain, workloads)
-    time = store.time(facts.slug, work.key) if facts is not None else None
-    timed = (time.identity.code, time.identity.toolchain) if time is not None else None
-    if old is not None and timed is not None and timed != (old.profile.code_hash, toolchain):
-        # two baselines of different code: the one that was found wanting counts
-        old, time = (old, None) if _red(work, "static") else (None, time)
-    compared = next((judgement.time for judgement in work.judgements if judgement.time is not None), TimeFigures())
-    estimate = estimates.of(arch, new) or (estimates.of(arch, old) if _same_code(old, new) else None)
-    after = side_of(arch, new, work.time, facts, estimate, counters=work.counters, compared_ns=compared.after_ns)
-    if old is None and time is None:
-        return None, after
-    return side_of(arch, old, time, facts, estimates.of(arch, old), compared_ns=compared.before_ns), after
-
-
-def _same_code(one: StaticRecord | None, other: StaticRecord | None) -> bool:
-    return one is not None and other is not None and one.profile.code_hash == other.profile.code_hash
+def explain_each(estimates: Estimates, comparisons: Sequence[WorkloadComparison]) -> Iterator[Explained]:
+    """Causes of what changed in each, on the architecture where the first of them gains most."""
+    estimates.prepare((arch, record) for one in comparisons for arch in one.archs() for record in one.static_pair(arch))
+    for one in comparisons:
+        yield max(map(one.explained, one.archs()), key=lambda found: found.strongest)
 
 
 def side_of(

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from pytest_gpuperf.baselines import BaselineStore, CubinError
-from pytest_gpuperf.compile import ToolchainMissing
+from pytest_gpuperf.compile import CompileCache, ToolchainMissing
 from pytest_gpuperf.compile.warp_model import KernelCode, estimates_of
 from pytest_gpuperf.model.evidence import StaticRecord
-
-if TYPE_CHECKING:
-    from pytest_gpuperf.compile import CompileCache
-    from pytest_gpuperf.model.warp_estimate import WarpEstimate
+from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
 
 class Estimates:
@@ -37,20 +33,15 @@ class Estimates:
     def of(self, arch: str, record: StaticRecord | None) -> WarpEstimate | None:
         """The estimate of one kernel; None where there is none."""
         code = self._code(arch, record)
-        if code is None:
-            return None
-        if code not in self._found:
+        if code is not None and code not in self._found:
             self.prepare([(arch, record)])
-        return self._found[code]
+        return None if code is None else self._found[code]
 
     def _code(self, arch: str, record: StaticRecord | None) -> KernelCode | None:
-        cubin = self._cubin(record.cubin) if record is not None and record.cubin else None
-        return None if cubin is None or record is None else KernelCode(cubin, record.symbol or record.kernel, arch)
-
-    def _cubin(self, sha256: str) -> bytes | None:
-        if sha256 in self._cubins:
-            return self._cubins[sha256]
+        if record is None or not record.cubin:
+            return None
         try:
-            return self._store.cubin(sha256)
+            cubin = self._cubins.get(record.cubin) or self._store.cubin(record.cubin)
         except CubinError:  # who launches it says so; an explanation does without
             return None
+        return KernelCode(cubin, record.symbol or record.kernel, arch)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from pytest_gpuperf.advise.limiting_resource import why_no_roofline, why_unknown
@@ -11,7 +11,7 @@ from pytest_gpuperf.formatting import duration, rate
 from pytest_gpuperf.model.advice import State
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
-from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 from pytest_gpuperf.report.advice_lines import INDENT, advice_lines, state_line, wrapped
 from pytest_gpuperf.report.message import ALSO, NAMED, described
@@ -30,16 +30,14 @@ class Compared(NamedTuple):
 def explained(
     work: WorkloadEvidence, side: Side, peaks: Mapping[str, float], *, compared: Compared | None
 ) -> list[str]:
-    """Lines on one workload; ``compared`` says what with, None if there is nothing to compare.
-
-    ``side`` is what was found out about it, the architecture chosen.
-    """
+    """Lines on one workload, of which ``side`` is known; ``compared`` says what with, None without anything."""
     lines = [str(work.key), *_state(work.state, side, peaks)]
     lines += wrapped(f"figures: {', '.join(_figures(side))}", INDENT)
     if compared is None:
         return lines
     lines += wrapped(f"baseline: {compared.words}", INDENT)
-    lines += [f"{' ' * INDENT}{line}" for line in described(_telling(work.judgements), NAMED, ALSO, explained=False)]
+    telling = [j for j in work.judgements if j.verdict not in (Verdict.UNCHANGED, Verdict.NEW)]
+    lines += [f"{' ' * INDENT}{line}" for line in described(telling, NAMED, ALSO, explained=False)]
     lines += advice_lines(work.advice, MOST_CAUSES)
     if not work.advice:
         none = "none found" if compared.known else "none can be named without a baseline"
@@ -52,10 +50,6 @@ def _state(state: State | None, side: Side, peaks: Mapping[str, float]) -> list[
         return wrapped(f"state: unknown: {why_unknown(side, peaks)}", INDENT)
     least = f"{state.roofline:.0%}" if state.roofline is not None else f"unknown: {why_no_roofline(side, peaks)}"
     return [*wrapped(f"state: {state_line(state)}", INDENT), *wrapped(f"roofline: {least}", INDENT)]
-
-
-def _telling(judgements: Iterable[Judgement]) -> list[Judgement]:
-    return [j for j in judgements if j.verdict not in (Verdict.UNCHANGED, Verdict.NEW)]
 
 
 def _figures(side: Side) -> list[str]:

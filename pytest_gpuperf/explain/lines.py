@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from pytest_gpuperf.advise.limiting_resource import state_of
-from pytest_gpuperf.explain import compare
+from pytest_gpuperf.advise.side import Side
+from pytest_gpuperf.baselines import BaselineStore
+from pytest_gpuperf.compile import CompileCache
+from pytest_gpuperf.explain.compare import WorkloadComparison, explain_each
 from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.explain.explanation import Compared, explained
-from pytest_gpuperf.model.result import unpacked
+from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence, unpacked
 from pytest_gpuperf.model.verdict import Verdict
-
-if TYPE_CHECKING:
-    from pytest_gpuperf.advise.side import Side
-    from pytest_gpuperf.baselines import BaselineStore
-    from pytest_gpuperf.compile import CompileCache
-    from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 
 
 def explain_all(
@@ -26,24 +22,14 @@ def explain_all(
 ) -> Iterator[str]:
     """Lines on each of these workloads of a run, an empty one behind each.  Raises ``BaselineError``."""
     estimates = Estimates(store, unpacked(test for test, _ in workloads), cache)
-    estimates.prepare(
-        (arch, record)
-        for test, work in workloads
-        for arch in compare.archs_to_explain(work, test.device)
-        for record in compare.static_pair(store, work, arch, work.toolchain, test.workloads)
-    )
-    for test, work in workloads:
-        yield from _explain_workload(store, test, work, estimates)
+    comparisons = [
+        WorkloadComparison(store, estimates, work, work.toolchain, one.workloads, one.device) for one, work in workloads
+    ]
+    for (test, work), (before, after, advice) in zip(workloads, explain_each(estimates, comparisons), strict=True):
+        state = work.state or state_of(after, test.peaks)
+        told = msgspec.structs.replace(work, advice=work.advice or advice, state=state)
+        yield from explained(told, after, test.peaks, compared=_compared(work, before, after))
         yield ""
-
-
-def _explain_workload(
-    store: BaselineStore, test: TestEvidence, work: WorkloadEvidence, estimates: Estimates
-) -> list[str]:
-    """Lines on one workload, compared with its baseline."""
-    before, after, advice = compare.explained(store, work, work.toolchain, test.workloads, test.device, estimates)
-    work = msgspec.structs.replace(work, advice=work.advice or advice, state=work.state or state_of(after, test.peaks))
-    return explained(work, after, test.peaks, compared=_compared(work, before, after))
 
 
 def _compared(work: WorkloadEvidence, before: Side | None, after: Side) -> Compared:

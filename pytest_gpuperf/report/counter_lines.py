@@ -4,28 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
-from pytest_gpuperf.counters.catalogue import (
-    DRAM_READ,
-    DRAM_WRITE,
-    INSTRUCTIONS,
-    L2_SECTORS,
-    LOAD_SECTORS,
-    STORE_SECTORS,
-)
+import pytest
+
+from pytest_gpuperf.counters import catalogue as c
 from pytest_gpuperf.formatting import numbered, quantity
+from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.report.tables import Table, verdict_cell
 
-if TYPE_CHECKING:
-    import pytest
-
-    from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
-
 COLUMNS = (
-    ("instructions", INSTRUCTIONS, ""), ("load sectors", LOAD_SECTORS, ""), ("store sectors", STORE_SECTORS, ""),
-    ("L2 sectors", L2_SECTORS, ""), ("DRAM read", DRAM_READ, "B"), ("DRAM written", DRAM_WRITE, "B"),
+    ("instructions", c.INSTRUCTIONS, ""), ("load sectors", c.LOAD_SECTORS, ""), ("store sectors", c.STORE_SECTORS, ""),
+    ("L2 sectors", c.L2_SECTORS, ""), ("DRAM read", c.DRAM_READ, "B"), ("DRAM written", c.DRAM_WRITE, "B"),
 )  # fmt: skip
 
 
@@ -37,16 +27,11 @@ def counter_table(evidence: Sequence[TestEvidence]) -> Table:
         if counted:
             table.heading(f"{one.module}::{one.test}")
         for work in counted:
+            figures = [(work.counters.get(metric.name), unit) for _, metric, unit in COLUMNS]
+            cells = ["-" if value is None else quantity(value, unit) for value, unit in figures]
             word, markup = verdict_cell(work.judgements, "counters")
-            table.row(f"  {work.key.workload}", *_cells(work), word, markup=markup)
+            table.row(f"  {work.key.workload}", *cells, word, markup=markup)
     return table
-
-
-def _cells(work: WorkloadEvidence) -> list[str]:
-    return [
-        quantity(work.counters[metric.name], unit) if metric.name in work.counters else "-"
-        for _, metric, unit in COLUMNS
-    ]
 
 
 def counter_words(reporter: pytest.TerminalReporter, evidence: Iterable[TestEvidence], notes: Sequence[str]) -> None:
@@ -57,11 +42,8 @@ def counter_words(reporter: pytest.TerminalReporter, evidence: Iterable[TestEvid
         reporter.write_line("counters: " + ", ".join(f"{n} {verdict.value}" for verdict, n in verdicts.items()))
     if verdicts[Verdict.NEW]:
         those = numbered(verdicts[Verdict.NEW], "workload", "has", "have")
-        reporter.write_line(
-            f"{those} no counters on record: record them with pytest --update-baselines=new --gpuperf-ncu and "
-            "commit the files",
-            yellow=True,
-        )
+        remedy = "record them with pytest --update-baselines=new --gpuperf-ncu and commit the files"
+        reporter.write_line(f"{those} no counters on record: {remedy}", yellow=True)
     reasons = Counter(judgement.reason for judgement in judged if judgement.verdict is Verdict.NOT_MEASURED)
     for reason, count in reasons.items():
         those = numbered(count, "workload", "has", "have")

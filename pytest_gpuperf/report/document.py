@@ -1,7 +1,6 @@
 """Findings of a run, in the order in which a reader asks, for reports that are files.
 
-Pure: evidence and outcome in, a document out; ``markdown`` and ``page`` write it down.  Figures are those of the
-terminal, in the same words.
+``markdown`` and ``page`` write it down.  Figures are those of the terminal, in the same words.
 """
 
 from __future__ import annotations

@@ -53,16 +53,12 @@ def _table(rows: Sequence[Row]) -> str:
              "|---|---|---|---|---|"]  # fmt: skip
     for row in rows:
         time = row.time if row.interval == "-" else f"{row.time} {row.interval}"
-        verdict = f"**{row.verdict.value}**" if row.verdict is not None and not row.passes else _verdict(row)
-        name = f"{_code(row.workload)}<br>{_text(row.test)}"
+        verdict = "-" if row.verdict is None else row.verdict.value if row.passes else f"**{row.verdict.value}**"
+        name = f"<code>{_text(row.workload)}</code><br>{_text(row.test)}"
         lines.append(
             f"| {verdict} | {name} | {_text(time)} | {_text(row.against)} | {_text(', '.join(row.machine_code))} |"
         )
     return "\n".join(lines)
-
-
-def _verdict(row: Row) -> str:
-    return row.verdict.value if row.verdict is not None else "-"
 
 
 def _folded(title: str, text: str, *, unfolded: bool = False) -> str:
@@ -82,7 +78,3 @@ def _text(text: str) -> str:
     """The text escaped, so that no name is taken for markup, and none ends its cell."""
     escaped = re.sub(r"([\\`*_\[\]|~])", r"\\\1", html.escape(text, quote=False))
     return re.sub(r"\s*[\r\n]+\s*", " ", escaped) or "-"
-
-
-def _code(text: str) -> str:
-    return f"<code>{_text(text)}</code>"

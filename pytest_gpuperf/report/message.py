@@ -30,22 +30,13 @@ def workload_lines(failed: Sequence[Judgement], advice: Sequence[Advice]) -> lis
     short: list[str] = []
     for causes, named, also in ((SHOWN, NAMED, ALSO), (1, NAMED, ALSO), (1, NAMED, 0), (1, 3, 0), (1, 1, 0)):
         short = described(failed, named, also, explained=bool(advice))
-        why = advice_lines(advice, causes) or _no_cause(failed)
-        short += _set_off(why, short)
+        regressed = any(judgement.verdict.is_regression for judgement in failed)
+        why = advice_lines(advice, causes) or ([NO_CAUSE] if regressed else [])
+        verdicts = sum(not line.startswith(" ") for line in short)
+        short += ["", *why] if why and verdicts > 1 else why  # they are no part of the last verdict
         if rows(short) <= SCREEN_ROWS - FOOT_ROWS:
             break
     return short
-
-
-def _set_off(why: list[str], above: Sequence[str]) -> list[str]:
-    """Causes below more than one verdict have an empty line before them: they are no part of the last one."""
-    verdicts = sum(not line.startswith(" ") for line in above)
-    return ["", *why] if why and verdicts > 1 else why
-
-
-def _no_cause(failed: Sequence[Judgement]) -> list[str]:
-    """Next step where nothing that was compared tells why."""
-    return [NO_CAUSE] if any(judgement.verdict.is_regression for judgement in failed) else []
 
 
 def rows(lines: Sequence[str]) -> int:
@@ -78,7 +69,10 @@ def _without(told: Set[str], judgement: Judgement) -> Judgement:
 
 def _body(judgement: Judgement, named: int, also: int, *, explained: bool) -> list[str]:
     """Changes for the worse, then the others, then the causes."""
-    changes = [_without_note(change) if explained else change for change in judgement.changes]
+    changes = [
+        msgspec.structs.replace(change, note="") if explained and change.what not in KEPT_NOTES else change
+        for change in judgement.changes
+    ]
     lines = _listed("", [change for change in changes if change.direction != "neutral"], named)
     lines += _listed("also: ", [change for change in changes if change.direction == "neutral"], also)
     not_paired = judgement.time.not_paired if judgement.time is not None else ""
@@ -86,10 +80,6 @@ def _body(judgement: Judgement, named: int, also: int, *, explained: bool) -> li
     for text in (reason, not_paired and f"not paired: {not_paired}", *judgement.notes):
         lines += [" " * INDENT + text] if text else []
     return lines
-
-
-def _without_note(change: Change) -> Change:
-    return change if change.what in KEPT_NOTES else msgspec.structs.replace(change, note="")
 
 
 def _listed(head: str, changes: Sequence[Change], most: int) -> list[str]:

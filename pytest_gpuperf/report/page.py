@@ -1,7 +1,4 @@
-"""A run as one HTML file that opens offline: every workload with its ratio drawn beside its tolerance.
-
-Needs the extra ``html`` (Jinja2).  Where a bar lies is worked out here; the template only puts it there.
-"""
+"""A run as one HTML file that opens offline, by the extra ``html`` (Jinja2): each ratio drawn beside its tolerance."""
 
 from __future__ import annotations
 

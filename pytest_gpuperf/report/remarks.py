@@ -6,16 +6,12 @@ early for, and causes that advice sees in kernels that changed and did not fail.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.report.advice_lines import gain_words
-
-if TYPE_CHECKING:
-    import pytest
 
 # --- not comparable, for one reason --------------------------------------------------------------
 
@@ -38,13 +34,13 @@ def shared_obstacles(judgements: Iterable[Judgement]) -> dict[Obstacle, str]:
         obstacle = obstacle_of(judgement)
         if obstacle is not None:
             alike.setdefault(obstacle, []).append(judgement)
-    return {obstacle: _line(those) for obstacle, those in alike.items() if len(those) > A_LINE_EACH}
-
-
-def _line(those: Sequence[Judgement]) -> str:
-    workloads = numbered(len({judgement.key for judgement in those}), "workload")
-    targets = ", ".join(dict.fromkeys(judgement.target for judgement in those))
-    return f"{workloads} NOT-COMPARABLE on {targets} ({those[0].kind}): {those[0].reason}"
+    lines = {}
+    for (kind, reason), those in alike.items():
+        if len(those) > A_LINE_EACH:
+            workloads = numbered(len({judgement.key for judgement in those}), "workload")
+            targets = ", ".join(dict.fromkeys(judgement.target for judgement in those))
+            lines[kind, reason] = f"{workloads} NOT-COMPARABLE on {targets} ({kind}): {reason}"
+    return lines
 
 
 # --- better than on record -----------------------------------------------------------------------
@@ -77,13 +73,9 @@ def no_longer_expected(evidence: Iterable[TestEvidence]) -> list[str]:
     return [
         f"{one.module}::{one.test} is expected to regress ({one.xfail}) and does not: take xfail= off its marker"
         for one in evidence
-        if one.xfail and one.status == "complete" and _has_passed(one)
+        if one.xfail and one.status == "complete" and one.judgements
+        if all(judgement.verdict.is_pass or _is_gain(judgement) for judgement in one.judgements)
     ]
-
-
-def _has_passed(test: TestEvidence) -> bool:
-    judgements = [judgement for work in test.workloads for judgement in work.judgements]
-    return bool(judgements) and all(one.verdict.is_pass or _is_gain(one) for one in judgements)
 
 
 def _is_gain(judgement: Judgement) -> bool:
@@ -104,15 +96,11 @@ def unreached_lines(judgements: Iterable[Judgement]) -> list[str]:
     if len(keys) <= UNREACHED_LINE_EACH:
         return [f"{key.node_id}: {key.workload} {first[key].reason}" for key in keys]
     named = ", ".join(f"{key.node_id}: {key.workload}" for key in keys[:NAMED])
+    why = first[keys[0]].reason.partition(": ")[2]
     return [
         f"{len(keys)} workloads have a baseline and were not reached: {named}, and {len(keys) - NAMED} more. "
-        f"{_why(first[keys[0]])}"
+        f"{why[0].upper()}{why[1:]}"
     ]
-
-
-def _why(judgement: Judgement) -> str:
-    why = judgement.reason.partition(": ")[2]
-    return why[0].upper() + why[1:]
 
 
 # --- likely causes -------------------------------------------------------------------------------
@@ -122,14 +110,8 @@ LEAST_GAIN = 0.1
 
 
 def hints(evidence: Iterable[TestEvidence]) -> list[str]:
-    """One line for each likely cause in machine code that changed, where no verdict says that anything got worse."""
+    """One line for each likely cause in code that changed, where no verdict says that it got worse; fails nothing."""
     return [f"{work.key}: {line}" for test in evidence for work in test.workloads for line in hints_of(work)]
-
-
-def print_hints(reporter: pytest.TerminalReporter, evidence: Iterable[TestEvidence]) -> None:
-    """Print them for the user to look into; they fail nothing."""
-    for line in hints(evidence):
-        reporter.write_line(line, yellow=True)
 
 
 def hints_of(work: WorkloadEvidence) -> list[str]:

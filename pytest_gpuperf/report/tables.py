@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pytest_gpuperf.formatting import duration, percent, rate, ratio
 from pytest_gpuperf.judge.static_verdict import compare_static
-from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
+from pytest_gpuperf.model.evidence import StaticRecord, TimeRecord
+from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
-
-if TYPE_CHECKING:
-    from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
 
 MARKUP = {
     Verdict.SLOWER: ("red", "bold"), Verdict.WORSE: ("red", "bold"), Verdict.INCONCLUSIVE: ("yellow",),
@@ -27,10 +25,10 @@ RANK = {verdict: place for place, verdict in enumerate((*MARKUP, *PASSING))}
 NEEDS_A_WORD = (Verdict.FASTER, Verdict.BETTER, Verdict.ENV_SHIFT, Verdict.INCONCLUSIVE, Verdict.NOT_COMPARABLE,
                 Verdict.SLOWER, Verdict.WORSE)  # fmt: skip
 """Verdicts that a report explains, unless pytest has just shown them as the reason of a failure."""
-
-
 MOST_CHANGES = 3
 """Figures that an update names of one workload."""
+LISTED = 3
+"""Unchanged workloads of one test that a short table lists; of more it says how many."""
 
 
 class Line(NamedTuple):
@@ -70,15 +68,8 @@ def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join([cells[0].ljust(widths[0]), *rest]).rstrip()
 
 
-LISTED = 3
-"""Unchanged workloads of one test that a short table lists; of more it says how many."""
-
-
 def static_table(evidence: Sequence[TestEvidence], *, short: bool = False) -> Table:
-    """Registers, spilled bytes and occupancy of every workload on every architecture.
-
-    A ``short`` one counts the workloads of a test that are unchanged everywhere, where there are many.
-    """
+    """Registers, spilled bytes and occupancy by architecture; a ``short`` one counts what is unchanged on all."""
     archs = sorted({arch for e in evidence for w in e.workloads for arch in w.static}, key=arch_number)
     table = Table("registers / spilled bytes / occupancy", *archs, "static verdict")
     for one in evidence:
@@ -112,8 +103,7 @@ def _is_unchanged(work: WorkloadEvidence) -> bool:
 
 def arch_number(arch: str) -> tuple[int, str]:
     """Sorts architectures: ``sm_90`` before ``sm_120``."""
-    digits = "".join(c for c in arch if c.isdigit())
-    return int(digits or 0), arch
+    return int("".join(filter(str.isdigit, arch)) or 0), arch
 
 
 def static_cell(record: StaticRecord | None) -> str:
@@ -192,17 +182,12 @@ def _change(one: Recorded) -> str:
             return "counters"
         return percent(mean_time_ns(one.after) / mean_time_ns(one.before) - 1)
     if isinstance(one.before, StaticRecord) and isinstance(one.after, StaticRecord):
-        return _static_change(one.key, one.target, one.before, one.after)
+        differ = compare_static(one.key, one.target, one.before, one.after).changes
+        changes = [f"{change.what} {change.figures}" for change in differ[:MOST_CHANGES]]
+        if len(differ) > MOST_CHANGES:
+            changes.append(f"and {len(differ) - MOST_CHANGES} more")
+        return ", ".join(changes) or "the machine code, and no figure of it"
     return "new"
-
-
-def _static_change(key: Key, target: str, before: StaticRecord, after: StaticRecord) -> str:
-    """The first of the figures that differ, in the order in which a judgement shows them."""
-    changes = [f"{c.what} {c.figures}" for c in compare_static(key, target, before, after).changes]
-    rest = len(changes) - MOST_CHANGES
-    if rest > 0:
-        changes = [*changes[:MOST_CHANGES], f"and {rest} more"]
-    return ", ".join(changes) or "the machine code, and no figure of it"
 
 
 def _figure(record: TimeRecord | StaticRecord | None) -> str:

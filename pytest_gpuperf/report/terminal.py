@@ -4,50 +4,36 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_gpuperf.config.options import Options
+from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.formatting import describe, numbered
-from pytest_gpuperf.model.task import ChildTask, ConfirmTask, RecordTask
+from pytest_gpuperf.model.outcome import Outcome
+from pytest_gpuperf.model.result import TestEvidence
+from pytest_gpuperf.model.task import ConfirmTask, RecordTask
 from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.report import remarks
 from pytest_gpuperf.report.counter_lines import counter_table, counter_words
-from pytest_gpuperf.report.remarks import (
-    no_longer_expected,
-    obstacle_of,
-    print_hints,
-    shared_obstacles,
-    stale_lines,
-    unreached_lines,
-)
 from pytest_gpuperf.report.tables import NEEDS_A_WORD, Table, has_static_rows, static_table, time_table, update_table
-
-if TYPE_CHECKING:
-    from pytest_gpuperf.config.options import Options
-    from pytest_gpuperf.context.book import Book
-    from pytest_gpuperf.model.outcome import Outcome
-    from pytest_gpuperf.model.result import TestEvidence
 
 
 def header(options: Options) -> str:
     """The line under pytest's own header: what this run does."""
-    if options.task is not None:
-        return f"gpuperf: {_as_child(options.task)}"
+    child = options.task
+    if isinstance(child, RecordTask):
+        return f"gpuperf: recording process {child.index + 1} of {child.processes}"
+    if child is not None:
+        return f"gpuperf: {'confirming suspected regressions' if isinstance(child, ConfirmTask) else 'under ncu'}"
+    task = "measuring and gating" if options.enabled else "gating counters only"
     if options.update:
         task = f"updating baselines ({options.update})"
-    else:
-        task = "measuring and gating" if options.enabled else "gating counters only"
     if options.ncu:
         task += f", counters {', '.join(options.ncu)}"
     by_hand = options.tolerance is not None
     zone = f"tolerance {options.zone().delta * 100:g} %" if by_hand else f"profile {options.profile}"
     return f"gpuperf: {task}, {zone}, baselines in {options.baselines}"
-
-
-def _as_child(task: ChildTask) -> str:
-    if isinstance(task, RecordTask):
-        return f"recording process {task.index + 1} of {task.processes}"
-    return "confirming suspected regressions" if isinstance(task, ConfirmTask) else "under ncu"
 
 
 def summary(reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, options: Options) -> None:
@@ -65,31 +51,30 @@ def summary(reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, opt
         _print(reporter, counter_table(evidence))
     if timed:
         _print(reporter, time_table(evidence))
-        _machine(reporter, evidence, options)
+        for line in machine_lines(evidence):
+            reporter.write_line(line)
+        _warn(reporter, losses(evidence, options))
     _words(reporter, evidence, outcome)
-    print_hints(reporter, evidence)
+    _warn(reporter, remarks.hints(evidence))
     if options.ncu:
         counter_words(reporter, evidence, outcome.counter_notes)
-    for text in _of_workloads(book, options):
-        reporter.write_line(text, yellow=True)
-    for text in unreached_lines(book.unreached):
-        reporter.write_line(text, yellow=True)
+    _warn(reporter, [*_of_workloads(book, options), *remarks.unreached_lines(book.unreached)])
     _update(reporter, outcome, book, options)
-    for text in _undecided(book):
-        reporter.write_line(text, yellow=True)
-    if outcome.not_kept:
-        reporter.write_line(outcome.not_kept, yellow=True)
-    for text in _shifts(outcome):
-        reporter.write_line(text, yellow=True)
+    _warn(reporter, [*_undecided(book), *filter(None, [outcome.not_kept]), *_shifts(outcome)])
     for path in outcome.reports:
         reporter.write_line(f"report written to {path}")
     for text in (*outcome.errors, *outcome.unwritten):
         reporter.write_line(f"ERROR: {text}", red=True, bold=True)
 
 
-def remarks(book: Book, outcome: Outcome, options: Options) -> list[str]:
+def run_remarks(book: Book, outcome: Outcome, options: Options) -> list[str]:
     """Remarks of the summary on the run as a whole, besides tables and single verdicts."""
     return [*_of_workloads(book, options), *_undecided(book), *_shifts(outcome), *losses(_told(book), options)]
+
+
+def _warn(reporter: pytest.TerminalReporter, lines: Iterable[str]) -> None:
+    for line in lines:
+        reporter.write_line(line, yellow=True)
 
 
 def _told(book: Book) -> list[TestEvidence]:
@@ -102,7 +87,8 @@ def _of_workloads(book: Book, options: Options) -> list[str]:
     evidence = _told(book)
     lines = _not_paired(evidence)
     if not options.update:
-        lines += [*(() if options.strict else stale_lines(evidence)), *no_longer_expected(evidence)]
+        lines += [] if options.strict else remarks.stale_lines(evidence)
+        lines += remarks.no_longer_expected(evidence)
     if not book.judged_times:
         lines += _static_only(evidence, options)
     return lines
@@ -124,24 +110,14 @@ WITHOUT_CUPTI = (
 )
 
 
-def _machine(reporter: pytest.TerminalReporter, evidence: Sequence[TestEvidence], options: Options) -> None:
-    for line in machine_lines(evidence):
-        reporter.write_line(line)
-    for line in losses(evidence, options):
-        reporter.write_line(line, yellow=True)
-
-
 def machine_lines(evidence: Iterable[TestEvidence]) -> list[str]:
     """GPUs and timers that the times come from."""
-    seen = {}
-    for one in evidence:
-        if one.session is not None:
-            s = one.session
-            seen[s.uuid] = (
-                f"{s.gpu} {s.uuid[:8]}, driver {s.driver}, {s.toolchain}, timer {s.timer} "
-                f"(tick {s.tick_ns:g} ns, overhead {s.overhead_ns:.0f} ns)"
-            )
-    return list(seen.values())
+    sessions = {one.session.uuid: one.session for one in evidence if one.session is not None}
+    return [
+        f"{s.gpu} {s.uuid[:8]}, driver {s.driver}, {s.toolchain}, timer {s.timer} "
+        f"(tick {s.tick_ns:g} ns, overhead {s.overhead_ns:.0f} ns)"
+        for s in sessions.values()
+    ]
 
 
 def losses(evidence: Iterable[TestEvidence], options: Options) -> list[str]:
@@ -160,28 +136,23 @@ LEAST_UNDECIDED = 3
 def _words(reporter: pytest.TerminalReporter, evidence: Sequence[TestEvidence], outcome: Outcome) -> None:
     """Explain the verdicts that need it and were not shown yet; count the workloads that get no baseline either."""
     shown = _failures_shown(reporter)
-    shared = shared_obstacles(judgement for one in evidence for judgement in one.judgements)
-    for line in shared.values():
-        reporter.write_line(line, yellow=True)
+    judged = [(judgement, one.xfail) for one in evidence for judgement in one.judgements]
+    shared = remarks.shared_obstacles(judgement for judgement, _ in judged)
+    _warn(reporter, shared.values())
+    for judgement, xfail in judged:
+        is_open = judgement.verdict in NEEDS_A_WORD and remarks.obstacle_of(judgement) not in shared
+        if is_open and not _is_in(shown.get(judgement.key.node_id, ""), judgement):
+            _explain(reporter, judgement, xfail)
     written = {(one.key, one.target) for one in outcome.recorded if not one.refused}
-    new: list[Judgement] = []
-    for one in evidence:
-        new += [
-            j for j in one.judgements
-            if j.verdict is Verdict.NEW and j.kind != "counters" and (j.key, j.target) not in written
-        ]  # fmt: skip
-        for judgement in one.judgements:
-            if obstacle_of(judgement) in shared:
-                continue
-            if judgement.verdict in NEEDS_A_WORD and not _is_in(shown.get(judgement.key.node_id, ""), judgement):
-                _explain(reporter, judgement, one.xfail)
+    new = [
+        j for j, _ in judged
+        if j.verdict is Verdict.NEW and j.kind != "counters" and (j.key, j.target) not in written
+    ]  # fmt: skip
     if new:
         targets = ", ".join(dict.fromkeys(judgement.target for judgement in new))
         those = numbered(len({judgement.key for judgement in new}), "workload", "has", "have")
-        reporter.write_line(
-            f"{those} no baseline for {targets}: record them with pytest --update-baselines=new and commit the files",
-            yellow=True,
-        )
+        remedy = "record them with pytest --update-baselines=new and commit the files"
+        reporter.write_line(f"{those} no baseline for {targets}: {remedy}", yellow=True)
 
 
 def _failures_shown(reporter: pytest.TerminalReporter) -> dict[str, str]:
@@ -193,10 +164,7 @@ def _failures_shown(reporter: pytest.TerminalReporter) -> dict[str, str]:
 
 
 def _is_in(shown: str, judgement: Judgement) -> bool:
-    """True if a failure says this already.
-
-    A test that failed its own check says nothing of its verdicts, and neither does the gate of those that pass.
-    """
+    """True if a failure says this already: that of a test's own check does not, nor the gate of what passes."""
     head = f"{judgement.key.workload}  {judgement.verdict.value}  on "
     of_kind = (line for line in shown.splitlines() if line.startswith(head) and f" ({judgement.kind})" in line)
     return any(judgement.target in line.removeprefix(head).partition(" (")[0].split(", ") for line in of_kind)
@@ -225,7 +193,7 @@ def _not_paired(evidence: Iterable[TestEvidence]) -> list[str]:
 def _undecided(book: Book) -> list[str]:
     """Remark where many workloads cannot be decided: then it is not for what their authors did."""
     times = [judgement for judgement in book.judgements if judgement.kind == "time"]
-    undecided = sum(1 for judgement in times if judgement.verdict is Verdict.INCONCLUSIVE)
+    undecided = sum(judgement.verdict is Verdict.INCONCLUSIVE for judgement in times)
     if undecided < LEAST_UNDECIDED or undecided <= UNDECIDED_SHARE * len(times):
         return []
     return [
@@ -255,11 +223,10 @@ def _judged_without(evidence: Iterable[TestEvidence]) -> str:
 
 
 def _update(reporter: pytest.TerminalReporter, outcome: Outcome, book: Book, options: Options) -> None:
-    for text in outcome.replaced:
-        reporter.write_line(text, yellow=True)
+    _warn(reporter, outcome.replaced)
     if outcome.recorded:
         _print(reporter, update_table(outcome.recorded))
-        written = sum(1 for one in outcome.recorded if not one.refused)
+        written = sum(not one.refused for one in outcome.recorded)
         refused = len(outcome.recorded) - written
         reporter.write_line(numbered(written, "baseline") + " written" + (f", {refused} refused" if refused else ""))
     elif outcome.updated and not outcome.nothing:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from pytest_gpuperf.advise.limiting_resource import state_of
 from pytest_gpuperf.compile import toolchain
-from pytest_gpuperf.explain.compare import archs_to_explain, explained, static_pair
+from pytest_gpuperf.context.book import TestBook
+from pytest_gpuperf.context.worker import Worker
+from pytest_gpuperf.explain.compare import WorkloadComparison, explain_each
 from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.model.verdict import Verdict
-
-if TYPE_CHECKING:
-    from pytest_gpuperf.context.book import TestBook
-    from pytest_gpuperf.context.worker import Worker
 
 TELLING = frozenset({Verdict.SLOWER, Verdict.WORSE, Verdict.BETTER, Verdict.SAME})
 """Verdicts on what is not what it was.  Where nothing that gates got worse, advice may know of something that did."""
@@ -34,16 +30,11 @@ def advise_test(worker: Worker, book: TestBook) -> None:
         return
     compiler = toolchain() if any(work.static for work in asked) else ""
     facts = worker.device.facts if worker.has_gpu else None
-    estimates = Estimates(worker.store, book.cubins, worker.compile_cache)
-    estimates.prepare(
-        (arch, record)
-        for work in asked
-        for arch in archs_to_explain(work, facts)
-        for record in static_pair(worker.store, work, arch, compiler if work.static else "", book.workloads.values())
-    )
-    for work in asked:
-        found = explained(
-            worker.store, work, compiler if work.static else "", book.workloads.values(), facts, estimates
-        )
+    store, workloads = worker.store, book.workloads.values()
+    estimates = Estimates(store, book.cubins, worker.compile_cache)
+    comparisons = [
+        WorkloadComparison(store, estimates, work, compiler if work.static else "", workloads, facts) for work in asked
+    ]
+    for work, found in zip(asked, explain_each(estimates, comparisons), strict=True):
         state = state_of(found.after, worker.measured_peaks)
         book.add(msgspec.structs.replace(work, advice=found.advice, state=state))

@@ -10,14 +10,16 @@ from collections.abc import Callable, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.child_process import child_command, progress_of
 from pytest_gpuperf.context.marker import settings_of
 from pytest_gpuperf.counters.chip_names import canonical, chip_of
 from pytest_gpuperf.counters.collect import Assignment, Collection
-from pytest_gpuperf.counters.exchange import COLLECTED, Collected, write
+from pytest_gpuperf.counters.exchange import COLLECTED, Collected
 from pytest_gpuperf.counters.json_dump import write_json
 from pytest_gpuperf.counters.locate_ncu import find_ncu
 from pytest_gpuperf.counters.metric_request import names_of
@@ -77,7 +79,7 @@ def _count(config: pytest.Config, nodes: Sequence[str], own: Sequence[str] = ())
         collected = _collect(config, nodes, own, show)
     except CountersUnavailable as problem:
         collected = Collected(problem=problem.reason, remedy=problem.remedy)
-    write(collected, _folder(config) / COLLECTED)
+    write_whole(_folder(config) / COLLECTED, msgspec.json.encode(collected))
     config.stash[stash.COLLECTED] = collected
     if collected.problem:
         show(f"no counters: {collected.problem}")

@@ -68,7 +68,7 @@ def _report(session: pytest.Session, book: Book, outcome: Outcome) -> None:
     evidence = book.evidence
     document = document_of(
         evidence, date=_now(), plugin=__version__, task=terminal.header(options), exit_status=int(session.exitstatus),
-        problems=outcome.errors, warnings=terminal.remarks(book, outcome, options),
+        problems=outcome.errors, warnings=terminal.run_remarks(book, outcome, options),
         machines=terminal.machine_lines(evidence),
     )  # fmt: skip
     outcome.reports, outcome.unwritten = map(tuple, write_reports(document, options.reports))

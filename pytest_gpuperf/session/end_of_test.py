@@ -6,11 +6,12 @@ import unittest
 import zlib
 from typing import Literal
 
+import msgspec
 import pytest
 
 from pytest_gpuperf.baselines import BaselineError
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.book import TestBook, encode
+from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.early_stop import CheckedOnly
 from pytest_gpuperf.context.kernel_labels import AmbiguousKernel
 from pytest_gpuperf.context.marker import settings_of
@@ -164,7 +165,8 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
     worker, book = stash.worker_of(item.config), stash.book_of(item)
     _settle_pending(item, worker, book, cut_short=True)
     if worker.options.active:
-        report.gpuperf = encode(evidence_of(worker, stash.run_state_of(item.config), book, item))  # type: ignore[attr-defined]
+        evidence = evidence_of(worker, stash.run_state_of(item.config), book, item)
+        report.gpuperf = msgspec.json.encode(evidence).decode()  # type: ignore[attr-defined]
     if book.status == "static only":
         report.gpuperf_status = book.status  # type: ignore[attr-defined]
     for judgement in [*_judgements(book), *book.unreached]:

@@ -12,7 +12,6 @@ from pytest_gpuperf.compile import ToolchainMissing, toolchain
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.judge.static_verdict import compare_static, missing_static
-from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
 
@@ -21,7 +20,15 @@ def judge_static(
     worker: Worker, workload: WorkloadEvidence, workloads: Collection[WorkloadEvidence]
 ) -> WorkloadEvidence:
     """The workload with its static judgements put before the others; ``workloads`` are all of its test."""
-    judged = tuple(_judge(worker.store, workload, arch, record, workloads) for arch, record in workload.static.items())
+    store, key, compiler = worker.store, workload.key, workload.toolchain
+    judged = []
+    for arch, record in workload.static.items():
+        old = static_baseline(store, arch, compiler, workload, workloads)
+        if old is None:
+            others = store.static(arch, key, compiler).other_toolchains
+            judged.append(missing_static(key, arch, compiler, others))
+        else:
+            judged.append(compare_static(key, arch, old, record))
     return msgspec.structs.replace(workload, judgements=(*judged, *workload.judgements))
 
 
@@ -33,21 +40,6 @@ def unrecorded_cubins(store: BaselineStore, workload: WorkloadEvidence) -> set[s
         if old is None or not old.cubin or old.profile.code_hash != record.profile.code_hash:
             found.add(record.cubin)
     return found
-
-
-def _judge(
-    store: BaselineStore,
-    workload: WorkloadEvidence,
-    arch: str,
-    record: StaticRecord,
-    workloads: Collection[WorkloadEvidence],
-) -> Judgement:
-    compiler = workload.toolchain
-    old = static_baseline(store, arch, compiler, workload, workloads)
-    if old is None:
-        others = store.static(arch, workload.key, compiler).other_toolchains
-        return missing_static(workload.key, arch, compiler, others)
-    return compare_static(workload.key, arch, old, record)
 
 
 ENDED_AT = {"static only": "a GPU", "checked only": "a time or a counter that this run does not take"}

@@ -43,7 +43,7 @@ def accept(config: pytest.Config, worker: Worker, book: Book) -> list[Recorded]:
 
     Raises ``RecordingFailed`` and the ``BaselineError`` of what cannot be read or written; nothing is half done.
     """
-    accepted = list(book.accepted())
+    accepted = book.accepted()
     static = wanted_static(worker.store, accepted, worker.options)
     wanted = wanted_times(accepted, worker.options)
     times = _record_times(config, worker, book, [wanted[key] for key in sorted(wanted)]) if wanted else Times()

@@ -1,9 +1,8 @@
 """The times of an update, recorded in fresh processes.
 
-Rounds of one process say nothing about the next one, so child processes take them that this module starts: each
-runs the selected tests again, in a shuffled order, and leaves its rounds in a file.  A process that leaves none is
-replaced by a fresh one, so that it does not cost the rounds of the others.  The first half of this module runs in
-the child, the second in the process that updates.
+Rounds of one process say nothing about the next one, so children take them: each runs the selected tests again, in a
+shuffled order, and leaves its rounds in a file.  One that leaves none is replaced, so that it does not cost the rounds
+of the others.  The first half of this module runs in the child, the second in the process that updates.
 """
 
 from __future__ import annotations
@@ -46,8 +45,6 @@ class ProcessRecord(Record, frozen=True):
     device: DeviceFacts
     tests: tuple[TestEvidence, ...]
     """Of tests that passed."""
-    failed: tuple[str, ...] = ()
-    """Node ids of tests that did not."""
     cubins: dict[str, bytes] = msgspec.field(default_factory=dict)
     """By SHA-256."""
 
@@ -82,13 +79,10 @@ class LostProcess:
 def leave_rounds(worker: Worker, book: Book, task: RecordTask, cubins: dict[str, bytes]) -> None:
     """Write what this process found for the update that started it."""
     passed = tuple(book.accepted())
-    if not any(evidence.device for evidence in passed):
-        return
-    record = ProcessRecord(
-        index=task.index, session=worker.session, device=worker.device.facts, tests=passed,
-        failed=tuple(node for node, result in book.results.items() if not result.passed), cubins=cubins,
-    )  # fmt: skip
-    write_whole(task.folder / f"{task.index}.json", msgspec.json.encode(record))
+    if any(evidence.device for evidence in passed):
+        found = ProcessRecord(index=task.index, session=worker.session, device=worker.device.facts, tests=passed,
+                              cubins=cubins)  # fmt: skip
+        write_whole(task.folder / f"{task.index}.json", msgspec.json.encode(found))
 
 
 # --- in the process that updates -----------------------------------------------------------------

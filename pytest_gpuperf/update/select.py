@@ -1,7 +1,6 @@
 """Which workloads an update records, and what becomes of the rounds and counters that were taken for it.
 
-Decides and writes nothing: a run's evidence and the old baselines go in, records to be written come out, with the
-reasons where one is refused.
+Writes nothing: a run's evidence and the old baselines go in; records come out, and why one is refused.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from pytest_gpuperf.baselines.lookup import static_baseline
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.judge.counter_scatter import Counts, replaced
 from pytest_gpuperf.judge.static_verdict import with_launch_of
-from pytest_gpuperf.model.evidence import Key, Round, Session, StaticRecord, TimeRecord
+from pytest_gpuperf.model.evidence import Key, Session, StaticRecord, TimeRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.update.record import ProcessRecord
@@ -117,10 +116,8 @@ def with_counters(recorded: Recorded, workload: WorkloadEvidence | None) -> Reco
         return recorded
     if not workload.counters or workload.identity != recorded.after.identity:
         return recorded
-    after = msgspec.structs.replace(
-        recorded.after, counters=workload.counters, counter_ranges=workload.counter_ranges
-    )  # fmt: skip
-    return msgspec.structs.replace(recorded, after=after)
+    counts = {"counters": workload.counters, "counter_ranges": workload.counter_ranges}
+    return msgspec.structs.replace(recorded, after=msgspec.structs.replace(recorded.after, **counts))
 
 
 def counters_alone(taken: CountersTaken, before: TimeRecord | None) -> Recorded | None:
@@ -132,17 +129,14 @@ def counters_alone(taken: CountersTaken, before: TimeRecord | None) -> Recorded 
     key, target, mine = taken.workload.key, taken.target, taken.workload.identity
     if before is None:
         return Recorded(key=key, target=target, refused="counters need a time on record, and this one has none")
+    time, other = taken.workload.time, ""
     if mine is None or not (mine.same_execution(before.identity) or mine == before.identity):
-        if not taken.replace:
-            return None
-        refused = "the code on record is another: --update-baselines=all records its time as well"
-        return Recorded(key=key, target=target, before=before, refused=refused)
-    time = taken.workload.time
-    if time is not None and time.cache != before.cache:
-        if not taken.replace:
-            return None
-        refused = f"the time on record is of a {before.cache} L2: --update-baselines=all records its time as well"
-        return Recorded(key=key, target=target, before=before, refused=refused)
+        other = "the code on record is another"
+    elif time is not None and time.cache != before.cache:
+        other = f"the time on record is of a {before.cache} L2"
+    if other:
+        refused = f"{other}: --update-baselines=all records its time as well"
+        return Recorded(key=key, target=target, before=before, refused=refused) if taken.replace else None
     known, new = Counts.of(before), Counts.of(taken.workload)
     counts = replaced(known, new, before.cache) if taken.replace else replaced(new, known, before.cache)
     if counts == known:
@@ -170,30 +164,21 @@ def _merge_one(
     records: Sequence[ProcessRecord], mine: WorkloadEvidence, session: Session, options: Options
 ) -> Recorded:
     key = mine.key
-    found = [_find(record, key) for record in records]
+    found = [work for record in records for one in record.tests for work in one.workloads if work.key == key]
     slug = records[0].device.slug
-    parts = [workload.time for workload in found if workload is not None and workload.time is not None]
+    parts = [workload.time for workload in found if workload.time is not None]
     if len(parts) < len(records):
         return Recorded(key=key, target=slug, refused="its test did not pass in every recording process")
     if any(part.identity != parts[0].identity for part in parts):
         return Recorded(key=key, target=slug, refused="the recording processes did not run the same code or arguments")
     if mine.identity is not None and parts[0].identity != mine.identity:
         return Recorded(key=key, target=slug, refused=OTHER_WORK)
-    rounds = tuple(_relabel(r, session, records[i].index) for i, part in enumerate(parts) for r in part.rounds)
-    disturbed = _disturbances([workload for workload in found if workload is not None])
+    rounds = tuple(
+        msgspec.structs.replace(taken, session=session.id, process=record.index)
+        for record, part in zip(records, parts, strict=True)
+        for taken in part.rounds
+    )
+    disturbed = "; ".join(sorted({reason for workload in found for reason in workload.disturbances}))
     if disturbed and not options.force_update:
         return Recorded(key=key, target=slug, refused=f"{disturbed}; --gpuperf-force-update takes it all the same")
     return Recorded(key=key, target=slug, after=msgspec.structs.replace(parts[0], rounds=rounds))
-
-
-def _find(record: ProcessRecord, key: Key) -> WorkloadEvidence | None:
-    return next((w for evidence in record.tests for w in evidence.workloads if w.key == key), None)
-
-
-def _relabel(taken: Round, session: Session, process: int) -> Round:
-    return msgspec.structs.replace(taken, session=session.id, process=process)
-
-
-def _disturbances(found: Sequence[WorkloadEvidence]) -> str:
-    """Why this recording should not be a baseline: words, or empty."""
-    return "; ".join(sorted({reason for workload in found for reason in workload.disturbances}))

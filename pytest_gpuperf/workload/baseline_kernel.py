@@ -42,10 +42,8 @@ def opponent_of(store: BaselineStore, key: Key, record: TimeRecord, launch: Laun
     except (BaselineError, CompileProblem) as problem:
         return Opponent(None, f"the baseline's machine code cannot be run again: {problem}")
     if _layout(binary) != _layout(launch.binary):
-        obstacle = (
-            f"the parameters changed from {_described(binary.parameters)} to {_described(launch.binary.parameters)}"
-        )
-        return Opponent(None, obstacle, other_parameters=True)
+        was, now = (_described(one.parameters) for one in (binary, launch.binary))
+        return Opponent(None, f"the parameters changed from {was} to {now}", other_parameters=True)
     try:
         return Opponent(binary, configuration=_recorded_launch(record, binary, launch))
     except LaunchError as problem:
@@ -69,20 +67,16 @@ def changes_since(store: BaselineStore, key: Key, record: TimeRecord, launch: La
     arch = launch.binary.arch
     old, new = _on_record(store, key, record, arch), launch.binary
     if old is not None:
-        return compare_static(key, arch, old, _launched(new, launch)).changes
+        block, dynamic_bytes = launch.block, launch.dynamic_shared_bytes
+        resident = occupancy(new.profile, arch, launch.threads_per_block, dynamic_bytes)
+        now = new.record(block=block, dynamic_shared_bytes=dynamic_bytes, occupancy=resident)
+        return compare_static(key, arch, old, now).changes
     try:
-        was = _stored(store, key, record, launch)
-        now = binary_of(new.cubin, new.symbol, arch)  # read in the same way, so that the same is left out
+        stored = _stored(store, key, record, launch)
+        same = binary_of(new.cubin, new.symbol, arch)  # read in the same way, so that the same is left out
     except (BaselineError, CompileProblem):
         return ()
-    return compare_static(key, arch, was.record(block=launch.block), now.record(block=launch.block)).changes
-
-
-def _launched(binary: KernelBinary, launch: Launch) -> StaticRecord:
-    resident = occupancy(binary.profile, binary.arch, launch.threads_per_block, launch.dynamic_shared_bytes)
-    return binary.record(
-        block=launch.block, dynamic_shared_bytes=launch.dynamic_shared_bytes, occupancy=resident
-    )  # fmt: skip
+    return compare_static(key, arch, stored.record(block=launch.block), same.record(block=launch.block)).changes
 
 
 def _stored(store: BaselineStore, key: Key, record: TimeRecord, launch: Launch) -> KernelBinary:

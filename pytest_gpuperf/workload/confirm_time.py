@@ -1,7 +1,4 @@
-"""Confirming a workload's time: what a second process does with what was slower in the first.
-
-It judges nothing: what it finds it leaves for the process that asked, where ``second_process`` reads it.
-"""
+"""Confirming what was slower: a second process judges nothing, and leaves what it finds for ``second_process``."""
 
 from __future__ import annotations
 
@@ -20,7 +17,6 @@ from pytest_gpuperf.workload.timed_rounds import (
     ROUNDS_SHARE,
     TimedRounds,
     TimedWorkload,
-    baseline_of,
     not_loaded,
     opponent_for,
     pair_with,
@@ -36,7 +32,7 @@ def confirm_time(work: TimedWorkload, task: ConfirmTask) -> TimedRounds:
     request = work.request
     if work.key not in task.workloads:
         return TimedRounds(take(work, FIRST_ROUNDS, request.budget_s * ROUNDS_SHARE).rounds)
-    opponent = opponent_for(work, baseline_of(work))
+    opponent = opponent_for(work)
     if opponent.binary is None:
         return _leave_rounds(work, task, NO_ROUNDS, opponent.obstacle)
     taken = take(work, FIRST_ROUNDS, request.budget_s * ROUNDS_SHARE)

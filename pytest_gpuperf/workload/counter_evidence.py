@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from pytest_gpuperf.context import stash
@@ -14,7 +15,7 @@ from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.counters.catalogue import PASSES
 from pytest_gpuperf.counters.chip_names import canonical, chip_of
 from pytest_gpuperf.counters.derived import with_derived
-from pytest_gpuperf.counters.exchange import COLLECTED, Collected, CollectedWorkload, read_collected
+from pytest_gpuperf.counters.exchange import COLLECTED, Collected, CollectedWorkload
 from pytest_gpuperf.counters.metric_request import rules_for
 from pytest_gpuperf.judge.counter_scatter import Counts, widened
 from pytest_gpuperf.judge.counter_verdict import Conditions, compare_counters, not_counted
@@ -43,12 +44,10 @@ def collected_of(config: pytest.Config) -> Collected:
     """What the run's profiling brought."""
     if stash.COLLECTED not in config.stash:
         given = getattr(config, "workerinput", {}).get(WORKER_INPUT)
-        path = Path(given) / COLLECTED if given else None
-        config.stash[stash.COLLECTED] = (
-            read_collected(path)
-            if path is not None and path.exists()
-            else Collected(problem="nothing was collected for this run", remedy="see what it said when it began")
-        )
+        found = Collected(problem="nothing was collected for this run", remedy="see what it said when it began")
+        if given and (path := Path(given) / COLLECTED).exists():
+            found = msgspec.json.decode(path.read_bytes(), type=Collected)
+        config.stash[stash.COLLECTED] = found
     return config.stash[stash.COLLECTED]
 
 
@@ -78,13 +77,9 @@ def _obstacle(collected: Collected, found: CollectedWorkload | None, request: Re
             "put such assertions behind the last gpuperf(...)"
         )
     if not found.counters:
-        return (
-            found.notes[0]
-            if found.notes
-            else "ncu saw no kernel of it: it has to launch on the current stream of its own process"
-        )
-    mine = request.identity()
-    if found.identity != mine:
+        unseen = "ncu saw no kernel of it: it has to launch on the current stream of its own process"
+        return found.notes[0] if found.notes else unseen
+    if found.identity != request.identity():
         return "the profiled process ran other code or other arguments: seed what is random, and do not edit meanwhile"
     return ""
 

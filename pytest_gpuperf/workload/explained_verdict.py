@@ -24,11 +24,7 @@ MOST_KERNELS = 8
 
 
 def explained(work: TimedWorkload, baseline: TimeRecord | None, judgement: Judgement) -> Judgement:
-    """The judgement with what may explain it.
-
-    Of a slower launch, what differs in the machine code; of a callable that did not pass, the kernels that take
-    its time.
-    """
+    """The judgement with what differs in a slower launch's code, or a callable's kernels if it did not pass."""
     launch, changes, notes = work.request.launch, judgement.changes, judgement.notes
     if launch is not None and baseline is not None and judgement.verdict is Verdict.SLOWER:
         changes = changes_since(work.worker.store, work.key, baseline, launch)

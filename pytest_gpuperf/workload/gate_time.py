@@ -1,8 +1,7 @@
 """Gating a workload's time: rounds, the screen, paired blocks, and what waits for a second process.
 
-``judge`` decides; here is what is measured for it, in which order, and what goes with the verdict.  A workload that
-is slower in this process, paired or not, waits for its confirmation: ``second_process`` sees to it at the end of its
-test.
+``judge`` decides; here is what is measured for it, in which order, and what goes with the verdict.  What is slower,
+paired or not, waits for its confirmation by ``second_process`` at the end of its test.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from pytest_gpuperf.judge.time_case import TimeCase, TimeStep
 from pytest_gpuperf.judge.time_verdict import judge_time
 from pytest_gpuperf.model.evidence import Session, TimeRecord
 from pytest_gpuperf.model.result import SelfPairReading
-from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.timing.machine_profile import omega_of
 from pytest_gpuperf.timing.pending_confirmations import PairedPending, UnpairedPending
 from pytest_gpuperf.timing.rounds import NO_ROUNDS, Rounds
@@ -35,7 +34,6 @@ from pytest_gpuperf.workload.timed_rounds import (
     ROUNDS_SHARE,
     TimedRounds,
     TimedWorkload,
-    baseline_of,
     not_loaded,
     opponent_for,
     pair_with,
@@ -83,13 +81,17 @@ def gate_time(work: TimedWorkload, state: RunState) -> TimedRounds:
     tested = known.pairing_helps or asked_for
     sustained = request.pair_slot == "sustained"  # then rounds alone prove nothing: they do not show what power does
     if tested:
-        compared = _with_share(compared, state.next_share())
-    opponent = opponent_for(work, compared.baseline) if tested and _verdict_counts(options) else Opponent(None)
+        alpha = state.next_share()  # of a false SLOWER; the rate of a false FASTER is shared out alike
+        policy = dataclasses.replace(compared.policy, alpha=alpha, alpha_faster=alpha * ALPHA_FASTER / ALPHA)
+        compared = dataclasses.replace(compared, policy=policy)
+    opponent = opponent_for(work) if tested and _verdict_counts(options) else Opponent(None)
     compared = _with_canaries(compared, state)
     taken = take(work, FIRST_ROUNDS, request.budget_s * (ROUNDS_SHARE if opponent.binary else 1))
     step = compared.judge(taken)
     if opponent.other_parameters:
-        found = TimedRounds(taken.rounds, _not_comparable(step.judgement, opponent.obstacle), taken.disturbed)
+        reason = f"{opponent.obstacle}: record the baseline anew with pytest --update-baselines if that is intended"
+        judgement = msgspec.structs.replace(step.judgement, verdict=Verdict.NOT_COMPARABLE, reason=reason)
+        found = TimedRounds(taken.rounds, judgement, taken.disturbed)
     elif opponent.binary is not None and (step.pairing_helps or asked_for or sustained):
         found = decide_by_pairs(compared, state, opponent, taken, step)
     else:
@@ -149,13 +151,7 @@ def _comparison(work: TimedWorkload) -> BaselineComparison:
         omega=omega_of(worker.device.facts.uuid, worker.timer.name),
     )  # fmt: skip
     sessions = {session.id: session for session in worker.store.sessions(work.target, work.key.module)}
-    return BaselineComparison(work, baseline_of(work), sessions, worker.session, policy)
-
-
-def _with_share(compared: BaselineComparison, alpha: float) -> BaselineComparison:
-    """At this rate of a false SLOWER; that of a false FASTER is shared out alike."""
-    policy = dataclasses.replace(compared.policy, alpha=alpha, alpha_faster=alpha * ALPHA_FASTER / ALPHA)
-    return dataclasses.replace(compared, policy=policy)
+    return BaselineComparison(work, work.baseline, sessions, worker.session, policy)
 
 
 def _with_canaries(compared: BaselineComparison, state: RunState) -> BaselineComparison:
@@ -193,8 +189,3 @@ def _pair_with_itself(work: TimedWorkload, state: RunState, taken: Rounds) -> No
 def _verdict_counts(options: Options) -> bool:
     """An update that takes whatever it finds needs no proof of what changed."""
     return options.update in (None, "new")
-
-
-def _not_comparable(judgement: Judgement, obstacle: str) -> Judgement:
-    reason = f"{obstacle}: record the baseline anew with pytest --update-baselines if that is intended"
-    return msgspec.structs.replace(judgement, verdict=Verdict.NOT_COMPARABLE, reason=reason)

@@ -1,7 +1,6 @@
 """What is done with one workload, in this order: run, check, counters, rounds, judgement.
 
-The order is the promise: nothing is timed before the check has passed, nothing is judged before it was
-timed, and nothing here writes a baseline.
+The order is the promise: nothing is timed before the check has passed, and nothing here writes a baseline.
 """
 
 from __future__ import annotations
@@ -32,16 +31,17 @@ class WrongResult(AssertionError):
 
 def measure(worker: Worker, book: TestBook, request: Request) -> Measurement:
     """Run, check, measure and judge one workload.  Raises what the check raises, and nothing is timed then."""
-    key = book.open(request.name)
-    static = _static(request)
-    toolchain = request.launch.binary.toolchain if request.launch else ""
-    evidence = WorkloadEvidence(key=key, static=static, toolchain=toolchain)
+    launch, evidence = request.launch, WorkloadEvidence(key=book.open(request.name))
+    if launch is not None:  # a callable has no static evidence of its own
+        static = {arch: record for arch, record in launch.records().items() if arch in launch.kernel.targets}
+        evidence = msgspec.structs.replace(evidence, static=static, toolchain=launch.binary.toolchain)
     book.add(evidence)
     if not worker.has_gpu:
         return _without_gpu(worker, book, request, evidence)
     if not worker.options.active:
         _run_and_check(worker, request)
-        return _untimed(worker, request, static, CheckedOnly(f"{request.name} was not timed: run pytest --gpuperf"))
+        why = CheckedOnly(f"{request.name} was not timed: run pytest --gpuperf")
+        return _untimed(worker, request, evidence.static, why)
     worker.hold_gpu()
     with worker.device.lock():  # who waits for the GPU sees that its holder goes on
         _run_and_check(worker, request)
@@ -53,11 +53,15 @@ def _measured(worker: Worker, book: TestBook, request: Request, evidence: Worklo
     """What this run is to find out of a workload that has passed its check."""
     if isinstance(worker.options.task, ProfileTask):
         return _profile(worker, request, evidence, worker.options.task)
-    counted = _count(worker, book, request, evidence)
+    found = counted(worker, evidence.key, request)
+    book.add(msgspec.structs.replace(
+        evidence, identity=request.identity(), counters=dict(found.counters), counter_ranges=dict(found.ranges),
+        judgements=found.judgements,
+    ))  # fmt: skip
     if not worker.options.times:
         why = CheckedOnly(f"{request.name} was not timed: run pytest --gpuperf")
-        return _untimed(worker, request, evidence.static, why, counted.shown)
-    return _time(worker, book, request, counted)
+        return _untimed(worker, request, evidence.static, why, found.shown)
+    return _time(worker, book, request, found)
 
 
 def _without_gpu(worker: Worker, book: TestBook, request: Request, evidence: WorkloadEvidence) -> Measurement:
@@ -79,29 +83,11 @@ def _profile(worker: Worker, request: Request, evidence: WorkloadEvidence, task:
     return _untimed(worker, request, evidence.static, why, missing)
 
 
-def _count(worker: Worker, book: TestBook, request: Request, evidence: WorkloadEvidence) -> Counted:
-    """The workload's counters, put on record with what the gate says of them."""
-    found = counted(worker, evidence.key, request)
-    book.add(msgspec.structs.replace(
-        evidence, identity=request.identity(), counters=dict(found.counters), counter_ranges=dict(found.ranges),
-        judgements=found.judgements,
-    ))  # fmt: skip
-    return found
-
-
-def _static(request: Request) -> dict[str, StaticRecord]:
-    """Static evidence of the workload's kernel for every target; a callable has none of its own."""
-    if request.launch is None:
-        return {}
-    return {arch: record for arch, record in request.launch.records().items() if arch in request.launch.kernel.targets}
+Counters = Mapping[str, float] | Exception | None
 
 
 def _untimed(
-    worker: Worker,
-    request: Request,
-    static: dict[str, StaticRecord],
-    why: Exception,
-    counters: Mapping[str, float] | Exception | None = None,
+    worker: Worker, request: Request, static: dict[str, StaticRecord], why: Exception, counters: Counters = None
 ) -> Measurement:
     return Measurement(request.name, static=static, native=worker.native_arch, bytes=request.bytes,
                        flops=request.flops, untimed=why, counters=counters)  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_gpuperf.context.run_state import RunState
 from pytest_gpuperf.model.task import RecordTask
-from pytest_gpuperf.workload.timed_rounds import TimedRounds, TimedWorkload, cubin_hash, take
+from pytest_gpuperf.workload.timed_rounds import TimedRounds, TimedWorkload, take
 
 RETAKES = 3
 """How often disturbed rounds are taken again before they are handed over as disturbed."""
@@ -18,5 +18,5 @@ def record_time(work: TimedWorkload, task: RecordTask, state: RunState) -> Timed
         if not taken.disturbed:
             break
     if launch is not None:
-        state.cubins[cubin_hash(launch.binary)] = launch.binary.cubin
+        state.cubins[launch.binary.cubin_hash] = launch.binary.cubin
     return TimedRounds(taken.rounds, disturbances=taken.disturbed)

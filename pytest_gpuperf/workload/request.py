@@ -34,28 +34,6 @@ class Request:
     metrics: Mapping[str, float | None]
     """Metrics beside the run's set; a tolerance gates one, None leaves it to the catalogue."""
 
-    @classmethod
-    def of(
-        cls, workload: object, *, name: object, check: object, reset: object, bytes: object, flops: object,
-        cache: CacheMode, zone: Tolerance, budget_s: float, pair_slot: PairSlot,
-        metrics: Mapping[str, float | None],
-    ) -> Request:  # fmt: skip
-        """Check what the test gave and fill in the name: a launch is called after its kernel, a callable after itself.
-
-        Raises ``BadArgument``.
-        """
-        if not callable(workload):
-            raise BadArgument(
-                f"gpuperf measures a launch or a callable, not {type(workload).__name__}: "
-                "pass kernel.launch(...) or a function that launches"
-            )
-        own = workload.kernel.name if isinstance(workload, Launch) else getattr(workload, "__name__", "workload")
-        return cls(
-            workload=workload, name=own if name is None else _name(name), check=_function("check", check),
-            reset=_function("reset", reset), bytes=_amount("bytes", bytes), flops=_amount("flops", flops),
-            cache=cache, zone=zone, budget_s=budget_s, pair_slot=pair_slot, metrics=metrics,
-        )  # fmt: skip
-
     @property
     def launch(self) -> Launch | None:
         return self.workload if isinstance(self.workload, Launch) else None
@@ -65,8 +43,17 @@ class Request:
         return self.launch.identity() if self.launch else Identity(code="", launch="callable")
 
 
+def require_callable(workload: object) -> Callable[[], Any]:
+    """The workload.  This and what follows checks what a test gave, and raises ``BadArgument``."""
+    if callable(workload):
+        return workload
+    given = type(workload).__name__
+    remedy = "pass kernel.launch(...) or a function that launches"
+    raise BadArgument(f"gpuperf measures a launch or a callable, not {given}: {remedy}")
+
+
 def fraction(tolerance: object) -> float | None:
-    """A tolerance as Python's float, whichever library's type it has.  Raises ``BadArgument``."""
+    """A tolerance as Python's float, whichever library's type it has."""
     if tolerance is None:
         return None
     if not isinstance(tolerance, SupportsFloat) or not 0 < float(tolerance) <= 0.5:
@@ -74,30 +61,31 @@ def fraction(tolerance: object) -> float | None:
     return float(tolerance)
 
 
-def _name(given: object) -> str:
-    """It is a key of the baselines and part of a line in the report."""
+def name_of(workload: Any, given: object) -> str:
+    """A key of the baselines and part of a line in the report; else a launch's kernel, or a callable's own."""
+    if given is None:
+        return workload.kernel.name if isinstance(workload, Launch) else getattr(workload, "__name__", "workload")
     if not isinstance(given, str) or not given or not given.isprintable():
         raise _refused("name", given, "text of one line, printable")
     return given
 
 
-def _function(what: str, given: object) -> Callable[[], Any] | None:
+def function(what: str, given: object) -> Callable[[], Any] | None:
     if given is None or callable(given):
         return given
     raise _refused(what, given, f"a function, which gpuperf calls: {what}=lambda: ...")
 
 
-def _amount(what: str, given: Any) -> int | None:
+def amount(what: str, given: Any) -> int | None:
     """Of bytes or operations as Python's int, whichever library's type it has; ``2e9`` is one, too."""
     if given is None:
         return None
-    accepts = "a whole number above 0"
     try:
         number = int(given)
     except (TypeError, ValueError, OverflowError):  # no number, NaN, infinity
-        raise _refused(what, given, accepts) from None
-    if isinstance(given, str | bool) or number != given or number < 1:
-        raise _refused(what, given, accepts)
+        number = 0
+    if isinstance(given, str | bool) or number < 1 or number != given:
+        raise _refused(what, given, "a whole number above 0")
     return number
 
 

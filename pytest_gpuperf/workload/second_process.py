@@ -1,8 +1,7 @@
 """A second opinion: what was slower is timed once more in a fresh process, before its test is reported.
 
-Where a cubin was placed in one process cannot be randomised away inside it, so no test fails on the word of
-one process.  This is the process that gates; ``confirm_time`` is what the other one does, and
-``timing.pending_confirmations`` makes a verdict of the two.
+Where a cubin was placed in one process cannot be randomised away inside it, so no test fails on the word of one.
+``confirm_time`` is what the other process does, and ``timing.pending_confirmations`` makes a verdict of the two.
 """
 
 from __future__ import annotations
@@ -38,21 +37,17 @@ def confirm(item: pytest.Item, worker: Worker, state: RunState, book: TestBook) 
     if not pending:
         return
     if state.confirmations_left < 1:
-        why = _none_left(worker.options.confirmations)
+        limit = worker.options.confirmations
+        confirmed = numbered(limit, "test", "of this process was confirmed", "of this process were confirmed")
+        why = f"{confirmed} already (--gpuperf-confirmations={limit}); run this one by itself"
+        if limit == 0:
+            why = "--gpuperf-confirmations=0 allows no second process"
         judged = [unconfirmed(one.judgement, why) for one in pending]
     else:
         state.confirmations_left -= 1
         judged = _confirmed(item, worker, pending, time_limit_s(pending, len(book.workloads)))
     for judgement in judged:
         _replace(book, judgement)
-
-
-def _none_left(limit: int) -> str:
-    flag = f"--gpuperf-confirmations={limit}"
-    if limit == 0:
-        return f"{flag} allows no second process"
-    confirmed = numbered(limit, "test", "of this process was confirmed", "of this process were confirmed")
-    return f"{confirmed} already ({flag}); run this one by itself"
 
 
 def give_up(state: RunState, book: TestBook) -> None:
@@ -65,10 +60,7 @@ def give_up(state: RunState, book: TestBook) -> None:
 
 
 def time_limit_s(pending: Sequence[PendingConfirmation], workloads: int) -> float:
-    """Seconds for the second process of a test with so many ``workloads``: those that are not ``pending`` take rounds.
-
-    It need not wait for the GPU, which is held for it.
-    """
+    """Seconds for the second process of a test with so many ``workloads``: those not ``pending`` take rounds."""
     budgets = [one.budget_s + CLEAR_CASE_S for one in pending]
     return TIMEOUT_S + sum(budgets) + (workloads - len(budgets)) * max(budgets)
 
@@ -82,10 +74,8 @@ def _confirmed(
         judged = []
         for number, one in enumerate(pending):
             left = task.folder / f"{number}.json"
-            if left.exists():
-                judged.append(settled(one, msgspec.json.decode(left.read_bytes(), type=Confirmation)))
-            else:
-                judged.append(unconfirmed(one.judgement, problem))
+            found = msgspec.json.decode(left.read_bytes(), type=Confirmation) if left.exists() else None
+            judged.append(unconfirmed(one.judgement, problem) if found is None else settled(one, found))
         return judged
 
 

@@ -1,8 +1,7 @@
 """A/A self-pairs: a few launches of every gated run are paired with themselves.
 
-Whatever such a pair shows comes from the machine.  If one of them is seen to be different from itself, the
-run's verdicts mean nothing, and the run says so instead of blaming kernels.  See
-docs/explanation/statistics.md, "What the run says of the machine".
+Whatever such a pair shows comes from the machine: if one differs from itself, the run's verdicts mean nothing.
+See docs/explanation/statistics.md, "What the run says of the machine".
 """
 
 from __future__ import annotations

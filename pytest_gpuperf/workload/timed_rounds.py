@@ -6,7 +6,6 @@ Nothing here decides what is measured next: that is what ``record_time``, ``conf
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import math
 import secrets
 from collections.abc import Sequence
@@ -46,6 +45,11 @@ class TimedWorkload:
         """``nvidia-h200``"""
         return self.worker.device.facts.slug
 
+    @property
+    def baseline(self) -> TimeRecord | None:
+        """The workload's time on record."""
+        return self.worker.store.time(self.target, self.key)
+
 
 @dataclasses.dataclass(frozen=True)
 class TimedRounds:
@@ -65,13 +69,9 @@ def take(work: TimedWorkload, count: int, budget_s: float, *, process: int = 0) 
     )
 
 
-def baseline_of(work: TimedWorkload) -> TimeRecord | None:
-    """The workload's time on record."""
-    return work.worker.store.time(work.target, work.key)
-
-
-def opponent_for(work: TimedWorkload, baseline: TimeRecord | None) -> Opponent:
+def opponent_for(work: TimedWorkload) -> Opponent:
     """The baseline's machine code, if it can be run again."""
+    baseline = work.baseline
     if baseline is None:
         return Opponent(None, "there is no baseline")
     return opponent_of(work.worker.store, work.key, baseline, work.request.launch)
@@ -107,16 +107,11 @@ def record_of(work: TimedWorkload, rounds: tuple[Round, ...]) -> TimeRecord:
     return TimeRecord(
         identity=work.identity, timer=work.worker.timer.name, cache=request.cache, rounds=rounds,
         kernel=launch.kernel.name if launch else "", symbol=launch.binary.symbol if launch else "",
-        cubin=cubin_hash(launch.binary) if launch else "",
+        cubin=launch.binary.cubin_hash if launch else "",
         grid=launch.grid if launch else None, block=launch.block if launch else None,
         dynamic_shared_bytes=launch.dynamic_shared_bytes if launch else 0,
         bytes=request.bytes, flops=request.flops,
     )  # fmt: skip
-
-
-def cubin_hash(binary: KernelBinary) -> str:
-    """SHA-256 of its machine code, by which the baselines store it."""
-    return hashlib.sha256(binary.cubin).hexdigest()
 
 
 def interval_of(midmeans_ns: Sequence[float]) -> tuple[float, float] | None:
