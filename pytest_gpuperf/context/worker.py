@@ -13,7 +13,8 @@ from functools import cached_property
 import pytest
 
 from pytest_gpuperf.baselines import BaselineStore
-from pytest_gpuperf.compile import CompileCache, toolchain
+from pytest_gpuperf.compile.cache import CompileCache
+from pytest_gpuperf.compile.version import toolchain
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context.early_stop import CheckedOnly
 from pytest_gpuperf.device.discovery import NoDevice, open_device

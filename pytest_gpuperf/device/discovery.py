@@ -9,7 +9,8 @@ import sys
 from collections.abc import Callable, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pytest_gpuperf.compile import UnknownArchitecture, limits_of
+from pytest_gpuperf.compile.compile_errors import UnknownArchitecture
+from pytest_gpuperf.compile.sm_limits import limits_of
 from pytest_gpuperf.device.device_errors import NoDevice
 from pytest_gpuperf.device.facts import read_facts, uuid_of, version
 from pytest_gpuperf.device.nvml_state import Nvml

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from pytest_gpuperf.compile import occupancy
+from pytest_gpuperf.compile.cubin.occupancy import occupancy
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.interface import Device, Dim3, LoadedKernel
 from pytest_gpuperf.device.kernel_arguments import array_facts, prepare

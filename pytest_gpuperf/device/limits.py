@@ -6,7 +6,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from pytest_gpuperf.compile import occupancy
+from pytest_gpuperf.compile.cubin.occupancy import occupancy
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.interface import Dim3
 from pytest_gpuperf.model.device_facts import DeviceFacts

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 
-from pytest_gpuperf.compile import BadCubin, read_cubin
+from pytest_gpuperf.compile.compile_errors import BadCubin
+from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin
 from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.model.evidence import KernelBinary
 

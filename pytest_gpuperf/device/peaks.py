@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pytest_gpuperf.compile import CompileCache, KernelSource, compile_kernel
+from pytest_gpuperf.compile.cache import CompileCache
+from pytest_gpuperf.compile.compiler import compile_kernel
+from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.device.interface import Device, Slot, Timer
 
 if TYPE_CHECKING:

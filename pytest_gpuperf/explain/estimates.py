@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from pytest_gpuperf.baselines import BaselineStore, CubinError
-from pytest_gpuperf.compile import ToolchainMissing
+from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 from pytest_gpuperf.compile.warp_model import KernelCode, estimates_of
 from pytest_gpuperf.model.evidence import StaticRecord
 
 if TYPE_CHECKING:
-    from pytest_gpuperf.compile import CompileCache
+    from pytest_gpuperf.compile.cache import CompileCache
     from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pytest_gpuperf.advise.limiting_resource import state_of
-from pytest_gpuperf.compile import toolchain
+from pytest_gpuperf.compile.version import toolchain
 from pytest_gpuperf.explain.compare import archs_to_explain, explained, static_pair
 from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.model.verdict import Verdict
