@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_gpuperf.baselines import BaselineStore, CubinError
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
-from pytest_gpuperf.compile.warp_model import KernelCode, estimates_of
+from pytest_gpuperf.compile.warp_model.estimate import KernelCode, estimates_of
 from pytest_gpuperf.model.evidence import StaticRecord
 
 if TYPE_CHECKING:

@@ -51,9 +51,8 @@ def binary_of(
 ) -> KernelBinary:
     """The kernel ``symbol`` of a cubin for ``arch``; ``name`` is what people call it.
 
-    ``profile`` is its static evidence where that is on record.  Without one it is read from the machine code,
-    which takes a run of the disassembler (0.2 s) and leaves spilled bytes, which only the assembler's log tells,
-    unknown where the code uses local memory.
+    ``profile`` is its static evidence where that is on record.  Without one it is read from the machine code (0.2 s),
+    and spilled bytes stay unknown where the code uses local memory.
     Raises ``BadCubin`` if it is no cubin, is for another architecture or has no such kernel.
     """
     found = read_cubin(cubin)
@@ -64,7 +63,7 @@ def binary_of(
     kernel = found.kernels[symbol]
     parameters = kernel.parameters
     if profile is None:
-        read = analyse(Assembled(cubin), arch)[symbol]
+        read = analyse([Assembled(cubin)], arch)[0][symbol]
         profile, parameters = read.profile, read.parameters
     return KernelBinary(
         name=name or symbol,

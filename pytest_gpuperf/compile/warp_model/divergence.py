@@ -61,8 +61,8 @@ class Splits:
     def without(self, condition: Value) -> None:
         """Lanes for which the condition holds leave the kernel."""
         assert condition.bits is not None
-        leaving = [bool(bit) and on for bit, on in zip(lanes_of(condition.bits), self.mask, strict=False)]
-        self._gone = tuple(a or b for a, b in zip(self._gone, leaving, strict=True))
+        lanes = zip(self._gone, self.mask, lanes_of(condition.bits), strict=False)
+        self._gone = tuple(gone or (on and bool(bit)) for gone, on, bit in lanes)
         self._count()
 
     def arrive(self, place: int) -> int:

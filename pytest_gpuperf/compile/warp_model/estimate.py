@@ -70,7 +70,7 @@ def _made(codes: Sequence[KernelCode]) -> dict[KernelCode, _Result]:
 
 
 def _readable(code: KernelCode) -> Cubin | None:
-    """The content of a cubin that may come from anybody; None where it does not have the kernel."""
+    """The cubin, read; None where it does not have the kernel."""
     try:
         content = read_cubin(code.cubin)
     except BadCubin:  # whoever would launch it says so

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from pytest_gpuperf.compile.warp_model import arithmetic
-from pytest_gpuperf.compile.warp_model.decode import TRUE, ZERO, Operand, Step
+from pytest_gpuperf.compile.warp_model.decode import TRUE, ZERO, Operand, Step, registers_from
 from pytest_gpuperf.compile.warp_model.latencies import (
     BARRIER_CYCLES,
     LATENCY,
@@ -22,14 +24,13 @@ ALL_PREDICATES = 0x7F
 _HANDING_ON = frozenset({"MOV", "UMOV", "LDC", "ULDC", "LDCU", "R2UR"})
 
 
-class Comparison:
+class Comparison(NamedTuple):
     """Comparison that made a predicate: tells how far a loop's counter is from its bound."""
 
-    def __init__(self, left: Value, right: Value, names: tuple[str, ...]) -> None:
-        self.left = left
-        self.right = right
-        self.names = names
-        """Names of the registers or constants that held them."""
+    left: Value
+    right: Value
+    names: tuple[str, ...]
+    """Names of the registers or constants that held them."""
 
     @property
     def sides(self) -> tuple[Value, Value]:
@@ -154,12 +155,10 @@ class Machine:
         return 2 if wide and place == 2 else 1
 
     def _registers(self, first: str, words: int) -> Value:
-        if first in ZERO or words == 1:
+        names = registers_from(first, words)
+        if len(names) == 1:
             return self.register(first)
-        stem = first.rstrip("0123456789")
-        number = int(first[len(stem) :])
-        low, high = self.register(first), self.register(f"{stem}{number + 1}")
-        return combine(lambda a, b: a | b << 32, (low, high))
+        return combine(lambda a, b: a | b << 32, (self.register(names[0]), self.register(names[1])))
 
     def _write(self, step: Step, found: tuple[Value, ...]) -> None:
         guard = self.predicate(step.guard)

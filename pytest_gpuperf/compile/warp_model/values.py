@@ -18,7 +18,6 @@ WORD = 0xFFFFFFFF
 Bits = int | tuple[int, ...] | None
 """A number, one for each of ``LANES``, or None if it is unknown."""
 
-
 EXAMPLE, THREAD, REST = 1, 2, 4
 INHERITED = EXAMPLE | THREAD
 """Marks that a result takes over from what it is computed of."""
@@ -49,8 +48,7 @@ class Value(NamedTuple):
 
     @property
     def rest(self) -> bool:
-        """True for the remainder of an unknown number divided by a small power of two: the rounds that an unrolled loop
-        leaves over."""
+        """It is the remainder by a small power of two: the rounds that an unrolled loop leaves over."""
         return bool(self.marks & REST)
 
     @property
@@ -89,7 +87,7 @@ def combine(function: Callable[..., int], values: tuple[Value, ...]) -> Value:
         marks |= value.marks
     marks &= INHERITED | (REST if all(value.rest or value.constant for value in values) else 0)
     bits = [value.bits for value in values]
-    if any(one is None for one in bits):
+    if None in bits:
         return Value(None, marks)
     if all(isinstance(one, int) for one in bits):
         return Value(function(*bits), marks)
