@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -19,7 +20,6 @@ from pytest_gpuperf.device.load_checks import check_loadable
 from pytest_gpuperf.device.lock import GpuLock
 from pytest_gpuperf.device.nvml_state import Nvml
 from pytest_gpuperf.device.peaks import measure_peak
-from pytest_gpuperf.device.torch_stream import torch_follows
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.evidence import DeviceState, KernelBinary
 from pytest_gpuperf.model.timer_names import TimerName
@@ -100,7 +100,7 @@ class CudaDevice:
         self.synchronize()
         before = self._cupy.cuda.get_current_stream()
         try:
-            with self.stream, torch_follows(self.stream_pointer):
+            with self.stream, _torch_follows(self.stream_pointer):
                 yield
         finally:
             before.use()  # the end of CuPy's ``with`` forgets a stream that ``use`` made current
@@ -154,3 +154,15 @@ class CudaDevice:
     def _flush_buffer(self) -> Any:
         """Outside of CuPy's pool, which could not give back a large block that this was cut out of."""
         return self._cupy.cuda.MemoryPointer(self._cupy.cuda.Memory(self._flush_bytes), 0)
+
+
+def _torch_follows(stream: int) -> AbstractContextManager[Any]:
+    """Inside, PyTorch's current stream is ``stream``; nothing happens if it is not imported or uses no GPU yet.
+
+    PyTorch keeps a current stream of its own, and Triton launches there too: what they run would be neither behind
+    the flush of the L2 nor in a captured graph.
+    """
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    if cuda is None or not cuda.is_initialized():
+        return contextlib.nullcontext()
+    return cuda.stream(cuda.ExternalStream(stream))  # type: ignore[no-any-return]

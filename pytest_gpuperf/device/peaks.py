@@ -68,10 +68,7 @@ def measure_peak(device: Any, name: str) -> float:
 
     Raises ``ValueError`` for another name, ``TimerError`` and the errors of ``compile``.
     """
-    measures: dict[str, Callable[[Any], float]] = {
-        "copy_bandwidth": copy_bandwidth,
-        "fma_throughput": fma_throughput,
-    }
+    measures = {"copy_bandwidth": copy_bandwidth, "fma_throughput": fma_throughput}
     if name not in measures:
         raise ValueError(f"no peak is called {name!r}: there are {', '.join(measures)}")
     return measures[name](device)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pytest_gpuperf.device.timers.queued import QueuedPairs, middle
-from pytest_gpuperf.device.timers.stream import CapturedGraph, WorkStream
+from pytest_gpuperf.device.timers.queued import QueuedPairs, middle, repeated
+from pytest_gpuperf.device.timers.stream import WorkStream
 
 _FEW = 20
 _MANY = 120
@@ -32,16 +32,8 @@ def measure_empty_kernel(stream: WorkStream, pairs: QueuedPairs) -> EmptyKernel:
 
     Raises ``TimerError`` if graphs cannot be captured here.
     """
-    graphs = [_graph(stream, count) for count in (1, _FEW, _MANY)]
+    graphs = [stream.capture(repeated(stream.empty, count)) for count in (1, _FEW, _MANY)]
     turns = [[pairs.read(graph.launch) for graph in graphs] for _ in range(_READINGS + 1)]
     single, few, many = (middle(readings) for readings in zip(*turns[1:], strict=True))
     own = (many - few) / (_MANY - _FEW)
     return EmptyKernel(own, few - _FEW * own, single - own)
-
-
-def _graph(stream: WorkStream, count: int) -> CapturedGraph:
-    def launches() -> None:
-        for _ in range(count):
-            stream.empty()
-
-    return stream.capture(launches)

@@ -1,9 +1,8 @@
 """Event pairs around work that is enqueued before the GPU gets to it.
 
 If the host is slower to enqueue than the GPU is to run, an event pair times the host.  So the GPU is kept
-busy first: by the L2 flush, and by a kernel that spins for a bounded number of cycles.  Whether that was
-long enough is checked for each sample: the start event must still be pending when the stop event is
-enqueued.  If not, the sample is thrown away and taken again behind a longer delay.
+busy first: by the L2 flush, and by a kernel that spins for a bounded number of cycles.  If the start event is no longer
+pending when the stop event is enqueued, the sample is taken again behind a longer delay.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ import statistics
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from pytest_gpuperf.device.timers.lateness import LateTry, never_in_time
 from pytest_gpuperf.device.timers.resolution import tick_of
 from pytest_gpuperf.device.timers.stream import Mark, WorkStream
+from pytest_gpuperf.device.timers.timer_errors import LateTry, never_in_time
 
 FIRST_DELAY_NS = 30_000.0
 LONGEST_DELAY_NS = 20_000_000.0
@@ -134,6 +133,17 @@ def typical_reading(pairs: QueuedPairs, work: Work, readings: int) -> float:
     """
     pairs.read(work)
     return middle([pairs.read(work) for _ in range(readings)])
+
+
+def repeated(work: Work, times: int) -> Work:
+    if times == 1:
+        return work
+
+    def batch() -> None:
+        for _ in range(times):
+            work()
+
+    return batch
 
 
 def middle(readings: Sequence[float]) -> float:

@@ -150,13 +150,8 @@ class _Graph:
 def _working_nodes(handle: int) -> int:
     from cuda.bindings import driver  # noqa: PLC0415 an extra
 
-    kinds = driver.CUgraphNodeType
-    working = {
-        kinds.CU_GRAPH_NODE_TYPE_KERNEL,
-        kinds.CU_GRAPH_NODE_TYPE_MEMCPY,
-        kinds.CU_GRAPH_NODE_TYPE_MEMSET,
-        kinds.CU_GRAPH_NODE_TYPE_GRAPH,
-    }
+    names = ("KERNEL", "MEMCPY", "MEMSET", "GRAPH")
+    working = {getattr(driver.CUgraphNodeType, f"CU_GRAPH_NODE_TYPE_{name}") for name in names}
     graph = driver.CUgraph(handle)
     _, _, count = _checked(driver.cuGraphGetNodes(graph, 0))
     _, nodes, _ = _checked(driver.cuGraphGetNodes(graph, count))
