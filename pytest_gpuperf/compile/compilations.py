@@ -19,7 +19,7 @@ import msgspec
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import CompileProblem
 from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin
-from pytest_gpuperf.compile.cubin.static_profile import Assembled, KernelAnalysis, analyse
+from pytest_gpuperf.compile.cubin.static_profile import KernelAnalysis, analyse
 from pytest_gpuperf.compile.includes import Dependencies
 from pytest_gpuperf.compile.nvrtc import Compiled, Program, compile_cubin
 from pytest_gpuperf.compile.nvrtc_options import without_paths
@@ -77,11 +77,9 @@ def kept(program: Program, headers: Dependencies, arch: str, cache: CompileCache
         return None
     key = _key(program, headers, arch)
     content = cache.get(key)
-    if content is None:
-        return None
     try:
-        return msgspec.msgpack.decode(content, type=Compilation)
-    except (msgspec.DecodeError, msgspec.ValidationError):
+        return None if content is None else msgspec.msgpack.decode(content, type=Compilation)
+    except msgspec.DecodeError:  # a ValidationError is one
         cache.discard(key)
         return None
 
@@ -155,7 +153,7 @@ def _make(jobs: Sequence[Job]) -> dict[Job, Compilation]:
 def _read(jobs: Sequence[Job], compiling: Iterable[Compiled]) -> dict[Job, Compilation]:
     """Entries of jobs for one architecture."""
     compiled = list(compiling)
-    analyses = analyse([Assembled(one.cubin, one.log, one.ptx) for one in compiled], arch=jobs[0][1])
+    analyses = analyse(compiled, arch=jobs[0][1])
     return {
         job: Compilation(cubin=one.cubin, ptx=one.ptx, kernels=kernels, lowered=one.lowered)
         for job, one, kernels in zip(jobs, compiled, analyses, strict=True)
@@ -171,8 +169,7 @@ _MORE_ATTEMPTS = 3
 def _compiled(job: Job) -> Compiled:
     """Compile, and compile again, alone, if the assembler's log is incomplete.
 
-    Without its line in the log a kernel would seem to use no shared memory, no barriers and no spills, as
-    happened where NVRTC took it from a cache of its own; what is incomplete is never believed or kept.
+    Without its line in the log a kernel would seem to use no shared memory, no barriers and no spills.
     """
     program, arch = job
     for attempt in range(1 + _MORE_ATTEMPTS):

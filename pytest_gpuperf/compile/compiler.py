@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compilations import Compilation, another, entries_of, kept
+from pytest_gpuperf.compile.cubin.occupancy import limits_of
 from pytest_gpuperf.compile.cubin.symbol_names import find_kernel
 from pytest_gpuperf.compile.includes import Dependencies, dependencies
 from pytest_gpuperf.compile.nvrtc import Program, compile_ptx
 from pytest_gpuperf.compile.nvrtc_options import canonical_options, include_folders, pre_includes, without_paths
-from pytest_gpuperf.compile.sm_limits import limits_of
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.toolkit import toolkit_folders
 from pytest_gpuperf.compile.version import toolchain

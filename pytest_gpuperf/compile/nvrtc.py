@@ -50,13 +50,13 @@ class Program(NamedTuple):
 
 
 class Compiled(NamedTuple):
-    """Output of NVRTC."""
+    """Output of NVRTC; for a cubin of others nothing but that."""
 
     cubin: bytes
-    ptx: str
-    log: str
+    ptx: str = ""
+    log: str = ""
     """Warnings and the assembler's report."""
-    lowered: str | None
+    lowered: str | None = None
     """The symbol that the name expression stands for."""
 
 

@@ -1,7 +1,6 @@
 """NVRTC options as users write them, in one canonical form, on top of CuPy's defaults.
 
-A kernel is compiled as CuPy's ``RawKernel`` would compile it, so that the machine code judged here is the
-machine code that runs there.  An option the user gives replaces the default of the same name.
+A kernel is compiled as CuPy's ``RawKernel`` would compile it, so that the machine code judged is the one that runs.
 """
 
 from __future__ import annotations

@@ -25,11 +25,7 @@ from pytest_gpuperf.model.evidence import DeviceState, KernelBinary
 from pytest_gpuperf.model.timer_names import TimerName
 
 FLUSH = "write-2xl2-v1"
-"""Method of flushing the L2: a write of twice its size.
-
-Changes whenever the way changes, for a write leaves dirty lines that a kernel has to write back, and another
-flush leaves another state: times taken before and after such a change are not comparable.
-"""
+"""Method of flushing the L2; another leaves other dirty lines to write back, so its times are not comparable."""
 FLUSH_FACTOR = 2
 _NO_OPT_IN_BYTES = 48 << 10
 """Dynamic shared memory that any kernel may use without asking."""
@@ -52,9 +48,8 @@ class CudaKernel:
 class CudaDevice:
     """``Device`` by CuPy; made by ``discovery.open_device``.
 
-    All work goes to one stream, which is made CuPy's current one, so that CuPy calls of a test go there too: the
-    legacy default stream cannot be captured in a graph.  The two wait for each other, so what a library without
-    a current stream launches (Numba, a C extension) comes behind the flush and before the next one.
+    All work goes to one stream, which is made CuPy's current one: the legacy default stream cannot be captured in a
+    graph.  The two wait for each other, so what other libraries launch comes behind the flush and before the next one.
     """
 
     def __init__(self, cupy: Any, ordinal: int, facts: DeviceFacts, nvml: Nvml) -> None:
@@ -91,7 +86,6 @@ class CudaDevice:
 
     @property
     def stream_pointer(self) -> int:
-        """See ``Device``."""
         return int(self.stream.ptr)
 
     @contextlib.contextmanager
@@ -122,10 +116,7 @@ class CudaDevice:
         return self._lock.held()
 
     def peak(self, name: str) -> float:
-        """See ``Device``.  Measured at first use, under the GPU's lock and on its stream, whichever is the caller's.
-
-        Raises ``ValueError`` for another name.
-        """
+        """See ``Device``.  Measured at first use, under the lock.  Raises ``ValueError`` for another name."""
         if name not in self._peaks:
             with self.lock(), self.current():
                 self._peaks[name] = measure_peak(self, name)

@@ -45,10 +45,7 @@ def read_facts(cupy: Any, ordinal: int, index: int, nvml: Nvml) -> DeviceFacts:
 
 
 def nominal_facts(arch: str) -> DeviceFacts:
-    """Facts of a typical GPU of ``arch`` (``sm_90``); those of Hopper for one that is not in the table.
-
-    They size grids and bound launches, and never become evidence.
-    """
+    """Facts of a typical GPU of ``arch``, else of Hopper; they bound launches, and never become evidence."""
     known = f"sm_{''.join(c for c in arch if c.isdigit())}"
     known = known if known in ARCHITECTURES else "sm_90"
     part, number = ARCHITECTURES[known], int(known.removeprefix("sm_"))
@@ -69,8 +66,7 @@ def version(number: int) -> str:
 def uuid_of(driver: Any, ordinal: int) -> str:
     """UUID of CUDA's device ``ordinal``, without NVML's prefix; empty if the driver does not tell.
 
-    ``driver`` is ``cuda.bindings.driver``, or None without it.  Not CuPy, because that hands the sixteen
-    bytes over as a C string, which ends at the first zero.
+    ``driver`` is ``cuda.bindings.driver``, or None without it; CuPy would end the sixteen bytes at the first zero.
     """
     if driver is None:
         return ""

@@ -14,8 +14,7 @@ from pytest_gpuperf.model.evidence import KernelBinary
 def check_loadable(binary: KernelBinary, arch: str, sha256: str | None = None) -> None:
     """Raise ``LoadError`` unless the cubin is one for a GPU of ``arch``, holds the kernel, and is the one expected.
 
-    ``sha256`` in hex is what a baseline has on record; None for what was compiled just now.  The architecture
-    is read from the machine code itself, not taken from the record.
+    ``sha256`` in hex is what a baseline has on record; None for what was compiled just now.
     """
     found = hashlib.sha256(binary.cubin).hexdigest()
     if sha256 is not None and found != sha256:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_gpuperf.compile.compile_errors import UnknownArchitecture
-from pytest_gpuperf.compile.sm_limits import limits_of
+from pytest_gpuperf.compile.cubin.occupancy import limits_of
 from pytest_gpuperf.model.architectures import ARCHITECTURES, SPELLINGS
 
 

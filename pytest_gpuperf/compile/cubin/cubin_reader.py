@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from pytest_gpuperf.compile.compile_errors import BadCubin
-from pytest_gpuperf.compile.cubin.elf import SHN_LORESERVE, STT_FUNC, Elf, Section, Symbol, read_elf
+from pytest_gpuperf.compile.cubin.elf import STT_FUNC, Elf, Section, Symbol, in_section, read_elf
 from pytest_gpuperf.model.evidence import Parameter
 
 EM_CUDA = 190
@@ -92,7 +92,7 @@ def read_cubin(content: bytes) -> Cubin:
     general = _general(elf)
     kernels = {}
     for symbol in elf.symbols:
-        if symbol.type == STT_FUNC and symbol.other & STO_CUDA_ENTRY and 0 < symbol.section < SHN_LORESERVE:
+        if symbol.type == STT_FUNC and symbol.other & STO_CUDA_ENTRY and in_section(symbol.section):
             kernels[symbol.name] = _kernel(elf, symbol, general, number)
     return Cubin(f"sm_{number}", _assembler(elf), kernels, elf)
 

@@ -43,10 +43,7 @@ class Instruction(NamedTuple):
 
 
 def disassemble(arch: str, texts: Mapping[Name, bytes]) -> dict[Name, tuple[Instruction, ...]]:
-    """Instructions of each text section of ``texts`` (by any name its machine code), in one run of nvdisasm.
-
-    Raises ``ToolchainMissing`` if there is no nvdisasm, or none that knows ``arch``.
-    """
+    """Instructions of each text section, by any name, in one run of nvdisasm.  Raises ``ToolchainMissing``."""
     if not any(texts.values()):
         return dict.fromkeys(texts, ())
     output = _run(arch, b"".join(texts.values()))

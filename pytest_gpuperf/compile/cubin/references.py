@@ -13,17 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from pytest_gpuperf.compile.cubin.disassembly import INSTRUCTION_BYTES, Instruction, target_of, without_padding
-from pytest_gpuperf.compile.cubin.elf import (
-    NOBITS,
-    SHN_LORESERVE,
-    SHN_UNDEF,
-    STT_FUNC,
-    STT_OBJECT,
-    Elf,
-    Relocation,
-    Section,
-    Symbol,
-)
+from pytest_gpuperf.compile.cubin.elf import NOBITS, STT_FUNC, STT_OBJECT, Elf, Relocation, Section, Symbol, in_section
 
 _BANK = re.compile(r"c\[0x([34])\]\[(0x[0-9a-f]+|U?RZ)\]")
 _BANK_BY_REGISTER = re.compile(r"c\[0x([34])\]\[[^\]]*R\d[^\]]*\]|(?<!des)c\[U?R\d+\]")
@@ -78,7 +68,7 @@ class ReferenceWalk:
             self._done += 1
             if piece.symbol.type == STT_FUNC and piece.symbol.section == self._text.index:
                 self._function(piece)
-            elif piece.symbol.section == SHN_UNDEF or piece.symbol.section >= SHN_LORESERVE:
+            elif not in_section(piece.symbol.section):
                 piece.lines.append(b"external " + piece.symbol.name.encode())
             else:
                 self._object(piece)

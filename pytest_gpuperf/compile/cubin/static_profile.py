@@ -1,10 +1,9 @@
-"""From a cubin, and the assembler's log where there is one, to the static profile of every kernel in it."""
+"""From a cubin, and the assembler's log and PTX where they are at hand, to the static profile of every kernel in it."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -13,6 +12,7 @@ from pytest_gpuperf.compile.cubin.cubin_reader import Cubin, CubinKernel, read_c
 from pytest_gpuperf.compile.cubin.disassembly import Instruction, disassemble, without_padding
 from pytest_gpuperf.compile.cubin.opcode_classes import histogram
 from pytest_gpuperf.compile.cubin.symbol_names import parameter_types
+from pytest_gpuperf.compile.nvrtc import Compiled
 from pytest_gpuperf.compile.ptx_text import ptx_parameter_types, unreachable_symbols
 from pytest_gpuperf.compile.ptxas_log import Frame, PtxasUsage, Report, read_log
 from pytest_gpuperf.model.evidence import Parameter, Record, StaticProfile
@@ -26,21 +26,8 @@ class KernelAnalysis(Record, frozen=True):
     max_threads_per_block: int | None = None
 
 
-class Assembled(NamedTuple):
-    """A cubin, and what is known of its making."""
-
-    cubin: bytes
-    log: str = ""
-    """Log of ptxas; empty where it was not captured."""
-    ptx: str = ""
-    """PTX that it was made from; empty where that is not at hand."""
-
-
-def analyse(several: Sequence[Assembled], arch: str) -> list[dict[str, KernelAnalysis]]:
-    """Analysis of every kernel of each cubin by symbol; the machine code of all is disassembled in one go.
-
-    Raises ``BadCubin``, ``ToolchainMissing``.
-    """
+def analyse(several: Sequence[Compiled], arch: str) -> list[dict[str, KernelAnalysis]]:
+    """Analyses of each cubin by symbol, disassembled in one go.  Raises ``BadCubin``, ``ToolchainMissing``."""
     contents = [read_cubin(made.cubin) for made in several]
     texts = {
         (number, symbol): text_of(content.elf, symbol).data

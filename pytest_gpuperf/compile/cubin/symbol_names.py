@@ -1,7 +1,6 @@
 """From the name a user writes to the symbol a cubin holds, and from a symbol to its C++ types.
 
-The Itanium C++ ABI's demangler is taken from the C++ runtime of the machine where there is one; plain
-function names are read without it.
+The demangler is that of the machine's C++ runtime, where there is one; plain names are read without it.
 """
 
 from __future__ import annotations
@@ -60,10 +59,7 @@ def plain_name(symbol: str) -> str:
 
 
 def find_kernel(name: str, symbols: Iterable[str], place: str) -> str:
-    """The symbol that ``name`` means: the symbol itself, a function's qualified name, or its unambiguous last part.
-
-    Raises ``UnknownKernel``.
-    """
+    """The symbol meant by a symbol, a qualified name or its unambiguous last part.  Raises ``UnknownKernel``."""
     available = list(symbols)
     if name in available:
         return name

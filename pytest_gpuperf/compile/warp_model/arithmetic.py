@@ -247,11 +247,7 @@ def _to_integer(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
     if not {"U32", "TRUNC"} <= step.modifiers:
         return ()
 
-    def convert(bits: int) -> int:
-        number = _float_of(bits)
-        return int(number) if 0 <= number < 1 << 32 else 0
-
-    return (combine(convert, values[:1]),)
+    return (combine(lambda bits: int(n) if 0 <= (n := _float_of(bits)) < 1 << 32 else 0, values[:1]),)
 
 
 def _float_of(bits: int) -> float:

@@ -1,7 +1,6 @@
 """Branches that split a warp: which lanes are on the way, and where the other ones wait.
 
-As in the hardware, the lanes that do not branch go on to where both sides meet, then the others follow from the
-branch's target, and from there all go on together.
+The lanes that do not branch go on to where both sides meet, then the others follow; from there all go on together.
 """
 
 from __future__ import annotations

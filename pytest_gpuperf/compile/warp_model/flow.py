@@ -1,7 +1,6 @@
 """Points at which the sides of a branch meet again: immediate post-dominators of the instructions.
 
-That is where the hardware lets a split warp reconverge, too.  A conditional exit is taken for one that is not taken, so
-that the rest of the kernel is not walked once for each side of it; a call comes back.
+The hardware lets a split warp reconverge there, too.  A conditional exit counts as not taken; a call comes back.
 """
 
 from __future__ import annotations

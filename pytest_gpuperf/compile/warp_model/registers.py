@@ -6,13 +6,7 @@ from typing import NamedTuple
 
 from pytest_gpuperf.compile.warp_model import arithmetic
 from pytest_gpuperf.compile.warp_model.decode import TRUE, ZERO, Operand, Step, registers_from
-from pytest_gpuperf.compile.warp_model.latencies import (
-    BARRIER_CYCLES,
-    LATENCY,
-    SHUFFLE_LATENCY,
-    SPECIAL_LATENCY,
-    issue_cycles,
-)
+from pytest_gpuperf.compile.warp_model.latencies import BARRIER_CYCLES, LATENCY, LATENCY_OF_OPCODE, issue_cycles
 from pytest_gpuperf.compile.warp_model.launch_inputs import Surroundings
 from pytest_gpuperf.compile.warp_model.values import INHERITED, UNKNOWN, WORD, Value, combine, lanes_of
 
@@ -190,7 +184,7 @@ class Machine:
         self.waited = max(wait - start, 0.0)
         start = max(start, wait)
         self._unit_free[step.klass] = start + issue_cycles(step.klass, self._arch)
-        done = (start + _latency(step), step.klass)
+        done = (start + LATENCY_OF_OPCODE.get(step.base, LATENCY.get(step.klass, 1)), step.klass)
         for name in (*step.results, *step.flags):
             ready[name] = done
         cycles, self.now = start - self.now, start
@@ -201,14 +195,6 @@ def _masked(step: Step) -> list[int]:
     """Numbers of the predicates that ``P2R`` takes; all of them without a mask."""
     mask = next((source.number for source in reversed(step.sources) if source.kind == "number"), ALL_PREDICATES)
     return [place for place in range(ALL_PREDICATES.bit_length()) if mask >> place & 1]
-
-
-def _latency(step: Step) -> float:
-    if step.base in ("SHFL", "REDUX"):
-        return SHUFFLE_LATENCY
-    if step.base in ("S2R", "S2UR"):
-        return SPECIAL_LATENCY
-    return LATENCY.get(step.klass, 1)
 
 
 def _merged(guard: Value, new: Value, old: Value) -> Value:

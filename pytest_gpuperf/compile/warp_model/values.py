@@ -1,8 +1,7 @@
 """Values that a warp computes: a number for all lanes, one per lane, or unknown.
 
-Registers hold 32 bits without a sign, predicates 0 or 1.  A value carries marks: it may depend on the kernel's
-arguments or on the size of the launch, and then its number is an example; it may depend on the thread's index, and be
-another in the block's next warp.
+Registers hold 32 bits without a sign, predicates 0 or 1.  Marks tell whether a value depends on the kernel's arguments
+or the size of the launch, so that its number is an example, or on the thread's index.
 """
 
 from __future__ import annotations

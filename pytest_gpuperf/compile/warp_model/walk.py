@@ -1,9 +1,8 @@
 """One warp's way through a kernel: straight on, around loops, and down both sides of a branch that splits it.
 
-A branch that all lanes take alike is taken alike.  One that splits the lanes, or that data decide, is walked on both
-sides, one after the other.  A loop is walked twice: the second round shows what every further one costs and how far the
-counter moves, and so how many there are.  A call on a side that data decide is the slow path of a division or a root:
-it is counted, not walked.
+A branch that splits the lanes, or that data decide, is walked on both sides, one after the other.  A loop is walked
+twice: the second round shows what every further one costs, and how many there are.  A call on a side that data decide
+is the slow path of a division or a root: it is counted, not walked.
 """
 
 from __future__ import annotations

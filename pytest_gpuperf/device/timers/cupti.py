@@ -19,12 +19,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pytest_gpuperf.device.interface import Slot, Timer
-from pytest_gpuperf.device.timers.calibration import measure_empty_kernel
 from pytest_gpuperf.device.timers.cupti_activities import Activity, ActivitySource, BoundActivities, RecordKinds
 from pytest_gpuperf.device.timers.cupti_buffers import buffered_activities
 from pytest_gpuperf.device.timers.cupti_flushes import refuse_work_beside_flushes
 from pytest_gpuperf.device.timers.cupti_layouts import BuffersUnreadable
-from pytest_gpuperf.device.timers.queued import QueuedPairs, varied_lengths
+from pytest_gpuperf.device.timers.queued import QueuedPairs, measure_empty_kernel, varied_lengths
 from pytest_gpuperf.device.timers.resolution import tick_of
 from pytest_gpuperf.device.timers.stream import WorkStream
 from pytest_gpuperf.device.timers.timer_errors import TimerError, TimerUnavailable
@@ -86,7 +85,6 @@ class CuptiTimer:
         self._calibrate()
 
     def measure(self, slots: Sequence[Slot], cache: CacheMode) -> list[list[float]]:
-        """See ``Timer``."""
         try:
             with self._tracing():
                 tags = [self._enqueue(slot, cold=cache == "cold") for slot in slots]

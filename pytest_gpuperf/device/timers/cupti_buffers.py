@@ -37,9 +37,8 @@ BufferCompleted = ctypes.CFUNCTYPE(None, _ADDRESS, ctypes.c_uint32, _ADDRESS, _S
 def buffered_activities(cupti: Any) -> BufferedActivities:
     """The process's source that reads the buffers of the library behind the binding ``cupti``.
 
-    One per process, as CUPTI has one pair of callbacks: a buffer lent for one timer may come back during
-    the measurement of another.  Raises ``BuffersUnreadable``, and whatever the binding raises if it finds
-    no library or driver.
+    One per process, as CUPTI has one pair of callbacks.  Raises ``BuffersUnreadable``, and whatever the binding raises
+    if it finds no library or driver.
     """
     try:
         cupti.get_timestamp()  # the binding loads the library with its first call
@@ -132,8 +131,8 @@ class BufferedActivities:
 class BufferPool:
     """Buffers for CUPTI, reused once they are back.
 
-    From ``malloc`` and never freed, because one that is lent belongs to CUPTI, which may hand it to another
-    user of the process (cupti-python, PyTorch's profiler) that has registered callbacks meanwhile.
+    From ``malloc`` and never freed, because CUPTI may hand one that is lent to another user of the process
+    (cupti-python, PyTorch's profiler) that has registered callbacks meanwhile.
     """
 
     def __init__(self) -> None:

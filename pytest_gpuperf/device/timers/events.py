@@ -16,8 +16,7 @@ import math
 from collections.abc import Sequence
 
 from pytest_gpuperf.device.interface import Slot, Timer
-from pytest_gpuperf.device.timers.calibration import measure_empty_kernel
-from pytest_gpuperf.device.timers.queued import QueuedPairs, repeated, typical_reading
+from pytest_gpuperf.device.timers.queued import QueuedPairs, measure_empty_kernel, repeated, typical_reading
 from pytest_gpuperf.device.timers.stream import WorkStream
 from pytest_gpuperf.device.timers.timer_errors import TimerError, TimerUnavailable
 from pytest_gpuperf.model.evidence import CacheMode
@@ -71,10 +70,7 @@ class EventTimer:
     def _take(self, slot: Slot, batch: int, *, cold: bool) -> list[float]:
         work = repeated(slot.run, batch)
         readings = [self._pairs.read(work, prepare=slot.reset, cold=cold) for _ in range(slot.samples + 1)]
-        return [self._per_launch(reading, batch) for reading in readings[1:]]
-
-    def _per_launch(self, reading_ns: float, batch: int) -> float:
-        return positive_time((reading_ns - self._pair_ns) / batch - self._gap_ns)
+        return [positive_time((reading - self._pair_ns) / batch - self._gap_ns) for reading in readings[1:]]
 
 
 def launches_per_sample(duration_ns: float, wanted_ns: float, most: int) -> int:

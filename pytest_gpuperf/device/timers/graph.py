@@ -19,9 +19,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_gpuperf.device.interface import Slot, Timer
-from pytest_gpuperf.device.timers.calibration import measure_empty_kernel
 from pytest_gpuperf.device.timers.events import TICKS_PER_SAMPLE, launches_per_sample, positive_time
-from pytest_gpuperf.device.timers.queued import QueuedPairs, Work, repeated, typical_reading
+from pytest_gpuperf.device.timers.queued import QueuedPairs, Work, measure_empty_kernel, repeated, typical_reading
 from pytest_gpuperf.device.timers.stream import CapturedGraph, WorkStream
 from pytest_gpuperf.device.timers.timer_errors import TimerError, TimerUnavailable
 from pytest_gpuperf.model.evidence import CacheMode

@@ -25,6 +25,9 @@ WAKE_NS = 10_000_000.0
 _RATE_CYCLES = 200_000
 _RATES = 3
 _TICK_READINGS = 64
+_FEW_LAUNCHES = 20
+_MANY_LAUNCHES = 120
+_EMPTY_READINGS = 9
 
 Work = Callable[[], None]
 
@@ -127,10 +130,7 @@ def varied_lengths(count: int) -> list[int]:
 
 
 def typical_reading(pairs: QueuedPairs, work: Work, readings: int) -> float:
-    """Mean of the middle half of several readings, nanoseconds, overhead included: resolves below one tick.
-
-    One more is taken first and dropped.
-    """
+    """Mean of the middle half of several readings, in ns, one before them dropped: resolves below one tick."""
     pairs.read(work)
     return middle([pairs.read(work) for _ in range(readings)])
 
@@ -151,3 +151,26 @@ def middle(readings: Sequence[float]) -> float:
     ordered = sorted(readings)
     cut = len(ordered) // 4
     return statistics.fmean(ordered[cut : len(ordered) - cut])
+
+
+class EmptyKernel(NamedTuple):
+    """All in nanoseconds."""
+
+    own_ns: float
+    """One empty kernel inside a long graph."""
+    replay_ns: float
+    """Reading of an event pair around a graph's replay beyond its kernels, for graphs of many kernels."""
+    single_replay_ns: float
+    """The same for a graph of one kernel."""
+
+
+def measure_empty_kernel(stream: WorkStream, pairs: QueuedPairs) -> EmptyKernel:
+    """The reference for a timer's own overhead, by graphs in turns, so that a clock still rising favours none of them.
+
+    A graph of N empty kernels reads ``replay + N * own``: two of different N tell both.  Raises ``TimerError``.
+    """
+    graphs = [stream.capture(repeated(stream.empty, count)) for count in (1, _FEW_LAUNCHES, _MANY_LAUNCHES)]
+    turns = [[pairs.read(graph.launch) for graph in graphs] for _ in range(_EMPTY_READINGS + 1)]
+    single, few, many = (middle(readings) for readings in zip(*turns[1:], strict=True))
+    own = (many - few) / (_MANY_LAUNCHES - _FEW_LAUNCHES)
+    return EmptyKernel(own, few - _FEW_LAUNCHES * own, single - own)

@@ -1,7 +1,6 @@
 """The one stream that timers work on, and the few things they do with it.
 
-``WorkStream`` is all that a timer knows of the GPU; ``CudaStream`` is it in CuPy.  Unit tests put a
-simulated stream in its place, so everything that decides is tested without a GPU.
+``WorkStream`` is all that a timer knows of the GPU; ``CudaStream`` is it in CuPy.
 """
 
 from __future__ import annotations

@@ -18,10 +18,7 @@ _NO_BLOCKING = "Unset CUDA_LAUNCH_BLOCKING, end debuggers and other processes on
 
 
 class TimerUnavailable(Exception):
-    """This timer does not work here; another one may.  ``remedy`` says what would make it work.
-
-    ``name`` is None if every kind was tried.
-    """
+    """This timer does not work here; ``remedy`` would make it work.  ``name`` is None if every kind was tried."""
 
     def __init__(self, name: TimerName | None, reason: str, remedy: str) -> None:
         refused = "no timer is" if name is None else f"the {name} timer is not"
