@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_gpuperf.compile import ptx_instructions, ptx_of
+from pytest_gpuperf.compile.ptx_text import ptx_instructions, ptx_of
 
 MOVING = ("ld.", "st.", "mov.")
 

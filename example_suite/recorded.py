@@ -9,7 +9,7 @@ from typing import Literal
 from pairs import Pair
 
 from pytest_gpuperf.baselines import BaselineStore
-from pytest_gpuperf.compile import CompileCache
+from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.judge.log_times import geometric_mean
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from launching import blocks_over
 
-from pytest_gpuperf.compile import limits_of, occupancy_of
+from pytest_gpuperf.compile.cubin.occupancy import limits_of, occupancy_of
 
 SOURCE = "kernels/hardware_facts.cu"
 STEPS = 4096

@@ -13,7 +13,7 @@ import ptx_counts
 import pytest
 from scipy import special
 
-from pytest_gpuperf.compile import disassembler
+from pytest_gpuperf.compile.toolkit import disassembler
 
 SOURCE = "kernels/moro_inversion.cu"
 VARIANTS = ("Inlined", "Called", "FastLog", "BothSides")

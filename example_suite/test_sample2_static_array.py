@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from launching import blocks_over
 
-from pytest_gpuperf.compile import CompileError
+from pytest_gpuperf.compile.compile_errors import CompileError
 
 SOURCE = "kernels/sample2_static_array.cu"
 BLOCK = 256

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 import msgspec
 
 from campaign.cells import SLOW, Cell, cells_of
-from pytest_gpuperf.compile import CompileCache
+from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.model.evidence import KernelBinary

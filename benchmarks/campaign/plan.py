@@ -15,7 +15,7 @@ import msgspec
 
 from campaign.cells import COPIES, PERCENTS, WANTED
 from campaign.child import opened
-from pytest_gpuperf.compile import CompileCache
+from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.selftest.kernels import compile_probes
 from pytest_gpuperf.selftest.known_slowdowns import Subject, make_subjects
 from pytest_gpuperf.selftest.refine import LOOKS, refined

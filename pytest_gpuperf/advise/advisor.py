@@ -15,7 +15,7 @@ from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.advise.usage import Usage
 from pytest_gpuperf.advise.usage_from_code import comparable_estimates, scale_of, static_usage
 from pytest_gpuperf.advise.usage_from_counters import alike, busy_parts, complete, counted_usage, same_traffic
-from pytest_gpuperf.device.nominal_facts import nominal_facts
+from pytest_gpuperf.device.facts import nominal_facts
 from pytest_gpuperf.model.advice import Advice
 
 LEAST_GAIN = 0.002

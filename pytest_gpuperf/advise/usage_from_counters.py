@@ -14,7 +14,7 @@ from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.advise.usage import SECTOR_BYTES, WARP, Usage
 from pytest_gpuperf.advise.usage_from_code import limit_of, mean_width, static_usage
 from pytest_gpuperf.compile.warp_model.latencies import issue_cycles
-from pytest_gpuperf.device.nominal_facts import nominal_facts
+from pytest_gpuperf.device.facts import nominal_facts
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
 Counters = Mapping[str, float]

@@ -11,8 +11,11 @@ from typing import Any, TypeVar
 
 import pytest
 
-from pytest_gpuperf import compile as compiler
 from pytest_gpuperf.api.precompile import name_expressions, recorded_codes
+from pytest_gpuperf.compile import compiler
+from pytest_gpuperf.compile.cubin.ready_made import ready_made
+from pytest_gpuperf.compile.source import KernelSource
+from pytest_gpuperf.compile.triton_code import read_triton, triton_binary
 from pytest_gpuperf.config.call_arguments import BadArgument, require, require_list
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.worker import Worker
@@ -66,7 +69,7 @@ class KernelCompiler:
         if name_expression is not None:
             require("cuda_kernel", "name_expression", name_expression, str)
         path, text = self._source(path_or_source)
-        source = compiler.KernelSource(
+        source = KernelSource(
             text=text, name=name, path=path, options=tuple(options), name_expression=name_expression,
             headers=self._headers(headers),
         )  # fmt: skip
@@ -95,7 +98,7 @@ class KernelCompiler:
         """
         require("from_cubin", "symbol", symbol, str)
         place, content = self._cubin(cubin)
-        binary = compiler.ready_made(content, symbol, place=place, name=name or "", source=source)
+        binary = ready_made(content, symbol, place=place, name=name or "", source=source)
         native = self._checked_native(binary, place)
         self._note({binary.arch: binary})
         return Kernel({binary.arch: binary}, device=self._worker.device, native=native,
@@ -108,13 +111,13 @@ class KernelCompiler:
         Raises ``UnsupportedTritonKernel`` for one that only Triton's own launcher can launch (scratch memory,
         clusters, a cooperative grid, tensor descriptors), and as ``from_cubin``.
         """
-        code = compiler.read_triton(compiled)
-        binary = compiler.triton_binary(code)
+        code = read_triton(compiled)
+        binary = triton_binary(code)
         native = self._checked_native(binary, f"{binary.name}, compiled by Triton")
         self._note({binary.arch: binary})
         return TritonKernel(binary, code, device=self._worker.device, native=native)
 
-    def _as_recorded(self, source: compiler.KernelSource, binary: KernelBinary) -> KernelBinary:
+    def _as_recorded(self, source: KernelSource, binary: KernelBinary) -> KernelBinary:
         """The binary, or that on record if the compiler makes either of this source."""
         codes = recorded_codes(self._worker, self._book, binary)
         if not codes or binary.profile.code_hash in codes:

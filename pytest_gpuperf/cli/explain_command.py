@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pytest_gpuperf.advise.limiting_resource import state_of
 from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.baselines import BaselineError, BaselineStore
-from pytest_gpuperf.compile import CompileCache
+from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.config.flags import USUAL_FOLDER
 from pytest_gpuperf.context import last_run
 from pytest_gpuperf.explain.compare import recorded_side

@@ -10,7 +10,7 @@ from typing import TextIO
 
 import msgspec
 
-from pytest_gpuperf.compile import CompileProblem
+from pytest_gpuperf.compile.compile_errors import CompileProblem
 from pytest_gpuperf.device.device_errors import LoadError, LockTimeout, LockUnavailable, NoDevice
 from pytest_gpuperf.device.timers.timer_errors import TimerError, TimerUnavailable
 from pytest_gpuperf.model.timer_names import TimerName

@@ -1,9 +1,8 @@
 """Compiled kernels on disk, found by what went into them.
 
-An entry is a file named by its key that begins with the SHA-256 of the rest: a torn or altered entry is
-noticed and made again.  Entries are written beside their place and moved in, so processes may share a
-folder.  The folder is kept under a bound by removing what was used longest ago.  A folder that cannot be
-written costs speed and one warning, nothing else.
+An entry is a file named by its key that begins with the SHA-256 of the rest: a torn or altered one is made again.
+The folder may be shared by processes, and is kept under a bound by removing what was used longest ago.  One that
+cannot be written costs speed and one warning, nothing else.
 """
 
 from __future__ import annotations
@@ -113,9 +112,7 @@ class CompileCache:
         self.problem = (
             f"compile cache {self.folder} cannot be used ({problem.strerror or problem}): kernels are compiled anew"
         )
-        with contextlib.suppress(
-            CompileCacheWarning
-        ):  # under -W error it stays in `problem`: a cache never fails a run
+        with contextlib.suppress(CompileCacheWarning):  # under -W error: a cache never fails a run
             warnings.warn(
                 f"{self.problem}; set GPUPERF_CACHE_DIR to a writable folder", CompileCacheWarning, stacklevel=4
             )

@@ -1,12 +1,12 @@
 """Results of compilations: taken from the cache or made, on as many threads as there are cores.
 
 Half of the work is nvdisasm, and nearly all of that is its start.  So programs that are known to be wanted
-next are made along with the one that is wanted now: each is compiled by itself, as it would be later, and
-one run of nvdisasm per architecture reads the machine code of them all.
+next are made along with the one that is wanted now, and one run of nvdisasm per architecture reads them all.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -19,7 +19,7 @@ import msgspec
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import CompileProblem
 from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin
-from pytest_gpuperf.compile.cubin.static_profile import Assembled, KernelAnalysis, analyse_together
+from pytest_gpuperf.compile.cubin.static_profile import KernelAnalysis, analyse
 from pytest_gpuperf.compile.includes import Dependencies
 from pytest_gpuperf.compile.nvrtc import Compiled, Program, compile_cubin
 from pytest_gpuperf.compile.nvrtc_options import without_paths
@@ -77,11 +77,9 @@ def kept(program: Program, headers: Dependencies, arch: str, cache: CompileCache
         return None
     key = _key(program, headers, arch)
     content = cache.get(key)
-    if content is None:
-        return None
     try:
-        return msgspec.msgpack.decode(content, type=Compilation)
-    except (msgspec.DecodeError, msgspec.ValidationError):
+        return None if content is None else msgspec.msgpack.decode(content, type=Compilation)
+    except msgspec.DecodeError:  # a ValidationError is one
         cache.discard(key)
         return None
 
@@ -97,8 +95,8 @@ def another(
     """Compile once more, up to six times, for an entry that is ``wanted``; it takes the place of the cache's.
 
     NVRTC makes several machine codes of one source where a kernel indexes an array in local memory (seen with
-    13.0.88: two to four instructions more or less).  Three alike at first are taken for all there are.  None if
-    there is no such entry; the cache remembers that of each ``wish``, which says in words what is ``wanted``.
+    13.0.88).  Three alike at first are taken for all there are.  None if there is no such entry; the cache remembers
+    that of each ``wish``, which says in words what is ``wanted``.
     """
     cache = cache if headers.complete else None
     key = _key(program, headers, arch)
@@ -129,12 +127,12 @@ def _absent(programs: Mapping[Program, Dependencies], archs: Sequence[str], cach
 
 
 def _make_along(wanted: Sequence[Job], along: Sequence[Job]) -> dict[Job, Compilation]:
-    if along:
-        try:
-            return _make([*wanted, *along])
-        except CompileProblem:
-            pass  # one of them has a problem, and says so when it is made by itself
-    return _make(wanted)
+    try:
+        return _make([*wanted, *along])
+    except CompileProblem:
+        if not along:
+            raise
+    return _make(wanted)  # one of them all has a problem, and says so when it is made by itself
 
 
 def _make(jobs: Sequence[Job]) -> dict[Job, Compilation]:
@@ -155,7 +153,7 @@ def _make(jobs: Sequence[Job]) -> dict[Job, Compilation]:
 def _read(jobs: Sequence[Job], compiling: Iterable[Compiled]) -> dict[Job, Compilation]:
     """Entries of jobs for one architecture."""
     compiled = list(compiling)
-    analyses = analyse_together([Assembled(one.cubin, one.log, one.ptx) for one in compiled], arch=jobs[0][1])
+    analyses = analyse(compiled, arch=jobs[0][1])
     return {
         job: Compilation(cubin=one.cubin, ptx=one.ptx, kernels=kernels, lowered=one.lowered)
         for job, one, kernels in zip(jobs, compiled, analyses, strict=True)
@@ -171,42 +169,25 @@ _MORE_ATTEMPTS = 3
 def _compiled(job: Job) -> Compiled:
     """Compile, and compile again, alone, if the assembler's log is incomplete.
 
-    Without its line in the log a kernel would seem to use no shared memory, no barriers and no spills, as
-    happened where NVRTC took it from a cache of its own; what is incomplete is never believed or kept.
+    Without its line in the log a kernel would seem to use no shared memory, no barriers and no spills.
     """
     program, arch = job
-    compiled = compile_cubin(program, arch)
-    for _ in range(_MORE_ATTEMPTS):
-        if not _unreported(compiled):
-            break
-        with _ALONE:
+    for attempt in range(1 + _MORE_ATTEMPTS):
+        with _ALONE if attempt else contextlib.nullcontext():
             compiled = compile_cubin(program, arch)
-    silent = _unreported(compiled)
-    if silent:
-        raise CompileProblem(
-            f"{program.place}: the assembler of NVRTC did not report on {', '.join(silent)} for {arch}, so registers "
-            f"and spills are unknown: run again; if it stays so, reinstall nvidia-cuda-nvrtc"
-        )
-    return compiled
-
-
-def _unreported(compiled: Compiled) -> list[str]:
-    """Kernels of the cubin that the assembler's log has nothing about."""
-    return sorted(set(read_cubin(compiled.cubin).kernels) - set(read_log(compiled.log).usage))
+        silent = read_cubin(compiled.cubin).kernels.keys() - read_log(compiled.log).usage.keys()
+        if not silent:
+            return compiled
+    raise CompileProblem(
+        f"{program.place}: the assembler of NVRTC did not report on {', '.join(sorted(silent))} for {arch}, so "
+        f"registers and spills are unknown: run again; if it stays so, reinstall nvidia-cuda-nvrtc"
+    )
 
 
 def _key(program: Program, headers: Dependencies, arch: str) -> str:
     """Cache key of a compilation.  Include paths count only where one of them holds a header of the source."""
-    parts = [
-        CACHE_VERSION,
-        toolchain(),
-        disassembler().version,
-        arch,
-        program.file,
-        program.text,
-        program.options if headers.found else without_paths(program.options),
-        program.expression,
-        [(name, str(path), digest) for name, path, digest in headers.found],
-        headers.missing,
-    ]
+    options = program.options if headers.found else without_paths(program.options)
+    found = [(name, str(path), digest) for name, path, digest in headers.found]
+    tools = [CACHE_VERSION, toolchain(), disassembler().version, arch]
+    parts = [*tools, program.file, program.text, options, program.expression, found, headers.missing]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compilations import Compilation, another, entries_of, kept
+from pytest_gpuperf.compile.cubin.occupancy import limits_of
 from pytest_gpuperf.compile.cubin.symbol_names import find_kernel
 from pytest_gpuperf.compile.includes import Dependencies, dependencies
 from pytest_gpuperf.compile.nvrtc import Program, compile_ptx
 from pytest_gpuperf.compile.nvrtc_options import canonical_options, include_folders, pre_includes, without_paths
-from pytest_gpuperf.compile.sm_limits import limits_of
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.toolkit import toolkit_folders
 from pytest_gpuperf.compile.version import toolchain
@@ -45,35 +45,36 @@ def compile_for(
     source: KernelSource,
     archs: Sequence[str],
     cache: CompileCache | None = None,
-    foreseen: Foreseen | None = None,
+    foreseen: Foreseen = lambda _: (),
 ) -> dict[str, KernelBinary]:
     """``compile_kernel`` for several architectures at once, on as many threads as there are cores; raises alike.
 
     What is ``foreseen`` goes into the cache along with the kernel, if that has to be compiled at all.
     """
-    for arch in archs:
-        limits_of(arch)
-    prepared = _prepare(source)
-
-    program, headers = prepared.program, prepared.headers
-
-    def others() -> dict[Program, Dependencies]:
-        names = foreseen(prepared.source_hash) if foreseen is not None else ()
-        return {program._replace(expression=name): headers for name in names if name != program.expression}
-
-    entries = entries_of({program: headers}, list(dict.fromkeys(archs)), cache, others)
-    return {arch: _binary(prepared, arch, entry) for (_, arch), entry in entries.items()}
+    return {arch: binary for (_, arch), binary in compile_together([source], archs, cache, foreseen).items()}
 
 
 def compile_together(
-    sources: Iterable[KernelSource], archs: Sequence[str], cache: CompileCache | None = None
+    sources: Iterable[KernelSource],
+    archs: Sequence[str],
+    cache: CompileCache | None = None,
+    foreseen: Foreseen = lambda _: (),
 ) -> dict[tuple[KernelSource, str], KernelBinary]:
     """``compile_for`` for several sources at once, whose machine code one run of nvdisasm reads; raises alike."""
     for arch in archs:
         limits_of(arch)
     prepared = {source: _prepare(source) for source in sources}
+
+    def others() -> dict[Program, Dependencies]:
+        return {
+            one.program._replace(expression=name): one.headers
+            for one in prepared.values()
+            for name in foreseen(one.source_hash)
+            if name != one.program.expression
+        }
+
     wanted = {one.program: one.headers for one in prepared.values()}
-    entries = entries_of(wanted, list(dict.fromkeys(archs)), cache)
+    entries = entries_of(wanted, list(dict.fromkeys(archs)), cache, others)
     return {
         (source, arch): _binary(one, arch, entries[one.program, arch])
         for source, one in prepared.items()
@@ -103,7 +104,7 @@ def ptx(source: KernelSource, arch: str, cache: CompileCache | None = None) -> s
     limits_of(arch)
     prepared = _prepare(source)
     entry = kept(prepared.program, prepared.headers, arch, cache)
-    return entry.ptx if entry is not None else compile_ptx(prepared.program, arch)[0]
+    return entry.ptx if entry is not None else compile_ptx(prepared.program, arch)
 
 
 def _prepare(source: KernelSource) -> _Prepared:

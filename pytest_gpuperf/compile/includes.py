@@ -1,9 +1,8 @@
 """Header files that a source depends on, found by reading, not by compiling.
 
-``#include`` lines are followed whatever ``#if`` surrounds them, so the answer may hold files that the
-compiler skips; it never lacks one that the compiler reads, unless an include is spelled by a macro, which
-is reported.  Names that no folder holds are part of the answer too: a file that appears under such a name,
-or earlier on the path, changes it.
+``#include`` lines are followed whatever ``#if`` surrounds them, so the answer may hold files that the compiler skips.
+It never lacks one that the compiler reads, unless an include is spelled by a macro, which is reported.  Names that no
+folder holds are part of it too: a file that appears under such a name changes it.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """Running NVRTC: source text in; machine code, PTX and the compiler's log out.  Driverless.
 
 Why ``cuda.bindings.nvrtc`` and not ``cuda.core.Program``: users write raw option strings, which
-``ProgramOptions`` does not take, and ``Program.compile("ptx")`` asks the driver for its version.  Both come
-from NVIDIA's public CUDA Python; this is the layer underneath.
+``ProgramOptions`` does not take, and ``Program.compile("ptx")`` asks the driver for its version.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -50,13 +50,13 @@ class Program(NamedTuple):
 
 
 class Compiled(NamedTuple):
-    """Output of NVRTC."""
+    """Output of NVRTC; for a cubin of others nothing but that."""
 
     cubin: bytes
-    ptx: str
-    log: str
+    ptx: str = ""
+    log: str = ""
     """Warnings and the assembler's report."""
-    lowered: str | None
+    lowered: str | None = None
     """The symbol that the name expression stands for."""
 
 
@@ -66,40 +66,33 @@ def compile_cubin(program: Program, arch: str) -> Compiled:
     Raises ``CompileError``, ``BadOption``, ``UnknownArchitecture``, ``ToolchainMissing``.
     """
     nvrtc = nvrtc_bindings()
-    handle = _create(nvrtc, program)
-    try:
+    with _created(nvrtc, program) as handle:
         log = _compile(nvrtc, handle, program, arch)
         lowered = None
         if program.expression is not None:
             expression = program.expression.encode()
             lowered = _checked(nvrtc, nvrtc.nvrtcGetLoweredName(handle, expression)).decode()
         cubin = _fetch(nvrtc, handle, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
-        ptx = _fetch(nvrtc, handle, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
-        return Compiled(cubin, _text(ptx), log, lowered)
-    finally:
-        nvrtc.nvrtcDestroyProgram(handle)
+        return Compiled(cubin, _ptx(nvrtc, handle), log, lowered)
 
 
-def compile_ptx(program: Program, arch: str) -> tuple[str, str | None]:
-    """PTX for the virtual architecture of ``arch``, and the symbol of the name expression.  Raises as above."""
+def compile_ptx(program: Program, arch: str) -> str:
+    """PTX for the virtual architecture of ``arch``.  Raises as above."""
     nvrtc = nvrtc_bindings()
-    handle = _create(nvrtc, program)
-    try:
+    with _created(nvrtc, program) as handle:
         _compile(nvrtc, handle, program, arch.replace("sm_", "compute_"))
-        lowered = None
+        return _ptx(nvrtc, handle)
+
+
+@contextlib.contextmanager
+def _created(nvrtc: ModuleType, program: Program) -> Iterator[Any]:
+    handle = _checked(nvrtc, nvrtc.nvrtcCreateProgram(program.text.encode(), program.file.encode(), 0, [], []))
+    try:
         if program.expression is not None:
-            expression = program.expression.encode()
-            lowered = _checked(nvrtc, nvrtc.nvrtcGetLoweredName(handle, expression)).decode()
-        return _text(_fetch(nvrtc, handle, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)), lowered
+            _checked(nvrtc, nvrtc.nvrtcAddNameExpression(handle, program.expression.encode()))
+        yield handle
     finally:
         nvrtc.nvrtcDestroyProgram(handle)
-
-
-def _create(nvrtc: ModuleType, program: Program) -> Any:
-    handle = _checked(nvrtc, nvrtc.nvrtcCreateProgram(program.text.encode(), program.file.encode(), 0, [], []))
-    if program.expression is not None:
-        _checked(nvrtc, nvrtc.nvrtcAddNameExpression(handle, program.expression.encode()))
-    return handle
 
 
 def _compile(nvrtc: ModuleType, handle: Any, program: Program, arch: str) -> str:
@@ -127,27 +120,22 @@ def _uncached() -> tuple[bytes, ...]:
     """
     nvrtc = nvrtc_bindings()
     option = b"--no-cache"
-    handle = _checked(nvrtc, nvrtc.nvrtcCreateProgram(b"", b"probe.cu", 0, [], []))
-    try:
+    with _created(nvrtc, Program("", "probe.cu", "probe.cu", ())) as handle:
         (status,) = nvrtc.nvrtcCompileProgram(handle, 1, [option])
-    finally:
-        nvrtc.nvrtcDestroyProgram(handle)
     return (option,) if status == nvrtc.nvrtcResult.NVRTC_SUCCESS else ()
 
 
 def _option_problem(log: str, arch: str, program: Program) -> CompileProblem:
     words = log.strip().splitlines()[0] if log.strip() else "invalid option"
     if "gpu-architecture" in words:
-        known = [f"sm_{number}" for number in supported()]
-        return UnknownArchitecture(arch, known, " to this NVRTC")
+        return UnknownArchitecture(arch, _supported(), " to this NVRTC")
     return BadOption(f"{program.place}: the compiler does not take one of its options: {words}")
 
 
-def supported() -> list[int]:
-    """Architectures that the NVRTC in use compiles for, as numbers (90)."""
+def _supported() -> list[str]:
+    """Architectures that the NVRTC in use compiles for."""
     nvrtc = nvrtc_bindings()
-    _status, _count = nvrtc.nvrtcGetNumSupportedArchs()
-    return list(_checked(nvrtc, nvrtc.nvrtcGetSupportedArchs()))
+    return [f"sm_{number}" for number in _checked(nvrtc, nvrtc.nvrtcGetSupportedArchs())]
 
 
 def _compile_error(program: Program, log: str, status: str) -> CompileProblem:
@@ -195,6 +183,10 @@ def _fetch(nvrtc: ModuleType, handle: Any, size_of: Any, get: Any) -> bytes:
     content = bytes(max(size, 2))
     _checked(nvrtc, get(handle, content))
     return content[:size]
+
+
+def _ptx(nvrtc: ModuleType, handle: Any) -> str:
+    return _text(_fetch(nvrtc, handle, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX))
 
 
 def _text(content: bytes) -> str:

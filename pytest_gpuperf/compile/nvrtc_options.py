@@ -1,7 +1,6 @@
 """NVRTC options as users write them, in one canonical form, on top of CuPy's defaults.
 
-A kernel is compiled as CuPy's ``RawKernel`` would compile it, so that the machine code judged here is the
-machine code that runs there.  An option the user gives replaces the default of the same name.
+A kernel is compiled as CuPy's ``RawKernel`` would compile it, so that the machine code judged is the one that runs.
 """
 
 from __future__ import annotations
@@ -18,69 +17,35 @@ DEFAULTS = ("--std=c++17", "--ftz=true", "--device-as-default-execution-space")
 VERBOSE_ASSEMBLER = "--ptxas-options=-v"
 """Makes the log tell spills; changes no machine code."""
 
-_LONG = {
+_ALSO_WITH_ONE_DASH = (
+    "std maxrregcount ftz prec-sqrt prec-div fmad use_fast_math extra-device-vectorization dopt pch restrict "
+    "diag-error diag-suppress diag-warn opt-info split-compile minimal time"
+)
+_LONG = {f"-{name}": f"--{name}" for name in _ALSO_WITH_ONE_DASH.split()} | {
     "-D": "--define-macro",
     "-U": "--undefine-macro",
     "-I": "--include-path",
-    "-std": "--std",
     "-G": "--device-debug",
     "-lineinfo": "--generate-line-info",
-    "-maxrregcount": "--maxrregcount",
-    "-ftz": "--ftz",
-    "-prec-sqrt": "--prec-sqrt",
-    "-prec-div": "--prec-div",
-    "-fmad": "--fmad",
-    "-use_fast_math": "--use_fast_math",
-    "-extra-device-vectorization": "--extra-device-vectorization",
     "-Xptxas": "--ptxas-options",
     "-rdc": "--relocatable-device-code",
     "-dc": "--device-c",
     "-dw": "--device-w",
-    "-dopt": "--dopt",
     "-dlto": "--dlink-time-opt",
     "--dlto": "--dlink-time-opt",
     "-arch": "--gpu-architecture",
     "-default-device": "--device-as-default-execution-space",
     "-include": "--pre-include",
-    "-pch": "--pch",
     "-w": "--disable-warnings",
-    "-restrict": "--restrict",
     "-err-no": "--display-error-number",
     "-no-err-no": "--no-display-error-number",
-    "-diag-error": "--diag-error",
-    "-diag-suppress": "--diag-suppress",
-    "-diag-warn": "--diag-warn",
-    "-opt-info": "--opt-info",
-    "-split-compile": "--split-compile",
-    "-minimal": "--minimal",
-    "-time": "--time",
 }
-_MAY_REPEAT = frozenset(
-    (
-        "--define-macro",
-        "--undefine-macro",
-        "--include-path",
-        "--ptxas-options",
-        "--pre-include",
-        "--diag-error",
-        "--diag-suppress",
-        "--diag-warn",
-        "--opt-info",
-    )
+_REPEATABLE = (
+    "define-macro undefine-macro include-path ptxas-options pre-include diag-error diag-suppress diag-warn opt-info"
 )
-_TAKES_VALUE = _MAY_REPEAT | {
-    "--std",
-    "--maxrregcount",
-    "--ftz",
-    "--prec-sqrt",
-    "--prec-div",
-    "--fmad",
-    "--gpu-architecture",
-    "--dopt",
-    "--split-compile",
-    "--relocatable-device-code",
-    "--time",
-}
+_MAY_REPEAT = {f"--{name}" for name in _REPEATABLE.split()}
+_WITH_VALUE = "std maxrregcount ftz prec-sqrt prec-div fmad gpu-architecture dopt split-compile relocatable-device-code"
+_TAKES_VALUE = _MAY_REPEAT | {f"--{name}" for name in f"{_WITH_VALUE} time".split()}
 _GLUED = ("-D", "-U", "-I")
 _REFUSED = {
     "--gpu-architecture": "the architecture is chosen with arch= or --gpuperf-arch",
@@ -98,11 +63,10 @@ def canonical_options(given: Sequence[str]) -> tuple[str, ...]:
     """The user's options with CuPy's defaults: long names, ``--name=value`` in one piece, the user's order.
 
     Of options that may not repeat, the last one wins; a folder named twice is searched where it was named first.
-    Raises ``BadOption`` for one that has no value, or that
-    would lead past what static evidence is read from.  Options this module does not know go to the compiler as
-    they are: it is the judge of those.
+    Raises ``BadOption`` for one that has no value, or that would lead past what static evidence is read from.
+    Unknown options go to the compiler as they are.
     """
-    chosen: dict[str, str] = {_key(option): option for option in DEFAULTS}
+    chosen = {option.partition("=")[0]: option for option in DEFAULTS}
     for name, value in _pairs(given):
         option = name if value is None else f"{name}={value}"
         if name in _REFUSED and option != "--relocatable-device-code=false":
@@ -117,14 +81,16 @@ def canonical_options(given: Sequence[str]) -> tuple[str, ...]:
 
 def include_folders(options: Sequence[str]) -> tuple[Path, ...]:
     """Folders named by ``--include-path`` in canonical options, in order."""
-    prefix = "--include-path="
-    return tuple(Path(option[len(prefix) :]) for option in options if option.startswith(prefix))
+    return tuple(map(Path, _values("--include-path=", options)))
 
 
 def pre_includes(options: Sequence[str]) -> tuple[str, ...]:
     """Headers named by ``--pre-include`` in canonical options."""
-    prefix = "--pre-include="
-    return tuple(option[len(prefix) :] for option in options if option.startswith(prefix))
+    return _values("--pre-include=", options)
+
+
+def _values(prefix: str, options: Sequence[str]) -> tuple[str, ...]:
+    return tuple(option.removeprefix(prefix) for option in options if option.startswith(prefix))
 
 
 def without_paths(options: Sequence[str]) -> tuple[str, ...]:
@@ -150,13 +116,8 @@ def _split(item: str) -> tuple[str, str | None]:
     if not item.startswith("-"):
         raise BadOption(f"compiler option {item!r} does not start with '-' and follows no option that takes a value")
     if item[:2] in _GLUED and not item.startswith("--"):
-        value = item[2:].strip()
-        return _LONG[item[:2]], value or None
+        return _LONG[item[:2]], item[2:].strip() or None
     found = _NAME_VALUE.fullmatch(item)
     if found is None:
         raise BadOption(f"compiler option {item!r} is not of the form --name or --name=value")
     return _LONG.get(found[1], found[1]), found[2] or None
-
-
-def _key(option: str) -> str:
-    return option.partition("=")[0]

@@ -27,10 +27,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*")
 
 
 def ptx_of(ptx: str, name: str) -> str:
-    """The entry of one kernel, from ``.entry`` to its closing brace.
-
-    ``name`` is its symbol or plain C++ name.  Raises ``UnknownKernel``.
-    """
+    """The entry of a kernel, by symbol or plain C++ name, to its closing brace.  Raises ``UnknownKernel``."""
     entries = {found[1]: found.start() for found in _ENTRY.finditer(ptx)}
     start = entries[find_kernel(name, entries, "this PTX")]
     at = ptx.index("{", start)

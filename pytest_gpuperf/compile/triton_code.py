@@ -1,9 +1,8 @@
 """Kernels that Triton has compiled: their machine code, their launch, and which arguments are parameters.
 
-Read from a ``triton.compiler.CompiledKernel`` by what it has, not by its version, as Triton 3.0 to 3.9 make it;
-Triton itself is never imported.  Behind the function's own parameters Triton puts a pointer to scratch memory for
-each ``..._scratch_size`` of its metadata; where no scratch memory is needed, the pointer is null.  What only
-Triton's own launcher can do is refused.
+Read from a ``triton.compiler.CompiledKernel`` by what it has, as Triton 3.0 to 3.9 make it; Triton is never imported.
+Behind the function's own parameters Triton puts a pointer to scratch memory for each ``..._scratch_size`` of its
+metadata, null where none is needed.  What only Triton's own launcher can do is refused.
 """
 
 from __future__ import annotations
@@ -75,10 +74,7 @@ class TritonCode(NamedTuple):
 
 
 def read_triton(compiled: Any) -> TritonCode:
-    """Read what ``kernel.warmup(...)``, ``kernel[grid](...)`` or ``triton.compile(...)`` has returned.
-
-    Raises ``UnsupportedTritonKernel``.
-    """
+    """Read what ``warmup``, ``kernel[grid]`` or ``triton.compile`` returned.  Raises ``UnsupportedTritonKernel``."""
     asm, metadata, src = (getattr(compiled, name, None) for name in ("asm", "metadata", "src"))
     if asm is None or metadata is None or src is None or not hasattr(src, "fn"):
         raise UnsupportedTritonKernel(

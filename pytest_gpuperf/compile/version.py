@@ -10,8 +10,6 @@ from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin
 from pytest_gpuperf.compile.nvrtc import Compiled, Program, compile_cubin
 
 _PROBE = 'extern "C" __global__ void probe() {}'
-
-
 _IN_PTX = re.compile(r"^// Cuda compilation tools, .*\bV(\d+(?:\.\d+)+)", re.M)
 
 

@@ -13,10 +13,12 @@ from functools import cached_property
 import pytest
 
 from pytest_gpuperf.baselines import BaselineStore
-from pytest_gpuperf.compile import CompileCache, toolchain
+from pytest_gpuperf.compile.cache import CompileCache
+from pytest_gpuperf.compile.version import toolchain
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context.early_stop import CheckedOnly
-from pytest_gpuperf.device.discovery import NoDevice, open_device
+from pytest_gpuperf.device.device_errors import NoDevice
+from pytest_gpuperf.device.discovery import open_device
 from pytest_gpuperf.device.gpu import Gpu
 from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.device.placeholder import PlaceholderDevice

@@ -1,7 +1,6 @@
 """Comparisons of results that say how many elements fail, and where and by how much the worst one does.
 
-They work on CuPy and on NumPy arrays alike, where the arrays are.  NaN never passes, not even for NaN.
-Arrays are compared in pieces, so that the temporaries of a comparison stay small beside the arrays.
+CuPy and NumPy arrays are compared where they are, in pieces, so that temporaries stay small.  NaN never passes.
 """
 
 from __future__ import annotations
@@ -41,8 +40,7 @@ def assert_equal(actual: Any, expected: Any) -> None:
 def assert_allclose(actual: Any, expected: Any, *, rtol: float, atol: float) -> None:
     """``|actual - expected| <= atol + rtol * |expected|`` everywhere.  Raises ``AssertionError``.
 
-    Taken in double precision, whatever the arrays hold, so that the reference may be more precise than the
-    result.  An infinity passes for itself only.
+    Taken in double precision, so that the reference may be more precise.  An infinity passes for itself only.
     """
     __tracebackhide__ = True
     if not (rtol >= 0 and atol >= 0):
@@ -75,7 +73,8 @@ def _compare(actual: Any, expected: Any, wrong_of: Wrong, how: str) -> None:
     if worst is not None:
         share = f"{count} of {actual.size} elements {how} ({count / actual.size:.2%})"
         place = f" at {list(worst.place)}" if worst.place else ""
-        raise AssertionError(f"{share}; the worst{place}: got {worst.got!r}, expected {worst.wanted!r}{_off(worst)}")
+        off = f" (off by {worst.distance:.3g})" if 0 < worst.distance < float("inf") else ""
+        raise AssertionError(f"{share}; the worst{place}: got {worst.got!r}, expected {worst.wanted!r}{off}")
 
 
 def _pieces(actual: Any, expected: Any) -> Iterator[tuple[int, Any, Any]]:
@@ -111,7 +110,3 @@ def _worst(got: Any, wanted: Any, wrong: Any, start: int) -> _Worst:
 
 def _double(array: Any) -> Any:
     return array.astype("complex128" if array.dtype.kind == "c" else "float64")
-
-
-def _off(worst: _Worst) -> str:
-    return f" (off by {worst.distance:.3g})" if 0 < worst.distance < float("inf") else ""

@@ -1,8 +1,7 @@
 """Arrays on the GPU, as CuPy makes them; random ones are the same for a seed on every GPU and CuPy version.
 
-Numbers come from SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA
-2014), used as a counter-based generator: element ``i`` depends on the seed and on ``i`` alone, so gigabytes are
-made in one pass over memory.  Good enough for test data; not for cryptography or simulation.
+Numbers come from SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014), used
+as a counter-based generator: element ``i`` depends on the seed and on ``i`` alone.  Not for cryptography or simulation.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -19,17 +20,12 @@ from pytest_gpuperf.device.load_checks import check_loadable
 from pytest_gpuperf.device.lock import GpuLock
 from pytest_gpuperf.device.nvml_state import Nvml
 from pytest_gpuperf.device.peaks import measure_peak
-from pytest_gpuperf.device.torch_stream import torch_follows
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.evidence import DeviceState, KernelBinary
 from pytest_gpuperf.model.timer_names import TimerName
 
 FLUSH = "write-2xl2-v1"
-"""Method of flushing the L2: a write of twice its size.
-
-Changes whenever the way changes, for a write leaves dirty lines that a kernel has to write back, and another
-flush leaves another state: times taken before and after such a change are not comparable.
-"""
+"""Method of flushing the L2; another leaves other dirty lines to write back, so its times are not comparable."""
 FLUSH_FACTOR = 2
 _NO_OPT_IN_BYTES = 48 << 10
 """Dynamic shared memory that any kernel may use without asking."""
@@ -52,9 +48,8 @@ class CudaKernel:
 class CudaDevice:
     """``Device`` by CuPy; made by ``discovery.open_device``.
 
-    All work goes to one stream, which is made CuPy's current one, so that CuPy calls of a test go there too: the
-    legacy default stream cannot be captured in a graph.  The two wait for each other, so what a library without
-    a current stream launches (Numba, a C extension) comes behind the flush and before the next one.
+    All work goes to one stream, which is made CuPy's current one: the legacy default stream cannot be captured in a
+    graph.  The two wait for each other, so what other libraries launch comes behind the flush and before the next one.
     """
 
     def __init__(self, cupy: Any, ordinal: int, facts: DeviceFacts, nvml: Nvml) -> None:
@@ -91,7 +86,6 @@ class CudaDevice:
 
     @property
     def stream_pointer(self) -> int:
-        """See ``Device``."""
         return int(self.stream.ptr)
 
     @contextlib.contextmanager
@@ -100,7 +94,7 @@ class CudaDevice:
         self.synchronize()
         before = self._cupy.cuda.get_current_stream()
         try:
-            with self.stream, torch_follows(self.stream_pointer):
+            with self.stream, _torch_follows(self.stream_pointer):
                 yield
         finally:
             before.use()  # the end of CuPy's ``with`` forgets a stream that ``use`` made current
@@ -122,10 +116,7 @@ class CudaDevice:
         return self._lock.held()
 
     def peak(self, name: str) -> float:
-        """See ``Device``.  Measured at first use, under the GPU's lock and on its stream, whichever is the caller's.
-
-        Raises ``ValueError`` for another name.
-        """
+        """See ``Device``.  Measured at first use, under the lock.  Raises ``ValueError`` for another name."""
         if name not in self._peaks:
             with self.lock(), self.current():
                 self._peaks[name] = measure_peak(self, name)
@@ -154,3 +145,15 @@ class CudaDevice:
     def _flush_buffer(self) -> Any:
         """Outside of CuPy's pool, which could not give back a large block that this was cut out of."""
         return self._cupy.cuda.MemoryPointer(self._cupy.cuda.Memory(self._flush_bytes), 0)
+
+
+def _torch_follows(stream: int) -> AbstractContextManager[Any]:
+    """Inside, PyTorch's current stream is ``stream``; nothing happens if it is not imported or uses no GPU yet.
+
+    PyTorch keeps a current stream of its own, and Triton launches there too: what they run would be neither behind
+    the flush of the L2 nor in a captured graph.
+    """
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    if cuda is None or not cuda.is_initialized():
+        return contextlib.nullcontext()
+    return cuda.stream(cuda.ExternalStream(stream))  # type: ignore[no-any-return]

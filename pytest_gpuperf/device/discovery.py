@@ -9,7 +9,8 @@ import sys
 from collections.abc import Callable, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pytest_gpuperf.compile import UnknownArchitecture, limits_of
+from pytest_gpuperf.compile.compile_errors import UnknownArchitecture
+from pytest_gpuperf.compile.cubin.occupancy import limits_of
 from pytest_gpuperf.device.device_errors import NoDevice
 from pytest_gpuperf.device.facts import read_facts, uuid_of, version
 from pytest_gpuperf.device.nvml_state import Nvml
@@ -17,8 +18,6 @@ from pytest_gpuperf.device.visible_devices import VARIABLE, bind_worker, visible
 
 if TYPE_CHECKING:
     from pytest_gpuperf.device.cuda import CudaDevice
-
-__all__ = ["NoDevice", "is_missing_device", "open_device"]
 
 DRIVER_LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 _NEEDS_GPU = "static evidence needs none; for times run on a machine with an NVIDIA GPU"
@@ -136,8 +135,7 @@ def _installed(nvml: Any) -> Sequence[str]:
         return []
     try:
         nvml.nvmlInit()
-        return [
-            str(nvml.nvmlDeviceGetUUID(nvml.nvmlDeviceGetHandleByIndex(i))) for i in range(nvml.nvmlDeviceGetCount())
-        ]
+        handles = map(nvml.nvmlDeviceGetHandleByIndex, range(nvml.nvmlDeviceGetCount()))
+        return [str(nvml.nvmlDeviceGetUUID(handle)) for handle in handles]
     except nvml.NVMLError:
         return []

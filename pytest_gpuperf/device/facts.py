@@ -1,4 +1,4 @@
-"""Facts of a GPU, from the CUDA runtime, the driver and NVML."""
+"""Facts of a GPU, from the CUDA runtime, the driver and NVML; nominal ones where there is no GPU."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import uuid
 from typing import Any
 
 from pytest_gpuperf.device.nvml_state import Nvml
+from pytest_gpuperf.model.architectures import ARCHITECTURES, KIB
 from pytest_gpuperf.model.device_facts import DeviceFacts
 
 
@@ -43,6 +44,20 @@ def read_facts(cupy: Any, ordinal: int, index: int, nvml: Nvml) -> DeviceFacts:
     )  # fmt: skip
 
 
+def nominal_facts(arch: str) -> DeviceFacts:
+    """Facts of a typical GPU of ``arch``, else of Hopper; they bound launches, and never become evidence."""
+    known = f"sm_{''.join(c for c in arch if c.isdigit())}"
+    known = known if known in ARCHITECTURES else "sm_90"
+    part, number = ARCHITECTURES[known], int(known.removeprefix("sm_"))
+    return DeviceFacts(
+        name="no GPU", slug="none", uuid="", index=0, compute_capability=divmod(number, 10), sm_count=part.sm_count,
+        l2_bytes=part.l2_mib << 20, memory_bytes=part.memory_gib << 30, max_threads_per_block=1024,
+        max_grid=(2**31 - 1, 65535, 65535), max_block=(1024, 1024, 64), shared_bytes_per_block=48 * KIB,
+        shared_bytes_per_block_optin=part.shared_bytes_per_block, shared_bytes_per_sm=part.shared_bytes_per_sm,
+        registers_per_sm=65536, max_threads_per_sm=part.threads_per_sm, max_blocks_per_sm=part.blocks_per_sm,
+    )  # fmt: skip
+
+
 def version(number: int) -> str:
     """13020 to ``13.2``."""
     return f"{number // 1000}.{number % 1000 // 10}"
@@ -51,8 +66,7 @@ def version(number: int) -> str:
 def uuid_of(driver: Any, ordinal: int) -> str:
     """UUID of CUDA's device ``ordinal``, without NVML's prefix; empty if the driver does not tell.
 
-    ``driver`` is ``cuda.bindings.driver``, or None without it.  Not CuPy, because that hands the sixteen
-    bytes over as a C string, which ends at the first zero.
+    ``driver`` is ``cuda.bindings.driver``, or None without it; CuPy would end the sixteen bytes at the first zero.
     """
     if driver is None:
         return ""

@@ -1,8 +1,7 @@
 """Interface between a GPU and the rest of the plugin.
 
-``discovery.open_device`` returns the real one (CuPy, NVML, CUPTI).  Plugin tests hand in a simulated one
-through the ``pytest_gpuperf_device`` hook; it has to do no more than what is written here.  Nothing in
-this module imports CuPy or touches a GPU.
+``discovery.open_device`` returns the real one (CuPy, NVML, CUPTI).  A simulated one, handed in through the
+``pytest_gpuperf_device`` hook, has to do no more than what is written here.
 """
 
 from __future__ import annotations
@@ -50,10 +49,7 @@ class Timer(Protocol):
 
     @property
     def kernel_breakdown(self) -> Sequence[Mapping[str, float]]:
-        """Of the last ``measure``, per slot: mean nanoseconds per sample of each kernel, by its mangled name.
-
-        Empty where the timer does not see kernels.
-        """
+        """Mean ns per sample of each kernel, by mangled name, per slot of the last ``measure``; empty if not seen."""
 
     def measure(self, slots: Sequence[Slot], cache: CacheMode) -> list[list[float]]:
         """Run the slots in order and return, per slot, one time in nanoseconds per sample.
@@ -91,10 +87,7 @@ class Device(Protocol):
         """Load the cubin as a new module each time.  Raises ``LoadError`` (wrong architecture, bad cubin)."""
 
     def timer(self, name: TimerName | None = None) -> Timer:
-        """The best timer that works here (CUPTI, graph, events), or the named one.
-
-        Raises ``TimerUnavailable`` with the reason if the named one does not work here.
-        """
+        """The best timer that works here (CUPTI, graph, events), or the named one.  Raises ``TimerUnavailable``."""
 
     @property
     def stream_pointer(self) -> int:

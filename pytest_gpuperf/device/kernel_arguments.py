@@ -1,9 +1,8 @@
 """Kernel arguments: fitted to the parameters that the cubin declares, and described for the identity.
 
-The cubin knows the size of every parameter.  A C++ (mangled) name knows the types too, so that a float64
-array for a ``float*`` is found before it reaches the GPU.  The PTX of an ``extern "C"`` kernel tells numbers of
-either kind and, from sm_100 on, pointers, but not what they point to.  Where there is nothing but sizes, a Python
-int becomes an integer and a Python float a floating-point number of the parameter's size.
+The cubin knows the size of every parameter, a C++ (mangled) name the types too.  The PTX of an ``extern "C"`` kernel
+tells numbers of either kind and, from sm_100 on, pointers, but not what they point to.  Where there is nothing but
+sizes, a Python int becomes an integer and a Python float a floating-point number of the parameter's size.
 """
 
 from __future__ import annotations

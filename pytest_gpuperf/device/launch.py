@@ -1,7 +1,6 @@
 """``Kernel`` and ``Launch``: what a test holds in its hands.
 
-A launch is validated where it is formed, on any machine: the number of arguments, their sizes and types
-against the kernel's parameters, the grid, the block and the shared memory against the device.
+A launch is validated against its kernel and the device where it is formed, on any machine.
 """
 
 from __future__ import annotations
@@ -10,14 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from pytest_gpuperf.compile import occupancy
+from pytest_gpuperf.compile.cubin.occupancy import occupancy
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.interface import Device, Dim3, LoadedKernel
 from pytest_gpuperf.device.kernel_arguments import array_facts, prepare
 from pytest_gpuperf.device.limits import check_limits, dim3, dynamic_shared, threads_in
 from pytest_gpuperf.model.evidence import Identity, KernelBinary, Occupancy, StaticProfile, StaticRecord
-
-__all__ = ["Configuration", "Kernel", "Launch", "LaunchError", "MachineCode", "as_tuple"]
 
 
 class Configuration(NamedTuple):
@@ -102,9 +99,7 @@ class Kernel(MachineCode):
         refused, because the kernel would get nothing but its first address.
         Raises ``LaunchError`` if anything does not fit the kernel or the device.
         """
-        return Launch(
-            self, dim3(grid, "grid"), dim3(block, "block"), args, dynamic_shared(self.name, shared_bytes)
-        )  # fmt: skip
+        return Launch(self, dim3(grid, "grid"), dim3(block, "block"), args, dynamic_shared(self.name, shared_bytes))
 
 
 class Launch:

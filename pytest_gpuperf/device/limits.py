@@ -6,7 +6,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from pytest_gpuperf.compile import occupancy
+from pytest_gpuperf.compile.cubin.occupancy import occupancy
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.interface import Dim3
 from pytest_gpuperf.model.device_facts import DeviceFacts
@@ -48,21 +48,15 @@ def check_limits(
 ) -> None:
     """Raise ``LaunchError`` if the driver would refuse the launch.
 
-    ``resident`` asks also whether registers and shared memory of one block fit an SM of the architecture;
-    only where it is going to run, since other targets show it in their occupancy.
+    ``resident`` asks also whether one block fits an SM of the architecture, where it is going to run.
     """
     _check_axes(binary.name, "grid", grid, facts.max_grid)
     _check_axes(binary.name, "block", block, facts.max_block)
     threads = threads_in(block)
-    if threads > facts.max_threads_per_block:
-        raise LaunchError(
-            f"{binary.name}: block={block} has {threads} threads, and the device allows {facts.max_threads_per_block}"
-        )
-    bound = binary.max_threads_per_block
-    if bound is not None and threads > bound:
-        raise LaunchError(
-            f"{binary.name}: block={block} has {threads} threads, and its __launch_bounds__ allow {bound}"
-        )
+    device_bound, own_bound = facts.max_threads_per_block, binary.max_threads_per_block
+    for bound, allows in ((device_bound, "the device allows"), (own_bound, "its __launch_bounds__ allow")):
+        if bound is not None and threads > bound:
+            raise LaunchError(f"{binary.name}: block={block} has {threads} threads, and {allows} {bound}")
     _check_shared(binary, facts, shared_bytes)
     if resident:
         _check_resident(binary, threads, shared_bytes)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 
-from pytest_gpuperf.compile import BadCubin, read_cubin
+from pytest_gpuperf.compile.compile_errors import BadCubin
+from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin
 from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.model.evidence import KernelBinary
 
@@ -13,8 +14,7 @@ from pytest_gpuperf.model.evidence import KernelBinary
 def check_loadable(binary: KernelBinary, arch: str, sha256: str | None = None) -> None:
     """Raise ``LoadError`` unless the cubin is one for a GPU of ``arch``, holds the kernel, and is the one expected.
 
-    ``sha256`` in hex is what a baseline has on record; None for what was compiled just now.  The architecture
-    is read from the machine code itself, not taken from the record.
+    ``sha256`` in hex is what a baseline has on record; None for what was compiled just now.
     """
     found = hashlib.sha256(binary.cubin).hexdigest()
     if sha256 is not None and found != sha256:

@@ -1,7 +1,6 @@
 """One GPU, one measuring process: a file lock per GPU UUID, for the whole machine.
 
-It holds off every process of this machine that measures with this plugin, whoever started it.  Others that use
-the GPU do not know of it; ``state`` finds those.
+It holds off every process that measures with this plugin.  Others do not know of it; ``Device.state`` finds those.
 """
 
 from __future__ import annotations
@@ -67,7 +66,8 @@ class GpuLock:
         finally:
             self._depth -= 1
             if self._depth == 0:
-                self._forget_holder()
+                with contextlib.suppress(OSError):
+                    self._holder.unlink(missing_ok=True)
             lock.release()
 
     def _acquired(self) -> FileLock:
@@ -119,10 +119,6 @@ class GpuLock:
         with contextlib.suppress(OSError):  # a courtesy to those who wait; the lock does not depend on it
             self._holder.unlink(missing_ok=True)
             self._holder.write_text(f"{os.getpid()}\n", encoding="ascii")
-
-    def _forget_holder(self) -> None:
-        with contextlib.suppress(OSError):
-            self._holder.unlink(missing_ok=True)
 
 
 def _make_folder(folder: Path) -> None:

@@ -1,7 +1,4 @@
-"""NVML's readings of a GPU: its state at one moment, its settings once.
-
-Whatever this GPU, driver or container does not tell is None; that is no error.
-"""
+"""State and settings of a GPU by NVML; None is whatever this GPU, driver or container does not tell."""
 
 from __future__ import annotations
 

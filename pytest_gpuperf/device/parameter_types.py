@@ -1,8 +1,7 @@
 """Types of kernel parameters, read for the arguments that they take.  Pure.
 
-Types come from the mangled name of a C++ kernel.  An ``extern "C"`` kernel has what its PTX says: floating-point,
-integer of some size, pointer.  Where there is no PTX, and for types that are not in the tables below (structures,
-template parameters), only sizes are checked.
+Where neither a mangled name nor PTX tells, and for types that are not in the tables below (structures, template
+parameters), only sizes are checked.
 """
 
 from __future__ import annotations
@@ -38,8 +37,7 @@ class Declared(NamedTuple):
     def holds(self, given: Any) -> bool:
         """True if an array of ``given`` (a dtype) is what the pointer points to.
 
-        Integers of one size pass for each other, since signedness is the kernel's reading; so do 16-bit
-        types for ``__half``, and records of the right size for a vector.
+        Integers of one size pass for each other, 16-bit types for ``__half``, records of the right size for a vector.
         """
         element = self.element
         if element is None or given == element:

@@ -1,7 +1,6 @@
 """Measured ceilings of a GPU: what a roofline is drawn with.
 
-Each is the best of a few medians, for a ceiling is what the GPU can do, not what it does on average.  They are
-measured with the timer of the run and kernels compiled as any other.
+Each is the best of a few medians, for a ceiling is what the GPU can do, not what it does on average.
 """
 
 from __future__ import annotations
@@ -12,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pytest_gpuperf.compile import CompileCache, KernelSource, compile_kernel
+from pytest_gpuperf.compile.cache import CompileCache
+from pytest_gpuperf.compile.compiler import compile_kernel
+from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.device.interface import Device, Slot, Timer
 
 if TYPE_CHECKING:
@@ -62,23 +63,17 @@ OPTIONS = (f"-DVECTORS={COPY_VECTORS}", f"-DCHAINS={FMA_CHAINS}", f"-DSTEPS={FMA
 
 
 def measure_peak(device: Any, name: str) -> float:
-    """``copy_bandwidth`` in bytes/s or ``fma_throughput`` in FLOP/s.
-
-    Raises ``ValueError`` for another name, ``TimerError`` and the errors of ``compile``.
-    """
-    measures: dict[str, Callable[[Any], float]] = {
-        "copy_bandwidth": copy_bandwidth,
-        "fma_throughput": fma_throughput,
-    }
+    """The ``copy_bandwidth`` in bytes/s, ``fma_throughput`` in FLOP/s.  Raises ``ValueError``, ``TimerError``."""
+    measures = {"copy_bandwidth": copy_bandwidth, "fma_throughput": fma_throughput}
     if name not in measures:
         raise ValueError(f"no peak is called {name!r}: there are {', '.join(measures)}")
     return measures[name](device)
 
 
 def copying(device: Device, source: Any, target: Any, cache: CompileCache | None = None) -> Callable[[], None]:
-    """A launch that copies one array to another as large, 16 bytes per load, four loads in flight per thread.
+    """A launch that copies one array to another as large, a multiple of ``COPY_BLOCK_BYTES``.
 
-    Their bytes are a multiple of ``COPY_BLOCK_BYTES``.  Raises the errors of ``compile``.
+    Raises the errors of ``compile``.
     """
     kernel = device.load(_binary(device, "gpuperf_copy", cache))
     grid = (source.nbytes // COPY_BLOCK_BYTES, 1, 1)
@@ -86,10 +81,7 @@ def copying(device: Device, source: Any, target: Any, cache: CompileCache | None
 
 
 def multiplying(device: Device, cache: CompileCache | None = None) -> Callable[[], None]:
-    """A launch of multiply-adds on every SM: eight chains in each of as many threads as stay resident, 4096 steps each.
-
-    Raises the errors of ``compile``.
-    """
+    """A launch of multiply-adds: eight chains of 4096 steps in every resident thread.  Raises as ``copying``."""
     kernel = device.load(_binary(device, "gpuperf_fma", cache))
     grid = (_resident_blocks(device), 1, 1)
     arguments = (device.arrays.empty(1), np.float32(0.999), np.float32(0.001))

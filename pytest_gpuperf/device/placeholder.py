@@ -1,7 +1,6 @@
-"""The device that is handed out where there is no GPU.
+"""The device that is handed out where there is no GPU, so that launches can be formed and validated.
 
-Arrays have shape, type and strides but no data, so that launches can be formed and validated and their
-occupancy computed.  The first use of data, of a time or of the device itself raises ``DeviceNeeded``.
+The first use of data, of a time or of the device itself raises ``DeviceNeeded``.
 """
 
 from __future__ import annotations
@@ -13,26 +12,20 @@ from typing import Any
 import numpy as np
 
 from pytest_gpuperf.device.device_errors import DeviceNeeded
+from pytest_gpuperf.device.facts import nominal_facts
 from pytest_gpuperf.device.interface import Dim3, LoadedKernel, Timer
-from pytest_gpuperf.device.nominal_facts import nominal_facts
 from pytest_gpuperf.device.placeholder_array import PlaceholderArray, without_data
 from pytest_gpuperf.model.evidence import DeviceState, KernelBinary
 from pytest_gpuperf.model.timer_names import TimerName
-
-__all__ = ["DeviceNeeded", "PlaceholderDevice"]
 
 
 class PlaceholderArrays:
     """Makes arrays without data; everything but shape and type is ignored."""
 
     def random(self, shape: Any, dtype: Any = "float32", **_: Any) -> PlaceholderArray:
-        return self.empty(shape, dtype)
-
-    def empty(self, shape: Any, dtype: Any = "float32") -> PlaceholderArray:
         return without_data(shape, dtype)
 
-    def zeros(self, shape: Any, dtype: Any = "float32") -> PlaceholderArray:
-        return self.empty(shape, dtype)
+    empty = zeros = random
 
     def full(self, shape: Any, value: Any, dtype: Any = "float32") -> PlaceholderArray:
         return self.empty(shape, dtype)

@@ -1,7 +1,6 @@
 """An array without data: shape, type and strides of what would be on the GPU.
 
-Views (slices, transposes, reshapes) have the metadata that NumPy would give them.  Whatever needs an element
-raises ``DeviceNeeded``.
+Views have the metadata that NumPy would give them.  Whatever needs an element raises ``DeviceNeeded``.
 """
 
 from __future__ import annotations
@@ -16,6 +15,8 @@ from pytest_gpuperf.device.device_errors import DeviceNeeded
 
 _DATA = frozenset(name for name in dir(np.ndarray) if not name.startswith("_")) | {"get", "set"}
 """Names that NumPy and CuPy arrays offer; those not defined here need data."""
+_METADATA = frozenset({"shape", "dtype", "strides", "flags", "ndim", "size", "itemsize", "nbytes"})
+_VIEWS = frozenset({"transpose", "swapaxes", "squeeze", "view"})
 _BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
 _OPERATORS = (
     *(f"{prefix}{name}" for name in _BINARY for prefix in ("", "r", "i")),
@@ -38,8 +39,7 @@ def without_data(shape: Any, dtype: Any) -> PlaceholderArray:
 class PlaceholderArray:
     """Made by ``without_data``.
 
-    Holds a NumPy view that reaches beyond the one element behind it, so nothing here may read from it: only
-    views are made of it, and its attributes read.
+    Holds a NumPy view that reaches beyond the one element behind it: only views are made of it, and metadata read.
     """
 
     __hash__ = None  # type: ignore[assignment]  # as NumPy's arrays
@@ -47,57 +47,8 @@ class PlaceholderArray:
     def __init__(self, view: Any) -> None:
         self._view = view
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(self._view.shape)
-
-    @property
-    def dtype(self) -> Any:
-        return self._view.dtype
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        return tuple(self._view.strides)
-
-    @property
-    def flags(self) -> Any:
-        """``c_contiguous`` and ``f_contiguous``, as NumPy's."""
-        return self._view.flags
-
-    @property
-    def ndim(self) -> int:
-        return int(self._view.ndim)
-
-    @property
-    def size(self) -> int:
-        return int(self._view.size)
-
-    @property
-    def itemsize(self) -> int:
-        return int(self._view.itemsize)
-
-    @property
-    def nbytes(self) -> int:
-        return self.size * self.itemsize
-
-    @property
-    def T(self) -> PlaceholderArray:  # noqa: N802 (NumPy's name)
-        return PlaceholderArray(self._view.T)
-
     def __len__(self) -> int:
         return len(self._view)
-
-    def transpose(self, *axes: Any) -> PlaceholderArray:
-        return PlaceholderArray(self._view.transpose(*axes))
-
-    def swapaxes(self, first: int, second: int) -> PlaceholderArray:
-        return PlaceholderArray(self._view.swapaxes(first, second))
-
-    def squeeze(self, axis: Any = None) -> PlaceholderArray:
-        return PlaceholderArray(self._view.squeeze(axis))
-
-    def view(self, dtype: Any) -> PlaceholderArray:
-        return PlaceholderArray(self._view.view(dtype))
 
     def astype(self, dtype: Any) -> PlaceholderArray:
         return without_data(self.shape, dtype)
@@ -110,11 +61,10 @@ class PlaceholderArray:
         lengths = shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence) else shape
         return without_data(_resolved(lengths, self.size), self.dtype)
 
-    def ravel(self) -> PlaceholderArray:
-        return self.reshape(-1)
-
     def flatten(self) -> PlaceholderArray:
         return self.reshape(-1)
+
+    ravel = flatten
 
     def __getitem__(self, index: Any) -> PlaceholderArray:
         parts = index if isinstance(index, tuple) else (index,)
@@ -124,7 +74,13 @@ class PlaceholderArray:
         whole = parts if Ellipsis in parts else (*parts, Ellipsis)  # an ellipsis makes a view of a single element, too
         return PlaceholderArray(self._view[whole])
 
-    def __getattr__(self, name: str) -> NoReturn:
+    def __getattr__(self, name: str) -> Any:
+        if name in _METADATA:
+            return getattr(self._view, name)
+        if name in _VIEWS:
+            return lambda *given: PlaceholderArray(getattr(self._view, name)(*given))
+        if name == "T":
+            return PlaceholderArray(self._view.T)
         if name in _DATA:
             raise DeviceNeeded.for_(f"the test uses the data of an array ({name})")
         raise AttributeError(f"an array has no attribute {name!r}")

@@ -12,8 +12,7 @@ _MOST_GENERATIONS = 64
 class ProcessFamily:
     """This process, its ancestors and its descendants; under pytest-xdist those of its fellow workers, too.
 
-    They disturb a measurement only by mistakes of this plugin, for they keep to its lock.  Processes are
-    looked up in ``proc``; where there is none, only this process is known.
+    They keep to the plugin's lock.  Processes are looked up in ``proc``; where there is none, only this one is known.
     """
 
     def __init__(self, pid: int | None = None, *, is_worker: bool | None = None, proc: Path = Path("/proc")) -> None:
@@ -28,16 +27,12 @@ class ProcessFamily:
     def strangers(self, pids: Iterable[int]) -> tuple[int, ...]:
         """The unrelated ones of ``pids``, sorted.
 
-        A process that does not exist here is left out: in a container NVML may give numbers of the host, and
-        this process would be taken for an unrelated one under its number there.
+        A process that does not exist here is left out: in a container NVML may give numbers of the host.
         """
-        return tuple(sorted({pid for pid in pids if self._exists(pid) and not self._is_family(pid)}))
+        return tuple(sorted({pid for pid in pids if (self._proc / str(pid)).exists() and not self._is_family(pid)}))
 
     def _is_family(self, pid: int) -> bool:
         return pid in self._ancestors or self._root in self._lineage(pid)
-
-    def _exists(self, pid: int) -> bool:
-        return (self._proc / str(pid)).exists()
 
     def _lineage(self, pid: int) -> list[int]:
         """The process, its parent, and so on; without the first process of the machine."""

@@ -15,7 +15,7 @@ from pytest_gpuperf.device.limits import dim3
 from pytest_gpuperf.model.evidence import KernelBinary
 
 if TYPE_CHECKING:
-    from pytest_gpuperf.compile import TritonArgument, TritonCode
+    from pytest_gpuperf.compile.triton_code import TritonArgument, TritonCode
 
 _REMEDY = "compile it with the arguments that it is launched with"
 

@@ -6,7 +6,10 @@ replaces it by an index of its own.
 
 from __future__ import annotations
 
+import importlib
+import os
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from typing import Any
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 
@@ -48,3 +51,30 @@ def bind_worker(environ: MutableMapping[str, str], worker: int | None, installed
         return worker
     environ[VARIABLE] = choose_for_worker(entries, worker)
     return worker % len(entries)
+
+
+def first_architecture(
+    environ: Mapping[str, str] | None = None, load_module: Callable[[str], Any] = importlib.import_module
+) -> str | None:
+    """``sm_90`` of the first visible GPU, found without starting CUDA; None if NVML knows of none.
+
+    Of a number in ``CUDA_VISIBLE_DEVICES`` NVML's own order is taken, which differs from CUDA's only among GPUs
+    of different models.
+    """
+    visible = visible_devices(os.environ if environ is None else environ)
+    if visible == []:
+        return None
+    first = visible[0] if visible else "0"
+    try:
+        nvml = load_module("pynvml")
+    except ImportError:
+        return None
+    try:
+        nvml.nvmlInit()
+        handle = (
+            nvml.nvmlDeviceGetHandleByIndex(int(first)) if first.isdigit() else nvml.nvmlDeviceGetHandleByUUID(first)
+        )
+        major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
+    except nvml.NVMLError:
+        return None
+    return f"sm_{major}{minor}"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from pytest_gpuperf.baselines import BaselineStore, CubinError
-from pytest_gpuperf.compile import CompileCache, ToolchainMissing
-from pytest_gpuperf.compile.warp_model import KernelCode, estimates_of
+from pytest_gpuperf.compile.cache import CompileCache
+from pytest_gpuperf.compile.compile_errors import ToolchainMissing
+from pytest_gpuperf.compile.warp_model.estimate import KernelCode, estimates_of
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 

@@ -15,7 +15,7 @@ from typing import cast
 
 import msgspec
 
-from pytest_gpuperf.compile import CompileCache
+from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.model.evidence import Record, Round

@@ -17,7 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pytest_gpuperf.compile import CompileCache, KernelSource, compile_together
+from pytest_gpuperf.compile.cache import CompileCache
+from pytest_gpuperf.compile.compiler import compile_together
+from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.device.interface import Device
 from pytest_gpuperf.device.launch import Kernel, Launch
 from pytest_gpuperf.model.evidence import KernelBinary

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from pytest_gpuperf.compile import CompileCache
+from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.selftest.kernels import FAMILIES, compile_probes, launch_of

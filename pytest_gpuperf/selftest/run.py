@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 import numpy as np
 
-from pytest_gpuperf.compile import CompileCache
+from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.device.timers.timer_errors import TimerUnavailable
 from pytest_gpuperf.model.plugin_version import __version__

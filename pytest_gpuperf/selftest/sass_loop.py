@@ -10,8 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pytest_gpuperf.compile import read_cubin
-from pytest_gpuperf.compile.cubin.cubin_reader import text_of
+from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin, text_of
 from pytest_gpuperf.compile.cubin.disassembly import Instruction, disassemble, target_of, without_padding
 from pytest_gpuperf.model.evidence import KernelBinary
 

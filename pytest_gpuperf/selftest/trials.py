@@ -8,7 +8,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from pytest_gpuperf.compile import CompileCache
+from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.judge.error_budget import Spending

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from pytest_gpuperf.advise.limiting_resource import state_of
-from pytest_gpuperf.compile import toolchain
+from pytest_gpuperf.compile.version import toolchain
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.explain.compare import WorkloadComparison, explain_each

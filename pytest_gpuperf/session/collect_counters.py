@@ -27,7 +27,7 @@ from pytest_gpuperf.counters.ncu_report import read_report
 from pytest_gpuperf.counters.repeat import TAKES, together
 from pytest_gpuperf.counters.unavailable import CountersUnavailable
 from pytest_gpuperf.device.lock import lock_folder
-from pytest_gpuperf.device.nvml_listing import first_architecture
+from pytest_gpuperf.device.visible_devices import first_architecture
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.workload.counter_evidence import WORKER_INPUT, collected_of
 

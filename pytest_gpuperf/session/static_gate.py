@@ -8,7 +8,8 @@ import msgspec
 
 from pytest_gpuperf.baselines import BaselineStore
 from pytest_gpuperf.baselines.lookup import static_baseline
-from pytest_gpuperf.compile import ToolchainMissing, toolchain
+from pytest_gpuperf.compile.compile_errors import ToolchainMissing
+from pytest_gpuperf.compile.version import toolchain
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.judge.static_verdict import compare_static, missing_static

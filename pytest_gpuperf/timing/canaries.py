@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 
-from pytest_gpuperf.compile import CompileCache, UnknownArchitecture
+from pytest_gpuperf.compile.cache import CompileCache
+from pytest_gpuperf.compile.compile_errors import UnknownArchitecture
 from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.device.peaks import COPY_BLOCK_BYTES, copying, multiplying
 from pytest_gpuperf.timing.rounds import Workload, take_rounds

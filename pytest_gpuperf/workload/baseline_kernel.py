@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pytest_gpuperf.baselines import BaselineError, BaselineStore
-from pytest_gpuperf.compile import CompileProblem, binary_of, occupancy
+from pytest_gpuperf.compile.compile_errors import CompileProblem
+from pytest_gpuperf.compile.cubin.occupancy import occupancy
+from pytest_gpuperf.compile.cubin.ready_made import binary_of
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.launch import Configuration, Launch
 from pytest_gpuperf.device.limits import check_limits, dim3

@@ -14,7 +14,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from pytest_gpuperf.compile import KernelSource, compile_for, limits_of
+from pytest_gpuperf.compile.compiler import compile_for
+from pytest_gpuperf.compile.cubin.occupancy import limits_of
+from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.device.cuda import CudaDevice
 from pytest_gpuperf.device.device_errors import LaunchError, LoadError, LockTimeout
 from pytest_gpuperf.device.discovery import open_device

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from pytest_gpuperf.compile import ToolchainMissing
+from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 
 
 def run_body(suite, body, *arguments, fixtures="cuda_kernel, gpu, gpuperf"):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_gpuperf.compile import UnknownArchitecture, limits_of
+from pytest_gpuperf.compile.compile_errors import UnknownArchitecture
+from pytest_gpuperf.compile.cubin.occupancy import limits_of
 from pytest_gpuperf.model.architectures import ARCHITECTURES, SPELLINGS
 
 

@@ -11,7 +11,8 @@ import pytest
 from suite_under_test import CONFIRMS, RECORD
 
 from pytest_gpuperf.baselines.layout import cubin_path
-from pytest_gpuperf.compile import KernelSource, compile_kernel
+from pytest_gpuperf.compile.compiler import compile_kernel
+from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.workload import gate_time
 

@@ -9,7 +9,9 @@ import pytest
 from suite_under_test import HERE, KERNEL, RECORD, SIMULATED
 
 from pytest_gpuperf.baselines import BaselineStore
-from pytest_gpuperf.compile import KernelSource, compile_kernel, toolchain
+from pytest_gpuperf.compile.compiler import compile_kernel
+from pytest_gpuperf.compile.source import KernelSource
+from pytest_gpuperf.compile.version import toolchain
 
 PTXAS = toolchain().replace("nvrtc", "ptxas")
 SAMPLES = HERE.parent / "unit" / "device"

@@ -1,10 +1,8 @@
 """One hash for everything in a cubin that a kernel's execution depends on.
 
-In it: the kernel's instructions, the device functions it calls, the constants and initialised globals it
-refers to, its constant banks, registers, shared memory, barriers, stack, launch bounds and parameter layout.
-Not in it: names, line tables, the source file, other kernels.
-
-The hash may differ without need, and never agrees without right: what cannot be followed goes in whole.
+In it: the kernel's instructions, the device functions it calls, the constants and initialised globals it refers to,
+its constant banks, registers, shared memory, barriers, stack, launch bounds and parameter layout.  Not in it: names,
+line tables, the source file, other kernels.  What cannot be followed goes in whole.
 """
 
 from __future__ import annotations

@@ -1,20 +1,20 @@
 """Facts in a cubin about its kernels: names, parameters, registers, shared memory, launch bounds, sections.  Pure.
 
-Also the check that a cubin of unknown origin has to pass before anything loads it.  The records of
-``.nv.info`` are (format, attribute, value) triples; the attributes used here were established by compiling
-known kernels with NVRTC 12.9 to 13.5, and agree with what ``cuobjdump -elf`` prints.  Shared memory and barriers
-agree with the log of ptxas 12.4 to 13.4, sm_75 to sm_120.
+The attributes of ``.nv.info`` used here were established by compiling known kernels with NVRTC 12.9 to 13.5, and agree
+with what ``cuobjdump -elf`` prints.  Shared memory and barriers agree with the log of ptxas 12.4 to 13.4, sm_75 to
+sm_120.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from pytest_gpuperf.compile.compile_errors import BadCubin
-from pytest_gpuperf.compile.cubin.elf import SHN_LORESERVE, STT_FUNC, Elf, Section, Symbol, read_elf
+from pytest_gpuperf.compile.cubin.elf import STT_FUNC, Elf, Section, Symbol, in_section, read_elf
 from pytest_gpuperf.model.evidence import Parameter
 
 EM_CUDA = 190
@@ -79,8 +79,8 @@ class Cubin(NamedTuple):
 
 def parameter_base(kernel: CubinKernel) -> int:
     """Offset of the kernel's parameters in constant bank 0, bytes; 0 if it has none."""
-    places = [attribute.value for attribute in kernel.attributes if attribute.number == PARAM_CBANK]
-    return int(struct.unpack_from("<H", places[0], 4)[0]) if places and len(places[0]) >= 6 else 0
+    place = _value(kernel.attributes, PARAM_CBANK)
+    return int.from_bytes(place[4:6], "little") if place is not None and len(place) >= 6 else 0
 
 
 def read_cubin(content: bytes) -> Cubin:
@@ -92,7 +92,7 @@ def read_cubin(content: bytes) -> Cubin:
     general = _general(elf)
     kernels = {}
     for symbol in elf.symbols:
-        if symbol.type == STT_FUNC and symbol.other & STO_CUDA_ENTRY and 0 < symbol.section < SHN_LORESERVE:
+        if symbol.type == STT_FUNC and symbol.other & STO_CUDA_ENTRY and in_section(symbol.section):
             kernels[symbol.name] = _kernel(elf, symbol, general, number)
     return Cubin(f"sm_{number}", _assembler(elf), kernels, elf)
 
@@ -113,8 +113,7 @@ def constant_banks(elf: Elf, symbol: str) -> list[Section]:
 
 def _kernel(elf: Elf, symbol: Symbol, general: dict[tuple[int, int], int], generation: int) -> CubinKernel:
     text = text_of(elf, symbol.name)
-    info = elf.section(f".nv.info.{symbol.name}")
-    attributes = tuple(_attributes(info)) if info is not None else ()
+    attributes = tuple(_attributes(elf.section(f".nv.info.{symbol.name}")))
     stack = general.get((MIN_STACK_SIZE, symbol.index), general.get((FRAME_SIZE, symbol.index), 0))
     prefix = f"${symbol.name}$"
     functions = (
@@ -127,7 +126,9 @@ def _kernel(elf: Elf, symbol: Symbol, general: dict[tuple[int, int], int], gener
         registers=general.get((REGCOUNT, symbol.index), 0),
         stack_bytes=stack,
         parameters=_parameters(attributes),
-        max_threads_per_block=_max_threads(attributes),
+        max_threads_per_block=next(
+            (math.prod(_unpack("<III", a)) for a in attributes if a.number == MAX_THREADS), None
+        ),
         code_bytes=text.size,
         shared_bytes=_shared_bytes(elf, symbol.name, generation),
         barriers=_barriers(text, attributes),
@@ -139,18 +140,17 @@ def _kernel(elf: Elf, symbol: Symbol, general: dict[tuple[int, int], int], gener
 
 def _general(elf: Elf) -> dict[tuple[int, int], int]:
     """Records of ``.nv.info`` that give one figure per symbol, by (attribute, symbol index)."""
-    section = elf.section(".nv.info")
-    if section is None:
-        return {}
     pairs = {}
-    for attribute in _attributes(section):
+    for attribute in _attributes(elf.section(".nv.info")):
         if attribute.number in (REGCOUNT, FRAME_SIZE, MIN_STACK_SIZE):
             index, figure = _unpack("<II", attribute)
             pairs[attribute.number, index] = figure
     return pairs
 
 
-def _attributes(section: Section) -> Iterator[Attribute]:
+def _attributes(section: Section | None) -> Iterator[Attribute]:
+    if section is None:
+        return
     data, at = section.data, 0
     while at < len(data):
         if at + 4 > len(data):
@@ -167,38 +167,28 @@ def _attributes(section: Section) -> Iterator[Attribute]:
 def _parameters(attributes: tuple[Attribute, ...]) -> tuple[Parameter, ...]:
     found: dict[int, Parameter] = {}
     for attribute in attributes:
-        if attribute.number == KPARAM_INFO:
-            _index, ordinal, offset, packed = _unpack("<IHHI", attribute)
-            found[ordinal] = Parameter(offset=offset, size=packed >> 18)
-        elif attribute.number == KPARAM_INFO_LARGE:
+        if attribute.number in (KPARAM_INFO, KPARAM_INFO_LARGE):
             _index, ordinal, offset, size = _unpack("<IHHI", attribute)
-            found[ordinal] = Parameter(offset=offset, size=size)
+            found[ordinal] = Parameter(offset=offset, size=size >> 18 if attribute.number == KPARAM_INFO else size)
     if sorted(found) != list(range(len(found))):
         raise BadCubin("not a whole cubin: the parameters of a kernel are not numbered from 0")
-    return tuple(found[ordinal] for ordinal in range(len(found)))
+    return tuple(found[ordinal] for ordinal in sorted(found))
 
 
-def _max_threads(attributes: tuple[Attribute, ...]) -> int | None:
-    for attribute in attributes:
-        if attribute.number == MAX_THREADS:
-            x, y, z = _unpack("<III", attribute)
-            return int(x * y * z)
-    return None
+def _value(attributes: tuple[Attribute, ...], number: int) -> bytes | None:
+    return next((attribute.value for attribute in attributes if attribute.number == number), None)
 
 
 def _shared_bytes(elf: Elf, symbol: str, generation: int) -> int:
     section = elf.section(f".nv.shared.{symbol}")
     size = section.size if section is not None else 0
-    counts_reserved = generation >= 90 and size >= RESERVED_SHARED_BYTES
-    return size - RESERVED_SHARED_BYTES if counts_reserved else size
+    return size - RESERVED_SHARED_BYTES if generation >= 90 and size >= RESERVED_SHARED_BYTES else size
 
 
 def _barriers(text: Section, attributes: tuple[Attribute, ...]) -> int:
     """An attribute of its own in the newer ABI, bits 20 to 26 of the section's flags in the older one."""
-    for attribute in attributes:
-        if attribute.number == NUM_BARRIERS:
-            return int.from_bytes(attribute.value, "little")
-    return text.flags >> 20 & 0x7F
+    own = _value(attributes, NUM_BARRIERS)
+    return text.flags >> 20 & 0x7F if own is None else int.from_bytes(own, "little")
 
 
 def _unpack(layout: str, attribute: Attribute) -> tuple[int, ...]:

@@ -1,8 +1,7 @@
 """Machine code to instructions, by nvdisasm.
 
-One process disassembles all kernels that are known: building its tables takes 0.15 to 0.3 s, each kernel
-next to nothing.  It is given the bare instructions (``-binary``) and asked for plain text (``-raw``, no dataflow
-analysis): that is a quarter faster than JSON from the whole cubin, and says the same of each instruction.
+One process disassembles all kernels that are known: its start takes 0.15 to 0.3 s, each kernel next to nothing.
+Plain text of the bare instructions (``-raw -binary``) is a quarter faster than JSON, and says the same.
 """
 
 from __future__ import annotations
@@ -44,17 +43,11 @@ class Instruction(NamedTuple):
 
 
 def disassemble(arch: str, texts: Mapping[Name, bytes]) -> dict[Name, tuple[Instruction, ...]]:
-    """Instructions of each text section of ``texts`` (by any name its machine code), in one run of nvdisasm.
-
-    Raises ``ToolchainMissing`` if there is no nvdisasm, or none that knows ``arch``.
-    """
+    """Instructions of each text section, by any name, in one run of nvdisasm.  Raises ``ToolchainMissing``."""
     if not any(texts.values()):
         return dict.fromkeys(texts, ())
     output = run_nvdisasm(arch, b"".join(texts.values()))
-    lines = [
-        Instruction(int(at, 16), predicate, opcode, operands)
-        for at, predicate, opcode, operands in _LINE.findall(output)
-    ]
+    lines = [Instruction(int(at, 16), *words) for at, *words in _LINE.findall(output)]
     expected = sum(map(len, texts.values())) // INSTRUCTION_BYTES
     if [line.address for line in lines] != [index * INSTRUCTION_BYTES for index in range(expected)]:
         raise ToolchainMissing(
@@ -102,16 +95,10 @@ def without_padding(instructions: tuple[Instruction, ...]) -> tuple[Instruction,
     end = len(instructions)
     while end and instructions[end - 1].opcode == "NOP":
         end -= 1
-    if end and _jumps_to_itself(instructions[end - 1]):
-        end -= 1
+    if end:
+        last = instructions[end - 1]
+        end -= last.opcode == "BRA" and not last.predicate and target_of(last) == last.address
     return instructions[:end]
-
-
-def _jumps_to_itself(instruction: Instruction) -> bool:
-    if instruction.opcode != "BRA" or instruction.predicate:
-        return False
-    target = target_of(instruction)
-    return target == instruction.address
 
 
 _TARGET = re.compile(r"(?:^|[\s,])(0x[0-9a-f]+)\s*$")

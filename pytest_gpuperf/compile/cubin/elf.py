@@ -14,7 +14,7 @@ from pytest_gpuperf.compile.compile_errors import BadCubin
 
 SYMTAB, RELA, NOBITS, REL = 2, 4, 8, 9
 STT_OBJECT, STT_FUNC = 1, 2
-SHN_UNDEF, SHN_LORESERVE = 0, 0xFF00
+_SHN_UNDEF, _SHN_LORESERVE = 0, 0xFF00
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
@@ -115,7 +115,7 @@ def _symbols(sections: tuple[Section, ...]) -> tuple[Symbol, ...]:
     names = sections[table.link].data
     symbols = []
     for index, (name, info, other, section, value, size) in enumerate(_SYMBOL.iter_unpack(table.data)):
-        if SHN_UNDEF < section < SHN_LORESERVE and section >= len(sections):
+        if in_section(section) and section >= len(sections):
             raise BadCubin(f"not a whole cubin: symbol {index} lies in a section that is not there")
         symbols.append(Symbol(index, string_at(names, name), info & 0xF, other, section, value, size))
     return tuple(symbols)
@@ -125,10 +125,13 @@ def _relocations(section: Section) -> list[Relocation]:
     entry = _RELA if section.type == RELA else _REL
     if len(section.data) % entry.size:
         raise BadCubin(f"not a whole cubin: {section.name} is cut short")
-    found = []
-    for offset, info, *addend in entry.iter_unpack(section.data):
-        found.append(Relocation(offset, info & 0xFFFFFFFF, info >> 32, addend[0] if addend else 0))
-    return found
+    records = entry.iter_unpack(section.data)
+    return [Relocation(at, info & 0xFFFFFFFF, info >> 32, *(addend or (0,))) for at, info, *addend in records]
+
+
+def in_section(index: int) -> bool:
+    """True for the number of a section; others mark symbols that are external, absolute or common."""
+    return _SHN_UNDEF < index < _SHN_LORESERVE
 
 
 def string_at(table: bytes, offset: int) -> str:

@@ -1,4 +1,4 @@
-"""Theoretical occupancy without a GPU: the arithmetic of NVIDIA's ``cuda_occupancy.h``.
+"""Limits of an SM, and theoretical occupancy: the arithmetic of NVIDIA's ``cuda_occupancy.h``.  Needs no GPU.
 
 Assumes the largest shared-memory carve-out.  Does not model hardware barriers, clusters or
 ``setmaxnreg``; a kernel that uses them may reach less.
@@ -6,25 +6,30 @@ Assumes the largest shared-memory carve-out.  Does not model hardware barriers, 
 
 from __future__ import annotations
 
-from pytest_gpuperf.compile.sm_limits import (
-    REGISTERS_PER_SM,
-    REGISTERS_PER_THREAD,
-    SUB_PARTITIONS,
-    THREADS_PER_BLOCK,
-    limits_of,
-)
-from pytest_gpuperf.model.architectures import WARP_THREADS, Architecture
+from pytest_gpuperf.compile.compile_errors import UnknownArchitecture
+from pytest_gpuperf.model.architectures import ARCHITECTURES, SPELLINGS, WARP_THREADS, Architecture
 from pytest_gpuperf.model.evidence import Occupancy, StaticProfile
 
+REGISTERS_PER_SM = 65536
+REGISTERS_PER_THREAD = 255
+THREADS_PER_BLOCK = 1024
+SUB_PARTITIONS = 4
 REGISTER_GRANULARITY = 256
 """Registers are handed out to a warp in multiples of this many."""
 
 
-def occupancy(profile: StaticProfile, arch: str, block_threads: int, dynamic_shared_bytes: int = 0) -> Occupancy:
-    """Occupancy of a kernel launched with ``block_threads`` threads per block on ``arch``.
+def limits_of(arch: str) -> Architecture:
+    """Limits of ``sm_90``, also spelled ``sm_90a``.  Raises ``UnknownArchitecture``."""
+    plain = arch.rstrip("af")
+    if arch in SPELLINGS:
+        return ARCHITECTURES[plain]
+    variant = arch.removeprefix(plain)
+    why = f": {plain} has no variant {variant!r}" if plain in ARCHITECTURES and len(variant) == 1 else ""
+    raise UnknownArchitecture(arch, ARCHITECTURES, why)
 
-    Raises ``UnknownArchitecture``; ``ValueError`` for a block of no threads or negative shared memory.
-    """
+
+def occupancy(profile: StaticProfile, arch: str, block_threads: int, dynamic_shared_bytes: int = 0) -> Occupancy:
+    """``occupancy_of`` a kernel launched with ``block_threads`` threads per block; raises alike."""
     return occupancy_of(profile.registers, profile.shared_bytes + dynamic_shared_bytes, block_threads, arch)
 
 

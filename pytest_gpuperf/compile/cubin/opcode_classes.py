@@ -1,8 +1,7 @@
 """Classes of SASS opcodes: the one table behind ``StaticProfile.opcodes``.
 
-The opcodes are those that NVIDIA's "CUDA Binary Utilities" lists for Turing to Blackwell.  An instruction is
-classed by its opcode's first word (``LDG`` of ``LDG.E.128``); moves written as arithmetic count as moves.
-An opcode in no row is ``other``.
+The opcodes are those that NVIDIA's "CUDA Binary Utilities" lists for Turing to Blackwell; one in no row is ``other``.
+Moves written as arithmetic count as moves.
 """
 
 from __future__ import annotations
@@ -45,7 +44,6 @@ CLASSES: dict[str, str] = {
 """Class to the opcodes in it."""
 
 CLASS_OF: dict[str, str] = {opcode: name for name, opcodes in CLASSES.items() for opcode in opcodes.split()}
-
 
 _MOVES = re.compile(r"IMAD\.MOV\b|HFMA2(?:\.MMA)? R\d+, -RZ, RZ, ")
 """The compiler moves with arithmetic where that unit is idle: a product of zeros, plus the value."""

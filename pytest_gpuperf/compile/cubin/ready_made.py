@@ -7,9 +7,10 @@ import re
 
 from pytest_gpuperf.compile.compile_errors import BadCubin
 from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin
-from pytest_gpuperf.compile.cubin.static_profile import Assembled, analyse
+from pytest_gpuperf.compile.cubin.occupancy import limits_of
+from pytest_gpuperf.compile.cubin.static_profile import analyse
 from pytest_gpuperf.compile.cubin.symbol_names import find_kernel, readable
-from pytest_gpuperf.compile.sm_limits import limits_of
+from pytest_gpuperf.compile.nvrtc import Compiled
 from pytest_gpuperf.model.evidence import KernelBinary, StaticProfile
 
 UNKNOWN_TOOLCHAIN = "unknown"
@@ -51,9 +52,8 @@ def binary_of(
 ) -> KernelBinary:
     """The kernel ``symbol`` of a cubin for ``arch``; ``name`` is what people call it.
 
-    ``profile`` is its static evidence where that is on record.  Without one it is read from the machine code,
-    which takes a run of the disassembler (0.2 s) and leaves spilled bytes, which only the assembler's log tells,
-    unknown where the code uses local memory.
+    ``profile`` is its static evidence where that is on record.  Without one it is read from the machine code (0.2 s),
+    and spilled bytes stay unknown where the code uses local memory.
     Raises ``BadCubin`` if it is no cubin, is for another architecture or has no such kernel.
     """
     found = read_cubin(cubin)
@@ -64,7 +64,7 @@ def binary_of(
     kernel = found.kernels[symbol]
     parameters = kernel.parameters
     if profile is None:
-        read = analyse(Assembled(cubin), arch)[symbol]
+        read = analyse([Compiled(cubin)], arch)[0][symbol]
         profile, parameters = read.profile, read.parameters
     return KernelBinary(
         name=name or symbol,

@@ -1,10 +1,9 @@
 """Following a kernel's references through a cubin, so that what it uses can be hashed without names and places.
 
-What the linker lays out for all kernels of a file together would let a neighbour shine through: offsets in
-the shared constant banks 3 (``__constant__``) and 4 (addresses), and the order of device functions.  So an
-instruction that refers to one of these is given as its text, with the thing referred to in the place of the
-offset; every other instruction is given as its bytes.  Where an index in a register hides the reference, the
-offset stays, and everything goes in that the access may reach.
+Offsets in the constant banks 3 (``__constant__``) and 4 (addresses) and the order of device functions depend on the
+other kernels of a file.  So an instruction that refers to one of these is given as its text, with the thing referred to
+in the place of the offset; every other one as its bytes.  Where an index in a register hides the reference, the offset
+stays, and everything goes in that the access may reach.
 """
 
 from __future__ import annotations
@@ -14,17 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from pytest_gpuperf.compile.cubin.disassembly import INSTRUCTION_BYTES, Instruction, target_of, without_padding
-from pytest_gpuperf.compile.cubin.elf import (
-    NOBITS,
-    SHN_LORESERVE,
-    SHN_UNDEF,
-    STT_FUNC,
-    STT_OBJECT,
-    Elf,
-    Relocation,
-    Section,
-    Symbol,
-)
+from pytest_gpuperf.compile.cubin.elf import NOBITS, STT_FUNC, STT_OBJECT, Elf, Relocation, Section, Symbol, in_section
 
 _BANK = re.compile(r"c\[0x([34])\]\[(0x[0-9a-f]+|U?RZ)\]")
 _BANK_BY_REGISTER = re.compile(r"c\[0x([34])\]\[[^\]]*R\d[^\]]*\]|(?<!des)c\[U?R\d+\]")
@@ -79,7 +68,7 @@ class ReferenceWalk:
             self._done += 1
             if piece.symbol.type == STT_FUNC and piece.symbol.section == self._text.index:
                 self._function(piece)
-            elif piece.symbol.section == SHN_UNDEF or piece.symbol.section >= SHN_LORESERVE:
+            elif not in_section(piece.symbol.section):
                 piece.lines.append(b"external " + piece.symbol.name.encode())
             else:
                 self._object(piece)
@@ -98,27 +87,20 @@ class ReferenceWalk:
         return self._numbers[symbol.index]
 
     def _function(self, piece: _Piece) -> None:
-        start, end = self._extent(piece.symbol)
+        start = piece.symbol.value  # up to the next function, since a kernel's own size counts those it calls
+        end = min((other.value for other in self._functions() if other.value > start), default=self._text.size)
         first, last = start // INSTRUCTION_BYTES, -(-end // INSTRUCTION_BYTES)
         body = without_padding(self._instructions[first:last])
-        returns = (
-            {line.address + INSTRUCTION_BYTES for line in body if line.opcode.startswith("CALL")} if start else set()
-        )
+        returns = {line.address + INSTRUCTION_BYTES for line in body if start and line.opcode.startswith("CALL")}
         for line in body:
             piece.lines.append(self._line(line, start, end, returns))
-
-    def _extent(self, symbol: Symbol) -> tuple[int, int]:
-        """Bytes of a function: up to the next one, since a kernel's own size counts those it calls."""
-        starts = (other.value for other in self._functions() if other.value > symbol.value)
-        return symbol.value, min(starts, default=self._text.size)
 
     def _line(self, line: Instruction, start: int, end: int, returns: set[int]) -> bytes:
         code = self._text.data[line.address : line.address + INSTRUCTION_BYTES]
         mark = b""
         for at, kind, symbol, addend in self._text_relocations.get(line.address, ()):
             mark += f" reloc {at - line.address} {kind} {self._reference(symbol, addend)}".encode()
-        operands = self._banks(line)
-        operands = self._jump(line, operands, start, end, returns)
+        operands = self._jump(line, self._banks(line), start, end, returns)
         if operands == line.operands:
             return code + mark
         scheduling = int.from_bytes(code, "little") >> _SCHEDULING_BITS
@@ -142,8 +124,8 @@ class ReferenceWalk:
         for slot in self._elf.relocations(bank):
             if slot.symbol >= len(self._elf.symbols) or self._elf.symbols[slot.symbol].name not in excluded:
                 lines.append(f"{slot.offset} {self._reference(slot.symbol, slot.addend)}".encode())
-        own = [s for s in self._elf.symbols if s.section == bank.index and s.type == STT_OBJECT]
-        for symbol in sorted(own, key=lambda symbol: symbol.value):
+        own = self._placed(STT_OBJECT, bank)
+        for symbol in own:
             if symbol.name not in excluded:
                 self._number(symbol)
         if not own:
@@ -152,11 +134,10 @@ class ReferenceWalk:
     def _bank_reference(self, found: re.Match[str], width: int) -> str:
         """Content of this place of bank 3 or 4 instead of the place; a wide access may read two things."""
         bank = self._elf.section(f".nv.constant{found[1]}")
-        offset = 0 if found[2].endswith("RZ") else int(found[2], 16)
         if bank is None:
             return found[0]
-        refer = self._addresses if found[1] == "4" else self._variables
-        known = refer(bank, offset, width)
+        offset = 0 if found[2].endswith("RZ") else int(found[2], 16)
+        known = (self._addresses if found[1] == "4" else self._variables)(bank, offset, width)
         if not known:
             self._any_of(bank.name)
         return known or found[0]
@@ -172,9 +153,7 @@ class ReferenceWalk:
         return " ".join(parts)
 
     def _variables(self, bank: Section, offset: int, width: int) -> str:
-        own = (s for s in self._elf.symbols if s.section == bank.index and s.type == STT_OBJECT)
-        read = [s for s in own if s.value < offset + width and offset < s.value + s.size]
-        read.sort(key=lambda symbol: symbol.value)
+        read = [s for s in self._placed(STT_OBJECT, bank) if s.value < offset + width and offset < s.value + s.size]
         if not read or read[0].value > offset:
             return ""
         return " ".join(f"*{self._number(symbol)}{symbol.value - offset:+}" for symbol in read)
@@ -185,7 +164,7 @@ class ReferenceWalk:
             target = target_of(line)
             if target is None or start <= target < end:
                 return operands
-            callee = self._function_at(target)
+            callee = next((symbol for symbol in self._functions() if symbol.value == target), None)
             return operands if callee is None else f"{operands.rpartition('0x')[0]}#{self._number(callee)}"
         if returns and line.opcode.startswith("MOV"):
             register, _, value = operands.rpartition(", ")
@@ -193,12 +172,12 @@ class ReferenceWalk:
                 return f"{register}, return+{int(value, 16) - start}"
         return operands
 
-    def _function_at(self, address: int) -> Symbol | None:
-        return next((symbol for symbol in self._functions() if symbol.value == address), None)
-
     def _functions(self) -> list[Symbol]:
-        """Functions of the text section, in its order."""
-        own = (symbol for symbol in self._elf.symbols if symbol.type == STT_FUNC and symbol.section == self._text.index)
+        return self._placed(STT_FUNC, self._text)
+
+    def _placed(self, kind: int, section: Section) -> list[Symbol]:
+        """Symbols of one kind in a section, in its order."""
+        own = (one for one in self._elf.symbols if one.type == kind and one.section == section.index)
         return sorted(own, key=lambda symbol: symbol.value)
 
     def _reference(self, index: int, addend: int) -> str:

@@ -1,16 +1,18 @@
-"""From a cubin, and the assembler's log where there is one, to the static profile of every kernel in it."""
+"""From a cubin, and the assembler's log and PTX where they are at hand, to the static profile of every kernel in it."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from pytest_gpuperf.compile.cubin.code_hash import hash_code
 from pytest_gpuperf.compile.cubin.cubin_reader import Cubin, CubinKernel, read_cubin, text_of
 from pytest_gpuperf.compile.cubin.disassembly import Instruction, disassemble, without_padding
 from pytest_gpuperf.compile.cubin.opcode_classes import histogram
 from pytest_gpuperf.compile.cubin.symbol_names import parameter_types
+from pytest_gpuperf.compile.nvrtc import Compiled
 from pytest_gpuperf.compile.ptx_text import ptx_parameter_types, unreachable_symbols
 from pytest_gpuperf.compile.ptxas_log import Frame, PtxasUsage, Report, read_log
 from pytest_gpuperf.model.evidence import Parameter, Record, StaticProfile
@@ -24,23 +26,8 @@ class KernelAnalysis(Record, frozen=True):
     max_threads_per_block: int | None = None
 
 
-class Assembled(NamedTuple):
-    """A cubin, and what is known of its making."""
-
-    cubin: bytes
-    log: str = ""
-    """Log of ptxas; empty where it was not captured."""
-    ptx: str = ""
-    """PTX that it was made from; empty where that is not at hand."""
-
-
-def analyse(made: Assembled, arch: str) -> dict[str, KernelAnalysis]:
-    """Analysis of every kernel of a cubin by symbol.  Raises ``BadCubin``, ``ToolchainMissing``."""
-    return analyse_together([made], arch)[0]
-
-
-def analyse_together(several: Sequence[Assembled], arch: str) -> list[dict[str, KernelAnalysis]]:
-    """``analyse`` for several cubins of one architecture, whose machine code is disassembled in one go."""
+def analyse(several: Sequence[Compiled], arch: str) -> list[dict[str, KernelAnalysis]]:
+    """Analyses of each cubin by symbol, disassembled in one go.  Raises ``BadCubin``, ``ToolchainMissing``."""
     contents = [read_cubin(made.cubin) for made in several]
     texts = {
         (number, symbol): text_of(content.elf, symbol).data
@@ -50,22 +37,15 @@ def analyse_together(several: Sequence[Assembled], arch: str) -> list[dict[str, 
     code = disassemble(arch, texts)
     found: list[dict[str, KernelAnalysis]] = []
     for number, (made, content) in enumerate(zip(several, contents, strict=True)):
-        report = read_log(made.log)
+        report, kernels = read_log(made.log), content.kernels.values()
         found.append(
-            {
-                symbol: _analyse(content, kernel, report, code[number, symbol], made.ptx)
-                for symbol, kernel in content.kernels.items()
-            }
+            {one.symbol: _analyse(content, one, report, code[number, one.symbol], made.ptx) for one in kernels}
         )
     return found
 
 
 def _analyse(
-    cubin: Cubin,
-    kernel: CubinKernel,
-    report: Report,
-    instructions: tuple[Instruction, ...],
-    ptx: str,
+    cubin: Cubin, kernel: CubinKernel, report: Report, instructions: tuple[Instruction, ...], ptx: str
 ) -> KernelAnalysis:
     of_cubin = PtxasUsage(kernel.registers, kernel.barriers, kernel.shared_bytes, kernel.stack_bytes)
     usage = report.usage.get(kernel.symbol, of_cubin)
@@ -90,11 +70,8 @@ def _analyse(
         opcodes=opcodes,
         code_hash=hash_code(cubin, kernel, instructions, resources, unreachable),
     )
-    return KernelAnalysis(
-        profile=profile,
-        parameters=_typed(kernel.parameters, _types(kernel.symbol, ptx)),
-        max_threads_per_block=kernel.max_threads_per_block,
-    )
+    types = parameter_types(kernel.symbol) or ptx_parameter_types(ptx, kernel.symbol)
+    return KernelAnalysis(profile, _typed(kernel.parameters, types), kernel.max_threads_per_block)
 
 
 def _spilled_bytes(frames: Sequence[Frame], opcodes: Mapping[str, int]) -> tuple[int | None, int | None]:
@@ -117,15 +94,7 @@ def executable(cubin: Cubin, kernel: CubinKernel, instructions: tuple[Instructio
     return executed
 
 
-def _types(symbol: str, ptx: str) -> Sequence[str | None] | None:
-    """Types of the parameters, from the mangled name or else, as far as it tells them, from the PTX."""
-    return parameter_types(symbol) or ptx_parameter_types(ptx, symbol)
-
-
-def _typed(parameters: Sequence[Parameter], types: Sequence[str | None] | None) -> tuple[Parameter, ...]:
+def _typed(parameters: tuple[Parameter, ...], types: Sequence[str | None] | None) -> tuple[Parameter, ...]:
     if types is None or len(types) != len(parameters):
-        return tuple(parameters)
-    return tuple(
-        Parameter(offset=parameter.offset, size=parameter.size, type=name)
-        for parameter, name in zip(parameters, types, strict=True)
-    )
+        return parameters
+    return tuple(msgspec.structs.replace(one, type=name) for one, name in zip(parameters, types, strict=True))

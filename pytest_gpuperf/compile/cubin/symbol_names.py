@@ -1,7 +1,6 @@
 """From the name a user writes to the symbol a cubin holds, and from a symbol to its C++ types.
 
-The Itanium C++ ABI's demangler is taken from the C++ runtime of the machine where there is one; plain
-function names are read without it.
+The demangler is that of the machine's C++ runtime, where there is one; plain names are read without it.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ def readable(symbol: str) -> str:
     """Name of a kernel for people: its C++ name without parameters, or the symbol."""
     full = demangle(symbol)
     if full is not None and full.endswith(")"):
-        return _without_return_type(full[: _opening(full)])
+        return full[: _opening(full)].removeprefix("void ")  # a demangled template carries its return type
     return plain_name(symbol)
 
 
@@ -51,21 +50,16 @@ def plain_name(symbol: str) -> str:
     nested = rest.startswith("N")
     rest = rest.removeprefix("N")
     parts: list[str] = []
-    while (length := _LENGTH.match(rest)) is not None:
-        start = length.end()
-        parts.append(rest[start : start + int(length[0])])
-        rest = rest[start + int(length[0]) :]
-        if not nested:
-            break
+    while (nested or not parts) and (length := _LENGTH.match(rest)):
+        end = length.end() + int(length[0])
+        parts.append(rest[length.end() : end])
+        rest = rest[end:]
     is_template = rest.startswith("I") or (nested and not rest.startswith("E"))
     return symbol if not parts or is_template else "::".join(parts)
 
 
 def find_kernel(name: str, symbols: Iterable[str], place: str) -> str:
-    """The symbol that ``name`` means: the symbol itself, a function's qualified name, or its unambiguous last part.
-
-    Raises ``UnknownKernel``.
-    """
+    """The symbol meant by a symbol, a qualified name or its unambiguous last part.  Raises ``UnknownKernel``."""
     available = list(symbols)
     if name in available:
         return name
@@ -106,14 +100,7 @@ def _call_demangler(function: Callable[..., int | None], symbol: str) -> str | N
     try:
         return ctypes.string_at(address).decode(errors="replace")
     finally:
-        _free(address)
-
-
-def _free(address: int) -> None:
-    free = ctypes.CDLL(None).free
-    free.argtypes = (ctypes.c_void_p,)
-    free.restype = None
-    free(address)
+        ctypes.CDLL(None).free(ctypes.c_void_p(address))
 
 
 def _opening(full: str) -> int:
@@ -134,8 +121,3 @@ def _top_level_parts(text: str) -> list[str]:
             parts.append(text[start:index])
             start = index + 1
     return [*parts, text[start:]] if text.strip() else []
-
-
-def _without_return_type(name: str) -> str:
-    """``tile<3>`` for ``void tile<3>``: demangled templates carry their return type."""
-    return name.removeprefix("void ")

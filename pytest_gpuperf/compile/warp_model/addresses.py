@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -68,22 +69,18 @@ def pattern_of(step: Step, address: Value, active: Sequence[bool]) -> Pattern:
     start = lanes[0] % SECTOR if strides is not None and any(strides) else 0
     if step.klass.startswith("shared"):
         return Pattern(step.klass, size, count, None, bank_turns(taken, size), strides, start)
-    words = frozenset(word for place in taken for word in range(place // 4, (place + size - 1) // 4 + 1))
-    return Pattern(step.klass, size, count, sectors(taken, size), lines(taken, size), strides, start, words)
+    lines, words = len(_chunks(taken, size, LINE)), _chunks(taken, size, WORD_BYTES)
+    return Pattern(step.klass, size, count, sectors(taken, size), lines, strides, start, words)
 
 
 def sectors(places: Sequence[int], size: int) -> int:
     """Sectors of 32 bytes that these addresses touch."""
-    return _chunks(places, size, SECTOR)
+    return len(_chunks(places, size, SECTOR))
 
 
-def lines(places: Sequence[int], size: int) -> int:
-    """Lines of 128 bytes."""
-    return _chunks(places, size, LINE)
-
-
-def _chunks(places: Sequence[int], size: int, chunk: int) -> int:
-    return len({part for place in places for part in range(place // chunk, (place + size - 1) // chunk + 1)})
+def _chunks(places: Sequence[int], size: int, chunk: int) -> frozenset[int]:
+    """Aligned pieces of ``chunk`` bytes that these addresses touch."""
+    return frozenset(part for place in places for part in range(place // chunk, (place + size - 1) // chunk + 1))
 
 
 def bank_turns(places: Sequence[int], size: int) -> int:
@@ -94,14 +91,10 @@ def bank_turns(places: Sequence[int], size: int) -> int:
     """
     together = max(1, BANKS * WORD_BYTES // size) if size > WORD_BYTES else len(places)
     total = 0
+    words = range(max(1, size // WORD_BYTES))
     for first in range(0, len(places), max(together, 1)):
-        wanted = {
-            place // WORD_BYTES + word
-            for place in places[first : first + together]
-            for word in range(max(1, size // WORD_BYTES))
-        }
-        by_bank = [word % BANKS for word in wanted]
-        total += max(by_bank.count(bank) for bank in set(by_bank))
+        wanted = {place // WORD_BYTES + word for place in places[first : first + together] for word in words}
+        total += max(Counter(word % BANKS for word in wanted).values())
     return total
 
 

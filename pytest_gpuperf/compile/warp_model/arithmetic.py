@@ -33,11 +33,11 @@ Rule = Callable[[Step, tuple[Value, ...]], tuple[Value, ...]]
 def rule_of(step: Step) -> Rule | None:
     """Function from the sources to the results: the register (or pair, as one number) first, then the predicates.
 
-    None for an instruction whose result is unknown, or that is written in an unknown form.  A rule may give
-    fewer results than there are.
+    None for an instruction whose result or form is unknown.  A rule may give fewer results than there are.
     """
-    rule, needed = RULES.get(step.base.removeprefix("U"), (None, 0))
-    if step.base.removeprefix("U") == "LEA" and "HI" in step.modifiers and "SX32" not in step.modifiers:
+    base = step.base.removeprefix("U")
+    rule, needed = RULES.get(base, (None, 0))
+    if base == "LEA" and "HI" in step.modifiers and "SX32" not in step.modifiers:
         needed = 4
     given = sum(source.kind != "predicate" for source in step.sources)
     return rule if given >= needed else None
@@ -50,6 +50,11 @@ def _numbers(step: Step, values: tuple[Value, ...]) -> tuple[tuple[Value, ...], 
         tuple(value for source, value in pairs if source.kind != "predicate"),
         tuple(value for source, value in pairs if source.kind == "predicate"),
     )
+
+
+def _reader(step: Step) -> Callable[[int], int]:
+    """How a number of 32 bits is read."""
+    return int if "U32" in step.modifiers else signed
 
 
 def _move(_step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
@@ -75,8 +80,7 @@ def _multiply_add(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
     numbers, carries = _numbers(step, values)
     if "MOV" in step.modifiers:
         return (numbers[2],)
-    unsigned = "U32" in step.modifiers
-    read: Callable[[int], int] = (lambda bits: bits) if unsigned else signed
+    read = _reader(step)
     if "WIDE" in step.modifiers:
         return (combine(lambda a, b, c: read(a) * read(b) + c & (1 << 64) - 1, numbers[:3]),)
     if "HI" in step.modifiers:
@@ -109,18 +113,16 @@ def _shift(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
     is_signed = bool(step.modifiers & {"S32", "S64"})
     wide = bool(step.modifiers & {"U64", "S64"})
 
-    def left(a: int, s: int, h: int) -> int:
+    def shift(a: int, s: int, h: int) -> int:
         s = s & 31 if wraps else min(s, 64 if wide else 32)
-        return (h << 32 | a) << s >> (32 if upper else 0) & WORD
-
-    def right(a: int, s: int, h: int) -> int:
-        s = s & 31 if wraps else min(s, 64 if wide else 32)
-        number = (signed(h) if is_signed else h) << 32 | a
+        if "L" in step.modifiers:
+            return (h << 32 | a) << s >> (32 if upper else 0) & WORD
+        h = signed(h) if is_signed else h
         if upper and not wraps and not wide:
-            return (signed(h) if is_signed else h) >> s & WORD
-        return number >> s >> (32 if upper else 0) & WORD
+            return h >> s & WORD
+        return (h << 32 | a) >> s >> (32 if upper else 0) & WORD
 
-    return (combine(left if "L" in step.modifiers else right, (low, distance, high)),)
+    return (combine(shift, (low, distance, high)),)
 
 
 def _logic(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
@@ -162,10 +164,7 @@ def _compare(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
     join = next((JOIN[name] for name in JOIN if name in step.modifiers), None)
     if relation is None or join is None or len(predicates) < (2 if "EX" in step.modifiers else 1):
         return ()
-    wide = bool(step.modifiers & {"S64", "U64"})
-    read: Callable[[int], int] = lambda bits: bits  # noqa: E731
-    if not step.modifiers & {"U32", "U64"}:
-        read = signed64 if wide else signed
+    read = int if "U64" in step.modifiers else signed64 if "S64" in step.modifiers else _reader(step)
     if "EX" in step.modifiers:
         strict = "NE" in step.modifiers or "EQ" in step.modifiers
 
@@ -178,17 +177,17 @@ def _compare(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
     else:
         found = combine(lambda a, b: int(relation(read(a), read(b))), numbers[:2])
     result = combine(join, (found, predicates[0]))
-    return tuple(result if index == 0 else UNKNOWN for index in range(len(step.flags)))
+    return (result, UNKNOWN)[: len(step.flags)]
 
 
 def _predicates(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
     """PLOP3: LOP3 for predicates."""
-    predicates = [value for source, value in zip(step.sources, values, strict=True) if source.kind == "predicate"]
+    _, predicates = _numbers(step, values)
     tables = [source.number for source in step.sources if source.kind == "number"]
     if len(predicates) < 3 or not tables:
         return ()
-    result = combine(lambda a, b, c: _lut(tables[0])(-a, -b, -c) & 1, tuple(predicates[:3]))
-    return tuple(result if index == 0 else UNKNOWN for index in range(len(step.flags)))
+    result = combine(lambda a, b, c: _lut(tables[0])(-a, -b, -c) & 1, predicates[:3])
+    return (result, UNKNOWN)[: len(step.flags)]
 
 
 def _select(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
@@ -203,7 +202,7 @@ def _extreme(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
     numbers, predicates = _numbers(step, values)
     if not predicates or "S64" in step.modifiers:
         return ()
-    read: Callable[[int], int] = (lambda bits: bits) if "U32" in step.modifiers else signed
+    read = _reader(step)
     given = (*numbers[:2], predicates[0])
     return (combine(lambda a, b, least: (min if least else max)((a, b), key=read), given),)
 
@@ -226,7 +225,7 @@ def _to_float(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
     """I2F, rounded up: how a division of integers begins."""
     if "RP" not in step.modifiers or "F64" in step.modifiers:
         return ()
-    read: Callable[[int], int] = (lambda bits: bits) if "U32" in step.modifiers else signed
+    read = _reader(step)
 
     def convert(bits: int) -> int:
         number = float(read(bits))
@@ -248,11 +247,7 @@ def _to_integer(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
     if not {"U32", "TRUNC"} <= step.modifiers:
         return ()
 
-    def convert(bits: int) -> int:
-        number = _float_of(bits)
-        return int(number) if 0 <= number < 1 << 32 else 0
-
-    return (combine(convert, values[:1]),)
+    return (combine(lambda bits: int(n) if 0 <= (n := _float_of(bits)) < 1 << 32 else 0, values[:1]),)
 
 
 def _float_of(bits: int) -> float:

@@ -95,11 +95,11 @@ def _roles(
     flags: list[str] = []
     first_is_flag = bool(rest) and _PREDICATE.fullmatch(rest[0]) is not None
     if rest and not first_is_flag and _REGISTER.fullmatch(rest[0]):
-        results = _registers(rest.pop(0), _width(base, modifiers))
+        results = registers_from(rest.pop(0), _width(base, modifiers))
     while rest and _PREDICATE.fullmatch(rest[0]) and not rest[0].startswith("!") and len(flags) < 2:
         flags.append(rest.pop(0))
     if first_is_flag and base in ("LOP3", "ULOP3", "SHFL") and rest and _REGISTER.fullmatch(rest[0]):
-        results = _registers(rest.pop(0), 1)  # LOP3.LUT P0, RZ, R0, ...
+        results = registers_from(rest.pop(0), 1)  # LOP3.LUT P0, RZ, R0, ...
     return tuple(results), tuple(flags), tuple(rest)
 
 
@@ -113,7 +113,8 @@ def _width(base: str, modifiers: frozenset[str]) -> int:
     return 2 if wide and "32" not in modifiers else 1
 
 
-def _registers(first: str, count: int) -> list[str]:
+def registers_from(first: str, count: int) -> list[str]:
+    """``R4``, ``R5``: so many registers in a row; the zero register is one."""
     if first in ZERO or count == 1:
         return [first]
     stem = first.rstrip("0123456789")
@@ -148,5 +149,5 @@ def _reads(base: str, opcode: str, sources: Sequence[str], address_text: str) ->
             if name in ZERO:
                 continue
             wide = base.startswith("D") or base == "HMMA" or ".64" in opcode or f"{name}.64" in part
-            found += _registers(name, 2 if wide else 1)
+            found += registers_from(name, 2 if wide else 1)
     return tuple(dict.fromkeys(found))

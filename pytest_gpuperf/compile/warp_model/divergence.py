@@ -1,7 +1,6 @@
 """Branches that split a warp: which lanes are on the way, and where the other ones wait.
 
-As in the hardware, the lanes that do not branch go on to where both sides meet, then the others follow from the
-branch's target, and from there all go on together.
+The lanes that do not branch go on to where both sides meet, then the others follow; from there all go on together.
 """
 
 from __future__ import annotations
@@ -61,8 +60,8 @@ class Splits:
     def without(self, condition: Value) -> None:
         """Lanes for which the condition holds leave the kernel."""
         assert condition.bits is not None
-        leaving = [bool(bit) and on for bit, on in zip(lanes_of(condition.bits), self.mask, strict=False)]
-        self._gone = tuple(a or b for a, b in zip(self._gone, leaving, strict=True))
+        lanes = zip(self._gone, self.mask, lanes_of(condition.bits), strict=False)
+        self._gone = tuple(gone or (on and bool(bit)) for gone, on, bit in lanes)
         self._count()
 
     def arrive(self, place: int) -> int:

@@ -33,8 +33,7 @@ def estimates_of(
 ) -> dict[KernelCode, WarpEstimate | None]:
     """An estimate of each kernel; None where its way is too long to walk, or its cubin has no such kernel.
 
-    One run of nvdisasm, which takes 0.2 s to start, reads all kernels of an architecture.  Raises
-    ``ToolchainMissing``.
+    One run of nvdisasm reads all kernels of an architecture.  Raises ``ToolchainMissing``.
     """
     distinct = list(dict.fromkeys(codes))
     found = {code: kept for code in distinct if (kept := _kept(code, cache)) is not None}
@@ -70,7 +69,7 @@ def _made(codes: Sequence[KernelCode]) -> dict[KernelCode, _Result]:
 
 
 def _readable(code: KernelCode) -> Cubin | None:
-    """The content of a cubin that may come from anybody; None where it does not have the kernel."""
+    """The cubin, read; None where it does not have the kernel."""
     try:
         content = read_cubin(code.cubin)
     except BadCubin:  # whoever would launch it says so
@@ -80,10 +79,8 @@ def _readable(code: KernelCode) -> Cubin | None:
 
 def _kept(code: KernelCode, cache: CompileCache | None) -> _Result | None:
     content = cache.get(_key(code)) if cache is not None else None
-    if content is None:
-        return None
     try:
-        return msgspec.msgpack.decode(content, type=_Result)
+        return None if content is None else msgspec.msgpack.decode(content, type=_Result)
     except msgspec.DecodeError:  # a ValidationError is one
         return None
 

@@ -1,7 +1,6 @@
 """Points at which the sides of a branch meet again: immediate post-dominators of the instructions.
 
-That is where the hardware lets a split warp reconverge, too.  A conditional exit is taken for one that is not taken, so
-that the rest of the kernel is not walked once for each side of it; a call comes back.
+The hardware lets a split warp reconverge there, too.  A conditional exit counts as not taken; a call comes back.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
 from pytest_gpuperf.compile.cubin.disassembly import INSTRUCTION_BYTES
-from pytest_gpuperf.compile.warp_model.decode import Step
+from pytest_gpuperf.compile.warp_model.decode import Operand, Step
 
 END = -1
 """Place behind the last instruction, whichever that is."""
@@ -20,14 +19,9 @@ def meeting_points(steps: Mapping[int, Step]) -> dict[int, int]:
     """Address of a branch to the address where its sides meet; ``END`` if they do not meet again."""
     heads = _heads(steps)
     following = {head: _successors(steps, head, heads) for head in heads}
-    order = _postorder(following)
-    meets = _post_dominators(following, order)
-    found = {}
-    for address, step in steps.items():
-        if is_branch(step) and step.target is not None:
-            block = _block_of(address, heads)
-            found[address] = meets.get(block, END)
-    return found
+    meets = _post_dominators(following, _postorder(following))
+    branches = (address for address, step in steps.items() if is_branch(step) and step.target is not None)
+    return {address: meets.get(heads[bisect_right(heads, address) - 1], END) for address in branches}
 
 
 def with_jumps(steps: Mapping[int, Step]) -> dict[int, Step]:
@@ -53,8 +47,11 @@ def is_branch(step: Step) -> bool:
     return step.base == "BRA" and not step.modifiers & {"DIV", "CONV"}
 
 
-def is_conditional(step: Step) -> bool:
-    return step.guard is not None or any(source.kind == "predicate" for source in step.sources)
+def condition_of(step: Step) -> Operand | None:
+    """Of a branch: its guard, or, on later architectures, a uniform predicate among its operands."""
+    if step.guard is not None:
+        return step.guard
+    return next((source for source in step.sources if source.kind == "predicate"), None)
 
 
 def _heads(steps: Mapping[int, Step]) -> list[int]:
@@ -68,10 +65,6 @@ def _heads(steps: Mapping[int, Step]) -> list[int]:
     return sorted(head for head in heads if head in steps)
 
 
-def _block_of(address: int, heads: Sequence[int]) -> int:
-    return heads[bisect_right(heads, address) - 1]
-
-
 def _successors(steps: Mapping[int, Step], head: int, heads: Sequence[int]) -> list[int]:
     """Blocks that may follow; ``END`` among them."""
     known = set(heads)
@@ -80,7 +73,7 @@ def _successors(steps: Mapping[int, Step], head: int, heads: Sequence[int]) -> l
         step = steps[address]
         behind = address + INSTRUCTION_BYTES
         if is_branch(step) and step.target is not None:
-            ways = [step.target, behind] if is_conditional(step) else [step.target]
+            ways = [step.target, behind] if condition_of(step) else [step.target]
             return [way if way in known else END for way in ways]
         if step.base in ("EXIT", "RET") and step.guard is None:
             return [END]

@@ -14,9 +14,8 @@ LATENCY: dict[str, float] = {
     "bulk_copy": 600, "tensor": 32,
 }  # fmt: skip
 """Cycles from issue until the result can be used, by class of instruction; 1 for what is not named."""
-SHUFFLE_LATENCY = 24
-SPECIAL_LATENCY = 20
-"""Latency of reading a special register such as the thread's index."""
+LATENCY_OF_OPCODE = {"SHFL": 24, "REDUX": 24, "S2R": 20, "S2UR": 20}
+"""Of instructions that differ from their class: shuffles, and reading a special register such as the thread's index."""
 BARRIER_CYCLES = 30
 """Cycles for which a barrier holds a warp up, even if all others are there."""
 

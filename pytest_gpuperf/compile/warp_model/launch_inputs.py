@@ -1,8 +1,7 @@
 """Inputs of a warp at its start: its indices, the launch, the kernel's arguments.
 
-The arguments and the launch are unknown, so they are examples: a block in the middle of a large grid, sizes and
-pitches that are large and even, pointers far apart.  Figures that depend on an example are marked.  An argument that is
-asked for nothing but whether it is zero is a flag, and off: what it switches on is the exception.
+The arguments and the launch are examples: a block in the middle of a large grid, large and even sizes, pointers far
+apart.  An argument that is asked for nothing but whether it is zero is a flag, and off.
 """
 
 from __future__ import annotations

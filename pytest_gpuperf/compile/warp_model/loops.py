@@ -1,9 +1,8 @@
 """Loops of a dry run: how one leaves them, and how many rounds they have.
 
 The code tells the number of rounds where a counter moves evenly towards a bound, or doubles or halves, and both are
-constants.  Where the bound is an argument or comes from memory, the loop is given ``TYPICAL_ROUNDS`` steps of one: a
-loop that was unrolled eight times then has an eighth of the rounds, as it should, even if that is less than one.  These
-steps divide evenly, so that the loop that would do what an unrolled one leaves over has none.
+constants.  Where the bound is an argument or comes from memory, the loop is given ``TYPICAL_ROUNDS`` steps of one: one
+unrolled eight times has an eighth of the rounds, even if that is less than one, and the loop for its remainder none.
 """
 
 from __future__ import annotations
@@ -56,10 +55,7 @@ class Visit:
 
 
 def count_rounds(first: Sequence[Visit], second: Sequence[Visit], rounds: float) -> None:
-    """Let two rounds that were walked stand for as many as there are: the second for all but the first.
-
-    Where the two went different ways, they are taken to alternate.
-    """
+    """Let two walked rounds stand for all, the second for all but the first; alternating if they differ."""
     alike = [visit.step.address for visit in first] == [visit.step.address for visit in second]
     shares = (min(rounds, 1), max(rounds - 1, 0)) if alike else (rounds / 2, rounds / 2)
     for visits, share in zip((first, second), shares, strict=True):

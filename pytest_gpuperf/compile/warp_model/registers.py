@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from pytest_gpuperf.compile.warp_model import arithmetic
-from pytest_gpuperf.compile.warp_model.decode import TRUE, ZERO, Operand, Step
-from pytest_gpuperf.compile.warp_model.latencies import (
-    BARRIER_CYCLES,
-    LATENCY,
-    SHUFFLE_LATENCY,
-    SPECIAL_LATENCY,
-    issue_cycles,
-)
+from pytest_gpuperf.compile.warp_model.decode import TRUE, ZERO, Operand, Step, registers_from
+from pytest_gpuperf.compile.warp_model.latencies import BARRIER_CYCLES, LATENCY, LATENCY_OF_OPCODE, issue_cycles
 from pytest_gpuperf.compile.warp_model.launch_inputs import Surroundings
 from pytest_gpuperf.compile.warp_model.values import INHERITED, UNKNOWN, WORD, Value, combine, lanes_of
 
@@ -22,14 +18,13 @@ ALL_PREDICATES = 0x7F
 _HANDING_ON = frozenset({"MOV", "UMOV", "LDC", "ULDC", "LDCU", "R2UR"})
 
 
-class Comparison:
+class Comparison(NamedTuple):
     """Comparison that made a predicate: tells how far a loop's counter is from its bound."""
 
-    def __init__(self, left: Value, right: Value, names: tuple[str, ...]) -> None:
-        self.left = left
-        self.right = right
-        self.names = names
-        """Names of the registers or constants that held them."""
+    left: Value
+    right: Value
+    names: tuple[str, ...]
+    """Names of the registers or constants that held them."""
 
     @property
     def sides(self) -> tuple[Value, Value]:
@@ -154,12 +149,10 @@ class Machine:
         return 2 if wide and place == 2 else 1
 
     def _registers(self, first: str, words: int) -> Value:
-        if first in ZERO or words == 1:
+        names = registers_from(first, words)
+        if len(names) == 1:
             return self.register(first)
-        stem = first.rstrip("0123456789")
-        number = int(first[len(stem) :])
-        low, high = self.register(first), self.register(f"{stem}{number + 1}")
-        return combine(lambda a, b: a | b << 32, (low, high))
+        return combine(lambda a, b: a | b << 32, (self.register(names[0]), self.register(names[1])))
 
     def _write(self, step: Step, found: tuple[Value, ...]) -> None:
         guard = self.predicate(step.guard)
@@ -191,7 +184,7 @@ class Machine:
         self.waited = max(wait - start, 0.0)
         start = max(start, wait)
         self._unit_free[step.klass] = start + issue_cycles(step.klass, self._arch)
-        done = (start + _latency(step), step.klass)
+        done = (start + LATENCY_OF_OPCODE.get(step.base, LATENCY.get(step.klass, 1)), step.klass)
         for name in (*step.results, *step.flags):
             ready[name] = done
         cycles, self.now = start - self.now, start
@@ -202,14 +195,6 @@ def _masked(step: Step) -> list[int]:
     """Numbers of the predicates that ``P2R`` takes; all of them without a mask."""
     mask = next((source.number for source in reversed(step.sources) if source.kind == "number"), ALL_PREDICATES)
     return [place for place in range(ALL_PREDICATES.bit_length()) if mask >> place & 1]
-
-
-def _latency(step: Step) -> float:
-    if step.base in ("SHFL", "REDUX"):
-        return SHUFFLE_LATENCY
-    if step.base in ("S2R", "S2UR"):
-        return SPECIAL_LATENCY
-    return LATENCY.get(step.klass, 1)
 
 
 def _merged(guard: Value, new: Value, old: Value) -> Value:

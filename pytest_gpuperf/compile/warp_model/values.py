@@ -1,8 +1,7 @@
 """Values that a warp computes: a number for all lanes, one per lane, or unknown.
 
-Registers hold 32 bits without a sign, predicates 0 or 1.  A value carries marks: it may depend on the kernel's
-arguments or on the size of the launch, and then its number is an example; it may depend on the thread's index, and be
-another in the block's next warp.
+Registers hold 32 bits without a sign, predicates 0 or 1.  Marks tell whether a value depends on the kernel's arguments
+or the size of the launch, so that its number is an example, or on the thread's index.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ WORD = 0xFFFFFFFF
 
 Bits = int | tuple[int, ...] | None
 """A number, one for each of ``LANES``, or None if it is unknown."""
-
 
 EXAMPLE, THREAD, REST = 1, 2, 4
 INHERITED = EXAMPLE | THREAD
@@ -49,8 +47,7 @@ class Value(NamedTuple):
 
     @property
     def rest(self) -> bool:
-        """True for the remainder of an unknown number divided by a small power of two: the rounds that an unrolled loop
-        leaves over."""
+        """It is the remainder by a small power of two: the rounds that an unrolled loop leaves over."""
         return bool(self.marks & REST)
 
     @property
@@ -89,7 +86,7 @@ def combine(function: Callable[..., int], values: tuple[Value, ...]) -> Value:
         marks |= value.marks
     marks &= INHERITED | (REST if all(value.rest or value.constant for value in values) else 0)
     bits = [value.bits for value in values]
-    if any(one is None for one in bits):
+    if None in bits:
         return Value(None, marks)
     if all(isinstance(one, int) for one in bits):
         return Value(function(*bits), marks)

@@ -1,9 +1,8 @@
 """One warp's way through a kernel: straight on, around loops, and down both sides of a branch that splits it.
 
-A branch that all lanes take alike is taken alike.  One that splits the lanes, or that data decide, is walked on both
-sides, one after the other.  A loop is walked twice: the second round shows what every further one costs and how far the
-counter moves, and so how many there are.  A call on a side that data decide is the slow path of a division or a root:
-it is counted, not walked.
+A branch that splits the lanes, or that data decide, is walked on both sides, one after the other.  A loop is walked
+twice: the second round shows what every further one costs, and how many there are.  A call on a side that data decide
+is the slow path of a division or a root: it is counted, not walked.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_gpuperf.compile.cubin.disassembly import INSTRUCTION_BYTES, Instruction
 from pytest_gpuperf.compile.warp_model.addresses import MEMORY, Pattern, address_of, pattern_of
-from pytest_gpuperf.compile.warp_model.decode import Operand, Step, decode
+from pytest_gpuperf.compile.warp_model.decode import Step, decode
 from pytest_gpuperf.compile.warp_model.divergence import Splits
-from pytest_gpuperf.compile.warp_model.flow import is_branch, meeting_points, with_jumps
+from pytest_gpuperf.compile.warp_model.flow import condition_of, is_branch, meeting_points, with_jumps
 from pytest_gpuperf.compile.warp_model.launch_inputs import Surroundings
 from pytest_gpuperf.compile.warp_model.loops import Visit, count_rounds, exit_of, rounds_of
 from pytest_gpuperf.compile.warp_model.registers import Machine, active_lanes
@@ -46,12 +45,9 @@ def dry_run(
         one.go()
         return one
 
-    first = walk(0)
-    flags = first.flags
-    if flags and (without := walk(0, flags)).writes:
-        first = without
-    else:
-        flags = frozenset()
+    first, flags = walk(0), frozenset[int]()
+    if first.flags and (without := walk(0, first.flags)).writes:
+        first, flags = without, first.flags
     walks = [first, walk(1, flags)] if first.warps_differ else [first]
     if any(len(one.visits) >= MOST_VISITS for one in walks):
         return None
@@ -130,7 +126,7 @@ class Walk:
         return target
 
     def _branch(self, step: Step, target: int, visit: Visit, following: int) -> int | None:
-        named = _condition_of(step)
+        named = condition_of(step)
         condition = self._machine.predicate(named)
         visit.comparison = self._machine.comparisons.get(named.text) if named else None
         forward = target > step.address
@@ -175,13 +171,6 @@ class Walk:
             return following
         count_rounds(self.visits[first : arrivals[0]], body, rounds_of(way_out, self.visits[: arrivals[0]], body))
         return way_out.other_way
-
-
-def _condition_of(step: Step) -> Operand | None:
-    """Of a branch: its guard, or, on later architectures, a uniform predicate among its operands."""
-    if step.guard is not None:
-        return step.guard
-    return next((source for source in step.sources if source.kind == "predicate"), None)
 
 
 def summary(visits: Sequence[Visit], warps: int) -> WarpEstimate:

@@ -1,11 +1,8 @@
 """Timers: the device time of short pieces of work.
 
-Three kinds, best first.  **cupti** reads the GPU's own time stamps of every kernel; **graph** times many
-launches unrolled into one CUDA graph; **events** times launches queued behind a delay.  Times of two
-kinds are never compared with each other.
-
-A new timer is one module with an ``open_timer(stream) -> Timer`` that raises ``TimerUnavailable``, and
-its name among ``model.timer_names.TIMERS``.
+Three kinds, best first: **cupti** reads the GPU's own time stamps of every kernel, **graph** times many launches
+unrolled into one CUDA graph, **events** times launches queued behind a delay.  A new timer is one module with an
+``open_timer(stream) -> Timer`` that raises ``TimerUnavailable``, and its name among ``model.timer_names.TIMERS``.
 """
 
 from __future__ import annotations

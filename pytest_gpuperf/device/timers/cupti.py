@@ -2,12 +2,10 @@
 
 The most accurate of the timers: within 1 % from 2 us on, cold or warm, for callables of any number of launches on
 any stream.  The time of a sample is the sum of the durations of all kernels, copies and memsets that its run
-launched.  Records are attributed by external correlation ids: a run's API calls are tagged with the number
-of its sample, whatever else happens on the GPU (the flush, the reset, other code) carries no tag.  A cold
-sample that ran beside a flush, on a stream that waits for no other, is refused.
+launched: its API calls are tagged with the number of the sample (external correlation ids), and nothing else is.
+A cold sample that ran beside a flush, on a stream that waits for no other, is refused.
 
-Tracing is on only inside ``measure``, and records are fetched once per call, so a paired block of four slots
-costs one flush.  Needs the extra ``cupti``; under another profiler (ncu, nsys) CUPTI is taken.
+Tracing is on only inside ``measure``.  Needs the extra ``cupti``; under another profiler (ncu, nsys) CUPTI is taken.
 """
 
 from __future__ import annotations
@@ -21,12 +19,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pytest_gpuperf.device.interface import Slot, Timer
-from pytest_gpuperf.device.timers.calibration import measure_empty_kernel
 from pytest_gpuperf.device.timers.cupti_activities import Activity, ActivitySource, BoundActivities, RecordKinds
 from pytest_gpuperf.device.timers.cupti_buffers import buffered_activities
 from pytest_gpuperf.device.timers.cupti_flushes import refuse_work_beside_flushes
 from pytest_gpuperf.device.timers.cupti_layouts import BuffersUnreadable
-from pytest_gpuperf.device.timers.queued import QueuedPairs, varied_lengths
+from pytest_gpuperf.device.timers.queued import QueuedPairs, measure_empty_kernel, varied_lengths
 from pytest_gpuperf.device.timers.resolution import tick_of
 from pytest_gpuperf.device.timers.stream import WorkStream
 from pytest_gpuperf.device.timers.timer_errors import TimerError, TimerUnavailable
@@ -88,7 +85,6 @@ class CuptiTimer:
         self._calibrate()
 
     def measure(self, slots: Sequence[Slot], cache: CacheMode) -> list[list[float]]:
-        """See ``Timer``."""
         try:
             with self._tracing():
                 tags = [self._enqueue(slot, cold=cache == "cold") for slot in slots]
@@ -104,20 +100,17 @@ class CuptiTimer:
     def _enqueue(self, slot: Slot, *, cold: bool) -> list[int]:
         """Enqueue one more sample than asked for; returns the tag of each."""
         tags = list(itertools.islice(self._next_tag, slot.samples + 1))
-        reset, run, external = slot.reset, slot.run, self._external_kind
-        flush_l2 = self._stream.flush_l2 if cold else None
-        push = self._cupti.activity_push_external_correlation_id
-        pop = self._cupti.activity_pop_external_correlation_id
+        external = self._external_kind
         for tag in tags:
-            if reset is not None:
-                reset()
-            if flush_l2 is not None:
-                flush_l2()
-            push(external, tag)
+            if slot.reset is not None:
+                slot.reset()
+            if cold:
+                self._stream.flush_l2()
+            self._cupti.activity_push_external_correlation_id(external, tag)
             try:
-                run()
+                slot.run()
             finally:
-                pop(external)
+                self._cupti.activity_pop_external_correlation_id(external)
         return tags
 
     @contextlib.contextmanager

@@ -1,8 +1,7 @@
 """Records that a CUPTI timer reads: pieces of GPU work, and the tags of the API calls that launched them.
 
-``ActivitySource`` is where it reads them from.  ``BoundActivities`` takes each record as the object that
-cupti-python makes of it: always there, and slow, some 50 us per record.  The fast source is ``cupti_buffers``.
-Which work belongs to which sample, and whether anything is missing, the timer decides.
+``BoundActivities`` takes each record as the object that cupti-python makes of it: always there, and slow, some 50 us
+per record.  The fast source is ``cupti_buffers``.
 """
 
 from __future__ import annotations
@@ -82,7 +81,6 @@ class BoundActivities:
         self._cupti.activity_register_callbacks(_request_buffer, self._buffer_completed)
 
     def flush(self, forced: int) -> None:
-        """See ``ActivitySource``."""
         self._cupti.activity_flush_all(forced)
 
     def _buffer_completed(self, records: Sequence[Any]) -> None:

@@ -1,13 +1,12 @@
 """CUPTI's activity buffers, read as they lie in memory: about a microsecond per record.
 
-cupti-python turns every record into an array object before it hands it over, API records included, which
-are not read here but must be recorded for tags to exist.  So this source registers callbacks of its
-own with the library that cupti-python has loaded.  The offsets of fields come from cupti-python's data types,
-the steps from record to record from CUPTI: a record of an unknown kind is skipped.
+cupti-python turns every record into an array object, API records included, which must be recorded for tags to exist.
+So this source registers callbacks of its own with the library that cupti-python has loaded.  The offsets of fields come
+from cupti-python's data types, the steps from record to record from CUPTI: a record of an unknown kind is skipped.
 
 The callbacks only lend buffers and take them back, whichever thread calls them; records are read after the
 flush.  Calls into the library release the interpreter lock, for CUPTI may wait meanwhile for a thread that
-is in a callback.  Where any of this is not to be had, ``BuffersUnreadable`` says so before anything is traced.
+is in a callback.  Where any of this is missing, ``BuffersUnreadable`` says so before anything is traced.
 """
 
 from __future__ import annotations
@@ -29,21 +28,17 @@ _NO_MORE_RECORDS = 12  # CUPTI_ERROR_MAX_LIMIT_REACHED in cupti_result.h
 _INCOMPLETE_RECORD = 21  # CUPTI_ERROR_INVALID_KIND: in a buffer whose flush was forced
 
 # CUpti_BuffersCallbackRequestFunc and CUpti_BuffersCallbackCompleteFunc in cupti_activity.h
-BufferRequested = ctypes.CFUNCTYPE(
-    None, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_size_t), ctypes.POINTER(ctypes.c_size_t)
-)
-BufferCompleted = ctypes.CFUNCTYPE(
-    None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t
-)
+_SIZE, _ADDRESS = ctypes.c_size_t, ctypes.c_void_p
+BufferRequested = ctypes.CFUNCTYPE(None, *map(ctypes.POINTER, (_ADDRESS, _SIZE, _SIZE)))
+BufferCompleted = ctypes.CFUNCTYPE(None, _ADDRESS, ctypes.c_uint32, _ADDRESS, _SIZE, _SIZE)
 
 
 @functools.cache
 def buffered_activities(cupti: Any) -> BufferedActivities:
     """The process's source that reads the buffers of the library behind the binding ``cupti``.
 
-    One per process, as CUPTI has one pair of callbacks: a buffer lent for one timer may come back during
-    the measurement of another.  Raises ``BuffersUnreadable``, and whatever the binding raises if it finds
-    no library or driver.
+    One per process, as CUPTI has one pair of callbacks.  Raises ``BuffersUnreadable``, and whatever the binding raises
+    if it finds no library or driver.
     """
     try:
         cupti.get_timestamp()  # the binding loads the library with its first call
@@ -65,9 +60,8 @@ class BufferedActivities:
         self._layouts = layouts
         self._register = _function(library, "cuptiActivityRegisterCallbacks", BufferRequested, BufferCompleted)
         self._flush_all = _function(library, "cuptiActivityFlushAll", ctypes.c_uint32)
-        self._next_record = _function(
-            library, "cuptiActivityGetNextRecord", *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
-        )
+        walked = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+        self._next_record = _function(library, "cuptiActivityGetNextRecord", *walked)
         self._pool = BufferPool()
         self._completed: deque[tuple[int, int]] = deque()
         self._callbacks = BufferRequested(self._on_request), BufferCompleted(self._on_completion)
@@ -137,8 +131,8 @@ class BufferedActivities:
 class BufferPool:
     """Buffers for CUPTI, reused once they are back.
 
-    From ``malloc`` and never freed, because one that is lent belongs to CUPTI, which may hand it to another
-    user of the process (cupti-python, PyTorch's profiler) that has registered callbacks meanwhile.
+    From ``malloc`` and never freed, because CUPTI may hand one that is lent to another user of the process
+    (cupti-python, PyTorch's profiler) that has registered callbacks meanwhile.
     """
 
     def __init__(self) -> None:

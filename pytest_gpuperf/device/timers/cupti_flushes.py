@@ -1,7 +1,6 @@
 """Check that cold samples were cold: work that overlapped with a flush of the L2 found the caches full.
 
-That happens to work on a stream that waits for no other.  Calls are numbered in their order, so the last memset
-without a tag before a sample's first call is its flush.
+Calls are numbered in their order, so the last memset without a tag before a sample's first call is its flush.
 """
 
 from __future__ import annotations

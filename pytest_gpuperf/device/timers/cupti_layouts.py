@@ -1,7 +1,6 @@
 """Offsets of the fields of CUPTI's records, from the data types that cupti-python exports.
 
 They are those of the structures in ``cupti_activity.h``, which grow from version to version at their end.
-Nothing here touches a buffer or the library.
 """
 
 from __future__ import annotations

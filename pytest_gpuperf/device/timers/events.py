@@ -1,9 +1,8 @@
 """Event pairs around batches of launches queued behind a delay: the timer that works everywhere.
 
-A pair reads more than its launches take.  What it reads for batches of empty kernels beyond their own time
-is measured when the timer opens and subtracted: a constant per pair and a gap per launch (on an H200 about
-2 us and 0.7 us).  The gaps between the kernels of one callable cannot be told apart from them, so a
-callable of several launches reads about 0.7 us more for each but the first.
+A pair reads more than its launches take: a constant per pair and a gap per launch (on an H200 about 2 us and 0.7 us).
+Both are measured with batches of empty kernels when the timer opens, and subtracted.  A callable of several launches
+reads about 0.7 us more for each but the first.
 
 * warm: a sample is a batch of as many launches as last 1,000 ticks, divided by their number;
 * cold, or with a ``reset``: a sample is one launch, for only the first of a batch would be cold or restored.
@@ -17,8 +16,7 @@ import math
 from collections.abc import Sequence
 
 from pytest_gpuperf.device.interface import Slot, Timer
-from pytest_gpuperf.device.timers.calibration import measure_empty_kernel
-from pytest_gpuperf.device.timers.queued import QueuedPairs, Work, typical_reading
+from pytest_gpuperf.device.timers.queued import QueuedPairs, measure_empty_kernel, repeated, typical_reading
 from pytest_gpuperf.device.timers.stream import WorkStream
 from pytest_gpuperf.device.timers.timer_errors import TimerError, TimerUnavailable
 from pytest_gpuperf.model.evidence import CacheMode
@@ -50,7 +48,7 @@ class EventTimer:
         self._pairs = QueuedPairs(stream)
         own = measure_empty_kernel(stream, self._pairs).own_ns
         single = typical_reading(self._pairs, stream.empty, _READINGS)
-        batch = typical_reading(self._pairs, _repeated(stream.empty, _CALIBRATION_BATCH), _READINGS)
+        batch = typical_reading(self._pairs, repeated(stream.empty, _CALIBRATION_BATCH), _READINGS)
         launch = (batch - single) / (_CALIBRATION_BATCH - 1)
         self._gap_ns = launch - own
         self._pair_ns = single - launch
@@ -70,12 +68,9 @@ class EventTimer:
         return launches_per_sample(shortest, TICKS_PER_SAMPLE * self.tick_ns, MOST_LAUNCHES)
 
     def _take(self, slot: Slot, batch: int, *, cold: bool) -> list[float]:
-        work = _repeated(slot.run, batch)
+        work = repeated(slot.run, batch)
         readings = [self._pairs.read(work, prepare=slot.reset, cold=cold) for _ in range(slot.samples + 1)]
-        return [self._per_launch(reading, batch) for reading in readings[1:]]
-
-    def _per_launch(self, reading_ns: float, batch: int) -> float:
-        return positive_time((reading_ns - self._pair_ns) / batch - self._gap_ns)
+        return [positive_time((reading - self._pair_ns) / batch - self._gap_ns) for reading in readings[1:]]
 
 
 def launches_per_sample(duration_ns: float, wanted_ns: float, most: int) -> int:
@@ -93,14 +88,3 @@ def positive_time(time_ns: float) -> float:
         "the timed stream was idle between the two events: the workload launches nothing, or launches on another "
         "stream. Launch on the current stream (CuPy does; pass 'stream=' to other libraries)"
     )
-
-
-def _repeated(work: Work, times: int) -> Work:
-    if times == 1:
-        return work
-
-    def batch() -> None:
-        for _ in range(times):
-            work()
-
-    return batch

@@ -3,16 +3,13 @@
 * warm: a sample is one replay of N launches, less the measured overhead of a replay, divided by N.  N is
   chosen so that the overhead is at most 1 % of the replay and the replay lasts 1,000 ticks.
 * cold, or with a ``reset``: a sample is one replay of a graph of **one** run behind the flush, less the
-  measured overhead of such a replay.  Only the first run of a longer graph would be cold.  A flush
-  between the launches inside the graph would have to be subtracted again; but it takes many times as long as
-  a short kernel, so its jitter would drown the difference, and a flush that follows a kernel writes back
-  what the kernel left, so the difference would not be the kernel's time.
+  measured overhead of such a replay.  Only the first run of a longer graph would be cold.  A flush inside the graph
+  would have to be subtracted again, and its jitter would drown the time of a short kernel.
 
-  The event behind such a replay notices its end in steps: on an H200 readings of one kernel lie in lumps
-  0.22 us apart, and which lump it is depends on where the kernel's code and commands lie.  Along 32 kernels of
-  21 us, each 15 ns longer than the one before, readings strayed from the line by 36 ns where kernels were
-  launched plainly, by 48 ns where each had a graph, and by no more than their noise where each had twelve.
-  So a slot has several graphs that take turns.
+  The event behind such a replay notices its end in steps: on an H200 readings of one kernel lie in lumps 0.22 us
+  apart, by where its code and commands lie.  Along 32 kernels of 21 us, each 15 ns longer than the one before,
+  readings strayed by 48 ns where each had a graph, and by no more than noise where each had twelve.  So a slot has
+  several graphs that take turns.
 
 Replays are queued behind a delay or the flush, so what the host does for them is never timed.
 """
@@ -22,9 +19,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_gpuperf.device.interface import Slot, Timer
-from pytest_gpuperf.device.timers.calibration import measure_empty_kernel
 from pytest_gpuperf.device.timers.events import TICKS_PER_SAMPLE, launches_per_sample, positive_time
-from pytest_gpuperf.device.timers.queued import QueuedPairs, Work, typical_reading
+from pytest_gpuperf.device.timers.queued import QueuedPairs, Work, measure_empty_kernel, repeated, typical_reading
 from pytest_gpuperf.device.timers.stream import CapturedGraph, WorkStream
 from pytest_gpuperf.device.timers.timer_errors import TimerError, TimerUnavailable
 from pytest_gpuperf.model.evidence import CacheMode
@@ -88,11 +84,7 @@ class GraphTimer:
         ]
 
     def _captured(self, run: Work, length: int) -> CapturedGraph:
-        def launches() -> None:
-            for _ in range(length):
-                run()
-
-        graph = self._stream.capture(launches)
+        graph = self._stream.capture(repeated(run, length))
         if graph.nodes == 0:
             raise TimerError(
                 "nothing was captured: the workload launches nothing, or launches on another stream. Launch on "
@@ -109,13 +101,7 @@ class GraphTimer:
         return launches_per_sample(shortest, wanted, most)
 
     def _take(
-        self,
-        slot: Slot,
-        graphs: Sequence[CapturedGraph],
-        overhead_ns: float,
-        *,
-        cold: bool = False,
-        length: int = 1,
+        self, slot: Slot, graphs: Sequence[CapturedGraph], overhead_ns: float, *, cold: bool = False, length: int = 1
     ) -> list[float]:
         """Samples by ``graphs`` in turns, each of which does the slot's run ``length`` times."""
         replays = [graphs[index % len(graphs)].launch for index in range(slot.samples + 1)]

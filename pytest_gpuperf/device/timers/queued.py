@@ -1,9 +1,8 @@
 """Event pairs around work that is enqueued before the GPU gets to it.
 
 If the host is slower to enqueue than the GPU is to run, an event pair times the host.  So the GPU is kept
-busy first: by the L2 flush, and by a kernel that spins for a bounded number of cycles.  Whether that was
-long enough is checked for each sample: the start event must still be pending when the stop event is
-enqueued.  If not, the sample is thrown away and taken again behind a longer delay.
+busy first: by the L2 flush, and by a kernel that spins for a bounded number of cycles.  If the start event is no longer
+pending when the stop event is enqueued, the sample is taken again behind a longer delay.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ import statistics
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from pytest_gpuperf.device.timers.lateness import LateTry, never_in_time
 from pytest_gpuperf.device.timers.resolution import tick_of
 from pytest_gpuperf.device.timers.stream import Mark, WorkStream
+from pytest_gpuperf.device.timers.timer_errors import LateTry, never_in_time
 
 FIRST_DELAY_NS = 30_000.0
 LONGEST_DELAY_NS = 20_000_000.0
@@ -26,6 +25,9 @@ WAKE_NS = 10_000_000.0
 _RATE_CYCLES = 200_000
 _RATES = 3
 _TICK_READINGS = 64
+_FEW_LAUNCHES = 20
+_MANY_LAUNCHES = 120
+_EMPTY_READINGS = 9
 
 Work = Callable[[], None]
 
@@ -128,12 +130,20 @@ def varied_lengths(count: int) -> list[int]:
 
 
 def typical_reading(pairs: QueuedPairs, work: Work, readings: int) -> float:
-    """Mean of the middle half of several readings, nanoseconds, overhead included: resolves below one tick.
-
-    One more is taken first and dropped.
-    """
+    """Mean of the middle half of several readings, in ns, one before them dropped: resolves below one tick."""
     pairs.read(work)
     return middle([pairs.read(work) for _ in range(readings)])
+
+
+def repeated(work: Work, times: int) -> Work:
+    if times == 1:
+        return work
+
+    def batch() -> None:
+        for _ in range(times):
+            work()
+
+    return batch
 
 
 def middle(readings: Sequence[float]) -> float:
@@ -141,3 +151,26 @@ def middle(readings: Sequence[float]) -> float:
     ordered = sorted(readings)
     cut = len(ordered) // 4
     return statistics.fmean(ordered[cut : len(ordered) - cut])
+
+
+class EmptyKernel(NamedTuple):
+    """All in nanoseconds."""
+
+    own_ns: float
+    """One empty kernel inside a long graph."""
+    replay_ns: float
+    """Reading of an event pair around a graph's replay beyond its kernels, for graphs of many kernels."""
+    single_replay_ns: float
+    """The same for a graph of one kernel."""
+
+
+def measure_empty_kernel(stream: WorkStream, pairs: QueuedPairs) -> EmptyKernel:
+    """The reference for a timer's own overhead, by graphs in turns, so that a clock still rising favours none of them.
+
+    A graph of N empty kernels reads ``replay + N * own``: two of different N tell both.  Raises ``TimerError``.
+    """
+    graphs = [stream.capture(repeated(stream.empty, count)) for count in (1, _FEW_LAUNCHES, _MANY_LAUNCHES)]
+    turns = [[pairs.read(graph.launch) for graph in graphs] for _ in range(_EMPTY_READINGS + 1)]
+    single, few, many = (middle(readings) for readings in zip(*turns[1:], strict=True))
+    own = (many - few) / (_MANY_LAUNCHES - _FEW_LAUNCHES)
+    return EmptyKernel(own, few - _FEW_LAUNCHES * own, single - own)

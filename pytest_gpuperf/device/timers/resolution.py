@@ -1,7 +1,6 @@
 """The step of a clock, read off what it said.
 
-A timer's tick is measured, never assumed: the same GPU model ticks in 32 ns or in 1 us depending on its
-generation and on the tool that reads it.  Pure functions of samples; nothing here touches a GPU.
+Measured, never assumed: GPUs tick in 32 ns or in 1 us, by their generation and the tool that reads them.  Pure.
 """
 
 from __future__ import annotations
@@ -21,9 +20,8 @@ _CANDIDATES = 64
 def tick_of(samples_ns: Sequence[float]) -> float:
     """The step of the clock that read ``samples_ns``, in nanoseconds.
 
-    The step of the coarsest grid that holds all of them, or else the smallest positive gap between sorted
-    unique samples.  The gap alone misleads: a 32 ns clock whose readings were rounded to whole nanoseconds
-    shows gaps of 1, 31, 32 and 33, and one that was read sparsely shows none of 32.
+    The step of the coarsest grid that holds all of them, or else the smallest positive gap between sorted unique
+    samples.  The gap alone misleads: a 32 ns clock, rounded to whole nanoseconds, shows gaps of 1, 31, 32 and 33.
     Wants 50 or more readings of intervals of varied length.  Raises ``ValueError`` if all are equal.
     """
     values = _distinct(np.sort(np.asarray(samples_ns, dtype=np.float64)))

@@ -1,7 +1,6 @@
 """The one stream that timers work on, and the few things they do with it.
 
-``WorkStream`` is all that a timer knows of the GPU; ``CudaStream`` is it in CuPy.  Unit tests put a
-simulated stream in its place, so everything that decides is tested without a GPU.
+``WorkStream`` is all that a timer knows of the GPU; ``CudaStream`` is it in CuPy.
 """
 
 from __future__ import annotations
@@ -150,13 +149,8 @@ class _Graph:
 def _working_nodes(handle: int) -> int:
     from cuda.bindings import driver  # noqa: PLC0415 an extra
 
-    kinds = driver.CUgraphNodeType
-    working = {
-        kinds.CU_GRAPH_NODE_TYPE_KERNEL,
-        kinds.CU_GRAPH_NODE_TYPE_MEMCPY,
-        kinds.CU_GRAPH_NODE_TYPE_MEMSET,
-        kinds.CU_GRAPH_NODE_TYPE_GRAPH,
-    }
+    names = ("KERNEL", "MEMCPY", "MEMSET", "GRAPH")
+    working = {getattr(driver.CUgraphNodeType, f"CU_GRAPH_NODE_TYPE_{name}") for name in names}
     graph = driver.CUgraph(handle)
     _, _, count = _checked(driver.cuGraphGetNodes(graph, 0))
     _, nodes, _ = _checked(driver.cuGraphGetNodes(graph, count))

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf.compile import CompileCache, KernelSource, as_recorded, compilations, compile_kernel
+from pytest_gpuperf.compile import compilations
+from pytest_gpuperf.compile.cache import CompileCache
+from pytest_gpuperf.compile.compiler import as_recorded, compile_kernel
 from pytest_gpuperf.compile.nvrtc import Compiled, Program
+from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.model.evidence import KernelBinary
 
 TEXT = """

@@ -7,18 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf.compile import (
-    CompileCache,
-    CompileError,
-    KernelSource,
-    UnknownKernel,
-    compilations,
-    compile_for,
-    compiler,
-    ptx,
-)
+from pytest_gpuperf.compile import compilations, compiler
+from pytest_gpuperf.compile.cache import CompileCache
+from pytest_gpuperf.compile.compile_errors import CompileError, UnknownKernel
+from pytest_gpuperf.compile.compiler import compile_for, ptx
 from pytest_gpuperf.compile.cubin import disassembly
 from pytest_gpuperf.compile.nvrtc import Compiled, Program
+from pytest_gpuperf.compile.source import KernelSource
 
 TEXT = """
 template <int N> __device__ __noinline__ float power(float x) { for (int k = 1; k < N; ++k) x *= x + N; return x; }

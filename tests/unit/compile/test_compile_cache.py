@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf.compile import CompileCache, CompileCacheWarning
-from pytest_gpuperf.compile.cache import default_folder
+from pytest_gpuperf.compile.cache import CompileCache, default_folder
+from pytest_gpuperf.compile.compile_errors import CompileCacheWarning
 
 KEY = "ab" + "0" * 62
 

@@ -6,29 +6,24 @@ from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf.compile import (
+from pytest_gpuperf.compile import compilations
+from pytest_gpuperf.compile import nvrtc as nvrtc_module
+from pytest_gpuperf.compile.cache import CompileCache
+from pytest_gpuperf.compile.compile_errors import (
     BadOption,
-    CompileCache,
     CompileError,
-    KernelSource,
     ToolchainMissing,
     UnknownArchitecture,
     UnknownKernel,
-    binary_of,
-    compilations,
-    compile_for,
-    compile_kernel,
-    ptx,
-    ptx_instructions,
-    ptx_of,
-    read_cubin,
-    toolchain,
 )
-from pytest_gpuperf.compile import nvrtc as nvrtc_module
+from pytest_gpuperf.compile.compiler import compile_for, compile_kernel, ptx
+from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin
+from pytest_gpuperf.compile.cubin.ready_made import binary_of
 from pytest_gpuperf.compile.nvrtc import Program, compile_cubin
-from pytest_gpuperf.compile.ptx_text import ptx_parameter_types
+from pytest_gpuperf.compile.ptx_text import ptx_instructions, ptx_of, ptx_parameter_types
+from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.toolkit import toolkit_folders
-from pytest_gpuperf.compile.version import version_in
+from pytest_gpuperf.compile.version import toolchain, version_in
 from pytest_gpuperf.model.architectures import ARCHITECTURES
 from pytest_gpuperf.model.evidence import Parameter
 

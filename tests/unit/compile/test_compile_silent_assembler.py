@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_gpuperf.compile import CompileProblem, KernelSource, compilations, compile_kernel, nvrtc
+from pytest_gpuperf.compile import compilations, nvrtc
+from pytest_gpuperf.compile.compile_errors import CompileProblem
+from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.nvrtc import Compiled, Program, compile_cubin
+from pytest_gpuperf.compile.source import KernelSource
 
 SOURCE = KernelSource(
     text='extern "C" __global__ void tile(float* a) { __shared__ float s[64]; s[threadIdx.x] = a[threadIdx.x]; '

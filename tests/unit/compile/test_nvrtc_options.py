@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf.compile import BadOption
+from pytest_gpuperf.compile.compile_errors import BadOption
 from pytest_gpuperf.compile.nvrtc_options import (
     DEFAULTS,
     canonical_options,

@@ -9,8 +9,11 @@ from typing import NoReturn
 
 import pytest
 
-from pytest_gpuperf.compile import KernelSource, ToolchainMissing, compile_kernel, nvrtc, toolkit
+from pytest_gpuperf.compile import nvrtc, toolkit
+from pytest_gpuperf.compile.compile_errors import ToolchainMissing
+from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.cubin import disassembly
+from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.toolkit import Disassembler, disassembler, nvrtc_bindings, toolkit_folders
 
 REMEDY = r'pip install "pytest-gpuperf\[static\]"'

@@ -10,7 +10,8 @@ from device_samples import FakeCupy, split_mix
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_gpuperf.compile import KernelSource, compile_kernel
+from pytest_gpuperf.compile.compiler import compile_kernel
+from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.device import arrays as arrays_module
 from pytest_gpuperf.device.arrays import CupyArrays, stream_of
 

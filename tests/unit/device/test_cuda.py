@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from device_samples import DeviceArray, FakeCupy, FakeError, FakeNvml
 
-from pytest_gpuperf.compile import KernelSource, compile_kernel
+from pytest_gpuperf.compile.compiler import compile_kernel
+from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.device import cuda
 from pytest_gpuperf.device.cuda import CudaDevice
 from pytest_gpuperf.device.device_errors import LoadError

@@ -9,7 +9,8 @@ import pytest
 from device_samples import PROPERTIES, FakeCupy, FakeError, FakeNvml
 
 from pytest_gpuperf.device import discovery
-from pytest_gpuperf.device.discovery import NoDevice, is_missing_device, open_device
+from pytest_gpuperf.device.device_errors import NoDevice
+from pytest_gpuperf.device.discovery import is_missing_device, open_device
 from pytest_gpuperf.device.visible_devices import VARIABLE
 
 RAW_UUID = bytes.fromhex("8a56a4bc00112233445566778899aabb")

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from pytest_gpuperf.compile import KernelSource, compile_kernel
+from pytest_gpuperf.compile.compiler import compile_kernel
+from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.device import peaks
-from pytest_gpuperf.device.nominal_facts import nominal_facts
+from pytest_gpuperf.device.facts import nominal_facts
 
 
 class PeakDevice:

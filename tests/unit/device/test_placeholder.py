@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from pytest_gpuperf.compile import limits_of
-from pytest_gpuperf.device.nominal_facts import nominal_facts
-from pytest_gpuperf.device.placeholder import DeviceNeeded, PlaceholderDevice
+from pytest_gpuperf.compile.cubin.occupancy import limits_of
+from pytest_gpuperf.device.device_errors import DeviceNeeded
+from pytest_gpuperf.device.facts import nominal_facts
+from pytest_gpuperf.device.placeholder import PlaceholderDevice
 from pytest_gpuperf.device.placeholder_array import PlaceholderArray, without_data
 from pytest_gpuperf.model.architectures import ARCHITECTURES
 

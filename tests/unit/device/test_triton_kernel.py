@@ -10,7 +10,8 @@ import pytest
 from device_samples import DeviceArray
 from triton_samples import compiled
 
-from pytest_gpuperf.compile import UnsupportedTritonKernel, read_triton, triton_binary
+from pytest_gpuperf.compile.compile_errors import UnsupportedTritonKernel
+from pytest_gpuperf.compile.triton_code import read_triton, triton_binary
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.interface import LoadedKernel
 from pytest_gpuperf.device.placeholder import PlaceholderDevice

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pytest_gpuperf.device.nominal_facts import nominal_facts
+from pytest_gpuperf.device.facts import nominal_facts
 from pytest_gpuperf.model.evidence import Identity, Occupancy, Round, StaticProfile, StaticRecord, TimeRecord
 
 SUITE = Path(__file__).parents[3] / "example_suite"

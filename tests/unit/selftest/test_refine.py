@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simulated_machine import FIXED_NS, NS_PER_COUNT, SimulatedMachine
 
-from pytest_gpuperf.compile import CompileCache
+from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.selftest import refine
 from pytest_gpuperf.selftest.kernels import COPY
 from pytest_gpuperf.selftest.known_slowdowns import Subject

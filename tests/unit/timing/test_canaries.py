@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from pytest_gpuperf.compile import CompileCache
+from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.device import peaks
+from pytest_gpuperf.device.facts import nominal_facts
 from pytest_gpuperf.device.interface import Slot
-from pytest_gpuperf.device.nominal_facts import nominal_facts
 from pytest_gpuperf.model.evidence import CacheMode, DeviceState
 from pytest_gpuperf.model.timer_names import TimerName
 from pytest_gpuperf.timing import canaries

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from pytest_gpuperf.config.options import Options
-from pytest_gpuperf.device.nominal_facts import nominal_facts
+from pytest_gpuperf.device.facts import nominal_facts
 from pytest_gpuperf.model.evidence import Session
 from pytest_gpuperf.update.record import ProcessRecord, rounds_of
 from pytest_gpuperf.update.select import merge

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf.compile import KernelSource, compile_together
+from pytest_gpuperf.compile.compiler import compile_together
+from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.model.evidence import KernelBinary
 
 ARCHS = ("sm_80", "sm_90", "sm_120")

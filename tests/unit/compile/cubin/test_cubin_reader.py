@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_gpuperf.compile import BadCubin, KernelSource, compile_kernel, read_cubin
-from pytest_gpuperf.compile.cubin.cubin_reader import constant_banks, text_of
+from pytest_gpuperf.compile.compile_errors import BadCubin
+from pytest_gpuperf.compile.compiler import compile_kernel
+from pytest_gpuperf.compile.cubin.cubin_reader import constant_banks, read_cubin, text_of
 from pytest_gpuperf.compile.cubin.elf import Elf, read_elf
+from pytest_gpuperf.compile.source import KernelSource
 
 TEXT = """
 struct Large { char bytes[17000]; };

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_gpuperf.compile import UnknownArchitecture, limits_of, occupancy, occupancy_of
+from pytest_gpuperf.compile.compile_errors import UnknownArchitecture
+from pytest_gpuperf.compile.cubin.occupancy import limits_of, occupancy, occupancy_of
 from pytest_gpuperf.model.architectures import ARCHITECTURES
 from pytest_gpuperf.model.evidence import StaticProfile
 

@@ -7,15 +7,11 @@ import struct
 
 import pytest
 
-from pytest_gpuperf.compile import (
-    BadCubin,
-    KernelSource,
-    UnknownArchitecture,
-    UnknownKernel,
-    compile_kernel,
-    ready_made,
-    toolchain,
-)
+from pytest_gpuperf.compile.compile_errors import BadCubin, UnknownArchitecture, UnknownKernel
+from pytest_gpuperf.compile.compiler import compile_kernel
+from pytest_gpuperf.compile.cubin.ready_made import ready_made
+from pytest_gpuperf.compile.source import KernelSource
+from pytest_gpuperf.compile.version import toolchain
 from pytest_gpuperf.model.evidence import KernelBinary
 
 TEXT = """

@@ -6,7 +6,7 @@ import ctypes
 
 import pytest
 
-from pytest_gpuperf.compile import UnknownKernel
+from pytest_gpuperf.compile.compile_errors import UnknownKernel
 from pytest_gpuperf.compile.cubin import symbol_names
 
 needs_demangler = pytest.mark.skipif(

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf.compile import CompileCache, KernelSource, compile_kernel
-from pytest_gpuperf.compile.warp_model import KernelCode, estimates_of
+from pytest_gpuperf.compile.cache import CompileCache
+from pytest_gpuperf.compile.compiler import compile_kernel
+from pytest_gpuperf.compile.source import KernelSource
+from pytest_gpuperf.compile.warp_model.estimate import KernelCode, estimates_of
 from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
 
 TEXT = r"""

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_gpuperf.compile.cubin.disassembly import INSTRUCTION_BYTES, Instruction
-from pytest_gpuperf.compile.warp_model import dry_run, walk
+from pytest_gpuperf.compile.warp_model import walk
+from pytest_gpuperf.compile.warp_model.walk import dry_run
 from pytest_gpuperf.model.evidence import Parameter
 from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
 
