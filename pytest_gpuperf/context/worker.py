@@ -12,7 +12,7 @@ from functools import cached_property
 
 import pytest
 
-from pytest_gpuperf.baselines import BaselineStore
+from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile import CompileCache, toolchain
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context.early_stop import CheckedOnly

@@ -14,7 +14,7 @@ from pytest_gpuperf.judge.static_verdict import with_launch_of
 from pytest_gpuperf.model.verdict import TimeFigures
 
 if TYPE_CHECKING:
-    from pytest_gpuperf.baselines import BaselineStore
+    from pytest_gpuperf.baselines.store import BaselineStore
     from pytest_gpuperf.model.advice import Advice
     from pytest_gpuperf.model.device_facts import DeviceFacts
     from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from pytest_gpuperf.baselines import BaselineStore, CubinError
+from pytest_gpuperf.baselines.baseline_errors import CubinError
+from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile import ToolchainMissing
 from pytest_gpuperf.compile.warp_model import KernelCode, estimates_of
 from pytest_gpuperf.model.evidence import StaticRecord

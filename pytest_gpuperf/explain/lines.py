@@ -16,7 +16,7 @@ from pytest_gpuperf.model.verdict import Verdict
 
 if TYPE_CHECKING:
     from pytest_gpuperf.advise.side import Side
-    from pytest_gpuperf.baselines import BaselineStore
+    from pytest_gpuperf.baselines.store import BaselineStore
     from pytest_gpuperf.compile import CompileCache
     from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 

@@ -12,8 +12,7 @@ import dataclasses
 import re
 from typing import Literal
 
-from pytest_gpuperf.model.evidence import CacheMode, Identity, TimeRecord
-from pytest_gpuperf.model.timer_names import TimerName
+from pytest_gpuperf.model.evidence import CacheMode, Identity, TimeRecord, TimerName
 
 Relation = Literal["unchanged", "comparable", "not comparable"]
 Cause = Literal["environment", "launch", "compiler", "code", "code or compiler", "unknown"]

@@ -7,13 +7,15 @@ pytest-xdist workers and the report are made of these records.  Nothing in this 
 from __future__ import annotations
 
 import hashlib
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
-from pytest_gpuperf.model.timer_names import TimerName
-
 CacheMode = Literal["cold", "warm"]
+TimerName = Literal["cupti", "graph", "events"]
+
+TIMERS: tuple[TimerName, ...] = get_args(TimerName)
+"""The kinds of timers, in order of preference."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

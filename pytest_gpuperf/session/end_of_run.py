@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from pytest_gpuperf.baselines import BaselineError
+from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.context import last_run, stash
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.worker import Worker

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator
 
 import msgspec
 
-from pytest_gpuperf.baselines import BaselineStore
 from pytest_gpuperf.baselines.lookup import of_the_kernel, of_the_same_code, recorded_under_another_name
+from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile import ToolchainMissing, toolchain
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.worker import Worker

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pytest_gpuperf.baselines import BaselineError, BaselineStore
+from pytest_gpuperf.baselines.baseline_errors import BaselineError
+from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile import CompileProblem, binary_of, occupancy
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.launch import Configuration, Launch

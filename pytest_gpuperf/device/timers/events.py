@@ -21,8 +21,7 @@ from pytest_gpuperf.device.timers.calibration import measure_empty_kernel
 from pytest_gpuperf.device.timers.queued import QueuedPairs, Work, typical_reading
 from pytest_gpuperf.device.timers.stream import WorkStream
 from pytest_gpuperf.device.timers.timer_errors import TimerError, TimerUnavailable
-from pytest_gpuperf.model.evidence import CacheMode
-from pytest_gpuperf.model.timer_names import TimerName
+from pytest_gpuperf.model.evidence import CacheMode, TimerName
 
 TICKS_PER_SAMPLE = 1000
 MOST_LAUNCHES = 400

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_gpuperf.model.timer_names import TimerName
+from pytest_gpuperf.model.evidence import TimerName
 
 
 class TimerUnavailable(Exception):

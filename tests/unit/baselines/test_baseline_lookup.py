@@ -8,8 +8,9 @@ import msgspec
 import pytest
 from baseline_samples import NVRTC, make_key, make_static, static_update
 
-from pytest_gpuperf.baselines import BaselineStore, Update
 from pytest_gpuperf.baselines.lookup import of_the_kernel, of_the_same_code, recorded_under_another_name
+from pytest_gpuperf.baselines.merging import Update
+from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.model.evidence import StaticRecord
 
 KERNEL = "transpose_padded"
