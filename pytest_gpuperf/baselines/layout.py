@@ -111,11 +111,9 @@ def inside(root: Path, path: Path) -> Path:
 
 def evidence_files(root: Path, target: str) -> Iterator[tuple[str, Path]]:
     """Module and path of every evidence file of a target, sorted.  A missing folder has none."""
-    folder = root / target
-    for path in sorted(folder.rglob("*.json")):
-        module = module_of(PurePosixPath(path.relative_to(folder).as_posix()))
-        expected = evidence_path(root, target, module)
-        if path == expected:
+    for path in sorted((root / target).rglob("*.json")):
+        module = module_of(PurePosixPath(path.relative_to(root / target).as_posix()))
+        if path == evidence_path(root, target, module):
             yield module, path
 
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING
 
+from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
-
-if TYPE_CHECKING:
-    from pytest_gpuperf.baselines.store import BaselineStore
 
 
 def recorded_under_another_name(
@@ -42,7 +39,6 @@ def of_the_kernel(store: BaselineStore, arch: str, compiler: str, key: Key, reco
 
 
 def _of_test(store: BaselineStore, arch: str, compiler: str, key: Key, record: StaticRecord) -> dict[str, StaticRecord]:
-    """The same by workload."""
     of_test = store.static_tests(arch, key.module, compiler).get(key.test, {})
     return {name: old for name, old in of_test.items() if old.kernel == record.kernel}
 

@@ -29,18 +29,15 @@ def _from_0(raw: Raw) -> Raw:
 
 def _from_1(raw: Raw) -> Raw:
     """Leaves out estimates; what is not of the shape of a version 1 file stays for the types to refuse."""
-    return _without_estimates(raw) if raw.get("kind") == "static" else raw
+    return _without_estimates(raw, "") if raw.get("kind") == "static" else raw
 
 
-def _without_estimates(value: Any) -> Any:
+def _without_estimates(value: Any, name: str) -> Any:
     if not isinstance(value, dict):
         return value
-    return {
-        name: {key: figure for key, figure in inner.items() if key != "dry_run"}
-        if name == "profile" and isinstance(inner, dict)
-        else _without_estimates(inner)
-        for name, inner in value.items()
-    }
+    if name == "profile":
+        return {key: figure for key, figure in value.items() if key != "dry_run"}
+    return {key: _without_estimates(inner, key) for key, inner in value.items()}
 
 
 MIGRATIONS: Mapping[int, Callable[[Raw], Raw]] = {0: _from_0, 1: _from_1}

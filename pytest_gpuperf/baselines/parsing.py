@@ -33,8 +33,7 @@ class _ConflictError(_RefusedError):
 def read_bounded(path: Path, limit: int) -> bytes | None:
     """The file's bytes, or None if there is no such file.
 
-    Raises ``UnreadableBaselineError`` if it has more than ``limit`` bytes, is no regular file (a pipe would block) or
-    cannot be read.
+    Raises ``UnreadableBaselineError`` if it is above ``limit``, no regular file (a pipe would block) or unreadable.
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):

@@ -1,8 +1,7 @@
 """Copies of a launch's arrays at addresses that change, so that no kernel is judged by where its data lie.
 
-How an array's address falls onto memory channels and cache slices can cost or save a percent.  Both sides
-of a block run on the same buffers, so no block is biased by it; moving them makes the verdict one about the
-kernel and not about one placement.
+How an array's address falls onto memory channels and cache slices can cost or save a percent.  Both sides of a block
+run on the same buffers; moving them makes the verdict one about the kernel and not about one placement.
 """
 
 from __future__ import annotations
@@ -34,8 +33,7 @@ class MovingBuffers:
     def of(cls, device: Device, launch: Launch) -> MovingBuffers | None:
         """None if there is nothing to move, not enough memory, or an array that cannot be moved by itself.
 
-        An array of another library, or one that is part of a larger one, stays: a kernel may rely on what
-        lies around it.  Then all of them stay.
+        That is one of another library, or part of a larger one: a kernel may rely on what lies around it.
         """
         found = [argument for argument in launch.arguments if array_facts(argument) is not None]
         own = type(device.arrays.empty(1))
@@ -57,7 +55,8 @@ class MovingBuffers:
         The pads follow from ``pad_bytes``; addresses keep their alignment.
         """
         coin = random.Random(pad_bytes)
-        copies = {address: self._copy(address, _pad(coin)) for address in self._arrays}
+        pads = {address: coin.randrange(MOST_PAD // PAD_STEP - 1) * PAD_STEP for address in self._arrays}
+        copies = {address: self._copy(address, pad) for address, pad in pads.items()}
         arguments = [
             argument if array_facts(argument) is None else copies[_address(argument)]
             for argument in self._launch.arguments
@@ -68,14 +67,9 @@ class MovingBuffers:
         array, room = self._arrays[address], self._rooms[address]
         start = pad_bytes + (address - _address(room)) % PAD_STEP
         flat = room[start : start + array.nbytes].view(array.dtype)
-        order = "C" if array.flags.c_contiguous else "F"
-        copy = flat.reshape(array.shape, order=order)
+        copy = flat.reshape(array.shape, order="C" if array.flags.c_contiguous else "F")
         copy[...] = array
         return copy
-
-
-def _pad(coin: random.Random) -> int:
-    return coin.randrange(MOST_PAD // PAD_STEP - 1) * PAD_STEP
 
 
 def _is_whole(array: Any) -> bool:

@@ -1,7 +1,7 @@
 """Pending confirmations: regressions of one process, a second process's evidence, the verdict on both.
 
-``workload.second_process`` starts it.  It goes the way that the first one went, or confirms nothing: paired
-blocks do not confirm rounds that were held against the record, nor do such rounds confirm paired blocks.
+``workload.second_process`` starts it.  It goes the way that the first one went, or confirms nothing: paired blocks do
+not confirm rounds, nor rounds paired blocks.
 """
 
 from __future__ import annotations
