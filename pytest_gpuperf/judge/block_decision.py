@@ -1,9 +1,8 @@
 """The verdict on paired blocks: which of four claims their votes prove first.
 
-After every block each claim's e-value is held against its threshold, and the first that reaches it
-decides, but for NOT-SLOWER, which waits while SLOWER or FASTER may still come (``judge_many``).  The verdict
-is a function of the sequence and the policy alone: stopping early, running out of time and going on later are
-all allowed.  See docs/explanation/statistics.md, "Paired blocks".
+After every block each claim's e-value is held against its threshold, and the first that reaches it decides, but for
+NOT-SLOWER, which waits while SLOWER or FASTER may still come.  Stopping early, running out of time and going on later
+are all allowed.  See docs/explanation/statistics.md, "Paired blocks".
 """
 
 from __future__ import annotations
@@ -44,8 +43,7 @@ class Paired:
 def judge_blocks(r: Sequence[float], policy: Policy, *, stopped: bool = False) -> Paired:
     """Decide as far as the blocks reach; ``stopped`` says that no more of them will come.
 
-    A block that was cut short is no block: leave it out.  Raises ``InvalidTimesError`` for a value that is
-    not finite.
+    Raises ``InvalidTimesError`` for a value that is not finite, as of a block that was cut short.
     """
     values = checked(r)[: policy.blocks_max]
     if values.size:

@@ -1,7 +1,6 @@
 """Which of a baseline's rounds today's can be compared with, and what changed about the machine since.
 
-Rounds of the same physical GPU are preferred: two GPUs of one model differ by more than most regressions,
-and by another amount for every kernel.
+Rounds of the same physical GPU are preferred: two GPUs of one model differ by more than most regressions.
 """
 
 from __future__ import annotations
