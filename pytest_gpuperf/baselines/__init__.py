@@ -1,5 +1,4 @@
 """Committed evidence: baseline files with the store of their cubins.
 
-``docs/explanation/baselines.md`` describes the format for people.  Nothing here measures, judges or decides what to
-accept.
+``docs/explanation/baselines.md`` describes the format.  Nothing here measures, judges or decides what to accept.
 """

@@ -15,8 +15,8 @@ from pytest_gpuperf.device.device_errors import LoadError, LockTimeout, LockUnav
 from pytest_gpuperf.device.timers.timer_errors import TimerError, TimerUnavailable
 from pytest_gpuperf.model.evidence import TimerName
 from pytest_gpuperf.selftest import run as selftest
+from pytest_gpuperf.selftest.child import ChildFailed
 from pytest_gpuperf.selftest.known_slowdowns import NotLinear
-from pytest_gpuperf.selftest.processes import ChildFailed
 from pytest_gpuperf.selftest.report_text import as_text
 from pytest_gpuperf.selftest.sass_loop import UnexpectedCode
 from pytest_gpuperf.selftest.selftest_report import SelftestReport

@@ -1,7 +1,7 @@
 """The nouns: what was found out about a workload, as typed, frozen records.
 
-Every record here is plain data that converts to JSON and back with ``msgspec``.  Baseline files, the messages of
-pytest-xdist workers and the report are made of these records.  Nothing in this module measures, decides or prints.
+Plain data that converts to JSON and back with ``msgspec``: baseline files, the messages of pytest-xdist workers and the
+report are made of these records.
 """
 
 from __future__ import annotations
@@ -40,9 +40,6 @@ class Key(Record, frozen=True, order=True):
 
     def __str__(self) -> str:
         return f"{self.node_id} [{self.workload}]"
-
-
-# --- static evidence -----------------------------------------------------------------------------
 
 
 class Parameter(Record, frozen=True):
@@ -152,9 +149,6 @@ class KernelBinary(Record, frozen=True):
             dynamic_shared_bytes=dynamic_shared_bytes, occupancy=occupancy,
             symbol="" if self.symbol == self.name else self.symbol, cubin=self.cubin_hash,
         )  # fmt: skip
-
-
-# --- time evidence -------------------------------------------------------------------------------
 
 
 class Identity(Record, frozen=True):

@@ -25,8 +25,7 @@ from pytest_gpuperf.report.tables import NEEDS_A_WORD, Table, has_static_rows, s
 if TYPE_CHECKING:
     from pytest_gpuperf.config.options import Options
     from pytest_gpuperf.context.book import Book
-    from pytest_gpuperf.model.outcome import Outcome
-    from pytest_gpuperf.model.result import TestEvidence
+    from pytest_gpuperf.model.result import Outcome, TestEvidence
 
 
 def header(options: Options) -> str:

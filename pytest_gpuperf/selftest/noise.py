@@ -1,9 +1,7 @@
 """Nested noise: how much samples, rounds and processes scatter, and what follows for stored baselines.  Pure.
 
-Rounds of one process share what no round can see, so their scatter says nothing about the next process; that is
-why processes are compared with processes.  Source: analysis of variance with one random factor (Searle,
-"Variance Components", 1992).  Why processes are the unit: docs/explanation/statistics.md, "Why not simply compare two
-medians".
+Analysis of variance with one random factor (Searle, "Variance Components", 1992).  Why processes are the unit:
+docs/explanation/statistics.md, "Why not simply compare two medians".
 """
 
 from __future__ import annotations
@@ -110,8 +108,7 @@ def placement(processes: Sequence[Sequence[float]]) -> Placement:
 def placement_sds(kernels: Mapping[str, Placement]) -> dict[str, float]:
     """Spread between processes of each kernel: its own where it stands out, else that of all others together.
 
-    A handful of processes say little about one kernel.  Together, kernels with less noise count more, by the
-    inverse of the variance that their estimates have.
+    Together, kernels with less noise count more, by the inverse of the variance that their estimates have.
     """
     others = [one for one in kernels.values() if not one.stands_out]
     weights = [1 / max(one.by_blocks, _TINY) ** 2 for one in others]

@@ -1,7 +1,6 @@
 """Number of instructions that a loop kernel executes, from its machine code.  Exact, and no GPU is needed.
 
-A thread executes what lies outside of the loop once and the loop's body as often as its end compares for.
-All of it is read from the SASS: the jump back gives the body, the compare in it the iterations.
+All of it is read from the SASS: the jump back gives the loop's body, the compare in it the iterations.
 """
 
 from __future__ import annotations
