@@ -73,10 +73,7 @@ def measured(usage: Usage, busy: Mapping[str, float], arch: str, sm_count: int) 
 
 
 def changed(parts: Mapping[str, float], now: Usage, without: Usage, arch: str, sm_count: int) -> dict[str, float]:
-    """Those cycles, had ``now`` been ``without``.
-
-    A part that has less to do takes less in proportion; one that has more takes what that costs on top.
-    """
+    """Those cycles, had ``now`` been ``without``: less in proportion, or what more costs on top."""
     had, has = costs(now, arch), costs(without, arch)
     if now.dram_bytes and without.dram_bytes is not None:
         had["dram"], has["dram"] = now.dram_bytes, without.dram_bytes

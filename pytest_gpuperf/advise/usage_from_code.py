@@ -18,10 +18,7 @@ EVERY_INSTRUCTION_ONCE = 0
 
 
 def comparable_estimates(before: Side, after: Side) -> tuple[WarpEstimate, WarpEstimate] | None:
-    """Of both, in a form that compares: where one was not walked through, every instruction of both counts once.
-
-    None if there is no machine code of one.
-    """
+    """Of both, in a form that compares: each instruction once where one was not walked through; None without code."""
     if before.static is None or after.static is None:
         return None
     if before.estimate is not None and after.estimate is not None and before.estimate.model == after.estimate.model:

@@ -28,10 +28,7 @@ class _Line(NamedTuple):
 
 
 def canonical_bytes(file: EvidenceFile) -> bytes:
-    """UTF-8 JSON with a trailing newline.
-
-    Raises ``UnwritableEvidenceError`` for content that ``checks`` refuses, such as a number that is not finite.
-    """
+    """UTF-8 JSON with a trailing newline.  Raises ``UnwritableEvidenceError`` for content that ``checks`` refuses."""
     try:
         check(file)
     except BadContentError as error:

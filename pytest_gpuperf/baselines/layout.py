@@ -1,8 +1,4 @@
-"""Paths of baselines: targets and test modules to paths inside the baseline folder, and back.
-
-File names come from the module path alone, so that parameters and odd test ids can neither collide nor escape.
-Nothing here reads a file's content.
-"""
+"""Paths of baselines: targets and test modules to paths that neither collide nor escape the folder, and back."""
 
 from __future__ import annotations
 

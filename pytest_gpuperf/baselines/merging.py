@@ -55,10 +55,7 @@ def merge_time(
     sessions: Collection[Session],
     counters: Iterable[tuple[Key, Counts]] = (),
 ) -> TimeFile:
-    """``new``: keys of one module.  ``counters`` replace those of records that are there and not in ``new``.
-
-    Raises ``UnwritableEvidenceError`` for a session that is not in ``sessions``, and counters without a record.
-    """
+    """``new``: keys of one module; ``counters`` replace those on record.  Raises ``UnwritableEvidenceError``."""
     given = {session.id: round_session(session) for session in sessions}
     table = _by_date([*(old.sessions if old else ()), *given.values()])
     tests = {test: dict(workloads) for test, workloads in (old.tests if old else {}).items()}

@@ -45,10 +45,7 @@ MIGRATIONS: Mapping[int, Callable[[Raw], Raw]] = {0: _from_0, 1: _from_1}
 
 
 def migrate(raw: Raw, *, steps: Mapping[int, Callable[[Raw], Raw]] = MIGRATIONS, current: int = SCHEMA_VERSION) -> Raw:
-    """Brings a decoded file, whose ``schema`` is an int of at most ``current``, up to ``current``.
-
-    Raises ``LookupError`` if no step leads on from its version, which then never existed.
-    """
+    """Brings a decoded file up to ``current``.  Raises ``LookupError`` if no step leads on from its version."""
     while raw["schema"] < current:
         version = raw["schema"]
         raw = {**steps[version](raw), "schema": version + 1}

@@ -186,5 +186,4 @@ def _others(
 
 
 def _cubins(file: EvidenceFile) -> set[str]:
-    """Cubins that the records of a file name."""
     return {record.cubin for tests in file.parts for of in tests.values() for record in of.values() if record.cubin}

@@ -1,7 +1,4 @@
-"""Rounding of times to the digits that are worth a line of diff: those that the measured noise leaves meaningful.
-
-A time is rounded once, when it is recorded; what a file holds is never rounded again, so that nothing creeps.
-"""
+"""Rounding of times, once, when they are recorded, to the digits that the measured noise leaves meaningful."""
 
 from __future__ import annotations
 

@@ -17,10 +17,7 @@ def has_comparable_canaries(old: Session, now: Session) -> bool:
 
 
 def canary_shifts(sessions: Iterable[Session], now: Session) -> dict[str, float]:
-    """Log of each canary's time now over its time in that of the sessions from which it moved the most.
-
-    Of sessions on this very GPU, with the same timer and compiler: another one may make other machine code of it.
-    """
+    """Log of each canary's time now over that in the comparable session from which it moved the most."""
     return furthest(
         {name: math.log(now.canaries[name] / old.canaries[name]) for name in sorted(old.canaries.keys() & now.canaries)}
         for old in sessions

@@ -45,11 +45,7 @@ def summed_up(takes: Sequence[Mapping[str, float]]) -> Counts:
 
 
 def replaced(old: Counts, new: Counts, cache: CacheMode) -> Counts:
-    """The newer counts, with those of the old that the newer lack.
-
-    Traffic of a warm workload that was taken in another number of passes goes.  Nothing widens a band but the takes of
-    one recording.
-    """
+    """The newer counts, with those of the old that they lack, but for traffic of a warm workload in other passes."""
     foreign = cache == "warm" and not same_passes(old.values.get(PASSES), new.values.get(PASSES))
     kept = {
         name: value

@@ -69,10 +69,7 @@ def _needed(log_threshold: float, size: int) -> Counts:
 
 
 def votes_needed(log_threshold: float, most: int) -> Counts:
-    """Least votes in 1, 2, ... ``most`` blocks whose log e-value reaches ``log_threshold``.
-
-    An unreachable number where not even a unanimous vote does.  The array is shared and read-only.
-    """
+    """Least votes in 1, 2, ... ``most`` blocks that reach ``log_threshold``, unreachable where none do; read-only."""
     return _needed(log_threshold, max(_LEAST_TABLE, 1 << (most - 1).bit_length()))[:most]
 
 

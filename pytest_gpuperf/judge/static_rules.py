@@ -1,7 +1,4 @@
-"""What makes machine code worse or better: one table, a row per figure.
-
-Instruction classes without a row are noted when their count changes: they explain a verdict and never make one.
-"""
+"""What makes machine code worse or better: one table, a row per figure; other instruction classes are only noted."""
 
 from __future__ import annotations
 

@@ -62,10 +62,7 @@ def missing_static(key: Key, target: str, toolchain: str, other_toolchains: Iter
 
 
 def with_launch_of(record: StaticRecord, old: StaticRecord) -> StaticRecord:
-    """A kernel that was compiled but not launched, under the launch that its baseline knows.
-
-    Its occupancy is unknown: it is computed for the machine code at hand, which may differ from the baseline's.
-    """
+    """A kernel that was not launched, under the launch of its baseline; other resources: occupancy unknown."""
     mine, its = ((one.profile.registers, one.profile.shared_bytes) for one in (record, old))
     occupancy = old.occupancy if mine == its else None
     return msgspec.structs.replace(

@@ -1,8 +1,4 @@
-"""The nouns: what was found out about a workload, as typed, frozen records.
-
-Plain data that converts to JSON and back with ``msgspec``: baseline files, the messages of pytest-xdist workers and the
-report are made of these records.
-"""
+"""The nouns: what was found out about a workload, as typed, frozen records that convert to JSON with ``msgspec``."""
 
 from __future__ import annotations
 

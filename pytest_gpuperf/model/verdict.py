@@ -1,8 +1,4 @@
-"""What the gate may say of a workload, and how it says it.
-
-Judges make judgements, reports print them, the gate turns them into a passed or failed test; an exception is never
-turned into a verdict.
-"""
+"""What the gate may say of a workload, and how it says it.  An exception is never turned into a verdict."""
 
 from __future__ import annotations
 

@@ -39,8 +39,6 @@ class ChildFailed(Exception):
 
 
 class Task(Record, frozen=True):
-    """Task of a child process."""
-
     device: str
     """``module:function`` that opens it."""
     timer: TimerName
@@ -53,14 +51,11 @@ class Task(Record, frozen=True):
 
 
 class KernelSamples(Record, frozen=True):
-    """Measurements of one kernel in a child process."""
-
     kernel: str
     rounds: tuple[Round, ...]
     r: tuple[float, ...]
     """Block values of the kernel against itself in another module, among other functions."""
     carry_over: tuple[float, ...] = ()
-    """Carry-over of the same blocks."""
 
 
 def open_device(name: str) -> Device:

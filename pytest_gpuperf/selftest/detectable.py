@@ -89,10 +89,7 @@ def _most(block_s: float) -> int:
 
 
 def detected_effect(values: Logs, policy: Policy) -> float | None:
-    """Least effect (a fraction) that is SLOWER in both processes in 95 of 100 runs; None if none up to 50 % is.
-
-    ``values`` are block values without an effect.  Every effect has the same draws, so that more is never found less.
-    """
+    """Least effect (a fraction) that is SLOWER in both processes in 95 of 100 runs; None above 50 %."""
     draws = np.random.default_rng(SEED).choice(values, (RUNS, policy.blocks_max))
     low, high = policy.delta, MOST_EFFECT
     if _detection(draws, high, policy) < DETECTION:

@@ -26,8 +26,6 @@ _FILLER_STEPS = 37
 
 
 class Form(NamedTuple):
-    """Launch of a kernel."""
-
     grid: int
     arguments: tuple[Any, ...]
 
@@ -113,7 +111,6 @@ SCATTER = Family(
     256,
     lambda device, most: Form(-(-most // 256), (device.arrays.random(most, seed=8), device.arrays.empty(_SCATTERED))),
 )
-"""Neighbouring threads write far apart."""
 
 SOFTMAX = Family(
     "softmax",

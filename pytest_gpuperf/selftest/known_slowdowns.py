@@ -155,10 +155,7 @@ def _rough_line(device: Device, timer: Timer, family: Family, cache: CompileCach
 def _local_line(
     device: Device, timer: Timer, one: Wanted, count: int, rough: TimeByCount, cache: CompileCache | None
 ) -> tuple[float, TimeByCount]:
-    """The baseline's own time, and the line on which its slower versions lie.
-
-    The line of long loops holds for short ones as well; how a copy's time grows depends on its size.
-    """
+    """The baseline's own time, and the line of its slower versions; that of long loops holds for short ones as well."""
     of_its_own = one.slower and one.family is not LOOP
     counts = [round(count * share) for share in SPAN] if of_its_own else [count]
     binaries = _compiled(device, one.family, counts, cache)
@@ -173,10 +170,7 @@ def _local_line(
 
 
 def _rising(measured: Callable[[], dict[int, float]]) -> tuple[dict[int, float], TimeByCount]:
-    """Times by count and the line through them; taken again where something in between had made less work longer.
-
-    Raises ``NotLinear`` if the line does not rise in three attempts.
-    """
+    """Times by count and the rising line through them, in up to three attempts.  Raises ``NotLinear``."""
     for _ in range(ATTEMPTS - 1):
         times = measured()
         with contextlib.suppress(NotLinear):

@@ -68,10 +68,7 @@ def refined(
 def _paired_ratio(
     device: Device, timer: Timer, subject: Subject, count: int, cache: CompileCache | None, seed: int, seconds: float
 ) -> tuple[float, float]:
-    """Ratio of the version of ``count`` to the baseline, from up to 100 blocks, and its relative standard error.
-
-    Both are NaN if fewer than two blocks count.
-    """
+    """Ratio of the version of ``count`` to the baseline and its relative standard error; NaN with under two blocks."""
     baseline = subject.baseline()
     version = msgspec.structs.replace(subject, count=count).baseline(surroundings=1)
     binaries = compile_probes([baseline, version], device.facts.arch, cache)

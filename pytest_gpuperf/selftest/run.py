@@ -51,8 +51,6 @@ Progress = Callable[[str, float], None]
 
 @dataclasses.dataclass(frozen=True)
 class Extent:
-    """Extent of a self-test."""
-
     processes: int = 4
     rounds: int = 3
     blocks: int = 24
@@ -111,7 +109,6 @@ def _timer(device: Device, name: TimerName) -> TimerReport:
 def _children(
     extent: Extent, timer: TimerName, subjects: Sequence[Subject], progress: Progress
 ) -> dict[str, list[KernelSamples]]:
-    """Measurements of fresh processes, by kernel."""
     processes, of = [], extent.processes
     for number in range(1, of + 1):
         progress(f"measuring noise, process {number} of {of}", 0.1 + 0.25 * (number - 1) / of)

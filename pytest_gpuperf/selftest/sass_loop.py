@@ -37,10 +37,7 @@ class LoopCode(NamedTuple):
 
 
 def loop_codes(binaries: Sequence[KernelBinary]) -> list[LoopCode]:
-    """Count the instructions of loop kernels of one architecture, in one run of the disassembler.
-
-    Raises ``UnexpectedCode``, ``ToolchainMissing``, ``BadCubin``.
-    """
+    """Loop kernels of one architecture, counted.  Raises ``UnexpectedCode``, ``ToolchainMissing``, ``BadCubin``."""
     if not binaries:
         return []
     texts = {

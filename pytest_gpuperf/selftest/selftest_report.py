@@ -67,8 +67,6 @@ class Control(Record, frozen=True):
 
 
 class SelftestReport(Record, frozen=True):
-    """Everything."""
-
     schema: int
     gpu: str
     uuid: str

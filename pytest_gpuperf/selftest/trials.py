@@ -41,8 +41,6 @@ class BrokenProbe(Exception):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Cell:
-    """One kernel, one slowdown, one tolerance."""
-
     subject: Subject
     percent: float
     tolerance: float
@@ -82,10 +80,7 @@ class Controls:
             )
 
     def run(self, budget_s: float, report: Report, clock: Callable[[], float] = time.perf_counter) -> None:
-        """Try all cells in turns, in shuffled order, until ``budget_s`` seconds are over.
-
-        The first turn may take three times as long, so that every cell is tried.  The caller holds the GPU's lock.
-        """
+        """Try all cells in turns for ``budget_s`` seconds, thrice that in the first.  The caller holds the lock."""
         start = clock()
         limit_s = FIRST_PASS * budget_s
         while clock() - start < limit_s:

@@ -109,11 +109,7 @@ def block_size(noise: Noise, target: float = BLOCK_SD) -> int:
 
 
 def affordable(duration_ns: float, budget_s: float) -> tuple[int, int]:
-    """Samples of a pilot and largest block size for a workload of ``duration_ns`` within ``budget_s`` seconds.
-
-    At most an eighth goes to the pilot; the rest has room for 28 blocks, which decide a clear case even late in
-    a run.  For short workloads neither is a bound.
-    """
+    """Samples of a pilot and largest block size within ``budget_s``: an eighth for the pilot, room for 28 blocks."""
     launches = budget_s * 1e9 / duration_ns
     # of each slot one sample more is taken and dropped, so four in each four slots
     size = int((launches * (1 - _PILOT_SHARE) / WANTED_BLOCKS - 4) / (2 + 4 / (2 * LONGEST_SLOT)))
@@ -124,10 +120,7 @@ def affordable(duration_ns: float, budget_s: float) -> tuple[int, int]:
 
 
 def pilot(timer: Timer, baseline: Workload, candidate: Workload, samples: int = PILOT_SAMPLES) -> Noise:
-    """Measure both workloads a few times and see how noisy they are, from 30 samples a side on in five blocks.
-
-    What comes later may differ; a block size that is too large costs time, one that is too small costs blocks.
-    """
+    """Measure both workloads a few times and see how noisy they are, from 30 samples a side on in five blocks."""
     _require_same_cache(baseline, candidate)
     blocks = samples // LEAST_SIZE if samples >= PILOT_SAMPLES else 0
     order, lengths = ("ABBA", [LEAST_SIZE // 2] * blocks) if blocks else ("AB", [samples])
@@ -204,10 +197,7 @@ def slot_lengths(size: int) -> list[int]:
 
 
 def block_value(order: Order, slots: Sequence[sample_stats.Samples]) -> float:
-    """ln midmean of the candidate's slots - ln midmean of the baseline's.
-
-    Raises ``ValueError`` unless each four slots are whole.
-    """
+    """ln midmean of the candidate's slots - ln midmean of the baseline's, in whole fours of slots."""
     baseline, candidate = _by_side(order, slots)
     return math.log(sample_stats.midmean(candidate)) - math.log(sample_stats.midmean(baseline))
 

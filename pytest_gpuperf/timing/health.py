@@ -1,8 +1,4 @@
-"""Was a round disturbed, and what can be done about it?  Pure functions of the round and the GPU's state.
-
-A disturbance downgrades a verdict or stops a baseline from being recorded; it never fails a kernel.
-Each message says what was seen and what to do.
-"""
+"""Was a round disturbed, and what to do?  Pure functions; a disturbance never fails a kernel."""
 
 from __future__ import annotations
 

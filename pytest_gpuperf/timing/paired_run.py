@@ -51,7 +51,6 @@ class Pairing:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Remarks for a reader of the verdict."""
         reasons = [block.reason for block in self.blocks if block.discarded]
         each = ", ".join(dict.fromkeys(reasons))
         discarded = f"{len(reasons)} of {len(self.blocks)} blocks were discarded: {each}" if reasons else ""
@@ -96,7 +95,8 @@ def pair(
     """
     start = clock()
     binaries = baseline, candidate or launch.binary
-    exchange = _Exchange(device, launch, binaries, configuration, keep_buffers=reset is not None)
+    buffers = MovingBuffers.of(device, launch) if reset is None else None
+    exchange = _Exchange(device, launch, binaries, configuration, buffers)
     sides = Workload(exchange.run_baseline, reset, cache), Workload(exchange.run_candidate, reset, cache)
     slots, aside = None, ""
     if pair_slot == "sustained":
@@ -112,7 +112,7 @@ def pair(
         size = min(block_size(noise, (policy.epsilon - policy.delta) / 2), most)
     taken = paired_blocks(
         device, timer, *sides, seed=seed, size=size, noise=noise, settling=slots.settling if slots else None,
-        reload=exchange.reload, reallocate=exchange.move if exchange.movable else None, clock=clock,
+        reload=exchange.reload, reallocate=exchange.move if buffers is not None else None, clock=clock,
         budget_s=budget_s - (clock() - start) + CLEAR_CASE_S,
     )  # fmt: skip
     paired, blocks = _until_decided(taken, policy, start + budget_s, clock)
@@ -150,46 +150,39 @@ def _clear(r: Sequence[float], policy: Policy, blocks_left: float) -> bool:
     return 0 < unanimous_blocks(policy.alpha if slower else policy.beta, policy.blocks_max) - len(r) <= blocks_left
 
 
+@dataclasses.dataclass(eq=False)
 class _Exchange:
     """Both sides as they are loaded and placed at the moment."""
 
-    def __init__(
-        self,
-        device: Device,
-        launch: Launch,
-        binaries: tuple[KernelBinary, KernelBinary],
-        configuration: Configuration | None,
-        *,
-        keep_buffers: bool,
-    ) -> None:
-        self._device, self._launch = device, launch
-        self._binaries, self._configuration = binaries, configuration
-        self._buffers = None if keep_buffers else MovingBuffers.of(device, launch)
+    device: Device
+    launch: Launch
+    binaries: tuple[KernelBinary, KernelBinary]
+    configuration: Configuration | None
+    """Of the baseline, if it has one of its own."""
+    buffers: MovingBuffers | None
+    """None if those of the launch stay where they are."""
+
+    def __post_init__(self) -> None:
         self.reload()
 
-    @property
-    def movable(self) -> bool:
-        return self._buffers is not None
-
     def reload(self) -> None:
-        """Load both cubins anew."""
-        self._baseline, self._candidate = (self._device.load(binary) for binary in self._binaries)
+        self._baseline, self._candidate = (self.device.load(binary) for binary in self.binaries)
 
     def move(self, pad_bytes: int) -> None:
         """Give both sides the same buffers at other addresses."""
-        if self._buffers is not None:
-            self._launch = self._buffers.moved(pad_bytes)
+        if self.buffers is not None:
+            self.launch = self.buffers.moved(pad_bytes)
 
     def leave(self, reset: Callable[[], Any] | None) -> None:
         """Let what the candidate writes be the last that was written to buffers of the caller's own."""
-        if self._buffers is None:
+        if self.buffers is None:
             if reset is not None:
                 reset()
             self.run_candidate()
-            self._device.synchronize()
+            self.device.synchronize()
 
     def run_baseline(self) -> None:
-        self._launch.run_with(self._baseline, self._configuration)
+        self.launch.run_with(self._baseline, self.configuration)
 
     def run_candidate(self) -> None:
-        self._launch.run_with(self._candidate)
+        self.launch.run_with(self._candidate)

@@ -1,7 +1,4 @@
-"""Clock and power of a kernel under sustained load, read from another thread while it is measured.
-
-Reading costs the measuring thread a little time, so only a pilot is observed.  It decides nothing and tells why.
-"""
+"""Clock and power of a kernel under sustained load, read from another thread while a pilot is measured."""
 
 from __future__ import annotations
 

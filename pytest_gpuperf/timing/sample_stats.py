@@ -28,10 +28,7 @@ _QUANTISATION_SD = 1 / math.sqrt(12)
 
 
 def midmean(samples: Samples) -> float:
-    """Mean of the middle half: a quarter is cut off either end.
-
-    It has a fifth less variance than the median, and outliers do not move it, up to a quarter of the samples.
-    """
+    """Mean of the middle half: a fifth less variance than the median, and not moved by a quarter of outliers."""
     cut = samples.size // 4
     return float(np.partition(samples, (cut, samples.size - cut - 1))[cut : samples.size - cut].mean())
 

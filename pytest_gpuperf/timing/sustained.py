@@ -66,7 +66,6 @@ class SustainedSlots(NamedTuple):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Remarks on them for a reader."""
         return tuple(remark for remark in (compared(*self.draws), self._too_short) if remark)
 
     @property
