@@ -26,10 +26,7 @@ ASK_FOR_COUNTERS = "counters would tell what else is busy: pytest --gpuperf --gp
 
 
 def state_of(side: Side, peaks: Mapping[str, float]) -> State | None:
-    """The state of one version; ``peaks`` are measured ceilings: ``copy_bandwidth``, ``fma_throughput``.
-
-    None if nothing tells: no counters, and no time with declared bytes or operations and a ceiling.
-    """
+    """The state of one version, by the measured ceilings ``copy_bandwidth`` and ``fma_throughput``; None if unknown."""
     roofline = roofline_fraction(side, peaks)
     counters = side.counters
     if COMPUTE in counters and MEMORY in counters:

@@ -1,4 +1,4 @@
-"""The recording rules: old file and new evidence in, new file out.  Pure; no file is read or written here.
+"""The recording rules: old file and new evidence in, new file out.  Pure.
 
 Static evidence replaces what its toolchain had; other toolchains stay.  Time evidence of the same execution, timer and
 cache mode joins the earlier rounds, the last five sessions of each workload being kept; anything else replaces them.

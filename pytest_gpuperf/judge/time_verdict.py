@@ -100,10 +100,7 @@ def _unchanged(case: TimeCase, recording: Recording, work: Comparability, policy
 
 
 def _not_inferior(case: TimeCase, recording: Recording, work: Comparability, policy: Policy) -> TimeStep | None:
-    """A pass by the non-inferiority test; None if it proves nothing or does not apply.
-
-    Stored times are too coarse after a change of GPU, driver or power limit.  What looks faster may be called FASTER.
-    """
+    """A pass by the non-inferiority test; None if it proves nothing, the machine changed, or it may be FASTER."""
     spread = compare_rounds(recording.rounds, case.rounds, _omega(recording, policy))
     if recording.machine_changed or spread.difference < -math.log1p(unpaired_rounds.LEAST_DELTA):
         return None

@@ -1,7 +1,4 @@
-"""Number of instructions that a loop kernel executes, from its machine code.  Exact, and no GPU is needed.
-
-All of it is read from the SASS: the jump back gives the loop's body, the compare in it the iterations.
-"""
+"""Instructions that a loop kernel executes: the jump back gives its body, the compare in it the iterations.  Exact."""
 
 from __future__ import annotations
 

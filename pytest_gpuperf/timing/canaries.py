@@ -23,9 +23,8 @@ flushed L2 differed by 1 % from process to process.)  They are zeros: a canary i
 def canary_times(device: Device, timer: Timer, cache: CompileCache | None = None) -> dict[str, float]:
     """Nanoseconds per launch of each canary, by name: geometric mean of the midmeans of four rounds.
 
-    Some 140 launches of each, which on an H200 last 70 and 270 us.  Empty where this compiler makes no code for the
-    GPU, or the test has taken the memory.  The caller holds the GPU's lock.  Raises other errors of ``compile``, and
-    those of the timer.
+    Empty where this compiler makes no code for the GPU, or the test has taken the memory.  The caller holds the GPU's
+    lock.  Raises other errors of ``compile``, and those of the timer.
     """
     size = min(COPIED_BYTES, device.facts.memory_bytes // 16) // COPY_BLOCK_BYTES * COPY_BLOCK_BYTES
     try:

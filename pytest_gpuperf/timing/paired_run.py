@@ -87,7 +87,7 @@ def pair(
 
     ``launch`` gives grid, block, shared memory and arguments to both sides; ``candidate`` is its own machine code
     unless another is given, ``configuration`` the baseline's grid, block and shared memory where they are not the
-    launch's. Both must take the launch's parameters, which the caller has checked.  With ``reset``, which restores the
+    launch's.  Both must take the launch's parameters, which the caller has checked.  With ``reset``, which restores the
     caller's buffers, these stay where they are.  With ``pair_slot="sustained"`` slots last two seconds and more,
     unless one side is far slower.  ``duration_ns``, about what the launch takes, lets long ones make do with fewer
     samples.  Afterwards the caller's buffers hold what the candidate writes.  The caller holds the GPU's lock.  Raises

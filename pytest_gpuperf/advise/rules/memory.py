@@ -208,10 +208,7 @@ def _requests(usage: Usage, kind: str) -> float:
 
 
 def _widened(case: Case, shares: Mapping[str, float], sectors: float) -> Usage:
-    """With as many bytes in fewer accesses: less to issue with each, and more on its way in the same wait.
-
-    ``sectors`` is the part of the sectors that would do, too: each of a lane's accesses touches the lane's own sector.
-    """
+    """With as many bytes in fewer accesses, each with less to issue; ``sectors`` is the part of them that would do."""
     requests = {kind: _requests(case.now, kind) for kind in shares}
     share = sum(requests[kind] * shares[kind] for kind in shares) / (sum(requests.values()) or 1.0)
     usage, overhead = case.now, case.now.overhead
