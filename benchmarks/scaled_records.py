@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from pytest_gpuperf.baselines import BaselineStore
+from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.judge.time_case import TimeCase
 from pytest_gpuperf.judge.time_verdict import judge_time

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pairs import Pair
 
-from pytest_gpuperf.baselines import BaselineStore
+from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.judge.log_times import geometric_mean

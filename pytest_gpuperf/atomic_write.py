@@ -1,6 +1,6 @@
 """Writing a file that is never seen half written: beside its place first, then moved into it.
 
-Baselines are written with more care than this, by ``baselines.transaction``.
+Baselines are written with more care than this: ``baselines.transaction``.
 """
 
 from __future__ import annotations
@@ -25,18 +25,21 @@ def write_whole(path: Path, content: bytes) -> None:
         file.write(content)
 
 
-def write_durably(path: Path, content: bytes) -> None:
-    """``write_whole`` for what must outlive a power cut: the content is on the disk before the old one goes."""
-    with _moved_in(path) as file:
+def write_durably(path: Path, content: bytes, ending: str = PART) -> None:
+    """``write_whole`` for what must outlive a power cut: the content is on the disk before the old one goes.
+
+    ``ending`` is that of the file's name while it is written.
+    """
+    with _moved_in(path, ending) as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
 
 
 @contextlib.contextmanager
-def _moved_in(path: Path) -> Iterator[BinaryIO]:
+def _moved_in(path: Path, ending: str = PART) -> Iterator[BinaryIO]:
     """A new file that takes the place of ``path`` once it is written."""
-    part = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}{PART}")
+    part = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}{ending}")
     try:
         with part.open("xb") as file:
             yield file

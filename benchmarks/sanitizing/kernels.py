@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from pathlib import Path
 
-from pytest_gpuperf.baselines import BaselineStore
+from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 
 ARCH = "sm_90"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -36,8 +36,7 @@ FEW = 0.3
 def advise(before: Side, after: Side) -> tuple[Advice, ...]:
     """Causes of what ``after`` is slower by: of what gates first, then the likeliest gain.  Empty if nothing differs.
 
-    Counters speak where both sides have enough of them, the machine code otherwise.  Times bound the gain: undoing the
-    change can bring back no more than was lost.
+    Counters speak where both sides have enough of them, the machine code otherwise.  Times bound the gain.
     """
     case = case_of(before, after)
     if case is None or _alike(case):
@@ -54,18 +53,12 @@ def advise(before: Side, after: Side) -> tuple[Advice, ...]:
 def _ranked(found: Sequence[tuple[float, Finding]]) -> list[tuple[float, Finding]]:
     """What explains a figure that gates before what does not, then the largest gain first."""
     most = max((gained for gained, _ in found), default=0.0)
-    leads = [_leads(gained, finding, most) for gained, finding in found]
-    return [
-        *_by_gain([one for one, first in zip(found, leads, strict=True) if first]),
-        *_by_gain([one for one, first in zip(found, leads, strict=True) if not first]),
-    ]
+    first, rest = ([one for one in found if _leads(*one, most) is leads] for leads in (True, False))
+    return _by_gain(first) + _by_gain(rest)
 
 
 def _leads(gained: float, finding: Finding, most: float) -> bool:
-    """Whether it explains a red verdict; fewer resident warps do not where they cost next to nothing, as they well may.
-
-    What costs most may have taken the registers, too, or the shared memory: then it is the cause, and they the outcome.
-    """
+    """Whether it explains a red verdict; fewer resident warps do not where they cost next to nothing."""
     least = max(LEAST_GAIN, BY_THE_WAY * most)
     return finding.gates and (gained >= least or finding.cause not in (causes.OCCUPANCY, causes.LAUNCH))
 
@@ -130,28 +123,24 @@ def _declared_scale(before: Side, after: Side) -> float:
 def _alike(case: Case) -> bool:
     """Whether nothing differs that could be a cause: the same code, launched alike, and counted alike if counted."""
     before, after = case.before, case.after
-    if before.launch != after.launch or not (before.same_code(after) or before.static is None is after.static):
-        return False
-    return not case.counted or alike(before.counters, after.counters)
+    same = before.launch == after.launch and (before.same_code(after) or before.static is None is after.static)
+    return same and (not case.counted or alike(before.counters, after.counters))
 
 
 def _lost(before: Side, after: Side) -> float:
     """Fraction of the slower time that the faster one did not take; 1 where that is not known."""
     if before.time_ns is None or after.time_ns is None:
         return 1.0
-    scale = _declared_scale(before, after)
-    return max(1 - before.time_ns / (after.time_ns * scale), 0.0)
+    return max(1 - before.time_ns / (after.time_ns * _declared_scale(before, after)), 0.0)
 
 
 def _static_gain(case: Case) -> Callable[[Usage], float]:
     """Gain by the machine code: with as many warps as fit, and with a single block on each SM."""
-    few = 1.0
-    record = case.after.static
+    few, record, arch = 1.0, case.after.static, case.after.arch
     if case.after.grid is None and record is not None and record.occupancy is not None:
         few = 1 / max(record.occupancy.blocks_per_sm, 1)
 
     def gain(without: Usage) -> float:
-        arch = case.after.arch
         full, single = (
             1 - whole(costs(_held(without, share), arch)) / whole(costs(_held(case.now, share), arch))
             for share in (1.0, few)
@@ -168,9 +157,8 @@ def _held(usage: Usage, share: float) -> Usage:
 def _counted_gain(case: Case) -> Callable[[Usage], float]:
     """Gain by how busy each part was."""
     arch = case.after.arch
-    busy: Mapping[str, float] = busy_parts(case.after.counters)
     sms = case.after.sm_count or nominal_facts(arch).sm_count
     if case.after.grid is not None:
         sms = min(sms, math.prod(case.after.grid))
-    parts = measured(case.now, busy, arch, sms)
+    parts = measured(case.now, busy_parts(case.after.counters), arch, sms)
     return lambda without: 1 - whole(changed(parts, case.now, without, arch, sms)) / whole(parts)

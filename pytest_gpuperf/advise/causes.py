@@ -1,9 +1,8 @@
 """What a kernel can be slow of: every cause that ``advise`` may name, as data.
 
-The sources are the documents that the example suite follows:
-GTC25 "CUDA Techniques to Maximize Compute and Instruction Throughput" (S72685); GTC23 "What the profiler is telling
-you: optimizing your CUDA application"; BLOG "Five basic performance advice for porting kernels to the GPU"; COURSE
-the "Optimization" chapter of a CUDA course.
+Sources: GTC25 "CUDA Techniques to Maximize Compute and Instruction Throughput" (S72685); GTC23 "What the profiler is
+telling you: optimizing your CUDA application"; BLOG "Five basic performance advice for porting kernels to the GPU";
+COURSE the "Optimization" chapter of a CUDA course.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ class Cause(Record, frozen=True):
     """One way of being slow, in the words of the field."""
 
     key: str
-    """Its name wherever it is named: in messages, in the list of pairs, in tables."""
+    """Its name in messages, in the list of pairs, in tables."""
     says: str
     """One sentence: what the kernel does."""
     remedy: str
@@ -155,6 +154,5 @@ CAUSES: tuple[Cause, ...] = (
     UNCOALESCED, REDUNDANT_TRAFFIC, BANK_CONFLICTS, SPILLING, STACK, OCCUPANCY, DIVERGENCE, DOUBLE, DIVISION,
     INSTRUCTIONS, LATENCY, BARRIERS, VECTORISATION, TENSOR, CACHE, WORK_PER_THREAD, LAUNCH,
 )  # fmt: skip
-"""All of them."""
 
 BY_KEY: dict[str, Cause] = {cause.key: cause for cause in CAUSES}

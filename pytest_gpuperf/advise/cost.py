@@ -1,8 +1,8 @@
 """What a usage costs: cycles of one scheduler for each part of the hardware, and of all of them together.
 
-The parts work side by side, so the largest one sets the pace, and one that is nearly as dear is felt as well: the whole
+The parts work side by side, so the largest one sets the pace, and one that is nearly as slow is felt as well: the whole
 is the fourth root of the sum of fourth powers, of the largest of the units that calculate, the levels of memory, and
-latency.  What a change would gain is how much the whole shrinks.
+latency.
 """
 
 from __future__ import annotations
@@ -45,9 +45,7 @@ OTHER_MEMORY = Memory(l2=5.0, dram=2.5)
 def costs(usage: Usage, arch: str) -> dict[str, float]:
     """Cycles of one scheduler by part of the hardware, for a usage out of the machine code."""
     memory = MEMORY.get(arch.rstrip("af"), OTHER_MEMORY)
-    found = {"issue": usage.issued}
-    for name in UNITS:
-        found[name] = usage.classes.get(name, 0) * issue_cycles(name, arch)
+    found = {name: usage.classes.get(name, 0) * issue_cycles(name, arch) for name in UNITS} | {"issue": usage.issued}
     sectors = usage.global_sectors or 0
     stores = usage.classes.get("global_store", 0)
     share = stores / usage.global_requests if usage.global_requests else 0
@@ -63,10 +61,7 @@ def costs(usage: Usage, arch: str) -> dict[str, float]:
 
 
 def measured(usage: Usage, busy: Mapping[str, float], arch: str, sm_count: int) -> dict[str, float]:
-    """Cycles by part of a usage that was counted: as busy as it was, or, where that was not counted, by the quantities.
-
-    ``busy`` is the fraction of the time that parts were busy.
-    """
+    """Cycles by part of a usage that was counted: by the fraction of time it was ``busy``, else by the quantities."""
     cycles = usage.cycles or 0.0
     found = {part: cost / (SCHEDULERS * sm_count) for part, cost in costs(usage, arch).items() if part != "latency"}
     found.update({part: fraction * cycles for part, fraction in busy.items()})
@@ -78,11 +73,7 @@ def measured(usage: Usage, busy: Mapping[str, float], arch: str, sm_count: int) 
 
 
 def changed(parts: Mapping[str, float], now: Usage, without: Usage, arch: str, sm_count: int) -> dict[str, float]:
-    """Those cycles, had ``now`` been ``without``.
-
-    A part that has less to do takes less in proportion; one that has more takes what that costs on top, for another
-    class of instructions may be what keeps it busy now.
-    """
+    """Those cycles, had ``now`` been ``without``: less in proportion, or what more costs on top."""
     had, has = costs(now, arch), costs(without, arch)
     if now.dram_bytes and without.dram_bytes is not None:
         had["dram"], has["dram"] = now.dram_bytes, without.dram_bytes

@@ -1,7 +1,7 @@
 """Compute, memory, latency, compute and memory, or divergence bound: what holds a kernel back, by itself.
 
-With counters, by how busy SM and memory are, in percent of what they could do.  Without, by what the test declares one
-run to move and to compute, over the ceilings that were measured in the same run.
+With counters, by how busy SM and memory are.  Without, by what the test declares one run to move and to compute, over
+the ceilings that were measured in the same run.
 """
 
 from __future__ import annotations
@@ -26,16 +26,12 @@ ASK_FOR_COUNTERS = "counters would tell what else is busy: pytest --gpuperf --gp
 
 
 def state_of(side: Side, peaks: Mapping[str, float]) -> State | None:
-    """The state of one version; ``peaks`` are measured ceilings: ``copy_bandwidth``, ``fma_throughput``.
-
-    None if nothing tells: no counters, and no time with declared bytes or operations and a ceiling.
-    """
+    """The state of one version, by the measured ceilings ``copy_bandwidth`` and ``fma_throughput``; None if unknown."""
     roofline = roofline_fraction(side, peaks)
     counters = side.counters
     if COMPUTE in counters and MEMORY in counters:
         compute, memory = counters[COMPUTE] / 100, counters[MEMORY] / 100
-        bound = _bound(compute, memory)
-        lanes = _lanes(counters)
+        bound, lanes = _bound(compute, memory), _lanes(counters)
         why = f"SM {compute:.0%} and memory {memory:.0%} of what they could do"
         if bound in ("compute", "compute and memory") and lanes is not None and lanes < FEW_LANES:
             return State(bound="divergence", why=f"{why}, {lanes:.1f} of 32 lanes active", roofline=roofline)
@@ -75,14 +71,10 @@ def _declared(side: Side, peaks: Mapping[str, float], roofline: float | None) ->
     if roofline is None or side.time_ns is None:
         return None
     memory, compute = (None if s is None else s / (side.time_ns * 1e-9) for s in _least_seconds(side, peaks))
-    parts = []
-    if memory is not None:
-        parts.append(f"{memory:.0%} of the measured copy bandwidth")
-    if compute is not None:
-        parts.append(f"{compute:.0%} of the measured FMA throughput")
+    shares = ((memory, "copy bandwidth"), (compute, "FMA throughput"))
+    why = " and ".join(f"{share:.0%} of the measured {peak}" for share, peak in shares if share is not None)
     bound = _bound(compute or 0.0, memory or 0.0)
-    missing = ASK_FOR_COUNTERS if bound == "latency" else ""
-    return State(bound=bound, why=" and ".join(parts), roofline=roofline, missing=missing)
+    return State(bound=bound, why=why, roofline=roofline, missing=ASK_FOR_COUNTERS if bound == "latency" else "")
 
 
 def why_unknown(side: Side, peaks: Mapping[str, float]) -> str:

@@ -26,13 +26,11 @@ class Case:
     @property
     def per(self) -> str:
         """What quantities are counted for: a warp, unless the machine code was scaled, and no warp does as many."""
-        if self.counted:
-            return ""
-        return "per warp" if self.scale == 1.0 else "for equal work"
+        return "" if self.counted else "per warp" if self.scale == 1.0 else "for equal work"
 
 
 WHOLE = 100
-"""From here on a figure loses its fraction, and no digit before it: it stands below the same figure uncut."""
+"""From here on a figure loses its fraction, and no digit before it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,13 +51,13 @@ def grew(before: float | None, after: float | None, factor: float) -> bool:
     return before is not None and after is not None and after > max(before, 1e-12) * factor
 
 
-def change(what: str, before: float, after: float, unit: str = "", note: str = "") -> Change:
+def change(what: str, before: float, after: float, unit: str = "") -> Change:
     """A figure for the reader: whole numbers as they are, else three digits, and millions where there are many."""
     for size, prefix in ((1e9, "G"), (1e6, "M")):
         if max(before, after) >= size:
             before, after, unit = before / size, after / size, f"{prefix} {unit}".strip()
             break
-    return Change(what=what, before=_short(before), after=_short(after), unit=unit, direction="worse", note=note)
+    return Change(what=what, before=_short(before), after=_short(after), unit=unit, direction="worse")
 
 
 def _short(value: float) -> float:

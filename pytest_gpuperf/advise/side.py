@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 
 from pytest_gpuperf.model.evidence import Record, StaticRecord
@@ -31,14 +33,13 @@ class Side(Record, frozen=True):
     @property
     def threads(self) -> int | None:
         """Threads of the whole launch; None if the grid is not known."""
-        block = self.block_size
-        return None if self.grid is None or block is None else _volume(self.grid) * block
+        return None if self.grid is None or self.block_size is None else math.prod(self.grid) * self.block_size
 
     @property
     def block_size(self) -> int | None:
         """Threads of a block."""
         block = self.launch[1]
-        return None if block is None else _volume(block)
+        return None if block is None else math.prod(block)
 
     @property
     def launch(self) -> tuple[Extent | None, Extent | None, int]:
@@ -49,10 +50,5 @@ class Side(Record, frozen=True):
 
     def same_code(self, other: Side) -> bool:
         """Whether both run the very same machine code."""
-        if self.static is None or other.static is None:
-            return False
-        return self.static.profile.code_hash == other.static.profile.code_hash
-
-
-def _volume(extent: Extent) -> int:
-    return extent[0] * extent[1] * extent[2]
+        mine, its = self.static, other.static
+        return mine is not None and its is not None and mine.profile.code_hash == its.profile.code_hash

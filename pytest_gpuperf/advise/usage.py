@@ -1,7 +1,6 @@
 """What a workload makes the hardware do, in one form whether it was counted or read off the machine code.
 
-Static figures are per warp and unit of work, counted ones of the whole run: two usages are compared only if they come
-from the same source.  What a source does not tell is None.
+Static figures are per warp and unit of work, counted ones of the whole run.  What a source does not tell is None.
 """
 
 from __future__ import annotations
@@ -69,7 +68,6 @@ class Usage:
     """Resident warps per scheduler: counted, or as many as the launch can hold."""
     limit: float | None = None
     """As many as the kernel's resources allow, whatever the grid."""
-    l2_sectors: float | None = None
     dram_bytes: float | None = None
     cycles: float | None = None
     """Of the whole run; counted only."""

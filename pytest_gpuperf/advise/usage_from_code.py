@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+import operator
+from collections.abc import Callable, Iterable, Sequence
 
+from pytest_gpuperf.advise.cost import SCHEDULERS
 from pytest_gpuperf.advise.side import Extent, Side
 from pytest_gpuperf.advise.usage import SECTOR_BYTES, WARP, Usage
 from pytest_gpuperf.compile.warp_model.addresses import bank_turns, sectors
 from pytest_gpuperf.model.evidence import StaticProfile
 from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
 
-SCHEDULERS = 4
-
-
 EVERY_INSTRUCTION_ONCE = 0
 """In the place of a model's version: no walk, but every instruction counted once."""
 
 
 def comparable_estimates(before: Side, after: Side) -> tuple[WarpEstimate, WarpEstimate] | None:
-    """Of both, in a form that compares: where one was not walked through, every instruction of both counts once.
-
-    None if there is no machine code of one.
-    """
+    """Of both, in a form that compares: each instruction once where one was not walked through; None without code."""
     if before.static is None or after.static is None:
         return None
     if before.estimate is not None and after.estimate is not None and before.estimate.model == after.estimate.model:
@@ -52,12 +48,12 @@ def static_usage(side: Side, run: WarpEstimate, scale: float = 1.0) -> Usage:
         global_requests=scale * sum(a.times for a in to_global),
         global_bytes=scale * sum(a.times * a.lanes * a.bytes for a in to_global),
         global_distinct=None if any(map(_unknown, to_global)) else scale * sum(a.distinct for a in to_global),
-        global_sectors=_total(scale, ((a, s) for a, s in known)),
+        global_sectors=_total(scale, known),
         global_ideal=_total(scale, ((a, _least(a, s)) for a, s in known)),
         global_fresh=min(1.0, sum(a.distinct for a in loads) / asked) if asked else None,
         shared_requests=scale * sum(a.times for a in to_shared),
         global_width=mean_width(to_global),
-        load_lanes=_lanes_each(loads),
+        load_lanes=_mean_each(loads, operator.attrgetter("lanes")),
         shared_width=mean_width(to_shared),
         shared_turns=_total(scale, turns),
         shared_ideal=_total(scale, ((a, max(1.0, a.bytes * WARP / 128)) for a in to_shared)),
@@ -81,20 +77,18 @@ def resident_warps(side: Side, limit: float) -> float:
     """Warps per scheduler: less than the limit if the grid has not blocks enough for every SM."""
     if side.grid is None or side.sm_count is None or side.block_size is None:
         return limit
-    blocks = math.ceil(side.grid[0] * side.grid[1] * side.grid[2] / side.sm_count)
+    blocks = math.ceil(math.prod(side.grid) / side.sm_count)
     return min(limit, blocks * math.ceil(side.block_size / WARP) / SCHEDULERS)
 
 
 def mean_width(accesses: Sequence[Access]) -> float | None:
     """Mean bytes per access and lane."""
-    times = sum(a.times for a in accesses)
-    return sum(a.times * a.bytes for a in accesses) / times if times else None
+    return _mean_each(accesses, operator.attrgetter("bytes"))
 
 
-def _lanes_each(accesses: Sequence[Access]) -> float | None:
-    """Mean lanes of an access."""
+def _mean_each(accesses: Sequence[Access], figure: Callable[[Access], float]) -> float | None:
     times = sum(a.times for a in accesses)
-    return sum(a.times * a.lanes for a in accesses) / times if times else None
+    return sum(a.times * figure(a) for a in accesses) / times if times else None
 
 
 def _total(scale: float, accesses: Iterable[tuple[Access, float | None]]) -> float:
@@ -112,30 +106,29 @@ def _least(access: Access, found: float | None) -> float:
 
 
 def _lanes(access: Access, block: Extent | None) -> list[int] | None:
-    """Addresses of a warp's lanes, where the block is narrower than a warp; None if they are as recorded."""
+    """Addresses of a warp's lanes, where the block is narrower than a warp; None if they are as recorded.
+
+    They are moved by whole lines, so that none is below zero.
+    """
     if block is None or block[0] % WARP == 0 or access.strides is None:
         return None
     x, y, z = access.strides
     width, height = block[0], block[1]
-    return [
+    lanes = [
         access.start + lane % width * x + lane // width % height * y + lane // (width * height) * z
         for lane in range(int(access.lanes))
     ]
+    return [place - min(lanes) // 128 * 128 for place in lanes]
 
 
 def _sectors(access: Access, block: Extent | None) -> float | None:
     lanes = _lanes(access, block)
-    return access.sectors if lanes is None else sectors(_raised(lanes), access.bytes)
+    return access.sectors if lanes is None else sectors(lanes, access.bytes)
 
 
 def _turns(access: Access, block: Extent | None) -> float | None:
     lanes = _lanes(access, block)
-    return access.turns if lanes is None else bank_turns(_raised(lanes), access.bytes)
-
-
-def _raised(lanes: list[int]) -> list[int]:
-    """Moved by whole lines, so that none is below zero."""
-    return [place - min(lanes) // 128 * 128 for place in lanes]
+    return access.turns if lanes is None else bank_turns(lanes, access.bytes)
 
 
 def _unknown(access: Access) -> bool:

@@ -1,8 +1,7 @@
 """A usage out of Nsight Compute's counters, and how busy each part of the hardware was.
 
 Metrics are named as on GH100.  Where a metric was not collected, what depends on it is unknown, and the rules that need
-it stay silent; how often divisions, barriers and tensor instructions occur is taken from the machine code: no counter
-tells on every GPU.
+it stay silent; divisions, barriers and tensor instructions are taken from the machine code.
 """
 
 from __future__ import annotations
@@ -24,12 +23,6 @@ THREAD_INSTRUCTIONS = "smsp__thread_inst_executed.sum"
 CYCLES = "sm__cycles_elapsed.max"
 WARPS = "smsp__warps_active.avg.per_cycle_active"
 SPLITS = "smsp__sass_branch_targets_threads_divergent.sum"
-L2_SECTORS = "lts__t_sectors.sum"
-XU = "sm__inst_executed_pipe_xu.sum"
-TENSOR, TENSOR_MOVES = (
-    "sm__inst_executed_pipe_tensor_op_hmma.sum",
-    "sm__inst_executed_pipe_tensor_op_hmma_type_hfma2.sum",
-)
 SHARED_TURNS, SHARED_IDEAL = "memory_l1_wavefronts_shared", "memory_l1_wavefronts_shared_ideal"
 ACCESSED = "smsp__sass_inst_executed_op_{}.sum"
 OPERATIONS = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
@@ -67,7 +60,7 @@ PARTS = {
 
 WAYS = ("ld", "st")
 METRICS = frozenset({
-    INSTRUCTIONS, THREAD_INSTRUCTIONS, CYCLES, WARPS, SPLITS, L2_SECTORS, SHARED_TURNS,
+    INSTRUCTIONS, THREAD_INSTRUCTIONS, CYCLES, WARPS, SPLITS, SHARED_TURNS,
     SHARED_IDEAL, *(ACCESSED.format(kind) for kind in ACCESSES.values()),
     *(OPERATIONS.format(kind) for kinds in UNIT_OPERATIONS.values() for kind in kinds),
     *(name.format(way) for name in (REQUESTS, SECTORS, USEFUL) for way in WAYS),
@@ -116,9 +109,8 @@ def alike(before: Counters, after: Counters) -> bool:
 def same_traffic(before: Counters, after: Counters) -> bool:
     """Whether two runs are known to ask for as many bytes of global memory, and to write as many."""
     names = [USEFUL.format(way) for way in WAYS]
-    if any(name not in counters for name in names for counters in (before, after)):
-        return False
-    return all(abs(before[name] - after[name]) <= SAME * max(before[name], after[name]) for name in names)
+    known = all(name in counters for name in names for counters in (before, after))
+    return known and all(abs(before[name] - after[name]) <= SAME * max(before[name], after[name]) for name in names)
 
 
 def busy_parts(counters: Counters) -> dict[str, float]:
@@ -159,7 +151,7 @@ def counted_usage(side: Side, scale: float = 1.0) -> Usage | None:
         divisions=times * code.divisions if code is not None else 0.0,
         barriers=_barriers(side, code, issued) * scale if code is not None else 0.0,
         split_branches=_times(counters.get(SPLITS), scale),
-        warps=warps, limit=limit_of(side), l2_sectors=_times(counters.get(L2_SECTORS), scale),
+        warps=warps, limit=limit_of(side),
         dram_bytes=_times(_sum(counters, DRAM, ("read", "write")), scale),
         cycles=_times(counters.get(CYCLES), scale),
     )  # fmt: skip
@@ -221,9 +213,7 @@ def _with_waits(usage: Usage, counters: Counters) -> Usage:
         return usage
     held = usage.warps or 1.0
     alone = held * rest_of(usage.cycles, {part: busy * usage.cycles for part, busy in busy_parts(counters).items()})
-    stalls = {
-        name: sum(counters.get(STALL.format(reason), 0.0) for reason in reasons) for name, reasons in STALLS.items()
-    }
+    stalls = {name: sum(counters.get(STALL.format(one), 0.0) for one in reasons) for name, reasons in STALLS.items()}
     if usage.classes.get("fp64", 0) > usage.classes.get("fp32", 0):
         stalls["fp64"] = stalls.pop("fp32")
     total = sum(stalls.values())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from pytest_gpuperf.baselines import BaselineError
+from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.compile.version import toolchain
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.worker import Worker

@@ -1,14 +1,13 @@
 """The one way to print an evidence file: equal content is equal bytes, and a change is a short diff.
 
-Keys are sorted; a round, a session, an opcode table and an occupancy take one line each, and so does a list
-of plain values; everything else is indented by two spaces.  Whole numbers have no fraction, others are the shortest
-text that reads back as the same double.
+Keys are sorted; a round, a session, an opcode table, an occupancy and a list of plain values take one line each; all
+else is indented by two spaces.  Whole numbers have no fraction, others the shortest text that reads back the same.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -22,18 +21,14 @@ _EXACT = 2**53
 _ROUND_DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(Round)}
 
 
-class _Line:
+class _Line(NamedTuple):
     """A value that is printed on one line."""
 
-    def __init__(self, value: Any) -> None:
-        self.value = value
+    value: Any
 
 
 def canonical_bytes(file: EvidenceFile) -> bytes:
-    """UTF-8 JSON with a trailing newline.
-
-    Raises ``UnwritableEvidenceError`` for content that ``checks`` refuses, such as a number that is not finite.
-    """
+    """UTF-8 JSON with a trailing newline.  Raises ``UnwritableEvidenceError`` for content that ``checks`` refuses."""
     try:
         check(file)
     except BadContentError as error:
@@ -44,19 +39,16 @@ def canonical_bytes(file: EvidenceFile) -> bytes:
 
 
 def _mark_static(tree: dict[str, Any]) -> None:
-    for tests in tree["toolchains"].values():
-        for workloads in tests.values():
-            for record in workloads.values():
-                record["profile"]["opcodes"] = _Line(record["profile"]["opcodes"])
-                if "occupancy" in record:
-                    record["occupancy"] = _Line(record["occupancy"])
+    for record in (one for tests in tree["toolchains"].values() for of in tests.values() for one in of.values()):
+        record["profile"]["opcodes"] = _Line(record["profile"]["opcodes"])
+        if "occupancy" in record:
+            record["occupancy"] = _Line(record["occupancy"])
 
 
 def _mark_time(tree: dict[str, Any]) -> None:
     tree["sessions"] = [_Line(session) for session in tree["sessions"]]
-    for workloads in tree["tests"].values():
-        for record in workloads.values():
-            record["rounds"] = [_Line(_without_defaults(entry)) for entry in record["rounds"]]
+    for record in (one for workloads in tree["tests"].values() for one in workloads.values()):
+        record["rounds"] = [_Line(_without_defaults(entry)) for entry in record["rounds"]]
 
 
 def _without_defaults(entry: dict[str, Any]) -> dict[str, Any]:

@@ -1,14 +1,13 @@
 """Conditions on every baseline beyond its types, checked when it is read and again before it is written.
 
-Judges take logarithms of times and divide by them, reports print the names, and cubins are found by their hash: the
-limits here are what makes that safe with files from strangers.
+Judges take logarithms of times, reports print names, cubins are found by their hash: the limits make that safe.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -17,6 +16,7 @@ from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile, TimeFi
 from pytest_gpuperf.baselines.layout import is_sha256
 from pytest_gpuperf.model.evidence import Round, Session, StaticRecord, TimeRecord
 
+_T = TypeVar("_T")
 MIN_TIME_NS = 1e-3
 MAX_TIME_NS = 1e15
 """Eleven days: any longer, and ratios of times could overflow."""
@@ -31,26 +31,19 @@ def check(file: EvidenceFile) -> None:
     """Raises ``BadContentError`` if the file breaks a rule of this module."""
     check_plain(msgspec.to_builtins(file))
     if isinstance(file, StaticFile):
-        for where, record in static_records(file):
-            _check_static(where, record)
+        for toolchain, tests in file.toolchains.items():
+            for where, record in _records(tests):
+                _check_static(f"{toolchain}, {where}", record)
     else:
         _check_sessions(file)
         known = {session.id for session in file.sessions}
-        for where, timed in time_records(file):
+        for where, timed in _records(file.tests):
             _check_time(where, timed, known)
 
 
-def static_records(file: StaticFile) -> Iterator[tuple[str, StaticRecord]]:
+def _records(tests: Mapping[str, Mapping[str, _T]]) -> Iterator[tuple[str, _T]]:
     """Every record with words that say where it is."""
-    for toolchain, tests in file.toolchains.items():
-        for test, workloads in tests.items():
-            for workload, record in workloads.items():
-                yield f"{toolchain}, {test} [{workload}]", record
-
-
-def time_records(file: TimeFile) -> Iterator[tuple[str, TimeRecord]]:
-    """Every record with words that say where it is."""
-    for test, workloads in file.tests.items():
+    for test, workloads in tests.items():
         for workload, record in workloads.items():
             yield f"{test} [{workload}]", record
 

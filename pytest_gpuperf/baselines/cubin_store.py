@@ -61,10 +61,7 @@ def _decompressed(path: Path, packed: bytes) -> bytes:
 
 
 def placed(root: Path, cubin: bytes) -> tuple[str, Path, bytes]:
-    """Hash, path and content of machine code to be stored.
-
-    Raises ``UnwritableEvidenceError`` if it could not be read back.
-    """
+    """Hash, path and content of machine code to be stored.  Raises ``UnwritableEvidenceError``."""
     if not 0 < len(cubin) <= MAX_CUBIN_BYTES:
         raise UnwritableEvidenceError(
             f"a cubin of {len(cubin)} bytes cannot be stored: the limit is {MAX_CUBIN_BYTES} bytes"

@@ -17,6 +17,11 @@ class StaticFile(Record, frozen=True, tag_field="kind", tag="static"):
     schema: int
     """``migrations.SCHEMA_VERSION``."""
 
+    @property
+    def parts(self) -> list[dict[str, dict[str, StaticRecord]]]:
+        """Records by test and workload, of each toolchain."""
+        return list(self.toolchains.values())
+
 
 class TimeFile(Record, frozen=True, tag_field="kind", tag="time"):
     """``baselines/nvidia-h200/<module>.json``: times and counters per test and workload, and who took them when."""
@@ -28,7 +33,11 @@ class TimeFile(Record, frozen=True, tag_field="kind", tag="time"):
     tests: dict[str, dict[str, TimeRecord]]
     """Test, then workload."""
     schema: int
-    """``migrations.SCHEMA_VERSION``."""
+
+    @property
+    def parts(self) -> list[dict[str, dict[str, TimeRecord]]]:
+        """The tests, as the one part that there is."""
+        return [self.tests]
 
 
 EvidenceFile = Union[StaticFile, TimeFile]  # noqa: UP007  (msgspec reads it at run time, on Python 3.10 too)

@@ -1,8 +1,4 @@
-"""Paths of baselines: targets and test modules to paths inside the baseline folder, and back.
-
-File names come from the module path alone, so that parameters and odd test ids can neither collide nor escape.
-Nothing here reads a file's content.
-"""
+"""Paths of baselines: targets and test modules to paths that neither collide nor escape the folder, and back."""
 
 from __future__ import annotations
 
@@ -111,11 +107,9 @@ def inside(root: Path, path: Path) -> Path:
 
 def evidence_files(root: Path, target: str) -> Iterator[tuple[str, Path]]:
     """Module and path of every evidence file of a target, sorted.  A missing folder has none."""
-    folder = root / target
-    for path in sorted(folder.rglob("*.json")):
-        module = module_of(PurePosixPath(path.relative_to(folder).as_posix()))
-        expected = evidence_path(root, target, module)
-        if path == expected:
+    for path in sorted((root / target).rglob("*.json")):
+        module = module_of(PurePosixPath(path.relative_to(root / target).as_posix()))
+        if path == evidence_path(root, target, module):
             yield module, path
 
 

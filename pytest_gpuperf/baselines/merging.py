@@ -1,4 +1,4 @@
-"""The recording rules: old file and new evidence in, new file out.  Pure; no file is read or written here.
+"""The recording rules: old file and new evidence in, new file out.  Pure.
 
 Static evidence replaces what its toolchain had; other toolchains stay.  Time evidence of the same execution, timer and
 cache mode joins the earlier rounds, the last five sessions of each workload being kept; anything else replaces them.
@@ -55,20 +55,13 @@ def merge_time(
     sessions: Collection[Session],
     counters: Iterable[tuple[Key, Counts]] = (),
 ) -> TimeFile:
-    """``new``: keys of one module.  ``counters`` replace those of records that are there and not in ``new``.
-
-    Raises ``UnwritableEvidenceError`` if a round names a session that is not in ``sessions``, or counters a
-    workload that has no record.
-    """
+    """``new``: keys of one module; ``counters`` replace those on record.  Raises ``UnwritableEvidenceError``."""
     given = {session.id: round_session(session) for session in sessions}
     table = _by_date([*(old.sessions if old else ()), *given.values()])
     tests = {test: dict(workloads) for test, workloads in (old.tests if old else {}).items()}
     for key, record in new:
-        for entry in record.rounds:
-            if entry.session not in given:
-                raise UnwritableEvidenceError(
-                    f"{key}: a round names session '{entry.session}', which the update does not have"
-                )
+        for name in (entry.session for entry in record.rounds if entry.session not in given):
+            raise UnwritableEvidenceError(f"{key}: a round names session '{name}', which the update does not have")
         workloads = tests.setdefault(key.test, {})
         workloads[key.workload] = _joined(workloads.get(key.workload), round_record(record, given), list(table))
     for key, counts in counters:
@@ -81,9 +74,7 @@ def merge_time(
 
 def referenced_only(file: TimeFile) -> TimeFile:
     """The file without the sessions that no round names any more."""
-    named = {
-        entry.session for workloads in file.tests.values() for record in workloads.values() for entry in record.rounds
-    }
+    named = {entry.session for of in file.tests.values() for record in of.values() for entry in record.rounds}
     return msgspec.structs.replace(file, sessions=tuple(session for session in file.sessions if session.id in named))
 
 

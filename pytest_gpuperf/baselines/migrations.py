@@ -29,18 +29,15 @@ def _from_0(raw: Raw) -> Raw:
 
 def _from_1(raw: Raw) -> Raw:
     """Leaves out estimates; what is not of the shape of a version 1 file stays for the types to refuse."""
-    return _without_estimates(raw) if raw.get("kind") == "static" else raw
+    return _without_estimates(raw, "") if raw.get("kind") == "static" else raw
 
 
-def _without_estimates(value: Any) -> Any:
+def _without_estimates(value: Any, name: str) -> Any:
     if not isinstance(value, dict):
         return value
-    return {
-        name: {key: figure for key, figure in inner.items() if key != "dry_run"}
-        if name == "profile" and isinstance(inner, dict)
-        else _without_estimates(inner)
-        for name, inner in value.items()
-    }
+    if name == "profile":
+        return {key: figure for key, figure in value.items() if key != "dry_run"}
+    return {key: _without_estimates(inner, key) for key, inner in value.items()}
 
 
 MIGRATIONS: Mapping[int, Callable[[Raw], Raw]] = {0: _from_0, 1: _from_1}
@@ -48,10 +45,7 @@ MIGRATIONS: Mapping[int, Callable[[Raw], Raw]] = {0: _from_0, 1: _from_1}
 
 
 def migrate(raw: Raw, *, steps: Mapping[int, Callable[[Raw], Raw]] = MIGRATIONS, current: int = SCHEMA_VERSION) -> Raw:
-    """Brings a decoded file, whose ``schema`` is an int of at most ``current``, up to ``current``.
-
-    Raises ``LookupError`` if no step leads on from its version, which then never existed.
-    """
+    """Brings a decoded file up to ``current``.  Raises ``LookupError`` if no step leads on from its version."""
     while raw["schema"] < current:
         version = raw["schema"]
         raw = {**steps[version](raw), "schema": version + 1}

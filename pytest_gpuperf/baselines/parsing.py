@@ -1,7 +1,4 @@
-"""Bytes of an evidence file, which may come from anybody, to a checked, typed record of the current schema.
-
-Whatever the bytes are, the outcome is a record or a ``BaselineError``; the cost is bounded by the size limit.
-"""
+"""Bytes of an evidence file, which may come from anybody, to a typed record or a ``BaselineError``."""
 
 from __future__ import annotations
 
@@ -31,11 +28,7 @@ class _ConflictError(_RefusedError):
 
 
 def read_bounded(path: Path, limit: int) -> bytes | None:
-    """The file's bytes, or None if there is no such file.
-
-    Raises ``UnreadableBaselineError`` if it has more than ``limit`` bytes, is no regular file (a pipe would block) or
-    cannot be read.
-    """
+    """The file's bytes, if there is one.  Raises ``UnreadableBaselineError``, also for a pipe or above ``limit``."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise UnreadableBaselineError(path, "it is not a regular file")
@@ -51,10 +44,7 @@ def read_bounded(path: Path, limit: int) -> bytes | None:
 
 
 def decode(content: bytes, path: Path, target: str) -> EvidenceFile:
-    """The typed content of an evidence file of ``target``; ``path`` is for messages.
-
-    Raises ``UnreadableBaselineError`` (malformed, wrong types, hostile) and ``NewerSchemaError``.
-    """
+    """Typed content of an evidence file of ``target``.  Raises ``UnreadableBaselineError`` and ``NewerSchemaError``."""
     try:
         raw = _current(_parse(content), path)
         if raw.get("target") != target:

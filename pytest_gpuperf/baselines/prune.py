@@ -1,8 +1,7 @@
 """Finding and removing baselines that no test has any more.
 
-Only the tests of modules that were collected whole can be called unused: a run with ``-k``, a node id or a crash says
-nothing about what it did not see.  Workload names are known only when a test runs: unless a caller who saw it run names
-workloads that are gone, a test is kept or removed whole.
+Only tests of modules that were collected whole can be called unused.  Workload names are known only when a test runs:
+unless a caller who saw it run names workloads that are gone, a test is kept or removed whole.
 """
 
 from __future__ import annotations
@@ -58,9 +57,8 @@ def unused(
     """Everything that pruning would remove, sorted.
 
     ``collected`` has the node ids of all tests (or keys of workloads); ``modules_collected`` the modules of which every
-    test was collected.  A module whose file is gone may be listed there too, and then loses everything.
-    ``workloads_gone`` are workloads, by target, that tests which are still there no longer have.  Raises what
-    reading raises: while one file cannot be read, nothing can be called unused.
+    test was collected, those whose file is gone included.  ``workloads_gone`` are workloads, by target, that tests
+    which are still there no longer have.  Raises what reading raises: then nothing can be called unused.
     """
     alive = {entry.node_id if isinstance(entry, Key) else entry for entry in collected}
     store.forget()
@@ -89,8 +87,8 @@ def referenced_cubins(store: BaselineStore) -> frozenset[str]:
 def prune(store: BaselineStore, entries: Iterable[Unused]) -> list[Unused]:
     """Removes what ``unused`` found and returns what it removed: a cubin that got used in between stays.
 
-    Evidence goes before the machine code that it names, so that an interruption leaves no reference dangling.  Raises
-    ``BaselineWriteError``, ``BaselineLockedError`` and what reading raises.
+    Evidence goes before the machine code that it names.  Raises ``BaselineWriteError``, ``BaselineLockedError`` and
+    what reading raises.
     """
     groups: dict[tuple[str, str], list[Unused]] = defaultdict(list)
     cubins = []
@@ -162,14 +160,11 @@ def _remove(root: Path, path: Path) -> None:
 
 
 def _tests(file: EvidenceFile) -> set[str]:
-    if isinstance(file, StaticFile):
-        return {test for tests in file.toolchains.values() for test in tests}
-    return set(file.tests)
+    return {test for tests in file.parts for test in tests}
 
 
 def _workloads(file: EvidenceFile) -> set[_Workload]:
-    parts = file.toolchains.values() if isinstance(file, StaticFile) else (file.tests,)
-    return {(test, name) for tests in parts for test, workloads in tests.items() for name in workloads}
+    return {(test, name) for tests in file.parts for test, workloads in tests.items() for name in workloads}
 
 
 def _without(file: EvidenceFile, tests: Collection[str], workloads: Collection[_Workload]) -> EvidenceFile:
@@ -191,6 +186,4 @@ def _others(
 
 
 def _cubins(file: EvidenceFile) -> set[str]:
-    """Cubins that the records of a file name."""
-    groups = file.toolchains.values() if isinstance(file, StaticFile) else (file.tests,)
-    return {record.cubin for tests in groups for of in tests.values() for record in of.values() if record.cubin}
+    return {record.cubin for tests in file.parts for of in tests.values() for record in of.values() if record.cubin}

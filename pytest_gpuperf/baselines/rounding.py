@@ -1,8 +1,4 @@
-"""Rounding of times to the digits that are worth a line of diff: those that the measured noise leaves meaningful.
-
-A time is rounded once, when it is recorded; what a file already holds is never rounded again, so that recording cannot
-creep through earlier rounds.
-"""
+"""Rounding of times, once, when they are recorded, to the digits that the measured noise leaves meaningful."""
 
 from __future__ import annotations
 
@@ -49,14 +45,13 @@ def round_session(session: Session) -> Session:
 
 def _round(entry: Round, tick_ns: float) -> Round:
     noise = entry.quantiles[3] - entry.quantiles[1] or tick_ns
-    quantiles = (round_time(time, noise) for time in entry.quantiles)
     return msgspec.structs.replace(
         entry,
         midmean=round_time(entry.midmean, noise),
         median=round_time(entry.median, noise),
         minimum=round_time(entry.minimum, noise),
         maximum=round_time(entry.maximum, noise),
-        quantiles=tuple(quantiles),
+        quantiles=tuple(round_time(time, noise) for time in entry.quantiles),
         rho1=round(entry.rho1, 3),
         drift=round(entry.drift, 6),
     )

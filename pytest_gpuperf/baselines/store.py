@@ -42,13 +42,10 @@ class BaselineStore:
     def static(self, arch: str, key: Key, toolchain: str) -> StaticLookup:
         """Static evidence of a workload for ``arch`` (``sm_90``) and ``toolchain`` (``nvrtc 13.0.88``)."""
         file = self._static_file(arch, key.module)
-        records = {
-            name: tests[key.test][key.workload]
-            for name, tests in (file.toolchains if file else {}).items()
-            if key.workload in tests.get(key.test, {})
-        }
-        others = tuple(sorted(name for name in records if name != toolchain))
-        return StaticLookup(records.get(toolchain), others)
+        toolchains = file.toolchains if file else {}
+        having = {name: tests for name, tests in toolchains.items() if key.workload in tests.get(key.test, {})}
+        record = having[toolchain][key.test][key.workload] if toolchain in having else None
+        return StaticLookup(record, tuple(sorted(having.keys() - {toolchain})))
 
     def static_tests(self, arch: str, module: str, toolchain: str) -> dict[str, dict[str, StaticRecord]]:
         """All static evidence of a module for ``arch`` and ``toolchain``, by test and workload."""
@@ -87,10 +84,9 @@ class BaselineStore:
         found: set[Key] = set()
         for module in self.modules(target):
             file = self.load(target, module)
-            groups = file.toolchains.values() if isinstance(file, StaticFile) else [file.tests] if file else []
             found.update(
                 Key(module=module, test=test, workload=workload)
-                for tests in groups
+                for tests in (file.parts if file else ())
                 for test, workloads in tests.items()
                 for workload in workloads
             )
@@ -115,10 +111,9 @@ class BaselineStore:
     def write(self, update: Update) -> list[WrittenFile]:
         """Merges the update into the folder, by the rules of ``merging``, and returns the files whose bytes changed.
 
-        Everything is read, merged and checked before the first byte is written; cubins are written before the files
-        that name them.  Raises ``UnwritableEvidenceError``, ``BaselineWriteError``, ``BaselineLockedError``,
-        ``BaselineLockError`` and, for a present file that cannot be understood, what reading raises: such a file is
-        never overwritten.
+        All is read, merged and checked before the first byte is written; cubins go before the files that name them.
+        Raises ``UnwritableEvidenceError``, ``BaselineWriteError``, ``BaselineLockedError``, ``BaselineLockError`` and
+        what reading raises: a file that cannot be understood is never overwritten.
         """
         with transaction.exclusive(self.root):
             self.forget()
@@ -176,8 +171,7 @@ class BaselineStore:
         return plan
 
     def changed(self, module: str, old: EvidenceFile | None, new: EvidenceFile) -> list[tuple[Path, bytes]]:
-        """The writes that put ``new`` on disk: none if it says the same as ``old``, even if that is
-        formatted otherwise or of an older schema."""
+        """The writes that put ``new`` on disk: none if it says what ``old`` does, however that is formatted."""
         if new == old:
             return []
         path = layout.evidence_path(self.root, new.target, module)

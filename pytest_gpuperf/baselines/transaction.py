@@ -6,13 +6,13 @@ import contextlib
 import dataclasses
 import hashlib
 import os
-import secrets
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import filelock
 
+from pytest_gpuperf.atomic_write import write_durably
 from pytest_gpuperf.baselines.baseline_errors import BaselineLockedError, BaselineLockError, BaselineWriteError
 
 LOCK_TIMEOUT_S = 60.0
@@ -32,9 +32,8 @@ class WrittenFile:
 def exclusive(root: Path, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
     """Holds the lock of a baseline folder against every other writer of this user on this machine.
 
-    The lock file lies in the system's temporary folder, so that the repository stays clean; the system drops the lock
-    when its holder dies.  Raises ``BaselineLockedError`` after ``timeout_s`` and ``BaselineLockError`` if there can be
-    no lock at all.
+    The lock file lies in the system's temporary folder; the system drops the lock when its holder dies.  Raises
+    ``BaselineLockedError`` after ``timeout_s`` and ``BaselineLockError`` if there can be no lock at all.
     """
     user = os.getuid() if hasattr(os, "getuid") else "user"
     name = hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:16]
@@ -70,7 +69,8 @@ def write_all(contents: Iterable[tuple[Path, bytes]]) -> list[WrittenFile]:
             if existed and path.read_bytes() == content:
                 continue
             _make_folder(path.parent)
-            _replace(path, content)
+            write_durably(path, content, _LEFTOVER)
+            _sync_folder(path.parent)
         except OSError as error:
             raise BaselineWriteError(path, error, tuple(file.path for file in written)) from error
         written.append(WrittenFile(path, created=not existed))
@@ -99,20 +99,6 @@ def clean_leftovers(root: Path) -> None:
     """Removes the temporary files of interrupted writes.  Only under the lock: then no other writer has any."""
     for path in root.rglob(f".*{_LEFTOVER}"):
         remove(path)
-
-
-def _replace(path: Path, content: bytes) -> None:
-    temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}{_LEFTOVER}")
-    try:
-        with temporary.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    _sync_folder(path.parent)
 
 
 def _make_folder(folder: Path) -> None:

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from pytest_gpuperf.baselines import BaselineError, BaselineStore
+from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.prune import prune, unused
+from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.cli.collected_tests import CollectedTests, CollectionError
 from pytest_gpuperf.context import last_run
 from pytest_gpuperf.model.evidence import Key

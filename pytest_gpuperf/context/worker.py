@@ -12,7 +12,7 @@ from functools import cached_property
 
 import pytest
 
-from pytest_gpuperf.baselines import BaselineStore
+from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.version import toolchain
 from pytest_gpuperf.config.options import Options

@@ -11,8 +11,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
 from pytest_gpuperf.model.device_facts import DeviceFacts
-from pytest_gpuperf.model.evidence import CacheMode, DeviceState, KernelBinary
-from pytest_gpuperf.model.timer_names import TimerName
+from pytest_gpuperf.model.evidence import CacheMode, DeviceState, KernelBinary, TimerName
 
 Dim3 = tuple[int, int, int]
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from pytest_gpuperf.advise.advisor import advise
 from pytest_gpuperf.advise.side import Side
-from pytest_gpuperf.baselines import BaselineStore
 from pytest_gpuperf.baselines.lookup import static_baseline
+from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.judge.log_times import geometric_mean
 from pytest_gpuperf.judge.static_verdict import with_launch_of

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pytest_gpuperf.baselines import BaselineStore, CubinError
+from pytest_gpuperf.baselines.baseline_errors import CubinError
+from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 from pytest_gpuperf.compile.warp_model.estimate import KernelCode, estimates_of

@@ -1,9 +1,8 @@
 """The verdict on paired blocks: which of four claims their votes prove first.
 
-After every block each claim's e-value is held against its threshold, and the first that reaches it
-decides, but for NOT-SLOWER, which waits while SLOWER or FASTER may still come (``judge_many``).  The verdict
-is a function of the sequence and the policy alone: stopping early, running out of time and going on later are
-all allowed.  See docs/explanation/statistics.md, "Paired blocks".
+After every block each claim's e-value is held against its threshold, and the first that reaches it decides, but for
+NOT-SLOWER, which waits while SLOWER or FASTER may still come.  Stopping early, running out of time and going on later
+are all allowed.  See docs/explanation/statistics.md, "Paired blocks".
 """
 
 from __future__ import annotations
@@ -42,11 +41,7 @@ class Paired:
 
 
 def judge_blocks(r: Sequence[float], policy: Policy, *, stopped: bool = False) -> Paired:
-    """Decide as far as the blocks reach; ``stopped`` says that no more of them will come.
-
-    A block that was cut short is no block: leave it out.  Raises ``InvalidTimesError`` for a value that is
-    not finite.
-    """
+    """Decide as far as the blocks reach; ``stopped``: no more will come.  Raises ``InvalidTimesError``."""
     values = checked(r)[: policy.blocks_max]
     if values.size:
         codes, stops = judge_many(values[np.newaxis, :], policy)
@@ -129,13 +124,11 @@ def _at_the_end(values: Logs, policy: Policy) -> Decision:
 
 
 def ratio_interval(r: Sequence[float], level: float = 0.95) -> tuple[float, float] | None:
-    """Interval of the median ratio at ``level``, valid whenever one stops; None with too few blocks for one.
-
-    Order statistics found by inverting the two one-sided e-processes, each at half of ``1 - level``.
-    """
+    """Interval of the median ratio at ``level``, valid whenever one stops; None with too few blocks for one."""
     values = np.sort(checked(r))
     if not values.size:
         return None
+    # order statistics by inverting two one-sided e-processes, each at half of 1 - level
     rank = int(votes_needed(math.log(2 / (1 - level)), values.size)[-1])
     if rank > values.size:
         return None

@@ -17,11 +17,12 @@ def has_comparable_canaries(old: Session, now: Session) -> bool:
 
 
 def canary_shifts(sessions: Iterable[Session], now: Session) -> dict[str, float]:
-    """Log of each canary's time now over its time in that of the sessions from which it moved the most.
-
-    Of sessions on this very GPU, with the same timer and compiler: another one may make other machine code of it.
-    """
-    return furthest(_since(old, now) for old in sessions if has_comparable_canaries(old, now))
+    """Log of each canary's time now over that in the comparable session from which it moved the most."""
+    return furthest(
+        {name: math.log(now.canaries[name] / old.canaries[name]) for name in sorted(old.canaries.keys() & now.canaries)}
+        for old in sessions
+        if has_comparable_canaries(old, now)
+    )
 
 
 def furthest(shifts: Iterable[Mapping[str, float]]) -> dict[str, float]:
@@ -31,8 +32,3 @@ def furthest(shifts: Iterable[Mapping[str, float]]) -> dict[str, float]:
         for name, shift in moved.items():
             found[name] = max(found.get(name, 0.0), shift, key=abs)
     return found
-
-
-def _since(old: Session, now: Session) -> dict[str, float]:
-    names = sorted(old.canaries.keys() & now.canaries.keys())
-    return {name: math.log(now.canaries[name] / old.canaries[name]) for name in names}

@@ -1,19 +1,17 @@
 """Is it the same work, and if a time differs, what can have caused it?
 
-The cheapest false alarm to avoid: equal machine code, launched alike on alike arguments, cannot have
-regressed, whatever its time says.  Alike arguments are the same work, however it is launched: grid, block and
-shared memory are part of how it is done.  Times of different work, of different timers or under different
-cache states are not compared at all.
+Equal machine code, launched alike on alike arguments, cannot have regressed, whatever its time says.  Alike arguments
+are the same work, however it is launched.  Times of different work, timers or cache states are not compared at all.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Iterator
 from typing import Literal
 
-from pytest_gpuperf.model.evidence import CacheMode, Identity, TimeRecord
-from pytest_gpuperf.model.timer_names import TimerName
+from pytest_gpuperf.model.evidence import CacheMode, Identity, TimeRecord, TimerName
 
 Relation = Literal["unchanged", "comparable", "not comparable"]
 Cause = Literal["environment", "launch", "compiler", "code", "code or compiler", "unknown"]
@@ -41,13 +39,12 @@ class Comparability:
 def same_work(old: TimeRecord, new: Identity, timer: TimerName, cache: CacheMode) -> Comparability:
     """Compare what the baseline timed, and how, with what the candidate times, and how.
 
-    A changed toolchain does not stop the comparison of times: the kernel is what the user runs, and a
-    slower one is a regression whoever made it.  ``cause`` then names the compiler.  Nor does another launch
-    configuration.  Arguments that differ are another workload; an array that is merely aligned otherwise is
-    not.  Another timer, which a machine may lack, leaves unchanged code unchanged.  Another timer or cache state keeps
-    changed code from being compared with the record, but not from being paired.
+    Neither a changed toolchain, which ``cause`` then names, nor another launch stops the comparison: a slower kernel is
+    a regression whoever made it.  Arguments that differ are another workload; an array that is merely aligned otherwise
+    is not.  Another timer leaves unchanged code unchanged.  Another timer or cache state keeps changed code from being
+    compared with the record, but not from being paired.
     """
-    otherwise, other_work = tuple(_measured_otherwise(old, timer, cache)), _other_work(old.identity, new)
+    otherwise, other_work = tuple(_measured_otherwise(old, timer, cache)), tuple(_other_work(old.identity, new))
     cause, same = attribute(old.identity, new), old.identity.same_execution(new)
     if same and old.cache == cache:
         reason = "; ".join(["the machine code and its launch are those of the baseline", *otherwise])
@@ -94,23 +91,19 @@ def _of_code(cause: Cause, old: Identity, new: Identity) -> str:
     return "a callable has no machine code to compare: a difference may come from the code or from the environment"
 
 
-def _measured_otherwise(old: TimeRecord, timer: TimerName, cache: CacheMode) -> list[str]:
-    found = []
+def _measured_otherwise(old: TimeRecord, timer: TimerName, cache: CacheMode) -> Iterator[str]:
     if old.timer != timer:
-        found.append(f"the timer changed from {old.timer} to {timer}, and times of different timers are not compared")
+        yield f"the timer changed from {old.timer} to {timer}, and times of different timers are not compared"
     if old.cache != cache:
-        found.append(f"the cache state changed from {old.cache} to {cache}")
-    return found
+        yield f"the cache state changed from {old.cache} to {cache}"
 
 
-def _other_work(old: Identity, new: Identity) -> list[str]:
-    found = []
+def _other_work(old: Identity, new: Identity) -> Iterator[str]:
     if old.launch != new.launch and _CALLABLE in (old.launch, new.launch):
-        found.append(f"the workload changed: launch {old.launch} became {new.launch}")
+        yield f"the workload changed: launch {old.launch} became {new.launch}"
     if len(old.arguments) != len(new.arguments):
-        found.append(f"the workload changed: {len(old.arguments)} arguments became {len(new.arguments)}")
-        return found
+        yield f"the workload changed: {len(old.arguments)} arguments became {len(new.arguments)}"
+        return
     for position, (before, after) in enumerate(zip(old.arguments, new.arguments, strict=True), start=1):
         if _ALIGNMENT.sub("", before) != _ALIGNMENT.sub("", after):
-            found.append(f"the workload changed: argument {position} was {before} and is {after}")
-    return found
+            yield f"the workload changed: argument {position} was {before} and is {after}"

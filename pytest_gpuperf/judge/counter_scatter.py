@@ -10,25 +10,16 @@ from __future__ import annotations
 import dataclasses
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
 
 from pytest_gpuperf.judge.counter_verdict import PASSES, CounterRule, depends_on_caches, same_passes
-from pytest_gpuperf.model.evidence import CacheMode
+from pytest_gpuperf.model.evidence import CacheMode, TimeRecord
+from pytest_gpuperf.model.result import WorkloadEvidence
 
 Ranges = Mapping[str, tuple[float, float]]
 """Least and most of the counters that were not the same in all takes."""
 
 LEAST_BAND = 0.01
 RANGE_SHARE = 3.0
-
-
-class HasCounters(Protocol):
-    """A record that has counters: of a baseline, or of a run."""
-
-    @property
-    def counters(self) -> dict[str, float]: ...
-    @property
-    def counter_ranges(self) -> dict[str, tuple[float, float]]: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,8 +30,7 @@ class Counts:
     ranges: Ranges = dataclasses.field(default_factory=dict)
 
     @classmethod
-    def of(cls, record: HasCounters) -> Counts:
-        """Those of a record."""
+    def of(cls, record: TimeRecord | WorkloadEvidence) -> Counts:
         return cls(record.counters, record.counter_ranges)
 
 
@@ -55,11 +45,7 @@ def summed_up(takes: Sequence[Mapping[str, float]]) -> Counts:
 
 
 def replaced(old: Counts, new: Counts, cache: CacheMode) -> Counts:
-    """The newer counts, with those of the old that the newer lack.
-
-    Traffic of a warm workload that was taken in another number of passes is no part of the newer counts' whole, and
-    goes.  Ranges are those of the counts that they belong to: nothing widens a band but the takes of one recording.
-    """
+    """The newer counts, with those of the old that they lack, but for traffic of a warm workload in other passes."""
     foreign = cache == "warm" and not same_passes(old.values.get(PASSES), new.values.get(PASSES))
     kept = {
         name: value

@@ -1,8 +1,7 @@
 """Counters against counters: exact ones exactly, near-exact ones by a band, the rest never.
 
-A counter is one number per workload, taken once: there is no scatter to test, so each metric comes with the
-band in which it is known to stay on unchanged code.  Which metric has which band is the caller's table
-(``CounterRule``); here a difference beyond it gets its direction and its verdict.
+A counter is one number per workload: there is no scatter to test, so each metric comes with the band in which it stays
+on unchanged code (``CounterRule``).
 """
 
 from __future__ import annotations
@@ -68,9 +67,8 @@ def compare_counters(
 ) -> Judgement:
     """Judge counters ``new`` against ``old``, each by canonical name.
 
-    Metrics that only one side has are named in the notes; ``notes`` go with the verdict.  An empty ``old`` is
-    NEW, other conditions or nothing to compare are NOT-COMPARABLE.  Traffic of a warm workload is compared only with
-    what was taken in as many passes.
+    Metrics that only one side has are named in the notes.  An empty ``old`` is NEW, other conditions or nothing to
+    compare are NOT-COMPARABLE.  Traffic of a warm workload is compared only with what was taken in as many passes.
     """
     disturbed = before is not None and after is not None and _replayed_otherwise(before, after)
     obstacle = _obstacle(before, after) if old and before and after else ""
@@ -170,8 +168,8 @@ def _relative(before: float, after: float) -> str:
 
 
 def _verdict(changes: Sequence[Change]) -> tuple[Verdict, str]:
-    for direction, verdict, word in (("worse", Verdict.WORSE, "worse"), ("better", Verdict.BETTER, "better")):
-        named = [change.what for change in changes if change.direction == direction]
+    for verdict, word in ((Verdict.WORSE, "worse"), (Verdict.BETTER, "better")):
+        named = [change.what for change in changes if change.direction == word]
         if named:
             return verdict, f"the counters got {word}: {', '.join(named)}"
     return Verdict.UNCHANGED, ""

@@ -42,13 +42,9 @@ def cycles_ratio(baseline: Sequence[Round], candidate: Sequence[Round]) -> float
 
 
 def only_clocks_changed(baseline: Sequence[Round], candidate: Sequence[Round], delta: float) -> bool:
-    """True if the SM clock fell by more than 1 % and in cycles the candidate is within the tolerance ``delta``.
-
-    False where a clock was not read: without it, time is all there is.
-    """
+    """True if the SM clock fell by more than 1 % and in cycles the candidate is within ``delta``; False without it."""
     ratio = cycles_ratio(baseline, candidate)
     if ratio is None:
         return False
-    in_time = compare_rounds(baseline, candidate, 0.0).difference
-    in_cycles = math.log(ratio)
+    in_time, in_cycles = compare_rounds(baseline, candidate, 0.0).difference, math.log(ratio)
     return in_time - in_cycles > CLOCK_CHANGE and in_cycles < math.log1p(delta)

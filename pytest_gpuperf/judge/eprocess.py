@@ -1,12 +1,10 @@
 """The sign e-process: evidence from votes, exact and valid whenever one looks.
 
-A block votes or it does not.  Under the null hypothesis a vote is at most a fair coin, whatever came
-before it.  The e-value of ``k`` votes in ``n`` blocks is the wealth of a gambler who starts with 1 and bets
-fairly against the null, averaged over all rates in (1/2, 1): under the null it is 1 on average at any
-stopping time, and the probability that it ever reaches ``x`` is at most 1/x (Ville's inequality; Shafer,
-"Testing by betting", JRSS A 184, 2021; Ramdas et al., "Game-theoretic statistics and safe anytime-valid
-inference", Statistical Science 38, 2023).  See
-docs/explanation/statistics.md, "Why at most one run in a thousand has a false alarm".
+Under the null hypothesis a vote is at most a fair coin, whatever came before it.  The e-value of ``k`` votes in ``n``
+blocks is the wealth of a gambler who starts with 1 and bets fairly against the null, averaged over all rates in
+(1/2, 1): the probability that it ever reaches ``x`` is at most 1/x (Ville's inequality; Shafer, "Testing by betting",
+JRSS A 184, 2021; Ramdas et al., "Game-theoretic statistics and safe anytime-valid inference", Statistical Science 38,
+2023).  See docs/explanation/statistics.md, "Why at most one run in a thousand has a false alarm".
 """
 
 from __future__ import annotations
@@ -71,10 +69,7 @@ def _needed(log_threshold: float, size: int) -> Counts:
 
 
 def votes_needed(log_threshold: float, most: int) -> Counts:
-    """Least votes in 1, 2, ... ``most`` blocks whose log e-value reaches ``log_threshold``.
-
-    An unreachable number where not even a unanimous vote does.  The array is shared and read-only.
-    """
+    """Least votes in 1, 2, ... ``most`` blocks that reach ``log_threshold``, unreachable where none do; read-only."""
     return _needed(log_threshold, max(_LEAST_TABLE, 1 << (most - 1).bit_length()))[:most]
 
 

@@ -1,10 +1,8 @@
 """One error rate for a whole run: how it is shared out, and what the run as a whole shows.
 
-The probability of one or more false SLOWER among all workloads of a run is at most the sum of their
-shares, whatever the workloads have in common (union bound).  Shares are spent as workloads come.  Nothing here
-fails a kernel.
-See docs/explanation/statistics.md, "Why at most one run in a thousand has a false alarm" and "What the run says of the
-machine".
+The probability of one or more false SLOWER among all workloads of a run is at most the sum of their shares (union
+bound).  See docs/explanation/statistics.md, "Why at most one run in a thousand has a false alarm" and "What the run
+says of the machine".
 """
 
 from __future__ import annotations
@@ -61,9 +59,8 @@ class Spending:
 def spending_of(worker: int, workers: int, alpha: float = ALPHA) -> Spending:
     """What pytest-xdist's worker number ``worker`` spends, counted from 0, in a run of ``workers``.
 
-    A worker that replaces a crashed one has a number beyond the others and knows nothing of what that one has spent.
-    So the others share 15/16 of alpha equally, and the k-th replacement has 2^-k of the rest: all add up to alpha at
-    most, however many crash.  Raises ``SpendingError``.
+    A worker that replaces a crashed one has a number beyond the others.  These share 15/16 of alpha equally, and the
+    k-th replacement has 2^-k of the rest: all add up to alpha at most.  Raises ``SpendingError``.
     """
     if worker < workers:
         return Spending(alpha * (1 - RESERVE), workers)
@@ -80,9 +77,8 @@ def environment_shift(
 ) -> tuple[str, ...]:
     """Signs that the machine and not a kernel changed, as sentences; empty if there are none.
 
-    ``differences`` are those of log times against the record of all workloads of the run, ``canaries`` those
-    of the plugin's own kernels by name (``canary_shift.canary_shifts``).  For the report: nothing is subtracted
-    anywhere, or a regression of the whole suite would vanish.
+    ``differences`` are those of log times against the record of all workloads of the run, ``canaries`` those of the
+    plugin's own kernels by name.  Nothing is subtracted anywhere, or a regression of the whole suite would vanish.
     """
     found = []
     moved = canaries or {}
@@ -92,10 +88,9 @@ def environment_shift(
                 f"the canary kernel {name}, which no change of yours touches, moved by {env_shift.percent(value)}"
             )
     values = _finite(differences, "difference")
-    if values.size >= 3 and abs(float(np.median(values))) > SUITE_SHIFT_OMEGAS * omega:
-        found.append(
-            f"half of the {values.size} workloads moved by {env_shift.percent(float(np.median(values)))} or more"
-        )
+    middle = float(np.median(values)) if values.size >= 3 else 0.0
+    if abs(middle) > SUITE_SHIFT_OMEGAS * omega:
+        found.append(f"half of the {values.size} workloads moved by {env_shift.percent(middle)} or more")
     return tuple(found)
 
 

@@ -16,10 +16,7 @@ class InvalidTimesError(ValueError):
 
 
 def log_times(times_ns: Sequence[float], what: str) -> Logs:
-    """Natural logarithms of ``times_ns``; ``what`` names them in the message (``baseline rounds``).
-
-    Raises ``InvalidTimesError`` if there are none, or one is NaN, infinite, zero or negative.
-    """
+    """Natural logarithms.  Raises ``InvalidTimesError``, which names ``what``, for none and for what is no time."""
     times = np.asarray(times_ns, dtype=np.float64)
     if times.ndim != 1 or times.size == 0:
         raise InvalidTimesError(f"{what}: at least one time is needed, there is none")

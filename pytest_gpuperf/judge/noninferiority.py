@@ -1,8 +1,7 @@
 """The non-inferiority test: a stored baseline against fresh rounds, allowed to pass a kernel and never to fail one.
 
-A one-sided t test of "slower by ``epsilon`` or more" on round midmeans.  Too small an ``omega`` can let a
-regression pass; it can never fail a kernel, because what is not proven here goes on to a better test.  See
-docs/explanation/statistics.md, "The screen: a non-inferiority test on rounds".
+A one-sided t test of "slower by ``epsilon`` or more" on round midmeans; what is not proven here goes on to a better
+test.  See docs/explanation/statistics.md, "The screen: a non-inferiority test on rounds".
 """
 
 from __future__ import annotations

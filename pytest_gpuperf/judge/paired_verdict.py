@@ -1,7 +1,7 @@
 """From decisions on paired blocks to a verdict on a workload.
 
-A slower candidate has to be slower in two processes: where a cubin was placed in one process cannot be
-randomised away inside it.  See docs/explanation/statistics.md, "The second process".
+A slower candidate has to be slower in two processes: where a cubin was placed cannot be randomised away inside one.
+See docs/explanation/statistics.md, "The second process".
 """
 
 from __future__ import annotations
@@ -35,10 +35,8 @@ def judge_pairs(
 ) -> TimeStep:
     """The verdict after paired blocks of one process, or of two.
 
-    ``second`` are the blocks of a fresh process, judged under ``policy.confirming()``.  The rounds of the case
-    are compared with the record too: what is slower there and not when paired is the environment's doing.
-    ``notes`` go with the judgement; ``pair_slot`` is how the blocks were taken.  Raises ``ValueError`` if the case has
-    no baseline to pair with.
+    ``second`` are the blocks of a fresh process, judged under ``policy.confirming()``.  What is slower than the record
+    and not when paired is the environment's doing.  Raises ``ValueError`` if the case has no baseline to pair with.
     """
     if case.baseline is None:
         raise ValueError(f"{case.key}: there is no baseline that blocks could be paired with")
@@ -91,8 +89,7 @@ def _verdict(policy: Policy, first: Paired, second: Paired | None) -> tuple[Verd
         same = first.decision is Decision.SAME
         words = f"proven to be less than {env_shift.amount(policy.epsilon)} slower{' or faster' if same else ''}"
         return (Verdict.SAME if same else Verdict.NOT_SLOWER), words
-    many = f"{first.blocks} block{'s' if first.blocks != 1 else ''}"
-    return Verdict.INCONCLUSIVE, f"{UNDECIDED} after {many}"
+    return Verdict.INCONCLUSIVE, f"{UNDECIDED} after {first.blocks} block{'s' if first.blocks != 1 else ''}"
 
 
 def _confirmed(policy: Policy, first: Paired, second: Paired | None) -> tuple[Verdict, str]:

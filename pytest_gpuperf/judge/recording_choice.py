@@ -1,8 +1,4 @@
-"""Which of a baseline's rounds today's can be compared with, and what changed about the machine since.
-
-Rounds of the same physical GPU are preferred: two GPUs of one model differ by more than most regressions,
-and by another amount for every kernel.
-"""
+"""Which of a baseline's rounds today's can be compared with (this GPU's first), and what changed about the machine."""
 
 from __future__ import annotations
 
@@ -59,10 +55,7 @@ class Recording:
 
 
 def choose_recording(baseline: TimeRecord, sessions: Mapping[str, Session], now: Session) -> Recording:
-    """The rounds taken on this GPU if there are any, else all of them.
-
-    A round whose session is not in ``sessions`` counts as another GPU's.
-    """
+    """The rounds taken on this GPU if there are any, else all; those of an unknown session are another GPU's."""
     here = tuple(one for one in baseline.rounds if one.session in sessions and sessions[one.session].uuid == now.uuid)
     rounds = here or baseline.rounds
     named = dict.fromkeys(one.session for one in rounds)

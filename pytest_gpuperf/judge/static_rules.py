@@ -1,8 +1,4 @@
-"""What makes machine code worse or better: one table, a row per figure.
-
-A figure with a row of its own is gated or noted as the row says.  Instruction classes without a row are
-noted when their count changes: they explain a verdict and never make one.
-"""
+"""What makes machine code worse or better: one table, a row per figure; other instruction classes are only noted."""
 
 from __future__ import annotations
 
@@ -29,8 +25,7 @@ def more_is_better(before: float, after: float) -> Direction:
 OCCUPANCY_STEP = 0.1
 """Of the larger occupancy: smaller changes are noted and do not gate.
 
-41.7 -> 39.6 % is one resident block of 20, and what padding a shared tile against bank conflicts costs on sm_120,
-where the conflicts cost far more.  One block of ten, and whatever is coarser, gates.
+41.7 -> 39.6 %, one resident block of 20, is what padding a shared tile costs on sm_120, where conflicts cost far more.
 """
 
 
@@ -49,9 +44,7 @@ def none_is_best(before: float, after: float) -> Direction:
 
 def some_is_best(before: float, after: float) -> Direction:
     """Only vanishing and appearing count, not how many there are."""
-    if before and after:
-        return "neutral"
-    return "better" if after else "worse"
+    return none_is_best(after, before)
 
 
 def noted(_before: float, _after: float) -> Direction:

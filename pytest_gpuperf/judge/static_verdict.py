@@ -1,10 +1,8 @@
 """Machine code against machine code: exact figures, compared exactly.
 
-There is no noise here, so there is no test and no error rate: one byte of spill more is one byte of spill
-more.  ``static_rules`` says which figures gate and in which direction.  Registers, shared memory and the number
-of instructions do not gate.  Registers and shared memory matter through the theoretical occupancy, which gates
-from a step of ``static_rules.OCCUPANCY_STEP`` on.  More instructions are as often an intended unrolled loop as a
-loss, and which of the two it is shows in the time.
+There is no noise here: one byte of spill more is one byte of spill more.  ``static_rules`` says which figures gate.
+Registers and shared memory matter through the theoretical occupancy.  More instructions do not gate: they are as often
+an intended unrolled loop as a loss.
 """
 
 from __future__ import annotations
@@ -29,8 +27,8 @@ def compare_static(
 ) -> Judgement:
     """Judge the machine code ``new`` against ``old``, both for architecture ``target``.
 
-    ``toolchains`` are those of ``old`` and ``new`` where the caller does not know them to be equal: machine
-    code of another compiler version is compared only as far as being identical.
+    ``toolchains`` are those of ``old`` and ``new`` where these may differ: machine code of another compiler version is
+    compared only as far as being identical.
     """
     if new.block is None:
         new = with_launch_of(new, old)
@@ -64,26 +62,17 @@ def missing_static(key: Key, target: str, toolchain: str, other_toolchains: Iter
 
 
 def with_launch_of(record: StaticRecord, old: StaticRecord) -> StaticRecord:
-    """A kernel that was compiled but not launched, under the launch that its baseline knows.
-
-    Its occupancy is unknown: it is computed for the machine code at hand, which may differ from the baseline's.
-    """
-    occupancy = old.occupancy if _same_resources(old, record) else None
+    """A kernel that was not launched, under the launch of its baseline; other resources: occupancy unknown."""
+    mine, its = ((one.profile.registers, one.profile.shared_bytes) for one in (record, old))
+    occupancy = old.occupancy if mine == its else None
     return msgspec.structs.replace(
         record, block=old.block, dynamic_shared_bytes=old.dynamic_shared_bytes, occupancy=occupancy
     )
 
 
-def _same_resources(old: StaticRecord, new: StaticRecord) -> bool:
-    return (old.profile.registers, old.profile.shared_bytes) == (new.profile.registers, new.profile.shared_bytes)
-
-
 def _same(old: StaticRecord, new: StaticRecord) -> bool:
-    return (old.profile.code_hash, old.block, old.dynamic_shared_bytes) == (
-        new.profile.code_hash,
-        new.block,
-        new.dynamic_shared_bytes,
-    )
+    was, now = ((one.profile.code_hash, one.block, one.dynamic_shared_bytes) for one in (old, new))
+    return was == now
 
 
 def _changes(old: StaticRecord, new: StaticRecord) -> Iterable[Change]:

@@ -1,10 +1,8 @@
 """The front door for times: from what was measured to one verdict.
 
-The order of decisions is fixed: is there a baseline, is it the same work, does the non-inferiority test pass it,
-what do unpaired rounds prove.  ``judge_time`` is a pure function of the rounds in hand; where more would help it
-says how many and gives the verdict that stands if there are none.  Where the baseline's own machine code
-can be run again, ``TimeStep.pairing_helps`` says when paired blocks (``eprocess``) should decide instead.
-What unpaired rounds call slower has to be slower by those of a second process, too: ``confirm_rounds``.
+The order of decisions is fixed: is there a baseline, is it the same work, does the non-inferiority test pass it, what
+do unpaired rounds prove.  Where more rounds would help, ``judge_time`` says how many and gives the verdict that stands
+if there are none; ``TimeStep.pairing_helps`` says when paired blocks should decide instead.
 """
 
 from __future__ import annotations
@@ -102,11 +100,7 @@ def _unchanged(case: TimeCase, recording: Recording, work: Comparability, policy
 
 
 def _not_inferior(case: TimeCase, recording: Recording, work: Comparability, policy: Policy) -> TimeStep | None:
-    """A pass by the non-inferiority test; None if it proves nothing or does not apply.
-
-    Stored times are too coarse a measure after a change of GPU, driver or power limit.  What looks faster
-    goes on as well, so that it can be called FASTER.
-    """
+    """A pass by the non-inferiority test; None if it proves nothing, the machine changed, or it may be FASTER."""
     spread = compare_rounds(recording.rounds, case.rounds, _omega(recording, policy))
     if recording.machine_changed or spread.difference < -math.log1p(unpaired_rounds.LEAST_DELTA):
         return None
@@ -117,10 +111,8 @@ def _not_inferior(case: TimeCase, recording: Recording, work: Comparability, pol
         return None
     same = test(new, old).proven
     figures = _figures(case, recording, spread, "screen", policy.epsilon)
-    reason = (
-        f"proven to be less than {env_shift.amount(policy.epsilon)} slower{' or faster' if same else ''}; {work.reason}"
-    )
-    verdict = Verdict.SAME if same else Verdict.NOT_SLOWER
+    verdict, words = (Verdict.SAME, "slower or faster") if same else (Verdict.NOT_SLOWER, "slower")
+    reason = f"proven to be less than {env_shift.amount(policy.epsilon)} {words}; {work.reason}"
     return TimeStep(_judgement(case, verdict, reason, figures, recording.notes))
 
 
@@ -151,8 +143,7 @@ def _verdict(found: Unpaired, limits: Policy, recording: Recording) -> tuple[Ver
         return Verdict.INCONCLUSIVE, "the baseline is of another GPU of this model, against which nothing is proven"
     if recording.rounds_are_few:
         return Verdict.INCONCLUSIVE, "the baseline has a single round: record more with pytest --update-baselines"
-    reason = f"{UNDECIDED} after {found.rounds_used} rounds ({resolves})"
-    return Verdict.INCONCLUSIVE, reason
+    return Verdict.INCONCLUSIVE, f"{UNDECIDED} after {found.rounds_used} rounds ({resolves})"
 
 
 def _omega(recording: Recording, policy: Policy) -> float:

@@ -1,14 +1,15 @@
 """Two sets of rounds: how far apart they are, and how well that is known.
 
-Rounds of one process share what no round can see (allocation, placement, context state), so processes are
-the units: each side is the mean of its process means, and the error of the difference has a part within
-processes and a part between them.  See docs/explanation/statistics.md, "Unpaired rounds".
+Rounds of one process share what no round can see (allocation, placement, context state), so processes are the units:
+the error of the difference has a part within them and a part between them.  See docs/explanation/statistics.md,
+"Unpaired rounds".
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
+import operator
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -55,15 +56,11 @@ class Spread:
         return math.exp(self.difference - reach), math.exp(self.difference + reach)
 
 
-def midmean_ns(one: Round) -> float:
-    return one.midmean
-
-
 def compare_rounds(
     baseline: Sequence[Round],
     candidate: Sequence[Round],
     omega: float,
-    figure: Callable[[Round], float] = midmean_ns,
+    figure: Callable[[Round], float] = operator.attrgetter("midmean"),
 ) -> Spread:
     """Compare ``figure`` of the rounds; ``omega`` is the least standard deviation assumed between recordings.
 

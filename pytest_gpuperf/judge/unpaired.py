@@ -1,9 +1,8 @@
 """The verdict where the baseline cannot be run again: rounds of today against rounds of the record.
 
-It resolves about 5 %: whatever differs between two recordings besides the code (``omega``) does not average
-out, so the tolerance is at least 2 % and what must be detected at least 5 %.  Rounds are looked at when
-there are 2, 4, 8 and 16; the looks share ``alpha`` (union bound), so looking again is no second chance.
-See docs/explanation/statistics.md, "Unpaired rounds".
+It resolves about 5 %: whatever differs between two recordings besides the code (``omega``) does not average out.
+Rounds are looked at when there are 2, 4, 8 and 16; the looks share ``alpha`` (union bound).  See
+docs/explanation/statistics.md, "Unpaired rounds".
 """
 
 from __future__ import annotations
@@ -54,19 +53,16 @@ def judge_unpaired(
 ) -> Unpaired:
     """Look at the first 2, 4, 8 or 16 candidate rounds, as many of these as there are.
 
-    ``same_gpu``: both sides ran on the same physical GPU; if not, nothing is proven slower or faster.
-    Tolerances are raised as in ``coarse``, the policy's omega to at least .3 %.
-    Raises ``InvalidTimesError`` if a side has no round or a midmean is no time.
+    ``same_gpu``: both sides ran on the same physical GPU; if not, nothing is proven slower or faster.  Tolerances are
+    those of ``coarse``.  Raises ``InvalidTimesError`` if a side has no round or a midmean is no time.
     """
     look = max((index for index, needed in enumerate(LOOKS) if needed <= len(candidate)), default=-1)
     used = LOOKS[look] if look >= 0 else len(candidate)
     spread = compare_rounds(baseline, candidate[:used], max(policy.omega or 0.0, LEAST_OMEGA))
     wanted = LOOKS[look + 1] if look + 1 < len(LOOKS) else 0
-    decision = (
-        Decision.CONTINUE
-        if look < 0
-        else _decide(spread, coarse(policy), WEIGHTS[look], last=not wanted, same_gpu=same_gpu)
-    )
+    decision = Decision.CONTINUE
+    if look >= 0:
+        decision = _decide(spread, coarse(policy), WEIGHTS[look], last=not wanted, same_gpu=same_gpu)
     return Unpaired(
         decision=decision, spread=spread, ratio=math.exp(spread.difference), interval=spread.interval(0.95),
         rounds_used=used, rounds_wanted=wanted if decision is Decision.CONTINUE else 0,

@@ -1,9 +1,8 @@
 """What a block votes for, and the evidence that votes make.
 
-Each block gives r, the log ratio candidate over baseline.  It votes *slower* if r > ln(1 + delta), *faster*
-if r < -ln(1 + delta), *not slower* if r < ln(1 + epsilon) and *not faster* if r > -ln(1 + epsilon); a tie
-votes for nothing.  Each claim has an e-value of its own (``eprocess``).  See
-docs/explanation/statistics.md, "Paired blocks".
+Each block gives r, the log ratio candidate over baseline.  It votes *slower* if r > ln(1 + delta), *faster* if
+r < -ln(1 + delta), *not slower* if r < ln(1 + epsilon) and *not faster* if r > -ln(1 + epsilon); a tie votes for
+nothing.  Each claim has an e-value of its own (``eprocess``).  See docs/explanation/statistics.md, "Paired blocks".
 """
 
 from __future__ import annotations

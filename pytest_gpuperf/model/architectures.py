@@ -1,8 +1,7 @@
 """The one table of architectures, sm_75 to sm_121: what an SM holds, and what a typical GPU of each has.
 
-Limits: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability", and NVIDIA's
-``cuda_occupancy.h``.  Not modelled: the number of hardware barriers, clusters, ``setmaxnreg``.  Multiprocessors, L2 and
-memory are those of the data-centre or largest consumer part.
+Limits: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability", and ``cuda_occupancy.h``.
+Multiprocessors, L2 and memory are those of the data-centre or largest consumer part.
 """
 
 from __future__ import annotations

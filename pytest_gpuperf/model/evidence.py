@@ -1,19 +1,17 @@
-"""The nouns: what was found out about a workload, as typed, frozen records.
-
-Every record here is plain data that converts to JSON and back with ``msgspec``.  Baseline files, the messages of
-pytest-xdist workers and the report are made of these records.  Nothing in this module measures, decides or prints.
-"""
+"""The nouns: what was found out about a workload, as typed, frozen records that convert to JSON with ``msgspec``."""
 
 from __future__ import annotations
 
 import hashlib
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
-from pytest_gpuperf.model.timer_names import TimerName
-
 CacheMode = Literal["cold", "warm"]
+TimerName = Literal["cupti", "graph", "events"]
+
+TIMERS: tuple[TimerName, ...] = get_args(TimerName)
+"""The kinds of timers, in order of preference."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -38,9 +36,6 @@ class Key(Record, frozen=True, order=True):
 
     def __str__(self) -> str:
         return f"{self.node_id} [{self.workload}]"
-
-
-# --- static evidence -----------------------------------------------------------------------------
 
 
 class Parameter(Record, frozen=True):
@@ -150,9 +145,6 @@ class KernelBinary(Record, frozen=True):
             dynamic_shared_bytes=dynamic_shared_bytes, occupancy=occupancy,
             symbol="" if self.symbol == self.name else self.symbol, cubin=self.cubin_hash,
         )  # fmt: skip
-
-
-# --- time evidence -------------------------------------------------------------------------------
 
 
 class Identity(Record, frozen=True):

@@ -1,7 +1,8 @@
-"""What one test found, as it travels from the process that ran it to the one that reports."""
+"""What one test found, as it travels from the process that ran it to the one that reports, and what came of a run."""
 
 from __future__ import annotations
 
+import dataclasses
 import zlib
 from collections.abc import Iterable
 from typing import Literal
@@ -109,3 +110,33 @@ class Recorded(Record, frozen=True):
     after: TimeRecord | StaticRecord | None = None
     refused: str = ""
     """Why nothing was written; empty if it was."""
+
+
+@dataclasses.dataclass
+class Outcome:
+    """What the end of a run has to tell its summary."""
+
+    recorded: list[Recorded] = dataclasses.field(default_factory=list)
+    replaced: tuple[str, ...] = ()
+    """Recording processes that left no rounds and were replaced."""
+    updated: bool = False
+    """An update came to its end."""
+    problem: str = ""
+    not_kept: str = ""
+    """Why ``gpuperf explain`` will not know of this run; empty if it will."""
+    nothing: str = ""
+    environment: str = ""
+    """Why the run's times prove nothing; empty if they do."""
+    shifts: tuple[str, ...] = ()
+    """Signs that the machine changed as a whole."""
+    counter_notes: tuple[str, ...] = ()
+    """What collecting the counters had to say beside them."""
+    reports: tuple[str, ...] = ()
+    """Files that reports were written to."""
+    unwritten: tuple[str, ...] = ()
+    """What kept others from being written."""
+
+    @property
+    def errors(self) -> list[str]:
+        """What speaks against the run as a whole."""
+        return [text for text in (self.problem, self.environment, self.nothing) if text]

@@ -60,19 +60,13 @@ ChildTask = RecordTask | ConfirmTask | ProfileTask
 
 
 def write_task(task: ChildTask, path: Path) -> None:
-    """Leave a task for a process that is about to start."""
     write_whole(path, msgspec.json.encode(task, enc_hook=str))
 
 
 def read_task(path: Path) -> ChildTask:
     """The task in this file.  Raises ``OSError``, and ``ValueError`` if there is none in it."""
     try:
-        task: ChildTask = msgspec.json.decode(path.read_bytes(), type=ChildTask, dec_hook=_folder)
+        task: ChildTask = msgspec.json.decode(path.read_bytes(), type=ChildTask, dec_hook=lambda _, text: Path(text))
     except msgspec.DecodeError as problem:
         raise ValueError(f"it holds no task ({problem})") from None
     return task
-
-
-def _folder(_: type, path: str) -> Path:
-    """JSON has no paths."""
-    return Path(path)

@@ -1,9 +1,4 @@
-"""What the gate may say of a workload, and how it says it.
-
-One enum of verdicts, one record that carries a verdict with its figures and reasons.  Judges make
-judgements, reports print them, the gate turns them into a passed or failed test; an exception is never
-turned into a verdict.
-"""
+"""What the gate may say of a workload, and how it says it.  An exception is never turned into a verdict."""
 
 from __future__ import annotations
 
@@ -74,21 +69,14 @@ class Change(Record, frozen=True):
     def figures(self) -> str:
         """``32 -> 40 bytes``"""
         before, after = _figure(self.before), _figure(self.after)
-        if self.unit == "%":
-            before, after = _percentages(self.before, self.after) or (before, after)
+        if self.unit == "%" and not isinstance(self.before, str) and not isinstance(self.after, str):
+            short = _figure(round(self.before, 1)), _figure(round(self.after, 1))
+            before, after = short if short[0] != short[1] else (before, after)  # one decimal, unless that hides it
         return f"{before} -> {after} {self.unit}".rstrip()
 
     def __str__(self) -> str:
         note = f" ({self.note})" if self.note else ""
         return f"{self.what} {self.figures}{note}"
-
-
-def _percentages(before: float | str, after: float | str) -> tuple[str, str] | None:
-    """With one decimal at most; None where that would make them equal."""
-    if isinstance(before, str) or isinstance(after, str):
-        return None
-    short = _figure(round(before, 1)), _figure(round(after, 1))
-    return short if short[0] != short[1] else None
 
 
 def _figure(value: float | str) -> str:

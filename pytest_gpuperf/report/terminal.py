@@ -10,8 +10,7 @@ import pytest
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.formatting import describe, numbered
-from pytest_gpuperf.model.outcome import Outcome
-from pytest_gpuperf.model.result import TestEvidence
+from pytest_gpuperf.model.result import Outcome, TestEvidence
 from pytest_gpuperf.model.task import ConfirmTask, RecordTask
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.report import remarks

@@ -1,5 +1,1 @@
-"""``gpuperf selftest``: measures what this machine's GPU can gate.
-
-Kernels whose true slowdown is known are sent through the very procedure that gates a test.  ``run`` is the way
-in; ``timing.machine_profile`` keeps what the gate's non-inferiority test uses later.  No pytest in here.
-"""
+"""``gpuperf selftest``: what this machine's GPU can gate, found by kernels whose slowdown is known."""

@@ -1,4 +1,4 @@
-"""A child process of the self-test: the same kernels in a context of its own.
+"""A child process of the self-test: the same kernels in a context of its own.  ``run_child`` starts it.
 
     python -m pytest_gpuperf.selftest.child TASK RESULT
 
@@ -8,7 +8,9 @@ Reads a task, takes rounds of each kernel and blocks of each kernel against itse
 from __future__ import annotations
 
 import importlib
+import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
@@ -18,8 +20,7 @@ import msgspec
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.judge.policy import Policy
-from pytest_gpuperf.model.evidence import Record, Round
-from pytest_gpuperf.model.timer_names import TimerName
+from pytest_gpuperf.model.evidence import Record, Round, TimerName
 from pytest_gpuperf.selftest.kernels import FAMILIES, compile_probes, launch_of
 from pytest_gpuperf.selftest.known_slowdowns import Subject
 from pytest_gpuperf.timing.blocks import Block
@@ -28,12 +29,16 @@ from pytest_gpuperf.timing.rounds import Workload, take_rounds
 
 ROUNDS_BUDGET_S = 2.0
 """Time budget of one kernel's rounds; long kernels get fewer samples."""
+TIMEOUT_S = 120.0
 _NEVER = 1e-300
+_WORDS = 1500
+
+
+class ChildFailed(Exception):
+    """A child process did not do its task; the message carries its own words."""
 
 
 class Task(Record, frozen=True):
-    """Task of a child process."""
-
     device: str
     """``module:function`` that opens it."""
     timer: TimerName
@@ -46,14 +51,11 @@ class Task(Record, frozen=True):
 
 
 class KernelSamples(Record, frozen=True):
-    """Measurements of one kernel in a child process."""
-
     kernel: str
     rounds: tuple[Round, ...]
     r: tuple[float, ...]
     """Block values of the kernel against itself in another module, among other functions."""
     carry_over: tuple[float, ...] = ()
-    """Carry-over of the same blocks."""
 
 
 def open_device(name: str) -> Device:
@@ -74,25 +76,46 @@ def take(device: Device, timer: Timer, task: Task) -> list[KernelSamples]:
             rounds = take_rounds(
                 device, timer, Workload(launch), task.rounds, session="selftest", process=task.process,
                 budget_s=ROUNDS_BUDGET_S,
-            )  # fmt: skip
+            ).rounds  # fmt: skip
             blocks: list[Block] = []
             if task.blocks:
                 policy = Policy(alpha=_NEVER, alpha_faster=_NEVER, beta=_NEVER, blocks_max=task.blocks)
-                candidate = binaries[subject.candidate(0, task.process)]
                 found = pair(
-                    device, timer, launch, baseline, policy, seed=task.seed, candidate=candidate,
-                    duration_ns=subject.duration_ns,
+                    device, timer, launch, baseline, policy, seed=task.seed,
+                    candidate=binaries[subject.candidate(0, task.process)], duration_ns=subject.duration_ns,
                 )  # fmt: skip
                 blocks = [block for block in found.blocks if not block.discarded]
-            taken.append(
-                KernelSamples(
-                    kernel=subject.name,
-                    rounds=rounds.rounds,
-                    r=tuple(block.r for block in blocks),
-                    carry_over=tuple(block.carry_over for block in blocks),
-                )
-            )
+            r, carried = tuple(block.r for block in blocks), tuple(block.carry_over for block in blocks)
+            taken.append(KernelSamples(kernel=subject.name, rounds=rounds, r=r, carry_over=carried))
     return taken
+
+
+def run_child(task: Task) -> list[KernelSamples]:
+    """Run one task in a fresh process.  Raises ``ChildFailed``."""
+    with tempfile.TemporaryDirectory(prefix="gpuperf-") as folder:
+        task_file, result_file = Path(folder) / "task.json", Path(folder) / "result.json"
+        task_file.write_bytes(msgspec.json.encode(task))
+        command = [sys.executable, "-m", __name__, str(task_file), str(result_file)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        except subprocess.TimeoutExpired:
+            raise ChildFailed(
+                f"process {task.process} of the self-test was not done after {TIMEOUT_S:g} s: is another process "
+                f"holding the GPU?"
+            ) from None
+        if done.returncode or not result_file.exists():
+            words = (done.stderr or done.stdout).strip()[-_WORDS:]
+            raise ChildFailed(f"process {task.process} of the self-test ended with status {done.returncode}:\n{words}")
+        return msgspec.json.decode(result_file.read_bytes(), type=list[KernelSamples])
+
+
+def by_kernel(processes: Sequence[Sequence[KernelSamples]]) -> dict[str, list[KernelSamples]]:
+    """Measurements of each process, by kernel."""
+    found: dict[str, list[KernelSamples]] = {}
+    for taken in processes:
+        for one in taken:
+            found.setdefault(one.kernel, []).append(one)
+    return found
 
 
 def main(arguments: Sequence[str]) -> int:

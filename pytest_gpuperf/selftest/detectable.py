@@ -1,7 +1,6 @@
 """The smallest slowdown that can be gated on this machine, from blocks of kernels paired with themselves.  Pure.
 
-A kernel slower by ``x`` has the same block values, moved by ``ln(1 + x)``.  So runs of the gate are drawn from the
-measured values, moved, and judged; no distribution is assumed.
+Runs of the gate are drawn from the measured values, moved by ``ln(1 + x)`` and judged; no distribution is assumed.
 """
 
 from __future__ import annotations
@@ -57,10 +56,9 @@ def smallest_effect(
 ) -> Detectable | None:
     """The best tolerance and what it finds; None with fewer than 20 blocks or where none is safe.
 
-    ``r`` are block values of the kernel against itself, taken with ``size`` samples a side; ``noise``
-    is the pilot's, ``block_s`` is the wall-clock time of a block.  A finer tolerance takes larger blocks: their
-    values scatter by less in proportion to the square root, and fewer of them fit into the time budget.  ``alpha`` is
-    the workload's share of the run's error rate.
+    ``r`` are block values of the kernel against itself, taken with ``size`` samples a side; ``noise`` is the pilot's,
+    ``block_s`` the wall-clock time of a block, ``alpha`` the workload's share of the run's error rate.  A finer
+    tolerance takes larger blocks: their values scatter by less, by the square root, and fewer fit into the budget.
     """
     if len(r) < LEAST_BLOCKS:
         return None
@@ -91,11 +89,7 @@ def _most(block_s: float) -> int:
 
 
 def detected_effect(values: Logs, policy: Policy) -> float | None:
-    """Least effect (a fraction) that is SLOWER in both processes in 95 of 100 runs; None if none up to 50 % is.
-
-    ``values`` are block values without an effect.  Runs are drawn from them with replacement, the same draws for
-    every effect, so that more is never found less.
-    """
+    """Least effect (a fraction) that is SLOWER in both processes in 95 of 100 runs; None above 50 %."""
     draws = np.random.default_rng(SEED).choice(values, (RUNS, policy.blocks_max))
     low, high = policy.delta, MOST_EFFECT
     if _detection(draws, high, policy) < DETECTION:

@@ -1,12 +1,10 @@
 """Kernels whose work is a number in their source, so that a slowdown can be made to measure.
 
-*loop* is a chain of dependent FMAs, one per iteration, never unrolled: the machine code of two such kernels
-differs in one immediate, and executed instructions are counted from it (``sass_loop``).  *copy* moves ``count``
-16-byte elements, one per thread, *scatter* writes ``count`` elements far apart, *softmax* does ``count`` rows; their
-grid is the same for every count, because blocks beyond the count end at once.
+*loop* is a chain of dependent FMAs, one per iteration, never unrolled; executed instructions are counted from its
+machine code (``sass_loop``).  *copy* moves ``count`` 16-byte elements, one per thread, *scatter* writes ``count``
+elements far apart, *softmax* does ``count`` rows; their grid is the same for every count.
 
-``surroundings`` puts other functions around a kernel in its module: the kernel's own machine code stays the
-same to the bit, and where it lies changes.
+``surroundings`` puts other functions around a kernel in its module: its machine code stays, and where it lies changes.
 """
 
 from __future__ import annotations
@@ -30,8 +28,6 @@ _FILLER_STEPS = 37
 
 
 class Form(NamedTuple):
-    """Launch of a kernel."""
-
     grid: int
     arguments: tuple[Any, ...]
 
@@ -93,10 +89,6 @@ LOOP = Family(
 )
 
 
-def _copy_form(device: Device, capacity: int) -> Form:
-    return Form(-(-capacity // 256), (device.arrays.random(capacity * 4, seed=7), device.arrays.empty(capacity * 4)))
-
-
 COPY = Family(
     "copy",
     """extern "C" __global__ void NAME(const float4* in, float4* out) {
@@ -105,16 +97,11 @@ COPY = Family(
 }
 """,
     256,
-    _copy_form,
+    lambda device, most: Form(-(-most // 256), (device.arrays.random(most * 4, seed=7), device.arrays.empty(most * 4))),
 )
 
 _SCATTERED = 1 << 24
 """Elements that *scatter* writes to: 1,024 rows of 16,384."""
-
-
-def _scatter_form(device: Device, capacity: int) -> Form:
-    return Form(-(-capacity // 256), (device.arrays.random(capacity, seed=8), device.arrays.empty(_SCATTERED)))
-
 
 SCATTER = Family(
     "scatter",
@@ -124,14 +111,8 @@ SCATTER = Family(
 }
 """,
     256,
-    _scatter_form,
+    lambda device, most: Form(-(-most // 256), (device.arrays.random(most, seed=8), device.arrays.empty(_SCATTERED))),
 )
-"""Neighbouring threads write far apart."""
-
-
-def _softmax_form(device: Device, capacity: int) -> Form:
-    return Form(capacity, (device.arrays.random(capacity * 1024, seed=9), device.arrays.empty(capacity * 1024)))
-
 
 SOFTMAX = Family(
     "softmax",
@@ -162,7 +143,7 @@ extern "C" __global__ void NAME(const float* in, float* out) {
 }
 """,
     256,
-    _softmax_form,
+    lambda device, most: Form(most, (device.arrays.random(most * 1024, seed=9), device.arrays.empty(most * 1024))),
 )
 """One block per row of 1,024: shared memory, barriers, three passes."""
 

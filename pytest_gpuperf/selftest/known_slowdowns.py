@@ -1,9 +1,7 @@
 """Kernels of chosen lengths, and versions of them that are slower by a chosen share of their time.
 
-How a kernel's time grows with its count is measured first, on the timer that will judge it: a straight line of
-a fixed cost (launch, first instructions) and a cost per count.  The share by which a version is slower follows
-from the line, and for loops from the count of executed instructions: a loop of 1 % more iterations is slower by
-less than 1 % where the fixed cost counts.
+How a kernel's time grows with its count is measured first, on the timer that will judge it: a straight line of a fixed
+cost (launch, first instructions) and a cost per count.  The share by which a version is slower follows from the line.
 """
 
 from __future__ import annotations
@@ -19,15 +17,7 @@ import numpy as np
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.device.interface import Device, Slot, Timer
 from pytest_gpuperf.model.evidence import KernelBinary, Record
-from pytest_gpuperf.selftest.kernels import (
-    FAMILIES,
-    LOOP,
-    Family,
-    Probe,
-    capacity_of,
-    compile_probes,
-    launch_of,
-)
+from pytest_gpuperf.selftest.kernels import FAMILIES, LOOP, Family, Probe, capacity_of, compile_probes, launch_of
 from pytest_gpuperf.selftest.sass_loop import UnexpectedCode, loop_codes
 from pytest_gpuperf.timing.rounds import Workload, valid_samples, warm_up
 from pytest_gpuperf.timing.sample_stats import midmean
@@ -143,8 +133,7 @@ def make_subjects(
 ) -> list[Subject]:
     """Subjects of the wanted lengths, each with versions slower by ``percents`` or up to one count more, if wanted.
 
-    The caller holds the GPU's lock.  Raises ``NotLinear``, ``UnexpectedCode``, and what compiling, loading and
-    timing raise.
+    The caller holds the GPU's lock.  Raises ``NotLinear``, ``UnexpectedCode``, and what compiling and timing raise.
     """
     families = dict.fromkeys(one.family for one in wanted)
     rough = {family: _rough_line(device, timer, family, cache) for family in families}
@@ -166,11 +155,7 @@ def _rough_line(device: Device, timer: Timer, family: Family, cache: CompileCach
 def _local_line(
     device: Device, timer: Timer, one: Wanted, count: int, rough: TimeByCount, cache: CompileCache | None
 ) -> tuple[float, TimeByCount]:
-    """The baseline's own time, and the line on which its slower versions lie.
-
-    Every iteration of a loop takes the same time, so the line of long loops holds for short ones as well;
-    how a copy's time grows depends on its size.
-    """
+    """The baseline's own time, and the line of its slower versions; that of long loops holds for short ones as well."""
     of_its_own = one.slower and one.family is not LOOP
     counts = [round(count * share) for share in SPAN] if of_its_own else [count]
     binaries = _compiled(device, one.family, counts, cache)
@@ -185,10 +170,7 @@ def _local_line(
 
 
 def _rising(measured: Callable[[], dict[int, float]]) -> tuple[dict[int, float], TimeByCount]:
-    """Times by count and the line through them; taken again where something in between had made less work longer.
-
-    Raises ``NotLinear`` if the line does not rise in three attempts.
-    """
+    """Times by count and the rising line through them, in up to three attempts.  Raises ``NotLinear``."""
     for _ in range(ATTEMPTS - 1):
         times = measured()
         with contextlib.suppress(NotLinear):

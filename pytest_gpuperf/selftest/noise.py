@@ -1,9 +1,7 @@
 """Nested noise: how much samples, rounds and processes scatter, and what follows for stored baselines.  Pure.
 
-Rounds of one process share what no round can see, so their scatter says nothing about the next process; that is
-why processes are compared with processes.  Source: analysis of variance with one random factor (Searle,
-"Variance Components", 1992).  Why processes are the unit: docs/explanation/statistics.md, "Why not simply compare two
-medians".
+Analysis of variance with one random factor (Searle, "Variance Components", 1992).  Why processes are the unit:
+docs/explanation/statistics.md, "Why not simply compare two medians".
 """
 
 from __future__ import annotations
@@ -61,10 +59,7 @@ def nested_noise(kernel: str, processes: Sequence[Sequence[Round]]) -> KernelNoi
 
 
 def omega_bound(kernels: Sequence[KernelNoise], processes: int) -> float:
-    """Upper 90 % bound of the spread between recordings, all kernels together.
-
-    The non-inferiority test adds rounds' scatter of its own, so counting it in here errs towards asking for more proof.
-    """
+    """Upper 90 % bound of the spread between recordings, all kernels together, the scatter of rounds included."""
     freedom = len(kernels) * (processes - 1)
     variance = float(np.mean([kernel.process_means_sd**2 for kernel in kernels]))
     bound = math.sqrt(variance * freedom / float(special.chdtri(freedom, CONFIDENCE)))
@@ -108,12 +103,9 @@ def placement(processes: Sequence[Sequence[float]]) -> Placement:
 
 
 def placement_sds(kernels: Mapping[str, Placement]) -> dict[str, float]:
-    """Spread between processes of each kernel: its own where it stands out, else that of all others together.
-
-    A handful of processes say little about one kernel.  Together, kernels with less noise count more, by the
-    inverse of the variance that their estimates have.
-    """
+    """Spread between processes of each kernel: its own where it stands out, else that of all others."""
     others = [one for one in kernels.values() if not one.stands_out]
+    # by the inverse of the variance that their estimates have
     weights = [1 / max(one.by_blocks, _TINY) ** 2 for one in others]
     common = float(np.average([one.excess for one in others], weights=weights)) if others else 0.0
     return {name: math.sqrt(max(0.0, one.excess if one.stands_out else common)) for name, one in kernels.items()}

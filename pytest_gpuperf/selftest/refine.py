@@ -1,7 +1,7 @@
 """True slowdown of a version where counting instructions does not tell: it is paired with its baseline.
 
-A copy's time is not linear in its size: the line of ``known_slowdowns`` puts a copy of 72 us that is to
-be 1 % slower anywhere between 0.5 and 1 % on an H200.  So its size is set again until it is about right.
+A copy's time is not linear in its size: the line of ``known_slowdowns`` puts a copy of 72 us that is to be 1 % slower
+anywhere between 0.5 and 1 % on an H200.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def refined(
     """``subject`` with its versions that are slower by ``percents`` sized by pairing, for ``seconds`` a look,
     until the effect is ``within`` two multiples of the wanted one.
 
-    Each one has the size at which it was looked at last, and the ratio that was found there, with its standard error;
-    without a look of which two blocks count it stays as it is.  The order of the pairs is drawn from ``seed``.
-    The caller holds the GPU's lock.  Raises what compiling, loading and timing raise.
+    Each has the size at which it was looked at last, and the ratio found there, with its standard error; without a look
+    of which two blocks count it stays as it is.  The caller holds the GPU's lock.  Raises what compiling and timing
+    raise.
     """
     counts, known, errors = dict(subject.counts), dict(subject.known), dict(subject.known_se)
     seeds = random.Random(seed)
@@ -68,10 +68,7 @@ def refined(
 def paired_ratio(
     device: Device, timer: Timer, subject: Subject, count: int, cache: CompileCache | None, seed: int, seconds: float
 ) -> tuple[float, float]:
-    """Ratio of the version of ``count`` to the baseline, from up to 100 blocks, and its relative standard error.
-
-    Both are NaN if fewer than two blocks count.
-    """
+    """Ratio of the version of ``count`` to the baseline and its relative standard error; NaN with under two blocks."""
     baseline = subject.baseline()
     version = msgspec.structs.replace(subject, count=count).baseline(surroundings=1)
     binaries = compile_probes([baseline, version], device.facts.arch, cache)

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 
 from scipy import stats
 
-from pytest_gpuperf.selftest.detectable import Detectable
 from pytest_gpuperf.selftest.selftest_report import Control, SelftestReport, TimerReport
 from pytest_gpuperf.selftest.symmetry import DELTA
 
@@ -18,7 +17,6 @@ CONFIDENCE = 0.95
 
 
 def as_text(report: SelftestReport) -> str:
-    """Sections in the order in which a reader asks: what is trusted, how noisy, what is seen, what can be gated."""
     sections = [
         _heading(report),
         ["Timers", *_indented(map(_timer, report.timers))],
@@ -62,9 +60,7 @@ def _noise(report: SelftestReport) -> list[str]:
 
 
 def _symmetry(report: SelftestReport) -> list[str]:
-    rows: list[tuple[str, ...]] = [
-        ("kernel", "blocks", "vote slower", "neighbours alike", "mean", f"beyond {DELTA:.1%}", "carry-over")
-    ]
+    rows = [("kernel", "blocks", "vote slower", "neighbours alike", "mean", f"beyond {DELTA:.1%}", "carry-over")]
     rows += [
         (one.kernel, str(one.blocks), _share(one.slower, one.blocks), _share(one.alike, one.neighbours),
          f"{one.mean:+.3%}", str(one.beyond), f"{one.carry_over:+.3%} +-{2 * one.carry_over_se:.3%}"
@@ -94,11 +90,8 @@ def _alarms(report: SelftestReport) -> list[str]:
 
 
 def _controls(report: SelftestReport) -> list[str]:
-    rows: list[tuple[str, ...]] = [
-        ("kernel", "true effect", "tolerance", "SLOWER", "passed", "inconclusive", "s per verdict", "checked by")
-    ]
-    rows += [_control(one) for one in report.controls if one.percent]
-    return _columns(rows)
+    head = ("kernel", "true effect", "tolerance", "SLOWER", "passed", "inconclusive", "s per verdict", "checked by")
+    return _columns([head, *(_control(one) for one in report.controls if one.percent)])
 
 
 def _control(one: Control) -> tuple[str, ...]:
@@ -135,8 +128,9 @@ def _detectable(report: SelftestReport) -> list[str]:
 
 def _closing(report: SelftestReport) -> list[str]:
     lines = [*report.notes]
-    worst = _worst(report.detectable)
-    if worst is not None:
+    long = [one for one in report.detectable if one.duration_ns >= 0.9 * SURE_LENGTH_NS]
+    if long:
+        worst = max(long, key=lambda one: one.effect)
         lines.append(
             f"This machine can gate {worst.effect:+.2%} on kernels of 10 us and longer ({worst.kernel} decides)."
         )
@@ -145,11 +139,6 @@ def _closing(report: SelftestReport) -> list[str]:
     if report.false_alarms:
         lines.append("There were FALSE ALARMS: do not gate on this machine, and please report this with --json.")
     return lines or ["Nothing more to say."]
-
-
-def _worst(detectable: Sequence[Detectable]) -> Detectable | None:
-    long = [one for one in detectable if one.duration_ns >= 0.9 * SURE_LENGTH_NS]
-    return max(long, key=lambda one: one.effect, default=None)
 
 
 def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:

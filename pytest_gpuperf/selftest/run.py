@@ -1,7 +1,7 @@
 """The self-test from beginning to end: what is done in which order, and for how long.
 
-Nested noise comes from child processes, because a process cannot see what it shares with itself; verdicts are
-taken in this one.  While children measure, this process lets go of the GPU's lock.
+Nested noise comes from child processes, because a process cannot see what it shares with itself; verdicts are taken
+in this one, which lets go of the GPU's lock while children measure.
 """
 
 from __future__ import annotations
@@ -19,19 +19,18 @@ import numpy as np
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.device.timers.timer_errors import TimerUnavailable
+from pytest_gpuperf.model.evidence import TIMERS, TimerName
 from pytest_gpuperf.model.plugin_version import __version__
-from pytest_gpuperf.model.timer_names import TIMERS, TimerName
 from pytest_gpuperf.model.tolerance import PROFILES
-from pytest_gpuperf.selftest.child import KernelSamples, Task, open_device
+from pytest_gpuperf.selftest.child import KernelSamples, Task, by_kernel, open_device, run_child
 from pytest_gpuperf.selftest.detectable import Detectable, smallest_effect
 from pytest_gpuperf.selftest.kernels import COPY, LOOP
 from pytest_gpuperf.selftest.known_slowdowns import Subject, Wanted, make_subjects
 from pytest_gpuperf.selftest.noise import KernelNoise, nested_noise, omega_bound, placement, placement_sds, pooled_sd
-from pytest_gpuperf.selftest.processes import by_kernel, run_child
 from pytest_gpuperf.selftest.refine import refined
 from pytest_gpuperf.selftest.selftest_report import SCHEMA, SelftestReport, TimerReport
 from pytest_gpuperf.selftest.symmetry import symmetry
-from pytest_gpuperf.selftest.trials import PERCENTS, Cell, Controls, alpha_share
+from pytest_gpuperf.selftest.trials import ALPHA_SHARE, PERCENTS, Cell, Controls
 from pytest_gpuperf.timing.blocks import Noise
 from pytest_gpuperf.timing.machine_profile import MachineProfile
 from pytest_gpuperf.timing.paired_run import Pairing
@@ -52,8 +51,6 @@ Progress = Callable[[str, float], None]
 
 @dataclasses.dataclass(frozen=True)
 class Extent:
-    """Extent of a self-test."""
-
     processes: int = 4
     rounds: int = 3
     blocks: int = 24
@@ -114,12 +111,9 @@ def _timer(device: Device, name: TimerName) -> TimerReport:
 def _children(
     extent: Extent, timer: TimerName, subjects: Sequence[Subject], progress: Progress
 ) -> dict[str, list[KernelSamples]]:
-    """Measurements of fresh processes, by kernel."""
-    processes = []
-    for number in range(1, extent.processes + 1):
-        progress(
-            f"measuring noise, process {number} of {extent.processes}", 0.1 + 0.25 * (number - 1) / extent.processes
-        )
+    processes, of = [], extent.processes
+    for number in range(1, of + 1):
+        progress(f"measuring noise, process {number} of {of}", 0.1 + 0.25 * (number - 1) / of)
         task = Task(
             device=DEVICE, timer=timer, process=number, subjects=tuple(subjects), rounds=extent.rounds,
             blocks=extent.blocks, seed=secrets.randbits(48),
@@ -162,7 +156,7 @@ def _detectable(subject: Subject, same: Sequence[Pairing], placement: float) -> 
         subject.name, subject.duration_ns, [value for one in same for value in one.r],
         size=round(statistics.median(one.size for one in same)),
         noise=_typical([one.noise for one in same]),
-        block_s=statistics.median(block.seconds for block in blocks), placement_sd=placement, alpha=alpha_share(),
+        block_s=statistics.median(block.seconds for block in blocks), placement_sd=placement, alpha=ALPHA_SHARE,
     )  # fmt: skip
 
 

@@ -1,8 +1,4 @@
-"""Number of instructions that a loop kernel executes, from its machine code.  Exact, and no GPU is needed.
-
-A thread executes what lies outside of the loop once and the loop's body as often as its end compares for.
-All of it is read from the SASS: the jump back gives the body, the compare in it the iterations.
-"""
+"""Instructions that a loop kernel executes: the jump back gives its body, the compare in it the iterations.  Exact."""
 
 from __future__ import annotations
 
@@ -37,10 +33,7 @@ class LoopCode(NamedTuple):
 
 
 def loop_codes(binaries: Sequence[KernelBinary]) -> list[LoopCode]:
-    """Count the instructions of loop kernels of one architecture, in one run of the disassembler.
-
-    Raises ``UnexpectedCode``, ``ToolchainMissing``, ``BadCubin``.
-    """
+    """Loop kernels of one architecture, counted.  Raises ``UnexpectedCode``, ``ToolchainMissing``, ``BadCubin``."""
     if not binaries:
         return []
     texts = {

@@ -1,10 +1,8 @@
 """Symmetry of the exchange, tested on blocks of A/A self-pairs: kernels paired with themselves.  Pure.
 
-For equal kernels the drawn order alone decides the sign of a block's value, so half of all blocks are above zero, and
-votes of successive blocks are independent (docs/explanation/statistics.md, "What is guaranteed").  Where code lies
-may make a true difference between a kernel and itself, and a machine with little noise shows it: votes are then
-biased, and the mean gives the size.  Carry-over from one slot to the next is measured too; it cancels where both sides
-have the same.
+For equal kernels half of all blocks are above zero, and successive votes are independent
+(docs/explanation/statistics.md, "What is guaranteed").  Where code lies may make a true difference between a kernel and
+itself: votes are then biased, and the mean gives the size.
 """
 
 from __future__ import annotations

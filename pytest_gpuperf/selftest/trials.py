@@ -20,8 +20,8 @@ from pytest_gpuperf.selftest.sass_loop import LoopCode, UnexpectedCode, loop_cod
 from pytest_gpuperf.selftest.selftest_report import Control, bounds_of
 from pytest_gpuperf.timing.paired_run import Pairing, pair
 
-PLACE = 20
-"""Verdicts are made as on the 20th changed workload of a run."""
+ALPHA_SHARE = Spending().share(20)
+"""Error rate of each verdict: as on the 20th changed workload of a run."""
 TRIALS: tuple[tuple[float, float], ...] = (
     (0.0, 0.005), (0.0, 0.001), (0.25, 0.005), (0.25, 0.001), (0.5, 0.0025), (1.0, 0.005), (2.0, 0.005), (5.0, 0.005),
 )  # fmt: skip
@@ -41,25 +41,18 @@ class BrokenProbe(Exception):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Cell:
-    """One kernel, one slowdown, one tolerance."""
-
     subject: Subject
     percent: float
     tolerance: float
 
     @property
     def policy(self) -> Policy:
-        return Policy(delta=self.tolerance, epsilon=2 * self.tolerance, alpha=Spending().share(PLACE))
+        return Policy(delta=self.tolerance, epsilon=2 * self.tolerance, alpha=ALPHA_SHARE)
 
     @property
     def probes(self) -> tuple[Probe, Probe]:
         """Baseline and candidate; other functions lie around the candidate."""
         return self.subject.baseline(), self.subject.candidate(self.percent)
-
-
-def alpha_share() -> float:
-    """Error rate that each verdict has."""
-    return Spending().share(PLACE)
 
 
 class Controls:
@@ -87,11 +80,7 @@ class Controls:
             )
 
     def run(self, budget_s: float, report: Report, clock: Callable[[], float] = time.perf_counter) -> None:
-        """Try all cells in turns, in shuffled order, until ``budget_s`` seconds are over.
-
-        The first turn may take three times as long, so that every cell is tried even where verdicts are slow.  The
-        caller holds the GPU's lock.
-        """
+        """Try all cells in turns for ``budget_s`` seconds, thrice that in the first.  The caller holds the lock."""
         start = clock()
         limit_s = FIRST_PASS * budget_s
         while clock() - start < limit_s:
@@ -111,16 +100,12 @@ class Controls:
 
     def _launch(self, subject: Subject) -> Launch:
         if subject.name not in self._launches:
-            binary = self._binaries[subject.baseline()]
-            family = FAMILIES[subject.family]
+            binary, family = self._binaries[subject.baseline()], FAMILIES[subject.family]
             self._launches[subject.name] = launch_of(self._device, binary, family, subject.capacity)
         return self._launches[subject.name]
 
     def results(self) -> tuple[Control, ...]:
-        """The figures of every cell that was tried.
-
-        Raises ``UnexpectedCode`` if loops of one kernel differ in more than their count.
-        """
+        """The figures of every cell that was tried.  Raises ``UnexpectedCode`` if loops differ otherwise."""
         loops = [probe for probe in self._binaries if probe.family is LOOP]
         counted = dict(zip(loops, loop_codes([self._binaries[probe] for probe in loops]), strict=True))
         return tuple(

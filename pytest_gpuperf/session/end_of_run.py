@@ -7,14 +7,14 @@ import math
 
 import pytest
 
-from pytest_gpuperf.baselines import BaselineError
+from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.context import last_run, stash
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.explain.lines import explain_all
 from pytest_gpuperf.formatting import numbered
-from pytest_gpuperf.model.outcome import Outcome
 from pytest_gpuperf.model.plugin_version import __version__
+from pytest_gpuperf.model.result import Outcome
 from pytest_gpuperf.model.task import RecordTask
 from pytest_gpuperf.model.verdict import TimeFigures, Verdict
 from pytest_gpuperf.report import terminal

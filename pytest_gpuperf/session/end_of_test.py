@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 import pytest
 
-from pytest_gpuperf.baselines import BaselineError
+from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.early_stop import CheckedOnly

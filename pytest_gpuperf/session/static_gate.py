@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator
 
 import msgspec
 
-from pytest_gpuperf.baselines import BaselineStore
 from pytest_gpuperf.baselines.lookup import static_baseline
+from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 from pytest_gpuperf.compile.version import toolchain
 from pytest_gpuperf.context.book import TestBook

@@ -1,11 +1,10 @@
 """Paired blocks: baseline and candidate measured side by side, in an order drawn at random.
 
 A block is four slots, ABBA or BAAB, or that order over again where slots would be longer than twelve samples: the
-finer sides take turns, the less of what changes meanwhile is left.  (So is what a kernel costs by drawing more power;
-``sustained`` has slots that show it.)  Which of the two orders is drawn from a recorded seed, and that draw is all that
-the test's exactness rests on (docs/explanation/statistics.md, "Paired blocks"): for equal kernels it makes the sign of
-a block's value a fair coin, whatever drift, correlation or tails the times have.  So a block may be discarded only by
-rules that cannot see which slot was which.  Nothing here decides; the judge may stop after any block.
+finer sides take turns, the less of what changes meanwhile is left.  Which order is drawn from a recorded seed, and on
+that draw alone the test's exactness rests (docs/explanation/statistics.md, "Paired blocks"): it makes the sign of equal
+kernels' blocks a fair coin, whatever drift, correlation or tails the times have.  So a block may be discarded only by
+rules that cannot see which slot was which.  The judge may stop after any block.
 """
 
 from __future__ import annotations
@@ -91,11 +90,10 @@ class Noise(NamedTuple):
 def block_size(noise: Noise, target: float = BLOCK_SD) -> int:
     """Samples per side and block, even, from 6 to 200, so that a block's value has the sd ``target``.
 
-    Independent samples need NB = 2.4 sigma^2 / target^2; 2.4 is twice the variance of a midmean over that of a mean.
-    What autocorrelation adds is seen in the pilot's own blocks: of six samples a side and of the variance v, NB is at
-    least 6 * 1.5 v / target^2.  (ABBA takes drift and slow changes out, which a correction by rho1 counts in: with it a
-    64 MB copy had blocks of seven times the size that it needed.)  Without such blocks, NB grows by
-    (1 + rho1) / (1 - rho1).  Fixed before the first block.  Raises ``ValueError`` for a figure below 0 or not finite.
+    Independent samples need NB = 2.4 sigma^2 / target^2.  What autocorrelation adds is seen in the pilot's blocks of
+    six samples a side: with their variance v, NB is at least 6 * 1.5 v / target^2.  (ABBA takes drift out, which a
+    correction by rho1 counts in: with it a 64 MB copy had blocks of seven times the size that it needed.)  Without
+    such blocks, NB grows by (1 + rho1) / (1 - rho1).  Raises ``ValueError`` for a figure below 0 or not finite.
     """
     sigma, rho1, block_sd = noise.sigma, noise.rho1, noise.block_sd or 0.0
     if not (0 <= sigma < math.inf and math.isfinite(rho1) and 0 <= block_sd < math.inf):
@@ -111,11 +109,7 @@ def block_size(noise: Noise, target: float = BLOCK_SD) -> int:
 
 
 def affordable(duration_ns: float, budget_s: float) -> tuple[int, int]:
-    """Samples of a pilot and largest block size for a workload of ``duration_ns`` within ``budget_s`` seconds.
-
-    At most an eighth goes to the pilot; the rest has room for 28 blocks, which decide a clear case even late in
-    a run.  For short workloads neither is a bound.
-    """
+    """Samples of a pilot and largest block size within ``budget_s``: an eighth for the pilot, room for 28 blocks."""
     launches = budget_s * 1e9 / duration_ns
     # of each slot one sample more is taken and dropped, so four in each four slots
     size = int((launches * (1 - _PILOT_SHARE) / WANTED_BLOCKS - 4) / (2 + 4 / (2 * LONGEST_SLOT)))
@@ -126,10 +120,7 @@ def affordable(duration_ns: float, budget_s: float) -> tuple[int, int]:
 
 
 def pilot(timer: Timer, baseline: Workload, candidate: Workload, samples: int = PILOT_SAMPLES) -> Noise:
-    """Measure both workloads a few times and see how noisy they are, from 30 samples a side on in five blocks.
-
-    What comes later may differ; a block size that is too large costs time, one that is too small costs blocks.
-    """
+    """Measure both workloads a few times and see how noisy they are, from 30 samples a side on in five blocks."""
     _require_same_cache(baseline, candidate)
     blocks = samples // LEAST_SIZE if samples >= PILOT_SAMPLES else 0
     order, lengths = ("ABBA", [LEAST_SIZE // 2] * blocks) if blocks else ("AB", [samples])
@@ -164,12 +155,11 @@ def paired_blocks(
 ) -> Iterator[Block]:
     """Blocks of ``size`` samples per side until the caller stops asking or the budget has no room for one more.
 
-    ``reallocate(pad_bytes)`` is called before each block and gives both workloads the same new buffers,
-    behind a random pad of 512 bytes to 2 MiB; ``reload()`` loads both modules anew, before every eighth
-    block.  With ``settling`` the slots are sustained: four of ``size / 2`` samples, each behind so many that
-    do not count, and no block is discarded.
-    A block that an exception, an interrupt or the timer cuts short is never yielded.
-    Raises ``ValueError`` for an odd ``size`` or different cache modes, and what the timer raises.
+    ``reallocate(pad_bytes)`` is called before each block and gives both workloads the same new buffers, behind a random
+    pad of 512 bytes to 2 MiB; ``reload()`` loads both modules anew, before every eighth block.  With ``settling`` the
+    slots are sustained: four of ``size / 2`` samples, each behind so many that do not count, and no block is discarded.
+    A block that is cut short is never yielded.  Raises ``ValueError`` for an odd ``size`` or different cache modes, and
+    what the timer raises.
     """
     _require_same_cache(baseline, candidate)
     if size < 2 or size % 2:
@@ -207,10 +197,7 @@ def slot_lengths(size: int) -> list[int]:
 
 
 def block_value(order: Order, slots: Sequence[sample_stats.Samples]) -> float:
-    """ln midmean of the candidate's slots - ln midmean of the baseline's.
-
-    Raises ``ValueError`` unless each four slots are whole.
-    """
+    """ln midmean of the candidate's slots - ln midmean of the baseline's, in whole fours of slots."""
     baseline, candidate = _by_side(order, slots)
     return math.log(sample_stats.midmean(candidate)) - math.log(sample_stats.midmean(baseline))
 

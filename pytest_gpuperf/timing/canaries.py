@@ -1,14 +1,13 @@
 """Canaries: two kernels of the plugin's own, timed beside each recording and where they can be compared with one.
 
 No change of a user's touches them: where one takes another time than it took on the same GPU when a baseline was
-recorded, it is the machine that changed.  *copy* is bound by memory, *fma* by the SM clock.  What a canary does is
-part of its name: one that is changed gets another name, so that nothing is compared with what it was.  Nothing here
-judges (``judge.canary_shift`` does).
+recorded, it is the machine that changed.  *copy* is bound by memory, *fma* by the SM clock.  One that is changed gets
+another name, so that nothing is compared with what it was.  ``judge.canary_shift`` judges.
 """
 
 from __future__ import annotations
 
-import math
+import statistics
 
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import UnknownArchitecture
@@ -25,9 +24,8 @@ flushed L2 differed by 1 % from process to process.)  They are zeros: a canary i
 def canary_times(device: Device, timer: Timer, cache: CompileCache | None = None) -> dict[str, float]:
     """Nanoseconds per launch of each canary, by name: geometric mean of the midmeans of four rounds.
 
-    Takes some 140 launches of each, which on an H200 last 70 and 270 us.  Empty where this compiler makes no code for
-    the GPU, or the test has taken the memory: its kernels can be timed all the same.  The caller holds the GPU's lock.
-    Raises the other errors of ``compile``, and those of the timer.
+    Empty where this compiler makes no code for the GPU, or the test has taken the memory.  The caller holds the GPU's
+    lock.  Raises other errors of ``compile``, and those of the timer.
     """
     size = min(COPIED_BYTES, device.facts.memory_bytes // 16) // COPY_BLOCK_BYTES * COPY_BLOCK_BYTES
     try:
@@ -43,4 +41,4 @@ def canary_times(device: Device, timer: Timer, cache: CompileCache | None = None
 
 def _time_ns(device: Device, timer: Timer, workload: Workload) -> float:
     rounds = take_rounds(device, timer, workload, ROUNDS).rounds
-    return math.exp(math.fsum(math.log(one.midmean) for one in rounds) / len(rounds))
+    return statistics.geometric_mean(one.midmean for one in rounds)

@@ -1,10 +1,8 @@
-"""Was a round disturbed, and what can be done about it?  Pure functions of the round and the GPU's state.
-
-A disturbance downgrades a verdict or stops a baseline from being recorded; it never fails a kernel.
-Each message says what was seen and what to do.
-"""
+"""Was a round disturbed, and what to do?  Pure functions; a disturbance never fails a kernel."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from pytest_gpuperf.model.evidence import DeviceState, Round
 from pytest_gpuperf.timing import sample_stats
@@ -25,34 +23,13 @@ def disturbances(
     ``step_ns`` is the resolution of the round's samples (``resolution.step_of``), ``outliers`` the share that
     ``sample_stats.outlier_share`` found.  ``before`` and ``after`` are the GPU's state around the round.
     """
-    found = (
-        _throttled(before, after),
-        _clock_changed(before, after),
-        _shared(before, after),
-        _drifting(round),
-        _outlying(outliers),
-        _too_short(round, step_ns),
-    )
-    return tuple(message for message in found if message)
+    return (*_of_the_gpu(before, after), *_of_the_samples(round, step_ns, outliers))
 
 
 def remarks(round: Round, samples: sample_stats.Samples, step_ns: float) -> tuple[str, ...]:
-    """Remarks on rounds that are fit as evidence all the same.
-
-    ``round`` is one of them, ``samples`` are those of all.
-    """
+    """Remarks on rounds that are fit all the same: ``round`` is one of them, ``samples`` are those of all."""
     found = (_bimodal(samples, step_ns), _coarse(round, step_ns))
     return tuple(message for message in found if message)
-
-
-def _throttled(before: DeviceState, after: DeviceState) -> str:
-    reasons = sorted({*before.throttle_reasons, *after.throttle_reasons})
-    if not reasons:
-        return ""
-    return (
-        f"the GPU was throttled ({', '.join(reasons)}): let it cool down, raise its power limit, or lock "
-        f"its clocks with 'nvidia-smi --lock-gpu-clocks'"
-    )
 
 
 def clock_moved(first_mhz: float | None, last_mhz: float | None) -> bool:
@@ -62,50 +39,42 @@ def clock_moved(first_mhz: float | None, last_mhz: float | None) -> bool:
     return abs(last_mhz - first_mhz) > CLOCK_CHANGE_ALLOWED * first_mhz
 
 
-def _clock_changed(before: DeviceState, after: DeviceState) -> str:
+def _of_the_gpu(before: DeviceState, after: DeviceState) -> Iterator[str]:
+    reasons = sorted({*before.throttle_reasons, *after.throttle_reasons})
+    if reasons:
+        yield (
+            f"the GPU was throttled ({', '.join(reasons)}): let it cool down, raise its power limit, or lock "
+            f"its clocks with 'nvidia-smi --lock-gpu-clocks'"
+        )
     first, last = before.sm_clock_mhz, after.sm_clock_mhz
-    if not clock_moved(first, last):
-        return ""
-    return (
-        f"the SM clock went from {first} to {last} MHz during the round: warm the GPU up for longer or lock "
-        f"its clocks with 'nvidia-smi --lock-gpu-clocks'"
-    )
-
-
-def _shared(before: DeviceState, after: DeviceState) -> str:
+    if clock_moved(first, last):
+        yield (
+            f"the SM clock went from {first} to {last} MHz during the round: warm the GPU up for longer or lock "
+            f"its clocks with 'nvidia-smi --lock-gpu-clocks'"
+        )
     others = sorted({*before.other_processes, *after.other_processes})
-    if not others:
-        return ""
-    ids = ", ".join(str(process) for process in others)
-    return f"another process computes on this GPU (pid {ids}): end it, or choose a free GPU by CUDA_VISIBLE_DEVICES"
+    if others:
+        ids = ", ".join(str(process) for process in others)
+        yield f"another process computes on this GPU (pid {ids}): end it, or choose a free GPU by CUDA_VISIBLE_DEVICES"
 
 
-def _drifting(round: Round) -> str:
-    if abs(round.drift) <= DRIFT_ALLOWED:
-        return ""
-    return (
-        f"times drifted by {round.drift:+.2%} within the round: the GPU was not yet warm or its clocks moved; "
-        f"measure again, or lock its clocks"
-    )
-
-
-def _outlying(share: float) -> str:
-    if share <= OUTLIERS_ALLOWED:
-        return ""
-    return (
-        f"{share:.0%} of the samples are outliers (more than 1 % and three interquartile ranges above "
-        f"the third quartile): something else uses the GPU or its memory; close it and measure again"
-    )
-
-
-def _too_short(round: Round, step_ns: float) -> str:
-    if round.midmean >= REFUSED_TICKS * step_ns or _dithered(round, step_ns):
-        return ""
-    return (
-        f"a time of {round.midmean:.0f} ns is only {round.midmean / step_ns:.0f} steps of {step_ns:g} ns of the "
-        f"timer: give the kernel more work, or use cache='warm' with the graph timer, which times many "
-        f"launches together"
-    )
+def _of_the_samples(round: Round, step_ns: float, outliers: float) -> Iterator[str]:
+    if abs(round.drift) > DRIFT_ALLOWED:
+        yield (
+            f"times drifted by {round.drift:+.2%} within the round: the GPU was not yet warm or its clocks moved; "
+            f"measure again, or lock its clocks"
+        )
+    if outliers > OUTLIERS_ALLOWED:
+        yield (
+            f"{outliers:.0%} of the samples are outliers (more than 1 % and three interquartile ranges above "
+            f"the third quartile): something else uses the GPU or its memory; close it and measure again"
+        )
+    if round.midmean < REFUSED_TICKS * step_ns and not _dithered(round, step_ns):
+        yield (
+            f"a time of {round.midmean:.0f} ns is only {round.midmean / step_ns:.0f} steps of {step_ns:g} ns of the "
+            f"timer: give the kernel more work, or use cache='warm' with the graph timer, which times many "
+            f"launches together"
+        )
 
 
 def _coarse(round: Round, step_ns: float) -> str:

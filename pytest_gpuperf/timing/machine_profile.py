@@ -1,9 +1,8 @@
 """Results of ``gpuperf selftest`` about this machine's GPUs, kept for later runs.
 
 One JSON file for all GPUs of a user: ``$GPUPERF_MACHINE_PROFILE``, else ``pytest-gpuperf/machine.json`` in the
-user's configuration folder.  The gate takes ``omega`` from it; nothing in it can make a kernel fail, because the
-non-inferiority test that uses it can only pass one.  The file is data from outside: its size, form and range are
-checked.
+user's configuration folder.  The gate takes ``omega`` from it, for a test that can pass a kernel and fail none.  The
+file is data from outside: its size, form and range are checked.
 
 Schema 1: ``{"schema": 1, "profiles": {<GPU UUID>: MachineProfile}}``.
 """
@@ -18,8 +17,7 @@ import filelock
 import msgspec
 
 from pytest_gpuperf.atomic_write import write_durably
-from pytest_gpuperf.model.evidence import Record
-from pytest_gpuperf.model.timer_names import TimerName
+from pytest_gpuperf.model.evidence import Record, TimerName
 
 SCHEMA = 1
 LARGEST_BYTES = 1 << 20
@@ -56,22 +54,19 @@ class MachineProfile(Record, frozen=True):
     """Version that measured."""
 
 
-class _Document(Record, frozen=True):
+class _Schema(msgspec.Struct):
     schema: int
+
+
+class _Document(_Schema, forbid_unknown_fields=True):
     profiles: dict[str, MachineProfile]
-
-
-class _ProfileSchema(msgspec.Struct):
-    schema: int
 
 
 def profile_path() -> Path:
     """The file of this user's machine profiles."""
     own = os.environ.get("GPUPERF_MACHINE_PROFILE")
-    if own:
-        return Path(own)
-    shared = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(shared) if shared else Path("~/.config").expanduser()) / "pytest-gpuperf" / "machine.json"
+    folder = Path(os.environ.get("XDG_CONFIG_HOME") or "~/.config").expanduser()
+    return Path(own) if own else folder / "pytest-gpuperf" / "machine.json"
 
 
 def load_profile(uuid: str, path: Path | None = None) -> MachineProfile | None:
@@ -113,7 +108,7 @@ def _read(file: Path) -> dict[str, MachineProfile]:
     if len(content) > LARGEST_BYTES:
         raise ProfileError(f"{file} is larger than {LARGEST_BYTES} bytes, so it holds no machine profiles; {_REMEDY}")
     try:
-        version = msgspec.json.decode(content, type=_ProfileSchema).schema
+        version = msgspec.json.decode(content, type=_Schema).schema
         if version > SCHEMA:
             raise ProfileError(
                 f"{file} was written by a newer gpuperf (schema {version}, this one reads {SCHEMA}); {_REMEDY}"

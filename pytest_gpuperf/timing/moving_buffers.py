@@ -1,12 +1,12 @@
 """Copies of a launch's arrays at addresses that change, so that no kernel is judged by where its data lie.
 
-How an array's address falls onto memory channels and cache slices can cost or save a percent.  Both sides
-of a block run on the same buffers, so no block is biased by it; moving them makes the verdict one about the
-kernel and not about one placement.
+How an array's address falls onto memory channels and cache slices can cost or save a percent.  Both sides of a block
+run on the same buffers; moving them makes the verdict one about the kernel and not about one placement.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from typing import Any
 
@@ -21,22 +21,19 @@ MEMORY_SHARE = 1 / 8
 """Arrays that take more of the device's memory than this stay where they are."""
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class MovingBuffers:
     """Room for one copy of every array argument, with space to move in."""
 
-    def __init__(self, launch: Launch, arrays: dict[int, Any], rooms: dict[int, Any]) -> None:
-        """``arrays`` and ``rooms`` by address: the originals, and the bytes that hold their copies."""
-        self._launch = launch
-        self._arrays = arrays
-        self._rooms = rooms
+    launch: Launch
+    arrays: dict[int, Any]
+    """The originals, by address."""
+    rooms: dict[int, Any]
+    """The bytes that hold their copies, by the same address."""
 
     @classmethod
     def of(cls, device: Device, launch: Launch) -> MovingBuffers | None:
-        """None if there is nothing to move, not enough memory, or an array that cannot be moved by itself.
-
-        An array of another library, or one that is part of a larger one, stays: a kernel may rely on what
-        lies around it.  Then all of them stay.
-        """
+        """None without arrays or memory for them, or where one is another library's or part of a larger one."""
         found = [argument for argument in launch.arguments if array_facts(argument) is not None]
         own = type(device.arrays.empty(1))
         if not found or not all(isinstance(array, own) and _is_whole(array) for array in found):
@@ -57,25 +54,21 @@ class MovingBuffers:
         The pads follow from ``pad_bytes``; addresses keep their alignment.
         """
         coin = random.Random(pad_bytes)
-        copies = {address: self._copy(address, _pad(coin)) for address in self._arrays}
+        pads = {address: coin.randrange(MOST_PAD // PAD_STEP - 1) * PAD_STEP for address in self.arrays}
+        copies = {address: self._copy(address, pad) for address, pad in pads.items()}
         arguments = [
             argument if array_facts(argument) is None else copies[_address(argument)]
-            for argument in self._launch.arguments
+            for argument in self.launch.arguments
         ]
-        return self._launch.with_arguments(arguments)
+        return self.launch.with_arguments(arguments)
 
     def _copy(self, address: int, pad_bytes: int) -> Any:
-        array, room = self._arrays[address], self._rooms[address]
+        array, room = self.arrays[address], self.rooms[address]
         start = pad_bytes + (address - _address(room)) % PAD_STEP
         flat = room[start : start + array.nbytes].view(array.dtype)
-        order = "C" if array.flags.c_contiguous else "F"
-        copy = flat.reshape(array.shape, order=order)
+        copy = flat.reshape(array.shape, order="C" if array.flags.c_contiguous else "F")
         copy[...] = array
         return copy
-
-
-def _pad(coin: random.Random) -> int:
-    return coin.randrange(MOST_PAD // PAD_STEP - 1) * PAD_STEP
 
 
 def _is_whole(array: Any) -> bool:

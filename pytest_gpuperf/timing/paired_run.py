@@ -1,8 +1,7 @@
 """Two cubins, one launch: paired blocks on the device until the judge has seen enough.
 
-Baseline and candidate are loaded into modules of their own and run on the same stream and the same buffers,
-each in its own grid, block and shared memory; before each block the buffers move, before every eighth the modules
-are loaded anew.  Nothing here knows pytest, a baseline file or a verdict: ``judge.paired_verdict`` makes one of it.
+Both are loaded into modules of their own and run on the same stream and the same buffers, each in its own grid, block
+and shared memory; before each block the buffers move, before every eighth the modules are loaded anew.
 """
 
 from __future__ import annotations
@@ -52,7 +51,6 @@ class Pairing:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Remarks for a reader of the verdict."""
         reasons = [block.reason for block in self.blocks if block.discarded]
         each = ", ".join(dict.fromkeys(reasons))
         discarded = f"{len(reasons)} of {len(self.blocks)} blocks were discarded: {each}" if reasons else ""
@@ -84,26 +82,22 @@ def pair(
 ) -> Pairing:
     """Take blocks of ``baseline`` against ``candidate`` until ``policy`` decides or ``budget_s`` seconds are over.
 
-    Where all blocks vote alike when the time is over, they go on for up to ``CLEAR_CASE_S`` more: the test allows it,
-    and a kernel sixteen times as slow should not stay undecided because a tenth of a second was lacking.
+    Where all blocks vote alike when the time is over, they go on for up to ``CLEAR_CASE_S`` more: a kernel sixteen
+    times as slow should not stay undecided because a tenth of a second was lacking.
 
-    ``launch`` gives grid, block, shared memory and arguments to both sides; ``candidate`` is its own machine
-    code unless another is given, and ``configuration`` is the baseline's grid, block and shared memory where they
-    are not the launch's.  Both must take the parameters that the launch was formed for: that is the
-    caller's to check, before anything runs.  With ``reset``, which restores the caller's own buffers, the
-    buffers stay where they are.  With ``pair_slot="sustained"`` the slots are of two seconds and more, a block of
-    eight, unless one side is far slower.  ``duration_ns``, about what the launch takes, lets long ones make do with
-    fewer samples.  Afterwards the caller's own buffers hold what the candidate writes.  The caller holds the GPU's
-    lock.
-    Raises ``LoadError`` for a cubin that the device refuses, and what the timer raises.
+    ``launch`` gives grid, block, shared memory and arguments to both sides; ``candidate`` is its own machine code
+    unless another is given, ``configuration`` the baseline's grid, block and shared memory where they are not the
+    launch's.  Both must take the launch's parameters, which the caller has checked.  With ``reset``, which restores the
+    caller's buffers, these stay where they are.  With ``pair_slot="sustained"`` slots last two seconds and more,
+    unless one side is far slower.  ``duration_ns``, about what the launch takes, lets long ones make do with fewer
+    samples.  Afterwards the caller's buffers hold what the candidate writes.  The caller holds the GPU's lock.  Raises
+    ``LoadError`` for a cubin that the device refuses, and what the timer raises.
     """
     start = clock()
     binaries = baseline, candidate or launch.binary
-    exchange = _Exchange(device, launch, binaries, configuration, keep_buffers=reset is not None)
-    sides = (
-        Workload(exchange.run_baseline, reset, cache),
-        Workload(exchange.run_candidate, reset, cache),
-    )
+    buffers = MovingBuffers.of(device, launch) if reset is None else None
+    exchange = _Exchange(device, launch, binaries, configuration, buffers)
+    sides = Workload(exchange.run_baseline, reset, cache), Workload(exchange.run_candidate, reset, cache)
     slots, aside = None, ""
     if pair_slot == "sustained":
         piloted = sustained_pilot(device, timer, *sides, duration_ns=duration_ns or 1.0, clock=clock)
@@ -118,7 +112,7 @@ def pair(
         size = min(block_size(noise, (policy.epsilon - policy.delta) / 2), most)
     taken = paired_blocks(
         device, timer, *sides, seed=seed, size=size, noise=noise, settling=slots.settling if slots else None,
-        reload=exchange.reload, reallocate=exchange.move if exchange.movable else None, clock=clock,
+        reload=exchange.reload, reallocate=exchange.move if buffers is not None else None, clock=clock,
         budget_s=budget_s - (clock() - start) + CLEAR_CASE_S,
     )  # fmt: skip
     paired, blocks = _until_decided(taken, policy, start + budget_s, clock)
@@ -147,10 +141,7 @@ def _until_decided(taken: Iterable[Block], policy: Policy, ends: float, clock: C
 
 
 def _clear(r: Sequence[float], policy: Policy, blocks_left: float) -> bool:
-    """True if all blocks so far say slower, or all say not slower, and so many more of them would settle it.
-
-    What is proven not slower and waits for SLOWER is clear only while all of them say slower.
-    """
+    """True if all blocks so far say slower, or all say not slower, and so many more of them would settle it."""
     if not r:
         return False
     slower = min(r) > math.log1p(policy.delta)
@@ -159,49 +150,39 @@ def _clear(r: Sequence[float], policy: Policy, blocks_left: float) -> bool:
     return 0 < unanimous_blocks(policy.alpha if slower else policy.beta, policy.blocks_max) - len(r) <= blocks_left
 
 
+@dataclasses.dataclass(eq=False)
 class _Exchange:
     """Both sides as they are loaded and placed at the moment."""
 
-    def __init__(
-        self,
-        device: Device,
-        launch: Launch,
-        binaries: tuple[KernelBinary, KernelBinary],
-        configuration: Configuration | None,
-        *,
-        keep_buffers: bool,
-    ) -> None:
-        """``binaries`` are the baseline's and the candidate's; ``configuration`` is the baseline's, if of its own."""
-        self._device = device
-        self._launch = launch
-        self._binaries = binaries
-        self._configuration = configuration
-        self._buffers = None if keep_buffers else MovingBuffers.of(device, launch)
+    device: Device
+    launch: Launch
+    binaries: tuple[KernelBinary, KernelBinary]
+    configuration: Configuration | None
+    """Of the baseline, if it has one of its own."""
+    buffers: MovingBuffers | None
+    """None if those of the launch stay where they are."""
+
+    def __post_init__(self) -> None:
         self.reload()
 
-    @property
-    def movable(self) -> bool:
-        return self._buffers is not None
-
     def reload(self) -> None:
-        """Load both cubins anew."""
-        self._baseline, self._candidate = (self._device.load(binary) for binary in self._binaries)
+        self._baseline, self._candidate = (self.device.load(binary) for binary in self.binaries)
 
     def move(self, pad_bytes: int) -> None:
         """Give both sides the same buffers at other addresses."""
-        if self._buffers is not None:
-            self._launch = self._buffers.moved(pad_bytes)
+        if self.buffers is not None:
+            self.launch = self.buffers.moved(pad_bytes)
 
     def leave(self, reset: Callable[[], Any] | None) -> None:
         """Let what the candidate writes be the last that was written to buffers of the caller's own."""
-        if self._buffers is None:
+        if self.buffers is None:
             if reset is not None:
                 reset()
             self.run_candidate()
-            self._device.synchronize()
+            self.device.synchronize()
 
     def run_baseline(self) -> None:
-        self._launch.run_with(self._baseline, self._configuration)
+        self.launch.run_with(self._baseline, self.configuration)
 
     def run_candidate(self) -> None:
-        self._launch.run_with(self._candidate)
+        self.launch.run_with(self._candidate)

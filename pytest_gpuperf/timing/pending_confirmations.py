@@ -1,7 +1,7 @@
 """Pending confirmations: regressions of one process, a second process's evidence, the verdict on both.
 
-``workload.second_process`` starts it.  It goes the way that the first one went, or confirms nothing: paired
-blocks do not confirm rounds that were held against the record, nor do such rounds confirm paired blocks.
+``workload.second_process`` starts it.  It goes the way that the first one went, or confirms nothing: paired blocks do
+not confirm rounds, nor rounds paired blocks.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ class Confirmation(Record, frozen=True):
     """Log ratios of the blocks that count."""
     seed: int = 0
     discarded: int = 0
-    """Blocks."""
     rounds: tuple[Round, ...] = ()
     disturbed: tuple[str, ...] = ()
     """Reasons why the rounds are unfit as evidence; empty if they are fit."""
@@ -38,7 +37,6 @@ class Confirmation(Record, frozen=True):
 
 
 def of_pairs(key: Key, identity: Identity, pairing: Pairing) -> Confirmation:
-    """Confirmation from paired blocks."""
     discarded = len(pairing.blocks) - len(pairing.r)
     return Confirmation(key=key, identity=identity, r=pairing.r, seed=pairing.seed, discarded=discarded)
 
@@ -52,7 +50,6 @@ class PairedPending:
     pairing: Pairing
     judgement: Judgement
     budget_s: float
-    """Time budget of this workload."""
 
 
 @dataclasses.dataclass(frozen=True)

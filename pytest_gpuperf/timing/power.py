@@ -1,8 +1,4 @@
-"""Clock and power of a kernel under sustained load, read from another thread while it is measured.
-
-Reading costs the measuring thread a little time, so only a pilot is observed.  It decides nothing: it tells why
-sustained slots see what short ones hide.
-"""
+"""Clock and power of a kernel under sustained load, read from another thread while a pilot is measured."""
 
 from __future__ import annotations
 

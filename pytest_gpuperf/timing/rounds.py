@@ -1,7 +1,7 @@
 """Rounds: batches of samples of one workload, each summed up in one record.
 
-``summarise`` is pure; ``take_rounds`` drives a device: it warms up, finds out what a sample costs, takes
-as many as the budget allows and says what disturbed them.  It does not judge, and it does not allocate.
+``summarise`` is pure; ``take_rounds`` drives a device: it warms up, finds out what a sample costs, takes as many as the
+budget allows and says what disturbed them.
 """
 
 from __future__ import annotations
@@ -140,8 +140,8 @@ def take_rounds(
 ) -> Rounds:
     """Measure ``workload`` in ``count`` rounds of ``samples`` samples; fewer where the budget is short.
 
-    At least five samples are taken per round, whatever the budget in seconds.  Raises
-    ``TimerError`` if a sample was lost and ``InvalidSampleError`` if the timer returned what is no time.
+    At least five samples are taken per round, whatever the budget in seconds.  Raises ``TimerError`` if a sample was
+    lost and ``InvalidSampleError`` if the timer returned what is no time.
     """
     start = clock()
     pilot = warm_up(timer, workload, bound_s=min(WARM_UP_S, budget_s / 4), clock=clock)
@@ -187,9 +187,7 @@ def sample_count(cost_s: float, rounds: int, budget_s: float, wanted: int = SAMP
 
     ``cost_s`` is the wall-clock time of one sample; each round takes one more, which is dropped.
     """
-    if cost_s <= 0:
-        return wanted
-    affordable = int(budget_s / (cost_s * rounds)) - 1
+    affordable = int(budget_s / (cost_s * rounds)) - 1 if cost_s > 0 else wanted
     return max(min(wanted, affordable), min(wanted, LEAST_SAMPLES))
 
 

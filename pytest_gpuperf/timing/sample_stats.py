@@ -1,8 +1,7 @@
 """Statistics of one batch of samples: centre, serial correlation, drift, modes, outliers.
 
-Pure functions of an array of times.  Why batches are summed up: docs/explanation/statistics.md, "Why not simply compare
-two medians".  Two groups are found as in Otsu, "A threshold selection method from gray-level histograms", IEEE
-SMC 9 (1979).
+Pure functions of an array of times; why: docs/explanation/statistics.md, "Why not simply compare two medians".  Two
+groups are found as in Otsu, "A threshold selection method from gray-level histograms", IEEE SMC 9 (1979).
 """
 
 from __future__ import annotations
@@ -24,14 +23,12 @@ _BATCHES = 10
 _DRIFT_P = 0.01
 _MODE_GAP_SD = 4.0
 _MODE_MINOR_SHARE = 0.10
+_LEAST_GAP = 0.0025
 _QUANTISATION_SD = 1 / math.sqrt(12)
 
 
 def midmean(samples: Samples) -> float:
-    """Mean of the middle half: a quarter is cut off either end.
-
-    It has a fifth less variance than the median, and outliers do not move it, up to a quarter of the samples.
-    """
+    """Mean of the middle half: a fifth less variance than the median, and not moved by a quarter of outliers."""
     cut = samples.size // 4
     return float(np.partition(samples, (cut, samples.size - cut - 1))[cut : samples.size - cut].mean())
 
@@ -85,18 +82,17 @@ class Group(NamedTuple):
     """Share of the samples without the slowest 5 %, 0 to 1."""
 
 
-def modes(samples: Samples, step_ns: float = 0.0, least_gap: float = 0.0025) -> int:
+def modes(samples: Samples, step_ns: float = 0.0) -> int:
     """2 if the samples fall into two clear ``groups``, else 1."""
-    return len(groups(samples, step_ns, least_gap)) or 1
+    return len(groups(samples, step_ns)) or 1
 
 
-def groups(samples: Samples, step_ns: float = 0.0, least_gap: float = 0.0025) -> tuple[Group, ...]:
+def groups(samples: Samples, step_ns: float = 0.0) -> tuple[Group, ...]:
     """The two groups that the samples fall into, the faster first; none if they are not clear, or of under 20 samples.
 
-    Otsu's split of the log times without the slowest 5 %; two groups if their means lie more than 4
-    pooled standard deviations and more than ``least_gap`` (a fraction) apart and the smaller holds a
-    tenth of the samples.  ``step_ns`` is the samples' resolution: two neighbouring
-    clock ticks are one group.
+    Otsu's split of the log times without the slowest 5 %; two groups if their means lie more than 4 pooled standard
+    deviations and more than 0.25 % apart and the smaller holds a tenth of the samples.  ``step_ns`` is the samples'
+    resolution: two neighbouring clock ticks are one group.
     """
     if samples.size < ASSESSABLE:
         return ()
@@ -109,7 +105,7 @@ def groups(samples: Samples, step_ns: float = 0.0, least_gap: float = 0.0025) ->
     within = math.sqrt((low.size * low.var() + high.size * high.var()) / ordered.size)
     quantisation = step_ns / float(np.median(samples)) * _QUANTISATION_SD
     minor = min(low.size, high.size) / ordered.size
-    clear = gap > _MODE_GAP_SD * max(within, quantisation) and gap > least_gap
+    clear = gap > _MODE_GAP_SD * max(within, quantisation) and gap > _LEAST_GAP
     if not clear or minor < _MODE_MINOR_SHARE:
         return ()
     return tuple(Group(math.exp(one.mean()), one.size / ordered.size) for one in (low, high))

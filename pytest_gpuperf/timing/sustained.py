@@ -4,15 +4,12 @@ Kernels that take turns after a few samples share one clock, so what one of them
 both, and their ratio hides it.  A sustained slot keeps the device busy with one of them for two seconds or more,
 and a block is four such slots, in an order drawn at random.
 
-Half of every slot does not count: its first samples run at the clock that the other kernel left, or the pause between
-two blocks.  Which samples those are follows from their place in the slot alone, is alike for both sides, and is fixed
-by the pilot before the first vote.  It is half, because a power controller is taken to have settled after a second: an
-H200 lets a kernel draw 725 W for 0.75 to 0.9 s before it lowers the clock (docs/results/sustained.md).  The temperature
-has not settled, and is shared.
+The first half of every slot does not count: it may run at the clock that the other kernel left.  This is alike for both
+sides and fixed before the first vote.  A power controller is taken to have settled after a second: an H200 lets a
+kernel draw 725 W for 0.75 to 0.9 s before it lowers the clock (docs/results/sustained.md).  The temperature is shared.
 
-No such block is discarded.  A clock or a throttle reason that changes is what a power-limited kernel does.  At the end
-of a block it is that of the kernel which came last, so a rule on it would see the order that was drawn; and
-samples spread as the controller moves the clock.
+No such block is discarded: a clock or a throttle reason that changes is what a power-limited kernel does.  At the end
+of a block it is that of the kernel which came last, so a rule on it would see the order that was drawn.
 """
 
 from __future__ import annotations
@@ -69,7 +66,6 @@ class SustainedSlots(NamedTuple):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Remarks on them for a reader."""
         return tuple(remark for remark in (compared(*self.draws), self._too_short) if remark)
 
     @property
@@ -95,10 +91,8 @@ def sustained_pilot(
     """Find out how many samples make a slot, by slots of that length of each side, and how noisy they are then.
 
     ``duration_ns``, about what one sample takes, bounds the first try, which is small: what a measurement costs besides
-    its samples would make them look long.  The later ones also bring the GPU to the clocks of sustained work; there are
-    more than one where the first of them was too short.
-    None where one side takes ``GROSS`` times as long as the other: short slots show that, and sustained ones,
-    of as many samples for the slower side, would take too long.  Nothing of this knows how the slots will be ordered.
+    its samples would make them look long.  The later ones also bring the GPU to the clocks of sustained work.
+    None where one side takes ``GROSS`` times as long as the other: short slots show that.
     """
     samples = max(min(int(SLOT_S * 1e9 / duration_ns), _FIRST_SAMPLES), _LEAST_SAMPLES)
     found = _tried(device, timer, (baseline, candidate), samples, clock)
@@ -130,9 +124,7 @@ class _Tried(NamedTuple):
     """Clock and power of each side, towards its end."""
 
 
-def _tried(
-    device: Device, timer: Timer, sides: tuple[Workload, Workload], samples: int, clock: Clock
-) -> _Tried:  # fmt: skip
+def _tried(device: Device, timer: Timer, sides: tuple[Workload, Workload], samples: int, clock: Clock) -> _Tried:
     occupied_s, settled, draws = math.inf, [], []
     for side in sides:
         began = clock()

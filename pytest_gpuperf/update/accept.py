@@ -8,7 +8,8 @@ from collections.abc import Collection, Sequence
 import msgspec
 import pytest
 
-from pytest_gpuperf.baselines import BaselineStore, Update
+from pytest_gpuperf.baselines.merging import Update
+from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.child_process import progress_of
 from pytest_gpuperf.context.worker import Worker

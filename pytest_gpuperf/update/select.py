@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from pytest_gpuperf.baselines import BaselineStore
 from pytest_gpuperf.baselines.lookup import static_baseline
+from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.judge.counter_scatter import Counts, replaced
 from pytest_gpuperf.judge.static_verdict import with_launch_of

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pytest_gpuperf.baselines import BaselineError, BaselineStore
+from pytest_gpuperf.baselines.baseline_errors import BaselineError
+from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.compile_errors import CompileProblem
 from pytest_gpuperf.compile.cubin.occupancy import occupancy
 from pytest_gpuperf.compile.cubin.ready_made import binary_of

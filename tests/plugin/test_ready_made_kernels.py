@@ -8,7 +8,7 @@ import shutil
 import pytest
 from suite_under_test import HERE, KERNEL, RECORD, SIMULATED
 
-from pytest_gpuperf.baselines import BaselineStore
+from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.version import toolchain

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from suite_under_test import TEST
 
-from pytest_gpuperf.baselines import BaselineStore
+from pytest_gpuperf.baselines.store import BaselineStore
 
 MANY = """
 import pytest

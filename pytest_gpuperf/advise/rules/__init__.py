@@ -1,7 +1,7 @@
 """The rules: one small pure function per cause, from a case to what it finds.
 
-A rule fires on evidence that differs by more than its threshold.  Thresholds stand beside the rule, with where they
-come from.  What a rule finds is weighed afterwards, by what putting it right would gain.
+A rule fires on evidence that differs by more than its threshold, which stands beside it with where it comes from.  What
+it finds is weighed afterwards, by what putting it right would gain.
 """
 
 from __future__ import annotations

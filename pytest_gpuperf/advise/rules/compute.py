@@ -33,11 +33,9 @@ def lost_tensor_cores(case: Case) -> Finding | None:
     scalar_was, scalar_now = case.was.classes.get("fp32", 0), case.now.classes.get("fp32", 0)
     if not grew(now, was, TENSOR_LOSS) or was < TENSOR_SHARE * case.was.issued or scalar_now <= scalar_was:
         return None
-    evidence = (
-        change("tensor instructions", was, now, case.per),
-        change("fp32 instructions", scalar_was, scalar_now, case.per),
-    )
-    return Finding(causes.TENSOR, evidence, case.was, gates=now == 0)
+    tensor = change("tensor instructions", was, now, case.per)
+    scalar = change("fp32 instructions", scalar_was, scalar_now, case.per)
+    return Finding(causes.TENSOR, (tensor, scalar), case.was, gates=now == 0)
 
 
 def double_precision(case: Case) -> Finding | None:
@@ -100,9 +98,8 @@ def divergence(case: Case) -> Finding | None:
 def _longer_sides(case: Case) -> bool:
     """Whether warps split as often as before, and it is the sides that became longer."""
     splits, now = case.was.split_branches, case.now.split_branches
-    if splits is None or now is None or grew(splits, now, SPLIT_GROWTH):
-        return False
-    return grew(case.was.thread_instructions, case.now.thread_instructions, SPLIT_GROWTH)
+    as_often = splits is not None and now is not None and not grew(splits, now, SPLIT_GROWTH)
+    return as_often and grew(case.was.thread_instructions, case.now.thread_instructions, SPLIT_GROWTH)
 
 
 def instruction_growth(case: Case) -> Finding | None:
@@ -114,12 +111,11 @@ def instruction_growth(case: Case) -> Finding | None:
         share *= case.was.lanes / case.now.lanes
     if share * INSTRUCTION_GROWTH > 1:
         return None
-    grown = sorted(
-        ((count - case.was.classes.get(name, 0), name) for name, count in case.now.classes.items()), reverse=True
-    )
+    more = {name: count - case.was.classes.get(name, 0) for name, count in case.now.classes.items()}
+    most = sorted(((extra, name) for name, extra in more.items() if extra > 0), reverse=True)[:2]
     evidence = [change("instructions", case.was.issued, case.now.issued, case.per)]
     evidence += [change(f"{name.replace('_', ' ')} instructions", case.was.classes.get(name, 0),
-                        case.now.classes[name], case.per) for more, name in grown[:2] if more > 0]  # fmt: skip
+                        case.now.classes[name], case.per) for _, name in most]  # fmt: skip
     scale = min((explained + rest * share) / case.now.issued, 1.0)
     classes = {name: count if name in MEMORY else max(min(count, case.was.classes.get(name, 0)), count * scale)
                for name, count in case.now.classes.items()}  # fmt: skip

@@ -55,11 +55,9 @@ def stack(case: Case) -> Finding | None:
     before, after = max(was.profile.stack_bytes - stores, 0), max(now.profile.stack_bytes - stores_now, 0)
     if after <= before or not grew(case.was.local_requests, case.now.local_requests, LOCAL_GROWTH):
         return None
-    evidence = (
-        change("stack bytes per thread", was.profile.stack_bytes, now.profile.stack_bytes),
-        change("local memory accesses", case.was.local_requests, case.now.local_requests, case.per),
-    )
-    return Finding(causes.STACK, evidence, _without_local(case), gates=True)
+    frame = change("stack bytes per thread", was.profile.stack_bytes, now.profile.stack_bytes)
+    accesses = change("local memory accesses", case.was.local_requests, case.now.local_requests, case.per)
+    return Finding(causes.STACK, (frame, accesses), _without_local(case), gates=True)
 
 
 def _without_local(case: Case) -> Usage:
@@ -92,16 +90,11 @@ def uncoalesced(case: Case) -> Finding | None:
 
 
 def _sectors_per_ideal(usage: Usage) -> float | None:
-    if not usage.global_sectors or not usage.global_ideal:
-        return None
-    return usage.global_sectors / usage.global_ideal
+    return usage.global_sectors / usage.global_ideal if usage.global_sectors and usage.global_ideal else None
 
 
 def _same_places(case: Case) -> bool:
-    """Whether narrower accesses touch hardly more sectors each than the wide ones did: the lanes lie as they lay.
-
-    Lanes that moved apart touch twice as many; a mean shifts by less, where what stays as it was is of another width.
-    """
+    """Whether narrower accesses touch hardly more sectors each than the wide ones did: the lanes lie as they lay."""
     return _narrowed(case, "global") < 1 and not grew(_each(case.was), _each(case.now), WIDTH_LOSS)
 
 
@@ -123,8 +116,7 @@ def _with_traffic(case: Case, usage: Usage, *, sectors: float, requests: float) 
     for name in ("global_load", "global_store"):
         if name in classes:
             classes[name] *= requests
-    less = usage.global_requests * (1 - requests)
-    ideal = usage.global_ideal
+    less, ideal = usage.global_requests * (1 - requests), usage.global_ideal
     slim = usage.replace(
         global_sectors=None if usage.global_sectors is None else usage.global_sectors * sectors,
         global_ideal=ideal if ideal is None or requests == 1 else ideal * sectors,
@@ -142,10 +134,9 @@ def bank_conflicts(case: Case) -> Finding | None:
     if not grew(was, now, CONFLICT_GROWTH) or now is None or case.now.shared_turns is None:
         return None
     evidence = (change("passes per shared-memory access", _turns_each(case.was) or was, _turns_each(case.now)),)
-    without = case.now.replace(shared_turns=case.now.shared_turns * was / now)
-    return Finding(
-        causes.BANK_CONFLICTS, evidence, without.quicker(waited=case.now.waits.get("shared_load", 0) * (1 - was / now))
-    )
+    waited = case.now.waits.get("shared_load", 0) * (1 - was / now)
+    without = case.now.replace(shared_turns=case.now.shared_turns * was / now).quicker(waited=waited)
+    return Finding(causes.BANK_CONFLICTS, evidence, without)
 
 
 def _turns_per_ideal(usage: Usage) -> float | None:
@@ -173,10 +164,7 @@ def redundant_traffic(case: Case) -> Finding | None:
 
 
 def _of_other_data(case: Case, more: float) -> bool:
-    """Whether so many more bytes asked for are not the same data again, but what nobody asked for before.
-
-    Not where shared memory is used less: what a warp was handed by others it now has to touch itself.
-    """
+    """Whether so many more bytes asked for are not the same data again, and shared memory is not used less."""
     if grew(case.now.shared_requests, case.was.shared_requests, TRAFFIC_GROWTH):
         return False
     was, now = ((side.dram_bytes if case.counted else side.global_distinct) for side in (case.was, case.now))
@@ -220,10 +208,7 @@ def _requests(usage: Usage, kind: str) -> float:
 
 
 def _widened(case: Case, shares: Mapping[str, float], sectors: float) -> Usage:
-    """With as many bytes in fewer accesses: less to issue with each, and more on its way in the same wait.
-
-    ``sectors`` is the part of the sectors that would do, too: each of a lane's accesses touches the lane's own sector.
-    """
+    """With as many bytes in fewer accesses, each with less to issue; ``sectors`` is the part of them that would do."""
     requests = {kind: _requests(case.now, kind) for kind in shares}
     share = sum(requests[kind] * shares[kind] for kind in shares) / (sum(requests.values()) or 1.0)
     usage, overhead = case.now, case.now.overhead

@@ -40,8 +40,8 @@ def launch_configuration(case: Case) -> Finding | None:
     if fewer:
         evidence.append(_occupancy_change(case))
     if spread:
-        was_touched, now_touched = case.was.global_sectors or 0, case.now.global_sectors or 0
-        evidence.append(change("sectors of global requests", was_touched, now_touched, case.per))
+        touched, touches = (usage.global_sectors or 0 for usage in (case.was, case.now))
+        evidence.append(change("sectors of global requests", touched, touches, case.per))
     return Finding(causes.LAUNCH, tuple(evidence), case.was, gates=fewer)
 
 
@@ -50,15 +50,11 @@ def _reshaped(case: Case) -> bool:
     was, now = case.before.static, case.after.static
     if was is None or now is None or was.block == now.block:
         return False
-    threads, threads_now = case.before.threads, case.after.threads
-    if (
-        threads is not None
-        and threads_now is not None
-        and max(threads, threads_now) > THREAD_LOSS * min(threads, threads_now)
-    ):
+    threads = [side.threads for side in (case.before, case.after) if side.threads is not None]
+    if len(threads) == 2 and max(threads) > THREAD_LOSS * min(threads):
         return False
-    resources = [(s.profile.registers, s.profile.shared_bytes + s.dynamic_shared_bytes) for s in (was, now)]
-    return resources[0] == resources[1]
+    taken, takes = ((s.profile.registers, s.profile.shared_bytes + s.dynamic_shared_bytes) for s in (was, now))
+    return taken == takes
 
 
 def more_work_per_thread(case: Case) -> Finding | None:
@@ -140,8 +136,7 @@ def exposed_latency(case: Case) -> Finding | None:
         return Finding(causes.LATENCY, (change("threads per block", was, now),), case.now.replace(warps=warps))
     own = {name: cycles for name, cycles in case.now.waits.items() if name not in _accounted_for(case)}
     excess = {name: cycles - _expected(case, name) for name, cycles in own.items()}
-    waited = sum(own.values())
-    total = sum(excess.values())
+    waited, total = sum(own.values()), sum(excess.values())
     if waited <= 0 or not grew(waited - total, waited, COUNTED_WAIT_GROWTH if case.counted else WAIT_GROWTH):
         return None
     most = max(excess, key=lambda name: excess[name])

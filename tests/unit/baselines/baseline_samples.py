@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
-from pytest_gpuperf.baselines import Update
+from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.model.evidence import (
     Identity,
     Key,

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf.baselines import BaselineStore, UnreadableBaselineError
+from pytest_gpuperf.baselines.baseline_errors import UnreadableBaselineError
+from pytest_gpuperf.baselines.store import BaselineStore
 
 STATIC = '{{\n  "kind": "static",\n  "schema": 1,\n  "target": "sm_90",\n  "toolchains": {{"nvrtc {}": {{}}}}\n}}\n'
 MODULE = "test_x.py"

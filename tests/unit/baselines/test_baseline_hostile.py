@@ -13,10 +13,11 @@ from baseline_samples import H200, NVRTC, make_key, make_session, make_static, m
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_gpuperf.baselines import BaselineError, BaselineStore, UnreadableBaselineError, UnsafePathError
+from pytest_gpuperf.baselines.baseline_errors import BaselineError, UnreadableBaselineError, UnsafePathError
 from pytest_gpuperf.baselines.canonical import canonical_bytes
 from pytest_gpuperf.baselines.merging import merge_static, merge_time
 from pytest_gpuperf.baselines.parsing import decode
+from pytest_gpuperf.baselines.store import BaselineStore
 
 PATH = Path("baselines/file.json")
 STATIC = canonical_bytes(merge_static(None, "sm_90", [(NVRTC, make_key(), make_static())]))

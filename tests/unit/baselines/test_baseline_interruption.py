@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 from baseline_samples import H200, NVRTC, make_key, make_static, static_update
 
-from pytest_gpuperf.baselines import BaselineStore, Update
 from pytest_gpuperf.baselines.canonical import canonical_bytes
 from pytest_gpuperf.baselines.file_types import StaticFile, TimeFile
+from pytest_gpuperf.baselines.merging import Update
+from pytest_gpuperf.baselines.store import BaselineStore
 
 MOMENTS = 50
 LAST = 1000
@@ -31,7 +32,8 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and 
 UPDATER = """
 import hashlib, itertools, os, pathlib, signal, sys
 from baseline_samples import H200, NVRTC, make_key, make_session, make_static, make_time
-from pytest_gpuperf.baselines import BaselineStore, Update
+from pytest_gpuperf.baselines.merging import Update
+from pytest_gpuperf.baselines.store import BaselineStore
 
 root = pathlib.Path(sys.argv[1])
 keys = [make_key(f"test_transpose[{i}]") for i in range(10)]

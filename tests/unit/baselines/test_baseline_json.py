@@ -13,19 +13,13 @@ from baseline_samples import CUBIN, H200, NVRTC, make_key, make_round, make_sess
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_gpuperf.baselines import (
-    KEPT_SESSIONS,
-    BaselineStore,
-    NewerSchemaError,
-    UnreadableBaselineError,
-    UnwritableEvidenceError,
-    Update,
-)
+from pytest_gpuperf.baselines.baseline_errors import NewerSchemaError, UnreadableBaselineError, UnwritableEvidenceError
 from pytest_gpuperf.baselines.canonical import canonical_bytes
 from pytest_gpuperf.baselines.file_types import StaticFile, TimeFile
-from pytest_gpuperf.baselines.merging import merge_static, merge_time
+from pytest_gpuperf.baselines.merging import KEPT_SESSIONS, Update, merge_static, merge_time
 from pytest_gpuperf.baselines.parsing import decode
 from pytest_gpuperf.baselines.rounding import round_time
+from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.judge.counter_scatter import Counts
 from pytest_gpuperf.model.evidence import Identity, Session, StaticRecord, TimeRecord
 

@@ -9,7 +9,7 @@ from baseline_samples import NVRTC, make_key, make_static, static_update
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_gpuperf.baselines import BaselineError, BaselineStore, UnreadableBaselineError, UnsafePathError, Update
+from pytest_gpuperf.baselines.baseline_errors import BaselineError, UnreadableBaselineError, UnsafePathError
 from pytest_gpuperf.baselines.layout import (
     arch_order,
     cubin_path,
@@ -22,6 +22,8 @@ from pytest_gpuperf.baselines.layout import (
     module_of,
     targets,
 )
+from pytest_gpuperf.baselines.merging import Update
+from pytest_gpuperf.baselines.store import BaselineStore
 
 
 def test_a_module_names_its_file() -> None:

@@ -8,8 +8,9 @@ import msgspec
 import pytest
 from baseline_samples import NVRTC, make_key, make_static
 
-from pytest_gpuperf.baselines import BaselineStore, Update
 from pytest_gpuperf.baselines.lookup import static_baseline
+from pytest_gpuperf.baselines.merging import Update
+from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from baseline_samples import H200, make_key, make_round, make_session, make_time
 
-from pytest_gpuperf.baselines import KEPT_SESSIONS, UnwritableEvidenceError
+from pytest_gpuperf.baselines.baseline_errors import UnwritableEvidenceError
 from pytest_gpuperf.baselines.file_types import TimeFile
-from pytest_gpuperf.baselines.merging import merge_time
+from pytest_gpuperf.baselines.merging import KEPT_SESSIONS, merge_time
 from pytest_gpuperf.judge.counter_scatter import Counts
 from pytest_gpuperf.judge.counter_verdict import PASSES
 from pytest_gpuperf.model.evidence import Key, Session, TimeRecord

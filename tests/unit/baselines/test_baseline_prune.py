@@ -18,8 +18,10 @@ from baseline_samples import (
     time_update,
 )
 
-from pytest_gpuperf.baselines import BaselineStore, UnreadableBaselineError, Update
+from pytest_gpuperf.baselines.baseline_errors import UnreadableBaselineError
+from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.baselines.prune import prune, referenced_cubins, unused
+from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.model.evidence import Key
 
 MODULE = make_key().module

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from baseline_samples import H200, NVRTC, make_key, make_session, make_static, static_update, time_update
 
-from pytest_gpuperf.baselines import SCHEMA_VERSION, BaselineStore, migrations
-from pytest_gpuperf.baselines.migrations import MIGRATIONS, migrate
+from pytest_gpuperf.baselines import migrations
+from pytest_gpuperf.baselines.migrations import MIGRATIONS, SCHEMA_VERSION, migrate
 from pytest_gpuperf.baselines.schema import SCHEMA_PATH, json_schema
+from pytest_gpuperf.baselines.store import BaselineStore
 
 
 def as_version_0(path: Path) -> bytes:

@@ -20,14 +20,9 @@ from baseline_samples import (
     time_update,
 )
 
-from pytest_gpuperf.baselines import (
-    BaselineStore,
-    CubinError,
-    StaticLookup,
-    UnsafePathError,
-    UnwritableEvidenceError,
-    Update,
-)
+from pytest_gpuperf.baselines.baseline_errors import CubinError, UnsafePathError, UnwritableEvidenceError
+from pytest_gpuperf.baselines.merging import Update
+from pytest_gpuperf.baselines.store import BaselineStore, StaticLookup
 from pytest_gpuperf.judge.counter_scatter import Counts
 
 SHA = hashlib.sha256(CUBIN).hexdigest()

@@ -9,9 +9,10 @@ import msgspec
 import pytest
 from baseline_samples import H200, NVRTC, make_key, make_round, make_session, make_static, make_time
 
-from pytest_gpuperf.baselines import SCHEMA_VERSION, NewerSchemaError, UnreadableBaselineError, UnwritableEvidenceError
+from pytest_gpuperf.baselines.baseline_errors import NewerSchemaError, UnreadableBaselineError, UnwritableEvidenceError
 from pytest_gpuperf.baselines.canonical import canonical_bytes
 from pytest_gpuperf.baselines.merging import merge_static, merge_time
+from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION
 from pytest_gpuperf.baselines.parsing import decode, read_bounded
 
 PATH = Path("baselines/file.json")

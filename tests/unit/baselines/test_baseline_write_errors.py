@@ -13,14 +13,10 @@ import filelock
 import pytest
 from baseline_samples import CUBIN, NVRTC, make_key, make_session, make_static, static_update, time_update
 
-from pytest_gpuperf.baselines import (
-    BaselineLockedError,
-    BaselineLockError,
-    BaselineStore,
-    BaselineWriteError,
-    Update,
-    transaction,
-)
+from pytest_gpuperf.baselines import transaction
+from pytest_gpuperf.baselines.baseline_errors import BaselineLockedError, BaselineLockError, BaselineWriteError
+from pytest_gpuperf.baselines.merging import Update
+from pytest_gpuperf.baselines.store import BaselineStore
 
 
 def snapshot(root: Path) -> dict[Path, bytes]:

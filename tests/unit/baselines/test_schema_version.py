@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_gpuperf.baselines import SCHEMA_VERSION
+from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION
 from pytest_gpuperf.baselines.schema import SCHEMA_PATH
 
 RECORDED: Mapping[int, str] = {

@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 from loaded_scripts import load_script
 
-from pytest_gpuperf.baselines import BaselineStore
+from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.model.evidence import Key
 
 ROOT = Path(__file__).parents[3]

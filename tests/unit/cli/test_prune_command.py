@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf.baselines import BaselineStore, Update
+from pytest_gpuperf.baselines.merging import Update
+from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.cli import prune_command
 from pytest_gpuperf.cli.collected_tests import CollectedTests
 from pytest_gpuperf.model.evidence import Key, StaticProfile, StaticRecord

@@ -22,10 +22,9 @@ from pytest_gpuperf.device.device_errors import NoDevice
 from pytest_gpuperf.device.timers.timer_errors import TimerUnavailable
 from pytest_gpuperf.judge.policy import Decision
 from pytest_gpuperf.selftest import child, refine, run, trials
-from pytest_gpuperf.selftest.child import Task, open_device, take
+from pytest_gpuperf.selftest.child import ChildFailed, Task, open_device, run_child, take
 from pytest_gpuperf.selftest.kernels import COPY, LOOP
 from pytest_gpuperf.selftest.known_slowdowns import Subject, Wanted, make_subjects
-from pytest_gpuperf.selftest.processes import ChildFailed, run_child
 from pytest_gpuperf.selftest.sass_loop import LoopCode, UnexpectedCode
 from pytest_gpuperf.selftest.selftest_report import SelftestReport
 from pytest_gpuperf.selftest.trials import BrokenProbe, Cell, Controls
@@ -154,7 +153,7 @@ def test_a_child_that_fails_is_quoted(simulated_children: str, subjects: list[Su
 def test_a_child_that_does_not_end_is_ended(
     simulated_children: str, subjects: list[Subject], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pytest_gpuperf.selftest.processes.TIMEOUT_S", 0.01)
+    monkeypatch.setattr("pytest_gpuperf.selftest.child.TIMEOUT_S", 0.01)
     with pytest.raises(ChildFailed, match="is another process holding the GPU"):
         run_child(a_task(subjects))
 

@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 from run_samples import COMPILER, MODULE, TEST, Run, figures, judgement, key, static_record, workload
 
-from pytest_gpuperf.baselines import BaselineError
+from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.context import last_run, stash
 from pytest_gpuperf.context.book import encode
-from pytest_gpuperf.model.outcome import Outcome
-from pytest_gpuperf.model.result import Recorded, SelfPairReading, TestEvidence
+from pytest_gpuperf.model.result import Outcome, Recorded, SelfPairReading, TestEvidence
 from pytest_gpuperf.model.task import ConfirmTask, RecordTask
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.report import terminal

@@ -11,7 +11,8 @@ import msgspec
 import pytest
 from run_samples import COMPILER, MODULE, TEST, Run, judgement, key, static_record, workload
 
-from pytest_gpuperf.baselines import BaselineError, Update
+from pytest_gpuperf.baselines.baseline_errors import BaselineError
+from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.early_stop import CheckedOnly, CountersMissing, StaticOnly

@@ -7,7 +7,7 @@ import hashlib
 import pytest
 from run_samples import COMPILER, MODULE, TEST, Run, key, static_record, workload
 
-from pytest_gpuperf.baselines import Update
+from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.model.evidence import StaticRecord
