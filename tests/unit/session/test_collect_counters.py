@@ -97,6 +97,8 @@ def test_the_tests_that_use_gpuperf_are_counted(run: Run, profiled: Profiled, sh
     assert (found.metrics, found.cache, found.chip, found.ncu) == (names("default"), "cold", chip_of("sm_90"), NCU)
     assert (found.reader, found.working_folder, found.locks) == (read_report, run.config.rootpath, lock_folder())
     assert found.limit_s == 60 + 10 * 2
+    found.watch(3, 5.0)
+    assert shown.pop() == "gpuperf: counters: 3 workloads after 5 s"
     assert shown == [
         "gpuperf: counting 2 tests under ncu 2025.3.1", "gpuperf: counters of 1 workload in 1.5 s by ncu 2025.3.1"
     ]  # fmt: skip
@@ -220,6 +222,7 @@ def test_an_update_takes_its_counters_three_times(run: Run, profiled: Profiled, 
     collected = run.config.stash[stash.COLLECTED]
     assert collected.workloads[0].counters == {METRIC: 2.0}
     assert [folder.name for folder in profiled.folders] == ["1", "2", "3"]
+    assert {found.nodes for found in profiled.assignments} == {(run.item().nodeid,)}
     assert shown[:3] == [f"gpuperf: counting 1 test under ncu 2025.3.1, take {number} of 3" for number in (1, 2, 3)]
     assert collected.notes == ()
 

@@ -15,6 +15,7 @@ from pytest_gpuperf.baselines import BaselineError
 from pytest_gpuperf.context import last_run, stash
 from pytest_gpuperf.context.book import encode
 from pytest_gpuperf.model.outcome import Outcome
+from pytest_gpuperf.model.plugin_version import __version__
 from pytest_gpuperf.model.result import Recorded, SelfPairReading, TestEvidence
 from pytest_gpuperf.model.task import ConfirmTask, RecordTask
 from pytest_gpuperf.model.verdict import Judgement, Verdict
@@ -69,7 +70,7 @@ def test_a_run_that_failed_already_keeps_its_status(run: Run, status: int) -> No
 
 
 def test_counters_alone_are_asked_for_counters(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(end_of_run, "counters_at_end", lambda config: ("a note",))
+    monkeypatch.setattr(end_of_run, "counters_at_end", lambda config: ("a note",) if config is run.config else ())
     counting = run.with_options(enabled=False, ncu=("full",))
     came(counting, workloads=(MEASURED,))
     status, outcome = finished(counting)
@@ -350,6 +351,7 @@ def test_reports_are_written_when_all_is_known(run: Run, written: list[Any]) -> 
     (document,) = written
     assert (document.exit_status, document.problems) == (EXIT_NOTHING_MEASURED, [outcome.nothing])
     assert document.task == terminal.header(run.options)
+    assert (document.plugin, document.date[:2], document.date[-1]) == (__version__, "20", "Z")
     assert document.evidence == stash.run_book_of(run.config).evidence
     assert (document.warnings, document.machines) == (
         terminal.remarks(stash.run_book_of(run.config), outcome, run.options),
