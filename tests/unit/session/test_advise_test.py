@@ -31,6 +31,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
             calls.append(("prepared", *pairs))
 
     def explained(*given: Any) -> Any:
+        assert isinstance(given[-1], Estimates)
         calls.append(("explained", *given[:-1]))
         return SimpleNamespace(after="after", advice=(CAUSE,))
 
@@ -41,8 +42,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
 
     monkeypatch.setattr(advise_test, "toolchain", lambda: COMPILER)
     monkeypatch.setattr(advise_test, "Estimates", Estimates)
-    monkeypatch.setattr(advise_test, "archs_to_explain", lambda work, facts: ["sm_90"])
-    monkeypatch.setattr(advise_test, "static_pair", lambda *given: [given[3]])
+    monkeypatch.setattr(advise_test, "archs_to_explain", lambda work, facts: [f"sm_90 of {work.key.workload}", facts])
+    monkeypatch.setattr(advise_test, "static_pair", lambda *given: [given])
     monkeypatch.setattr(advise_test, "explained", explained)
     monkeypatch.setattr(advise_test, "state_of", state_of)
     return calls
@@ -80,10 +81,14 @@ def test_explanations_are_asked_with_what_the_run_has(run: Run, asked: list[tupl
     advise_test.advise_test(run.worker, book)
     facts = run.worker.device.facts
     estimates, prepared, explained, state = asked
-    assert estimates == ("estimates", run.store, {"a": b"code"}, None)
-    assert prepared == ("prepared", ("sm_90", COMPILER))
+    assert estimates == ("estimates", run.store, {"a": b"code"}, run.worker.compile_cache)
+    arch, record_pair = "sm_90 of copy", (run.store, work, "sm_90 of copy", COMPILER)
+    assert prepared[1][:1] == (arch,)
+    assert [each[1][:4] for each in prepared[1:]] == [record_pair, (run.store, work, facts, COMPILER)]
     assert explained[:4] == ("explained", run.store, work, COMPILER)
     assert explained[5:] == (facts,)
+    for workloads in (explained[4], prepared[1][1][4]):
+        assert list(workloads) == list(book.workloads.values())
     assert state == ("state", {"copy_bandwidth": 4e12})
 
 
@@ -93,5 +98,15 @@ def test_callables_and_machines_without_a_gpu_have_neither_compiler_nor_facts(
     monkeypatch.setattr(advise_test, "toolchain", lambda: pytest.fail("nothing was compiled"))
     advise_test.advise_test(without_gpu.worker, book_with(Verdict.SAME))
     _, prepared, explained, _ = asked
-    assert prepared == ("prepared", ("sm_90", ""))
+    assert [each[1][3] for each in prepared[1:]] == ["", ""]
+    assert [each[0] for each in prepared[1:]] == ["sm_90 of copy", None]
     assert (explained[3], explained[5]) == ("", None)
+
+
+def test_a_callable_beside_a_kernel_has_no_compiler(run: Run, asked: list[tuple[Any, ...]]) -> None:
+    book = book_with(Verdict.SAME, static={"sm_90": static_record()}, toolchain=COMPILER)
+    book.add(workload("callable", judgement(Verdict.SAME)))
+    advise_test.advise_test(run.worker, book)
+    _, prepared, first, _, second, _ = asked
+    assert (first[3], second[3]) == (COMPILER, "")
+    assert [each[1][3] for each in prepared[1:]] == [COMPILER, COMPILER, "", ""]

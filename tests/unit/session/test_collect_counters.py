@@ -8,13 +8,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 from run_samples import Run, key
 
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.counters.chip_names import canonical, chip_of
 from pytest_gpuperf.counters.collect import Assignment
-from pytest_gpuperf.counters.exchange import COLLECTED, Collected, CollectedWorkload, read_collected
+from pytest_gpuperf.counters.exchange import COLLECTED, Collected, CollectedWorkload
 from pytest_gpuperf.counters.locate_ncu import Ncu
 from pytest_gpuperf.counters.metric_request import names_of
 from pytest_gpuperf.counters.ncu_report import read_report
@@ -97,6 +98,8 @@ def test_the_tests_that_use_gpuperf_are_counted(run: Run, profiled: Profiled, sh
     assert (found.metrics, found.cache, found.chip, found.ncu) == (names("default"), "cold", chip_of("sm_90"), NCU)
     assert (found.reader, found.working_folder, found.locks) == (read_report, run.config.rootpath, lock_folder())
     assert found.limit_s == 60 + 10 * 2
+    found.watch(3, 5.0)
+    assert shown.pop() == "gpuperf: counters: 3 workloads after 5 s"
     assert shown == [
         "gpuperf: counting 2 tests under ncu 2025.3.1", "gpuperf: counters of 1 workload in 1.5 s by ncu 2025.3.1"
     ]  # fmt: skip
@@ -115,7 +118,8 @@ def test_what_was_collected_is_kept_for_this_process_and_for_workers(
     prepare_worker(run.config, given)
     count_items(run.config, [run.item()])
     assert run.config.stash[stash.COLLECTED] == brought()
-    assert read_collected(Path(given[WORKER_INPUT]) / COLLECTED) == brought()
+    left = (Path(given[WORKER_INPUT]) / COLLECTED).read_bytes()
+    assert msgspec.json.decode(left, type=Collected) == brought()
     assert profiled.folders == [Path(given[WORKER_INPUT]) / "1"]
     assert Path(given[WORKER_INPUT]).name.startswith("gpuperf-ncu-")
 
@@ -220,6 +224,7 @@ def test_an_update_takes_its_counters_three_times(run: Run, profiled: Profiled, 
     collected = run.config.stash[stash.COLLECTED]
     assert collected.workloads[0].counters == {METRIC: 2.0}
     assert [folder.name for folder in profiled.folders] == ["1", "2", "3"]
+    assert {found.nodes for found in profiled.assignments} == {(run.item().nodeid,)}
     assert shown[:3] == [f"gpuperf: counting 1 test under ncu 2025.3.1, take {number} of 3" for number in (1, 2, 3)]
     assert collected.notes == ()
 

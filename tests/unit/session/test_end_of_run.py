@@ -14,6 +14,7 @@ from run_samples import COMPILER, MODULE, TEST, Run, figures, judgement, key, st
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.context import last_run, stash
 from pytest_gpuperf.context.book import encode
+from pytest_gpuperf.model.plugin_version import __version__
 from pytest_gpuperf.model.result import Outcome, Recorded, SelfPairReading, TestEvidence
 from pytest_gpuperf.model.task import ConfirmTask, RecordTask
 from pytest_gpuperf.model.verdict import Judgement, Verdict
@@ -68,7 +69,7 @@ def test_a_run_that_failed_already_keeps_its_status(run: Run, status: int) -> No
 
 
 def test_counters_alone_are_asked_for_counters(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(end_of_run, "counters_at_end", lambda config: ("a note",))
+    monkeypatch.setattr(end_of_run, "counters_at_end", lambda config: ("a note",) if config is run.config else ())
     counting = run.with_options(enabled=False, ncu=("full",))
     came(counting, workloads=(MEASURED,))
     status, outcome = finished(counting)
@@ -349,6 +350,7 @@ def test_reports_are_written_when_all_is_known(run: Run, written: list[Any]) -> 
     (document,) = written
     assert (document.exit_status, document.problems) == (EXIT_NOTHING_MEASURED, [outcome.nothing])
     assert document.task == terminal.header(run.options)
+    assert (document.plugin, document.date[:2], document.date[-1]) == (__version__, "20", "Z")
     assert document.evidence == stash.run_book_of(run.config).evidence
     assert (document.warnings, document.machines) == (
         terminal.remarks(stash.run_book_of(run.config), outcome, run.options),

@@ -31,7 +31,7 @@ Raised = BaseException | None
 def advised(monkeypatch: pytest.MonkeyPatch) -> list[TestBook]:
     """Books that causes were looked for in; and the compiler is the one of the samples."""
     books: list[TestBook] = []
-    monkeypatch.setattr(advise_test, "advise_test", lambda worker, book: books.append(book))
+    monkeypatch.setattr(advise_test, "advise_test", lambda worker, book: books.append(book) if worker else None)
     monkeypatch.setattr(static_gate, "toolchain", lambda: COMPILER)
     return books
 
@@ -42,11 +42,16 @@ def second(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     settled: list[str] = []
 
     def confirm(item: Any, worker: Any, state: Any, book: TestBook) -> None:
+        assert (worker, state) == (stash.worker_of(item.config), stash.run_state_of(item.config))
         settled.append("confirmed")
-        book.add(workload("copy", judgement(Verdict.SLOWER)))
+        stash.book_of(item).add(workload("copy", judgement(Verdict.SLOWER)))
+
+    def give_up(state: Any, book: TestBook) -> None:
+        assert (list(state.pending), book.test) == ([key()], TEST)
+        settled.append("given up")
 
     monkeypatch.setattr(second_process, "confirm", confirm)
-    monkeypatch.setattr(second_process, "give_up", lambda state, book: settled.append("given up"))
+    monkeypatch.setattr(second_process, "give_up", give_up)
     return settled
 
 
@@ -261,6 +266,17 @@ def test_a_stopped_test_judges_its_last_kernel_of_a_name(without_gpu: Run) -> No
     assert book.workloads["copy"].static["sm_90"].profile.code_hash == "c1" * 32
 
 
+def test_a_stopped_test_is_compared_by_the_code_of_its_kernels(without_gpu: Run) -> None:
+    """It may stand for another one of the name; kernels of other workloads are theirs."""
+    for name, code in (("copy", "c0"), ("second", "c1")):
+        record = static_record(code, block=(32, 1, 1))
+        without_gpu.store.write(Update(static={("sm_90", COMPILER, key(name)): record}))
+    item = without_gpu.item()
+    stash.book_of(item).add_compiled("copy", {"sm_90": static_record("c1")}, COMPILER)
+    ended(item, StaticOnly("needs a GPU: data"))
+    assert [one.verdict for one in stash.book_of(item).workloads["copy"].judgements] == [Verdict.UNCHANGED]
+
+
 class Unreadable:
     def __getattr__(self, name: str) -> Any:
         raise BaselineError("baselines/sm_90/x.json is no JSON")
@@ -446,6 +462,7 @@ def test_the_gpu_and_its_state_travel_with_times_alone(run: Run) -> None:
     run.state.canary_shifts["fma"] = 0.1
     run.worker.measured_peaks = {"copy_bandwidth": 4e12}
     run.worker.session = "session"
+    assert end_of_test.evidence_of(run.worker, run.state, stash.book_of(item), item).session is None
     stash.book_of(item).add(SimpleNamespace(key=key(), time=object()))  # type: ignore[arg-type]
     found = end_of_test.evidence_of(run.worker, run.state, stash.book_of(item), item)
     assert (found.device, found.session) == (run.worker.device.facts, "session")
@@ -487,6 +504,14 @@ def test_a_test_that_failed_by_itself_shows_what_the_gate_would_have_said(run: R
     again = report(failed=True, longrepr=f"Failed: {text}")
     end_of_test.attach(item, again)
     assert again.sections == []
+
+
+def test_the_gates_words_on_a_failed_test_have_its_causes(run: Run) -> None:
+    item, said = run.item(), report(failed=True, longrepr="wrong")
+    cause = Advice(cause="bank conflicts", evidence=(), gain=0.4)
+    stash.book_of(item).add(workload("copy", judgement(Verdict.SLOWER), advice=(cause,)))
+    end_of_test.attach(item, said)
+    assert "bank conflicts" in said.sections[0][1]
 
 
 def test_nothing_is_added_to_a_report_without_a_failure_or_a_regression(run: Run) -> None:

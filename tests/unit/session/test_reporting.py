@@ -13,6 +13,8 @@ from pytest_gpuperf.report import terminal
 from pytest_gpuperf.session import collect_counters, end_of_run
 from pytest_gpuperf.session.reporting import Reporting
 
+REPORTER: Any = object()
+
 
 @pytest.fixture
 def called(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
@@ -34,16 +36,17 @@ def all_hooks(run: Run, called: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     reporting.pytest_configure_node(node)
     reporting.pytest_xdist_node_collection_finished(["a"])
     reporting.pytest_sessionfinish(run.session())
-    reporting.pytest_terminal_summary(SimpleNamespace(config=run.config))  # type: ignore[arg-type]
+    reporting.pytest_terminal_summary(REPORTER)
     return called
 
 
 def test_counters_are_collected_where_they_are_asked_for(run: Run, called: list[tuple[Any, ...]]) -> None:
     assert [name for name, *_ in all_hooks(run, called)] == ["finish", "summarise"]
-    count, prepare, nodes, *_ = all_hooks(run.with_options(ncu=("full",)), called)
+    count, prepare, nodes, _, summary = all_hooks(run.with_options(ncu=("full",)), called)
     assert count == ("count_items", run.config, [])
     assert prepare == ("prepare_worker", run.config, {})
     assert nodes == ("count_nodes", run.config, ["a"])
+    assert summary == ("summarise", REPORTER)
 
 
 def test_a_run_that_only_collects_tests_has_no_end(run: Run, called: list[tuple[Any, ...]]) -> None:

@@ -27,11 +27,9 @@ def record(
     run.store.write(Update(static={("sm_90", compiler, key(name)): old}, cubins=list(cubins)))
 
 
-def judged(
-    run: Run, new: StaticRecord, name: str = "copy", *, launched: bool = True, stopped: bool = False
-) -> Judgement:
+def judged(run: Run, new: StaticRecord, name: str = "copy", *, launched: bool = True) -> Judgement:
     one = workload(name, static={"sm_90": new}, toolchain=COMPILER, launched=launched)
-    return judge_static(run.worker, one, [one], stopped=stopped).judgements[0]
+    return judge_static(run.worker, one, [one]).judgements[0]
 
 
 def test_the_verdict_is_that_on_the_record_of_the_same_name(run: Run) -> None:
@@ -66,13 +64,29 @@ def test_a_kernel_that_was_not_launched_is_known_by_its_own_name(run: Run) -> No
     assert judged(run, static_record(block=(32, 1, 1))).verdict is Verdict.NEW
 
 
-def test_a_test_that_stopped_may_have_had_another_kernel_of_the_name(run: Run) -> None:
+def test_a_kernel_that_was_not_launched_is_known_by_its_code_before_its_name(run: Run) -> None:
     record(run, static_record("c0", block=(32, 1, 1)))
     record(run, static_record("c1", block=(32, 1, 1)), "second")
-    assert judged(run, static_record("c1"), launched=False, stopped=True).verdict is Verdict.UNCHANGED
-    assert judged(run, static_record("c2"), launched=False, stopped=True).verdict is Verdict.SAME
-    assert judged(run, static_record("c1"), launched=False).verdict is Verdict.SAME
-    assert judged(run, static_record("c1", block=(32, 1, 1)), stopped=True).verdict is Verdict.SAME
+    assert judged(run, static_record("c1"), launched=False).verdict is Verdict.UNCHANGED
+    assert judged(run, static_record("c2"), launched=False).verdict is Verdict.SAME
+    assert judged(run, static_record("c1", block=(32, 1, 1))).verdict is Verdict.SAME
+
+
+def test_a_record_that_another_workload_stands_for_is_not_compared_with(run: Run) -> None:
+    first = workload("copy", static={"sm_90": static_record("c0")}, toolchain=COMPILER, launched=False)
+    labelled = workload("copy [-DA]", static={"sm_90": static_record("c2")}, toolchain=COMPILER, launched=False)
+
+    def verdict() -> Verdict:
+        return judge_static(run.worker, labelled, [first, labelled]).judgements[0].verdict
+
+    record(run, static_record("c0", block=(32, 1, 1)))
+    assert verdict() is Verdict.NEW
+    record(run, static_record("c1", block=(32, 1, 1)), "copy [-DB]")
+    assert verdict() is Verdict.SAME
+    book = stopped_book()
+    for one in (first, labelled):
+        book.add(one)
+    assert unreached(run.worker, book) == []
 
 
 def test_machine_code_is_unrecorded_unless_the_record_has_the_same_and_its_cubin(run: Run) -> None:
