@@ -8,12 +8,12 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 from run_samples import COMPILER, MODULE, TEST, Run, figures, judgement, key, static_record, workload
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.context import last_run, stash
-from pytest_gpuperf.context.book import encode
 from pytest_gpuperf.model.plugin_version import __version__
 from pytest_gpuperf.model.result import Outcome, Recorded, SelfPairReading, TestEvidence
 from pytest_gpuperf.model.task import ConfirmTask, RecordTask
@@ -30,7 +30,7 @@ MEASURED = workload("copy", static={"sm_90": static_record()}, toolchain=COMPILE
 def came(run: Run, test: str = TEST, *, failed: bool = False, **evidence: Any) -> None:
     """A test has come to its end with this evidence; without any it used nothing of the plugin's."""
     found = TestEvidence(module=MODULE, test=test, **evidence) if evidence else None
-    payload = {} if found is None else {"gpuperf": encode(found)}
+    payload = {} if found is None else {"gpuperf": msgspec.json.encode(found).decode()}
     report: Any = SimpleNamespace(
         nodeid=f"{MODULE}::{test}", when="call", duration=1.0, failed=failed, skipped=False, **payload
     )
