@@ -27,13 +27,12 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         def __init__(self, *given: Any) -> None:
             calls.append(("estimates", *given))
 
-        def prepare(self, pairs: Any) -> None:
-            calls.append(("prepared", *pairs))
-
-    def explained(*given: Any) -> Any:
-        assert isinstance(given[-1], Estimates)
-        calls.append(("explained", *given[:-1]))
-        return SimpleNamespace(after="after", advice=(CAUSE,))
+    def explain_each(estimates: Any, comparisons: Any) -> Any:
+        assert isinstance(estimates, Estimates)
+        for one in comparisons:
+            assert one.estimates is estimates
+            calls.append(("explained", one))
+            yield SimpleNamespace(after="after", advice=(CAUSE,))
 
     def state_of(after: Any, peaks: Any) -> State:
         assert after == "after"
@@ -42,9 +41,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
 
     monkeypatch.setattr(advise_test, "toolchain", lambda: COMPILER)
     monkeypatch.setattr(advise_test, "Estimates", Estimates)
-    monkeypatch.setattr(advise_test, "archs_to_explain", lambda work, facts: [f"sm_90 of {work.key.workload}", facts])
-    monkeypatch.setattr(advise_test, "static_pair", lambda *given: [given])
-    monkeypatch.setattr(advise_test, "explained", explained)
+    monkeypatch.setattr(advise_test, "explain_each", explain_each)
     monkeypatch.setattr(advise_test, "state_of", state_of)
     return calls
 
@@ -73,22 +70,15 @@ def test_a_run_that_explains_asks_of_every_workload(run: Run, asked: list[tuple[
 
 
 def test_explanations_are_asked_with_what_the_run_has(run: Run, asked: list[tuple[Any, ...]]) -> None:
-    record = static_record()
-    book = book_with(Verdict.SAME, static={"sm_90": record}, toolchain=COMPILER)
+    book = book_with(Verdict.SAME, static={"sm_90": static_record()}, toolchain=COMPILER)
     book.cubins = {"a": b"code"}
     work = book.workloads["copy"]
     run.worker.measured_peaks = {"copy_bandwidth": 4e12}
     advise_test.advise_test(run.worker, book)
-    facts = run.worker.device.facts
-    estimates, prepared, explained, state = asked
+    estimates, (_, compared), state = asked
     assert estimates == ("estimates", run.store, {"a": b"code"}, run.worker.compile_cache)
-    arch, record_pair = "sm_90 of copy", (run.store, work, "sm_90 of copy", COMPILER)
-    assert prepared[1][:1] == (arch,)
-    assert [each[1][:4] for each in prepared[1:]] == [record_pair, (run.store, work, facts, COMPILER)]
-    assert explained[:4] == ("explained", run.store, work, COMPILER)
-    assert explained[5:] == (facts,)
-    for workloads in (explained[4], prepared[1][1][4]):
-        assert list(workloads) == list(book.workloads.values())
+    assert (compared.store, compared.work, compared.toolchain) == (run.store, work, COMPILER)
+    assert (list(compared.workloads), compared.facts) == (list(book.workloads.values()), run.worker.device.facts)
     assert state == ("state", {"copy_bandwidth": 4e12})
 
 
@@ -97,16 +87,13 @@ def test_callables_and_machines_without_a_gpu_have_neither_compiler_nor_facts(
 ) -> None:
     monkeypatch.setattr(advise_test, "toolchain", lambda: pytest.fail("nothing was compiled"))
     advise_test.advise_test(without_gpu.worker, book_with(Verdict.SAME))
-    _, prepared, explained, _ = asked
-    assert [each[1][3] for each in prepared[1:]] == ["", ""]
-    assert [each[0] for each in prepared[1:]] == ["sm_90 of copy", None]
-    assert (explained[3], explained[5]) == ("", None)
+    _, (_, compared), _ = asked
+    assert (compared.toolchain, compared.facts) == ("", None)
 
 
 def test_a_callable_beside_a_kernel_has_no_compiler(run: Run, asked: list[tuple[Any, ...]]) -> None:
     book = book_with(Verdict.SAME, static={"sm_90": static_record()}, toolchain=COMPILER)
     book.add(workload("callable", judgement(Verdict.SAME)))
     advise_test.advise_test(run.worker, book)
-    _, prepared, first, _, second, _ = asked
-    assert (first[3], second[3]) == (COMPILER, "")
-    assert [each[1][3] for each in prepared[1:]] == [COMPILER, COMPILER, "", ""]
+    _, (_, first), _, (_, second), _ = asked
+    assert (first.toolchain, second.toolchain) == (COMPILER, "")

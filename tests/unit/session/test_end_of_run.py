@@ -353,7 +353,7 @@ def test_reports_are_written_when_all_is_known(run: Run, written: list[Any]) -> 
     assert (document.plugin, document.date[:2], document.date[-1]) == (__version__, "20", "Z")
     assert document.evidence == stash.run_book_of(run.config).evidence
     assert (document.warnings, document.machines) == (
-        terminal.remarks(stash.run_book_of(run.config), outcome, run.options),
+        terminal.run_remarks(stash.run_book_of(run.config), outcome, run.options),
         terminal.machine_lines([]),
     )
 

@@ -187,7 +187,7 @@ def test_a_missing_driver_ends_a_test_with_kernels_early(run: Run, without_gpu: 
     assert not end_of_test.stops_early(without_gpu.item(), missing)
     for process, early in ((without_gpu, True), (run, False)):
         item = process.item()
-        stash.book_of(item).add_compiled("copy", {"sm_90": static_record()}, COMPILER)
+        stash.book_of(item).add_compiled("copy", {"sm_90": static_record()}, COMPILER, (), "")
         assert end_of_test.stops_early(item, missing) is early
         assert not end_of_test.stops_early(item, ValueError("another"))
         assert end_of_test.stops_early(item, CheckedOnly(""))
@@ -200,7 +200,7 @@ def test_kernels_are_judged_and_unknown_machine_code_is_kept(run: Run) -> None:
     item = run.item()
     book = stash.book_of(item)
     book.add(workload("copy", static={"sm_90": static_record(cubin="a", block=(32, 1, 1))}, toolchain=COMPILER))
-    book.add_compiled("scale", {"sm_90": static_record("c1", "scale", cubin="b")}, COMPILER)
+    book.add_compiled("scale", {"sm_90": static_record("c1", "scale", cubin="b")}, COMPILER, (), "")
     book.cubins = {"a": b"machine code"}
     assert ended(item) is None
     assert {name: [each.verdict for each in work.judgements] for name, work in book.workloads.items()} == {
@@ -260,7 +260,7 @@ def test_a_stopped_test_judges_its_last_kernel_of_a_name(without_gpu: Run) -> No
     item = without_gpu.item()
     book = stash.book_of(item)
     for code in ("c0", "c1"):
-        book.add_compiled("copy", {"sm_90": static_record(code)}, COMPILER, options=[f"-D{code}"])
+        book.add_compiled("copy", {"sm_90": static_record(code)}, COMPILER, [f"-D{code}"], "")
     ended(item, StaticOnly("needs a GPU: data"))
     assert list(book.workloads) == ["copy"]
     assert book.workloads["copy"].static["sm_90"].profile.code_hash == "c1" * 32
@@ -272,7 +272,7 @@ def test_a_stopped_test_is_compared_by_the_code_of_its_kernels(without_gpu: Run)
         record = static_record(code, block=(32, 1, 1))
         without_gpu.store.write(Update(static={("sm_90", COMPILER, key(name)): record}))
     item = without_gpu.item()
-    stash.book_of(item).add_compiled("copy", {"sm_90": static_record("c1")}, COMPILER)
+    stash.book_of(item).add_compiled("copy", {"sm_90": static_record("c1")}, COMPILER, (), "")
     ended(item, StaticOnly("needs a GPU: data"))
     assert [one.verdict for one in stash.book_of(item).workloads["copy"].judgements] == [Verdict.UNCHANGED]
 
