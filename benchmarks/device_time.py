@@ -29,7 +29,7 @@ from pytest_gpuperf.device.interface import Slot, Timer
 from pytest_gpuperf.device.timers import TimerUnavailable, open_timer
 from pytest_gpuperf.device.timers.queued import QueuedPairs, typical_reading
 from pytest_gpuperf.device.timers.stream import CudaStream
-from pytest_gpuperf.model.evidence import TIMERS
+from pytest_gpuperf.model.timer_names import TIMERS
 from pytest_gpuperf.timing.sample_stats import midmean
 
 SAMPLES = 60

@@ -28,7 +28,7 @@ from campaign.child import Task, run
 from campaign.conduct import conduct, visible_gpus
 from campaign.plan import calibrate
 
-from pytest_gpuperf.model.evidence import TIMERS
+from pytest_gpuperf.model.timer_names import TIMERS
 
 DEVICE = "pytest_gpuperf.device.discovery:open_device"
 

@@ -18,7 +18,7 @@ from campaign.cells import COPIES, FINEST, GRAPH_LEAST_NS, SHORT, Cell
 from campaign.child import load_plan
 from pytest_gpuperf.judge.block_decision import judge_blocks
 from pytest_gpuperf.judge.policy import Decision, Policy
-from pytest_gpuperf.model.evidence import TIMERS
+from pytest_gpuperf.model.timer_names import TIMERS
 
 Line = dict[str, Any]
 ENOUGH = 50

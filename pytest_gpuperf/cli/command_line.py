@@ -12,8 +12,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_gpuperf.model.evidence import TIMERS
 from pytest_gpuperf.model.plugin_version import __version__
+from pytest_gpuperf.model.timer_names import TIMERS
 
 EXIT_PIPE_CLOSED = 141
 """128 and the number of SIGPIPE."""

@@ -13,7 +13,7 @@ import msgspec
 from pytest_gpuperf.compile.compile_errors import CompileProblem
 from pytest_gpuperf.device.device_errors import LoadError, LockTimeout, LockUnavailable, NoDevice
 from pytest_gpuperf.device.timers.timer_errors import TimerError, TimerUnavailable
-from pytest_gpuperf.model.evidence import TimerName
+from pytest_gpuperf.model.timer_names import TimerName
 from pytest_gpuperf.selftest import run as selftest
 from pytest_gpuperf.selftest.child import ChildFailed
 from pytest_gpuperf.selftest.known_slowdowns import NotLinear

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pytest_gpuperf.model.architectures import SPELLINGS
-from pytest_gpuperf.model.evidence import TIMERS
+from pytest_gpuperf.model.timer_names import TIMERS
 from pytest_gpuperf.model.tolerance import PROFILES
 
 USUAL_FOLDER = "baselines"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pytest_gpuperf.config.flags import USUAL_FOLDER
-from pytest_gpuperf.model.evidence import TimerName
+from pytest_gpuperf.model.timer_names import TimerName
 from pytest_gpuperf.model.tolerance import PROFILES, Tolerance
 
 if TYPE_CHECKING:

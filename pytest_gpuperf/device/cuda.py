@@ -21,7 +21,8 @@ from pytest_gpuperf.device.lock import GpuLock
 from pytest_gpuperf.device.nvml_state import Nvml
 from pytest_gpuperf.device.peaks import measure_peak
 from pytest_gpuperf.model.device_facts import DeviceFacts
-from pytest_gpuperf.model.evidence import DeviceState, KernelBinary, TimerName
+from pytest_gpuperf.model.evidence import DeviceState, KernelBinary
+from pytest_gpuperf.model.timer_names import TimerName
 
 FLUSH = "write-2xl2-v1"
 """Method of flushing the L2; another leaves other dirty lines to write back, so its times are not comparable."""

@@ -8,7 +8,7 @@ from typing import Any
 from pytest_gpuperf.doctor.findings import ProbeResult
 from pytest_gpuperf.doctor.machine import HostMachine
 
-COMPILE = "pytest_gpuperf.compile"
+COMPILE = "pytest_gpuperf.doctor.compiler_parts"
 PROBE_ARCH = "sm_90"
 PROBE_SOURCE = 'extern "C" __global__ void probe(float *x) { x[threadIdx.x] *= 2.0f; }'
 
@@ -38,7 +38,7 @@ def probe_static_evidence(machine: HostMachine) -> list[ProbeResult]:
 
 
 def _asked(name: str, machine: HostMachine, describe: Callable[[Any], str]) -> list[ProbeResult]:
-    """What ``describe`` tells of the package ``compile``, or why it cannot tell anything."""
+    """What ``describe`` tells of the compiler, or why it cannot tell anything."""
     try:
         compiler: Any = machine.load(COMPILE)
         return [ProbeResult("static", name, "ok", describe(compiler))]

@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Literal
 
-from pytest_gpuperf.model.evidence import CacheMode, Identity, TimeRecord, TimerName
+from pytest_gpuperf.model.evidence import CacheMode, Identity, TimeRecord
+from pytest_gpuperf.model.timer_names import TimerName
 
 Relation = Literal["unchanged", "comparable", "not comparable"]
 Cause = Literal["environment", "launch", "compiler", "code", "code or compiler", "unknown"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from pytest_gpuperf.model.evidence import CacheMode, Identity, Key, Round, Session, TimeRecord, TimerName
+from pytest_gpuperf.model.evidence import CacheMode, Identity, Key, Round, Session, TimeRecord
+from pytest_gpuperf.model.timer_names import TimerName
 from pytest_gpuperf.model.verdict import Judgement
 
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Literal, get_args
+from typing import Literal
 
 import msgspec
 
-CacheMode = Literal["cold", "warm"]
-TimerName = Literal["cupti", "graph", "events"]
+from pytest_gpuperf.model.timer_names import TimerName
 
-TIMERS: tuple[TimerName, ...] = get_args(TimerName)
-"""The kinds of timers, in order of preference."""
+CacheMode = Literal["cold", "warm"]
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

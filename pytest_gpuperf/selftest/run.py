@@ -19,8 +19,8 @@ import numpy as np
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.device.timers.timer_errors import TimerUnavailable
-from pytest_gpuperf.model.evidence import TIMERS, TimerName
 from pytest_gpuperf.model.plugin_version import __version__
+from pytest_gpuperf.model.timer_names import TIMERS, TimerName
 from pytest_gpuperf.model.tolerance import PROFILES
 from pytest_gpuperf.selftest.child import KernelSamples, Task, by_kernel, open_device, run_child
 from pytest_gpuperf.selftest.detectable import Detectable, smallest_effect

@@ -12,7 +12,7 @@ from pytest_gpuperf.device.cuda import CudaDevice
 from pytest_gpuperf.device.gpu import Gpu
 from pytest_gpuperf.device.interface import Slot, Timer
 from pytest_gpuperf.device.timers import TimerError, TimerUnavailable
-from pytest_gpuperf.model.evidence import TimerName
+from pytest_gpuperf.model.timer_names import TimerName
 
 pytestmark = pytest.mark.gpu
 

@@ -19,7 +19,8 @@ import numpy as np
 
 from pytest_gpuperf.device.interface import Dim3, Slot, Timer
 from pytest_gpuperf.model.device_facts import DeviceFacts
-from pytest_gpuperf.model.evidence import DeviceState, KernelBinary, TimerName
+from pytest_gpuperf.model.evidence import DeviceState, KernelBinary
+from pytest_gpuperf.model.timer_names import TimerName
 
 FACTS = DeviceFacts(
     name="Simulated GPU", slug="simulated-gpu", uuid="GPU-5111", index=0, compute_capability=(9, 0), sm_count=132,

@@ -2,7 +2,7 @@
 
 Three kinds, best first: **cupti** reads the GPU's own time stamps of every kernel, **graph** times many launches
 unrolled into one CUDA graph, **events** times launches queued behind a delay.  A new timer is one module with an
-``open_timer(stream) -> Timer`` that raises ``TimerUnavailable``, and its name among ``model.evidence.TIMERS``.
+``open_timer(stream) -> Timer`` that raises ``TimerUnavailable``, and its name among ``model.timer_names.TIMERS``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, cast
 from pytest_gpuperf.device.interface import Timer
 from pytest_gpuperf.device.timers import stream
 from pytest_gpuperf.device.timers.timer_errors import NeverInTime, TimerError, TimerUnavailable
-from pytest_gpuperf.model.evidence import TIMERS, TimerName
+from pytest_gpuperf.model.timer_names import TIMERS, TimerName
 
 __all__ = ["TimerError", "TimerUnavailable", "open_timer", "open_timer_on"]
 

@@ -27,7 +27,8 @@ from pytest_gpuperf.device.timers.queued import QueuedPairs, measure_empty_kerne
 from pytest_gpuperf.device.timers.resolution import tick_of
 from pytest_gpuperf.device.timers.stream import WorkStream
 from pytest_gpuperf.device.timers.timer_errors import TimerError, TimerUnavailable
-from pytest_gpuperf.model.evidence import CacheMode, TimerName
+from pytest_gpuperf.model.evidence import CacheMode
+from pytest_gpuperf.model.timer_names import TimerName
 
 _INSTALL = "pip install 'pytest-gpuperf[cupti]', or use --gpuperf-timer=graph"
 _RELEASE = "end other profilers (ncu, nsys) of this process, or use --gpuperf-timer=graph"

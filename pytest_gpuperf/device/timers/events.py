@@ -19,7 +19,8 @@ from pytest_gpuperf.device.interface import Slot, Timer
 from pytest_gpuperf.device.timers.queued import QueuedPairs, measure_empty_kernel, repeated, typical_reading
 from pytest_gpuperf.device.timers.stream import WorkStream
 from pytest_gpuperf.device.timers.timer_errors import TimerError, TimerUnavailable
-from pytest_gpuperf.model.evidence import CacheMode, TimerName
+from pytest_gpuperf.model.evidence import CacheMode
+from pytest_gpuperf.model.timer_names import TimerName
 
 TICKS_PER_SAMPLE = 1000
 MOST_LAUNCHES = 400

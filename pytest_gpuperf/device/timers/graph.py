@@ -23,7 +23,8 @@ from pytest_gpuperf.device.timers.events import TICKS_PER_SAMPLE, launches_per_s
 from pytest_gpuperf.device.timers.queued import QueuedPairs, Work, measure_empty_kernel, repeated, typical_reading
 from pytest_gpuperf.device.timers.stream import CapturedGraph, WorkStream
 from pytest_gpuperf.device.timers.timer_errors import TimerError, TimerUnavailable
-from pytest_gpuperf.model.evidence import CacheMode, TimerName
+from pytest_gpuperf.model.evidence import CacheMode
+from pytest_gpuperf.model.timer_names import TimerName
 
 MOST_NODES = 1000
 """Bound of a graph, and of graphs that take turns together unless each slot has but one; much larger ones have crashed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pytest_gpuperf.model.evidence import TimerName
+from pytest_gpuperf.model.timer_names import TimerName
 
 EARLY = 2.0
 """A delay that lasted less than its length over this ended early; work that took the host less was not slow."""

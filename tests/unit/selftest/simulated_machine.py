@@ -18,7 +18,8 @@ import numpy as np
 
 from pytest_gpuperf.device.interface import Dim3, Slot, Timer
 from pytest_gpuperf.model.device_facts import DeviceFacts
-from pytest_gpuperf.model.evidence import DeviceState, KernelBinary, TimerName
+from pytest_gpuperf.model.evidence import DeviceState, KernelBinary
+from pytest_gpuperf.model.timer_names import TimerName
 
 FACTS = DeviceFacts(
     name="Simulated GPU", slug="simulated-gpu", uuid="GPU-51110000-0000-0000-0000-000000000001", index=0,

@@ -20,7 +20,8 @@ from pytest_gpuperf.device.timers.events import EventTimer, launches_per_sample
 from pytest_gpuperf.device.timers.graph import GraphTimer
 from pytest_gpuperf.device.timers.queued import LONGEST_DELAY_NS, TRIES_AT_LONGEST, QueuedPairs
 from pytest_gpuperf.device.timers.timer_errors import LateTry, NeverInTime, never_in_time
-from pytest_gpuperf.model.evidence import CacheMode, TimerName
+from pytest_gpuperf.model.evidence import CacheMode
+from pytest_gpuperf.model.timer_names import TimerName
 
 TIMERS = [GraphTimer, EventTimer]
 
