@@ -150,7 +150,7 @@ class Machine:
 
     def _registers(self, first: str, words: int) -> Value:
         names = registers_from(first, words)
-        if len(names) == 1:
+        if len(names) < 2:
             return self.register(first)
         return combine(lambda a, b: a | b << 32, (self.register(names[0]), self.register(names[1])))
 
