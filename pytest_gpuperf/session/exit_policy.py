@@ -1,10 +1,13 @@
 """Verdicts to a passed or failed test, and the words that go with it.
 
-Pure: judgements and options in, text out.  Which verdicts fail is in docs/reference/verdicts.md, "Verdicts".
+Pure: judgements and options in, effects and text out.  ``POLICY`` is the whole of it; docs/reference/verdicts.md,
+"Verdicts", is made from it.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import enum
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
@@ -16,20 +19,66 @@ from pytest_gpuperf.report.message import workload_lines
 from pytest_gpuperf.report.remarks import STALE
 
 
+class Effect(enum.Enum):
+    """What a verdict does to its test."""
+
+    PASS = "pass"
+    REMARK = "pass, with a remark"
+    WARN = "a warning"
+    FAIL = "fail"
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    """One row of the policy: what a verdict does, and which option makes it fail."""
+
+    usually: Effect
+    fails_by: str = ""
+    """A field of ``Options`` that is ``fail`` or true then; empty: no option changes it."""
+
+
+POLICY: Mapping[Verdict, Rule] = MappingProxyType({
+    Verdict.UNCHANGED: Rule(Effect.PASS),
+    Verdict.SAME: Rule(Effect.PASS),
+    Verdict.NOT_SLOWER: Rule(Effect.PASS),
+    Verdict.FASTER: Rule(Effect.REMARK, "strict"),
+    Verdict.BETTER: Rule(Effect.REMARK, "strict"),
+    Verdict.SLOWER: Rule(Effect.FAIL),
+    Verdict.SUSPECT: Rule(Effect.FAIL),
+    Verdict.WORSE: Rule(Effect.FAIL),
+    Verdict.ENV_SHIFT: Rule(Effect.WARN),
+    Verdict.UNEXPLAINED: Rule(Effect.WARN, "open"),
+    Verdict.INCONCLUSIVE: Rule(Effect.WARN, "inconclusive"),
+    Verdict.NOT_COMPARABLE: Rule(Effect.WARN, "open"),
+    Verdict.NEW: Rule(Effect.WARN, "missing"),
+    Verdict.NOT_MEASURED: Rule(Effect.WARN, "open"),
+})  # fmt: skip
+"""A row for every verdict; ``open`` and ``missing`` are ``fail`` under CI unless told otherwise."""
+WITHOUT_GPU = Rule(Effect.WARN, "without_gpu")
+"""Of NOT-MEASURED where nothing but a GPU was lacking, and none was required: times are for a machine that has one."""
+NO_COUNTERS = Rule(Effect.WARN)
+"""Of NOT-MEASURED for counters."""
+
+
+def rule_of(judgement: Judgement) -> Rule:
+    """The row that a judgement falls under."""
+    if judgement.verdict is Verdict.NOT_MEASURED and judgement.kind == "counters":
+        return NO_COUNTERS
+    if judgement.verdict is Verdict.NOT_MEASURED and judgement.for_want_of_gpu:
+        return WITHOUT_GPU
+    return POLICY[judgement.verdict]
+
+
+def effect(judgement: Judgement, options: Options) -> Effect:
+    """What this judgement does to its test under these options."""
+    rule = rule_of(judgement)
+    asked_for = bool(rule.fails_by) and getattr(options, rule.fails_by) in ("fail", True)
+    return Effect.FAIL if asked_for else rule.usually
+
+
 def fails(judgement: Judgement, options: Options) -> bool:
     """Whether this verdict fails its test under these options."""
-    verdict = judgement.verdict
-    if verdict.is_regression:
-        return True
-    if verdict is Verdict.NEW:
-        return options.missing == "fail"
-    if verdict is Verdict.NOT_MEASURED and judgement.kind != "counters":
-        return options.unreached == "fail"
-    if verdict is Verdict.INCONCLUSIVE:
-        return options.inconclusive == "fail"
-    if verdict in (Verdict.FASTER, Verdict.BETTER):
-        return options.strict
-    return False
+    return effect(judgement, options) is Effect.FAIL
 
 
 def will_be_recorded(judgement: Judgement, options: Options) -> bool:
@@ -47,6 +96,7 @@ def failures(judgements: Iterable[Judgement], options: Options) -> list[Judgemen
 
 
 REMEDIES = {
+    Verdict.NOT_COMPARABLE: "what is not compared is not proven: --gpuperf-open=warn lets it pass all the same",
     Verdict.NEW: "no baseline yet: record one with pytest{ncu} --update-baselines=new and commit it",
     Verdict.FASTER: STALE,
     Verdict.BETTER: STALE,

@@ -23,7 +23,7 @@ from pytest_gpuperf.update.record import ProcessRecord
 
 RECORDS_TIME = {
     "new": {Verdict.NEW},
-    "changed": {Verdict.NEW, Verdict.SLOWER, Verdict.FASTER, Verdict.NOT_COMPARABLE, Verdict.SAME,
+    "changed": {Verdict.NEW, Verdict.SLOWER, Verdict.SUSPECT, Verdict.FASTER, Verdict.NOT_COMPARABLE, Verdict.SAME,
                 Verdict.NOT_SLOWER, Verdict.INCONCLUSIVE},
     "all": set(Verdict),
 }  # fmt: skip
