@@ -162,9 +162,8 @@ def _guard(session: pytest.Session, book: Book, outcome: Outcome) -> None:
     gathered = book.gathered_anything if options.gates else book.gathered_counters
     incomparable = _nothing_compared(book) if options.open == "fail" and options.update is None else ""
     passed = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
-    if incomparable:
-        outcome.nothing = incomparable  # one line for what each red test says by itself
-    elif passed and not gathered:
+    outcome.nothing = incomparable  # if the tests are red too, one line for what each of them says
+    if not gathered and passed and not incomparable:
         outcome.nothing = _nothing_gathered(book, options)
     if outcome.nothing and passed:
         session.exitstatus = EXIT_NOTHING_MEASURED
