@@ -96,6 +96,8 @@ def failures(judgements: Iterable[Judgement], options: Options) -> list[Judgemen
 
 
 REMEDIES = {
+    Verdict.SUSPECT: "a second process has to be able to run the test by itself: see to what kept it from that, and "
+    "run again",
     Verdict.NOT_COMPARABLE: "what is not compared is not proven: --gpuperf-open=warn lets it pass all the same",
     Verdict.NEW: "no baseline yet: record one with pytest{ncu} --update-baselines=new and commit it",
     Verdict.FASTER: STALE,

@@ -222,6 +222,15 @@ def size(request):
 
 
 def test_what_recording_processes_did_not_run_as_this_run_did_is_not_taken(gpu_suite):
+    gpu_suite.edit("test_suite.py", "gpu.random(512", "gpu.random(512 + __import__('os').getpid() % 1000 * 4")
+    drawn = gpu_suite.run("--update-baselines", "-k", "other")
+    assert "the recording processes ran other code or arguments than this run: seed what is random" in (
+        " ".join(drawn.stdout.str().split())
+    )
+    assert not (gpu_suite.path / "baselines/simulated-gpu").exists()
+
+
+def test_a_flag_of_a_conftest_reaches_recording_processes(gpu_suite):
     gpu_suite.write("conftest.py", (gpu_suite.path / "conftest.py").read_text() + OF_A_SIZE)
     gpu_suite.edit(
         "test_suite.py",
@@ -230,12 +239,7 @@ def test_what_recording_processes_did_not_run_as_this_run_did_is_not_taken(gpu_s
     )
     gpu_suite.edit("test_suite.py", "512", "size")
     given = gpu_suite.run("--update-baselines", "-k", "other", "--size=256")
-    assert "the recording processes ran other code or arguments than this run: they get no options of a conftest" in (
-        " ".join(given.stdout.str().split())
-    )
-    assert not (gpu_suite.path / "baselines/simulated-gpu").exists()
-    by_addopts = gpu_suite.run("--update-baselines", "-k", "other", "-o", "addopts=--size=256")
-    assert "refused" not in by_addopts.stdout.str()
+    assert "refused" not in given.stdout.str()
     assert (gpu_suite.path / "baselines/simulated-gpu/test_suite.json").exists()
 
 
