@@ -29,7 +29,7 @@ class Effect(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True)
-class Rule:
+class Row:
     """One row of the policy: what a verdict does, and which option makes it fail."""
 
     usually: Effect
@@ -37,30 +37,30 @@ class Rule:
     """A field of ``Options`` that is ``fail`` or true then; empty: no option changes it."""
 
 
-POLICY: Mapping[Verdict, Rule] = MappingProxyType({
-    Verdict.UNCHANGED: Rule(Effect.PASS),
-    Verdict.SAME: Rule(Effect.PASS),
-    Verdict.NOT_SLOWER: Rule(Effect.PASS),
-    Verdict.FASTER: Rule(Effect.REMARK, "strict"),
-    Verdict.BETTER: Rule(Effect.REMARK, "strict"),
-    Verdict.SLOWER: Rule(Effect.FAIL),
-    Verdict.SUSPECT: Rule(Effect.FAIL),
-    Verdict.WORSE: Rule(Effect.FAIL),
-    Verdict.ENV_SHIFT: Rule(Effect.WARN),
-    Verdict.UNEXPLAINED: Rule(Effect.WARN, "open"),
-    Verdict.INCONCLUSIVE: Rule(Effect.WARN, "inconclusive"),
-    Verdict.NOT_COMPARABLE: Rule(Effect.WARN, "open"),
-    Verdict.NEW: Rule(Effect.WARN, "missing"),
-    Verdict.NOT_MEASURED: Rule(Effect.WARN, "open"),
+POLICY: Mapping[Verdict, Row] = MappingProxyType({
+    Verdict.UNCHANGED: Row(Effect.PASS),
+    Verdict.SAME: Row(Effect.PASS),
+    Verdict.NOT_SLOWER: Row(Effect.PASS),
+    Verdict.FASTER: Row(Effect.REMARK, "strict"),
+    Verdict.BETTER: Row(Effect.REMARK, "strict"),
+    Verdict.SLOWER: Row(Effect.FAIL),
+    Verdict.SUSPECT: Row(Effect.FAIL),
+    Verdict.WORSE: Row(Effect.FAIL),
+    Verdict.ENV_SHIFT: Row(Effect.WARN),
+    Verdict.UNEXPLAINED: Row(Effect.WARN, "open"),
+    Verdict.INCONCLUSIVE: Row(Effect.WARN, "inconclusive"),
+    Verdict.NOT_COMPARABLE: Row(Effect.WARN, "open"),
+    Verdict.NEW: Row(Effect.WARN, "missing"),
+    Verdict.NOT_MEASURED: Row(Effect.WARN, "open"),
 })  # fmt: skip
 """A row for every verdict; ``open`` and ``missing`` are ``fail`` under CI unless told otherwise."""
-WITHOUT_GPU = Rule(Effect.WARN, "without_gpu")
+WITHOUT_GPU = Row(Effect.WARN, "without_gpu")
 """Of NOT-MEASURED where nothing but a GPU was lacking, and none was required: times are for a machine that has one."""
-NO_COUNTERS = Rule(Effect.WARN)
+NO_COUNTERS = Row(Effect.WARN)
 """Of NOT-MEASURED for counters."""
 
 
-def rule_of(judgement: Judgement) -> Rule:
+def row_of(judgement: Judgement) -> Row:
     """The row that a judgement falls under."""
     if judgement.verdict is Verdict.NOT_MEASURED and judgement.kind == "counters":
         return NO_COUNTERS
@@ -71,7 +71,7 @@ def rule_of(judgement: Judgement) -> Rule:
 
 def effect(judgement: Judgement, options: Options) -> Effect:
     """What this judgement does to its test under these options."""
-    rule = rule_of(judgement)
+    rule = row_of(judgement)
     asked_for = bool(rule.fails_by) and getattr(options, rule.fails_by) in ("fail", True)
     return Effect.FAIL if asked_for else rule.usually
 
