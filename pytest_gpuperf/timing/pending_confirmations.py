@@ -26,7 +26,9 @@ class Confirmation(Record, frozen=True):
     key: Key
     identity: Identity
     r: tuple[float, ...] = ()
-    """Log ratios of the blocks that count."""
+    """Log ratios of the blocks that count, one of each; see ``pairs``."""
+    pairs: tuple[tuple[float, ...], ...] = ()
+    """Log ratios of the pairs of the blocks that count, where they are of single launches."""
     seed: int = 0
     discarded: int = 0
     rounds: tuple[Round, ...] = ()
@@ -38,7 +40,10 @@ class Confirmation(Record, frozen=True):
 
 def of_pairs(key: Key, identity: Identity, pairing: Pairing) -> Confirmation:
     discarded = len(pairing.blocks) - len(pairing.r)
-    return Confirmation(key=key, identity=identity, r=pairing.r, seed=pairing.seed, discarded=discarded)
+    return Confirmation(
+        key=key, identity=identity, r=pairing.r, pairs=pairing.ratios if pairing.long else (), seed=pairing.seed,
+        discarded=discarded,
+    )  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,7 +89,7 @@ def _paired(pending: PairedPending, second: Confirmation) -> Judgement:
     notes = list(first.remarks)
     if second.discarded:
         notes.append(f"{second.discarded} blocks of the second process were discarded")
-    blocks = judge_blocks(second.r, pending.policy.confirming(), stopped=True)
+    blocks = judge_blocks(second.pairs or second.r, pending.policy.confirming(), stopped=True)
     step = judge_pairs(
         pending.case, pending.policy, first.paired, blocks, seeds=(first.seed, second.seed), notes=notes,
         pair_slot="sustained" if first.sustained else "short",

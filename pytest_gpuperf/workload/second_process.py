@@ -24,7 +24,6 @@ from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.judge.paired_verdict import unheard
 from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.verdict import Judgement, Verdict
-from pytest_gpuperf.timing.paired_run import CLEAR_CASE_S
 from pytest_gpuperf.timing.pending_confirmations import Confirmation, PendingConfirmation, settled
 
 TIMEOUT_S = 120.0
@@ -66,7 +65,7 @@ def time_limit_s(pending: Sequence[PendingConfirmation], workloads: int) -> floa
 
     Those not ``pending`` take rounds.  Its start and the test itself come on top.
     """
-    budgets = [one.budget_s + CLEAR_CASE_S for one in pending]
+    budgets = [one.budget_s for one in pending]
     return TIMEOUT_S + sum(budgets) + (workloads - len(budgets)) * max(budgets)
 
 

@@ -184,7 +184,6 @@ def test_samples_too_short_for_a_sustained_slot_are_told_with_the_verdict(powere
 
 def test_a_budget_too_short_for_its_slots_is_told_which_would_do(powered, monkeypatch):
     monkeypatch.setattr(timing.sustained, "SLOT_S", 0.02)
-    monkeypatch.setattr(paired_run, "CLEAR_CASE_S", 0.0)
     sustained(powered)
     result = powered.run("--gpuperf", "--gpuperf-budget=0.15", *ONE)
     result.assert_outcomes(passed=1)
