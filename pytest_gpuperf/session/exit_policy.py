@@ -29,7 +29,7 @@ class Effect(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
+class Treatment:
     """One row of the policy: what a verdict does, and which option makes it fail."""
 
     usually: Effect
@@ -37,30 +37,30 @@ class Row:
     """A field of ``Options`` that is ``fail`` or true then; empty: no option changes it."""
 
 
-POLICY: Mapping[Verdict, Row] = MappingProxyType({
-    Verdict.UNCHANGED: Row(Effect.PASS),
-    Verdict.SAME: Row(Effect.PASS),
-    Verdict.NOT_SLOWER: Row(Effect.PASS),
-    Verdict.FASTER: Row(Effect.REMARK, "strict"),
-    Verdict.BETTER: Row(Effect.REMARK, "strict"),
-    Verdict.SLOWER: Row(Effect.FAIL),
-    Verdict.SUSPECT: Row(Effect.FAIL),
-    Verdict.WORSE: Row(Effect.FAIL),
-    Verdict.ENV_SHIFT: Row(Effect.WARN),
-    Verdict.UNEXPLAINED: Row(Effect.WARN, "open"),
-    Verdict.INCONCLUSIVE: Row(Effect.WARN, "inconclusive"),
-    Verdict.NOT_COMPARABLE: Row(Effect.WARN, "open"),
-    Verdict.NEW: Row(Effect.WARN, "missing"),
-    Verdict.NOT_MEASURED: Row(Effect.WARN, "open"),
+POLICY: Mapping[Verdict, Treatment] = MappingProxyType({
+    Verdict.UNCHANGED: Treatment(Effect.PASS),
+    Verdict.SAME: Treatment(Effect.PASS),
+    Verdict.NOT_SLOWER: Treatment(Effect.PASS),
+    Verdict.FASTER: Treatment(Effect.REMARK, "strict"),
+    Verdict.BETTER: Treatment(Effect.REMARK, "strict"),
+    Verdict.SLOWER: Treatment(Effect.FAIL),
+    Verdict.SUSPECT: Treatment(Effect.FAIL),
+    Verdict.WORSE: Treatment(Effect.FAIL),
+    Verdict.ENV_SHIFT: Treatment(Effect.WARN),
+    Verdict.UNEXPLAINED: Treatment(Effect.WARN, "open"),
+    Verdict.INCONCLUSIVE: Treatment(Effect.WARN, "inconclusive"),
+    Verdict.NOT_COMPARABLE: Treatment(Effect.WARN, "open"),
+    Verdict.NEW: Treatment(Effect.WARN, "missing"),
+    Verdict.NOT_MEASURED: Treatment(Effect.WARN, "open"),
 })  # fmt: skip
 """A row for every verdict; ``open`` and ``missing`` are ``fail`` under CI unless told otherwise."""
-WITHOUT_GPU = Row(Effect.WARN, "without_gpu")
+WITHOUT_GPU = Treatment(Effect.WARN, "without_gpu")
 """Of NOT-MEASURED where nothing but a GPU was lacking, and none was required: times are for a machine that has one."""
-NO_COUNTERS = Row(Effect.WARN)
+NO_COUNTERS = Treatment(Effect.WARN)
 """Of NOT-MEASURED for counters."""
 
 
-def row_of(judgement: Judgement) -> Row:
+def treatment_of(judgement: Judgement) -> Treatment:
     """The row that a judgement falls under."""
     if judgement.verdict is Verdict.NOT_MEASURED and judgement.kind == "counters":
         return NO_COUNTERS
@@ -71,9 +71,9 @@ def row_of(judgement: Judgement) -> Row:
 
 def effect(judgement: Judgement, options: Options) -> Effect:
     """What this judgement does to its test under these options."""
-    rule = row_of(judgement)
-    asked_for = bool(rule.fails_by) and getattr(options, rule.fails_by) in ("fail", True)
-    return Effect.FAIL if asked_for else rule.usually
+    treatment = treatment_of(judgement)
+    asked_for = bool(treatment.fails_by) and getattr(options, treatment.fails_by) in ("fail", True)
+    return Effect.FAIL if asked_for else treatment.usually
 
 
 def fails(judgement: Judgement, options: Options) -> bool:
