@@ -48,6 +48,8 @@ class Pairing:
     """Length of its slots; None if they were short."""
     aside: str = ""
     """Reason why they were short where sustained ones were asked for."""
+    unmoved: str = ""
+    """Reason why the buffers stayed where they are, if memory was lacking."""
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -55,7 +57,7 @@ class Pairing:
         each = ", ".join(dict.fromkeys(reasons))
         discarded = f"{len(reasons)} of {len(self.blocks)} blocks were discarded: {each}" if reasons else ""
         slots = self.sustained.remarks if self.sustained else (self.aside,)
-        return tuple(remark for remark in (*slots, discarded) if remark)
+        return tuple(remark for remark in (*slots, discarded, self.unmoved) if remark)
 
     @property
     def r(self) -> tuple[float, ...]:
@@ -95,7 +97,7 @@ def pair(
     """
     start = clock()
     binaries = baseline, candidate or launch.binary
-    buffers = MovingBuffers.of(device, launch) if reset is None else None
+    buffers, unmoved = MovingBuffers.of(device, launch) if reset is None else (None, "")
     exchange = _Exchange(device, launch, binaries, configuration, buffers)
     sides = Workload(exchange.run_baseline, reset, cache), Workload(exchange.run_candidate, reset, cache)
     slots, aside = None, ""
@@ -117,7 +119,7 @@ def pair(
     )  # fmt: skip
     paired, blocks = _until_decided(taken, policy, start + budget_s, clock)
     exchange.leave(reset)
-    return Pairing(paired, tuple(blocks), seed, size, noise, clock() - start, slots, aside)
+    return Pairing(paired, tuple(blocks), seed, size, noise, clock() - start, slots, aside, unmoved)
 
 
 def _until_decided(taken: Iterable[Block], policy: Policy, ends: float, clock: Clock) -> tuple[Paired, list[Block]]:
