@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pytest_gpuperf import timing
-from pytest_gpuperf.config.options import SUSTAINED_BUDGET_S, Options, forwarded
+from pytest_gpuperf.config.options import SUSTAINED_BUDGET_S
 from pytest_gpuperf.timing import paired_run
 from pytest_gpuperf.workload import timed_rounds
 
@@ -116,11 +116,6 @@ def test_the_nearest_word_wins_and_a_budget_that_is_not_given_is_long_enough(
     ((asked, left_s),) = judged(pairs)
     assert asked == slot
     assert budget_s - 1 < left_s < budget_s  # less what the rounds took
-
-
-def test_a_child_process_is_told_a_budget_only_where_one_was_given() -> None:
-    assert not [flag for flag in forwarded(Options()) if "budget" in flag]
-    assert "--gpuperf-budget=2.5" in forwarded(Options(budget_s=2.5))
 
 
 # --- what it changes -----------------------------------------------------------------------------
