@@ -16,6 +16,7 @@ from pytest_gpuperf.advise.usage import Usage
 from pytest_gpuperf.advise.usage_from_code import comparable_estimates, scale_of, static_usage
 from pytest_gpuperf.advise.usage_from_counters import alike, busy_parts, complete, counted_usage, same_traffic
 from pytest_gpuperf.device.facts import nominal_facts
+from pytest_gpuperf.judge.static_weight import StaticEstimate
 from pytest_gpuperf.model.advice import Advice
 
 LEAST_GAIN = 0.002
@@ -48,6 +49,18 @@ def advise(before: Side, after: Side) -> tuple[Advice, ...]:
     named = [(gained, finding) for gained, finding in _ranked(found) if gained >= least or finding.gates]
     outweighed = not case.counted and gain(case.was) < -OUTWEIGHED
     return tuple(_advice(case, finding, min(gained, lost), outweighed) for gained, finding in named)
+
+
+def weigh(before: Side, after: Side) -> StaticEstimate | None:
+    """What the machine code alone makes of ``after`` against ``before``, for equal work.
+
+    None without an estimate of both: instructions that are counted once each tell of no time.
+    """
+    case = static_case(before, after)
+    if case is None or before.estimate is None or after.estimate is None:
+        return None
+    was, now = costs(case.was, before.arch), costs(case.now, after.arch)
+    return StaticEstimate(ratio=whole(now) / whole(was), latency=now["latency"] / was["latency"])
 
 
 def _ranked(found: Sequence[tuple[float, Finding]]) -> list[tuple[float, Finding]]:

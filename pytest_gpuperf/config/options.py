@@ -46,6 +46,8 @@ class Options:
     """What a workload does that has a baseline, in a test that stopped before it: ``missing``, if that was given."""
     inconclusive: Literal["fail", "warn"] = "warn"
     """What a workload does that was not decided within its budget."""
+    static_causes: Literal["exact", "off"] = "exact"
+    """Whether causes that the machine code proves gate by themselves."""
     strict: bool = False
     """A stale baseline (FASTER, BETTER) fails too."""
     profile: str = "tight"

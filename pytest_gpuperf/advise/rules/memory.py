@@ -76,7 +76,7 @@ def _without_local(case: Case) -> Usage:
 
 def uncoalesced(case: Case) -> Finding | None:
     """More sectors for the same bytes, and for an access of the same width."""
-    was, now = _sectors_per_ideal(case.was), _sectors_per_ideal(case.now)
+    was, now = sectors_per_ideal(case.was), sectors_per_ideal(case.now)
     if not grew(was, now, SECTOR_GROWTH) or was is None or now is None:
         return None
     if not grew(_spread(case.was), _spread(case.now), SECTOR_GROWTH):
@@ -89,7 +89,8 @@ def uncoalesced(case: Case) -> Finding | None:
     return Finding(causes.UNCOALESCED, evidence, _with_traffic(case, case.now, sectors=was / now, requests=1.0))
 
 
-def _sectors_per_ideal(usage: Usage) -> float | None:
+def sectors_per_ideal(usage: Usage) -> float | None:
+    """Sectors touched over those that the bytes would fit into; None without global memory."""
     return usage.global_sectors / usage.global_ideal if usage.global_sectors and usage.global_ideal else None
 
 
@@ -130,7 +131,7 @@ def _with_traffic(case: Case, usage: Usage, *, sectors: float, requests: float) 
 
 def bank_conflicts(case: Case) -> Finding | None:
     """More passes through the banks per shared-memory access than there need be."""
-    was, now = _turns_per_ideal(case.was) or 1.0, _turns_per_ideal(case.now)
+    was, now = turns_per_ideal(case.was) or 1.0, turns_per_ideal(case.now)
     if not grew(was, now, CONFLICT_GROWTH) or now is None or case.now.shared_turns is None:
         return None
     evidence = (change("passes per shared-memory access", _turns_each(case.was) or was, _turns_each(case.now)),)
@@ -139,7 +140,8 @@ def bank_conflicts(case: Case) -> Finding | None:
     return Finding(causes.BANK_CONFLICTS, evidence, without)
 
 
-def _turns_per_ideal(usage: Usage) -> float | None:
+def turns_per_ideal(usage: Usage) -> float | None:
+    """Passes through the banks over those that would do; None without shared memory."""
     return usage.shared_turns / usage.shared_ideal if usage.shared_turns and usage.shared_ideal else None
 
 
@@ -183,7 +185,7 @@ def lost_vectorisation(case: Case) -> Finding | None:
         change(f"bytes per {kind} memory access and lane", _width(case.was, kind) or 0, _width(case.now, kind) or 0),
         change(f"{kind} memory accesses", _requests(case.was, kind), _requests(case.now, kind), case.per),
     )]  # fmt: skip
-    was, now = _sectors_per_ideal(case.was), _sectors_per_ideal(case.now)
+    was, now = sectors_per_ideal(case.was), sectors_per_ideal(case.now)
     scattered = shares["global"] < 1 and grew(was, now, SECTOR_GROWTH) and _same_places(case)
     sectors = was / now if scattered and was is not None and now is not None else 1.0
     if scattered:
