@@ -14,6 +14,8 @@ SECTOR_GROWTH = 1.1
 """Sectors per byte asked for: one sector in ten.  Exact figures; a load shifted by half a sector shows as 1.25."""
 CONFLICT_GROWTH = 1.1
 """Passes through the banks per access (GTC23: any excess over the ideal number is a conflict)."""
+UNLIKE = 0.25
+"""Parts of the accesses that are known on either side: where these differ by more, their means do not compare."""
 TRAFFIC_GROWTH = 1.25
 """Bytes asked of global memory per unit of work (COURSE: shared memory saves 2-5x)."""
 OTHER_DATA = 0.5
@@ -134,6 +136,8 @@ def bank_conflicts(case: Case) -> Finding | None:
     was, now = turns_per_ideal(case.was) or 1.0, turns_per_ideal(case.now)
     if not grew(was, now, CONFLICT_GROWTH) or now is None or case.now.shared_turns is None:
         return None
+    if case.was.shared_requests and abs(case.was.shared_known - case.now.shared_known) > UNLIKE:
+        return None  # what is known of one side alone is no difference
     evidence = (change("passes per shared-memory access", _turns_each(case.was) or was, _turns_each(case.now)),)
     waited = case.now.waits.get("shared_load", 0) * (1 - was / now)
     without = case.now.replace(shared_turns=case.now.shared_turns * was / now).quicker(waited=waited)

@@ -9,13 +9,15 @@ from pytest_gpuperf.compile.warp_model.addresses import WORD_BYTES, address_of, 
 from pytest_gpuperf.compile.warp_model.decode import TRUE, ZERO, Operand, Step, registers_from
 from pytest_gpuperf.compile.warp_model.latencies import BARRIER_CYCLES, LATENCY, LATENCY_OF_OPCODE, issue_cycles
 from pytest_gpuperf.compile.warp_model.launch_inputs import Surroundings
-from pytest_gpuperf.compile.warp_model.values import INHERITED, UNKNOWN, WORD, Value, combine, lanes_of
+from pytest_gpuperf.compile.warp_model.values import DATA, EXAMPLE, INHERITED, UNKNOWN, WORD, Value, combine, lanes_of
 
 _CARRYING = frozenset({"IADD3", "UIADD3"})
 _COMPARING = frozenset({"ISETP", "UISETP", "PLOP3", "UPLOP3"})
 """Instructions that write predicates that are still the outcome of a comparison, or of several."""
 ALL_PREDICATES = 0x7F
 """P0 to P6, a bit each."""
+_READING = frozenset({"global_load", "shared_load", "local_load", "atomic", "texture", "bulk_copy"})
+"""Classes of instructions whose results are data."""
 _HANDING_ON = frozenset({"MOV", "UMOV", "LDC", "ULDC", "LDCU", "R2UR"})
 
 
@@ -185,7 +187,7 @@ class Machine:
         guard = self.predicate(step.guard)
         self._lay_by(step)
         values = list(found)
-        new: dict[str, Value] = dict.fromkeys((*step.results, *step.flags), UNKNOWN)
+        new: dict[str, Value] = dict.fromkeys((*step.results, *step.flags), self._unknown(step))
         if values and step.results:
             number = values.pop(0)
             if len(step.results) == 1:
@@ -199,6 +201,16 @@ class Machine:
         for name, value in new.items():
             if name not in ZERO and name not in TRUE:
                 self._values[name] = _merged(guard, value, self._values.get(name, UNKNOWN))
+
+    def _unknown(self, step: Step) -> Value:
+        """A result that is not computed: it depends on what its sources depend on, or on what memory holds."""
+        if step.klass in _READING:
+            return Value(None, DATA)
+        marks = 0
+        for operand in step.sources:
+            held = self.predicate(operand) if operand.kind == "predicate" else self._values.get(operand.text, UNKNOWN)
+            marks |= held.marks | (EXAMPLE if operand.kind == "constant" else 0)
+        return Value(None, marks & INHERITED)
 
     def _advance(self, step: Step) -> float:
         """Wait for sources and for the unit; note when the results will be there."""
