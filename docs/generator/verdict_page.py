@@ -11,7 +11,7 @@ from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.session import end_of_run
-from pytest_gpuperf.session.exit_policy import fails
+from pytest_gpuperf.session.exit_policy import Effect, effect, treatment_of
 
 HEAD = f"""\
 # Verdicts and exit statuses
@@ -25,15 +25,17 @@ HEAD = f"""\
 ## Verdicts
 
 What the gate may say of a workload: of its static evidence for an architecture, of its counters and of its time on
-a GPU model. *Test* says what the verdict does to the test.
+a GPU model. *Test* says what the verdict does to the test. `--gpuperf-open=warn` takes back what `CI` makes fail.
 """
-ASKED_FOR = {
-    "**fail** under `CI`, and with `--gpuperf-missing=fail`; else a warning": Options(missing="fail"),
-    "a warning; **fail** with `--gpuperf-missing=fail`": Options(unreached="fail"),
-    "a warning; **fail** with `--gpuperf-inconclusive=fail`": Options(inconclusive="fail"),
-    "pass, with a remark; **fail** with `--gpuperf-strict`": Options(strict=True),
-}
-"""Options that make one verdict or the other fail, by what is said of it."""
+CI = Options(open="fail", missing="fail")
+"""What is usual under ``CI``."""
+FLAGS = {"strict": "--gpuperf-strict", "inconclusive": "--gpuperf-inconclusive=fail", "open": "--gpuperf-open=fail",
+         "missing": "--gpuperf-missing=fail"}  # fmt: skip
+"""The flag that makes a verdict fail which usually does not, by the field of the options that its rule names."""
+EXCEPTIONS = """\
+NOT-MEASURED is a warning, whatever is asked for, where counters are lacking; and where a run without a GPU did not come
+to a workload because its test needs one first, unless `--gpuperf-missing=fail` is given or a GPU is required.
+"""
 STATUSES = """\
 ## Exit statuses of pytest
 
@@ -46,24 +48,25 @@ COMMAND = "## Exit statuses of gpuperf\n"
 def page() -> str:
     """The whole page."""
     words = attribute_docs(Verdict)
-    rows = [[verdict.value, _effect(verdict), words[verdict.name]] for verdict in Verdict]
+    rows = [[verdict.value, *_effects(verdict), words[verdict.name]] for verdict in Verdict]
     constants = attribute_docs(end_of_run)
     statuses = [[str(getattr(end_of_run, name)), constants[name]] for name in constants if name.startswith("EXIT_")]
     said = re.search(r"Exit status: (.*)", in_line(command_line.__doc__))
     assert said
     parts = [
-        HEAD, table(["verdict", "test", "meaning"], rows), "", STATUSES, table(["status", "meaning"], statuses), "",
-        COMMAND, said[1], "",
+        HEAD, table(["verdict", "test", "under `CI`", "fails with", "meaning"], rows), "", EXCEPTIONS, STATUSES,
+        table(["status", "meaning"], statuses), "", COMMAND, said[1], "",
     ]  # fmt: skip
     return "\n".join(parts)
 
 
-def _effect(verdict: Verdict) -> str:
-    """What it does to its test, by asking the policy."""
+def _effects(verdict: Verdict) -> list[str]:
+    """What it does to its test, usually, under CI, and which flag makes it fail: by asking the policy."""
     judgement = Judgement(key=Key("test_x.py", "test_x", "x"), target="sm_90", kind="static", verdict=verdict)
-    if fails(judgement, Options()):
-        return "**fail**"
-    for words, options in ASKED_FOR.items():
-        if fails(judgement, options):
-            return words
-    return "pass" if verdict.is_pass else "a warning"
+    usual, under_ci = (effect(judgement, options) for options in (Options(), CI))
+    flag = FLAGS.get(treatment_of(judgement).fails_by, "")
+    return [_shown(usual), _shown(under_ci), f"`{flag}`" if flag else ""]
+
+
+def _shown(effect: Effect) -> str:
+    return f"**{effect.value}**" if effect is Effect.FAIL else effect.value

@@ -133,8 +133,10 @@ FLAGS: tuple[Flag, ...] = (
          architectures, metavar="sm_80,sm_90"),
     Flag("--gpuperf-baselines", "baselines", "folder of the baselines (default: baselines, beside the ini file)",
          str, metavar="DIR"),
-    Flag("--gpuperf-missing", "missing", "a workload without a baseline: fail (default under CI) or warn; "
-         "fail, where given, also for a baseline whose test ended before it",
+    Flag("--gpuperf-open", "open", "what is not decided (NEW, NOT-COMPARABLE, NOT-MEASURED, UNEXPLAINED): "
+         "fail (default under CI) or warn", one_of("fail", "warn"), metavar="ACTION"),
+    Flag("--gpuperf-missing", "missing", "a workload without a baseline: fail or warn (default: as --gpuperf-open); "
+         "fail, where given, also for a baseline whose test needed a GPU before it",
          one_of("fail", "warn"), metavar="ACTION"),
     Flag("--gpuperf-inconclusive", "inconclusive", "an undecided workload: fail or warn (default)",
          one_of("fail", "warn"), metavar="ACTION"),

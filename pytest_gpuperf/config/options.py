@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pytest_gpuperf.model.verdict import PairSlot
 
 UpdateMode = Literal["new", "changed", "all"]
+Action = Literal["fail", "warn"]
 
 BUDGET_S = 5.0
 """For timing one workload, seconds."""
@@ -40,11 +41,13 @@ class Options:
     """Static targets; empty: those with baselines, else the GPU's own."""
     baselines: Path = Path(USUAL_FOLDER)
     """Folder of the baselines, absolute."""
-    missing: Literal["fail", "warn"] = "warn"
-    """What a workload without a baseline does; the default is ``fail`` under CI."""
-    unreached: Literal["fail", "warn"] = "warn"
-    """What a workload does that has a baseline, in a test that stopped before it: ``missing``, if that was given."""
-    inconclusive: Literal["fail", "warn"] = "warn"
+    open: Action = "warn"
+    """What is not decided does: new, not compared, not reached, unexplained; the default is ``fail`` under CI."""
+    missing: Action = "warn"
+    """What a workload without a baseline does: ``open``, unless it was given."""
+    without_gpu: Action = "warn"
+    """What a workload does whose test needed a GPU before it: ``missing``, if that was given."""
+    inconclusive: Action = "warn"
     """What a workload does that was not decided within its budget."""
     static_causes: Literal["exact", "off"] = "exact"
     """Whether causes that the machine code proves gate by themselves."""
@@ -124,16 +127,3 @@ class Options:
         if self.tolerance is not None:
             return Tolerance(self.tolerance, 2 * self.tolerance)
         return PROFILES[self.profile]
-
-
-def forwarded(options: Options) -> Sequence[str]:
-    """The flags under which a child process measures exactly as this one does."""
-    arguments = [f"--gpuperf-baselines={options.baselines}", f"--gpuperf-cache={options.cache}",
-                 f"--gpuperf-timer={options.timer}", f"--gpuperf-profile={options.profile}"]  # fmt: skip
-    if options.budget_s is not None:
-        arguments.append(f"--gpuperf-budget={options.budget_s:g}")
-    if options.archs:
-        arguments.append(f"--gpuperf-arch={','.join(options.archs)}")
-    if options.tolerance is not None:
-        arguments.append(f"--gpuperf-tolerance={options.tolerance:g}")
-    return arguments

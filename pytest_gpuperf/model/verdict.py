@@ -27,8 +27,12 @@ class Verdict(enum.Enum):
     """Proven faster: the baseline is stale."""
     SLOWER = "SLOWER"
     """Proven slower than the tolerance, in two processes."""
+    SUSPECT = "SUSPECT"
+    """Proven slower in one process, and the second could not speak: it crashed, hung, skipped or had no memory."""
     ENV_SHIFT = "ENV-SHIFT"
-    """Slower than the record with the same code, or equal when paired: driver, clocks or another GPU."""
+    """Slower than the record, and evidence says that the machine did it: canaries, driver, clocks or another GPU."""
+    UNEXPLAINED = "UNEXPLAINED"
+    """Slower than the record with the same code, and nothing says that the machine did it: inputs, constants?"""
     INCONCLUSIVE = "INCONCLUSIVE"
     """Neither slower nor not slower is proven, or the measurement was disturbed."""
     WORSE = "WORSE"
@@ -40,12 +44,12 @@ class Verdict(enum.Enum):
     NOT_COMPARABLE = "NOT-COMPARABLE"
     """The arguments, the way of measuring or, for static evidence, the compiler changed; the reason says which."""
     NOT_MEASURED = "NOT-MEASURED"
-    """It has a baseline, and its test ended before it; or there are no counters."""
+    """It has a baseline that no test reached: deleted, skipped, ended early, no GPU; or there are no counters."""
 
     @property
     def is_regression(self) -> bool:
         """Fails the test whatever the options say."""
-        return self in (Verdict.SLOWER, Verdict.WORSE)
+        return self in (Verdict.SLOWER, Verdict.SUSPECT, Verdict.WORSE)
 
     @property
     def is_pass(self) -> bool:
@@ -128,3 +132,5 @@ class Judgement(Record, frozen=True):
     time: TimeFigures | None = None
     notes: tuple[str, ...] = ()
     """Health warnings and attributions that travel with the verdict."""
+    for_want_of_gpu: bool = False
+    """NOT-MEASURED because this machine has no GPU, and none was required."""

@@ -12,7 +12,8 @@ from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
 
 MARKUP = {
-    Verdict.SLOWER: ("red", "bold"), Verdict.WORSE: ("red", "bold"), Verdict.INCONCLUSIVE: ("yellow",),
+    Verdict.SLOWER: ("red", "bold"), Verdict.WORSE: ("red", "bold"),
+    Verdict.SUSPECT: ("red", "bold"), Verdict.UNEXPLAINED: ("red",), Verdict.INCONCLUSIVE: ("yellow",),
     Verdict.ENV_SHIFT: ("yellow",), Verdict.NOT_COMPARABLE: ("yellow",), Verdict.NOT_MEASURED: ("yellow",),
     Verdict.NEW: ("cyan",),
     Verdict.FASTER: ("green",), Verdict.BETTER: ("green",),
@@ -23,7 +24,7 @@ PASSING = (Verdict.NOT_SLOWER, Verdict.SAME, Verdict.UNCHANGED)
 RANK = {verdict: place for place, verdict in enumerate((*MARKUP, *PASSING))}
 """Rank of verdicts, by what a reader has to know first."""
 NEEDS_A_WORD = (Verdict.FASTER, Verdict.BETTER, Verdict.ENV_SHIFT, Verdict.INCONCLUSIVE, Verdict.NOT_COMPARABLE,
-                Verdict.SLOWER, Verdict.WORSE)  # fmt: skip
+                Verdict.SLOWER, Verdict.SUSPECT, Verdict.UNEXPLAINED, Verdict.WORSE)  # fmt: skip
 """Verdicts that a report explains, unless pytest has just shown them as the reason of a failure."""
 MOST_CHANGES = 3
 """Figures that an update names of one workload."""

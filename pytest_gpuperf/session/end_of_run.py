@@ -8,6 +8,7 @@ import math
 import pytest
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
+from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import last_run, stash
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.worker import Worker
@@ -159,26 +160,28 @@ def _guard(session: pytest.Session, book: Book, outcome: Outcome) -> None:
     """A run that gathered nothing fails in its own words, whatever the reason."""
     options = session.config.stash[stash.OPTIONS]
     gathered = book.gathered_anything if options.gates else book.gathered_counters
-    incomparable = _nothing_compared(book) if options.missing == "fail" and options.update is None else ""
-    fine = gathered and not incomparable
-    if fine or session.exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
-        return
-    if incomparable:
-        outcome.nothing = incomparable
-    elif book.tests_run == 0:
-        outcome.nothing = (
+    incomparable = _nothing_compared(book) if options.open == "fail" and options.update is None else ""
+    passed = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+    outcome.nothing = incomparable  # if the tests are red too, one line for what each of them says
+    if not gathered and passed and not incomparable:
+        outcome.nothing = _nothing_gathered(book, options)
+    if outcome.nothing and passed:
+        session.exitstatus = EXIT_NOTHING_MEASURED
+
+
+def _nothing_gathered(book: Book, options: Options) -> str:
+    if book.tests_run == 0:
+        return (
             "nothing was measured: no test ran. Check the paths, -k and -m of this run: "
             "a gate that selects nothing would always be green."
         )
-    elif not options.gates:
+    if not options.gates:
         tests = numbered(book.tests_run, "test", "ran and has no", "ran and none has")
-        outcome.nothing = (
+        return (
             f"nothing was counted: {tests} counters. Add --gpuperf to gate times and static evidence as well, or see "
             "to what is said above."
         )
-    else:
-        outcome.nothing = f"nothing was measured: {_why_nothing(book)}"
-    session.exitstatus = EXIT_NOTHING_MEASURED
+    return f"nothing was measured: {_why_nothing(book)}"
 
 
 def _nothing_compared(book: Book) -> str:

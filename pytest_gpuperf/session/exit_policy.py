@@ -1,10 +1,13 @@
 """Verdicts to a passed or failed test, and the words that go with it.
 
-Pure: judgements and options in, text out.  Which verdicts fail is in docs/reference/verdicts.md, "Verdicts".
+Pure: judgements and options in, effects and text out.  ``POLICY`` is the whole of it; docs/reference/verdicts.md,
+"Verdicts", is made from it.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import enum
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
@@ -16,20 +19,66 @@ from pytest_gpuperf.report.message import workload_lines
 from pytest_gpuperf.report.remarks import STALE
 
 
+class Effect(enum.Enum):
+    """What a verdict does to its test."""
+
+    PASS = "pass"
+    REMARK = "pass, with a remark"
+    WARN = "a warning"
+    FAIL = "fail"
+
+
+@dataclasses.dataclass(frozen=True)
+class Treatment:
+    """One row of the policy: what a verdict does, and which option makes it fail."""
+
+    usually: Effect
+    fails_by: str = ""
+    """A field of ``Options`` that is ``fail`` or true then; empty: no option changes it."""
+
+
+POLICY: Mapping[Verdict, Treatment] = MappingProxyType({
+    Verdict.UNCHANGED: Treatment(Effect.PASS),
+    Verdict.SAME: Treatment(Effect.PASS),
+    Verdict.NOT_SLOWER: Treatment(Effect.PASS),
+    Verdict.FASTER: Treatment(Effect.REMARK, "strict"),
+    Verdict.BETTER: Treatment(Effect.REMARK, "strict"),
+    Verdict.SLOWER: Treatment(Effect.FAIL),
+    Verdict.SUSPECT: Treatment(Effect.FAIL),
+    Verdict.WORSE: Treatment(Effect.FAIL),
+    Verdict.ENV_SHIFT: Treatment(Effect.WARN),
+    Verdict.UNEXPLAINED: Treatment(Effect.WARN, "open"),
+    Verdict.INCONCLUSIVE: Treatment(Effect.WARN, "inconclusive"),
+    Verdict.NOT_COMPARABLE: Treatment(Effect.WARN, "open"),
+    Verdict.NEW: Treatment(Effect.WARN, "missing"),
+    Verdict.NOT_MEASURED: Treatment(Effect.WARN, "open"),
+})  # fmt: skip
+"""A row for every verdict; ``open`` and ``missing`` are ``fail`` under CI unless told otherwise."""
+WITHOUT_GPU = Treatment(Effect.WARN, "without_gpu")
+"""Of NOT-MEASURED where nothing but a GPU was lacking, and none was required: times are for a machine that has one."""
+NO_COUNTERS = Treatment(Effect.WARN)
+"""Of NOT-MEASURED for counters."""
+
+
+def treatment_of(judgement: Judgement) -> Treatment:
+    """The row that a judgement falls under."""
+    if judgement.verdict is Verdict.NOT_MEASURED and judgement.kind == "counters":
+        return NO_COUNTERS
+    if judgement.verdict is Verdict.NOT_MEASURED and judgement.for_want_of_gpu:
+        return WITHOUT_GPU
+    return POLICY[judgement.verdict]
+
+
+def effect(judgement: Judgement, options: Options) -> Effect:
+    """What this judgement does to its test under these options."""
+    treatment = treatment_of(judgement)
+    asked_for = bool(treatment.fails_by) and getattr(options, treatment.fails_by) in ("fail", True)
+    return Effect.FAIL if asked_for else treatment.usually
+
+
 def fails(judgement: Judgement, options: Options) -> bool:
     """Whether this verdict fails its test under these options."""
-    verdict = judgement.verdict
-    if verdict.is_regression:
-        return True
-    if verdict is Verdict.NEW:
-        return options.missing == "fail"
-    if verdict is Verdict.NOT_MEASURED and judgement.kind != "counters":
-        return options.unreached == "fail"
-    if verdict is Verdict.INCONCLUSIVE:
-        return options.inconclusive == "fail"
-    if verdict in (Verdict.FASTER, Verdict.BETTER):
-        return options.strict
-    return False
+    return effect(judgement, options) is Effect.FAIL
 
 
 def will_be_recorded(judgement: Judgement, options: Options) -> bool:
@@ -47,6 +96,9 @@ def failures(judgements: Iterable[Judgement], options: Options) -> list[Judgemen
 
 
 REMEDIES = {
+    Verdict.SUSPECT: "a second process has to be able to run the test by itself: see to what kept it from that, and "
+    "run again",
+    Verdict.NOT_COMPARABLE: "what is not compared is not proven: --gpuperf-open=warn lets it pass all the same",
     Verdict.NEW: "no baseline yet: record one with pytest{ncu} --update-baselines=new and commit it",
     Verdict.FASTER: STALE,
     Verdict.BETTER: STALE,

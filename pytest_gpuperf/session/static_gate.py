@@ -102,7 +102,7 @@ def unreached(worker: Worker, book: TestBook) -> list[Judgement]:
     reason = f"has a baseline and was not reached: the test ended at its first need for {ENDED_AT[book.status]}. "
     return [
         Judgement(key=book.key(name), target=target, kind=kind, verdict=Verdict.NOT_MEASURED,
-                  reason=reason + PUT_BEHIND)
+                  reason=reason + PUT_BEHIND, for_want_of_gpu=book.status == "static only")
         for target, kind, name in dict.fromkeys([*_unreached_static(worker, book), *_unreached_times(worker, book)])
     ]  # fmt: skip
 

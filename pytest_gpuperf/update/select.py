@@ -23,7 +23,7 @@ from pytest_gpuperf.update.record import ProcessRecord
 
 RECORDS_TIME = {
     "new": {Verdict.NEW},
-    "changed": {Verdict.NEW, Verdict.SLOWER, Verdict.FASTER, Verdict.NOT_COMPARABLE, Verdict.SAME,
+    "changed": {Verdict.NEW, Verdict.SLOWER, Verdict.SUSPECT, Verdict.FASTER, Verdict.NOT_COMPARABLE, Verdict.SAME,
                 Verdict.NOT_SLOWER, Verdict.INCONCLUSIVE},
     "all": set(Verdict),
 }  # fmt: skip
@@ -39,8 +39,7 @@ RECORDS_COUNTERS = {
 
 
 OTHER_WORK = (
-    "the recording processes ran other code or arguments than this run: they get no options of a conftest or of "
-    "another plugin but by addopts or PYTEST_ADDOPTS"
+    "the recording processes ran other code or arguments than this run: seed what is random, and do not edit meanwhile"
 )
 
 

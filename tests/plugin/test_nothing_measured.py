@@ -59,8 +59,12 @@ def test_a_run_that_could_compare_nothing_fails_under_ci_alone(of_another_compil
     assert of_another_compiler.run("--gpuperf", *workers).ret == 0
     monkeypatch.setenv("CI", "1")
     result = of_another_compiler.run("--gpuperf", *workers)
-    assert result.ret == EXIT_NOTHING_MEASURED
+    assert result.ret == 1
     result.stdout.fnmatch_lines(["ERROR: nothing was compared: the baseline was compiled by nvrtc 12.*"])
+    monkeypatch.setenv("CI", "0")
+    assert of_another_compiler.run("--gpuperf", "--gpuperf-open=fail", *workers).ret == 1
+    monkeypatch.setenv("CI", "1")
+    assert of_another_compiler.run("--gpuperf", "--gpuperf-open=warn", *workers).ret == 0
 
 
 def test_one_comparison_is_enough(of_another_compiler, monkeypatch):

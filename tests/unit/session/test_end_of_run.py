@@ -134,19 +134,19 @@ def test_a_run_that_could_compare_nothing_fails_where_a_missing_baseline_does(ru
     words = "nothing was compared: NOT-COMPARABLE: why. A gate without a comparison would always be green."
     for verdicts in ((Verdict.NOT_COMPARABLE,), (Verdict.NOT_MEASURED, Verdict.NOT_COMPARABLE)):
         assert compared(run, *verdicts) == (OK, "")
-    run.with_options(missing="fail")
+    run.with_options(open="fail")
     for verdicts in ((Verdict.NOT_COMPARABLE,), (Verdict.NOT_MEASURED, Verdict.NOT_COMPARABLE)):
         assert compared(run, *verdicts) == (EXIT_NOTHING_MEASURED, words)
 
 
 @pytest.mark.parametrize("verdicts", [(Verdict.NOT_COMPARABLE, Verdict.SAME), (Verdict.NOT_MEASURED,), ()])
 def test_one_comparison_is_enough_and_none_that_failed_is_fine(run: Run, verdicts: tuple[Verdict, ...]) -> None:
-    assert compared(run.with_options(missing="fail"), *verdicts) == (OK, "")
+    assert compared(run.with_options(open="fail"), *verdicts) == (OK, "")
 
 
 def test_an_update_need_not_compare(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(end_of_run, "accept", lambda *_: [])
-    assert compared(run.with_options(missing="fail", update="new"), Verdict.NOT_COMPARABLE) == (OK, "")
+    assert compared(run.with_options(open="fail", update="new"), Verdict.NOT_COMPARABLE) == (OK, "")
 
 
 # --- the machine ---------------------------------------------------------------------------------

@@ -232,7 +232,7 @@ def test_a_test_that_stopped_early_is_told_what_it_did_not_reach(without_gpu: Ru
     item = without_gpu.item()
     assert isinstance(ended(item, StaticOnly("needs a GPU: data")), pytest.skip.Exception)
     assert [one.key.workload for one in stash.book_of(item).unreached] == ["later"]
-    strict = without_gpu.with_options(unreached="fail").item()
+    strict = without_gpu.with_options(without_gpu="fail").item()
     raised = ended(strict, StaticOnly("needs a GPU: data"))
     assert isinstance(raised, pytest.fail.Exception)
     assert "later  NOT-MEASURED" in str(raised)
@@ -315,12 +315,12 @@ def test_nothing_is_settled_where_nothing_waits(run: Run, second: list[str]) -> 
 @pytest.mark.parametrize(
     ("problem", "became"),
     [
-        (pytest.skip.Exception("later"), "given up"), (unittest.SkipTest("later"), "given up"),
+        (pytest.skip.Exception("later"), "confirmed"), (unittest.SkipTest("later"), "confirmed"),
         (pytest.fail.Exception("wrong"), "given up"), (AssertionError("wrong"), "confirmed"),
         (CheckedOnly("no times"), "confirmed"),
     ],
 )  # fmt: skip
-def test_a_test_that_pytest_cut_short_is_not_confirmed(
+def test_only_a_test_that_was_failed_on_purpose_is_not_confirmed(
     run: Run, second: list[str], problem: Raised, became: str
 ) -> None:
     run.state.pending[key()] = object()  # type: ignore[assignment]

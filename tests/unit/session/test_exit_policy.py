@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from run_samples import judgement, key
 
@@ -11,41 +12,69 @@ from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.verdict import UNDECIDED, Verdict
 from pytest_gpuperf.report.message import workload_lines
-from pytest_gpuperf.session.exit_policy import fails, failure_message, failures, will_be_recorded
+from pytest_gpuperf.session.exit_policy import (
+    POLICY,
+    Effect,
+    effect,
+    fails,
+    failure_message,
+    failures,
+    will_be_recorded,
+)
 
-GREEN = {
-    Verdict.UNCHANGED, Verdict.SAME, Verdict.NOT_SLOWER, Verdict.FASTER, Verdict.BETTER, Verdict.ENV_SHIFT,
-    Verdict.INCONCLUSIVE, Verdict.NEW, Verdict.NOT_COMPARABLE, Verdict.NOT_MEASURED,
-}  # fmt: skip
 ACCEPT = "If this change is intended: pytest --update-baselines, and commit what it writes."
 RECORD = "no baseline yet: record one with pytest --update-baselines=new and commit it"
 DECIDE = "undecided within the budget: a quieter GPU or a larger --gpuperf-budget decides it"
 
 
-def red(**options: Any) -> set[Verdict]:
-    return {verdict for verdict in Verdict if fails(judgement(verdict), Options(**options))}
+LOCAL, CI = Options(), Options(open="fail", missing="fail")
+PASS, REMARK, WARN, FAIL = Effect.PASS, Effect.REMARK, Effect.WARN, Effect.FAIL
+TABLE = {
+    # verdict: local, under CI, and by which option alone it fails
+    Verdict.UNCHANGED: (PASS, PASS, {}),
+    Verdict.SAME: (PASS, PASS, {}),
+    Verdict.NOT_SLOWER: (PASS, PASS, {}),
+    Verdict.FASTER: (REMARK, REMARK, {"strict": True}),
+    Verdict.BETTER: (REMARK, REMARK, {"strict": True}),
+    Verdict.SLOWER: (FAIL, FAIL, {}),
+    Verdict.SUSPECT: (FAIL, FAIL, {}),
+    Verdict.WORSE: (FAIL, FAIL, {}),
+    Verdict.ENV_SHIFT: (WARN, WARN, {}),
+    Verdict.UNEXPLAINED: (WARN, FAIL, {"open": "fail"}),
+    Verdict.INCONCLUSIVE: (WARN, WARN, {"inconclusive": "fail"}),
+    Verdict.NOT_COMPARABLE: (WARN, FAIL, {"open": "fail"}),
+    Verdict.NEW: (WARN, FAIL, {"missing": "fail"}),
+    Verdict.NOT_MEASURED: (WARN, FAIL, {"open": "fail"}),
+}
+FLAGS: tuple[dict[str, Any], ...] = (
+    {"strict": True}, {"inconclusive": "fail"}, {"open": "fail"}, {"missing": "fail"}, {"without_gpu": "fail"}
+)  # fmt: skip
 
 
-def test_a_regression_alone_is_red_unless_more_is_asked_for() -> None:
-    assert red() == set(Verdict) - GREEN == {Verdict.SLOWER, Verdict.WORSE}
+def test_the_table_has_a_row_for_every_verdict() -> None:
+    assert set(TABLE) == set(POLICY) == set(Verdict)
 
 
-@pytest.mark.parametrize(
-    ("options", "more"),
-    [
-        ({"missing": "fail"}, {Verdict.NEW}),
-        ({"unreached": "fail"}, {Verdict.NOT_MEASURED}),
-        ({"inconclusive": "fail"}, {Verdict.INCONCLUSIVE}),
-        ({"strict": True}, {Verdict.FASTER, Verdict.BETTER}),
-    ],
-)
-def test_an_option_makes_its_own_verdicts_red(options: dict[str, Any], more: set[Verdict]) -> None:
-    assert red(**options) == {Verdict.SLOWER, Verdict.WORSE} | more
+@pytest.mark.parametrize("verdict", Verdict, ids=lambda one: one.value)
+def test_each_cell_of_the_policy(verdict: Verdict) -> None:
+    local, under_ci, flag = TABLE[verdict]
+    assert effect(judgement(verdict), LOCAL) is local
+    assert effect(judgement(verdict), CI) is under_ci
+    for given in FLAGS:
+        expected = FAIL if given == flag else local
+        assert effect(judgement(verdict), Options(**given)) is expected, given
+        assert fails(judgement(verdict), Options(**given)) is (expected is FAIL)
 
 
 def test_counters_that_are_not_there_are_never_red() -> None:
     for kind, outcome in (("counters", False), ("static", True), ("time", True)):
-        assert fails(judgement(Verdict.NOT_MEASURED, kind), Options(unreached="fail")) is outcome  # type: ignore[arg-type]
+        assert fails(judgement(Verdict.NOT_MEASURED, kind), Options(open="fail")) is outcome  # type: ignore[arg-type]
+
+
+def test_what_lacks_nothing_but_a_gpu_is_red_only_where_that_is_asked_for() -> None:
+    behind = msgspec.structs.replace(judgement(Verdict.NOT_MEASURED), for_want_of_gpu=True)
+    assert effect(behind, CI) is WARN
+    assert effect(behind, Options(without_gpu="fail")) is FAIL
 
 
 def recorded(**options: Any) -> set[Verdict]:
