@@ -41,6 +41,11 @@ def pytest_configure(config: pytest.Config) -> None:
     options = config.stash[stash.OPTIONS] = parse_options.read_options(config)
     config.addinivalue_line("markers", marker.DESCRIPTION)
     config.pluginmanager.register(fixtures, "gpuperf-fixtures")
+    if options.gates:
+        from pytest_gpuperf.context.tests_found import FindingTests  # noqa: PLC0415 a plain run misses no record
+
+        config.stash[stash.FINDING] = FindingTests()
+        config.pluginmanager.register(config.stash[stash.FINDING], "gpuperf-finding-tests")
     if options.active and not hasattr(config, "workerinput"):
         from pytest_gpuperf.session.reporting import Reporting  # noqa: PLC0415 a plain run reports nothing
 
