@@ -10,7 +10,7 @@ import math
 import secrets
 from collections.abc import Sequence
 
-from scipy import special
+import scipy
 
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.device.device_errors import LoadError
@@ -153,5 +153,5 @@ def interval_of(midmeans_ns: Sequence[float]) -> tuple[float, float] | None:
     logs = [math.log(value) for value in midmeans_ns]
     mean = sum(logs) / len(logs)
     variance = sum((value - mean) ** 2 for value in logs) / (len(logs) - 1)
-    half = float(special.stdtrit(len(logs) - 1, 0.975)) * math.sqrt(variance / len(logs))
+    half = float(scipy.special.stdtrit(len(logs) - 1, 0.975)) * math.sqrt(variance / len(logs))
     return math.exp(mean - half), math.exp(mean + half)
