@@ -15,6 +15,7 @@ from pytest_gpuperf.judge import env_shift
 from pytest_gpuperf.judge.block_decision import Paired
 from pytest_gpuperf.judge.comparability import explain, same_work
 from pytest_gpuperf.judge.log_times import geometric_mean
+from pytest_gpuperf.judge.machine_evidence import slower_without_change
 from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.judge.recording_choice import Recording, choose_recording
 from pytest_gpuperf.judge.time_case import TimeCase, TimeStep
@@ -45,9 +46,8 @@ def judge_pairs(
     spread = None if work.measured_otherwise else _against_the_record(case, recording)
     verdict, reason = _verdict(policy, first, second)
     if verdict in (Verdict.SAME, Verdict.NOT_SLOWER) and spread is not None and _moved(spread, first, policy):
-        verdict = Verdict.ENV_SHIFT
-        moved = env_shift.percent(spread.difference)
-        reason = f"{moved} against the record and {reason} when paired: {recording.possible_causes}"
+        verdict, why = slower_without_change(case, recording, spread, policy)
+        reason = f"{env_shift.percent(spread.difference)} against the record and {reason} when paired: {why}"
     cause = explain(work.cause, case.baseline.identity, case.identity)
     judgement = Judgement(
         key=case.key, target=case.target, kind="time", verdict=verdict, reason=f"{reason}; {cause}",

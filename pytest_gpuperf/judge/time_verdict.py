@@ -19,6 +19,7 @@ from pytest_gpuperf.judge import env_shift
 from pytest_gpuperf.judge import unpaired as unpaired_rounds
 from pytest_gpuperf.judge.comparability import Comparability, same_work
 from pytest_gpuperf.judge.log_times import geometric_mean
+from pytest_gpuperf.judge.machine_evidence import slower_by_the_machine, slower_without_change
 from pytest_gpuperf.judge.noninferiority import OMEGA, noninferiority_test
 from pytest_gpuperf.judge.paired_verdict import unconfirmed
 from pytest_gpuperf.judge.policy import Decision, Policy
@@ -75,7 +76,7 @@ def _not_seen_again(suspected: Judgement, second: Judgement, policy: Policy) -> 
     if second.verdict is Verdict.INCONCLUSIVE:
         return "slower in one process, undecided in a second"
     if second.verdict is Verdict.ENV_SHIFT:
-        return "slower in one process, and in a second in time and not in clock cycles"
+        return "slower in one process, and in a second it is the machine's doing"
     limits = coarse(policy)
     ratios = [one.time.ratio for one in (suspected, second) if one.time is not None and one.time.ratio is not None]
     if all(limits.delta < ratio - 1 < limits.epsilon for ratio in ratios):
@@ -93,8 +94,9 @@ def _unchanged(case: TimeCase, recording: Recording, work: Comparability, policy
     spread = compare_rounds(recording.rounds, case.rounds, _omega(recording, policy))
     figures = _figures(case, recording, spread, "identity", policy.delta)
     if spread.exceeds(math.log1p(policy.delta), env_shift.ALPHA):
-        reason = f"{work.reason}, and it takes {env_shift.percent(spread.difference)} time: {recording.possible_causes}"
-        return _judgement(case, Verdict.ENV_SHIFT, reason, figures, recording.notes)
+        verdict, why = slower_without_change(case, recording, spread, policy)
+        reason = f"{work.reason}, and it takes {env_shift.percent(spread.difference)} time: {why}"
+        return _judgement(case, verdict, reason, figures, recording.notes)
     reason = f"{work.reason}; the time differs by {env_shift.percent(spread.difference)}"
     return _judgement(case, Verdict.UNCHANGED, reason, figures, recording.notes)
 
@@ -105,7 +107,7 @@ def _not_inferior(case: TimeCase, recording: Recording, work: Comparability, pol
     if recording.machine_changed or spread.difference < -math.log1p(unpaired_rounds.LEAST_DELTA):
         return None
     old, new = [one.midmean for one in recording.rounds], [one.midmean for one in case.rounds]
-    omega = max(policy.omega or OMEGA, spread.between)
+    omega = max(policy.omega or OMEGA, unpaired_rounds.LEAST_OMEGA, spread.between)
     test = functools.partial(noninferiority_test, epsilon=policy.epsilon, omega=omega, beta=policy.beta)
     if not test(old, new).proven:
         return None
@@ -120,10 +122,9 @@ def _unpaired(case: TimeCase, recording: Recording, work: Comparability, policy:
     limits = dataclasses.replace(coarse(policy), omega=_omega(recording, policy))
     found = unpaired_rounds.judge_unpaired(recording.rounds, case.rounds, limits, same_gpu=recording.same_gpu)
     verdict, reason = _verdict(found, limits, recording)
-    if verdict is Verdict.SLOWER and env_shift.only_clocks_changed(recording.rounds, case.rounds, limits.delta):
-        verdict = Verdict.ENV_SHIFT
-        moved = env_shift.percent(found.spread.difference)
-        reason = f"{moved} in time and within the tolerance in clock cycles: the SM clock differs from the record"
+    if verdict is Verdict.SLOWER:
+        verdict, words = slower_by_the_machine(case, recording, found.spread, limits)
+        reason = "; ".join(filter(None, (reason, words))) if verdict is Verdict.SLOWER else words
     if case.disturbances and verdict in (Verdict.SLOWER, Verdict.FASTER):
         verdict, reason = Verdict.INCONCLUSIVE, f"the rounds were disturbed, so they prove nothing ({reason})"
     figures = _figures(case, recording, found.spread, "unpaired", limits.delta)

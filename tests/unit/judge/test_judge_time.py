@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import pytest
@@ -18,7 +19,8 @@ from pytest_gpuperf.model.verdict import Verdict
 BASE = [[100.0, 100.1], [99.9, 100.0], [100.1, 100.2], [100.0, 99.9], [100.0, 100.1]]
 RESTLESS = [[100.0] * 2, [101.0] * 2, [99.0] * 2, [100.8] * 2, [99.2] * 2]
 POLICY = Policy()
-PROFILED = Policy(omega=0.001)
+PROFILED = Policy(omega=0.001, delta=0.01, epsilon=0.02)
+"""On a machine with a profile, at a tolerance at which the screen can pass what is equal."""
 
 
 def judged(*, policy: Policy = POLICY, candidate: list[float] | None = None, **changes: object) -> TimeStep:
@@ -121,7 +123,7 @@ def test_with_a_machine_profile_the_screen_passes_what_is_equal() -> None:
     assert step.judgement.verdict is Verdict.SAME
     assert step.judgement.time is not None
     assert step.judgement.time.method == "screen"
-    assert step.judgement.time.tolerance == 0.01
+    assert step.judgement.time.tolerance == 0.02
 
 
 def test_what_the_screen_finds_slightly_faster_is_not_slower() -> None:
@@ -212,8 +214,9 @@ def test_disturbed_rounds_prove_nothing_against_a_kernel() -> None:
     assert judged(disturbances=("throttled",)).judgement.verdict is Verdict.NOT_SLOWER
 
 
-def test_slower_in_time_and_not_in_cycles_is_the_clock() -> None:
-    step = judged(candidate=[110.0] * 4, old_clock=1980, new_clock=1800)
+def test_slower_in_time_and_not_in_cycles_is_the_clock_where_a_canary_is_slower_too() -> None:
+    moved = with_canaries({"copy": 16_000.0, "fma": 330_000.0})
+    step = judged(candidate=[110.0] * 4, old_clock=1980, new_clock=1800, **moved)
     assert step.judgement.verdict is Verdict.ENV_SHIFT
     assert "clock cycles" in step.judgement.reason
     assert judged(candidate=[110.0] * 4, old_clock=1980, new_clock=1975).judgement.verdict is Verdict.SLOWER
@@ -314,11 +317,11 @@ def test_what_keeps_times_from_being_compared_is_the_reason() -> None:
 @pytest.mark.parametrize(("candidate", "words"), [(100.0, "slower or faster; the"), (99.0, "slower; the")])
 def test_what_passes_the_noninferiority_test_says_what_is_proven(candidate: float, words: str) -> None:
     reason = judged(policy=PROFILED, candidate=[candidate] * 4).judgement.reason
-    assert reason == f"proven to be less than 1 % {words} source and its machine code changed"
+    assert reason == f"proven to be less than 2 % {words} source and its machine code changed"
 
 
 def test_a_smaller_beta_lets_less_pass() -> None:
-    strict = judged(policy=Policy(omega=0.001, beta=1e-6)).judgement
+    strict = judged(policy=dataclasses.replace(PROFILED, beta=1e-6)).judgement
     assert strict.time is not None
     assert strict.time.method == "unpaired"
 
@@ -348,7 +351,8 @@ def test_inconclusive_says_why_more_rounds_would_not_help() -> None:
 
 
 def test_a_shift_of_the_clock_is_told_in_percent() -> None:
-    reason = judged(candidate=[110.0] * 4, old_clock=1980, new_clock=1800).judgement.reason
+    moved = with_canaries({"copy": 16_000.0, "fma": 330_000.0})
+    reason = judged(candidate=[110.0] * 4, old_clock=1980, new_clock=1800, **moved).judgement.reason
     assert reason.startswith("+10.0 % in time and within the tolerance in clock cycles: the SM clock differs from the")
 
 
