@@ -42,8 +42,7 @@ def judge_time(case: TimeCase, policy: Policy) -> TimeStep:
     work = same_work(case.baseline, case.identity, case.timer, case.cache)
     recording = choose_recording(case.baseline, case.sessions, case.session)
     if work.relation == "not comparable":
-        notes = _for_information(case, recording)
-        return TimeStep(_judgement(case, Verdict.NOT_COMPARABLE, work.reason, notes=notes), pairing_helps=work.pairable)
+        return _other_work(case, recording, work, policy)
     if work.relation == "unchanged":
         return TimeStep(_unchanged(case, recording, work, policy))
     if not case.rounds:
@@ -64,6 +63,9 @@ def confirm_rounds(suspected: Judgement, case: TimeCase, policy: Policy) -> Judg
         known = msgspec.structs.replace(suspected, notes=(*suspected.notes, *case.disturbances))
         return unconfirmed(known, "the rounds of the second process were disturbed, so they prove nothing")
     second = judge_time(case, policy.confirming()).judgement
+    if second.verdict is Verdict.NOT_COMPARABLE:
+        reason = f"slower in one process, and not proven so in a second; {second.reason}"
+        return msgspec.structs.replace(suspected, verdict=Verdict.NOT_COMPARABLE, reason=reason, notes=second.notes)
     if second.verdict is not Verdict.SLOWER:
         return unconfirmed(suspected, _not_seen_again(suspected, second, policy))
     work = same_work(case.baseline, case.identity, case.timer, case.cache)
@@ -83,6 +85,16 @@ def _not_seen_again(suspected: Judgement, second: Judgement, policy: Policy) -> 
         less = f"less than {env_shift.amount(limits.epsilon)} in a second"
         return f"slower in one process and {less}: it lies between the two tolerances"
     return "slower in one process and not in a second: it differs from process to process"
+
+
+def _other_work(case: TimeCase, recording: Recording, work: Comparability, policy: Policy) -> TimeStep:
+    """SLOWER if rounds prove as much of other work than is on record, else NOT-COMPARABLE: nothing good is proven."""
+    notes = _for_information(case, recording)
+    judgement = _judgement(case, Verdict.NOT_COMPARABLE, work.reason, notes=notes)
+    if work.measured_otherwise or not case.rounds:
+        return TimeStep(judgement, pairing_helps=work.pairable)
+    found = _unpaired(case, recording, work, policy)
+    return found if found.judgement.verdict is Verdict.SLOWER else dataclasses.replace(found, judgement=judgement)
 
 
 def _unchanged(case: TimeCase, recording: Recording, work: Comparability, policy: Policy) -> Judgement:

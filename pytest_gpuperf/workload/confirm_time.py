@@ -39,7 +39,9 @@ def confirm_time(work: TimedWorkload, task: ConfirmTask) -> TimedRounds:
     policy = Policy(delta=request.zone.delta, epsilon=request.zone.epsilon).confirming()
     left_s = request.budget_s - taken.seconds
     try:
-        pairing = pair_with(work, opponent.binary, policy, taken, left_s, request.pair_slot, opponent.configuration)
+        pairing = pair_with(
+            work, opponent.binary, policy, taken, left_s, request.pair_slot, opponent.configuration, opponent.arguments
+        )
     except LoadError as problem:
         return _leave_rounds(work, task, taken, not_loaded(problem))
     _leave(task, of_pairs(work.key, work.identity, pairing))

@@ -103,15 +103,11 @@ def gate_time(work: TimedWorkload, state: RunState) -> TimedRounds:
             compared, taken = once_more(compared, state, taken)
             step = compared.judge(taken)
         _note_unchanged(compared, state, step)
-    if opponent.other_parameters:
-        reason = f"{opponent.obstacle}: record the baseline anew with pytest --update-baselines if that is intended"
-        judgement = msgspec.structs.replace(step.judgement, verdict=Verdict.NOT_COMPARABLE, reason=reason)
-        found = TimedRounds(taken.rounds, judgement, taken.disturbed)
-    elif opponent.binary is not None and (step.pairing_helps or asked_for or sustained):
+    if opponent.binary is not None and (step.pairing_helps or asked_for or sustained):
         found = decide_by_pairs(compared, state, opponent, taken, step)
     else:
         obstacle = opponent.obstacle if step.pairing_helps or sustained else ""
-        found = decide_by_rounds(compared, state, taken, step, obstacle)
+        found = _less_comparable(opponent, decide_by_rounds(compared, state, taken, step, obstacle))
     _pair_with_itself(work, state, taken)
     return found
 
@@ -143,7 +139,9 @@ def decide_by_pairs(
     )
     left_s = request.budget_s - taken.seconds
     try:
-        pairing = pair_with(work, opponent.binary, policy, taken, left_s, request.pair_slot, opponent.configuration)
+        pairing = pair_with(
+            work, opponent.binary, policy, taken, left_s, request.pair_slot, opponent.configuration, opponent.arguments
+        )
     except LoadError as problem:
         return decide_by_rounds(compared, state, taken, step, not_loaded(problem))
     notes = (*pairing.remarks, *short_of_time(pairing, policy, request.budget_s, taken.seconds))
@@ -169,6 +167,16 @@ def once_more(compared: BaselineComparison, state: RunState, first: Rounds) -> t
     session = msgspec.structs.replace(session, canaries=worker.canaries_now() or session.canaries)
     state.note_canaries(canary_shifts(_sessions_of(compared), session))
     return dataclasses.replace(compared, session=session), again
+
+
+def _less_comparable(opponent: Opponent, found: TimedRounds) -> TimedRounds:
+    """Nothing but SLOWER is proven by rounds of a kernel that takes other parameters than the record's."""
+    judgement = found.judgement
+    if not opponent.other_parameters or judgement is None or judgement.verdict is Verdict.SLOWER:
+        return found
+    reason = f"{opponent.obstacle}: record the baseline anew with pytest --update-baselines if that is intended"
+    judgement = msgspec.structs.replace(judgement, verdict=Verdict.NOT_COMPARABLE, reason=reason)
+    return dataclasses.replace(found, judgement=judgement)
 
 
 def _shifts_of_others(work: TimedWorkload, state: RunState) -> tuple[float, ...]:

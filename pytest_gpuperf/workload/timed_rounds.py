@@ -15,6 +15,7 @@ from scipy import special
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.device.launch import Configuration
+from pytest_gpuperf.device.recorded_arguments import RecordedArguments
 from pytest_gpuperf.judge.log_times import geometric_mean
 from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.model.evidence import Identity, KernelBinary, Key, Round, TimeRecord
@@ -105,6 +106,7 @@ def pair_with(
     budget_s: float,
     pair_slot: PairSlot,
     configuration: Configuration | None = None,
+    arguments: RecordedArguments | None = None,
 ) -> Pairing:
     """Paired blocks of ``baseline`` against the workload's launch, until ``policy`` decides.  Raises ``LoadError``."""
     request, launch, worker = work.request, work.request.launch, work.worker
@@ -112,7 +114,7 @@ def pair_with(
     return pair(
         worker.device, worker.timer, launch, baseline, policy, seed=secrets.randbits(32), reset=request.reset,
         cache=request.cache, pair_slot=pair_slot, duration_ns=taken.rounds[-1].midmean, budget_s=budget_s,
-        configuration=configuration,
+        configuration=configuration, arguments=arguments,
     )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from judge_samples import session, time_case
+from judge_samples import identity, session, time_case
 
 from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.judge.time_case import TimeCase
@@ -59,6 +59,15 @@ def test_what_a_second_process_does_not_see_is_inconclusive(first: float, second
     found = confirm_rounds(suspected(first), second, POLICY)
     assert found.verdict is Verdict.INCONCLUSIVE
     assert found.reason.startswith(f"suspected slower, not confirmed: {words}; proven to be more than 2 % slower; ")
+
+
+@pytest.mark.parametrize("second", [{"midmean": 101.0}, {"midmean": 90.0}])
+def test_other_work_that_is_not_slower_in_a_second_process_stays_incomparable(second: dict[str, float]) -> None:
+    other = identity(arguments=("int32=8",))
+    first = judge_time(case(110.0, new=other), POLICY).judgement
+    found = confirm_rounds(first, case(**second, new=other), POLICY)
+    assert found.verdict is Verdict.NOT_COMPARABLE
+    assert found.reason.startswith("slower in one process, and not proven so in a second; the workload changed: ")
 
 
 def test_disturbed_rounds_confirm_nothing_and_say_what_disturbed_them() -> None:
