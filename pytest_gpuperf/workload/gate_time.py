@@ -98,8 +98,8 @@ def gate_time(work: TimedWorkload, state: RunState) -> TimedRounds:
     taken = take(work, FIRST_ROUNDS, request.budget_s * (ROUNDS_SHARE if opponent.binary else 1))
     step = compared.judge(taken)
     if unchanged and not asked_for:
-        verdict = step.judgement.verdict
-        if verdict is Verdict.UNEXPLAINED or (verdict is Verdict.ENV_SHIFT and taken.disturbed):
+        undisturbed = compared.judge(dataclasses.replace(taken, disturbed=()))
+        if undisturbed.judgement.verdict is Verdict.UNEXPLAINED:
             compared, taken = once_more(compared, state, taken)
             step = compared.judge(taken)
         _note_unchanged(compared, state, step)

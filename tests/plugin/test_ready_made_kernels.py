@@ -117,10 +117,13 @@ def test_a_slower_cubin_of_the_same_parameters_is_paired_and_fails(cubin_suite):
     )
 
 
-def test_a_cubin_of_other_parameters_is_not_comparable(cubin_suite):
+def test_a_slower_cubin_of_other_parameters_is_paired_with_those_on_record(cubin_suite):
     make_cubin(cubin_suite, 104, text=KERNEL.replace("int n", "long long n"))
     result = cubin_suite.run("--gpuperf")
-    result.stdout.re_match_lines([r".*work  NOT-COMPARABLE", r" +.*argument 3 was int32=1024 and is int64=1024"])
+    result.assert_outcomes(failed=1)
+    result.stdout.re_match_lines(
+        [r".*work  SLOWER .* paired", r" +.*argument 3 was int32=1024 and is int64=1024; the baseline ran with its own"]
+    )
 
 
 def test_what_nvrtc_makes_instead_is_paired_though_its_static_evidence_is_another_toolchain_s(cubin_suite):
