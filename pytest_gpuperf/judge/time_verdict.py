@@ -21,7 +21,7 @@ from pytest_gpuperf.judge.comparability import Comparability, same_work
 from pytest_gpuperf.judge.log_times import geometric_mean
 from pytest_gpuperf.judge.machine_evidence import slower_by_the_machine, slower_without_change
 from pytest_gpuperf.judge.noninferiority import OMEGA, noninferiority_test
-from pytest_gpuperf.judge.paired_verdict import unconfirmed
+from pytest_gpuperf.judge.paired_verdict import unconfirmed, unheard
 from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.judge.recording_choice import Recording, choose_recording
 from pytest_gpuperf.judge.time_case import TimeCase, TimeStep
@@ -61,11 +61,14 @@ def confirm_rounds(suspected: Judgement, case: TimeCase, policy: Policy) -> Judg
         raise ValueError(f"{case.key}: there is no baseline that a second process could be held against")
     if case.disturbances:
         known = msgspec.structs.replace(suspected, notes=(*suspected.notes, *case.disturbances))
-        return unconfirmed(known, "the rounds of the second process were disturbed, so they prove nothing")
+        return unheard(known, "its rounds were disturbed, so they prove nothing")
     second = judge_time(case, policy.confirming()).judgement
     if second.verdict is Verdict.NOT_COMPARABLE:
         reason = f"slower in one process, and not proven so in a second; {second.reason}"
         return msgspec.structs.replace(suspected, verdict=Verdict.NOT_COMPARABLE, reason=reason, notes=second.notes)
+    leans = second.time is None or second.time.ratio is None or second.time.ratio > 1 + coarse(policy).delta
+    if second.verdict is Verdict.INCONCLUSIVE and leans:
+        return unheard(suspected, "it took too few rounds to tell")
     if second.verdict is not Verdict.SLOWER:
         return unconfirmed(suspected, _not_seen_again(suspected, second, policy))
     work = same_work(case.baseline, case.identity, case.timer, case.cache)
@@ -91,7 +94,9 @@ def _other_work(case: TimeCase, recording: Recording, work: Comparability, polic
     """SLOWER if rounds prove as much of other work than is on record, else NOT-COMPARABLE: nothing good is proven."""
     notes = _for_information(case, recording)
     judgement = _judgement(case, Verdict.NOT_COMPARABLE, work.reason, notes=notes)
-    if work.measured_otherwise or not case.rounds:
+    if not case.rounds:
+        return TimeStep(judgement, unpaired_rounds.LOOKS[0], pairing_helps=work.pairable)
+    if work.measured_otherwise:
         return TimeStep(judgement, pairing_helps=work.pairable)
     found = _unpaired(case, recording, work, policy)
     return found if found.judgement.verdict is Verdict.SLOWER else dataclasses.replace(found, judgement=judgement)
