@@ -13,11 +13,13 @@ from typing import Literal
 
 from pytest_gpuperf.model.evidence import CacheMode, Identity, TimeRecord
 from pytest_gpuperf.model.timer_names import TimerName
+from pytest_gpuperf.model.toolchain_names import is_known, same_toolchain
 
 Relation = Literal["unchanged", "comparable", "not comparable"]
 Cause = Literal["environment", "launch", "arguments", "compiler", "code", "code or compiler", "unknown"]
 
 _ALIGNMENT = re.compile(r"\s+align=\d+")
+_UNSAID = "neither says which compiler made it"
 _CALLABLE = "callable"
 """The launch of what is no single launch."""
 
@@ -66,7 +68,7 @@ def attribute(old: Identity, new: Identity) -> Cause:
         return changed if old.launch == new.launch else "launch"
     if old.source and old.source == new.source:
         return "compiler"
-    return "code" if old.toolchain == new.toolchain else "code or compiler"
+    return "code" if same_toolchain(old.toolchain, new.toolchain) else "code or compiler"
 
 
 def explain(cause: Cause, old: Identity, new: Identity) -> str:
@@ -100,11 +102,15 @@ def _attribution(cause: Cause, old: Identity, new: Identity) -> str:
 def _of_code(cause: Cause, old: Identity, new: Identity) -> str:
     sources_known = bool(old.source and new.source)
     if cause == "compiler":
-        if old.toolchain == new.toolchain:
+        if same_toolchain(old.toolchain, new.toolchain):
             return "the source is that of the baseline, the machine code is not"
+        if not is_known(old.toolchain) and not is_known(new.toolchain):
+            return f"the source is that of the baseline, the machine code is not; {_UNSAID}"
         return f"the source is that of the baseline; the compiler changed from {old.toolchain} to {new.toolchain}"
     if cause == "code or compiler":
         what = "source" if sources_known else "machine code"
+        if not is_known(old.toolchain) and not is_known(new.toolchain):
+            return f"the {what} changed; {_UNSAID}"
         return f"the {what} changed, and the compiler from {old.toolchain or 'unknown'} to {new.toolchain or 'unknown'}"
     if cause == "code":
         return "the source and its machine code changed" if sources_known else "the machine code changed"

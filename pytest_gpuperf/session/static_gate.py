@@ -29,7 +29,7 @@ def judge_static(
             others = store.static(arch, key, compiler).other_toolchains
             judged.append(missing_static(key, arch, compiler, others))
         else:
-            judged.append(compare_static(key, arch, old, record))
+            judged.append(compare_static(key, arch, old, record, toolchains=(compiler, compiler)))
     return msgspec.structs.replace(workload, judgements=(*judged, *workload.judgements))
 
 

@@ -103,10 +103,10 @@ def test_a_workload_that_moved_as_most_others_did_before_it_is_excused(gpu_suite
     result.stdout.fnmatch_lines(["*(5 other unchanged workloads moved by +* %, median)*"])
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_an_unchanged_suite_on_a_machine_at_rest_has_none(recorded, monkeypatch, seed):
-    monkeypatch.setenv("SIMULATED_GPU_SEED", str(100 + seed))
+def test_an_unchanged_suite_on_a_machine_at_rest_has_none_in_twenty_runs(recorded, monkeypatch):
     slow(recorded, "process_sd=0.003")
-    result = recorded.run("--gpuperf", "--gpuperf-open=fail")
-    result.assert_outcomes(passed=3)
-    assert "UNEXPLAINED" not in result.stdout.str()
+    for seed in range(100, 120):
+        monkeypatch.setenv("SIMULATED_GPU_SEED", str(seed))
+        result = recorded.run("--gpuperf", "--gpuperf-open=fail")
+        result.assert_outcomes(passed=3)
+        assert "UNEXPLAINED" not in result.stdout.str()

@@ -161,6 +161,17 @@ def test_a_cause_is_one_sentence(new: Identity, sentence: str) -> None:
     assert explain(attribute(IDENTITY, new), IDENTITY, new) == sentence
 
 
+@pytest.mark.parametrize("name", ["unknown", "", "triton"])
+def test_two_compilers_that_are_not_known_are_not_one(name: str) -> None:
+    old, edited = identity(toolchain=name), identity(toolchain=name, code="bb", source="t")
+    assert attribute(old, edited) == "code or compiler"
+    assert explain("code or compiler", old, edited) == "the source changed; neither says which compiler made it"
+    rebuilt = identity(toolchain=name, code="bb")
+    assert explain(attribute(old, rebuilt), old, rebuilt) == (
+        "the source is that of the baseline, the machine code is not; neither says which compiler made it"
+    )
+
+
 def test_a_compiler_that_is_not_on_record_is_called_unknown() -> None:
     old, new = identity(toolchain=""), identity(code="bb", source="t")
     assert explain(attribute(old, new), old, new) == (
