@@ -105,6 +105,7 @@ def _collect(config: pytest.Config, nodes: Sequence[str], own: Sequence[str], sh
         working_folder=config.invocation_params.dir, locks=lock_folder(), limit_s=limit_s, watch=Progress(show),
     )  # fmt: skip
     begin = f"counting {numbered(len(nodes), 'test')} under {ncu}"
+    stash.worker_of(config).give_memory_back()
     if not options.update:
         show(begin)
         return Collection(assignment, _folder(config) / "1").collect()

@@ -52,6 +52,8 @@ class Pairing:
     """Length of its slots; None if they were short."""
     aside: str = ""
     """Reason why they were short where sustained ones were asked for."""
+    unmoved: str = ""
+    """Reason why the buffers stayed where they are, if memory was lacking."""
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -61,7 +63,7 @@ class Pairing:
         seen = [block.remark for block in self.blocks if block.remark]
         states = f"{len(seen)} of {len(self.blocks)} blocks count though {seen[0]}" if seen else ""
         slots = self.sustained.remarks if self.sustained else (self.aside,)
-        return tuple(remark for remark in (*slots, discarded, states) if remark)
+        return tuple(remark for remark in (*slots, discarded, states, self.unmoved) if remark)
 
     @property
     def r(self) -> tuple[float, ...]:
@@ -114,7 +116,7 @@ def pair(
     """
     start = clock()
     binaries = baseline, candidate or launch.binary
-    buffers = MovingBuffers.of(device, launch) if reset is None else None
+    buffers, unmoved = MovingBuffers.of(device, launch) if reset is None else (None, "")
     coin = random.Random(f"load order {seed}")
     exchange = _Exchange(device, launch, binaries, configuration, arguments, buffers, coin)
     sides = Workload(exchange.run_baseline, reset, cache), Workload(exchange.run_candidate, reset, cache)
@@ -134,7 +136,7 @@ def pair(
         taken = taking.short(policy, duration_ns or 1.0, budget_s)
     paired, blocks = _until_decided(taken, policy, start + budget_s, clock, patient=slots is None)
     exchange.leave(reset)
-    return Pairing(paired, tuple(blocks), seed, taking.size, taking.noise, clock() - start, slots, aside)
+    return Pairing(paired, tuple(blocks), seed, taking.size, taking.noise, clock() - start, slots, aside, unmoved)
 
 
 def _until_decided(

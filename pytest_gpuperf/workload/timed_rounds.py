@@ -103,7 +103,7 @@ def take_again(work: TimedWorkload, first: Rounds, count: int) -> Rounds:
     """
     request, device = work.request, work.worker.device
     device.release_unused()
-    moving = MovingBuffers.of(device, request.launch) if request.launch and request.reset is None else None
+    moving, _ = MovingBuffers.of(device, request.launch) if request.launch and request.reset is None else (None, "")
     if moving is not None:
         request = dataclasses.replace(request, workload=moving.moved(MOST_PAD // 2))
         work = dataclasses.replace(work, request=request)
