@@ -42,7 +42,8 @@ class Verdict(enum.Enum):
     NEW = "NEW"
     """No baseline for this workload and target."""
     NOT_COMPARABLE = "NOT-COMPARABLE"
-    """The arguments, the way of measuring or, for static evidence, the compiler changed; the reason says which."""
+    """The work cannot be done again as it was recorded, or the timer, the cache or, for static evidence, the compiler
+    changed; the reason says which."""
     NOT_MEASURED = "NOT-MEASURED"
     """It has a baseline that no test reached: deleted, skipped, ended early, no GPU; or there are no counters."""
 
