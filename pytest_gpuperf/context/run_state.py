@@ -27,6 +27,8 @@ class RunState:
         self._hypotheses = 0
         self.pending: dict[Key, PendingConfirmation] = {}
         """Workloads that were slower in this process and wait for the end of their test to be confirmed."""
+        self.pending_drifts: dict[Key, PendingConfirmation] = {}
+        """The same, of workloads that were slower than their anchor."""
         self.confirmations_left = options.confirmations
         """Tests that may still start a second process."""
         self.self_pairs: set[str] = set()
