@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from pytest_gpuperf.formatting import drift_words
+from pytest_gpuperf.formatting import drift_words, numbered
 from pytest_gpuperf.judge import env_shift
 from pytest_gpuperf.judge.block_decision import Paired
 from pytest_gpuperf.judge.log_times import geometric_mean
@@ -78,5 +78,8 @@ def _confirmed(policy: Policy, second: Paired | None) -> tuple[Verdict, str]:
         return Verdict.SLOWER, f"{slower} in one process, a second has to confirm it"
     if second.decision is Decision.SLOWER:
         return Verdict.SLOWER, f"{slower}, in two processes"
-    undecided = second.decision in (Decision.INCONCLUSIVE, Decision.CONTINUE)
-    return Verdict.INCONCLUSIVE, f"{slower} in one process, {'undecided' if undecided else 'and not'} in a second"
+    if second.decision not in (Decision.INCONCLUSIVE, Decision.CONTINUE):
+        return Verdict.INCONCLUSIVE, f"{slower} in one process, and not in a second"
+    leans = not second.blocks or second.evidence.log_e_slower > 0  # it has not said otherwise
+    verdict = Verdict.SUSPECT if leans else Verdict.INCONCLUSIVE
+    return verdict, f"{slower} in one process, undecided in a second after {numbered(second.blocks, 'block')}"

@@ -19,7 +19,6 @@ from pytest_gpuperf.judge.time_case import TimeCase
 from pytest_gpuperf.model.evidence import Anchor
 from pytest_gpuperf.model.verdict import Drift, Judgement
 from pytest_gpuperf.timing.pending_confirmations import AnchorPending
-from pytest_gpuperf.timing.rounds import Rounds
 from pytest_gpuperf.workload.baseline_kernel import Opponent, opponent_of
 from pytest_gpuperf.workload.timed_rounds import TimedRounds, TimedWorkload, pair_with
 
@@ -76,9 +75,12 @@ def with_drift(work: TimedWorkload, case: TimeCase, found: TimedRounds, measured
 
 
 def pair_with_anchor(
-    work: TimedWorkload, case: TimeCase, state: RunState, taken: Rounds, pairs: AnchorPairs | None, found: TimedRounds
+    work: TimedWorkload, case: TimeCase, state: RunState, pairs: AnchorPairs | None, found: TimedRounds
 ) -> TimedRounds:
-    """Measure the drift if that is to be done; what is beyond twice the tolerance waits for a second process."""
+    """Measure the drift if that is to be done, with a budget of its own.
+
+    What is beyond twice the tolerance waits for a second process.
+    """
     anchor = work.baseline.anchor if work.baseline is not None else None
     if pairs is None or anchor is None:
         return with_drift(work, case, found)
@@ -86,7 +88,7 @@ def pair_with_anchor(
     assert opponent.binary is not None
     try:
         pairing = pair_with(
-            work, opponent.binary, pairs.policy, taken, request.budget_s - taken.seconds, request.pair_slot,
+            work, opponent.binary, pairs.policy, found.rounds[-1].midmean, request.budget_s, request.pair_slot,
             opponent.configuration,
         )  # fmt: skip
     except LoadError:
@@ -96,7 +98,9 @@ def pair_with_anchor(
         pair_slot="sustained" if pairing.sustained else "short",
     )  # fmt: skip
     if verdict is not None:
-        state.pending_drifts[work.key] = AnchorPending(case, anchor, pairs.policy, pairing, verdict, request.budget_s)
+        state.pending_drifts[work.key] = AnchorPending(
+            case, anchor, pairs.policy, pairing, verdict, max(request.budget_s, pairing.seconds)
+        )
     return with_drift(work, case, found, drift, verdict)
 
 

@@ -76,17 +76,17 @@ def test_a_frog_whose_every_step_is_accepted_is_red_by_the_third(frog: Suite, up
 
 
 def test_what_was_accepted_in_one_step_stays_red_until_the_anchor_follows(frog: Suite) -> None:
-    commit(frog, 1, percent=3)
+    commit(frog, 1, percent=5)
     updated = frog.run("--update-baselines", *QUICK)
     assert updated.ret == 0
-    updated.stdout.fnmatch_lines(["on record now, and slower than what was last accepted on purpose: * by 3.? %. *"])
+    updated.stdout.fnmatch_lines(["on record now, and slower than what was last accepted on purpose: * by [45].? %. *"])
     moved = on_record(frog)
     assert moved["anchor"]["proven"]
     for flags in ((), ("--gpuperf-changed",)):
         gated = frog.run("--gpuperf", "-k", "1024", *flags)
         assert gated.ret == 1
         gated.stdout.fnmatch_lines([
-            "    3.? % slower than its anchor of *, by 1 accepted step, as was proven when they were accepted",
+            "    [45].? % slower than its anchor of *, by 1 accepted step, as was proven when they were accepted",
             "If this change is intended: pytest --update-baselines=anchor, and commit what it writes.",
         ])  # fmt: skip
     accepted = frog.run("--update-baselines=anchor", *QUICK)
