@@ -70,6 +70,8 @@ class TimedRounds:
     rounds: tuple[Round, ...]
     judgement: Judgement | None = None
     disturbances: tuple[str, ...] = ()
+    on_drift: Judgement | None = None
+    """The verdict on the drift since the anchor, where there is one."""
 
 
 def take(work: TimedWorkload, count: int, budget_s: float, *, process: int = 0, duration_ns: float = 0.0) -> Rounds:
