@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from pytest_gpuperf.context.run_state import RunState
     from pytest_gpuperf.context.worker import Worker
     from pytest_gpuperf.counters.exchange import Collected
+
+PROCESS_BEGAN = time.perf_counter()
+"""About when this process did: pytest imports its plugins before all tests and conftests."""
 
 OPTIONS: pytest.StashKey[Options] = pytest.StashKey()
 WORKER: pytest.StashKey[Worker] = pytest.StashKey()

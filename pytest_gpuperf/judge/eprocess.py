@@ -71,9 +71,3 @@ def _needed(log_threshold: float, size: int) -> Counts:
 def votes_needed(log_threshold: float, most: int) -> Counts:
     """Least votes in 1, 2, ... ``most`` blocks that reach ``log_threshold``, unreachable where none do; read-only."""
     return _needed(log_threshold, max(_LEAST_TABLE, 1 << (most - 1).bit_length()))[:most]
-
-
-def unanimous_blocks(alpha: float, most: int) -> float:
-    """Least number of blocks whose votes, all alike, are worth ``1 / alpha``; infinite if ``most`` are too few."""
-    enough = np.flatnonzero(votes_needed(-math.log(alpha), most) <= np.arange(1, most + 1))
-    return float(enough[0] + 1) if enough.size else math.inf

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.judge import env_shift
 from pytest_gpuperf.judge.block_decision import Paired
 from pytest_gpuperf.judge.comparability import explain, same_work
@@ -60,12 +61,18 @@ def judge_pairs(
 
 
 def unconfirmed(suspected: Judgement, why: str) -> Judgement:
-    """A workload that was slower in one process, where no second one could say so too."""
-    return msgspec.structs.replace(
-        suspected,
-        verdict=Verdict.INCONCLUSIVE,
-        reason=f"suspected slower, not confirmed: {why}; {suspected.reason}",
-    )
+    """A workload that was slower in one process, and that a second one did not find slower."""
+    reason = f"suspected slower, not confirmed: {why}; {suspected.reason}"
+    return msgspec.structs.replace(suspected, verdict=Verdict.INCONCLUSIVE, reason=reason)
+
+
+def unheard(suspected: Judgement, why: str) -> Judgement:
+    """A workload that was slower in one process, where no second one could say anything of it.
+
+    The first process has proven it at its whole share of the run's error rate, so failing it keeps the promise too.
+    """
+    reason = f"suspected slower, and no second process could say: {why}; {suspected.reason}"
+    return msgspec.structs.replace(suspected, verdict=Verdict.SUSPECT, reason=reason)
 
 
 def _against_the_record(case: TimeCase, recording: Recording) -> Spread | None:
@@ -99,7 +106,9 @@ def _confirmed(policy: Policy, first: Paired, second: Paired | None) -> tuple[Ve
     if second.decision is Decision.SLOWER:
         return Verdict.SLOWER, f"{slower}, in two processes"
     if second.decision in (Decision.INCONCLUSIVE, Decision.CONTINUE):
-        return Verdict.INCONCLUSIVE, f"{slower} in one process, undecided in a second"
+        leans = not second.blocks or second.evidence.log_e_slower > 0  # it has not said otherwise
+        verdict = Verdict.SUSPECT if leans else Verdict.INCONCLUSIVE
+        return verdict, f"{slower} in one process, undecided in a second after {numbered(second.blocks, 'block')}"
     if all(policy.delta < one.ratio - 1 < policy.epsilon for one in (first, second)):
         less = f"less than {env_shift.amount(policy.epsilon)} in a second"
         return Verdict.INCONCLUSIVE, f"{slower} in one process and {less}: it lies between the two"

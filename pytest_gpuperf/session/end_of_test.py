@@ -42,7 +42,7 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
     if problem is not None and stopped:
         _note_early_stop(worker, book, problem)
     failed_by_pytest = isinstance(problem, pytest.fail.Exception)
-    _settle_pending(item, worker, book, cut_short=skipped or failed_by_pytest)
+    _settle_pending(item, worker, book, cut_short=failed_by_pytest)
     failed_itself = problem is not None and not stopped and not skipped
     if worker.options.active:
         unreadable = _judge(worker, book, stopped=stopped or book.subtest_stopped)
@@ -80,7 +80,7 @@ def end_subtest(item: pytest.Item, problem: BaseException, report: pytest.TestRe
 
 
 def _settle_pending(item: pytest.Item, worker: Worker, book: TestBook, *, cut_short: bool) -> None:
-    """Confirm what is slower in a second process, unless the test was ``cut_short`` by pytest's own means."""
+    """Confirm what is slower in a second process, unless the test was ``cut_short`` by ``pytest.fail`` or an exit."""
     state = stash.run_state_of(item.config)
     if not state.pending:
         return

@@ -20,7 +20,7 @@ from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import Book
-from pytest_gpuperf.context.child_process import LOG_LINES, child_command, errors_in, log_lines, run_child
+from pytest_gpuperf.context.child_process import LOG_LINES, errors_in, log_lines, run_task
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.model.device_facts import DeviceFacts
@@ -167,7 +167,7 @@ def _run_process(config: pytest.Config, task: RecordTask, limit_s: float) -> Pro
     its_own = Path(tempfile.mkdtemp(prefix=f"{task.index}-", dir=task.folder))  # after a lost one: nothing of it
     left = task.folder / f"{task.index}.json"
     left.unlink(missing_ok=True)
-    status = run_child(config, child_command(config, task, its_own), log, limit_s)
+    status = run_task(config, task, its_own, log, limit_s)
     if not left.exists():
         end = f"it was not done after {limit_s:.0f} s" if status is None else f"pytest exit status {status}"
         return LostProcess(task.index, end, tuple(log_lines(log)))

@@ -10,6 +10,7 @@ from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.judge.unpaired import LOOKS
 from pytest_gpuperf.model.task import ConfirmTask
+from pytest_gpuperf.timing.long_blocks import LONG_NS, rounds_of
 from pytest_gpuperf.timing.pending_confirmations import Confirmation, of_pairs
 from pytest_gpuperf.timing.rounds import NO_ROUNDS, Rounds
 from pytest_gpuperf.workload.checked_run import check_again
@@ -18,6 +19,7 @@ from pytest_gpuperf.workload.timed_rounds import (
     ROUNDS_SHARE,
     TimedRounds,
     TimedWorkload,
+    expected_ns,
     not_loaded,
     opponent_for,
     pair_with,
@@ -36,13 +38,18 @@ def confirm_time(work: TimedWorkload, task: ConfirmTask) -> TimedRounds:
     opponent = opponent_for(work)
     if opponent.binary is None:
         return _leave_rounds(work, task, NO_ROUNDS, opponent.obstacle)
-    taken = take(work, FIRST_ROUNDS, request.budget_s * ROUNDS_SHARE)
+    expected = expected_ns(work) if request.pair_slot == "short" else 0.0
+    long = expected >= LONG_NS
+    taken = NO_ROUNDS if long else take(work, FIRST_ROUNDS, request.budget_s * ROUNDS_SHARE, duration_ns=expected)
+    duration_ns = expected if long else taken.rounds[-1].midmean
     policy = Policy(delta=request.zone.delta, epsilon=request.zone.epsilon).confirming()
     left_s = request.budget_s - taken.seconds
     try:
-        pairing = pair_with(work, opponent.binary, policy, taken, left_s, request.pair_slot, opponent.configuration)
+        pairing = pair_with(work, opponent.binary, policy, duration_ns, left_s, request.pair_slot,
+                            opponent.configuration)  # fmt: skip
     except LoadError as problem:
         return _leave_rounds(work, task, taken, not_loaded(problem))
+    taken = rounds_of(pairing.blocks, work.worker.session.id) if long else taken
     _leave(work, task, taken, of_pairs(work.key, work.identity, pairing))
     return TimedRounds(taken.rounds)
 

@@ -80,6 +80,10 @@ class SimulatedTimer:
 
     def _slot(self, slot: Slot) -> list[float]:
         times = []
+        for _ in range(slot.dropped):
+            if slot.reset is not None:
+                slot.reset()
+            slot.run()
         for _ in range(slot.samples):
             if slot.reset is not None:
                 slot.reset()
