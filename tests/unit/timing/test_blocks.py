@@ -39,6 +39,7 @@ class Bench:
     tick_ns = 1.0
     overhead_ns = 0.0
     kernel_breakdown = ()
+    pauses_ns = ()
 
     def __init__(self, ratio: float = 1.0, disturbance: Callable[[int], float] = lambda i: 1.0) -> None:
         self.ratio = ratio
