@@ -26,6 +26,8 @@ FEW_STEPS = 2.0
 """An interquartile range below so many steps of the timer holds so few readings that their midmean jumps."""
 MOST_ALTERNATING = 0.02
 """By so much two levels may differ that a kernel alternates between: what a neighbour does differs by more."""
+MOST_TIMES_MEDIAN = 20.0
+SLOW_TIMES_MEDIAN = 1.5
 _BATCHES = 10
 _DRIFT_P = 0.01
 _MODE_GAP_SD = 4.0
@@ -61,6 +63,26 @@ def core_mean(samples: Samples, step_ns: float) -> float:
 def centre(samples: Samples, step_ns: float = 0.0) -> float:
     """What a batch is summed up in: its midmean, or the ``core_mean`` of readings that are ``coarse``."""
     return core_mean(samples, step_ns) if coarse(samples, step_ns) else midmean(samples)
+
+
+def winsorised_mean(samples: Samples) -> float:
+    """Mean with no sample above twenty times the median: it sees rare slow samples, and scales with them."""
+    return float(np.minimum(samples, MOST_TIMES_MEDIAN * np.median(samples)).mean())
+
+
+class SlowShare(NamedTuple):
+    """The samples of a batch that take far longer than its median."""
+
+    number: int
+    times: float
+    """Sum of what they take, in medians."""
+
+
+def slow_share(samples: Samples) -> SlowShare:
+    """The samples above one and a half medians."""
+    multiples = samples / np.median(samples)
+    slow = multiples[multiples > SLOW_TIMES_MEDIAN]
+    return SlowShare(int(slow.size), float(slow.sum()))
 
 
 def lag_one_autocorrelation(samples: Samples) -> float:
