@@ -149,7 +149,7 @@ def decide_by_pairs(
     notes = (*pairing.remarks, *short_of_time(pairing, policy, request.budget_s, request.budget_s - left_s))
     step = judge_pairs(
         case, policy, pairing.paired, seeds=(pairing.seed,), notes=notes,
-        pair_slot="sustained" if pairing.sustained else "short",
+        pair_slot="sustained" if pairing.sustained else "short", slow_launches=pairing.slow_launches,
     )  # fmt: skip
     judgement = explained(work, compared.baseline, step.judgement)
     if step.confirmation_wanted:
