@@ -6,7 +6,7 @@ import dataclasses
 from collections import defaultdict
 from pathlib import Path
 
-from pytest_gpuperf.baselines import layout, transaction
+from pytest_gpuperf.baselines import layout, manifest, transaction
 from pytest_gpuperf.baselines.baseline_errors import CubinError, UnsafePathError, UnwritableEvidenceError
 from pytest_gpuperf.baselines.canonical import canonical_bytes
 from pytest_gpuperf.baselines.cubin_store import placed, read_cubin
@@ -111,7 +111,8 @@ class BaselineStore:
     def write(self, update: Update) -> list[WrittenFile]:
         """Merges the update into the folder, by the rules of ``merging``, and returns the files whose bytes changed.
 
-        All is read, merged and checked before the first byte is written; cubins go before the files that name them.
+        The manifest, which gets new targets, is not among them.  All is read, merged and checked before the first byte
+        is written; cubins go before the files that name them.
         Raises ``UnwritableEvidenceError``, ``BaselineWriteError``, ``BaselineLockedError``, ``BaselineLockError`` and
         what reading raises: a file that cannot be understood is never overwritten.
         """
@@ -119,8 +120,11 @@ class BaselineStore:
             self.forget()
             transaction.clean_leftovers(self.root)
             plan = self._cubin_plan(update) + self._static_plan(update) + self._time_plan(update)
+            named = manifest.with_targets(self.root, update.targets)
             try:
-                return transaction.write_all(plan)
+                written = transaction.write_all(plan)
+                transaction.write_all(named)
+                return written
             finally:
                 self.forget()
 
@@ -128,6 +132,7 @@ class BaselineStore:
         given = {sha256: (path, content) for sha256, path, content in (placed(self.root, one) for one in update.cubins)}
         named = [(key, record.cubin) for (_, _, key), record in update.static.items()]
         named += [(key, record.cubin) for (_, key), record in update.time.items()]
+        named += [(key, record.anchor.cubin) for (_, key), record in update.time.items() if record.anchor is not None]
         for key, sha256 in named:
             if sha256 and sha256 not in given:
                 try:
@@ -159,14 +164,18 @@ class BaselineStore:
     def _time_plan(self, update: Update) -> list[tuple[Path, bytes]]:
         groups: dict[tuple[str, str], list[tuple[Key, TimeRecord]]] = defaultdict(list)
         counters: dict[tuple[str, str], list[tuple[Key, Counts]]] = defaultdict(list)
+        anchors: dict[tuple[str, str], list[Key]] = defaultdict(list)
         for (device, key), record in update.time.items():
             groups[device, key.module].append((key, record))
         for (device, key), counts in update.counters.items():
             counters[device, key.module].append((key, counts))
         plan = []
-        for device, module in sorted({*groups, *counters}):
+        for device, key in update.anchors:
+            anchors[device, key.module].append(key)
+        for device, module in sorted({*groups, *counters, *anchors}):
             old = self._time_file(device, module)
-            new = merge_time(old, device, groups[device, module], update.sessions, counters[device, module])
+            place = device, module
+            new = merge_time(old, device, groups[place], update.sessions, counters[place], anchors[place])
             plan += self.changed(module, old, new)
         return plan
 

@@ -126,8 +126,9 @@ class Flag(NamedTuple):
 
 FLAGS: tuple[Flag, ...] = (
     Flag("--gpuperf", "enabled", "measure GPU workloads, compare them with their baselines, fail what regressed"),
-    Flag("--update-baselines", "update", "record baselines of workloads that are new, changed (the default) or all",
-         one_of("new", "changed", "all"), ini=False, metavar="MODE", const="changed"),
+    Flag("--update-baselines", "update", "record baselines of workloads that are new, changed (the default; what is "
+         "proven to be changed, and tests given by node id), changed and accepted as their anchors, or all",
+         one_of("new", "changed", "anchor", "all"), ini=False, metavar="MODE", const="changed"),
     Flag("--gpuperf-require-gpu", "require_gpu", "fail at once if there is no usable GPU"),
     Flag("--gpuperf-arch", "archs", "static targets (default: those with baselines, else the GPU's own)",
          architectures, metavar="sm_80,sm_90"),
@@ -140,6 +141,8 @@ FLAGS: tuple[Flag, ...] = (
          one_of("fail", "warn"), metavar="ACTION"),
     Flag("--gpuperf-inconclusive", "inconclusive", "an undecided workload: fail or warn (default)",
          one_of("fail", "warn"), metavar="ACTION"),
+    Flag("--gpuperf-static-causes", "static_causes", "bank conflicts, lost coalescing and lost vectorisation that the "
+         "machine code proves: exact (default, they gate) or off", one_of("exact", "off"), metavar="WHICH"),
     Flag("--gpuperf-strict", "strict", "fail on a stale baseline too (FASTER, BETTER)"),
     Flag("--gpuperf-profile", "profile", "tolerance profile: tight 0.5/1 %%, standard 1/2 %%, loose 2/5 %%",
          one_of(*PROFILES), metavar="NAME"),

@@ -47,8 +47,13 @@ class WorkloadEvidence(Record, frozen=True):
 
     @property
     def time_judgement(self) -> Judgement | None:
-        """The one on its time; None if that was not judged."""
-        return next((judgement for judgement in self.judgements if judgement.kind == "time"), None)
+        """The one on its time against the record; None if that was not judged."""
+        return next((one for one in self.judgements if one.kind == "time" and one.against == "record"), None)
+
+    @property
+    def anchor_judgement(self) -> Judgement | None:
+        """The one on its drift since the anchor; None where that is within twice the tolerance, or not known."""
+        return next((one for one in self.judgements if one.against == "anchor"), None)
 
 
 class SelfPairReading(Record, frozen=True):
@@ -125,6 +130,10 @@ class Outcome:
     not_kept: str = ""
     """Why ``gpuperf explain`` will not know of this run; empty if it will."""
     nothing: str = ""
+    vanished: tuple[str, ...] = ()
+    """Records that no test came to and that fail the run, a line for each cause."""
+    left_out: tuple[str, ...] = ()
+    """The same, of those that do not."""
     environment: str = ""
     """Why the run's times prove nothing; empty if they do."""
     shifts: tuple[str, ...] = ()
@@ -139,4 +148,4 @@ class Outcome:
     @property
     def errors(self) -> list[str]:
         """What speaks against the run as a whole."""
-        return [text for text in (self.problem, self.environment, self.nothing) if text]
+        return [text for text in (self.problem, self.environment, self.nothing, *self.vanished) if text]

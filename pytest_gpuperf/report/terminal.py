@@ -59,7 +59,7 @@ def summary(reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, opt
         counter_words(reporter, evidence, outcome.counter_notes)
     _warn(reporter, [*_of_workloads(book, options), *remarks.unreached_lines(book.unreached)])
     _update(reporter, outcome, book, options)
-    _warn(reporter, [*_undecided(book), *filter(None, [outcome.not_kept]), *_shifts(outcome)])
+    _warn(reporter, [*_undecided(book), *filter(None, [outcome.not_kept]), *_shifts(outcome), *outcome.left_out])
     for path in outcome.reports:
         reporter.write_line(f"report written to {path}")
     for text in (*outcome.errors, *outcome.unwritten):
@@ -68,7 +68,13 @@ def summary(reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, opt
 
 def run_remarks(book: Book, outcome: Outcome, options: Options) -> list[str]:
     """Remarks of the summary on the run as a whole, besides tables and single verdicts."""
-    return [*_of_workloads(book, options), *_undecided(book), *_shifts(outcome), *losses(_told(book), options)]
+    return [
+        *_of_workloads(book, options),
+        *_undecided(book),
+        *_shifts(outcome),
+        *outcome.left_out,
+        *losses(_told(book), options),
+    ]
 
 
 def _warn(reporter: pytest.TerminalReporter, lines: Iterable[str]) -> None:
@@ -88,6 +94,7 @@ def _of_workloads(book: Book, options: Options) -> list[str]:
     if not options.update:
         lines += [] if options.strict else remarks.stale_lines(evidence)
         lines += remarks.no_longer_expected(evidence)
+        lines += remarks.drift_lines(evidence)
     if not book.judged_times:
         lines += _static_only(evidence, options)
     return lines
@@ -228,6 +235,16 @@ def _update(reporter: pytest.TerminalReporter, outcome: Outcome, book: Book, opt
         written = sum(not one.refused for one in outcome.recorded)
         refused = len(outcome.recorded) - written
         reporter.write_line(numbered(written, "baseline") + " written" + (f", {refused} refused" if refused else ""))
+        _warn(reporter, remarks.recorded_drift_lines(outcome.recorded))
     elif outcome.updated and not outcome.nothing:
-        why = "every workload has one" if options.update == "new" else "all are up to date"
+        why = _why_none(book, options)
         reporter.write_line(f"0 baselines written: {why}{', failed tests aside' if book.any_failed else ''}")
+
+
+def _why_none(book: Book, options: Options) -> str:
+    """What an update that had nothing to write says of the workloads."""
+    if options.update == "new":
+        return "every workload has one"
+    if options.update == "all" or all(judgement.verdict is Verdict.UNCHANGED for judgement in book.judgements):
+        return "all are up to date"
+    return "nothing is proven to have changed (a test given by its node id is recorded all the same)"

@@ -24,7 +24,7 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.verdict import Judgement
 from pytest_gpuperf.session import exit_policy
-from pytest_gpuperf.session.static_gate import judge_static, unreached, unrecorded_cubins
+from pytest_gpuperf.session.static_gate import in_order, judge_static, unreached, unrecorded_cubins
 
 
 def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["setup", "call"] = "call") -> None:
@@ -82,7 +82,7 @@ def end_subtest(item: pytest.Item, problem: BaseException, report: pytest.TestRe
 def _settle_pending(item: pytest.Item, worker: Worker, book: TestBook, *, cut_short: bool) -> None:
     """Confirm what is slower in a second process, unless the test was ``cut_short`` by ``pytest.fail`` or an exit."""
     state = stash.run_state_of(item.config)
-    if not state.pending:
+    if not (state.pending or state.pending_drifts):
         return
     from pytest_gpuperf.workload import second_process  # noqa: PLC0415 SciPy comes with it
 
@@ -147,11 +147,14 @@ def _judge(worker: Worker, book: TestBook, *, stopped: bool) -> str:
 
 
 def _judge_static(worker: Worker, book: TestBook, *, stopped: bool) -> None:
+    from pytest_gpuperf.explain.estimates import Estimates  # noqa: PLC0415 a plain run judges nothing
+
     for workload in book.unlaunched(stopped=stopped):
         book.add(workload)
+    estimates = Estimates(worker.store, book.cubins, worker.compile_cache)
     for workload in list(book.workloads.values()):
         book.unrecorded |= unrecorded_cubins(worker.store, workload) & book.cubins.keys()
-        book.add(judge_static(worker, workload, book.workloads.values()))
+        book.add(in_order(worker, judge_static(worker, workload, book.workloads.values(), estimates)))
     if stopped:
         book.unreached = tuple(unreached(worker, book))
 
@@ -171,7 +174,8 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
         report.gpuperf_status = book.status  # type: ignore[attr-defined]
     for judgement in [*_judgements(book), *book.unreached]:
         counters = ".counters" if judgement.kind == "counters" else ""
-        name = f"gpuperf.{judgement.key.workload}.{judgement.target}{counters}"
+        anchor = ".anchor" if judgement.against == "anchor" else ""
+        name = f"gpuperf.{judgement.key.workload}.{judgement.target}{counters}{anchor}"
         item.user_properties.append((name, judgement.verdict.value))
     report.user_properties = list(item.user_properties)
     if report.failed and report.longrepr is not None:

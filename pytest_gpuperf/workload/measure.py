@@ -62,7 +62,9 @@ def _measured(worker: Worker, book: TestBook, request: Request, evidence: Worklo
 
 
 def _without_gpu(worker: Worker, book: TestBook, request: Request, evidence: WorkloadEvidence) -> Measurement:
-    """Static evidence is all there is."""
+    """Static evidence is all there is, and what would run."""
+    evidence = msgspec.structs.replace(evidence, identity=request.identity())
+    book.add(evidence)
     why = StaticOnly(str(worker.no_device))
     book.stop("static only", str(worker.no_device))
     if worker.options.ncu:
@@ -104,7 +106,8 @@ def _time(worker: Worker, book: TestBook, request: Request, counted: Counted) ->
         taken = confirm_time.confirm_time(work, task)
     else:
         taken = gate_time.gate_time(work, state)
-    judgements = (*counted.judgements, *((taken.judgement,) if taken.judgement is not None else ()))
+    of_time = [one for one in (taken.judgement, taken.on_drift) if one is not None]
+    judgements = (*counted.judgements, *of_time)
     if not taken.rounds:
         book.add(msgspec.structs.replace(evidence, judgements=judgements))
         why = CheckedOnly(f"{request.name}: unchanged, so not timed")
