@@ -76,6 +76,23 @@ class Pairing:
         return tuple(block.ratios for block in self.blocks if not block.discarded)
 
     @property
+    def tails(self) -> tuple[tuple[float, ...], ...]:
+        """Log ratios of means of each block that counts and of those discarded since the one before."""
+        return tails_of(self.blocks)
+
+    @property
+    def slow_launches(self) -> str:
+        """``21 % of its samples take 5 times as long (3 % of the baseline's)``; empty if none do."""
+        sides = list(zip(*(block.slow for block in self.blocks), strict=True))
+        counts = [sum(one.number for one in side) for side in sides]
+        samples = sum(block.samples for block in self.blocks)
+        if not samples or not counts[1]:
+            return ""
+        longer = sum(one.times for one in sides[1]) / counts[1]
+        shares = [f"{count / samples:.0%}".replace("%", " %") for count in counts]
+        return f"{shares[1]} of its samples take {longer:.2g} times as long as most ({shares[0]} of the baseline's)"
+
+    @property
     def long(self) -> bool:
         """True if its blocks are of single launches."""
         return any(block.times_ns for block in self.blocks)
@@ -146,19 +163,34 @@ def _until_decided(
     blocks: list[Block] = []
     r: list[tuple[float, ...]] = []
     paired = judge_blocks(r, policy)
+    tails: tuple[tuple[float, ...], ...] = ()
     began = clock()
     for block in taken:
         blocks.append(block)
         if not block.discarded:
             r.append(block.ratios)
-            paired = judge_blocks(r, policy)
+            tails = tails_of(blocks)
+            paired = judge_blocks(r, policy, tails=tails)
         if paired.decision is not Decision.CONTINUE:
             return paired, blocks
         now = clock()
         over = now + (now - began) / len(blocks) > ends
         if over and not (patient and len(r) < blocks_to_decide(r, policy) < math.inf):
             break
-    return judge_blocks(r, policy, stopped=True), blocks
+    return judge_blocks(r, policy, stopped=True, tails=tails), blocks
+
+
+def tails_of(blocks: Iterable[Block]) -> tuple[tuple[float, ...], ...]:
+    """As ``judge_blocks`` takes them; none of sustained slots."""
+    found, since = [], []
+    for block in blocks:
+        if block.tail is None:
+            return ()
+        since.append(block.tail)
+        if not block.discarded:
+            found.append(tuple(since))
+            since = []
+    return tuple(found)
 
 
 @dataclasses.dataclass

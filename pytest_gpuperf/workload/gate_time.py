@@ -161,7 +161,7 @@ def decide_by_pairs(
     notes = (*pairing.remarks, *short_of_time(pairing, policy, request.budget_s, request.budget_s - left_s))
     judge = functools.partial(
         judge_pairs, policy=policy, first=pairing.paired, seeds=(pairing.seed,), notes=notes,
-        pair_slot="sustained" if pairing.sustained else "short",
+        pair_slot="sustained" if pairing.sustained else "short", slow_launches=pairing.slow_launches,
     )  # fmt: skip
     step = judge(compared.case(taken))
     if step.judgement.verdict is Verdict.UNEXPLAINED:
