@@ -32,6 +32,8 @@ class RunState:
         self._test_began = "", 0.0
         self.pending: dict[Key, PendingConfirmation] = {}
         """Workloads that were slower in this process and wait for the end of their test to be confirmed."""
+        self.pending_drifts: dict[Key, PendingConfirmation] = {}
+        """The same, of workloads that were slower than their anchor."""
         self.confirmations_left = options.confirmations
         """Tests of which a second process may still confirm something; one that confirms nothing costs none."""
         self.self_pairs: set[str] = set()

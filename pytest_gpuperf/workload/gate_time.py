@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context.run_state import RunState
 from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.judge.canary_shift import canary_shifts, has_comparable_canaries
@@ -33,6 +32,7 @@ from pytest_gpuperf.timing.rounds import NO_ROUNDS, Rounds
 from pytest_gpuperf.workload import self_pairs
 from pytest_gpuperf.workload.baseline_kernel import Opponent
 from pytest_gpuperf.workload.explained_verdict import explained, short_of_time, with_obstacle
+from pytest_gpuperf.workload.gate_anchor import AnchorPairs, anchor_pairs, pair_with_anchor, with_drift
 from pytest_gpuperf.workload.timed_rounds import (
     FIRST_ROUNDS,
     ROUNDS_SHARE,
@@ -84,7 +84,7 @@ def gate_time(work: TimedWorkload, state: RunState) -> TimedRounds:
     known = compared.judge(NO_ROUNDS)
     unchanged = known.judgement.verdict is Verdict.UNCHANGED
     if options.changed_only and unchanged:
-        return TimedRounds((), known.judgement)
+        return with_drift(work, compared.case(NO_ROUNDS), TimedRounds((), known.judgement))
     asked_for = unchanged and options.pair_all
     tested = known.pairing_helps or asked_for
     sustained = request.pair_slot == "sustained"  # then rounds alone prove nothing: they do not show what power does
@@ -95,12 +95,14 @@ def gate_time(work: TimedWorkload, state: RunState) -> TimedRounds:
     elif unchanged:
         policy = dataclasses.replace(compared.policy, alpha=state.next_unchanged_share())
         compared = dataclasses.replace(compared, policy=policy, unchanged_shifts=_shifts_of_others(work, state))
-    opponent = opponent_for(work) if tested and _verdict_counts(options) else Opponent(None)
+    drift = anchor_pairs(work, compared.policy, state)
+    opponent = opponent_for(work) if tested else Opponent(None)
     compared = _with_canaries(compared, state)
     pairs = opponent.binary is not None and not opponent.other_parameters and tested and not sustained
     expected = expected_ns(work) if pairs else 0.0
     if expected >= LONG_NS:  # its launches in the blocks are its rounds
         found = decide_by_pairs(compared, state, opponent, NO_ROUNDS, known, expected)
+        found = _with_anchor(compared, state, drift, found)
         _pair_with_itself(work, state, found.rounds)
         return found
     taken = take(work, FIRST_ROUNDS, request.budget_s * (ROUNDS_SHARE if opponent.binary else 1), duration_ns=expected)
@@ -116,21 +118,29 @@ def gate_time(work: TimedWorkload, state: RunState) -> TimedRounds:
     else:
         obstacle = opponent.obstacle if step.pairing_helps or sustained else ""
         found = _less_comparable(opponent, decide_by_rounds(compared, state, taken, step, obstacle))
+    found = _with_anchor(compared, state, drift, found)
     _pair_with_itself(work, state, taken.rounds)
     return found
+
+
+def _with_anchor(
+    compared: BaselineComparison, state: RunState, pairs: AnchorPairs | None, found: TimedRounds
+) -> TimedRounds:
+    """What was found, and how far it is from the anchor."""
+    case = dataclasses.replace(compared.case(NO_ROUNDS), rounds=found.rounds, disturbances=found.disturbances)
+    return pair_with_anchor(compared.work, case, state, pairs, found)
 
 
 def decide_by_rounds(
     compared: BaselineComparison, state: RunState, taken: Rounds, step: TimeStep, obstacle: str
 ) -> TimedRounds:
     """Go on with rounds alone; ``obstacle`` is why there are no pairs.  What is slower waits for a second process."""
-    work, counts = compared.work, _verdict_counts(compared.work.worker.options)
-    budget_s = work.request.budget_s
-    while counts and step.rounds_wanted > len(taken.rounds) and taken.seconds < budget_s:
+    work, budget_s = compared.work, compared.work.request.budget_s
+    while step.rounds_wanted > len(taken.rounds) and taken.seconds < budget_s:
         taken = taken.followed_by(take(work, step.rounds_wanted - len(taken.rounds), budget_s - taken.seconds))
         step = compared.judge(taken)
     judgement = with_obstacle(explained(work, compared.baseline, step.judgement), obstacle)
-    if judgement.verdict is Verdict.SLOWER and counts:
+    if judgement.verdict is Verdict.SLOWER:
         time_s = max(budget_s, taken.seconds)  # long work takes more than its budget, there as here
         state.pending[work.key] = UnpairedPending(compared.case(taken), compared.policy, judgement, time_s)
     return TimedRounds(taken.rounds, judgement, taken.disturbed)
@@ -254,8 +264,3 @@ def _pair_with_itself(work: TimedWorkload, state: RunState, rounds: Sequence[Rou
             workload=work.key.workload, ratio=paired.ratio, blocks=paired.blocks, seed=pairing.seed,
             log_e_slower=paired.evidence.log_e_slower, log_e_faster=paired.evidence.log_e_faster,
         )  # fmt: skip
-
-
-def _verdict_counts(options: Options) -> bool:
-    """An update that takes whatever it finds needs no proof of what changed."""
-    return options.update in (None, "new")

@@ -10,7 +10,7 @@ import math
 import secrets
 from collections.abc import Sequence
 
-from scipy import special
+import scipy
 
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.device.device_errors import LoadError
@@ -71,6 +71,8 @@ class TimedRounds:
     rounds: tuple[Round, ...]
     judgement: Judgement | None = None
     disturbances: tuple[str, ...] = ()
+    on_drift: Judgement | None = None
+    """The verdict on the drift since the anchor, where there is one."""
 
 
 def take(work: TimedWorkload, count: int, budget_s: float, *, process: int = 0, duration_ns: float = 0.0) -> Rounds:
@@ -181,5 +183,5 @@ def interval_of(midmeans_ns: Sequence[float]) -> tuple[float, float] | None:
     logs = [math.log(value) for value in midmeans_ns]
     mean = sum(logs) / len(logs)
     variance = sum((value - mean) ** 2 for value in logs) / (len(logs) - 1)
-    half = float(special.stdtrit(len(logs) - 1, 0.975)) * math.sqrt(variance / len(logs))
+    half = float(scipy.special.stdtrit(len(logs) - 1, 0.975)) * math.sqrt(variance / len(logs))
     return math.exp(mean - half), math.exp(mean + half)
