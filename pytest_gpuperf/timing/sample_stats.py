@@ -10,8 +10,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 Samples = NDArray[np.float64]
 
@@ -122,7 +122,7 @@ def line(values: Samples) -> tuple[float, float]:
     if residual == 0:
         return slope, 0.0 if slope else 1.0
     t = slope / math.sqrt(residual / freedom / float(positions @ positions))
-    return slope, 2 * float(special.stdtr(freedom, -abs(t)))
+    return slope, 2 * float(scipy.special.stdtr(freedom, -abs(t)))
 
 
 class Group(NamedTuple):
