@@ -41,6 +41,7 @@ class Cause(enum.Enum):
     ELSEWHERE = "its test file lies outside of the folders that this run searched"
     SKIPPED = "its test or its test file was skipped"
     XFAILED = "its test was expected to fail, and did before it came there"
+    RENAMED = "its work goes on under another name"
     NOT_ASKED = "its test passed and asked for no kernel and no measurement"
 
 

@@ -19,6 +19,7 @@ REMEDIES = {
     Cause.ELSEWHERE: "name its folder in testpaths, or gate it in a run of its own",
     Cause.SKIPPED: _SKIP,
     Cause.XFAILED: "put what is measured before what fails, or take the mark away",
+    Cause.RENAMED: "let their records follow, each as the line of its new name says",
     Cause.NOT_ASKED: "let it call cuda_kernel(...) or gpuperf(...) again, or delete it and run gpuperf prune --yes",
 }
 OTHER_WAY_ROUND = (

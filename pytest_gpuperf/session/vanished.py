@@ -61,7 +61,11 @@ def _lines(config: pytest.Config, book: Book, scope: RunScope, found: TestsFound
     """Lines that may fail the run, and remarks.  Raises ``BaselineError``."""
     options, store = config.stash[stash.OPTIONS], stash.worker_of(config).store
     records = list(on_record(store))
-    those = vanished(records, _seen(config, book, scope, found, records))
+    renamed = {work.was for one in book.evidence for work in one.workloads if work.was is not None}
+    those = [
+        one._replace(cause=Cause.RENAMED) if one.record.key in renamed else one
+        for one in vanished(records, _seen(config, book, scope, found, records))
+    ]
     failing = [one for one in those if fails(one, options)]
     others = [one for one in those if one not in failing]
     red, remarks = (vanished_lines(some, config.rootpath) for some in (failing, others))
