@@ -41,6 +41,10 @@ def pytest_configure(config: pytest.Config) -> None:
     options = config.stash[stash.OPTIONS] = parse_options.read_options(config)
     config.addinivalue_line("markers", marker.DESCRIPTION)
     config.pluginmanager.register(fixtures, "gpuperf-fixtures")
+    if options.is_child:
+        from pytest_gpuperf.context import child_process  # noqa: PLC0415 a plain run is no child
+
+        child_process.end_with_parent()
     if options.gates:
         from pytest_gpuperf.context.tests_found import FindingTests  # noqa: PLC0415 a plain run misses no record
 
@@ -75,6 +79,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
+    if item.config.stash[stash.OPTIONS].gates:
+        stash.run_state_of(item.config).begin_test(item)
     stash.forget(item)  # what an attempt before this one found, where a plugin lets failed tests run again
     try:
         return (yield)

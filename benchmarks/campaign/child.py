@@ -215,8 +215,9 @@ def outcome(found: Pairing) -> dict[str, Any]:
     paired = found.paired
     return {
         "decision": paired.decision.value, "blocks": paired.blocks, "taken": len(found.blocks),
-        "discarded": len(found.blocks) - len(r), "size": found.size, "sigma": found.noise.sigma,
-        "rho1": found.noise.rho1, "ratio": paired.ratio if paired.blocks else None, "interval": paired.interval,
+        "discarded": len(found.blocks) - len(r), "size": found.size,
+        "sigma": found.noise.sigma if found.noise else None, "rho1": found.noise.rho1 if found.noise else None,
+        "ratio": paired.ratio if paired.blocks else None, "interval": paired.interval,
         "mean_r": mean, "sd_r": variance**0.5, "seconds": found.seconds, "log_e": paired.evidence.log_e_slower,
     }  # fmt: skip
 

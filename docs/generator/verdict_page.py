@@ -11,7 +11,7 @@ from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.session import end_of_run
-from pytest_gpuperf.session.exit_policy import Effect, effect, rule_of
+from pytest_gpuperf.session.exit_policy import Effect, effect, treatment_of
 
 HEAD = f"""\
 # Verdicts and exit statuses
@@ -64,7 +64,7 @@ def _effects(verdict: Verdict) -> list[str]:
     """What it does to its test, usually, under CI, and which flag makes it fail: by asking the policy."""
     judgement = Judgement(key=Key("test_x.py", "test_x", "x"), target="sm_90", kind="static", verdict=verdict)
     usual, under_ci = (effect(judgement, options) for options in (Options(), CI))
-    flag = FLAGS.get(rule_of(judgement).fails_by, "")
+    flag = FLAGS.get(treatment_of(judgement).fails_by, "")
     return [_shown(usual), _shown(under_ci), f"`{flag}`" if flag else ""]
 
 

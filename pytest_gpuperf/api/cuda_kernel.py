@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from pytest_gpuperf.api.precompile import name_expressions, recorded_codes
+from pytest_gpuperf.api.precompile import name_expressions, recorded_codes, recorded_profiles
 from pytest_gpuperf.compile import compiler
 from pytest_gpuperf.compile.cubin.ready_made import ready_made
 from pytest_gpuperf.compile.source import KernelSource
@@ -77,10 +77,10 @@ class KernelCompiler:
         native = self._native(targets)
         wanted = list(dict.fromkeys([*targets, *([native] if native else [])]))
         cache = self._worker.compile_cache
-        binaries = compiler.compile_for(
-            source, wanted, cache=cache, foreseen=functools.partial(self._foreseen, name_expression or name)
-        )
-        binaries = {target: self._as_recorded(source, binary) for target, binary in binaries.items()}
+        on_record = functools.partial(recorded_profiles, self._worker, self._book, wanted)
+        foreseen = functools.partial(self._foreseen, name_expression or name)
+        binaries = compiler.compile_for(source, wanted, cache, foreseen, on_record)
+        binaries = {target: self._as_recorded(source, binary, on_record) for target, binary in binaries.items()}
         self._note({target: binaries[target] for target in targets}, options, path.name if path is not None else "")
         return Kernel(binaries, device=self._worker.device, native=native, targets=targets,
                       ptx=lambda which: compiler.ptx(source, which, cache))  # fmt: skip
@@ -117,12 +117,12 @@ class KernelCompiler:
         self._note({binary.arch: binary})
         return TritonKernel(binary, code, device=self._worker.device, native=native)
 
-    def _as_recorded(self, source: KernelSource, binary: KernelBinary) -> KernelBinary:
+    def _as_recorded(self, source: KernelSource, binary: KernelBinary, on_record: compiler.OnRecord) -> KernelBinary:
         """The binary, or that on record if the compiler makes either of this source."""
         codes = recorded_codes(self._worker, self._book, binary)
         if not codes or binary.profile.code_hash in codes:
             return binary
-        return compiler.as_recorded(source, binary, codes, self._worker.compile_cache)
+        return compiler.as_recorded(source, binary, codes, self._worker.compile_cache, on_record)
 
     def _note(self, binaries: Mapping[str, KernelBinary], options: Sequence[str] = (), file: str = "") -> None:
         """Put the static evidence of one kernel on the test's book."""

@@ -1,4 +1,4 @@
-"""What a test's baselines tell of a source before it is compiled: its other kernels, and its machine code.
+"""What a test's baselines tell of a source before its machine code is read: its other kernels, and their profiles.
 
 Kernels that the tests of a module had of one source, with the same headers and options, are compiled along with the
 first of them.  That is a matter of speed alone; a kernel that was wrongly foreseen was compiled without effect.
@@ -6,13 +6,14 @@ first of them.  That is a matter of speed alone; a kernel that was wrongly fores
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterable, Set
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.compile.version import toolchain
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.worker import Worker
-from pytest_gpuperf.model.evidence import KernelBinary
+from pytest_gpuperf.model.evidence import KernelBinary, StaticProfile
+from pytest_gpuperf.model.task import RecordTask
 
 
 def name_expressions(
@@ -50,3 +51,26 @@ def recorded_codes(worker: Worker, book: TestBook, binary: KernelBinary) -> set[
         for record in known.get(book.test, {}).values()
         if (record.kernel, record.source_hash) == (binary.name, binary.source_hash)
     }
+
+
+def recorded_profiles(worker: Worker, book: TestBook, archs: Iterable[str]) -> dict[tuple[str, str], StaticProfile]:
+    """Profiles that the module's tests have on record, by the SHA-256 of the cubin and the kernel's symbol in it.
+
+    Empty where baselines are written: what is recorded is read from the machine code.  What two records contradict
+    each other about is left out.
+    """
+    options = worker.options
+    if not options.active or options.update is not None or isinstance(options.task, RecordTask):
+        return {}
+    try:
+        files = [worker.store.static_tests(arch, book.module, toolchain()) for arch in archs]
+    except BaselineError:  # for the judge to tell
+        return {}
+    records = [record for tests in files for workloads in tests.values() for record in workloads.values()]
+    found: dict[tuple[str, str], StaticProfile] = {}
+    doubtful = set()
+    for record in records:
+        place = (record.cubin, record.symbol or record.kernel)
+        if found.setdefault(place, record.profile) != record.profile:
+            doubtful.add(place)
+    return {place: profile for place, profile in found.items() if place not in doubtful}

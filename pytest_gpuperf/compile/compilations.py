@@ -1,13 +1,16 @@
 """Results of compilations: taken from the cache or made, on as many threads as there are cores.
 
-Half of the work is nvdisasm, and nearly all of that is its start.  So programs that are known to be wanted
-next are made along with the one that is wanted now, and one run of nvdisasm per architecture reads them all.
+Half of the work would be nvdisasm, and nearly all of that is its start.  So machine code that is on record is not
+read again.  Programs that are known to be wanted next are made along with the one that is wanted now, and one run of
+nvdisasm per architecture reads all that is new.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
+import itertools
 import json
 import os
 import threading
@@ -19,7 +22,7 @@ import msgspec
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import CompileProblem
 from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin
-from pytest_gpuperf.compile.cubin.static_profile import KernelAnalysis, analyse
+from pytest_gpuperf.compile.cubin.static_profile import KernelAnalysis, Recorded, analyse
 from pytest_gpuperf.compile.includes import Dependencies
 from pytest_gpuperf.compile.nvrtc import Compiled, Program, compile_cubin
 from pytest_gpuperf.compile.nvrtc_options import without_paths
@@ -28,17 +31,27 @@ from pytest_gpuperf.compile.toolkit import disassembler
 from pytest_gpuperf.compile.version import toolchain
 from pytest_gpuperf.model.evidence import Record
 
-CACHE_VERSION = 8
+CACHE_VERSION = 9
 """Raised whenever what is read from a cubin, or the form of an entry, changes."""
 
 
 class Compilation(Record, frozen=True):
-    """Cached result of one compilation: all kernels of a source."""
+    """Cached result of one compilation: all kernels of a source, or one instance of a template."""
 
     cubin: bytes
     ptx: str
     kernels: dict[str, KernelAnalysis]
     lowered: str | None = None
+    log: str = ""
+    """What the assembler said, for a kernel whose machine code is read later."""
+
+    def stands(self, recorded: Recorded) -> bool:
+        """Whether what was taken from a record is still on record."""
+        taken = {symbol: kernel.profile for symbol, kernel in self.kernels.items() if kernel.recorded}
+        if not taken:
+            return True
+        cubin = hashlib.sha256(self.cubin).hexdigest()
+        return all(recorded.get((cubin, symbol)) == profile for symbol, profile in taken.items())
 
 
 Job = tuple[Program, str]
@@ -50,25 +63,27 @@ def entries_of(
     archs: Sequence[str],
     cache: CompileCache | None,
     others: Callable[[], Mapping[Program, Dependencies]] = dict,
+    recorded: Recorded | None = None,
 ) -> dict[Job, Compilation]:
     """The entries of each program that is ``wanted``, by its architectures; programs come with their headers.
 
-    ``others``, asked only if something has to be compiled, are programs that go into the cache along with them.
+    ``others``, asked only if something has to be made, are programs that go into the cache along with them.
     Raises ``CompileProblem`` for programs that are ``wanted``, and never for another one.
     """
+    recorded = recorded or {}
     found = {(one, arch): kept(one, headers, arch, cache) for one, headers in wanted.items() for arch in archs}
-    missing = [job for job, entry in found.items() if entry is None]
+    missing = {job: entry for job, entry in found.items() if entry is None or not entry.stands(recorded)}
     made: dict[Job, Compilation] = {}
     if missing:
         toolchain()  # loads the compiler before threads race for it
         more = {} if cache is None else others()
-        along = [] if cache is None else _absent(more, [arch for _, arch in missing], cache)
-        made = _make_along(missing, along)
+        along = {} if cache is None else _lacking(more, dict.fromkeys(arch for _, arch in missing), cache, recorded)
+        made = _make_along(missing, along, recorded)
         headers_of = {**more, **wanted}
         for (one, arch), entry in made.items():
             if cache is not None and headers_of[one].complete:
                 cache.put(_key(one, headers_of[one], arch), msgspec.msgpack.encode(entry))
-    return {job: entry or made[job] for job, entry in found.items()}
+    return {job: made[job] if entry is None or job in made else entry for job, entry in found.items()}
 
 
 def kept(program: Program, headers: Dependencies, arch: str, cache: CompileCache | None) -> Compilation | None:
@@ -91,6 +106,7 @@ def another(
     wanted: Callable[[Compilation], bool],
     wish: str,
     cache: CompileCache | None,
+    recorded: Recorded,
 ) -> Compilation | None:
     """Compile once more, up to six times, for an entry that is ``wanted``; it takes the place of the cache's.
 
@@ -105,7 +121,7 @@ def another(
         return None
     cubins = set()
     for number in range(1, _FORMS_TRIED + 1):
-        (entry,) = _make([(program, arch)]).values()
+        (entry,) = _make({(program, arch): None}, recorded).values()
         if wanted(entry):
             if cache is not None:
                 cache.put(key, msgspec.msgpack.encode(entry))
@@ -118,44 +134,51 @@ def another(
     return None
 
 
-def _absent(programs: Mapping[Program, Dependencies], archs: Sequence[str], cache: CompileCache) -> list[Job]:
-    """Jobs that the cache lacks; none if it could not keep their results."""
+Begun = Mapping[Job, Compilation | None]
+"""What is to be made, each with an entry whose machine code has yet to be read, or None: to be compiled first."""
+
+
+def _lacking(
+    programs: Mapping[Program, Dependencies], archs: Iterable[str], cache: CompileCache, recorded: Recorded
+) -> dict[Job, Compilation | None]:
+    """Jobs of which the cache has no entry that stands; none if it could not keep their results."""
     if cache.problem is not None:
-        return []
+        return {}
     keyed = [(one, headers) for one, headers in programs.items() if headers.complete]
-    return [(one, arch) for one, headers in keyed for arch in archs if _key(one, headers, arch) not in cache]
+    found = {(one, arch): kept(one, headers, arch, cache) for arch in archs for one, headers in keyed}
+    return {job: entry for job, entry in found.items() if entry is None or not entry.stands(recorded)}
 
 
-def _make_along(wanted: Sequence[Job], along: Sequence[Job]) -> dict[Job, Compilation]:
+def _make_along(wanted: Begun, along: Begun, recorded: Recorded) -> dict[Job, Compilation]:
     try:
-        return _make([*wanted, *along])
+        return _make({**wanted, **along}, recorded)
     except CompileProblem:
         if not along:
             raise
-    return _make(wanted)  # one of them all has a problem, and says so when it is made by itself
+    return _make(wanted, recorded)  # one of them all has a problem, and says so when it is made by itself
 
 
-def _make(jobs: Sequence[Job]) -> dict[Job, Compilation]:
+def _make(jobs: Begun, recorded: Recorded) -> dict[Job, Compilation]:
     """Compile each job by itself, and read those of an architecture together as soon as all of them are there."""
-    distinct = list(dict.fromkeys(jobs))
-    if len(distinct) == 1:
-        return _read(distinct, map(_compiled, distinct))
-    archs = list(dict.fromkeys(arch for _, arch in distinct))
+    if len(jobs) == 1:
+        return _read(list(jobs), itertools.starmap(_compiled, jobs.items()), recorded)
+    archs = list(dict.fromkeys(arch for _, arch in jobs))
     with (
-        ThreadPoolExecutor(max_workers=min(len(distinct), os.cpu_count() or 1)) as compilers,
+        ThreadPoolExecutor(max_workers=min(len(jobs), os.cpu_count() or 1)) as compilers,
         ThreadPoolExecutor(max_workers=len(archs)) as readers,
     ):
-        of_arch = [[job for job in distinct if job[1] == arch] for arch in archs]
-        compiling = [compilers.map(_compiled, some) for some in of_arch]
-        return {job: entry for entries in readers.map(_read, of_arch, compiling) for job, entry in entries.items()}
+        of_arch = [[job for job in jobs if job[1] == arch] for arch in archs]
+        compiling = [compilers.map(_compiled, some, [jobs[job] for job in some]) for some in of_arch]
+        reading = functools.partial(_read, recorded=recorded)
+        return {job: entry for entries in readers.map(reading, of_arch, compiling) for job, entry in entries.items()}
 
 
-def _read(jobs: Sequence[Job], compiling: Iterable[Compiled]) -> dict[Job, Compilation]:
+def _read(jobs: Sequence[Job], compiling: Iterable[Compiled], recorded: Recorded) -> dict[Job, Compilation]:
     """Entries of jobs for one architecture."""
     compiled = list(compiling)
-    analyses = analyse(compiled, arch=jobs[0][1])
+    analyses = analyse(compiled, jobs[0][1], recorded)
     return {
-        job: Compilation(cubin=one.cubin, ptx=one.ptx, kernels=kernels, lowered=one.lowered)
+        job: Compilation(cubin=one.cubin, ptx=one.ptx, kernels=kernels, lowered=one.lowered, log=one.log)
         for job, one, kernels in zip(jobs, compiled, analyses, strict=True)
     }
 
@@ -166,11 +189,13 @@ _ALONE = threading.Lock()
 _MORE_ATTEMPTS = 3
 
 
-def _compiled(job: Job) -> Compiled:
-    """Compile, and compile again, alone, if the assembler's log is incomplete.
+def _compiled(job: Job, before: Compilation | None = None) -> Compiled:
+    """What was compiled ``before``; else compile, and compile again, alone, if the assembler's log is incomplete.
 
     Without its line in the log a kernel would seem to use no shared memory, no barriers and no spills.
     """
+    if before is not None:
+        return Compiled(before.cubin, before.ptx, before.log, before.lowered)
     program, arch = job
     for attempt in range(1 + _MORE_ATTEMPTS):
         with _ALONE if attempt else contextlib.nullcontext():

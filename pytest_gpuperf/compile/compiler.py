@@ -11,6 +11,7 @@ from typing import NamedTuple
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compilations import Compilation, another, entries_of, kept
 from pytest_gpuperf.compile.cubin.occupancy import limits_of
+from pytest_gpuperf.compile.cubin.static_profile import Recorded
 from pytest_gpuperf.compile.cubin.symbol_names import find_kernel
 from pytest_gpuperf.compile.includes import Dependencies, dependencies
 from pytest_gpuperf.compile.nvrtc import Program, compile_ptx
@@ -22,6 +23,9 @@ from pytest_gpuperf.model.evidence import KernelBinary
 
 Foreseen = Callable[[str], Iterable[str | None]]
 """From a source's hash to the name expressions of what else will be asked of it; None stands for its plain kernels."""
+
+OnRecord = Callable[[], Recorded]
+"""Asked for what is on record of the kernels that may come: machine code that is on record is not read again."""
 
 
 class _Prepared(NamedTuple):
@@ -46,12 +50,14 @@ def compile_for(
     archs: Sequence[str],
     cache: CompileCache | None = None,
     foreseen: Foreseen = lambda _: (),
+    on_record: OnRecord = dict,
 ) -> dict[str, KernelBinary]:
     """``compile_kernel`` for several architectures at once, on as many threads as there are cores; raises alike.
 
     What is ``foreseen`` goes into the cache along with the kernel, if that has to be compiled at all.
     """
-    return {arch: binary for (_, arch), binary in compile_together([source], archs, cache, foreseen).items()}
+    made = compile_together([source], archs, cache, foreseen, on_record)
+    return {arch: binary for (_, arch), binary in made.items()}
 
 
 def compile_together(
@@ -59,6 +65,7 @@ def compile_together(
     archs: Sequence[str],
     cache: CompileCache | None = None,
     foreseen: Foreseen = lambda _: (),
+    on_record: OnRecord = dict,
 ) -> dict[tuple[KernelSource, str], KernelBinary]:
     """``compile_for`` for several sources at once, whose machine code one run of nvdisasm reads; raises alike."""
     for arch in archs:
@@ -74,7 +81,7 @@ def compile_together(
         }
 
     wanted = {one.program: one.headers for one in prepared.values()}
-    entries = entries_of(wanted, list(dict.fromkeys(archs)), cache, others)
+    entries = entries_of(wanted, list(dict.fromkeys(archs)), cache, others, on_record())
     return {
         (source, arch): _binary(one, arch, entries[one.program, arch])
         for source, one in prepared.items()
@@ -83,7 +90,11 @@ def compile_together(
 
 
 def as_recorded(
-    source: KernelSource, binary: KernelBinary, recorded: Collection[str], cache: CompileCache | None = None
+    source: KernelSource,
+    binary: KernelBinary,
+    recorded: Collection[str],
+    cache: CompileCache | None = None,
+    on_record: OnRecord = dict,
 ) -> KernelBinary:
     """The binary of ``compile_for``, or one with a ``recorded`` code hash, if the compiler makes that too.
 
@@ -95,7 +106,8 @@ def as_recorded(
     def wanted(entry: Compilation) -> bool:
         return _binary(prepared, binary.arch, entry).profile.code_hash in recorded
 
-    entry = another(prepared.program, prepared.headers, binary.arch, wanted, ",".join(sorted(recorded)), cache)
+    wish = ",".join(sorted(recorded))
+    entry = another(prepared.program, prepared.headers, binary.arch, wanted, wish, cache, on_record())
     return binary if entry is None else _binary(prepared, binary.arch, entry)
 
 

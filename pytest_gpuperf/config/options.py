@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -49,6 +49,8 @@ class Options:
     """What a workload does whose test needed a GPU before it: ``missing``, if that was given."""
     inconclusive: Action = "warn"
     """What a workload does that was not decided within its budget."""
+    static_causes: Literal["exact", "off"] = "exact"
+    """Whether causes that the machine code proves gate by themselves."""
     strict: bool = False
     """A stale baseline (FASTER, BETTER) fails too."""
     profile: str = "tight"
@@ -125,16 +127,3 @@ class Options:
         if self.tolerance is not None:
             return Tolerance(self.tolerance, 2 * self.tolerance)
         return PROFILES[self.profile]
-
-
-def forwarded(options: Options) -> Sequence[str]:
-    """The flags under which a child process measures exactly as this one does."""
-    arguments = [f"--gpuperf-baselines={options.baselines}", f"--gpuperf-cache={options.cache}",
-                 f"--gpuperf-timer={options.timer}", f"--gpuperf-profile={options.profile}"]  # fmt: skip
-    if options.budget_s is not None:
-        arguments.append(f"--gpuperf-budget={options.budget_s:g}")
-    if options.archs:
-        arguments.append(f"--gpuperf-arch={','.join(options.archs)}")
-    if options.tolerance is not None:
-        arguments.append(f"--gpuperf-tolerance={options.tolerance:g}")
-    return arguments

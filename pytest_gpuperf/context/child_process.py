@@ -1,84 +1,94 @@
-"""What the child processes of a run have in common: command line, the run itself, choice of tests, errors, progress."""
+"""What the child processes of a run have in common: how they are run and ended, their tests, errors, progress.
+
+Their command line is in ``child_command``.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import random
 import re
+import signal
 import subprocess
-import sys
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf.config.options import forwarded
-from pytest_gpuperf.context import stash
-from pytest_gpuperf.model.task import TASK_FILE, ChildTask, ProfileTask, RecordTask, write_task
+from pytest_gpuperf.context.child_command import child_command
+from pytest_gpuperf.model.task import ChildTask, ProfileTask, RecordTask
 
-WRITES = (("xmlpath", "--junit-xml"), ("log_file", "--log-file"), ("basetemp", "--basetemp"), ("htmlpath", "--html"))
-"""Options of pytest (the last one of pytest-html) that name what it writes, and their flags."""
+PARENT_VARIABLE = "GPUPERF_PARENT"
+"""Names the end of a pipe whose other end the parent holds: it closes when the parent is gone, however it went."""
 _PROGRESS = re.compile(r"\[ *\d+%\]$")
 """How a line of pytest's progress ends, which begins with an E as well if a test's set-up failed."""
 
 
-def child_command(config: pytest.Config, task: ChildTask, folder: Path) -> list[str]:
-    """The command line that runs the modules of a task's tests as this run does, without touching its files.
+def run_task(
+    config: pytest.Config, task: ChildTask, folder: Path, log: Path, limit_s: float, extra: Sequence[str] = (),
+    environ: Mapping[str, str] | None = None,
+) -> int | None:  # fmt: skip
+    """Run a child for this task, as ``run_child`` says; ``folder`` is for its files, ``extra`` are more flags for it.
 
-    Leaves the task in ``folder`` for it.
-    Of the run's own command line it has this plugin's flags, ``-o``, ``-p``, ``--import-mode`` and the root.  What
-    other plugins and conftests declare does not reach a child, unless by the ini file or ``PYTEST_ADDOPTS``; what
-    flags there have written goes below ``folder``.
+    Where pytest does not know a flag that it knows here, a conftest of another folder declares it: then the child
+    collects all that this run does.
     """
-    modules = list(dict.fromkeys(node.partition("::")[0] for node in task.nodes))
-    write_task(task, folder / TASK_FILE)
-    command = [sys.executable, "-m", "pytest", "-q", f"--rootdir={config.rootpath}"]
-    command.append(f"--import-mode={config.getoption('importmode')}")
-    if config.inipath is not None:
-        command.append(f"--config-file={config.inipath}")
-    for override in config.getoption("override_ini") or ():
-        command += ["-o", override]
-    for plugin in config.getoption("plugins") or ():
-        command += ["-p", plugin]
-    if config.pluginmanager.hasplugin("xdist"):
-        command += ["-n", "0"]
-    if config.pluginmanager.hasplugin("_cov"):
-        command.append("--no-cov")
-    command += [*_files_of_its_own(config, folder), *forwarded(config.stash[stash.OPTIONS])]
-    return [*command, *modules, f"--gpuperf-task={folder / TASK_FILE}"]
+    cwd, status = config.invocation_params.dir, None
+    for whole in (False, True):
+        command = [*child_command(config, task, folder, whole=whole), *extra]
+        status = run_child(command, cwd, log, limit_s, environ)
+        if status != pytest.ExitCode.USAGE_ERROR:
+            break
+    return status
 
 
 def run_child(
-    config: pytest.Config, command: Sequence[str], log: Path, limit_s: float, environ: Mapping[str, str] | None = None
+    command: Sequence[str], cwd: Path, log: Path, limit_s: float, environ: Mapping[str, str] | None = None
 ) -> int | None:
     """Run a child with its output in ``log``: its exit status, or None if it was ended for not being done in time.
 
-    Raises ``OSError`` if it cannot be started.
+    It has a session of its own, and is ended with all that it started: in time, by an interrupt here, or, by
+    ``end_with_parent``, if this process dies.  Raises ``OSError`` if it cannot be started.
     """
-    with log.open("wb") as output:
+    theirs, ours = os.pipe()
+    environ = {**(os.environ if environ is None else environ), PARENT_VARIABLE: str(theirs)}
+    try:
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=environ,
+                start_new_session=True, pass_fds=(theirs,),
+            )  # fmt: skip
         try:
-            return subprocess.run(
-                command, cwd=config.rootpath, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-                env=environ, timeout=limit_s, check=False,
-            ).returncode  # fmt: skip
+            return process.wait(limit_s)
         except subprocess.TimeoutExpired:
             return None
+        finally:
+            with contextlib.suppress(ProcessLookupError):  # all of them have ended
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    finally:
+        os.close(theirs)
+        os.close(ours)
+
+
+def end_with_parent() -> None:
+    """In a child: end it, and what it started, as soon as its parent is gone.  Does nothing without a parent's pipe."""
+    theirs = os.environ.pop(PARENT_VARIABLE, "")
+    if theirs.isdigit():
+        threading.Thread(target=_wait_for_the_end_of, args=(int(theirs),), daemon=True).start()
+
+
+def _wait_for_the_end_of(pipe: int) -> None:
+    with contextlib.suppress(OSError):  # closed on the way here, by a launcher between the two
+        if os.read(pipe, 1) == b"" and os.getsid(0) == os.getpid():
+            os.killpg(os.getpid(), signal.SIGKILL)
 
 
 def log_lines(log: Path) -> list[str]:
     """What a child printed; nothing if it was never started."""
     return log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
-
-
-def _files_of_its_own(config: pytest.Config, folder: Path) -> list[str]:
-    own = folder / "pytest"
-    own.mkdir(parents=True, exist_ok=True)
-    flags = ["--maxfail=0"]
-    if config.pluginmanager.hasplugin("cacheprovider"):  # --lf and --ff need the plugin, and find nothing here
-        flags += ["-o", f"cache_dir={own / 'cache'}", "--last-failed-no-failures=all"]
-    named = [flag for option, flag in WRITES if config.getoption(option, None)]
-    if config.getini("log_file"):
-        named.append("--log-file")
-    return [*flags, *(f"{flag}={own / flag.lstrip('-')}" for flag in named)]
 
 
 def select(config: pytest.Config, items: list[pytest.Item], task: ChildTask) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_gpuperf.config.options import Options
+from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.worker import worker_number
 from pytest_gpuperf.judge.canary_shift import furthest
 
@@ -25,10 +27,12 @@ class RunState:
     def __init__(self, config: pytest.Config, options: Options) -> None:
         self._config = config
         self._hypotheses = 0
+        self._start_s = 0.0
+        self._test_began = "", 0.0
         self.pending: dict[Key, PendingConfirmation] = {}
         """Workloads that were slower in this process and wait for the end of their test to be confirmed."""
         self.confirmations_left = options.confirmations
-        """Tests that may still start a second process."""
+        """Tests of which a second process may still confirm something; one that confirms nothing costs none."""
         self.self_pairs: set[str] = set()
         """Node ids of tests whose first launch is still to be paired with itself."""
         self.self_pair_readings: dict[str, SelfPairReading] = {}
@@ -37,6 +41,18 @@ class RunState:
         """Log of each canary's time here over that on record, where it moved the most; by name."""
         self.cubins: dict[str, bytes] = {}
         """Machine code of the timed kernels by SHA-256, kept for an update to store."""
+
+    def begin_test(self, item: pytest.Item) -> None:
+        """Note when a test began, and, before the first one, what this process's start took."""
+        now = time.perf_counter()
+        if not self._start_s:
+            self._start_s = now - stash.PROCESS_BEGAN
+        self._test_began = item.nodeid, now
+
+    def seconds_of_this_test(self, item: pytest.Item) -> float:
+        """Wall-clock time that a test, and the start of a process for it with imports and collection, has taken."""
+        node, began = self._test_began
+        return self._start_s + (time.perf_counter() - began if node == item.nodeid else 0.0)
 
     @cached_property
     def spending(self) -> Spending:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from pytest_gpuperf.context.tests_found import FindingTests
     from pytest_gpuperf.context.worker import Worker
     from pytest_gpuperf.counters.exchange import Collected
+
+PROCESS_BEGAN = time.perf_counter()
+"""About when this process did: pytest imports its plugins before all tests and conftests."""
 
 OPTIONS: pytest.StashKey[Options] = pytest.StashKey()
 WORKER: pytest.StashKey[Worker] = pytest.StashKey()

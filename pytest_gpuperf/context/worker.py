@@ -6,6 +6,7 @@ Everything is opened when a test first needs it, once.  The worker knows no test
 from __future__ import annotations
 
 import datetime
+import gc
 import uuid
 from contextlib import ExitStack
 from functools import cached_property
@@ -102,6 +103,13 @@ class Worker:
         hold, self._hold = self._hold, None
         if hold is not None:
             hold.close()
+
+    def give_memory_back(self) -> None:
+        """Leave the GPU's memory to a child process, but for arrays that live; nothing if this one has used no GPU."""
+        if isinstance(self.__dict__.get("device"), PlaceholderDevice | None):
+            return
+        gc.collect()  # arrays in circles of references, as exceptions and closures make them, live until then
+        self.device.release_unused()
 
     @property
     def measured_peaks(self) -> dict[str, float]:

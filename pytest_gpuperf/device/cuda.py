@@ -20,6 +20,7 @@ from pytest_gpuperf.device.load_checks import check_loadable
 from pytest_gpuperf.device.lock import GpuLock
 from pytest_gpuperf.device.nvml_state import Nvml
 from pytest_gpuperf.device.peaks import measure_peak
+from pytest_gpuperf.device.persisting_l2 import PersistingL2
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.evidence import DeviceState, KernelBinary
 from pytest_gpuperf.model.timer_names import TimerName
@@ -52,9 +53,11 @@ class CudaDevice:
     graph.  The two wait for each other, so what other libraries launch comes behind the flush and before the next one.
     """
 
-    def __init__(self, cupy: Any, ordinal: int, facts: DeviceFacts, nvml: Nvml) -> None:
+    def __init__(self, cupy: Any, ordinal: int, facts: DeviceFacts, nvml: Nvml, driver: Any = None) -> None:
+        """``driver`` is ``cuda.bindings.driver``, or None without it."""
         self._cupy = cupy
         self._nvml = nvml
+        self._persisting = PersistingL2(driver)
         self.facts = facts
         cupy.cuda.Device(ordinal).use()
         self.stream = cupy.cuda.Stream()
@@ -134,7 +137,13 @@ class CudaDevice:
             yield
 
     def flush_l2(self) -> None:
-        """Enqueue a write of twice the L2's size, so that what a kernel reads next comes from device memory."""
+        """Enqueue a write of twice the L2's size, so that what a kernel reads next comes from device memory.
+
+        Where a workload had lines persist, waits until it is over and takes that from them: they would outlast it.
+        """
+        if self._persisting.in_use:
+            self.stream.synchronize()
+            self._persisting.reset()
         self._flush_buffer.memset_async(0, self._flush_bytes, self.stream)
 
     @property

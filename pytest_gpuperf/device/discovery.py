@@ -76,7 +76,7 @@ def _opened(cupy: Any, nvml: Any, driver: Any, ordinal: int, index: int) -> Cuda
         raise NoDevice(
             f"{facts.name} cannot be used: {problem}", "use another GPU, or a newer pytest-gpuperf"
         ) from None
-    return CudaDevice(cupy, ordinal, facts, view)
+    return CudaDevice(cupy, ordinal, facts, view, driver)
 
 
 def _require_driver(load_library: Callable[[str], Any]) -> None:

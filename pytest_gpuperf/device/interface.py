@@ -25,14 +25,16 @@ class LoadedKernel(Protocol):
 
 
 class Slot(NamedTuple):
-    """A run of equal samples: what to launch, how often.  The first of them is not counted."""
+    """A run of equal samples: what to launch, how often."""
 
     run: Callable[[], None]
     """Enqueues one sample's work on the current stream."""
     samples: int
-    """Samples to return; one more is taken and dropped."""
+    """Samples to return."""
     reset: Callable[[], None] | None = None
     """Restores in-place inputs before every sample; not timed."""
+    dropped: int = 1
+    """Samples taken before them that are not returned.  With none a timer launches nothing besides, where it can."""
 
 
 class Timer(Protocol):

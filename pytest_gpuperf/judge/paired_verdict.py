@@ -11,12 +11,14 @@ from collections.abc import Sequence
 
 import msgspec
 
+from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.judge import env_shift
 from pytest_gpuperf.judge.block_decision import Paired
 from pytest_gpuperf.judge.comparability import explain, same_work
 from pytest_gpuperf.judge.log_times import geometric_mean
 from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.judge.recording_choice import Recording, choose_recording
+from pytest_gpuperf.judge.tail import SHARE
 from pytest_gpuperf.judge.time_case import TimeCase, TimeStep
 from pytest_gpuperf.judge.two_sample import Spread, compare_rounds
 from pytest_gpuperf.judge.unpaired import LEAST_OMEGA, OTHER_GPU_OMEGA
@@ -32,11 +34,13 @@ def judge_pairs(
     seeds: Sequence[int] = (),
     notes: Sequence[str] = (),
     pair_slot: PairSlot = "short",
+    slow_launches: str = "",
 ) -> TimeStep:
     """The verdict after paired blocks of one process, or of two.
 
     ``second`` are the blocks of a fresh process, judged under ``policy.confirming()``.  What is slower than the record
-    and not when paired is the environment's doing.  Raises ``ValueError`` if the case has no baseline to pair with.
+    and not when paired is the environment's doing.  ``slow_launches`` says what a tail consists of.  Raises
+    ``ValueError`` if the case has no baseline to pair with.
     """
     if case.baseline is None:
         raise ValueError(f"{case.key}: there is no baseline that blocks could be paired with")
@@ -44,6 +48,8 @@ def judge_pairs(
     recording = choose_recording(case.baseline, case.sessions, case.session)
     spread = None if work.measured_otherwise else _against_the_record(case, recording)
     verdict, reason = _verdict(policy, first, second)
+    if first.by_tail:
+        reason = f"{reason}: {_tail(first, slow_launches)}"
     if verdict in (Verdict.SAME, Verdict.NOT_SLOWER) and spread is not None and _moved(spread, first, policy):
         verdict = Verdict.ENV_SHIFT
         moved = env_shift.percent(spread.difference)
@@ -60,12 +66,24 @@ def judge_pairs(
 
 
 def unconfirmed(suspected: Judgement, why: str) -> Judgement:
-    """A workload that was slower in one process, where no second one could say so too."""
-    return msgspec.structs.replace(
-        suspected,
-        verdict=Verdict.INCONCLUSIVE,
-        reason=f"suspected slower, not confirmed: {why}; {suspected.reason}",
-    )
+    """A workload that was slower in one process, and that a second one did not find slower."""
+    reason = f"suspected slower, not confirmed: {why}; {suspected.reason}"
+    return msgspec.structs.replace(suspected, verdict=Verdict.INCONCLUSIVE, reason=reason)
+
+
+def unheard(suspected: Judgement, why: str) -> Judgement:
+    """A workload that was slower in one process, where no second one could say anything of it.
+
+    The first process has proven it at its whole share of the run's error rate, so failing it keeps the promise too.
+    """
+    reason = f"suspected slower, and no second process could say: {why}; {suspected.reason}"
+    return msgspec.structs.replace(suspected, verdict=Verdict.SUSPECT, reason=reason)
+
+
+def _tail(first: Paired, slow_launches: str) -> str:
+    """``the mean is x1.80 while the midmean is x1.001: 21 % of its samples take 5 times as long as most``"""
+    words = f"the mean is x{first.mean_ratio:.3g} while the midmean is x{first.ratio:.4g}"
+    return f"{words}: {slow_launches}" if slow_launches else words
 
 
 def _against_the_record(case: TimeCase, recording: Recording) -> Spread | None:
@@ -99,7 +117,9 @@ def _confirmed(policy: Policy, first: Paired, second: Paired | None) -> tuple[Ve
     if second.decision is Decision.SLOWER:
         return Verdict.SLOWER, f"{slower}, in two processes"
     if second.decision in (Decision.INCONCLUSIVE, Decision.CONTINUE):
-        return Verdict.INCONCLUSIVE, f"{slower} in one process, undecided in a second"
+        leans = not second.blocks or second.evidence.log_e_slower > 0  # it has not said otherwise
+        verdict = Verdict.SUSPECT if leans else Verdict.INCONCLUSIVE
+        return verdict, f"{slower} in one process, undecided in a second after {numbered(second.blocks, 'block')}"
     if all(policy.delta < one.ratio - 1 < policy.epsilon for one in (first, second)):
         less = f"less than {env_shift.amount(policy.epsilon)} in a second"
         return Verdict.INCONCLUSIVE, f"{slower} in one process and {less}: it lies between the two"
@@ -111,11 +131,14 @@ def _figures(
     seeds: Sequence[int], pair_slot: PairSlot,
 ) -> TimeFigures:  # fmt: skip
     ratio = first.ratio if first.blocks else None
+    log_e, needed = first.evidence.log_e_slower, first.log_e_needed
+    if first.by_tail and first.tail_log_e is not None:
+        log_e, needed = first.tail_log_e, -math.log(policy.alpha * SHARE)
     after = geometric_mean([one.midmean for one in case.rounds]) if case.rounds else None
     return TimeFigures(
         before_ns=after / ratio if after is not None and ratio is not None else None, after_ns=after, ratio=ratio,
         interval=first.interval, level=0.95, tolerance=policy.delta, method="paired", pair_slot=pair_slot,
-        blocks=first.blocks, confirm_blocks=second.blocks if second else 0, log_e=first.evidence.log_e_slower,
-        log_e_needed=-math.log(policy.alpha), seeds=tuple(seeds),
+        blocks=first.blocks, confirm_blocks=second.blocks if second else 0, log_e=log_e,
+        log_e_needed=needed, mean_ratio=first.mean_ratio, seeds=tuple(seeds),
         record_ratio=math.exp(spread.difference) if spread is not None else None,
     )  # fmt: skip

@@ -3,6 +3,9 @@
 There is no noise here: one byte of spill more is one byte of spill more.  ``static_rules`` says which figures gate.
 Registers and shared memory matter through the theoretical occupancy.  More instructions do not gate: they are as often
 an intended unrolled loop as a loss.
+
+A single figure is outranked by an estimate of the whole (``static_weight``): what ``compare_static`` finds is weighed
+where the caller has one.
 """
 
 from __future__ import annotations

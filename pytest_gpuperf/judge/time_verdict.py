@@ -20,7 +20,7 @@ from pytest_gpuperf.judge import unpaired as unpaired_rounds
 from pytest_gpuperf.judge.comparability import Comparability, same_work
 from pytest_gpuperf.judge.log_times import geometric_mean
 from pytest_gpuperf.judge.noninferiority import OMEGA, noninferiority_test
-from pytest_gpuperf.judge.paired_verdict import unconfirmed
+from pytest_gpuperf.judge.paired_verdict import unconfirmed, unheard
 from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.judge.recording_choice import Recording, choose_recording
 from pytest_gpuperf.judge.time_case import TimeCase, TimeStep
@@ -61,8 +61,11 @@ def confirm_rounds(suspected: Judgement, case: TimeCase, policy: Policy) -> Judg
         raise ValueError(f"{case.key}: there is no baseline that a second process could be held against")
     if case.disturbances:
         known = msgspec.structs.replace(suspected, notes=(*suspected.notes, *case.disturbances))
-        return unconfirmed(known, "the rounds of the second process were disturbed, so they prove nothing")
+        return unheard(known, "its rounds were disturbed, so they prove nothing")
     second = judge_time(case, policy.confirming()).judgement
+    leans = second.time is None or second.time.ratio is None or second.time.ratio > 1 + coarse(policy).delta
+    if second.verdict is Verdict.INCONCLUSIVE and leans:
+        return unheard(suspected, "it took too few rounds to tell")
     if second.verdict is not Verdict.SLOWER:
         return unconfirmed(suspected, _not_seen_again(suspected, second, policy))
     work = same_work(case.baseline, case.identity, case.timer, case.cache)

@@ -1,20 +1,16 @@
 """What a block votes for, and the evidence that votes make.
 
-Each block gives r, the log ratio candidate over baseline.  It votes *slower* if r > ln(1 + delta), *faster* if
-r < -ln(1 + delta), *not slower* if r < ln(1 + epsilon) and *not faster* if r > -ln(1 + epsilon); a tie votes for
-nothing.  Each claim has an e-value of its own (``eprocess``).  See docs/explanation/statistics.md, "Paired blocks".
+Each block gives r, the log ratio candidate over baseline, and one of single launches the ratios of its sixteen pairs.
+Each votes *slower* if r > ln(1 + delta), *faster* if r < -ln(1 + delta), *not slower* if r < ln(1 + epsilon) and *not
+faster* if r > -ln(1 + epsilon); a tie votes for nothing.  Each claim has an e-value of its own (``block_scores``).  See
+docs/explanation/statistics.md, "Paired blocks" and "Long launches".
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
-from collections.abc import Sequence
 
-import numpy as np
-
-from pytest_gpuperf.judge.eprocess import log_e
-from pytest_gpuperf.judge.log_times import InvalidTimesError, Logs
+from pytest_gpuperf.judge.block_scores import Ratios, checked, process_of
 from pytest_gpuperf.judge.policy import Policy
 
 
@@ -34,12 +30,13 @@ class MismatchedEvidenceError(ValueError):
     """Evidence gathered under different tolerances or error rates was to be multiplied."""
 
 
-def evidence(r: Sequence[float], policy: Policy) -> Evidence:
+def evidence(r: Ratios, policy: Policy) -> Evidence:
     """The e-values of the four claims after these blocks."""
     values = checked(r)
-    slower_above, passed_below = math.log1p(policy.delta), math.log1p(policy.epsilon)
+    slower_above, passed_below = policy.slower_above, policy.passed_below
     claims = (values > slower_above, values < -slower_above, values < passed_below, values > -passed_below)
-    return Evidence(policy, values.size, *(log_e(int(votes.sum()), values.size) for votes in claims))
+    blocks, pairs = values.shape
+    return Evidence(policy, blocks, *(process_of(pairs).log_e(int(votes.sum()), blocks) for votes in claims))
 
 
 def multiply(first: Evidence, second: Evidence) -> Evidence:
@@ -61,15 +58,3 @@ def multiply(first: Evidence, second: Evidence) -> Evidence:
         log_e_not_slower=first.log_e_not_slower + second.log_e_not_slower,
         log_e_not_faster=first.log_e_not_faster + second.log_e_not_faster,
     )
-
-
-def checked(r: Sequence[float]) -> Logs:
-    """Log ratios of blocks as an array.  Raises ``InvalidTimesError`` for a value that is not finite."""
-    values = np.asarray(r, dtype=np.float64)
-    wrong = np.flatnonzero(~np.isfinite(values))
-    if wrong.size:
-        raise InvalidTimesError(
-            f"block {wrong[0] + 1} of {values.size} has the log ratio {values[wrong[0]]}, which is no ratio of times: "
-            f"leave out blocks that were cut short"
-        )
-    return values

@@ -110,6 +110,8 @@ class TimeFigures(Record, frozen=True):
     log_e: float | None = None
     """Natural log of the e-value for 'slower' when the decision fell."""
     log_e_needed: float | None = None
+    mean_ratio: float | None = None
+    """Of paired blocks: the ratio of means, which see rare slow launches as ``ratio``, of midmeans, does not."""
     not_paired: str = ""
     """Why changed code was compared with its record alone; empty if it was not, or needed no more."""
     seeds: tuple[int, ...] = ()

@@ -153,15 +153,18 @@ def _is_plain_same(cell: Cell) -> bool:
 def _detectable(subject: Subject, same: Sequence[Pairing], placement: float) -> Detectable | None:
     blocks = [block for one in same for block in one.blocks]
     return smallest_effect(
-        subject.name, subject.duration_ns, [value for one in same for value in one.r],
+        subject.name, subject.duration_ns, [ratios for one in same for ratios in one.ratios],
         size=round(statistics.median(one.size for one in same)),
         noise=_typical([one.noise for one in same]),
         block_s=statistics.median(block.seconds for block in blocks), placement_sd=placement, alpha=ALPHA_SHARE,
     )  # fmt: skip
 
 
-def _typical(noises: Sequence[Noise]) -> Noise:
-    """The median of each figure."""
+def _typical(pilots: Sequence[Noise | None]) -> Noise | None:
+    """The median of each figure; None for long launches, which have no pilot."""
+    noises = [one for one in pilots if one is not None]
+    if not noises:
+        return None
     sds = [one.block_sd for one in noises if one.block_sd is not None]
     return Noise(
         sigma=statistics.median(one.sigma for one in noises), rho1=statistics.median(one.rho1 for one in noises),

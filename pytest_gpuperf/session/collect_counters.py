@@ -15,7 +15,8 @@ import pytest
 
 from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.child_process import child_command, progress_of
+from pytest_gpuperf.context.child_command import child_command
+from pytest_gpuperf.context.child_process import progress_of
 from pytest_gpuperf.context.marker import settings_of
 from pytest_gpuperf.counters.chip_names import canonical, chip_of
 from pytest_gpuperf.counters.collect import Assignment, Collection
@@ -101,9 +102,10 @@ def _collect(config: pytest.Config, nodes: Sequence[str], own: Sequence[str], sh
         nodes=tuple(nodes), metrics=tuple(dict.fromkeys(asked)), cache=options.cache, chip=chip, ncu=ncu,
         reader=config.hook.pytest_gpuperf_ncu_reader(config=config) or read_report,
         target=lambda task: child_command(config, task, task.folder),
-        working_folder=config.rootpath, locks=lock_folder(), limit_s=limit_s, watch=Progress(show),
+        working_folder=config.invocation_params.dir, locks=lock_folder(), limit_s=limit_s, watch=Progress(show),
     )  # fmt: skip
     begin = f"counting {numbered(len(nodes), 'test')} under {ncu}"
+    stash.worker_of(config).give_memory_back()
     if not options.update:
         show(begin)
         return Collection(assignment, _folder(config) / "1").collect()

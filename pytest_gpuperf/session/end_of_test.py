@@ -25,7 +25,7 @@ from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.verdict import Judgement
 from pytest_gpuperf.session import exit_policy
 from pytest_gpuperf.session.renames import name_origins
-from pytest_gpuperf.session.static_gate import judge_static, unreached, unrecorded_cubins
+from pytest_gpuperf.session.static_gate import in_order, judge_static, unreached, unrecorded_cubins
 
 
 def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["setup", "call"] = "call") -> None:
@@ -43,7 +43,7 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
     if problem is not None and stopped:
         _note_early_stop(worker, book, problem)
     failed_by_pytest = isinstance(problem, pytest.fail.Exception)
-    _settle_pending(item, worker, book, cut_short=skipped or failed_by_pytest)
+    _settle_pending(item, worker, book, cut_short=failed_by_pytest)
     failed_itself = problem is not None and not stopped and not skipped
     if worker.options.active:
         early = stopped or book.subtest_stopped
@@ -82,7 +82,7 @@ def end_subtest(item: pytest.Item, problem: BaseException, report: pytest.TestRe
 
 
 def _settle_pending(item: pytest.Item, worker: Worker, book: TestBook, *, cut_short: bool) -> None:
-    """Confirm what is slower in a second process, unless the test was ``cut_short`` by pytest's own means."""
+    """Confirm what is slower in a second process, unless the test was ``cut_short`` by ``pytest.fail`` or an exit."""
     state = stash.run_state_of(item.config)
     if not state.pending:
         return
@@ -151,20 +151,22 @@ def _judge(config: pytest.Config, worker: Worker, book: TestBook, *, stopped: bo
 
 
 def _judge_static(worker: Worker, book: TestBook, *, stopped: bool) -> None:
+    from pytest_gpuperf.explain.estimates import Estimates  # noqa: PLC0415 a plain run judges nothing
+
     for workload in book.unlaunched(stopped=stopped):
         book.add(workload)
+    estimates = Estimates(worker.store, book.cubins, worker.compile_cache)
     for workload in list(book.workloads.values()):
         book.unrecorded |= unrecorded_cubins(worker.store, workload) & book.cubins.keys()
-        book.add(judge_static(worker, workload, book.workloads.values()))
+        book.add(in_order(worker, judge_static(worker, workload, book.workloads.values(), estimates)))
 
 
 def _judge_unreached(worker: Worker, book: TestBook, *, stopped: bool, whole: bool) -> None:
     """An update of a whole test leaves records that it has no workload for to ``gpuperf prune``."""
     if not stopped and (not whole or worker.options.update is not None):
         return
-    renamed = (
-        {work.was for work in book.workloads.values()} if worker.options.missing == "fail" else set()
-    )  # red as NEW
+    red_as_new = worker.options.missing == "fail"
+    renamed = {work.was for work in book.workloads.values()} if red_as_new else set()
     book.unreached = tuple(one for one in unreached(worker, book, stopped=stopped) if one.key not in renamed)
 
 

@@ -29,7 +29,7 @@ class Effect(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True)
-class Rule:
+class Treatment:
     """One row of the policy: what a verdict does, and which option makes it fail."""
 
     usually: Effect
@@ -37,30 +37,30 @@ class Rule:
     """A field of ``Options`` that is ``fail`` or true then; empty: no option changes it."""
 
 
-POLICY: Mapping[Verdict, Rule] = MappingProxyType({
-    Verdict.UNCHANGED: Rule(Effect.PASS),
-    Verdict.SAME: Rule(Effect.PASS),
-    Verdict.NOT_SLOWER: Rule(Effect.PASS),
-    Verdict.FASTER: Rule(Effect.REMARK, "strict"),
-    Verdict.BETTER: Rule(Effect.REMARK, "strict"),
-    Verdict.SLOWER: Rule(Effect.FAIL),
-    Verdict.SUSPECT: Rule(Effect.FAIL),
-    Verdict.WORSE: Rule(Effect.FAIL),
-    Verdict.ENV_SHIFT: Rule(Effect.WARN),
-    Verdict.UNEXPLAINED: Rule(Effect.WARN, "open"),
-    Verdict.INCONCLUSIVE: Rule(Effect.WARN, "inconclusive"),
-    Verdict.NOT_COMPARABLE: Rule(Effect.WARN, "open"),
-    Verdict.NEW: Rule(Effect.WARN, "missing"),
-    Verdict.NOT_MEASURED: Rule(Effect.WARN, "open"),
+POLICY: Mapping[Verdict, Treatment] = MappingProxyType({
+    Verdict.UNCHANGED: Treatment(Effect.PASS),
+    Verdict.SAME: Treatment(Effect.PASS),
+    Verdict.NOT_SLOWER: Treatment(Effect.PASS),
+    Verdict.FASTER: Treatment(Effect.REMARK, "strict"),
+    Verdict.BETTER: Treatment(Effect.REMARK, "strict"),
+    Verdict.SLOWER: Treatment(Effect.FAIL),
+    Verdict.SUSPECT: Treatment(Effect.FAIL),
+    Verdict.WORSE: Treatment(Effect.FAIL),
+    Verdict.ENV_SHIFT: Treatment(Effect.WARN),
+    Verdict.UNEXPLAINED: Treatment(Effect.WARN, "open"),
+    Verdict.INCONCLUSIVE: Treatment(Effect.WARN, "inconclusive"),
+    Verdict.NOT_COMPARABLE: Treatment(Effect.WARN, "open"),
+    Verdict.NEW: Treatment(Effect.WARN, "missing"),
+    Verdict.NOT_MEASURED: Treatment(Effect.WARN, "open"),
 })  # fmt: skip
 """A row for every verdict; ``open`` and ``missing`` are ``fail`` under CI unless told otherwise."""
-WITHOUT_GPU = Rule(Effect.WARN, "without_gpu")
+WITHOUT_GPU = Treatment(Effect.WARN, "without_gpu")
 """Of NOT-MEASURED where nothing but a GPU was lacking, and none was required: times are for a machine that has one."""
-NO_COUNTERS = Rule(Effect.WARN)
+NO_COUNTERS = Treatment(Effect.WARN)
 """Of NOT-MEASURED for counters."""
 
 
-def rule_of(judgement: Judgement) -> Rule:
+def treatment_of(judgement: Judgement) -> Treatment:
     """The row that a judgement falls under."""
     if judgement.verdict is Verdict.NOT_MEASURED and judgement.kind == "counters":
         return NO_COUNTERS
@@ -71,9 +71,9 @@ def rule_of(judgement: Judgement) -> Rule:
 
 def effect(judgement: Judgement, options: Options) -> Effect:
     """What this judgement does to its test under these options."""
-    rule = rule_of(judgement)
-    asked_for = bool(rule.fails_by) and getattr(options, rule.fails_by) in ("fail", True)
-    return Effect.FAIL if asked_for else rule.usually
+    treatment = treatment_of(judgement)
+    asked_for = bool(treatment.fails_by) and getattr(options, treatment.fails_by) in ("fail", True)
+    return Effect.FAIL if asked_for else treatment.usually
 
 
 def fails(judgement: Judgement, options: Options) -> bool:
@@ -96,6 +96,8 @@ def failures(judgements: Iterable[Judgement], options: Options) -> list[Judgemen
 
 
 REMEDIES = {
+    Verdict.SUSPECT: "a second process has to be able to run the test by itself: see to what kept it from that, and "
+    "run again",
     Verdict.NOT_COMPARABLE: "what is not compared is not proven: --gpuperf-open=warn lets it pass all the same",
     Verdict.NEW: "no baseline yet: record one with pytest{ncu} --update-baselines=new and commit it",
     Verdict.FASTER: STALE,

@@ -8,6 +8,7 @@ import pytest
 
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
+from pytest_gpuperf.context.child_command import WORKER_ARGUMENTS, run_arguments
 from pytest_gpuperf.report import terminal
 from pytest_gpuperf.session import collect_counters, end_of_run
 
@@ -28,6 +29,7 @@ class Reporting:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
+        node.workerinput[WORKER_ARGUMENTS] = run_arguments(self.config)
         if self.options.ncu:
             collect_counters.prepare_worker(self.config, node.workerinput)
 

@@ -4,7 +4,8 @@ A block is four slots, ABBA or BAAB, or that order over again where slots would 
 finer sides take turns, the less of what changes meanwhile is left.  Which order is drawn from a recorded seed, and on
 that draw alone the test's exactness rests (docs/explanation/statistics.md, "Paired blocks"): it makes the sign of equal
 kernels' blocks a fair coin, whatever drift, correlation or tails the times have.  So a block may be discarded only by
-rules that cannot see which slot was which.  The judge may stop after any block.
+rules that cannot see which slot was which.  Clocks and throttle reasons are read behind whichever kernel ran last:
+they are remarked on, and discard nothing.  The judge may stop after any block.  Long launches: ``long_blocks``.
 """
 
 from __future__ import annotations
@@ -59,14 +60,16 @@ PAD_STEP = 512
 MOST_PAD = 2 << 20
 """Bytes by which buffers are moved at most."""
 
+NO_SLOW = sample_stats.SlowShare(0, 0.0)
+
 
 class Block(Record, frozen=True):
     """One exchange of baseline (A) and candidate (B)."""
 
     r: float
     """ln midmean(B) - ln midmean(A): above 0, the candidate is slower."""
-    order: Order
-    """Order of its first four slots, and of each four that follow."""
+    order: str
+    """``ABBA``, of its first four slots and of each four that follow; of a long block, of its eight launches."""
     discarded: bool = False
     reason: str = ""
     """Reason why it was discarded, found without regard to which slot was which."""
@@ -74,6 +77,27 @@ class Block(Record, frozen=True):
     """Wall-clock time it took, re-allocation included."""
     carry_over: float = 0.0
     """Difference, in log time, of a slot behind one of the other side and behind one of its own."""
+    times_ns: tuple[float, ...] = ()
+    """Times of a long block's launches, in their order; empty of short slots."""
+    tail: float | None = None
+    """ln of the candidate's winsorised mean over the baseline's; None of sustained slots."""
+    samples: int = 0
+    """Of each side."""
+    slow: tuple[sample_stats.SlowShare, sample_stats.SlowShare] = (NO_SLOW, NO_SLOW)
+    """Samples of the baseline and of the candidate that take far longer than their median."""
+    remark: str = ""
+    """Whatever the GPU's state after it says against it; it counts all the same."""
+
+    @property
+    def ratios(self) -> tuple[float, ...]:
+        """Log ratios of its pairs: ``r``, or of a long block each of a candidate's and a baseline's launch."""
+        if not self.times_ns:
+            return (self.r,)
+        return tuple(math.log(ours / theirs) for ours in self.of("B") for theirs in self.of("A"))
+
+    def of(self, side: str) -> tuple[float, ...]:
+        """Times of a long block's launches of one side, nanoseconds."""
+        return tuple(one for label, one in zip(self.order, self.times_ns, strict=True) if label == side)
 
 
 class Noise(NamedTuple):
@@ -121,7 +145,7 @@ def affordable(duration_ns: float, budget_s: float) -> tuple[int, int]:
 
 def pilot(timer: Timer, baseline: Workload, candidate: Workload, samples: int = PILOT_SAMPLES) -> Noise:
     """Measure both workloads a few times and see how noisy they are, from 30 samples a side on in five blocks."""
-    _require_same_cache(baseline, candidate)
+    require_same_cache(baseline, candidate)
     blocks = samples // LEAST_SIZE if samples >= PILOT_SAMPLES else 0
     order, lengths = ("ABBA", [LEAST_SIZE // 2] * blocks) if blocks else ("AB", [samples])
     slots = _slots(order, baseline, candidate, lengths)
@@ -161,7 +185,7 @@ def paired_blocks(
     A block that is cut short is never yielded.  Raises ``ValueError`` for an odd ``size`` or different cache modes, and
     what the timer raises.
     """
-    _require_same_cache(baseline, candidate)
+    require_same_cache(baseline, candidate)
     if size < 2 or size % 2:
         raise ValueError(f"a block needs an even number of samples per side, not {size}")
     coin = random.Random(seed)
@@ -173,20 +197,30 @@ def paired_blocks(
         if index and began - start + (began - start) / index > budget_s:
             return
         order: Order = "ABBA" if coin.random() < 0.5 else "BAAB"
-        pad = PAD_STEP * (1 + int(coin.random() * (MOST_PAD // PAD_STEP)))
-        if reload is not None and index and index % RELOAD_EVERY == 0:
-            reload()
-        if reallocate is not None:
-            reallocate(pad)
+        move_and_reload(index, coin, reload, reallocate)
         times = timer.measure(_slots(order, baseline, candidate, lengths), baseline.cache)
         slots = [valid_samples(of_slot)[settling or 0 :] for of_slot in times]
         after = device.state()
-        reason = "" if settling is not None else _reason_to_discard(slots, before, after, noise)
+        sides = _by_side(order, slots)
+        reason = "" if settling is not None else _reason_to_discard(sides, noise)
+        remark = "" if settling is not None else remark_on(before, after)
         before = after
+        tail, slow = tail_of(sides) if settling is None else (None, (NO_SLOW, NO_SLOW))
         yield Block(
-            r=block_value(order, slots), order=order, discarded=bool(reason), reason=reason,
-            seconds=clock() - began, carry_over=carry_over(slots),
+            r=block_value(order, slots), tail=tail, slow=slow, samples=size, order=order,
+            discarded=bool(reason), reason=reason, seconds=clock() - began, carry_over=carry_over(slots), remark=remark,
         )  # fmt: skip
+
+
+def move_and_reload(
+    index: int, coin: random.Random, reload: Callable[[], None] | None, reallocate: Callable[[int], None] | None
+) -> None:
+    """Before block number ``index``: both modules anew if it is an eighth one, and the buffers behind another pad."""
+    pad = PAD_STEP * (1 + int(coin.random() * (MOST_PAD // PAD_STEP)))
+    if reload is not None and index and index % RELOAD_EVERY == 0:
+        reload()
+    if reallocate is not None:
+        reallocate(pad)
 
 
 def slot_lengths(size: int) -> list[int]:
@@ -200,6 +234,15 @@ def block_value(order: Order, slots: Sequence[sample_stats.Samples]) -> float:
     """ln midmean of the candidate's slots - ln midmean of the baseline's, in whole fours of slots."""
     baseline, candidate = _by_side(order, slots)
     return math.log(sample_stats.midmean(candidate)) - math.log(sample_stats.midmean(baseline))
+
+
+def tail_of(
+    sides: Sequence[sample_stats.Samples],
+) -> tuple[float, tuple[sample_stats.SlowShare, sample_stats.SlowShare]]:
+    """What the baseline's and the candidate's samples of a block say by their means, and their slow ones."""
+    baseline, candidate = sides
+    tail = math.log(sample_stats.winsorised_mean(candidate) / sample_stats.winsorised_mean(baseline))
+    return tail, (sample_stats.slow_share(baseline), sample_stats.slow_share(candidate))
 
 
 def carry_over(slots: Sequence[sample_stats.Samples]) -> float:
@@ -229,17 +272,21 @@ def _slots(order: str, baseline: Workload, candidate: Workload, lengths: Sequenc
     return [Slot(sides[label].run, length, sides[label].reset) for length in lengths for label in order]
 
 
-def _reason_to_discard(
-    slots: Sequence[sample_stats.Samples], before: DeviceState, after: DeviceState, noise: Noise
-) -> str:
-    """Empty if the block counts.  Exchanging the labels A and B changes no rule's outcome."""
+def remark_on(before: DeviceState, after: DeviceState) -> str:
+    """How the GPU's state changed within a block; empty if it did not.  It may depend on which kernel ran last."""
     if set(before.throttle_reasons) != set(after.throttle_reasons):
         now = ", ".join(after.throttle_reasons) or "none"
-        return f"the GPU's throttle reasons changed within the block (now: {now})"
+        return f"the GPU's throttle reasons changed within a block (now: {now})"
     first, last = before.sm_clock_mhz, after.sm_clock_mhz
-    if clock_moved(first, last):
-        return f"the SM clock went from {first} to {last} MHz within the block"
-    spread = math.sqrt(float(np.mean([_spread(samples) ** 2 for samples in slots])))
+    return f"the SM clock went from {first} to {last} MHz within a block" if clock_moved(first, last) else ""
+
+
+def _reason_to_discard(sides: Sequence[sample_stats.Samples], noise: Noise) -> str:
+    """Empty if the block counts.  Exchanging the labels A and B does not change it.
+
+    Of each side as a whole, as in the pilot: one slow sample in a slot of three is a third of the slot.
+    """
+    spread = math.sqrt(float(np.mean([_spread(samples) ** 2 for samples in sides])))
     fence = max(_FENCE * noise.sigma, _FENCE_FLOOR)
     return f"the samples spread by {spread:.1%}, above the fence of {fence:.1%}" if spread > fence else ""
 
@@ -255,7 +302,7 @@ def _step_sd(samples: sample_stats.Samples, tick_ns: float) -> float:
     return step_of(samples.tolist(), tick_ns) / math.sqrt(12) / sample_stats.midmean(samples)
 
 
-def _require_same_cache(baseline: Workload, candidate: Workload) -> None:
+def require_same_cache(baseline: Workload, candidate: Workload) -> None:
     if baseline.cache != candidate.cache:
         raise ValueError(
             f"baseline ({baseline.cache}) and candidate ({candidate.cache}) ask for different cache modes: "

@@ -18,7 +18,7 @@ from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.timing.blocks import MOST_PAD, PAD_STEP
 
 MEMORY_SHARE = 1 / 8
-"""Arrays that take more of the device's memory than this stay where they are."""
+"""Arrays that take more of the device's memory than this, pads included, stay where they are."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -32,21 +32,29 @@ class MovingBuffers:
     """The bytes that hold their copies, by the same address."""
 
     @classmethod
-    def of(cls, device: Device, launch: Launch) -> MovingBuffers | None:
-        """None without arrays or memory for them, or where one is another library's or part of a larger one."""
+    def of(cls, device: Device, launch: Launch) -> tuple[MovingBuffers | None, str]:
+        """The room, and a remark if there is none for want of memory.
+
+        There is none either without arrays, or where one is another library's or part of a larger one.
+        """
         found = [argument for argument in launch.arguments if array_facts(argument) is not None]
         own = type(device.arrays.empty(1))
         if not found or not all(isinstance(array, own) and _is_whole(array) for array in found):
-            return None
+            return None, ""
         arrays = {_address(array): array for array in found}
-        room = sum(array.nbytes + MOST_PAD for array in arrays.values())
-        if room > MEMORY_SHARE * device.facts.memory_bytes:
-            return None
+        wanted = sum(array.nbytes + MOST_PAD for array in arrays.values())
+        unmoved = f"its arrays stayed at their addresses: {wanted / 1e9:.3g} GB more for copies were not to be had"
+        if wanted > MEMORY_SHARE * device.facts.memory_bytes:
+            return None, unmoved
+        rooms: dict[int, Any] = {}
         try:
-            rooms = {at: device.arrays.empty(array.nbytes + MOST_PAD, "uint8") for at, array in arrays.items()}
+            for address, array in arrays.items():
+                rooms[address] = device.arrays.empty(array.nbytes + MOST_PAD, "uint8")
         except MemoryError:  # CuPy's is one, too: the test has taken the rest
-            return None
-        return cls(launch, arrays, rooms)
+            rooms.clear()
+            device.release_unused()
+            return None, unmoved
+        return cls(launch, arrays, rooms), ""
 
     def moved(self, pad_bytes: int) -> Launch:
         """The launch on copies of its arrays as they were given, each behind a pad of its own up to ``MOST_PAD``.

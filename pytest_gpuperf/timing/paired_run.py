@@ -8,24 +8,27 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import random
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.device.launch import Configuration, Launch
 from pytest_gpuperf.judge.block_decision import Paired, judge_blocks
-from pytest_gpuperf.judge.eprocess import unanimous_blocks
+from pytest_gpuperf.judge.clear_case import blocks_to_decide
 from pytest_gpuperf.judge.policy import Decision, Policy
+from pytest_gpuperf.judge.rank_eprocess import LAUNCHES
 from pytest_gpuperf.model.evidence import CacheMode, KernelBinary
 from pytest_gpuperf.model.verdict import PairSlot
 from pytest_gpuperf.timing.blocks import Block, Noise, affordable, block_size, paired_blocks, pilot
+from pytest_gpuperf.timing.long_blocks import LONG_NS, long_blocks
 from pytest_gpuperf.timing.moving_buffers import MovingBuffers
 from pytest_gpuperf.timing.rounds import Clock, Workload
 from pytest_gpuperf.timing.sustained import GROSS, SustainedSlots, sustained_pilot
 
-CLEAR_CASE_S = 3.0
-"""Seconds beyond the budget for a case that is clear: its blocks all vote alike, and there are too few of them."""
+LOAD_ORDERS = ((0, 1), (1, 0))
+"""Which of the two sides is loaded first, drawn anew at each load: a place in memory is no side's own."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,27 +43,58 @@ class Pairing:
     """Seed of the random order of their slots."""
     size: int
     """Samples per side and block that count."""
-    noise: Noise
-    """Noise in the pilot that set the size."""
+    noise: Noise | None
+    """Noise in the pilot that set the size; None for long launches, which have none."""
     seconds: float
     """Wall-clock time, loading and pilot included."""
     sustained: SustainedSlots | None = None
     """Length of its slots; None if they were short."""
     aside: str = ""
     """Reason why they were short where sustained ones were asked for."""
+    unmoved: str = ""
+    """Reason why the buffers stayed where they are, if memory was lacking."""
 
     @property
     def remarks(self) -> tuple[str, ...]:
         reasons = [block.reason for block in self.blocks if block.discarded]
         each = ", ".join(dict.fromkeys(reasons))
         discarded = f"{len(reasons)} of {len(self.blocks)} blocks were discarded: {each}" if reasons else ""
+        seen = [block.remark for block in self.blocks if block.remark]
+        states = f"{len(seen)} of {len(self.blocks)} blocks count though {seen[0]}" if seen else ""
         slots = self.sustained.remarks if self.sustained else (self.aside,)
-        return tuple(remark for remark in (*slots, discarded) if remark)
+        return tuple(remark for remark in (*slots, discarded, states, self.unmoved) if remark)
 
     @property
     def r(self) -> tuple[float, ...]:
         """Log ratios candidate over baseline of the blocks that count."""
         return tuple(block.r for block in self.blocks if not block.discarded)
+
+    @property
+    def ratios(self) -> tuple[tuple[float, ...], ...]:
+        """Log ratios of the pairs of each block that counts, as ``judge_blocks`` takes them."""
+        return tuple(block.ratios for block in self.blocks if not block.discarded)
+
+    @property
+    def tails(self) -> tuple[tuple[float, ...], ...]:
+        """Log ratios of means of each block that counts and of those discarded since the one before."""
+        return tails_of(self.blocks)
+
+    @property
+    def slow_launches(self) -> str:
+        """``21 % of its samples take 5 times as long (3 % of the baseline's)``; empty if none do."""
+        sides = list(zip(*(block.slow for block in self.blocks), strict=True))
+        counts = [sum(one.number for one in side) for side in sides]
+        samples = sum(block.samples for block in self.blocks)
+        if not samples or not counts[1]:
+            return ""
+        longer = sum(one.times for one in sides[1]) / counts[1]
+        shares = [f"{count / samples:.0%}".replace("%", " %") for count in counts]
+        return f"{shares[1]} of its samples take {longer:.2g} times as long as most ({shares[0]} of the baseline's)"
+
+    @property
+    def long(self) -> bool:
+        """True if its blocks are of single launches."""
+        return any(block.times_ns for block in self.blocks)
 
 
 def pair(
@@ -77,77 +111,119 @@ def pair(
     cache: CacheMode = "cold",
     pair_slot: PairSlot = "short",
     duration_ns: float | None = None,
+    baseline_ns: float | None = None,
     budget_s: float = 5.0,
     clock: Clock = time.perf_counter,
 ) -> Pairing:
     """Take blocks of ``baseline`` against ``candidate`` until ``policy`` decides or ``budget_s`` seconds are over.
 
-    Where all blocks vote alike when the time is over, they go on for up to ``CLEAR_CASE_S`` more: a kernel sixteen
-    times as slow should not stay undecided because a tenth of a second was lacking.
+    Where all blocks agree when the time is over, they go on until they decide: a kernel sixteen times as slow should
+    not stay undecided because it takes longer.  Sustained slots do not.
 
     ``launch`` gives grid, block, shared memory and arguments to both sides; ``candidate`` is its own machine code
     unless another is given, ``configuration`` the baseline's grid, block and shared memory where they are not the
     launch's.  Both must take the launch's parameters, which the caller has checked.  With ``reset``, which restores the
     caller's buffers, these stay where they are.  With ``pair_slot="sustained"`` slots last two seconds and more,
-    unless one side is far slower.  ``duration_ns``, about what the launch takes, lets long ones make do with fewer
-    samples.  Afterwards the caller's buffers hold what the candidate writes.  The caller holds the GPU's lock.  Raises
-    ``LoadError`` for a cubin that the device refuses, and what the timer raises.
+    unless one side is far slower.  ``duration_ns`` and ``baseline_ns`` are about what the two take: if one of them is
+    a millisecond or more, blocks are of single launches (``long_blocks``), with no pilot.  Afterwards the caller's
+    buffers hold what the candidate writes.  The caller holds the GPU's lock.  Raises ``LoadError`` for a cubin that the
+    device refuses, and what the timer raises.
     """
     start = clock()
     binaries = baseline, candidate or launch.binary
-    buffers = MovingBuffers.of(device, launch) if reset is None else None
-    exchange = _Exchange(device, launch, binaries, configuration, buffers)
+    buffers, unmoved = MovingBuffers.of(device, launch) if reset is None else (None, "")
+    exchange = _Exchange(device, launch, binaries, configuration, buffers, random.Random(f"load order {seed}"))
     sides = Workload(exchange.run_baseline, reset, cache), Workload(exchange.run_candidate, reset, cache)
+    taking = _Taking(device, timer, *sides, exchange, seed, clock)
     slots, aside = None, ""
     if pair_slot == "sustained":
         piloted = sustained_pilot(device, timer, *sides, duration_ns=duration_ns or 1.0, clock=clock)
-        if piloted is None:
-            aside = f"its slots were short: the two differ by more than {GROSS - 1:.0%}, which needs no sustained ones"
+        if piloted is not None:
+            slots = piloted[0]
+            taken = taking.sustained(*piloted)
         else:
-            slots, noise = piloted
-            size = slots.size
-    if slots is None:
-        samples, most = affordable(duration_ns or 1.0, budget_s)
-        noise = pilot(timer, *sides, samples)
-        size = min(block_size(noise, (policy.epsilon - policy.delta) / 2), most)
-    taken = paired_blocks(
-        device, timer, *sides, seed=seed, size=size, noise=noise, settling=slots.settling if slots else None,
-        reload=exchange.reload, reallocate=exchange.move if buffers is not None else None, clock=clock,
-        budget_s=budget_s - (clock() - start) + CLEAR_CASE_S,
-    )  # fmt: skip
-    paired, blocks = _until_decided(taken, policy, start + budget_s, clock)
+            aside = f"its slots were short: the two differ by more than {GROSS - 1:.0%}, which needs no sustained ones"
+    longest_ns = max(duration_ns or 0.0, baseline_ns or 0.0)
+    if slots is None and longest_ns >= LONG_NS:
+        taken = taking.single_launches(longest_ns)
+    elif slots is None:
+        taken = taking.short(policy, duration_ns or 1.0, budget_s)
+    paired, blocks = _until_decided(taken, policy, start + budget_s, clock, patient=slots is None)
     exchange.leave(reset)
-    return Pairing(paired, tuple(blocks), seed, size, noise, clock() - start, slots, aside)
+    return Pairing(paired, tuple(blocks), seed, taking.size, taking.noise, clock() - start, slots, aside, unmoved)
 
 
-def _until_decided(taken: Iterable[Block], policy: Policy, ends: float, clock: Clock) -> tuple[Paired, list[Block]]:
-    """Take blocks until they decide, or until ``ends`` by the clock unless the case is clear."""
+def _until_decided(
+    taken: Iterable[Block], policy: Policy, ends: float, clock: Clock, *, patient: bool
+) -> tuple[Paired, list[Block]]:
+    """Take blocks until they decide, or until ``ends`` by the clock unless the case is clear and one is patient."""
     blocks: list[Block] = []
-    r: list[float] = []
+    r: list[tuple[float, ...]] = []
     paired = judge_blocks(r, policy)
+    tails: tuple[tuple[float, ...], ...] = ()
     began = clock()
     for block in taken:
         blocks.append(block)
         if not block.discarded:
-            r.append(block.r)
-            paired = judge_blocks(r, policy)
+            r.append(block.ratios)
+            tails = tails_of(blocks)
+            paired = judge_blocks(r, policy, tails=tails)
         if paired.decision is not Decision.CONTINUE:
             return paired, blocks
         now = clock()
-        each, left = (now - began) / len(blocks), ends - now
-        if each > left and not _clear(r, policy, blocks_left=(left + CLEAR_CASE_S) / each):
+        over = now + (now - began) / len(blocks) > ends
+        if over and not (patient and len(r) < blocks_to_decide(r, policy) < math.inf):
             break
-    return judge_blocks(r, policy, stopped=True), blocks
+    return judge_blocks(r, policy, stopped=True, tails=tails), blocks
 
 
-def _clear(r: Sequence[float], policy: Policy, blocks_left: float) -> bool:
-    """True if all blocks so far say slower, or all say not slower, and so many more of them would settle it."""
-    if not r:
-        return False
-    slower = min(r) > math.log1p(policy.delta)
-    if not slower and max(r) >= math.log1p(policy.epsilon):
-        return False
-    return 0 < unanimous_blocks(policy.alpha if slower else policy.beta, policy.blocks_max) - len(r) <= blocks_left
+def tails_of(blocks: Iterable[Block]) -> tuple[tuple[float, ...], ...]:
+    """As ``judge_blocks`` takes them; none of sustained slots."""
+    found, since = [], []
+    for block in blocks:
+        if block.tail is None:
+            return ()
+        since.append(block.tail)
+        if not block.discarded:
+            found.append(tuple(since))
+            since = []
+    return tuple(found)
+
+
+@dataclasses.dataclass
+class _Taking:
+    """The ways of taking blocks of two sides, and what each found out beforehand."""
+
+    device: Device
+    timer: Timer
+    baseline: Workload
+    candidate: Workload
+    exchange: _Exchange
+    seed: int
+    clock: Clock
+    size: int = LAUNCHES
+    noise: Noise | None = None
+
+    def short(self, policy: Policy, duration_ns: float, budget_s: float) -> Iterator[Block]:
+        samples, most = affordable(duration_ns, budget_s)
+        noise = pilot(self.timer, self.baseline, self.candidate, samples)
+        return self._slots(noise, min(block_size(noise, (policy.epsilon - policy.delta) / 2), most))
+
+    def sustained(self, slots: SustainedSlots, noise: Noise) -> Iterator[Block]:
+        return self._slots(noise, slots.size, slots.settling)
+
+    def single_launches(self, duration_ns: float) -> Iterator[Block]:
+        return long_blocks(
+            self.device, self.timer, self.baseline, self.candidate, seed=self.seed, duration_ns=duration_ns,
+            reload=self.exchange.reload, reallocate=self.exchange.moving, clock=self.clock,
+        )  # fmt: skip
+
+    def _slots(self, noise: Noise, size: int, settling: int | None = None) -> Iterator[Block]:
+        self.noise, self.size = noise, size
+        return paired_blocks(
+            self.device, self.timer, self.baseline, self.candidate, seed=self.seed, size=size, noise=noise,
+            settling=settling, reload=self.exchange.reload, reallocate=self.exchange.moving, clock=self.clock,
+        )  # fmt: skip
 
 
 @dataclasses.dataclass(eq=False)
@@ -161,12 +237,20 @@ class _Exchange:
     """Of the baseline, if it has one of its own."""
     buffers: MovingBuffers | None
     """None if those of the launch stay where they are."""
+    coin: random.Random
+    """Draws which of the two is loaded first."""
 
     def __post_init__(self) -> None:
         self.reload()
 
     def reload(self) -> None:
-        self._baseline, self._candidate = (self.device.load(binary) for binary in self.binaries)
+        """Load both anew, the one or the other first."""
+        loaded = {side: self.device.load(self.binaries[side]) for side in self.coin.choice(LOAD_ORDERS)}
+        self._baseline, self._candidate = loaded[0], loaded[1]
+
+    @property
+    def moving(self) -> Callable[[int], None] | None:
+        return self.move if self.buffers is not None else None
 
     def move(self, pad_bytes: int) -> None:
         """Give both sides the same buffers at other addresses."""

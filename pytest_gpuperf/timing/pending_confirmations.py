@@ -11,7 +11,7 @@ import dataclasses
 import msgspec
 
 from pytest_gpuperf.judge.block_decision import judge_blocks
-from pytest_gpuperf.judge.paired_verdict import judge_pairs, unconfirmed
+from pytest_gpuperf.judge.paired_verdict import judge_pairs, unheard
 from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.judge.time_case import TimeCase
 from pytest_gpuperf.judge.time_verdict import confirm_rounds
@@ -26,7 +26,11 @@ class Confirmation(Record, frozen=True):
     key: Key
     identity: Identity
     r: tuple[float, ...] = ()
-    """Log ratios of the blocks that count."""
+    """Log ratios of the blocks that count, one of each; see ``pairs``."""
+    pairs: tuple[tuple[float, ...], ...] = ()
+    """Log ratios of the pairs of the blocks that count, where they are of single launches."""
+    tails: tuple[tuple[float, ...], ...] = ()
+    """Log ratios of means of each block that counts and of those discarded since the one before."""
     seed: int = 0
     discarded: int = 0
     rounds: tuple[Round, ...] = ()
@@ -38,7 +42,10 @@ class Confirmation(Record, frozen=True):
 
 def of_pairs(key: Key, identity: Identity, pairing: Pairing) -> Confirmation:
     discarded = len(pairing.blocks) - len(pairing.r)
-    return Confirmation(key=key, identity=identity, r=pairing.r, seed=pairing.seed, discarded=discarded)
+    return Confirmation(
+        key=key, identity=identity, r=pairing.r, pairs=pairing.ratios if pairing.long else (), seed=pairing.seed,
+        tails=pairing.tails, discarded=discarded,
+    )  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,23 +77,24 @@ def settled(pending: PendingConfirmation, second: Confirmation) -> Judgement:
     """Final judgement of a pending confirmation, from a second process's evidence."""
     first = pending.case.identity
     if second.identity != first and not second.identity.same_execution(first):  # a callable has no code to compare
-        return unconfirmed(
+        return unheard(
             pending.judgement,
-            "the second process ran other code or other arguments: seed what is random, and do not edit during a run",
+            "it ran other code or other arguments: seed what is random, and do not edit during a run",
         )
     return _paired(pending, second) if isinstance(pending, PairedPending) else _unpaired(pending, second)
 
 
 def _paired(pending: PairedPending, second: Confirmation) -> Judgement:
     if second.not_paired:
-        return unconfirmed(pending.judgement, f"the second process could not pair it: {second.not_paired}")
+        return unheard(pending.judgement, f"it could not pair the two: {second.not_paired}")
     first = pending.pairing
     notes = list(first.remarks)
     if second.discarded:
         notes.append(f"{second.discarded} blocks of the second process were discarded")
-    blocks = judge_blocks(second.r, pending.policy.confirming(), stopped=True)
+    blocks = judge_blocks(second.pairs or second.r, pending.policy.confirming(), stopped=True, tails=second.tails)
     step = judge_pairs(
         pending.case, pending.policy, first.paired, blocks, seeds=(first.seed, second.seed), notes=notes,
+        slow_launches=first.slow_launches,
         pair_slot="sustained" if first.sustained else "short",
     )  # fmt: skip
     return msgspec.structs.replace(step.judgement, changes=pending.judgement.changes)
@@ -94,8 +102,6 @@ def _paired(pending: PairedPending, second: Confirmation) -> Judgement:
 
 def _unpaired(pending: UnpairedPending, second: Confirmation) -> Judgement:
     if not second.not_paired:
-        return unconfirmed(
-            pending.judgement, "the second process could pair it with the baseline's machine code, and the first not"
-        )
+        return unheard(pending.judgement, "it could pair the two, and the first process could not")
     case = dataclasses.replace(pending.case, rounds=second.rounds, disturbances=second.disturbed)
     return confirm_rounds(pending.judgement, case, pending.policy)

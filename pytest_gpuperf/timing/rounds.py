@@ -24,6 +24,11 @@ LEAST_SAMPLES = 5
 WARM_UP_S = 0.25
 """Bound of the warm-up; it ends earlier when two batches in a row agree."""
 _WARM_UP_BATCH = 5
+UNDROPPED_NS = 1e7
+"""Of launches from this length on no sample is dropped, and they warm up one by one: their first is like the others."""
+FEW_SAMPLES_NS = 5e7
+"""From this length on ``LEAST_SAMPLES`` are ``FEW_SAMPLES``: two rounds of a kernel of 1 s are six launches."""
+FEW_SAMPLES = 3
 _SETTLED = 0.005
 
 Clock = Callable[[], float]
@@ -136,23 +141,28 @@ def take_rounds(
     session: str = "",
     process: int = 0,
     budget_s: float = 5.0,
+    duration_ns: float = 0.0,
     clock: Clock = time.perf_counter,
 ) -> Rounds:
     """Measure ``workload`` in ``count`` rounds of ``samples`` samples; fewer where the budget is short.
 
-    At least five samples are taken per round, whatever the budget in seconds.  Raises ``TimerError`` if a sample was
+    At least five samples are taken per round, whatever the budget in seconds; three if ``duration_ns``, about what a
+    sample takes, is 50 ms or more.  Raises ``TimerError`` if a sample was
     lost and ``InvalidSampleError`` if the timer returned what is no time.
     """
     start = clock()
-    pilot = warm_up(timer, workload, bound_s=min(WARM_UP_S, budget_s / 4), clock=clock)
-    size = sample_count(pilot.cost_s, count, budget_s - (clock() - start), samples)
+    long = duration_ns >= UNDROPPED_NS
+    pilot = warm_up(timer, workload, bound_s=min(WARM_UP_S, budget_s / 4), clock=clock, one_by_one=long)
+    least = FEW_SAMPLES if duration_ns >= FEW_SAMPLES_NS else LEAST_SAMPLES
+    size = sample_count(pilot.cost_s, count, budget_s - (clock() - start), samples, least)
+    slot = Slot(workload.run, size, workload.reset, dropped=0 if long else 1)
     rounds: list[Round] = []
     raw: list[tuple[float, ...]] = []
     disturbed: list[str] = []
     notes = [] if pilot.settled else [_unsettled(pilot)]
     before = device.state()
     for _ in range(count):
-        times = timer.measure([Slot(workload.run, size, workload.reset)], workload.cache)[0]
+        times = timer.measure([slot], workload.cache)[0]
         after = device.state()
         step = step_of(times, timer.tick_ns)
         taken = summarise(times, session=session, process=process, clocks=_clocks(before, after), step_ns=step)
@@ -166,10 +176,16 @@ def take_rounds(
     return Rounds(tuple(rounds), tuple(raw), _unique(disturbed), _unique(notes), clock() - start)
 
 
-def warm_up(timer: Timer, workload: Workload, *, bound_s: float, clock: Clock = time.perf_counter) -> Pilot:
-    """Run small batches until two in a row agree to .5 % (or two ticks), or ``bound_s`` seconds are over."""
+def warm_up(
+    timer: Timer, workload: Workload, *, bound_s: float, clock: Clock = time.perf_counter, one_by_one: bool = False
+) -> Pilot:
+    """Run small batches until two in a row agree to .5 % (or two ticks), or ``bound_s`` seconds are over.
+
+    ``one_by_one``: batches of one sample, none dropped.
+    """
     start = clock()
-    slot = Slot(workload.run, _WARM_UP_BATCH, workload.reset)
+    batch = Slot(workload.run, _WARM_UP_BATCH, workload.reset)
+    slot = batch._replace(samples=1, dropped=0) if one_by_one else batch
     previous = math.nan
     while True:
         began = clock()
@@ -178,17 +194,17 @@ def warm_up(timer: Timer, workload: Workload, *, bound_s: float, clock: Clock = 
         centre = sample_stats.midmean(valid_samples(times))
         settled = abs(centre - previous) <= max(_SETTLED * centre, 2 * timer.tick_ns)
         if settled or ended - start >= bound_s:
-            return Pilot(tuple(times), (ended - began) / (_WARM_UP_BATCH + 1), settled)
+            return Pilot(tuple(times), (ended - began) / (slot.dropped + slot.samples), settled)
         previous = centre
 
 
-def sample_count(cost_s: float, rounds: int, budget_s: float, wanted: int = SAMPLES) -> int:
-    """Samples per round so that all rounds fit into ``budget_s`` seconds, from 5 to ``wanted``.
+def sample_count(cost_s: float, rounds: int, budget_s: float, wanted: int = SAMPLES, least: int = LEAST_SAMPLES) -> int:
+    """Samples per round so that all rounds fit into ``budget_s`` seconds, from ``least`` to ``wanted``.
 
     ``cost_s`` is the wall-clock time of one sample; each round takes one more, which is dropped.
     """
     affordable = int(budget_s / (cost_s * rounds)) - 1 if cost_s > 0 else wanted
-    return max(min(wanted, affordable), min(wanted, LEAST_SAMPLES))
+    return max(min(wanted, affordable), min(wanted, least))
 
 
 def _unsettled(pilot: Pilot) -> str:

@@ -10,8 +10,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 Samples = NDArray[np.float64]
 
@@ -19,6 +19,8 @@ ASSESSABLE = 20
 """Drift and modes are not assessed on fewer samples."""
 LEAST_OUTLYING = 0.01
 """Samples that are less than 1 % above the third quartile are no outliers, however narrow the quartiles are."""
+MOST_TIMES_MEDIAN = 20.0
+SLOW_TIMES_MEDIAN = 1.5
 _BATCHES = 10
 _DRIFT_P = 0.01
 _MODE_GAP_SD = 4.0
@@ -31,6 +33,26 @@ def midmean(samples: Samples) -> float:
     """Mean of the middle half: a fifth less variance than the median, and not moved by a quarter of outliers."""
     cut = samples.size // 4
     return float(np.partition(samples, (cut, samples.size - cut - 1))[cut : samples.size - cut].mean())
+
+
+def winsorised_mean(samples: Samples) -> float:
+    """Mean with no sample above twenty times the median: it sees rare slow samples, and scales with them."""
+    return float(np.minimum(samples, MOST_TIMES_MEDIAN * np.median(samples)).mean())
+
+
+class SlowShare(NamedTuple):
+    """The samples of a batch that take far longer than its median."""
+
+    number: int
+    times: float
+    """Sum of what they take, in medians."""
+
+
+def slow_share(samples: Samples) -> SlowShare:
+    """The samples above one and a half medians."""
+    multiples = samples / np.median(samples)
+    slow = multiples[multiples > SLOW_TIMES_MEDIAN]
+    return SlowShare(int(slow.size), float(slow.sum()))
 
 
 def lag_one_autocorrelation(samples: Samples) -> float:
@@ -70,7 +92,7 @@ def line(values: Samples) -> tuple[float, float]:
     if residual == 0:
         return slope, 0.0 if slope else 1.0
     t = slope / math.sqrt(residual / freedom / float(positions @ positions))
-    return slope, 2 * float(special.stdtr(freedom, -abs(t)))
+    return slope, 2 * float(scipy.special.stdtr(freedom, -abs(t)))
 
 
 class Group(NamedTuple):

@@ -76,8 +76,10 @@ def _with_cubin_at_hand(
 
 
 def _record_times(config: pytest.Config, worker: Worker, book: Book, wanted: Sequence[WorkloadEvidence]) -> Times:
-    nodes = sorted({work.key.node_id for work in wanted})
-    records = record(config, nodes, progress_of(config), took_s=book.seconds(nodes))
+    keys = [work.key for work in wanted]
+    took_s = book.seconds({key.node_id for key in keys})
+    worker.give_memory_back()
+    records = record(config, keys, progress_of(config), took_s=took_s)
     session, merged = merge(records, wanted, worker.options)
     slug = records[0].device.slug
     cubins = {sha: cubin for one in records for sha, cubin in one.cubins.items()}

@@ -2,14 +2,15 @@
 
 Rounds of one process say nothing about the next one, so children take them: each runs the selected tests again, in a
 shuffled order, and leaves its rounds in a file.  One that leaves none is replaced, so that it does not cost the rounds
-of the others.  The first half of this module runs in the child, the second in the process that updates.
+of the others; workloads that it left disturbed are taken again in another one.  The first half of this module runs in
+the child, the second in the process that updates.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import msgspec
@@ -19,16 +20,20 @@ from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import Book
-from pytest_gpuperf.context.child_process import LOG_LINES, child_command, errors_in, log_lines, run_child
+from pytest_gpuperf.context.child_process import LOG_LINES, errors_in, log_lines, run_task
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.model.device_facts import DeviceFacts
-from pytest_gpuperf.model.evidence import Record, Session
+from pytest_gpuperf.model.evidence import Key, Record, Session
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.task import RecordTask
+from pytest_gpuperf.update.retake import disturbed_in, with_fit_rounds
 
 SPARE_PROCESSES = 2
 """How many fresh processes one update may start in place of those that left no rounds."""
+FRESH_TAKES = 2
+"""How many fresh processes may take again what one recording process left disturbed, and how many an update starts in
+which all of that is disturbed again: then the machine is, and more of them would tell nothing new."""
 START_LIMIT_S = 720.0
 """Bound of a recording process, its wait for the GPU of ten minutes included, besides what its tests may take."""
 LIMIT_FACTOR = 5.0
@@ -89,23 +94,26 @@ def leave_rounds(worker: Worker, book: Book, task: RecordTask, cubins: dict[str,
 
 
 def record(
-    config: pytest.Config, node_ids: Sequence[str], progress: Callable[[str], None], *, took_s: float
+    config: pytest.Config, keys: Collection[Key], progress: Callable[[str], None], *, took_s: float
 ) -> list[ProcessRecord]:
-    """Run the named tests in fresh processes and return what each found; ``REPLACED`` tells of those that were lost.
+    """Run the tests of these workloads in fresh processes: what each found; ``REPLACED`` tells of those that were lost.
 
+    What a process left disturbed of ``keys`` is taken again in a fresh one, unless such updates are forced.
     ``took_s`` is what these tests took in this process: one that takes many times as long hangs, and is ended.
     A process is lost only if it left no rounds at all: one failed test among others is no reason to take all again.
     Raises ``RecordingFailed`` if more are lost than may be replaced.
     """
     options = config.stash[stash.OPTIONS]
+    node_ids = sorted({key.node_id for key in keys})
     limit_s = START_LIMIT_S + LIMIT_FACTOR * took_s
+    in_vain = FRESH_TAKES if options.force_update else 0
     records: list[ProcessRecord] = []
     lost: list[LostProcess] = []
     with tempfile.TemporaryDirectory(prefix="gpuperf-record-") as name:
         folder = Path(name)
         for index in range(options.processes):
             progress(f"recording {numbered(len(node_ids), 'test')}, process {index + 1} of {options.processes}")
-            task = RecordTask(folder=folder, nodes=tuple(sorted(node_ids)), index=index, processes=options.processes,
+            task = RecordTask(folder=folder, nodes=tuple(node_ids), index=index, processes=options.processes,
                               rounds=rounds_of(options, index))  # fmt: skip
             while isinstance(found := _run_process(config, task, limit_s), LostProcess):
                 lost.append(found)
@@ -113,6 +121,14 @@ def record(
                     raise RecordingFailed(_too_many(lost))
                 which = f"process {index + 1} of {options.processes}"
                 progress(f"{which} left no rounds, once more in a fresh process")
+            which = f"process {index + 1} of {options.processes}"
+            for _ in range(FRESH_TAKES):
+                disturbed = disturbed_in(found.tests, keys)
+                if not disturbed or in_vain >= FRESH_TAKES:
+                    break
+                progress(f"{numbered(len(disturbed), 'workload')} of {which} disturbed, once more in a fresh process")
+                found = _taken_again(config, task, found, disturbed, limit_s)
+                in_vain += disturbed_in(found.tests, keys) == disturbed
             records.append(found)
     config.stash[REPLACED] = tuple(f"{one} and was replaced by a fresh one: {one.why}" for one in lost)
     return records
@@ -134,11 +150,24 @@ def rounds_of(options: Options, index: int) -> int:
     return max(1, share + (index < rest))
 
 
+def _taken_again(
+    config: pytest.Config, task: RecordTask, found: ProcessRecord, disturbed: Sequence[Key], limit_s: float
+) -> ProcessRecord:
+    """What was found, with undisturbed rounds of a fresh process as far as that has some."""
+    nodes = tuple(sorted({key.node_id for key in disturbed}))
+    again = _run_process(config, msgspec.structs.replace(task, nodes=nodes), limit_s)
+    if isinstance(again, LostProcess):
+        return found
+    tests, cubins = with_fit_rounds(found.tests, again.tests), {**again.cubins, **found.cubins}
+    return msgspec.structs.replace(found, tests=tests, cubins=cubins)
+
+
 def _run_process(config: pytest.Config, task: RecordTask, limit_s: float) -> ProcessRecord | LostProcess:
     log = task.folder / f"{task.index}.log"
     its_own = Path(tempfile.mkdtemp(prefix=f"{task.index}-", dir=task.folder))  # after a lost one: nothing of it
-    status = run_child(config, child_command(config, task, its_own), log, limit_s)
     left = task.folder / f"{task.index}.json"
+    left.unlink(missing_ok=True)
+    status = run_task(config, task, its_own, log, limit_s)
     if not left.exists():
         end = f"it was not done after {limit_s:.0f} s" if status is None else f"pytest exit status {status}"
         return LostProcess(task.index, end, tuple(log_lines(log)))

@@ -39,8 +39,7 @@ RECORDS_COUNTERS = {
 
 
 OTHER_WORK = (
-    "the recording processes ran other code or arguments than this run: they get no options of a conftest or of "
-    "another plugin but by addopts or PYTEST_ADDOPTS"
+    "the recording processes ran other code or arguments than this run: seed what is random, and do not edit meanwhile"
 )
 
 

@@ -10,13 +10,16 @@ from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.judge.unpaired import LOOKS
 from pytest_gpuperf.model.task import ConfirmTask
+from pytest_gpuperf.timing.long_blocks import LONG_NS, rounds_of
 from pytest_gpuperf.timing.pending_confirmations import Confirmation, of_pairs
 from pytest_gpuperf.timing.rounds import NO_ROUNDS, Rounds
+from pytest_gpuperf.workload.checked_run import check_again
 from pytest_gpuperf.workload.timed_rounds import (
     FIRST_ROUNDS,
     ROUNDS_SHARE,
     TimedRounds,
     TimedWorkload,
+    expected_ns,
     not_loaded,
     opponent_for,
     pair_with,
@@ -35,14 +38,19 @@ def confirm_time(work: TimedWorkload, task: ConfirmTask) -> TimedRounds:
     opponent = opponent_for(work)
     if opponent.binary is None:
         return _leave_rounds(work, task, NO_ROUNDS, opponent.obstacle)
-    taken = take(work, FIRST_ROUNDS, request.budget_s * ROUNDS_SHARE)
+    expected = expected_ns(work) if request.pair_slot == "short" else 0.0
+    long = expected >= LONG_NS
+    taken = NO_ROUNDS if long else take(work, FIRST_ROUNDS, request.budget_s * ROUNDS_SHARE, duration_ns=expected)
+    duration_ns = expected if long else taken.rounds[-1].midmean
     policy = Policy(delta=request.zone.delta, epsilon=request.zone.epsilon).confirming()
     left_s = request.budget_s - taken.seconds
     try:
-        pairing = pair_with(work, opponent.binary, policy, taken, left_s, request.pair_slot, opponent.configuration)
+        pairing = pair_with(work, opponent.binary, policy, duration_ns, left_s, request.pair_slot,
+                            opponent.configuration)  # fmt: skip
     except LoadError as problem:
         return _leave_rounds(work, task, taken, not_loaded(problem))
-    _leave(task, of_pairs(work.key, work.identity, pairing))
+    taken = rounds_of(pairing.blocks, work.worker.session.id) if long else taken
+    _leave(work, task, taken, of_pairs(work.key, work.identity, pairing))
     return TimedRounds(taken.rounds)
 
 
@@ -52,14 +60,18 @@ def _leave_rounds(work: TimedWorkload, task: ConfirmTask, taken: Rounds, obstacl
         left_s = work.request.budget_s - taken.seconds
         if look > len(taken.rounds) and (left_s > 0 or not taken.rounds):
             taken = taken.followed_by(take(work, look - len(taken.rounds), left_s))
-    _leave(task, Confirmation(
+    _leave(work, task, taken, Confirmation(
         key=work.key, identity=work.identity, rounds=taken.rounds, disturbed=taken.disturbed, not_paired=obstacle
     ))  # fmt: skip
     return TimedRounds(taken.rounds)
 
 
-def _leave(task: ConfirmTask, found: Confirmation) -> None:
-    """Write what was found of one workload; ends the test, by ``CheckedOnly``, if it was the last one."""
+def _leave(work: TimedWorkload, task: ConfirmTask, taken: Rounds, found: Confirmation) -> None:
+    """Check the workload again and write what was found of it; ends the test, by ``CheckedOnly``, if it was the last.
+
+    Raises what the check raises, and leaves nothing then.
+    """
+    check_again(work.worker, work.request, timed_runs=sum(one.samples for one in taken.rounds))
     write_whole(task.folder / f"{task.workloads.index(found.key)}.json", msgspec.json.encode(found))
     if all((task.folder / f"{number}.json").exists() for number in range(len(task.workloads))):
         raise CheckedOnly("every workload that waits for its confirmation has been timed")

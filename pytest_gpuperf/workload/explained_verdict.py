@@ -10,7 +10,7 @@ from pytest_gpuperf.compile.cubin.symbol_names import readable
 from pytest_gpuperf.config.flags import MOST_BUDGET_S
 from pytest_gpuperf.device.interface import Timer
 from pytest_gpuperf.formatting import duration, numbered
-from pytest_gpuperf.judge.eprocess import unanimous_blocks
+from pytest_gpuperf.judge.block_scores import RANKS, SIGNS
 from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.model.evidence import TimeRecord
 from pytest_gpuperf.model.verdict import Judgement, Verdict
@@ -56,8 +56,9 @@ def short_of_time(pairing: Pairing, policy: Policy, budget_s: float, before_s: f
 
     ``before_s`` went to rounds.  What all blocks call slower takes more of them than a pass, if they can prove it.
     """
-    taken, needed = pairing.paired.blocks, unanimous_blocks(policy.beta, policy.blocks_max)
-    slower = unanimous_blocks(policy.alpha, policy.blocks_max)
+    process = RANKS if pairing.long else SIGNS
+    taken, needed = pairing.paired.blocks, process.unanimous_blocks(policy.beta, policy.blocks_max)
+    slower = process.unanimous_blocks(policy.alpha, policy.blocks_max)
     if pairing.r and min(pairing.r) > math.log1p(policy.delta) and math.isfinite(slower):
         needed = max(needed, slower)
     if pairing.paired.decision is not Decision.INCONCLUSIVE or not pairing.blocks or not taken < needed < math.inf:

@@ -7,7 +7,7 @@ paired or not, waits for its confirmation by ``second_process`` at the end of it
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -20,9 +20,10 @@ from pytest_gpuperf.judge.paired_verdict import judge_pairs
 from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.judge.time_case import TimeCase, TimeStep
 from pytest_gpuperf.judge.time_verdict import judge_time
-from pytest_gpuperf.model.evidence import Session, TimeRecord
+from pytest_gpuperf.model.evidence import Round, Session, TimeRecord
 from pytest_gpuperf.model.result import SelfPairReading
 from pytest_gpuperf.model.verdict import Verdict
+from pytest_gpuperf.timing.long_blocks import LONG_NS, rounds_of
 from pytest_gpuperf.timing.machine_profile import omega_of
 from pytest_gpuperf.timing.pending_confirmations import PairedPending, UnpairedPending
 from pytest_gpuperf.timing.rounds import NO_ROUNDS, Rounds
@@ -34,6 +35,7 @@ from pytest_gpuperf.workload.timed_rounds import (
     ROUNDS_SHARE,
     TimedRounds,
     TimedWorkload,
+    expected_ns,
     not_loaded,
     opponent_for,
     pair_with,
@@ -86,18 +88,24 @@ def gate_time(work: TimedWorkload, state: RunState) -> TimedRounds:
         compared = dataclasses.replace(compared, policy=policy)
     opponent = opponent_for(work) if tested and _verdict_counts(options) else Opponent(None)
     compared = _with_canaries(compared, state)
-    taken = take(work, FIRST_ROUNDS, request.budget_s * (ROUNDS_SHARE if opponent.binary else 1))
+    pairs = opponent.binary is not None and not opponent.other_parameters and tested and not sustained
+    expected = expected_ns(work) if pairs else 0.0
+    if expected >= LONG_NS:  # its launches in the blocks are its rounds
+        found = decide_by_pairs(compared, state, opponent, NO_ROUNDS, known, expected)
+        _pair_with_itself(work, state, found.rounds)
+        return found
+    taken = take(work, FIRST_ROUNDS, request.budget_s * (ROUNDS_SHARE if opponent.binary else 1), duration_ns=expected)
     step = compared.judge(taken)
     if opponent.other_parameters:
         reason = f"{opponent.obstacle}: record the baseline anew with pytest --update-baselines if that is intended"
         judgement = msgspec.structs.replace(step.judgement, verdict=Verdict.NOT_COMPARABLE, reason=reason)
         found = TimedRounds(taken.rounds, judgement, taken.disturbed)
     elif opponent.binary is not None and (step.pairing_helps or asked_for or sustained):
-        found = decide_by_pairs(compared, state, opponent, taken, step)
+        found = decide_by_pairs(compared, state, opponent, taken, step, taken.rounds[-1].midmean)
     else:
         obstacle = opponent.obstacle if step.pairing_helps or sustained else ""
         found = decide_by_rounds(compared, state, taken, step, obstacle)
-    _pair_with_itself(work, state, taken)
+    _pair_with_itself(work, state, taken.rounds)
     return found
 
 
@@ -118,9 +126,12 @@ def decide_by_rounds(
 
 
 def decide_by_pairs(
-    compared: BaselineComparison, state: RunState, opponent: Opponent, taken: Rounds, step: TimeStep
+    compared: BaselineComparison, state: RunState, opponent: Opponent, taken: Rounds, step: TimeStep, duration_ns: float
 ) -> TimedRounds:
-    """Let the baseline's own machine code run beside the candidate's.  What is slower waits for a second process."""
+    """Let the baseline's own machine code run beside the candidate's.  What is slower waits for a second process.
+
+    Where no rounds were ``taken``, those of the candidate's launches in the blocks stand for them.
+    """
     work, request, zone = compared.work, compared.work.request, compared.work.request.zone
     assert opponent.binary is not None
     policy = Policy(
@@ -128,18 +139,23 @@ def decide_by_pairs(
     )
     left_s = request.budget_s - taken.seconds
     try:
-        pairing = pair_with(work, opponent.binary, policy, taken, left_s, request.pair_slot, opponent.configuration)
+        pairing = pair_with(work, opponent.binary, policy, duration_ns, left_s, request.pair_slot,
+                            opponent.configuration)  # fmt: skip
     except LoadError as problem:
         return decide_by_rounds(compared, state, taken, step, not_loaded(problem))
+    if not taken.rounds:
+        taken = rounds_of(pairing.blocks, work.worker.session.id)
     case = compared.case(taken)
-    notes = (*pairing.remarks, *short_of_time(pairing, policy, request.budget_s, taken.seconds))
+    notes = (*pairing.remarks, *short_of_time(pairing, policy, request.budget_s, request.budget_s - left_s))
     step = judge_pairs(
         case, policy, pairing.paired, seeds=(pairing.seed,), notes=notes,
-        pair_slot="sustained" if pairing.sustained else "short",
+        pair_slot="sustained" if pairing.sustained else "short", slow_launches=pairing.slow_launches,
     )  # fmt: skip
     judgement = explained(work, compared.baseline, step.judgement)
     if step.confirmation_wanted:
-        state.pending[work.key] = PairedPending(case, policy, pairing, judgement, request.budget_s)
+        state.pending[work.key] = PairedPending(
+            case, policy, pairing, judgement, max(request.budget_s, pairing.seconds)
+        )
     return TimedRounds(taken.rounds, judgement, taken.disturbed)
 
 
@@ -168,16 +184,16 @@ def _with_canaries(compared: BaselineComparison, state: RunState) -> BaselineCom
     return dataclasses.replace(compared, session=session)
 
 
-def _pair_with_itself(work: TimedWorkload, state: RunState, taken: Rounds) -> None:
+def _pair_with_itself(work: TimedWorkload, state: RunState, rounds: Sequence[Round]) -> None:
     """Pair the launch with itself if this test is one of the run's A/A self-pairs."""
     launch, node_id = work.request.launch, work.key.node_id
-    too_long = taken.rounds[-1].midmean > self_pairs.LONGEST_NS
+    too_long = rounds[-1].midmean > self_pairs.LONGEST_NS
     if launch is None or too_long or node_id not in state.self_pairs:
         return
     state.self_pairs.discard(node_id)
     zone, rate = work.request.zone, 1 / SELF_PAIR_E  # in both directions: neither side is a candidate
     policy = Policy(delta=zone.delta, epsilon=zone.epsilon, alpha=rate, alpha_faster=rate)
-    pairing = pair_with(work, launch.binary, policy, taken, self_pairs.BUDGET_S, "short")
+    pairing = pair_with(work, launch.binary, policy, rounds[-1].midmean, self_pairs.BUDGET_S, "short")
     paired = pairing.paired
     if paired.blocks:  # else all of them were discarded, and say nothing
         state.self_pair_readings[node_id] = SelfPairReading(

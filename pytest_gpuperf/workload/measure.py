@@ -1,13 +1,13 @@
-"""What is done with one workload, in this order: run, check, counters, rounds, judgement.
+"""What is done with one workload, in this order: run, check, counters, rounds, judgement, run, check.
 
-The order is the promise: nothing is timed before the check has passed, and nothing here writes a baseline.
+The order is the promise: nothing is timed before the check has passed, no time counts unless it passes again, and
+nothing here writes a baseline.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -16,17 +16,14 @@ from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.early_stop import CheckedOnly, CountersMissing, StaticOnly
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.judge.counter_verdict import not_counted
-from pytest_gpuperf.model.evidence import StaticRecord
+from pytest_gpuperf.model.evidence import Key, Round, StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.task import ConfirmTask, ProfileTask, RecordTask
 from pytest_gpuperf.workload import profiled_run
+from pytest_gpuperf.workload.checked_run import check_again, run_and_check
 from pytest_gpuperf.workload.counter_evidence import Counted, counted
 from pytest_gpuperf.workload.measurement import Measurement
 from pytest_gpuperf.workload.request import Request
-
-
-class WrongResult(AssertionError):
-    """``check`` returned ``False``, or an array of bool that is not true everywhere."""
 
 
 def measure(worker: Worker, book: TestBook, request: Request) -> Measurement:
@@ -39,12 +36,12 @@ def measure(worker: Worker, book: TestBook, request: Request) -> Measurement:
     if not worker.has_gpu:
         return _without_gpu(worker, book, request, evidence)
     if not worker.options.active:
-        _run_and_check(worker, request)
+        run_and_check(worker, request)
         why = CheckedOnly(f"{request.name} was not timed: run pytest --gpuperf")
         return _untimed(worker, request, evidence.static, why)
     worker.hold_gpu()
     with worker.device.lock():  # who waits for the GPU sees that its holder goes on
-        _run_and_check(worker, request)
+        run_and_check(worker, request)
         with worker.device.current():  # anew, for the first run may have been the first that PyTorch saw of the GPU
             return _measured(worker, book, request, evidence)
 
@@ -65,7 +62,9 @@ def _measured(worker: Worker, book: TestBook, request: Request, evidence: Worklo
 
 
 def _without_gpu(worker: Worker, book: TestBook, request: Request, evidence: WorkloadEvidence) -> Measurement:
-    """Static evidence is all there is."""
+    """Static evidence is all there is, and what would run."""
+    evidence = msgspec.structs.replace(evidence, identity=request.identity())
+    book.add(evidence)
     why = StaticOnly(str(worker.no_device))
     book.stop("static only", str(worker.no_device))
     if worker.options.ncu:
@@ -93,24 +92,6 @@ def _untimed(
                        flops=request.flops, untimed=why, counters=counters)  # fmt: skip
 
 
-def _run_and_check(worker: Worker, request: Request) -> None:
-    with worker.device.current():
-        if request.reset is not None:
-            request.reset()
-        request.workload()
-        worker.device.synchronize()
-        if request.check is not None:
-            _refuse_no(request.name, request.check())
-
-
-def _refuse_no(name: str, answer: Any) -> None:
-    """Raise ``WrongResult`` for a check that says no, in Python's words or in those of an array library."""
-    is_array_of_bool = str(getattr(answer, "dtype", "")) in ("bool", "torch.bool")
-    if answer is False or (is_array_of_bool and not answer.all()):  # cupy.allclose gives an array of no dimensions
-        said = "an array that is not true everywhere" if getattr(answer, "shape", ()) else "False"
-        raise WrongResult(f"{name}: the check of its result returned {said}; nothing was timed")
-
-
 def _time(worker: Worker, book: TestBook, request: Request, counted: Counted) -> Measurement:
     """Take rounds for what this process is there for, and put them on record; the caller holds the GPU's lock."""
     from pytest_gpuperf.workload import confirm_time, gate_time, record_time, timed_rounds  # noqa: PLC0415 with SciPy
@@ -130,6 +111,8 @@ def _time(worker: Worker, book: TestBook, request: Request, counted: Counted) ->
         book.add(msgspec.structs.replace(evidence, judgements=judgements))
         why = CheckedOnly(f"{request.name}: unchanged, so not timed")
         return _untimed(worker, request, evidence.static, why, counted.shown)
+    if not isinstance(task, ConfirmTask):  # that one has left what it found, and checked it before
+        _check_times(worker, request, evidence.key, taken.rounds)
     interval = timed_rounds.interval_of([one.midmean for one in taken.rounds])
     book.add(msgspec.structs.replace(
         evidence, time=timed_rounds.record_of(work, taken.rounds), interval_ns=interval, judgements=judgements,
@@ -140,3 +123,12 @@ def _time(worker: Worker, book: TestBook, request: Request, counted: Counted) ->
         times_ns=tuple(one.midmean for one in taken.rounds), interval_ns=interval, judgement=taken.judgement,
         counters=counted.shown,
     )  # fmt: skip
+
+
+def _check_times(worker: Worker, request: Request, key: Key, rounds: Sequence[Round]) -> None:
+    """Check once more what was timed; raises what the check raises, and nothing waits for its confirmation then."""
+    try:
+        check_again(worker, request, timed_runs=sum(one.samples for one in rounds))
+    except BaseException:
+        stash.run_state_of(worker.config).pending.pop(key, None)
+        raise

@@ -15,20 +15,21 @@ import msgspec
 import pytest
 
 from pytest_gpuperf.context.book import TestBook
-from pytest_gpuperf.context.child_process import LOG_LINES, child_command, errors_in, log_lines, run_child
+from pytest_gpuperf.context.child_process import LOG_LINES, errors_in, log_lines, run_task
 from pytest_gpuperf.context.run_state import RunState
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.device.device_errors import LockTimeout, LockUnavailable
 from pytest_gpuperf.device.lock import HELD_VARIABLE
 from pytest_gpuperf.formatting import numbered
-from pytest_gpuperf.judge.paired_verdict import unconfirmed
+from pytest_gpuperf.judge.paired_verdict import unheard
 from pytest_gpuperf.model.task import ConfirmTask
-from pytest_gpuperf.model.verdict import Judgement
-from pytest_gpuperf.timing.paired_run import CLEAR_CASE_S
+from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.timing.pending_confirmations import Confirmation, PendingConfirmation, settled
 
 TIMEOUT_S = 120.0
-"""Bound of a confirming process, besides what its workloads may take."""
+"""Least bound of a confirming process, besides what its workloads may take."""
+LIMIT_FACTOR = 3.0
+"""By so much longer than here its start, imports included, and its test may take."""
 
 
 def confirm(item: pytest.Item, worker: Worker, state: RunState, book: TestBook) -> None:
@@ -38,30 +39,33 @@ def confirm(item: pytest.Item, worker: Worker, state: RunState, book: TestBook) 
         return
     if state.confirmations_left < 1:
         limit = worker.options.confirmations
-        confirmed = numbered(limit, "test", "of this process was confirmed", "of this process were confirmed")
+        confirmed = numbered(limit, "regression", "of this process was confirmed", "of this process were confirmed")
         why = f"{confirmed} already (--gpuperf-confirmations={limit}); run this one by itself"
         if limit == 0:
-            why = "--gpuperf-confirmations=0 allows no second process"
-        judged = [unconfirmed(one.judgement, why) for one in pending]
+            why = "--gpuperf-confirmations=0 allows none"
+        judged = [unheard(one.judgement, why) for one in pending]
     else:
-        state.confirmations_left -= 1
-        judged = _confirmed(item, worker, pending, time_limit_s(pending, len(book.workloads)))
+        limit_s = time_limit_s(pending, len(book.workloads)) + LIMIT_FACTOR * state.seconds_of_this_test(item)
+        judged = _confirmed(item, worker, pending, limit_s)
+        state.confirmations_left -= any(one.verdict is Verdict.SLOWER for one in judged)
     for judgement in judged:
         _replace(book, judgement)
 
 
 def give_up(state: RunState, book: TestBook) -> None:
-    """End the wait of a test that was ended before it could be confirmed: no verdict of one process stands."""
+    """End the wait of a test that was ended before it could be confirmed."""
     for work in list(book.workloads.values()):
         pending = state.pending.pop(work.key, None)
         if pending is not None:
-            why = "the test was skipped, failed or stopped by pytest's own means"
-            _replace(book, unconfirmed(pending.judgement, why))
+            _replace(book, unheard(pending.judgement, "the test was failed or stopped by pytest's own means"))
 
 
 def time_limit_s(pending: Sequence[PendingConfirmation], workloads: int) -> float:
-    """Seconds for the second process of a test with so many ``workloads``: those not ``pending`` take rounds."""
-    budgets = [one.budget_s + CLEAR_CASE_S for one in pending]
+    """Seconds for what the second process of a test with so many ``workloads`` measures.
+
+    Those not ``pending`` take rounds.  Its start and the test itself come on top.
+    """
+    budgets = [one.budget_s for one in pending]
     return TIMEOUT_S + sum(budgets) + (workloads - len(budgets)) * max(budgets)
 
 
@@ -73,19 +77,26 @@ def _confirmed(
         problem = _run(item, worker, task, limit_s)
         judged = []
         for number, one in enumerate(pending):
-            left = task.folder / f"{number}.json"
-            found = msgspec.json.decode(left.read_bytes(), type=Confirmation) if left.exists() else None
-            judged.append(unconfirmed(one.judgement, problem) if found is None else settled(one, found))
+            found = _left(task.folder / f"{number}.json")
+            judged.append(unheard(one.judgement, problem) if found is None else settled(one, found))
         return judged
+
+
+def _left(file: Path) -> Confirmation | None:
+    """What the process found of one workload; None where it did not come to it."""
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=Confirmation)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
 
 
 def _run(item: pytest.Item, worker: Worker, task: ConfirmTask, limit_s: float) -> str:
     """Run the confirming process; why it left nothing, if it leaves nothing."""
-    command = [*child_command(item.config, task, task.folder), "-x"]
     log = task.folder / "log"
+    worker.device.release_unused()  # the child needs as much memory as this test did
     try:
         with worker.device.lock():  # not by the child: what it would wait for others is not its own time
-            status = run_child(item.config, command, log, limit_s, _environment(worker))
+            status = run_task(item.config, task, task.folder, log, limit_s, ["-x"], _environment(worker))
     except (LockTimeout, LockUnavailable) as error:
         problem = f"a second process did not get the GPU ({error})"
     except OSError as error:
@@ -93,7 +104,7 @@ def _run(item: pytest.Item, worker: Worker, task: ConfirmTask, limit_s: float) -
     else:
         if status == 0:
             return "the second process did not come to this workload"
-        came_to = f"was not done after {limit_s:g} s" if status is None else f"failed (pytest exit status {status})"
+        came_to = f"was not done after {limit_s:.0f} s" if status is None else f"failed (pytest exit status {status})"
         problem = f"the second process {came_to}"
     lines = log_lines(log)
     errors = errors_in(lines)

@@ -10,14 +10,16 @@ import math
 import secrets
 from collections.abc import Sequence
 
-from scipy import special
+import scipy
 
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.device.device_errors import LoadError
+from pytest_gpuperf.device.interface import Slot
 from pytest_gpuperf.device.launch import Configuration
 from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.model.evidence import Identity, KernelBinary, Key, Round, TimeRecord
 from pytest_gpuperf.model.verdict import Judgement, PairSlot
+from pytest_gpuperf.timing.long_blocks import LONG_NS
 from pytest_gpuperf.timing.paired_run import Pairing, pair
 from pytest_gpuperf.timing.rounds import Rounds, Workload, take_rounds
 from pytest_gpuperf.workload.baseline_kernel import Opponent, opponent_of
@@ -50,6 +52,12 @@ class TimedWorkload:
         """The workload's time on record."""
         return self.worker.store.time(self.target, self.key)
 
+    @property
+    def timed(self) -> Workload:
+        """The work of a sample."""
+        request = self.request
+        return Workload(run=request.workload, reset=request.reset, cache=request.cache)
+
 
 @dataclasses.dataclass(frozen=True)
 class TimedRounds:
@@ -60,13 +68,28 @@ class TimedRounds:
     disturbances: tuple[str, ...] = ()
 
 
-def take(work: TimedWorkload, count: int, budget_s: float, *, process: int = 0) -> Rounds:
-    """Up to ``count`` rounds; ``process`` is which of an update's processes this is."""
-    request, worker = work.request, work.worker
-    workload = Workload(run=request.workload, reset=request.reset, cache=request.cache)
+def take(work: TimedWorkload, count: int, budget_s: float, *, process: int = 0, duration_ns: float = 0.0) -> Rounds:
+    """Up to ``count`` rounds; ``process`` is which of an update's processes this is.
+
+    ``duration_ns`` is about what a run takes, where that is known.
+    """
+    worker = work.worker
     return take_rounds(
-        worker.device, worker.timer, workload, count, session=worker.session.id, process=process, budget_s=budget_s
-    )
+        worker.device, worker.timer, work.timed, count, session=worker.session.id, process=process, budget_s=budget_s,
+        duration_ns=duration_ns or recorded_ns(work) or probed_ns(work),
+    )  # fmt: skip
+
+
+def probed_ns(work: TimedWorkload) -> float:
+    """What one run takes, by a single one."""
+    timed = work.timed
+    return work.worker.timer.measure([Slot(timed.run, 1, timed.reset, dropped=0)], timed.cache)[0][0]
+
+
+def recorded_ns(work: TimedWorkload) -> float:
+    """What one run took when its baseline was recorded; 0 without one."""
+    rounds = work.baseline.rounds if work.baseline is not None else ()
+    return max((one.midmean for one in rounds), default=0.0)
 
 
 def opponent_for(work: TimedWorkload) -> Opponent:
@@ -81,19 +104,28 @@ def pair_with(
     work: TimedWorkload,
     baseline: KernelBinary,
     policy: Policy,
-    taken: Rounds,
+    duration_ns: float,
     budget_s: float,
     pair_slot: PairSlot,
     configuration: Configuration | None = None,
 ) -> Pairing:
-    """Paired blocks of ``baseline`` against the workload's launch, until ``policy`` decides.  Raises ``LoadError``."""
+    """Paired blocks of ``baseline`` against the workload's launch, until ``policy`` decides.  Raises ``LoadError``.
+
+    ``duration_ns`` is about what the launch takes.
+    """
     request, launch, worker = work.request, work.request.launch, work.worker
     assert launch is not None
     return pair(
         worker.device, worker.timer, launch, baseline, policy, seed=secrets.randbits(32), reset=request.reset,
-        cache=request.cache, pair_slot=pair_slot, duration_ns=taken.rounds[-1].midmean, budget_s=budget_s,
-        configuration=configuration,
+        cache=request.cache, pair_slot=pair_slot, duration_ns=duration_ns,
+        baseline_ns=recorded_ns(work), budget_s=budget_s, configuration=configuration,
     )  # fmt: skip
+
+
+def expected_ns(work: TimedWorkload) -> float:
+    """About what the longer of baseline and workload takes: the record says, or one timed launch where it is short."""
+    recorded = recorded_ns(work)
+    return recorded if recorded >= LONG_NS else max(recorded, probed_ns(work))
 
 
 def not_loaded(problem: LoadError) -> str:
@@ -121,5 +153,5 @@ def interval_of(midmeans_ns: Sequence[float]) -> tuple[float, float] | None:
     logs = [math.log(value) for value in midmeans_ns]
     mean = sum(logs) / len(logs)
     variance = sum((value - mean) ** 2 for value in logs) / (len(logs) - 1)
-    half = float(special.stdtrit(len(logs) - 1, 0.975)) * math.sqrt(variance / len(logs))
+    half = float(scipy.special.stdtrit(len(logs) - 1, 0.975)) * math.sqrt(variance / len(logs))
     return math.exp(mean - half), math.exp(mean + half)

@@ -61,7 +61,7 @@ class SimulatedKernel:
         implementation = self._device.implementations.get(self._binary.name)
         if implementation is not None:
             implementation(*args)
-        self._device.elapsed_ns += self.duration_ns(grid)
+        self._device.elapsed_ns += self.duration_ns(grid) * self._device.slow_by(self._binary)
         self._device.counted(self._binary.name, self._binary.profile.instructions * grid[0])
 
 
@@ -80,6 +80,10 @@ class SimulatedTimer:
 
     def _slot(self, slot: Slot) -> list[float]:
         times = []
+        for _ in range(slot.dropped):
+            if slot.reset is not None:
+                slot.reset()
+            slot.run()
         for _ in range(slot.samples):
             if slot.reset is not None:
                 slot.reset()
@@ -118,10 +122,11 @@ class SimulatedGpu:
     def __init__(self, *, implementations: dict[str, Implementation] | None = None, slowdown: float = 1.0,
                  process_sd: float = 0.001, sample_sd: float = 0.003, uuid: str = FACTS.uuid,
                  placement: float = 0.0, block_ns: float = 0.0, state: DeviceState | None = None,
-                 second_kind: tuple[float, float] = (0.0, 1.0)) -> None:  # fmt: skip
+                 second_kind: tuple[float, float] = (0.0, 1.0),
+                 tail_of: Callable[[KernelBinary], tuple[float, float]] = lambda _: (0.0, 1.0)) -> None:  # fmt: skip
         """``placement``: by how much a module is slower than the one loaded before it, every other time.
 
-        ``second_kind``: which share of the samples takes how many times as long.
+        ``second_kind``: which share of the samples takes how many times as long; ``tail_of``: the same of one kernel.
 
         ``block_ns``: what each block of a launch takes besides.
         """
@@ -137,6 +142,7 @@ class SimulatedGpu:
         self._sample_sd = sample_sd
         self._second_kind = second_kind
         self._placement = placement
+        self._tail_of = tail_of
         self.block_ns = block_ns
         self._loads = 0
         self._range = ""
@@ -146,6 +152,11 @@ class SimulatedGpu:
         share, longer = self._second_kind
         kind = longer if share and self._random.random() < share else 1.0
         return self._factor * kind * float(np.exp(self._random.normal(0.0, self._sample_sd)))
+
+    def slow_by(self, binary: KernelBinary) -> float:
+        """How many times as long one launch of this kernel takes."""
+        share, longer = self._tail_of(binary)
+        return longer if share and self._random.random() < share else 1.0
 
     def load(self, binary: KernelBinary) -> SimulatedKernel:
         self._loads += 1

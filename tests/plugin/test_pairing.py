@@ -15,7 +15,7 @@ from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.model.evidence import KernelBinary, Parameter, StaticProfile
 from pytest_gpuperf.timing.blocks import MOST_PAD, PAD_STEP, RELOAD_EVERY
 from pytest_gpuperf.timing.moving_buffers import MovingBuffers
-from pytest_gpuperf.timing.paired_run import CLEAR_CASE_S, pair
+from pytest_gpuperf.timing.paired_run import pair
 
 PROFILE = StaticProfile(
     registers=32, stack_bytes=0, spill_store_bytes=0, spill_load_bytes=0, shared_bytes=0, constant_bytes=0, barriers=0,
@@ -110,7 +110,23 @@ def test_both_modules_are_loaded_anew_every_eighth_block(gpu):
     policy = Policy(alpha=1e-30, alpha_faster=1e-30, beta=1e-30, blocks_max=20)
     found = paired(gpu, launch_of(gpu, instructions=201), policy=policy)
     assert len(found.blocks) == 20
-    assert [one.profile.instructions for one in gpu.loaded] == [200, 201] * (1 + 19 // RELOAD_EVERY)
+    loaded = [one.profile.instructions for one in gpu.loaded]
+    assert len(loaded) == 2 * (1 + 19 // RELOAD_EVERY)
+    assert all(set(both) == {200, 201} for both in zip(loaded[::2], loaded[1::2], strict=True))
+
+
+def test_which_module_is_loaded_first_is_drawn_from_the_seed():
+    """What comes of lying behind the other one falls to either side."""
+
+    def firsts(seed):
+        gpu = Gpu()
+        policy = Policy(alpha=1e-300, alpha_faster=1e-300, beta=1e-300)
+        paired(gpu, launch_of(gpu, instructions=201), policy=policy, seed=seed)
+        return [one.profile.instructions for one in gpu.loaded[::2]]
+
+    assert firsts(1) == firsts(1)
+    drawn = firsts(1) + firsts(2)
+    assert 4 < drawn.count(200) < len(drawn) - 4
 
 
 def test_blocks_move_the_buffers_of_both_sides_alike(gpu):
@@ -135,12 +151,15 @@ def test_the_test_s_own_buffers_are_left_with_what_the_candidate_writes(gpu, see
 
 
 def test_a_long_launch_makes_do_with_fewer_samples(gpu):
-    assert paired(gpu, duration_ns=5e7, budget_s=5.0).size == 2
-    assert len(gpu.runs) < 12 + 8 * 20
+    found = paired(gpu, duration_ns=5e7, budget_s=5.0)
+    assert (found.size, found.noise, found.paired.decision) == (4, None, Decision.SAME)
+    assert len(gpu.runs) == 8 * len(found.blocks) <= 24
 
 
 def test_without_time_for_more_one_block_is_taken_and_proves_nothing(gpu):
-    found = paired(gpu, budget_s=1e-9, clock=ticking(1.0))
+    """Here no number of blocks would prove anything; where some would, see the clear cases below."""
+    hopeless = Policy(alpha=1e-30, alpha_faster=1e-30, beta=1e-30, blocks_max=20)
+    found = paired(gpu, budget_s=1e-9, clock=ticking(1.0), policy=hopeless)
     assert len(found.blocks) == 1
     assert found.paired.decision is Decision.INCONCLUSIVE
 
@@ -163,15 +182,14 @@ def test_a_budget_for_a_single_block_is_no_bound_for_a_clear_case(gpu, instructi
     """A long kernel under a short budget would stay undecided for ever."""
     found = paired(gpu, launch_of(gpu, instructions=instructions), budget_s=0.1, clock=ticking(0.03))
     assert found.paired.decision is decision
-    assert 0.1 < found.seconds < 0.1 + CLEAR_CASE_S
+    assert found.seconds > 0.1
 
 
-def test_a_clear_case_that_cannot_be_finished_in_time_is_given_up_at_once(gpu):
-    """It takes 14 blocks, at a third of a second each."""
-    found = paired(gpu, launch_of(gpu, instructions=220), budget_s=2.0, clock=ticking(0.13))
-    assert found.paired.decision is Decision.INCONCLUSIVE
-    assert len(found.blocks) < 14
-    assert found.seconds < 2.0 + CLEAR_CASE_S / 2
+@pytest.mark.parametrize("step_s", [0.13, 1.3])
+def test_a_clear_case_takes_the_blocks_that_it_needs_however_long_they_are(gpu, step_s):
+    """13 blocks at a third of a second each, or at 4 s."""
+    found = paired(gpu, launch_of(gpu, instructions=220), budget_s=2.0, clock=ticking(step_s))
+    assert (found.paired.decision, len(found.blocks)) == (Decision.SLOWER, 13)
 
 
 def test_an_open_case_ends_with_its_budget():
@@ -182,21 +200,24 @@ def test_an_open_case_ends_with_its_budget():
     assert found.seconds < 1.0
 
 
-def test_discarded_blocks_do_not_vote_and_are_told(gpu):
+def test_blocks_within_which_the_clock_changed_vote_and_are_told(gpu):
     clocks = itertools.chain([1980, 1500, 1500], itertools.repeat(1500))
     gpu.state = lambda: msgspec.structs.replace(SimulatedGpu.state(gpu), sm_clock_mhz=next(clocks))
     found = paired(gpu)
-    assert len(found.r) == len(found.blocks) - 1
+    assert len(found.r) == len(found.blocks)
     assert found.remarks == (
-        f"1 of {len(found.blocks)} blocks were discarded: the SM clock went from 1980 to 1500 MHz within the block",
+        f"1 of {len(found.blocks)} blocks count though the SM clock went from 1980 to 1500 MHz within a block",
     )
 
 
 # --- moving buffers ------------------------------------------------------------------------------
 
 
+NO_ROOM = "its arrays stayed at their addresses: 0.0042 GB more for copies were not to be had"
+
+
 def buffers(gpu, *arrays):
-    return MovingBuffers.of(gpu, launch_of(gpu, *arrays))
+    return MovingBuffers.of(gpu, launch_of(gpu, *arrays))[0]
 
 
 def test_a_moved_launch_has_the_same_contents_elsewhere_at_the_same_alignment(gpu):
@@ -244,20 +265,25 @@ def test_part_of_a_larger_array_keeps_everything_in_place(gpu):
 
 def test_arrays_that_fill_the_memory_stay_in_place(gpu):
     gpu.facts = msgspec.structs.replace(gpu.facts, memory_bytes=8 * 2 * (4000 + MOST_PAD) - 1)
-    assert buffers(gpu) is None
+    assert MovingBuffers.of(gpu, launch_of(gpu)) == (None, NO_ROOM)
+    found = paired(gpu)
+    assert NO_ROOM in found.remarks
+    assert found.r
 
 
 def test_where_memory_runs_out_buffers_stay_in_place(gpu, monkeypatch):
-    launch = launch_of(gpu)
+    launch, released = launch_of(gpu), []
 
     def full(shape, dtype="float32"):
         raise MemoryError
 
     monkeypatch.setattr(gpu.arrays, "empty", lambda shape, dtype="float32": np.empty(1) if shape == 1 else full(shape))
-    assert MovingBuffers.of(gpu, launch) is None
+    monkeypatch.setattr(gpu, "release_unused", lambda: released.append(1))
+    assert MovingBuffers.of(gpu, launch) == (None, NO_ROOM)
+    assert released
 
 
 def test_without_arrays_there_is_nothing_to_move(gpu):
     kernel = Kernel({"sm_90": msgspec.structs.replace(binary(), parameters=PARAMETERS[2:])}, device=gpu,
                     native="sm_90", ptx=str)  # fmt: skip
-    assert MovingBuffers.of(gpu, kernel.launch(1, 32, (5,))) is None
+    assert MovingBuffers.of(gpu, kernel.launch(1, 32, (5,))) == (None, "")

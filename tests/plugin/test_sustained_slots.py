@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pytest_gpuperf import timing
-from pytest_gpuperf.config.options import SUSTAINED_BUDGET_S, Options, forwarded
+from pytest_gpuperf.config.options import SUSTAINED_BUDGET_S
 from pytest_gpuperf.timing import paired_run
 from pytest_gpuperf.workload import timed_rounds
 
@@ -118,11 +118,6 @@ def test_the_nearest_word_wins_and_a_budget_that_is_not_given_is_long_enough(
     assert budget_s - 1 < left_s < budget_s  # less what the rounds took
 
 
-def test_a_child_process_is_told_a_budget_only_where_one_was_given() -> None:
-    assert not [flag for flag in forwarded(Options()) if "budget" in flag]
-    assert "--gpuperf-budget=2.5" in forwarded(Options(budget_s=2.5))
-
-
 # --- what it changes -----------------------------------------------------------------------------
 
 
@@ -189,7 +184,6 @@ def test_samples_too_short_for_a_sustained_slot_are_told_with_the_verdict(powere
 
 def test_a_budget_too_short_for_its_slots_is_told_which_would_do(powered, monkeypatch):
     monkeypatch.setattr(timing.sustained, "SLOT_S", 0.02)
-    monkeypatch.setattr(paired_run, "CLEAR_CASE_S", 0.0)
     sustained(powered)
     result = powered.run("--gpuperf", "--gpuperf-budget=0.15", *ONE)
     result.assert_outcomes(passed=1)

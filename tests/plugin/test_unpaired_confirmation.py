@@ -133,15 +133,16 @@ def test_an_update_that_takes_what_it_finds_asks_no_second_process(slower):
 # --- the second process goes wrong ---------------------------------------------------------------
 
 
-def assert_not_confirmed(suite, words, *flags):
+def assert_suspect(suite, words, *flags):
     result = suite.run("--gpuperf", *flags)
-    result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["*INCONCLUSIVE*", f"*suspected slower, not confirmed: {words}; proven to be more *"])
+    result.assert_outcomes(failed=1)
+    unheard = "*suspected slower, and no second process could say: "
+    result.stdout.fnmatch_lines(["* SUSPECT *", f"{unheard}{words}; proven to be more *"])
 
 
 def test_without_any_confirmation_the_flag_is_named(slower):
-    words = "--gpuperf-confirmations=0 allows no second process"
-    assert_not_confirmed(slower, words, "--gpuperf-confirmations=0")
+    words = "--gpuperf-confirmations=0 allows none"
+    assert_suspect(slower, words, "--gpuperf-confirmations=0")
 
 
 @pytest.mark.parametrize(
@@ -151,9 +152,9 @@ def test_without_any_confirmation_the_flag_is_named(slower):
         ("import pytest; pytest.skip('not today')", "the second process did not come to this workload"),
     ],
 )
-def test_a_second_process_that_fails_makes_nothing_slower(slower, statement, words):
+def test_a_second_process_that_could_not_speak_leaves_a_suspect(slower, statement, words):
     slower.in_second_process(statement)
-    assert_not_confirmed(slower, words)
+    assert_suspect(slower, words)
 
 
 def test_disturbed_rounds_of_the_second_process_confirm_nothing(slower):
@@ -162,16 +163,15 @@ def test_disturbed_rounds_of_the_second_process_confirm_nothing(slower):
     slower.edit(
         "conftest.py", "import pytest\n", "import pytest\nfrom pytest_gpuperf.model.evidence import DeviceState\n"
     )
-    assert_not_confirmed(slower, "the rounds of the second process were disturbed, so they prove nothing")
+    assert_suspect(slower, "its rounds were disturbed, so they prove nothing")
 
 
-@pytest.mark.parametrize("end", ["pytest.skip('not here')", "pytest.fail('not so')"])
-def test_no_verdict_of_one_process_stands_when_the_test_is_cut_short(slower, end):
+def test_a_skip_behind_a_workload_hides_no_regression(slower):
     text = (slower.path / "test_suite.py").read_text()
-    slower.write("test_suite.py", f"import pytest\n{text}    {end}\n")
+    slower.write("test_suite.py", f"import pytest\n{text}    pytest.skip('not here')\n")
     result = slower.run("--gpuperf")
-    result.stdout.fnmatch_lines(["*suspected slower, not confirmed: the test was skipped*"])
-    assert "twice  SLOWER" not in result.stdout.str()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["twice  SLOWER  on *"])
 
 
 # --- kernels whose baseline cannot be run again --------------------------------------------------
@@ -206,13 +206,13 @@ def test_a_second_process_that_could_pair_does_not_confirm_rounds(without_cubins
     without_cubins.in_second_process(
         f"import shutil; shutil.copytree(item.config.rootpath / 'kept', {folder}, dirs_exist_ok=True)"
     )
-    words = "the second process could pair it with the baseline's machine code, and the first not"
-    assert_not_confirmed(without_cubins, words, *ONE)
+    words = "it could pair the two, and the first process could not"
+    assert_suspect(without_cubins, words, *ONE)
 
 
 def test_a_second_process_that_runs_other_code_confirms_nothing(without_cubins):
     steps = f"['-DSTEPS=' + ('130' if {CONFIRMS} else '120')]"
     without_cubins.edit("test_suite.py", '["-DSTEPS=120"]', steps)
     without_cubins.edit("test_suite.py", "gpuperf, size)", "gpuperf, size, request)")
-    words = "the second process ran other code or other arguments: seed what is random, and do not edit during a run"
-    assert_not_confirmed(without_cubins, words, *ONE)
+    words = "it ran other code or other arguments: seed what is random, and do not edit during a run"
+    assert_suspect(without_cubins, words, *ONE)

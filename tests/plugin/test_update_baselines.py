@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-from pathlib import Path
 
 import pytest
 from suite_under_test import TEST
 
 from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.update import record
 
 MANY = """
 import pytest
@@ -222,6 +221,17 @@ def size(request):
 
 
 def test_what_recording_processes_did_not_run_as_this_run_did_is_not_taken(gpu_suite):
+    gpu_suite.edit(
+        "test_suite.py", "gpu.random(512", "gpu.random(516 if '--gpuperf-task' in str(__import__('sys').argv) else 512"
+    )
+    drawn = gpu_suite.run("--update-baselines", "-k", "other")
+    assert "the recording processes ran other code or arguments than this run: seed what is random" in (
+        " ".join(drawn.stdout.str().split())
+    )
+    assert not (gpu_suite.path / "baselines/simulated-gpu").exists()
+
+
+def test_a_flag_of_a_conftest_reaches_recording_processes(gpu_suite):
     gpu_suite.write("conftest.py", (gpu_suite.path / "conftest.py").read_text() + OF_A_SIZE)
     gpu_suite.edit(
         "test_suite.py",
@@ -230,12 +240,7 @@ def test_what_recording_processes_did_not_run_as_this_run_did_is_not_taken(gpu_s
     )
     gpu_suite.edit("test_suite.py", "512", "size")
     given = gpu_suite.run("--update-baselines", "-k", "other", "--size=256")
-    assert "the recording processes ran other code or arguments than this run: they get no options of a conftest" in (
-        " ".join(given.stdout.str().split())
-    )
-    assert not (gpu_suite.path / "baselines/simulated-gpu").exists()
-    by_addopts = gpu_suite.run("--update-baselines", "-k", "other", "-o", "addopts=--size=256")
-    assert "refused" not in by_addopts.stdout.str()
+    assert "refused" not in given.stdout.str()
     assert (gpu_suite.path / "baselines/simulated-gpu/test_suite.json").exists()
 
 
@@ -320,17 +325,16 @@ def test_a_recording_process_that_dies_once_is_replaced(gpu_suite):
 
 
 def test_a_recording_process_that_hangs_is_ended_and_replaced(gpu_suite, monkeypatch):
-    limits, real = [], subprocess.run
+    limits, real = [], record.run_task
 
-    def run(command, **options):
-        (file,) = (word.partition("=")[2] for word in command if word.startswith("--gpuperf-task="))
-        if json.loads(Path(file).read_text())["index"] == 1:
-            limits.append(options["timeout"])
+    def run(config, task, folder, log, limit_s):
+        if task.index == 1:
+            limits.append(limit_s)
             if len(limits) == 1:
-                raise subprocess.TimeoutExpired(command, options["timeout"])
-        return real(command, **options)
+                return None
+        return real(config, task, folder, log, limit_s)
 
-    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(record, "run_task", run)
     result = gpu_suite.run(*TWO_PROCESSES)
     assert result.ret == 0
     result.stdout.fnmatch_lines([

@@ -1,8 +1,12 @@
-"""From a cubin, and the assembler's log and PTX where they are at hand, to the static profile of every kernel in it."""
+"""From a cubin, and the assembler's log and PTX where they are at hand, to the static profile of every kernel in it.
+
+The machine code of a cubin that is on record, byte for byte, is not read again: nvdisasm would say the same.
+"""
 
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -24,40 +28,72 @@ class KernelAnalysis(Record, frozen=True):
     profile: StaticProfile
     parameters: tuple[Parameter, ...]
     max_threads_per_block: int | None = None
+    recorded: bool = False
+    """The profile is that on record of the same cubin: true as long as the record says so."""
 
 
-def analyse(several: Sequence[Compiled], arch: str) -> list[dict[str, KernelAnalysis]]:
-    """Analyses of each cubin by symbol, disassembled in one go.  Raises ``BadCubin``, ``ToolchainMissing``."""
+Recorded = Mapping[tuple[str, str], StaticProfile]
+"""Profiles on record, by the SHA-256 of the cubin and the kernel's symbol in it."""
+
+
+def analyse(
+    several: Sequence[Compiled], arch: str, recorded: Recorded | None = None
+) -> list[dict[str, KernelAnalysis]]:
+    """Analyses of each cubin by symbol; what is not ``recorded`` is disassembled, in one go.
+
+    Of a cubin that was compiled for one instance of a template, that alone: nobody asks it for another kernel.
+    Raises ``BadCubin``, ``ToolchainMissing``.
+    """
     contents = [read_cubin(made.cubin) for made in several]
-    texts = {
-        (number, symbol): text_of(content.elf, symbol).data
-        for number, content in enumerate(contents)
-        for symbol in content.kernels
-    }
+    reports = [read_log(made.log) for made in several]
+    kernels = [
+        (number, kernel)
+        for number, (made, content) in enumerate(zip(several, contents, strict=True))
+        for kernel in content.kernels.values()
+        if made.lowered in (None, kernel.symbol)
+    ]
+    unread = {(number, kernel.symbol): _unread(kernel, reports[number]) for number, kernel in kernels}
+    known = _known(unread, [made.cubin for made in several], recorded) if recorded else {}
+    texts = {place: text_of(contents[place[0]].elf, place[1]).data for place in unread if place not in known}
     code = disassemble(arch, texts)
-    found: list[dict[str, KernelAnalysis]] = []
-    for number, (made, content) in enumerate(zip(several, contents, strict=True)):
-        report, kernels = read_log(made.log), content.kernels.values()
-        found.append(
-            {one.symbol: _analyse(content, one, report, code[number, one.symbol], made.ptx) for one in kernels}
+    found: list[dict[str, KernelAnalysis]] = [{} for _ in several]
+    for number, kernel in kernels:
+        place, ptx = (number, kernel.symbol), several[number].ptx
+        profile = known.get(place) or _read(contents[number], kernel, unread[place], code[place], ptx)
+        types = parameter_types(kernel.symbol) or ptx_parameter_types(ptx, kernel.symbol)
+        parameters = _typed(kernel.parameters, types)
+        found[number][kernel.symbol] = KernelAnalysis(
+            profile, parameters, kernel.max_threads_per_block, recorded=place in known
         )
     return found
 
 
-def _analyse(
-    cubin: Cubin, kernel: CubinKernel, report: Report, instructions: tuple[Instruction, ...], ptx: str
-) -> KernelAnalysis:
+Place = tuple[int, str]
+"""Number of a cubin, and a kernel's symbol in it."""
+
+
+def _known(
+    unread: Mapping[Place, StaticProfile], cubins: Sequence[bytes], recorded: Recorded
+) -> dict[Place, StaticProfile]:
+    """Profiles of cubins on record, but for those that say otherwise than the cubin and the assembler's log."""
+    hashes = [hashlib.sha256(cubin).hexdigest() for cubin in cubins]
+    found = {(number, symbol): recorded.get((hashes[number], symbol)) for number, symbol in unread}
+    return {place: one for place, one in found.items() if one is not None and _without_code(one) == unread[place]}
+
+
+def _without_code(profile: StaticProfile) -> StaticProfile:
+    return msgspec.structs.replace(profile, instructions=0, opcodes={}, code_hash="")
+
+
+def _unread(kernel: CubinKernel, report: Report) -> StaticProfile:
+    """The profile as far as it is known before the machine code is read."""
     of_cubin = PtxasUsage(kernel.registers, kernel.barriers, kernel.shared_bytes, kernel.stack_bytes)
     usage = report.usage.get(kernel.symbol, of_cubin)
     frames = [report.frames[name] for name in (kernel.symbol, *kernel.functions) if name in report.frames]
     own_stack = frames[0].stack_bytes if frames else kernel.stack_bytes
     stack = usage.cumulative_stack_bytes
-    executed = executable(cubin, kernel, instructions)
-    opcodes = histogram((line.opcode, line.operands) for line in executed)
-    stores, loads = _spilled_bytes(frames, opcodes)
-    unreachable = functools.partial(unreachable_symbols, ptx, kernel.symbol)
-    resources = (usage.registers, usage.shared_bytes, usage.barriers)
-    profile = StaticProfile(
+    stores, loads = _spilled_bytes(frames)
+    return StaticProfile(
         registers=usage.registers,
         stack_bytes=own_stack if stack is None else stack,
         spill_store_bytes=stores,
@@ -66,22 +102,40 @@ def _analyse(
         constant_bytes=kernel.constant_bytes,
         barriers=usage.barriers,
         code_bytes=kernel.code_bytes,
+        instructions=0,
+        opcodes={},
+        code_hash="",
+    )
+
+
+def _spilled_bytes(frames: Sequence[Frame]) -> tuple[int | None, int | None]:
+    """Bytes stored and loaded by spills, as the log has them; None without a log."""
+    if not frames:
+        return None, None
+    return sum(frame.spill_store_bytes for frame in frames), sum(frame.spill_load_bytes for frame in frames)
+
+
+def _read(
+    cubin: Cubin, kernel: CubinKernel, unread: StaticProfile, instructions: tuple[Instruction, ...], ptx: str
+) -> StaticProfile:
+    """The profile with what the machine code tells.
+
+    Spills that no log told of are none where the code leaves local memory alone, else unknown: indexed arrays lie
+    there too.
+    """
+    executed = executable(cubin, kernel, instructions)
+    opcodes = histogram((line.opcode, line.operands) for line in executed)
+    stores, loads = unread.spill_store_bytes, unread.spill_load_bytes
+    unreachable = functools.partial(unreachable_symbols, ptx, kernel.symbol)
+    resources = (unread.registers, unread.shared_bytes, unread.barriers)
+    return msgspec.structs.replace(
+        unread,
+        spill_store_bytes=0 if stores is None and "local_store" not in opcodes else stores,
+        spill_load_bytes=0 if loads is None and "local_load" not in opcodes else loads,
         instructions=len(executed),
         opcodes=opcodes,
         code_hash=hash_code(cubin, kernel, instructions, resources, unreachable),
     )
-    types = parameter_types(kernel.symbol) or ptx_parameter_types(ptx, kernel.symbol)
-    return KernelAnalysis(profile, _typed(kernel.parameters, types), kernel.max_threads_per_block)
-
-
-def _spilled_bytes(frames: Sequence[Frame], opcodes: Mapping[str, int]) -> tuple[int | None, int | None]:
-    """Bytes stored and loaded by spills, as the log has them.
-
-    Without a log: none where the code leaves local memory alone, else unknown, since indexed arrays lie there too.
-    """
-    if frames:
-        return sum(frame.spill_store_bytes for frame in frames), sum(frame.spill_load_bytes for frame in frames)
-    return None if "local_store" in opcodes else 0, None if "local_load" in opcodes else 0
 
 
 def executable(cubin: Cubin, kernel: CubinKernel, instructions: tuple[Instruction, ...]) -> list[Instruction]:

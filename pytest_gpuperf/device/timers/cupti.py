@@ -94,12 +94,13 @@ class CuptiTimer:
                     refuse_work_beside_flushes(by_sample, self.source)
         except self._cupti.cuptiError as error:
             raise TimerError(f"CUPTI failed while measuring ({error}): {_RELEASE}") from error
-        self.kernel_breakdown = tuple(_breakdown([by_sample[tag] for tag in of_slot[1:]]) for of_slot in tags)
-        return [[_duration(by_sample[tag]) for tag in of_slot[1:]] for of_slot in tags]
+        counted = [of_slot[slot.dropped :] for slot, of_slot in zip(slots, tags, strict=True)]
+        self.kernel_breakdown = tuple(_breakdown([by_sample[tag] for tag in of_slot]) for of_slot in counted)
+        return [[_duration(by_sample[tag]) for tag in of_slot] for of_slot in counted]
 
     def _enqueue(self, slot: Slot, *, cold: bool) -> list[int]:
-        """Enqueue one more sample than asked for; returns the tag of each."""
-        tags = list(itertools.islice(self._next_tag, slot.samples + 1))
+        """Enqueue the samples, those to be dropped first; returns the tag of each."""
+        tags = list(itertools.islice(self._next_tag, slot.dropped + slot.samples))
         external = self._external_kind
         for tag in tags:
             if slot.reset is not None:

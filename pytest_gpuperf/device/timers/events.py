@@ -69,8 +69,8 @@ class EventTimer:
 
     def _take(self, slot: Slot, batch: int, *, cold: bool) -> list[float]:
         work = repeated(slot.run, batch)
-        readings = [self._pairs.read(work, prepare=slot.reset, cold=cold) for _ in range(slot.samples + 1)]
-        return [positive_time((reading - self._pair_ns) / batch - self._gap_ns) for reading in readings[1:]]
+        readings = [self._pairs.read(work, prepare=slot.reset, cold=cold) for _ in range(slot.dropped + slot.samples)]
+        return [positive_time((reading - self._pair_ns) / batch - self._gap_ns) for reading in readings[slot.dropped :]]
 
 
 def launches_per_sample(duration_ns: float, wanted_ns: float, most: int) -> int:

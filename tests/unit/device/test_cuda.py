@@ -23,6 +23,7 @@ from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.device.facts import read_facts
 from pytest_gpuperf.device.load_checks import check_loadable
 from pytest_gpuperf.device.nvml_state import Nvml
+from pytest_gpuperf.device.persisting_l2 import PersistingL2
 from pytest_gpuperf.model.evidence import KernelBinary
 
 SOURCE = 'extern "C" __global__ void work(float* a, int n) { if (threadIdx.x < n) a[threadIdx.x] = 1.0f; }'
@@ -181,6 +182,48 @@ def test_the_flush_writes_twice_the_l2_from_one_buffer(device: CudaDevice, cupy:
     size = 2 * (60 << 20)
     assert cupy.log == [("alloc", size), ("memset", 0, size, device.stream), ("memset", 0, size, device.stream)]
     assert cuda.FLUSH == "write-2xl2-v1"
+
+
+class PersistingDriver:
+    """``cuda.bindings.driver`` as far as it knows of persisting lines."""
+
+    CUlimit = SimpleNamespace(CU_LIMIT_PERSISTING_L2_CACHE_SIZE="set aside")
+
+    def __init__(self, log: list[Any], answer: tuple[int, int]) -> None:
+        self._log, self._answer = log, answer
+
+    def cuCtxGetLimit(self, limit: str) -> tuple[int, int]:
+        assert limit == "set aside"
+        return self._answer
+
+    def cuCtxResetPersistingL2Cache(self) -> tuple[int]:
+        self._log.append("reset persisting")
+        return (0,)
+
+
+@pytest.mark.parametrize(
+    ("answer", "before"),
+    [
+        ((0, 0), []),  # nothing set aside, as by default
+        ((0, 1 << 20), ["waited", "reset persisting"]),
+        ((1, 1 << 20), []),  # the driver does not tell
+    ],
+)
+def test_the_flush_ends_the_persistence_of_lines(
+    cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch, answer: tuple[int, int], before: list[str]
+) -> None:
+    nvml = Nvml(FakeNvml(), "11")
+    device = CudaDevice(cupy, 0, read_facts(cupy, 0, 0, nvml), nvml, PersistingDriver(cupy.log, answer))
+    monkeypatch.setattr(device.stream, "synchronize", lambda: cupy.log.append("waited"), raising=False)
+    del cupy.log[:]
+    device.flush_l2()
+    assert cupy.log[: len(before)] == before
+    assert [entry[0] for entry in cupy.log[len(before) :]] == ["alloc", "memset"]
+
+
+def test_a_driver_without_persisting_lines_has_none_in_use() -> None:
+    assert not PersistingL2(None).in_use
+    assert not PersistingL2(SimpleNamespace(CUlimit=SimpleNamespace())).in_use
 
 
 def test_unused_memory_goes_back_from_the_pool(device: CudaDevice, cupy: FakeCupy) -> None:

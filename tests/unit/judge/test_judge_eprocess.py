@@ -11,11 +11,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import integrate
 
+from pytest_gpuperf.judge.block_scores import SIGNS
 from pytest_gpuperf.judge.eprocess import (
     InvalidVotesError,
     log_e,
     log_e_many,
-    unanimous_blocks,
     votes_needed,
 )
 
@@ -110,12 +110,12 @@ def test_votes_needed(threshold: float, blocks: int, votes: int) -> None:
 def test_first_unanimous_crossing(threshold: float, blocks: int) -> None:
     needed = votes_needed(math.log(threshold), 128)
     assert next(n for n in range(1, 129) if needed[n - 1] <= n) == blocks
-    assert unanimous_blocks(1 / threshold, 128) == blocks
+    assert SIGNS.unanimous_blocks(1 / threshold, 128) == blocks
 
 
 def test_too_few_blocks_prove_nothing_however_they_vote() -> None:
-    assert unanimous_blocks(1 / 5e5, 22) == math.inf
-    assert unanimous_blocks(1 / 5e5, 23) == 23
+    assert SIGNS.unanimous_blocks(1 / 5e5, 22) == math.inf
+    assert SIGNS.unanimous_blocks(1 / 5e5, 23) == 23
 
 
 @given(st.integers(1, 600), st.floats(0.0, 20.0))

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_gpuperf.judge.block_decision import UNDECIDED, judge_blocks, judge_many, ratio_interval
-from pytest_gpuperf.judge.eprocess import unanimous_blocks
+from pytest_gpuperf.judge.block_scores import SIGNS
 from pytest_gpuperf.judge.error_budget import ALPHA_FASTER, Spending
 from pytest_gpuperf.judge.log_times import InvalidTimesError
 from pytest_gpuperf.judge.policy import Decision, Policy, PolicyError
@@ -99,13 +99,13 @@ def test_faster_is_waited_for_long_enough_even_late_in_a_run() -> None:
     for place in (1, 20, 100, 500):
         share = Spending(ALPHA_FASTER).share(place)
         found = judge_blocks([-0.02] * 40, dataclasses.replace(POLICY, alpha_faster=share))
-        assert (found.decision, found.blocks) == (Decision.FASTER, unanimous_blocks(share, 128))
+        assert (found.decision, found.blocks) == (Decision.FASTER, SIGNS.unanimous_blocks(share, 128))
 
 
 def test_slower_is_waited_for_while_its_votes_would_pass_the_lower_threshold_too() -> None:
     """Steadily slower by 0.9 %: more than the tolerance, less than twice as much, and both is proven in time."""
-    needed = int(unanimous_blocks(POLICY.alpha, POLICY.blocks_max))
-    proven = int(unanimous_blocks(POLICY.beta, POLICY.blocks_max))
+    needed = int(SIGNS.unanimous_blocks(POLICY.alpha, POLICY.blocks_max))
+    proven = int(SIGNS.unanimous_blocks(POLICY.beta, POLICY.blocks_max))
     assert proven < needed
     found = judge_blocks([0.009] * 40, POLICY)
     assert (found.decision, found.blocks) == (Decision.SLOWER, needed)
@@ -120,7 +120,7 @@ def test_slower_is_waited_for_while_its_votes_would_pass_the_lower_threshold_too
 def test_slower_is_not_waited_for_where_no_number_of_blocks_would_prove_it() -> None:
     hopeless = dataclasses.replace(POLICY, alpha=1e-30, blocks_max=30)
     found = judge_blocks([0.009] * 30, hopeless)
-    assert (found.decision, found.blocks) == (Decision.SAME, unanimous_blocks(POLICY.beta, 30))
+    assert (found.decision, found.blocks) == (Decision.SAME, SIGNS.unanimous_blocks(POLICY.beta, 30))
 
 
 @pytest.mark.parametrize("sd", [0.0002, 0.0005, 0.001])

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_gpuperf.judge.block_decision import FASTER_PATIENCE, UNDECIDED, judge_blocks, judge_many
-from pytest_gpuperf.judge.eprocess import log_e, unanimous_blocks
+from pytest_gpuperf.judge.block_scores import SIGNS
+from pytest_gpuperf.judge.eprocess import log_e
 from pytest_gpuperf.judge.policy import Decision, Policy
 
 DELTA, EPSILON = 0.005, 0.01
@@ -67,7 +68,7 @@ class BlockByBlock:
         return self.passed()
 
     def waits(self, since: int) -> bool:
-        possible = math.isfinite(unanimous_blocks(self.policy.alpha, self.policy.blocks_max))
+        possible = math.isfinite(SIGNS.unanimous_blocks(self.policy.alpha, self.policy.blocks_max))
         for_slower = possible and self.worth(self.slower, self.policy.beta)
         return for_slower or (self.faster == self.blocks < since + FASTER_PATIENCE)
 

@@ -53,11 +53,18 @@ def test_slower_in_two_processes_is_slower_with_all_its_figures() -> None:
 
 
 @pytest.mark.parametrize(
-    ("second", "words"), [(confirming(0.0), "not in a second"), (confirming(0.02, 5), "undecided in a second")]
+    ("second", "verdict", "words"),
+    [
+        (confirming(0.0), Verdict.INCONCLUSIVE, "not in a second"),
+        (confirming(0.0, 5), Verdict.INCONCLUSIVE, "undecided in a second after 5 blocks"),
+        (confirming(0.02, 5), Verdict.SUSPECT, "undecided in a second after 5 blocks"),
+        (confirming(0.02, 0), Verdict.SUSPECT, "undecided in a second after 0 blocks"),
+    ],
 )
-def test_what_a_second_process_does_not_see_is_inconclusive(second: Paired, words: str) -> None:
+def test_what_a_second_process_does_not_confirm(second: Paired, verdict: Verdict, words: str) -> None:
+    """Inconclusive where it says otherwise; a suspect where it leans to slower too, or has nothing to say."""
     step = judged(pairs(0.02), second)
-    assert step.judgement.verdict is Verdict.INCONCLUSIVE
+    assert step.judgement.verdict is verdict
     assert words in step.judgement.reason
 
 

@@ -87,6 +87,7 @@ class Run:
             stash=pytest.Stash(), rootpath=folder, option=SimpleNamespace(collectonly=False),
             pluginmanager=SimpleNamespace(hasplugin=lambda name: name in self.plugins, get_plugin=lambda name: None),
             hook=SimpleNamespace(), add_cleanup=cleanups.callback,
+            invocation_params=SimpleNamespace(args=("--gpuperf",), dir=folder),
         )  # fmt: skip
         self.config.stash[stash.OPTIONS] = self.options
         self.config.stash[stash.WORKER] = self.worker

@@ -329,12 +329,12 @@ def test_nothing_is_settled_where_nothing_waits(run: Run, second: list[str]) -> 
 @pytest.mark.parametrize(
     ("problem", "became"),
     [
-        (pytest.skip.Exception("later"), "given up"), (unittest.SkipTest("later"), "given up"),
+        (pytest.skip.Exception("later"), "confirmed"), (unittest.SkipTest("later"), "confirmed"),
         (pytest.fail.Exception("wrong"), "given up"), (AssertionError("wrong"), "confirmed"),
         (CheckedOnly("no times"), "confirmed"),
     ],
 )  # fmt: skip
-def test_a_test_that_pytest_cut_short_is_not_confirmed(
+def test_only_a_test_that_was_failed_on_purpose_is_not_confirmed(
     run: Run, second: list[str], problem: Raised, became: str
 ) -> None:
     run.state.pending[key()] = object()  # type: ignore[assignment]

@@ -9,6 +9,7 @@ import pytest
 from run_samples import Run
 
 from pytest_gpuperf.context import stash
+from pytest_gpuperf.context.child_command import WORKER_ARGUMENTS
 from pytest_gpuperf.report import terminal
 from pytest_gpuperf.session import collect_counters, end_of_run
 from pytest_gpuperf.session.reporting import Reporting
@@ -44,7 +45,7 @@ def test_counters_are_collected_where_they_are_asked_for(run: Run, called: list[
     assert [name for name, *_ in all_hooks(run, called)] == ["finish", "summarise"]
     count, prepare, nodes, _, summary = all_hooks(run.with_options(ncu=("full",)), called)
     assert count == ("count_items", run.config, [])
-    assert prepare == ("prepare_worker", run.config, {})
+    assert prepare == ("prepare_worker", run.config, {WORKER_ARGUMENTS: ["--gpuperf"]})
     assert nodes == ("count_nodes", run.config, ["a"])
     assert summary == ("summarise", REPORTER)
 

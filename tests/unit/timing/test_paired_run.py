@@ -24,7 +24,7 @@ def judged(r: Sequence[float], budget_blocks: int) -> Paired:
             now[0] += BLOCK_S
             yield Block(r=value, order="ABBA", seconds=BLOCK_S)
 
-    return _until_decided(blocks(), POLICY, budget_blocks * BLOCK_S, lambda: now[0])[0]
+    return _until_decided(blocks(), POLICY, budget_blocks * BLOCK_S, lambda: now[0], patient=True)[0]
 
 
 def test_a_pass_that_waits_for_slower_goes_on_beyond_the_budget_while_all_blocks_say_slower() -> None:

@@ -1,0 +1,89 @@
+"""The command line of a child process: that of the run itself, for other tests and with files of its own."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_gpuperf.model.task import TASK_FILE, ChildTask, write_task
+
+WRITES = (
+    ("xmlpath", "--junit-xml"), ("log_file", "--log-file"), ("basetemp", "--basetemp"), ("htmlpath", "--html"),
+    ("report_log", "--report-log"), ("json_report_file", "--json-report-file"), ("allure_report_dir", "--alluredir"),
+)  # fmt: skip
+"""Options of pytest and of well-known plugins that name what it writes, and their flags."""
+NOT_FOR_CHILDREN = ("--pdb", "--trace", "--debug", "--pastebin")
+"""Flags that need a terminal, write files or upload, and cannot be taken back by a later one."""
+WORKER_ARGUMENTS = "gpuperf_arguments"
+"""Under this name a pytest-xdist worker is told the run's own command line."""
+AS_COMMAND = (
+    "import sys; getattr(sys.flags, 'safe_path', 0) or sys.path.pop(0); import pytest; sys.exit(pytest.console_main())"
+)
+"""As the command ``pytest``: the current folder is not on the path, so nothing there stands before the library."""
+
+
+def child_command(config: pytest.Config, task: ChildTask, folder: Path, *, whole: bool = False) -> list[str]:
+    """The command line of this run, for the modules of a task's tests, without touching the run's files.
+
+    Every option of the user's, of whatever plugin or conftest, reaches the child; what follows them takes back what is
+    not for it.  Leaves the task in ``folder`` for it.  With ``whole`` the child collects what the run collects, so that
+    conftests of other folders, which may declare options, are read too.
+    """
+    write_task(task, folder / TASK_FILE)
+    modules = dict.fromkeys(node.partition("::")[0] for node in task.nodes)
+    places = _places(config) if whole else [str(config.rootpath / module) for module in modules]
+    return [
+        *_python(config), *_options(config), *_of_its_own(config, folder), f"--gpuperf-task={folder / TASK_FILE}",
+        *places,
+    ]  # fmt: skip
+
+
+def run_arguments(config: pytest.Config) -> list[str]:
+    """The run's command line after the program's name; in a pytest-xdist worker that of its controller."""
+    given: Any = getattr(config, "workerinput", {}).get(WORKER_ARGUMENTS)
+    return list(map(str, config.invocation_params.args if given is None else given))
+
+
+def _python(config: pytest.Config) -> Sequence[str]:
+    """Python and pytest, with the same folders on the path as here."""
+    program = getattr(config, "workerinput", {}).get("mainargv", sys.argv)[0]
+    as_module = Path(program).name == "__main__.py"  # python -m pytest
+    return (sys.executable, "-m", "pytest") if as_module else (sys.executable, "-c", AS_COMMAND)
+
+
+def _options(config: pytest.Config) -> Iterator[str]:
+    places = Counter(_places(config))
+    for word in run_arguments(config):
+        if places[word]:
+            places[word] -= 1
+        elif word.partition("=")[0] not in NOT_FOR_CHILDREN:
+            yield word
+
+
+def _places(config: pytest.Config) -> list[str]:
+    """Files, folders and tests that the run was given, as they were written."""
+    return list(map(str, config.getoption("file_or_dir") or ()))
+
+
+def _of_its_own(config: pytest.Config, folder: Path) -> Iterator[str]:
+    own = folder / "pytest"
+    own.mkdir(parents=True, exist_ok=True)
+    yield f"--rootdir={config.rootpath}"
+    if config.inipath is not None:
+        yield f"--config-file={config.inipath}"
+    yield from ("--verbosity=-1", "--tb=short", "--color=no", "--maxfail=0")
+    if config.pluginmanager.hasplugin("xdist"):
+        yield from ("-n", "0")
+    if config.pluginmanager.hasplugin("_cov"):
+        yield "--no-cov"
+    if config.pluginmanager.hasplugin("cacheprovider"):  # --lf and --ff need the plugin, and find nothing here
+        yield from ("-o", f"cache_dir={own / 'cache'}", "--last-failed-no-failures=all")
+    named = {flag for option, flag in WRITES if config.getoption(option, None)}
+    if config.getini("log_file"):
+        named.add("--log-file")
+    yield from (f"{flag}={own / flag.lstrip('-')}" for flag in sorted(named))

@@ -1,0 +1,104 @@
+"""Kernels of a second: decided in sixty launches, both processes and everything included, on the simulated GPU."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pytest_gpuperf.judge import error_budget
+
+ONE = ("-k", "1024")
+SECOND = 1e5
+"""Times the kernel's own ten microseconds."""
+MOST_LAUNCHES = 60
+
+
+@pytest.fixture
+def long(recorded):
+    """Its record and its kernel take about a second, 8 ms of the host's; launches are counted over all processes."""
+    path = recorded.path / "baselines" / "simulated-gpu" / "test_suite.json"
+    content = json.loads(path.read_text())
+    for one in content["tests"]["test_work[1024]"]["work"]["rounds"]:
+        one["midmean"] *= SECOND
+    path.write_text(json.dumps(content))
+    launches = recorded.path / "launches"
+    recorded.edit("conftest.py", "SimulatedGpu(", f"SimulatedGpu(slowdown={SECOND}, sample_sd=0.0005, ")
+    recorded.edit(
+        "conftest.py", "    b[:] = a",
+        f"    b[:] = a\n    __import__('time').sleep(0.008)\n"
+        f"    with open({str(launches)!r}, 'a') as log: log.write('.')",
+    )  # fmt: skip
+    return recorded
+
+
+def launches(suite):
+    return len((suite.path / "launches").read_text())
+
+
+@pytest.fixture(params=[1, 200])
+def place(request, monkeypatch):
+    """The workload's number in its run."""
+    share = error_budget.Spending.share
+    monkeypatch.setattr(error_budget.Spending, "share", lambda self, _: share(self, request.param))
+    return request.param
+
+
+@pytest.mark.parametrize("steps", [104, 1000])
+def test_a_slower_kernel_of_a_second_fails_within_sixty_launches(long, steps, place):
+    long.edit("test_suite.py", "-DSTEPS=100", f"-DSTEPS={steps}")
+    result = long.run("--gpuperf", "--gpuperf-budget=0.05", *ONE)
+    result.assert_outcomes(failed=1)
+    blocks = {1: 2, 200: 5}[place]
+    result.stdout.re_match_lines([rf"work  SLOWER  on simulated-gpu \(time\)  x.* paired, {blocks}\+2 blocks, .*"])
+    assert launches(long) <= MOST_LAUNCHES
+
+
+def test_changed_code_of_a_second_is_the_same_within_twenty_launches(long, place):
+    long.change_code()
+    result = long.run("--gpuperf", "--gpuperf-budget=0.05", *ONE)
+    result.assert_outcomes(passed=1)
+    result.stdout.re_match_lines([r"  work .* SAME"])
+    assert launches(long) <= 20
+
+
+def test_a_faster_kernel_of_a_second_is_faster(long, place):
+    long.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=50")
+    result = long.run("--gpuperf", "--gpuperf-strict", "--gpuperf-budget=0.05", *ONE)
+    result.assert_outcomes(failed=1)
+    result.stdout.re_match_lines([r"work  FASTER  .*"])
+    assert launches(long) <= MOST_LAUNCHES
+
+
+def test_a_kernel_that_became_long_is_found_by_one_launch(recorded):
+    """Its record says ten microseconds."""
+    recorded.edit("conftest.py", "SimulatedGpu(", "SimulatedGpu(slowdown=200.0, ")
+    recorded.change_code()
+    result = recorded.run("--gpuperf", *ONE)
+    result.assert_outcomes(passed=1)
+    result.stdout.re_match_lines([r"  work .* ENV-SHIFT"])
+
+
+def test_unchanged_code_of_a_second_takes_few_launches(long):
+    result = long.run("--gpuperf", "--gpuperf-budget=0.05", *ONE)
+    result.assert_outcomes(passed=1)
+    assert launches(long) <= 40
+
+
+def test_a_reset_runs_before_each_of_its_launches(long):
+    long.edit("test_suite.py", "check=", "reset=lambda: resets.append(b.fill(0)), check=")
+    long.edit("test_suite.py", "import pytest", "import pytest\nresets = []")
+    long.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=200")
+    long.edit("test_suite.py", "    assert result.time_ns > 0", "    assert 16 < len(resets) < 30")
+    result = long.run("--gpuperf", *ONE)
+    result.assert_outcomes(failed=1)
+    result.stdout.re_match_lines([r"work  SLOWER .*"])
+    assert launches(long) <= MOST_LAUNCHES
+
+
+def test_warm_launches_are_paired_too(long):
+    long.edit("test_suite.py", "check=", 'cache="warm", check=')
+    long.change_code()
+    result = long.run("--gpuperf", *ONE)
+    result.assert_outcomes(passed=1)
+    result.stdout.re_match_lines([r"  work .* SAME"])

@@ -1,0 +1,61 @@
+"""``benchmarks/recordings.py``: its processes on a simulated GPU, and a table that goes red."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return importlib.import_module("recordings")
+
+
+@pytest.mark.parametrize(
+    ("command", "wanted", "beside"), [("idle", 14, {""}), ("busy", 3, {"copy", "compute", "short"})]
+)
+def test_fresh_processes_record_every_kernel(
+    script: ModuleType, simulated_children: str, tmp_path: Path, command: str, wanted: int, beside: set[str]
+) -> None:
+    file = tmp_path / f"{command}.json"
+    arguments = [command, f"--output={file}", f"--device={simulated_children}", f"--recordings={wanted}"]
+    assert script.main([*arguments, "--seconds=600"]) == 0
+    documents = json.loads(file.read_text())
+    assert {one["neighbour"] for one in documents} == beside
+    for document in documents:
+        assert {one["kernel"] for one in document["recordings"]} == {one.name for one in script.WANTED}
+    takes = documents[0]["recordings"][0]["takes"]
+    assert [len(samples) for samples in takes[0]["samples"]] == [30, 30]
+    assert takes[0]["rounds"][0]["midmean"] == pytest.approx(sum(takes[0]["samples"][0]) / 30, rel=0.01)
+    assert len(takes[0]["timeline"]) == 2
+    assert takes[0]["disturbed"] == []
+
+
+def recording(*disturbed: bool) -> dict[str, Any]:
+    return {"kernel": "loop 2 us", "takes": [{"disturbed": ["noise"] if one else []} for one in disturbed]}
+
+
+@pytest.mark.parametrize(
+    ("neighbour", "refused", "broken"),
+    [
+        ("", 0, []),
+        ("", 1, ["BROKEN: 1 of 20 recordings on an idle GPU are refused"]),
+        ("copy", 19, []),
+        ("copy", 18, ["BROKEN: 18 of 20 recordings on a busy GPU are refused"]),
+    ],
+)
+def test_a_table_counts_what_was_refused_in_the_end(
+    script: ModuleType, neighbour: str, refused: int, broken: list[str]
+) -> None:
+    some = [recording(True, index < refused) for index in range(20)]
+    lines, found = script.counted([{"neighbour": neighbour, "recordings": some}])
+    assert lines[2:] == [f"| {neighbour or 'nothing'} | loop 2 us | 20 | 20 | {refused} |"]
+    assert found == broken
