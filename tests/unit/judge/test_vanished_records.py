@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_gpuperf.judge.vanished import Cause, Ended, OnRecord, RunSeen, asks_for_gpu, vanished
+from pytest_gpuperf.judge.vanished import Ended, OnRecord, RunSeen, WhyVanished, asks_for_gpu, vanished
 from pytest_gpuperf.model.evidence import Key
 
 MODULE, NODE = "suite/test_a.py", "suite/test_a.py::test_x"
@@ -19,7 +19,7 @@ REACHED = RunSeen(
 )  # fmt: skip
 
 
-def cause(**changes: object) -> Cause | None:
+def cause(**changes: object) -> WhyVanished | None:
     found = vanished([RECORD], dataclasses.replace(REACHED, **changes))  # type: ignore[arg-type]
     return found[0].cause if found else None
 
@@ -34,30 +34,30 @@ UNCOLLECTED = {"tests": (), "selected": (), "modules": (), "ends": {}, "reached"
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"tests": (), "selected": (), "ends": {}, "reached": {}}, Cause.DELETED),
+        ({"tests": (), "selected": (), "ends": {}, "reached": {}}, WhyVanished.DELETED),
         ({"selected": (), "ends": {}, "reached": {}}, None),
         ({"ends": {}, "reached": {}}, None),
         ({"ends": {NODE: Ended("failed")}, "reached": {}}, None),
-        ({"ends": {NODE: Ended("skipped", "flaky")}, "reached": {}}, Cause.SKIPPED),
+        ({"ends": {NODE: Ended("skipped", "flaky")}, "reached": {}}, WhyVanished.SKIPPED),
         ({"ends": {NODE: Ended("skipped", "flaky")}}, None),
-        ({"ends": {NODE: Ended("xfailed")}, "reached": {NODE: {"other"}}}, Cause.XFAILED),
-        ({"reached": {}}, Cause.NOT_ASKED),
+        ({"ends": {NODE: Ended("xfailed")}, "reached": {NODE: {"other"}}}, WhyVanished.XFAILED),
+        ({"reached": {}}, WhyVanished.NOT_ASKED),
         ({"reached": {}, "targets": {"sm_80"}}, None),
-        ({**UNCOLLECTED, "skipped": {MODULE: "flaky"}}, Cause.SKIPPED),
-        ({**UNCOLLECTED, "skipped": {"suite/__init__.py": "flaky"}}, Cause.SKIPPED),
-        ({**UNCOLLECTED, "skipped": {"suit": "flaky"}, "missing": {MODULE}}, Cause.FILE_GONE),
+        ({**UNCOLLECTED, "skipped": {MODULE: "flaky"}}, WhyVanished.SKIPPED),
+        ({**UNCOLLECTED, "skipped": {"suite/__init__.py": "flaky"}}, WhyVanished.SKIPPED),
+        ({**UNCOLLECTED, "skipped": {"suit": "flaky"}, "missing": {MODULE}}, WhyVanished.FILE_GONE),
         ({**UNCOLLECTED, "failed": {MODULE}}, None),
         ({**UNCOLLECTED, "failed": {"suite"}}, None),
-        ({"tests": (), "failed": {f"{MODULE}::TestOther"}}, Cause.DELETED),
-        ({**UNCOLLECTED, "missing": {MODULE}}, Cause.FILE_GONE),
+        ({"tests": (), "failed": {f"{MODULE}::TestOther"}}, WhyVanished.DELETED),
+        ({**UNCOLLECTED, "missing": {MODULE}}, WhyVanished.FILE_GONE),
         ({**UNCOLLECTED, "missing": {MODULE}, "full": False}, None),
-        (UNCOLLECTED, Cause.NOT_COLLECTED),
-        ({**UNCOLLECTED, "covered": ()}, Cause.ELSEWHERE),
+        (UNCOLLECTED, WhyVanished.NOT_COLLECTED),
+        ({**UNCOLLECTED, "covered": ()}, WhyVanished.ELSEWHERE),
         ({**UNCOLLECTED, "covered": (), "whole": False}, None),
         ({"tests": (), "covered": ()}, None),
     ],
 )
-def test_each_cause(changes: dict[str, object], expected: Cause | None) -> None:
+def test_each_cause(changes: dict[str, object], expected: WhyVanished | None) -> None:
     assert cause(**changes) is expected
 
 
