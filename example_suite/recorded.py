@@ -46,7 +46,7 @@ class Recorded:
 
     def estimates(self, records: Sequence[tuple[str, StaticRecord | None]]) -> list[WarpEstimate | None]:
         """What a warp does by the machine code of each record, given with its architecture; made together."""
-        self._estimates.prepare(records)
+        self._estimates.prepare((arch, record, None) for arch, record in records)
         return [self._estimates.of(arch, record) for arch, record in records]
 
     def time_ns(self, pair: Pair, workload: str) -> float | None:

@@ -45,6 +45,11 @@ def pytest_configure(config: pytest.Config) -> None:
         from pytest_gpuperf.context import child_process  # noqa: PLC0415 a plain run is no child
 
         child_process.end_with_parent()
+    if options.gates:
+        from pytest_gpuperf.context.tests_found import FindingTests  # noqa: PLC0415 a plain run misses no record
+
+        config.stash[stash.FINDING] = FindingTests()
+        config.pluginmanager.register(config.stash[stash.FINDING], "gpuperf-finding-tests")
     if options.active and not hasattr(config, "workerinput"):
         from pytest_gpuperf.session.reporting import Reporting  # noqa: PLC0415 a plain run reports nothing
 

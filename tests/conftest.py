@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import warm_python
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["pytester"]
@@ -21,6 +23,13 @@ LEAN = "-p no:hypothesispytest -p no:unraisableexception"
 garbage at the end of a run, which takes a sixth of it: what an object raises as it dies reaches this run's own hook."""
 INHERITED = ("CI", "PY_COLORS", "FORCE_COLOR", "NO_COLOR", "PYTHONDONTWRITEBYTECODE")
 """Not inherited: a test sets what matters to it.  Without the last, child processes need not compile Python anew."""
+
+LONGEST = ("test_example_replay.py", "test_causes_report.py", "test_selftest_command.py", "test_documented_messages.py")
+"""Run first: one of them begun last would keep a single worker busy when the others have nothing left to do."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.name not in LONGEST)
 
 
 @pytest.fixture(scope="session")
@@ -42,6 +51,14 @@ def quiet_environment(shared_folder: Path) -> Iterator[None]:
         patch.setenv("GPUPERF_CACHE_DIR", str(shared_folder / "compiled"))
         patch.setenv("GPUPERF_MACHINE_PROFILE", str(shared_folder / "no-profile.json"))  # none of this machine's
         patch.setenv("OPENBLAS_NUM_THREADS", "1")  # the others take half a second of every core, and wait
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def warm_children(quiet_environment: None) -> Iterator[None]:
+    """A child process of pytest need not import pytest and the plugin anew; see ``warm_python``."""
+    with warm_python.start() as program, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "executable", program)
         yield
 
 

@@ -16,6 +16,7 @@ from pytest_gpuperf.advise.usage import Usage
 from pytest_gpuperf.advise.usage_from_code import comparable_estimates, scale_of, static_usage
 from pytest_gpuperf.advise.usage_from_counters import alike, busy_parts, complete, counted_usage, same_traffic
 from pytest_gpuperf.device.facts import nominal_facts
+from pytest_gpuperf.judge.static_weight import StaticEstimate, gains
 from pytest_gpuperf.model.advice import Advice
 
 LEAST_GAIN = 0.002
@@ -46,15 +47,37 @@ def advise(before: Side, after: Side) -> tuple[Advice, ...]:
     least = COUNTED_LEAST_GAIN if case.counted else LEAST_GAIN
     lost = _lost(before, after)
     named = [(gained, finding) for gained, finding in _ranked(found) if gained >= least or finding.gates]
+    estimate = None if case.counted else weigh(before, after)
     outweighed = not case.counted and gain(case.was) < -OUTWEIGHED
+    outweighed = outweighed or (estimate is not None and gains(estimate) and case.was.limit != case.now.limit)
     return tuple(_advice(case, finding, min(gained, lost), outweighed) for gained, finding in named)
+
+
+def weigh(before: Side, after: Side) -> StaticEstimate | None:
+    """What the machine code alone makes of ``after`` against ``before``, for equal work.
+
+    None without an estimate of both: instructions that are counted once each tell of no time.
+    """
+    case = static_case(before, after)
+    if case is None or before.estimate is None or after.estimate is None:
+        return None
+    was, now = costs(case.was, before.arch), costs(case.now, after.arch)
+    return StaticEstimate(ratio=whole(now) / whole(was), latency=now["latency"] / was["latency"])
 
 
 def _ranked(found: Sequence[tuple[float, Finding]]) -> list[tuple[float, Finding]]:
     """What explains a figure that gates before what does not, then the largest gain first."""
     most = max((gained for gained, _ in found), default=0.0)
     first, rest = ([one for one in found if _leads(*one, most) is leads] for leads in (True, False))
-    return _by_gain(first) + _by_gain(rest)
+    return _by_gain(first) + _exact_first(_by_gain(rest))
+
+
+def _exact_first(ranked: list[tuple[float, Finding]]) -> list[tuple[float, Finding]]:
+    """Waiting that an estimate makes out, behind the conflicts that it may come from: their turns are exact."""
+    conflicts = [one for one in ranked if one[1].cause is causes.BANK_CONFLICTS and one[0] >= LEAST_GAIN]
+    if not conflicts or ranked[0][1].cause is not causes.LATENCY:
+        return ranked
+    return conflicts + [one for one in ranked if one not in conflicts]
 
 
 def _leads(gained: float, finding: Finding, most: float) -> bool:

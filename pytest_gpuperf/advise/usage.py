@@ -50,6 +50,8 @@ class Usage:
     """Passes through the banks (wavefronts)."""
     shared_ideal: float | None = None
     """Passes that it would take without conflicts."""
+    shared_known: float = 1.0
+    """Part of them whose turns are known, 0 to 1; data, or arithmetic that is not followed, decide of the others."""
     local_requests: float = 0
     """Loads and stores of local memory."""
     split_branches: float | None = None

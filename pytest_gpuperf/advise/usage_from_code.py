@@ -10,9 +10,17 @@ from pytest_gpuperf.advise.cost import SCHEDULERS
 from pytest_gpuperf.advise.side import Extent, Side
 from pytest_gpuperf.advise.usage import SECTOR_BYTES, WARP, Usage
 from pytest_gpuperf.compile.warp_model.addresses import bank_turns, sectors
+from pytest_gpuperf.compile.warp_model.latencies import LATENCY
 from pytest_gpuperf.model.evidence import StaticProfile
 from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
 
+WAVEFRONT_BYTES = 128
+"""What the 32 banks of shared memory deliver in one pass."""
+L2_CYCLES = 250.0
+"""Latency of an access that the L2 serves (GTC25, "Latency bound kernel": 200 to 300)."""
+L1_BYTES = {"sm_80": 192 << 10, "sm_90": 256 << 10, "sm_100": 256 << 10}
+"""L1 and shared memory of an SM (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability")."""
+LEAST_L1_BYTES = 128 << 10
 EVERY_INSTRUCTION_ONCE = 0
 """In the place of a model's version: no walk, but every instruction counted once."""
 
@@ -21,8 +29,9 @@ def comparable_estimates(before: Side, after: Side) -> tuple[WarpEstimate, WarpE
     """Of both, in a form that compares: each instruction once where one was not walked through; None without code."""
     if before.static is None or after.static is None:
         return None
-    if before.estimate is not None and after.estimate is not None and before.estimate.model == after.estimate.model:
-        return before.estimate, after.estimate
+    old, new = before.estimate, after.estimate
+    if old is not None and new is not None and (old.model, old.launched) == (new.model, new.launched):
+        return old, new
     return _without_walk(before.static.profile), _without_walk(after.static.profile)
 
 
@@ -55,16 +64,30 @@ def static_usage(side: Side, run: WarpEstimate, scale: float = 1.0) -> Usage:
         global_width=mean_width(to_global),
         load_lanes=_mean_each(loads, operator.attrgetter("lanes")),
         shared_width=mean_width(to_shared),
-        shared_turns=_total(scale, turns),
-        shared_ideal=_total(scale, ((a, max(1.0, a.bytes * WARP / 128)) for a in to_shared)),
+        shared_turns=_total(scale, turns, WAVEFRONT_BYTES),
+        shared_ideal=_total(scale, ((a, max(1.0, a.bytes * WARP / WAVEFRONT_BYTES)) for a in to_shared)),
+        shared_known=_mean_each(to_shared, lambda a: a.turns is not None) or float(not to_shared),
         local_requests=scale * (run.executed.get("local_load", 0) + run.executed.get("local_store", 0)),
         divisions=scale * run.divisions,
         barriers=scale * run.executed.get("barrier", 0),
-        alone=scale * run.cycles,
+        alone=scale * (run.cycles + _misses_of_stack(side, run)),
         waits={name: scale * cycles for name, cycles in run.waits.items()},
         warps=limit if limit is None else resident_warps(side, limit),
         limit=limit,
     )
+
+
+def _misses_of_stack(side: Side, run: WarpEstimate) -> float:
+    """Cycles that a warp waits for local memory beyond what the walk reckons with, which is that all of it lies in L1.
+
+    The stacks of all resident threads share the L1; the part that does not fit comes from the L2.
+    """
+    static, limit = side.static, limit_of(side)
+    if static is None or limit is None or not static.profile.stack_bytes:
+        return 0.0
+    stacks = static.profile.stack_bytes * limit * SCHEDULERS * WARP
+    missed = max(0.0, 1 - L1_BYTES.get(side.arch.rstrip("af"), LEAST_L1_BYTES) / stacks)
+    return missed * run.executed.get("local_load", 0) * (L2_CYCLES - LATENCY["local_load"])
 
 
 def limit_of(side: Side) -> float | None:
@@ -91,11 +114,13 @@ def _mean_each(accesses: Sequence[Access], figure: Callable[[Access], float]) ->
     return sum(a.times * figure(a) for a in accesses) / times if times else None
 
 
-def _total(scale: float, accesses: Iterable[tuple[Access, float | None]]) -> float:
-    """Per request times requests; what data decide is taken for coalesced and free of conflicts."""
+def _total(scale: float, accesses: Iterable[tuple[Access, float | None]], unit: int = SECTOR_BYTES) -> float:
+    """Per request times requests; what data decide is taken for coalesced and free of conflicts.
+
+    ``unit``: bytes of a sector, or of a wavefront of shared memory.
+    """
     return scale * sum(
-        a.times * (figure if figure is not None else max(1.0, a.bytes * a.lanes / SECTOR_BYTES))
-        for a, figure in accesses
+        a.times * (figure if figure is not None else max(1.0, a.bytes * a.lanes / unit)) for a, figure in accesses
     )
 
 
@@ -133,7 +158,7 @@ def _turns(access: Access, block: Extent | None) -> float | None:
 
 def _unknown(access: Access) -> bool:
     """Whether data decide where it goes."""
-    return access.strides is None and not access.distinct
+    return access.strides is None and access.sectors is None and not access.distinct
 
 
 def work_of(run: WarpEstimate) -> tuple[float | None, float | None]:

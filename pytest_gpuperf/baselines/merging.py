@@ -38,6 +38,11 @@ class Update:
     cubins: Collection[bytes] = ()
     """Machine code that the time records name, unless the store has it already."""
 
+    @property
+    def targets(self) -> set[str]:
+        """Architectures and GPU models that it has evidence of."""
+        return {arch for arch, _, _ in self.static} | {device for device, _ in (*self.time, *self.counters)}
+
 
 def merge_static(old: StaticFile | None, target: str, new: Iterable[tuple[str, Key, StaticRecord]]) -> StaticFile:
     """``new``: toolchain, key, record; all keys of one module."""

@@ -14,7 +14,7 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from pytest_gpuperf.baselines import layout, transaction
+from pytest_gpuperf.baselines import layout, manifest, transaction
 from pytest_gpuperf.baselines.cubin_store import stored_cubins
 from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile, TimeFile
 from pytest_gpuperf.baselines.merging import referenced_only
@@ -30,7 +30,7 @@ _Workload = tuple[str, str]
 class Unused:
     """One thing that may go.  ``str()`` names it for people."""
 
-    kind: Literal["test", "workload", "file", "cubin"]
+    kind: Literal["test", "workload", "file", "cubin", "target"]
     path: Path
     target: str = ""
     """``sm_90`` or ``nvidia-h200``; empty for a cubin."""
@@ -44,6 +44,8 @@ class Unused:
             return f"{self.target}: {self.module}::{self.test} (in {self.path})"
         if self.kind == "workload":
             return f"{self.target}: {self.module}::{self.test} [{self.workload}] (in {self.path})"
+        if self.kind == "target":
+            return f"{self.target}: named in {self.path}, and its folder is gone"
         return f"{self.path} (" + ("no tests in it)" if self.kind == "file" else "machine code that no baseline uses)")
 
 
@@ -76,6 +78,7 @@ def unused(
             found += [] if _tests(file) else [Unused("file", path, target, module)]
         referenced |= _cubins(_without(file, tests, workloads))
     found += [Unused("cubin", path) for path, sha256 in stored_cubins(store.root).items() if sha256 not in referenced]
+    found += [Unused("target", store.root / manifest.FILE, target) for target in manifest.gone(store.root)]
     return sorted(found)
 
 
@@ -91,9 +94,14 @@ def prune(store: BaselineStore, entries: Iterable[Unused]) -> list[Unused]:
     what reading raises.
     """
     groups: dict[tuple[str, str], list[Unused]] = defaultdict(list)
-    cubins = []
+    cubins, targets = [], []
     for entry in entries:
-        cubins.append(entry) if entry.kind == "cubin" else groups[entry.target, entry.module].append(entry)
+        if entry.kind == "cubin":
+            cubins.append(entry)
+        elif entry.kind == "target":
+            targets.append(entry)
+        else:
+            groups[entry.target, entry.module].append(entry)
     removed: list[Unused] = []
     with transaction.exclusive(store.root):
         store.forget()
@@ -103,6 +111,7 @@ def prune(store: BaselineStore, entries: Iterable[Unused]) -> list[Unused]:
                 removed += _prune_file(store, target, module, gone)
             store.forget()
             removed += _prune_cubins(store, cubins)
+            removed += _prune_manifest(store, targets, {target for target, _ in groups})
         finally:
             store.forget()
     return removed
@@ -147,6 +156,18 @@ def _prune_cubins(store: BaselineStore, cubins: Iterable[Unused]) -> list[Unused
         if entry in cubins and sha256 not in needed:
             _remove(store.root, path)
             removed.append(entry)
+    return removed
+
+
+def _prune_manifest(store: BaselineStore, targets: Iterable[Unused], emptied: Collection[str]) -> list[Unused]:
+    """Takes off the manifest what is gone from the folder: before, or by the removal of its last file just now."""
+    gone = manifest.gone(store.root)
+    removed = [entry for entry in targets if entry.target in gone]
+    names = {entry.target for entry in removed} | set(emptied).intersection(gone)
+    transaction.write_all(manifest.without_targets(store.root, names))
+    left = manifest.read(store.root)
+    if left is not None and not left.targets:
+        transaction.remove(store.root / manifest.FILE)
     return removed
 
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections import defaultdict
 from pathlib import Path
 
-from pytest_gpuperf.baselines import layout, transaction
+from pytest_gpuperf.baselines import layout, manifest, transaction
 from pytest_gpuperf.baselines.baseline_errors import CubinError, UnsafePathError, UnwritableEvidenceError
 from pytest_gpuperf.baselines.canonical import canonical_bytes
 from pytest_gpuperf.baselines.cubin_store import placed, read_cubin
@@ -111,7 +111,8 @@ class BaselineStore:
     def write(self, update: Update) -> list[WrittenFile]:
         """Merges the update into the folder, by the rules of ``merging``, and returns the files whose bytes changed.
 
-        All is read, merged and checked before the first byte is written; cubins go before the files that name them.
+        The manifest, which gets new targets, is not among them.  All is read, merged and checked before the first byte
+        is written; cubins go before the files that name them.
         Raises ``UnwritableEvidenceError``, ``BaselineWriteError``, ``BaselineLockedError``, ``BaselineLockError`` and
         what reading raises: a file that cannot be understood is never overwritten.
         """
@@ -119,8 +120,11 @@ class BaselineStore:
             self.forget()
             transaction.clean_leftovers(self.root)
             plan = self._cubin_plan(update) + self._static_plan(update) + self._time_plan(update)
+            named = manifest.with_targets(self.root, update.targets)
             try:
-                return transaction.write_all(plan)
+                written = transaction.write_all(plan)
+                transaction.write_all(named)
+                return written
             finally:
                 self.forget()
 

@@ -1,7 +1,7 @@
 """The ``gpuperf`` command: parses arguments and hands over to the room that does the work.
 
-Exit status: 0 done, 1 the answer is no (something needed is missing, pruning was refused), 2 wrong usage, 141 whoever
-read the output has closed it, as of any program that a pipe ends.
+Exit status: 0 done, 1 the answer is no (something needed is missing, pruning was refused, ``--check`` found something),
+2 wrong usage, 141 whoever read the output has closed it, as of any program that a pipe ends.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ def build_parser() -> argparse.ArgumentParser:
 
     prune = commands.add_parser("prune", help="name baselines whose tests are gone; remove them with --yes")
     prune.add_argument("paths", nargs="*", help="test files and folders to look at (default: pytest's own)")
-    prune.add_argument("--yes", action="store_true", help="remove what is named")
+    either = prune.add_mutually_exclusive_group()
+    either.add_argument("--yes", action="store_true", help="remove what is named")
+    either.add_argument("--check", action="store_true", help="exit status 1 if there is anything to prune; for CI")
     prune.add_argument("--baselines", metavar="DIR", help="folder of the baselines (default: as configured for pytest)")
     return parser
 
@@ -105,7 +107,7 @@ def _prune(parsed: argparse.Namespace) -> int:
         if parsed.baselines is not None:
             prune_command.require_folder(Path(parsed.baselines))
         collected = collected_tests.collect(parsed.paths, parsed.baselines)
-        return prune_command.run(collected, confirmed=parsed.yes, write=sys.stdout.write)
+        return prune_command.run(collected, confirmed=parsed.yes, write=sys.stdout.write, only_check=parsed.check)
     except prune_command.PROBLEMS as problem:
         sys.stderr.write(f"gpuperf prune: {problem}\n")
         return 1

@@ -35,8 +35,12 @@ def require_folder(baselines: Path) -> None:
         raise PruneRefusedError(f"--baselines {baselines}: there is no such folder.")
 
 
-def run(collection: CollectedTests, *, confirmed: bool, write: Callable[[str], object]) -> int:
-    """Name what is unused and, if ``confirmed``, remove it.  Returns the exit status, 0.
+def run(
+    collection: CollectedTests, *, confirmed: bool, write: Callable[[str], object], only_check: bool = False
+) -> int:
+    """Name what is unused and, if ``confirmed``, remove it.  Returns the exit status.
+
+    0; 1 if it was to ``only_check`` and there is something to prune.
 
     Raises ``PruneRefusedError``, and ``BaselineError`` for a file that cannot be read, locked or removed.
     """
@@ -55,7 +59,7 @@ def run(collection: CollectedTests, *, confirmed: bool, write: Callable[[str], o
     outside = sorted(recorded - inside)
     if outside:
         write(f"Not looked at, because outside of {', '.join(collection.scope)}: {some(outside)}.\n")
-    return 0
+    return 1 if only_check and found else 0
 
 
 def workloads_gone(store: BaselineStore, root: Path, write: Callable[[str], object]) -> set[tuple[str, Key]]:

@@ -141,6 +141,8 @@ FLAGS: tuple[Flag, ...] = (
          one_of("fail", "warn"), metavar="ACTION"),
     Flag("--gpuperf-inconclusive", "inconclusive", "an undecided workload: fail or warn (default)",
          one_of("fail", "warn"), metavar="ACTION"),
+    Flag("--gpuperf-static-causes", "static_causes", "bank conflicts, lost coalescing and lost vectorisation that the "
+         "machine code proves: exact (default, they gate) or off", one_of("exact", "off"), metavar="WHICH"),
     Flag("--gpuperf-strict", "strict", "fail on a stale baseline too (FASTER, BETTER)"),
     Flag("--gpuperf-profile", "profile", "tolerance profile: tight 0.5/1 %%, standard 1/2 %%, loose 2/5 %%",
          one_of(*PROFILES), metavar="NAME"),

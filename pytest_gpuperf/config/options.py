@@ -51,6 +51,8 @@ class Options:
     """What a workload does whose test needed a GPU before it: ``missing``, if that was given."""
     inconclusive: Action = "warn"
     """What a workload does that was not decided within its budget."""
+    static_causes: Literal["exact", "off"] = "exact"
+    """Whether causes that the machine code proves gate by themselves."""
     strict: bool = False
     """A stale baseline (FASTER, BETTER) fails too."""
     profile: str = "tight"

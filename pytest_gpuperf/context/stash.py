@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pytest_gpuperf.config.options import Options
     from pytest_gpuperf.context.book import Book, TestBook
     from pytest_gpuperf.context.run_state import RunState
+    from pytest_gpuperf.context.tests_found import FindingTests
     from pytest_gpuperf.context.worker import Worker
     from pytest_gpuperf.counters.exchange import Collected
 
@@ -22,6 +23,7 @@ WORKER: pytest.StashKey[Worker] = pytest.StashKey()
 RUN_STATE: pytest.StashKey[RunState] = pytest.StashKey()
 BOOK: pytest.StashKey[Book] = pytest.StashKey()
 COLLECTED: pytest.StashKey[Collected] = pytest.StashKey()
+FINDING: pytest.StashKey[FindingTests] = pytest.StashKey()
 TEST_BOOK: pytest.StashKey[TestBook] = pytest.StashKey()
 
 

@@ -10,7 +10,9 @@ from pytest_gpuperf.advise.advisor import advise
 from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.baselines.lookup import static_baseline
 from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
 from pytest_gpuperf.explain.estimates import Estimates
+from pytest_gpuperf.explain.known_launch import known_launch
 from pytest_gpuperf.judge.log_times import geometric_mean
 from pytest_gpuperf.judge.static_verdict import with_launch_of
 from pytest_gpuperf.model.advice import Advice
@@ -70,6 +72,13 @@ class WorkloadComparison:
             new = with_launch_of(new, old)
         return old, new
 
+    def launch(self, arch: str) -> KnownLaunch | None:
+        """The launch that baseline and candidate share; None where nothing ran, or the blocks are others."""
+        old, new = self.static_pair(arch)
+        launch = known_launch(self.work.identity)
+        blocks = {one.block for one in (old, new) if one is not None}
+        return launch if launch is not None and blocks <= {launch.block} else None
+
     def explained(self, arch: str) -> Explained:
         """Baseline and candidate on one architecture, and the causes of what changed."""
         work, facts, estimates = self.work, self.facts, self.estimates
@@ -82,17 +91,23 @@ class WorkloadComparison:
             old, time = (old, None) if red else (None, time)
         compared = next((judgement.time for judgement in work.judgements if judgement.time is not None), TimeFigures())
         same_code = old is not None and new is not None and old.profile.code_hash == new.profile.code_hash
-        estimate = estimates.of(arch, new) or (estimates.of(arch, old) if same_code else None)
+        launch = self.launch(arch)
+        estimated, estimate = estimates.of_both(arch, old, new or (old if same_code else None), launch)
         after = side_of(arch, new, work.time, facts, estimate, counters=work.counters, compared_ns=compared.after_ns)
         if old is None and time is None:
             return Explained(None, after, ())
-        before = side_of(arch, old, time, facts, estimates.of(arch, old), compared_ns=compared.before_ns)
+        before = side_of(arch, old, time, facts, estimated, compared_ns=compared.before_ns)
         return Explained(before, after, advise(before, after))
 
 
 def explain_each(estimates: Estimates, comparisons: Sequence[WorkloadComparison]) -> Iterator[Explained]:
     """Causes of what changed in each, on the architecture where the first of them gains most."""
-    estimates.prepare((arch, record) for one in comparisons for arch in one.archs() for record in one.static_pair(arch))
+    estimates.prepare(
+        (arch, record, one.launch(arch))
+        for one in comparisons
+        for arch in one.archs()
+        for record in one.static_pair(arch)
+    )
     for one in comparisons:
         yield max(map(one.explained, one.archs()), key=lambda found: found.strongest)
 

@@ -9,6 +9,7 @@ from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 from pytest_gpuperf.compile.warp_model.estimate import KernelCode, estimates_of
+from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
@@ -23,27 +24,36 @@ class Estimates:
         self._cache = cache
         self._found: dict[KernelCode, WarpEstimate | None] = {}
 
-    def prepare(self, records: Iterable[tuple[str, StaticRecord | None]]) -> None:
+    def prepare(self, wanted: Iterable[tuple[str, StaticRecord | None, KnownLaunch | None]]) -> None:
         """Make the estimates of several kernels together, which takes hardly longer than those of one."""
-        codes = [code for arch, record in records if (code := self._code(arch, record)) is not None]
+        codes = [code for arch, record, launch in wanted if (code := self._code(arch, record, launch)) is not None]
         new = [code for code in codes if code not in self._found]
         try:
             self._found.update(estimates_of(new, self._cache))
         except ToolchainMissing:  # without a disassembler an explanation does without estimates
             self._found.update(dict.fromkeys(new))
 
-    def of(self, arch: str, record: StaticRecord | None) -> WarpEstimate | None:
-        """The estimate of one kernel; None where there is none."""
-        code = self._code(arch, record)
+    def of(self, arch: str, record: StaticRecord | None, launch: KnownLaunch | None = None) -> WarpEstimate | None:
+        """The estimate of one kernel, as it was launched if that is known; None where there is none."""
+        code = self._code(arch, record, launch)
         if code is not None and code not in self._found:
-            self.prepare([(arch, record)])
+            self.prepare([(arch, record, launch)])
         return None if code is None else self._found[code]
 
-    def _code(self, arch: str, record: StaticRecord | None) -> KernelCode | None:
+    def of_both(
+        self, arch: str, old: StaticRecord | None, new: StaticRecord | None, launch: KnownLaunch | None
+    ) -> tuple[WarpEstimate | None, WarpEstimate | None]:
+        """Estimates of two versions that compare: as they were launched if that is known of both, else of neither."""
+        found = self.of(arch, old, launch), self.of(arch, new, launch)
+        if launch is None or all(one is not None and one.launched for one in found):
+            return found
+        return self.of(arch, old), self.of(arch, new)
+
+    def _code(self, arch: str, record: StaticRecord | None, launch: KnownLaunch | None) -> KernelCode | None:
         if record is None or not record.cubin:
             return None
         try:
             cubin = self._cubins.get(record.cubin) or self._store.cubin(record.cubin)
         except CubinError:  # who launches it says so; an explanation does without
             return None
-        return KernelCode(cubin, record.symbol or record.kernel, arch)
+        return KernelCode(cubin, record.symbol or record.kernel, arch, launch)

@@ -1,4 +1,4 @@
-"""The verdict on paired blocks: which of four claims their votes prove first.
+"""The verdict on paired blocks: which of four claims their votes prove first, and whether means prove SLOWER.
 
 After every block each claim's e-value is held against its threshold, and the first that reaches it decides, but for
 NOT-SLOWER, which waits while SLOWER or FASTER may still come.  Stopping early, running out of time and going on later
@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pytest_gpuperf.judge.block_scores import EProcess, Ratios, Scores, checked, process_of
+from pytest_gpuperf.judge.block_scores import RANKS, EProcess, Ratios, Scores, checked, process_of
 from pytest_gpuperf.judge.log_times import Logs
 from pytest_gpuperf.judge.policy import Decision, Policy
+from pytest_gpuperf.judge.tail import LEANING, LEANING_LONG, SHARE, worth_at_blocks
 from pytest_gpuperf.judge.votes import Evidence, evidence
 
 FASTER_PATIENCE = 20
@@ -37,13 +39,27 @@ class Paired:
     interval: tuple[float, float] | None
     """95 % interval of the ratio, valid at any stopping time; None below 8 blocks, 2 of single launches."""
     evidence: Evidence
+    log_e_needed: float
+    """Natural log of the e-value that SLOWER takes by votes."""
+    mean_ratio: float | None = None
+    """Candidate over baseline by means, which see rare slow launches; None where they were not taken."""
+    by_tail: bool = False
+    """True if means prove it slower, and midmeans do not: then ``evidence`` is not what the decision rests on."""
+    tail_log_e: float | None = None
+    """Natural log of the tail's e-value; None where means were not taken."""
 
 
-def judge_blocks(r: Ratios, policy: Policy, *, stopped: bool = False) -> Paired:
-    """Decide as far as the blocks reach; ``stopped``: no more will come.  Raises ``InvalidTimesError``."""
+def judge_blocks(r: Ratios, policy: Policy, *, stopped: bool = False, tails: Sequence[Sequence[float]] = ()) -> Paired:
+    """Decide as far as the blocks reach; ``stopped``: no more will come.  Raises ``InvalidTimesError``.
+
+    ``tails``, as ``tail.worth_at_blocks`` takes them, let means decide too; votes then have their part of alpha.
+    """
     values = checked(r)[: policy.blocks_max]
+    tails = tails[: len(values)]
+    alpha = policy.alpha * (1 - SHARE) if tails else policy.alpha
+    worth = worth_at_blocks(tails, policy.delta) if tails else None
     if values.size:
-        codes, stops = judge_many(values[np.newaxis, :], policy)
+        codes, stops = judge_many(values[np.newaxis, :], policy, None if worth is None else worth[np.newaxis, :])
         code, used = int(codes[0]), int(stops[0])
     else:
         code, used = UNDECIDED, 0
@@ -54,31 +70,52 @@ def judge_blocks(r: Ratios, policy: Policy, *, stopped: bool = False) -> Paired:
     else:
         decision = _CODES[code]
     ratio = math.exp(float(np.median(values))) if used else math.nan
-    return Paired(decision, used, ratio, ratio_interval(values), evidence(values, policy))
+    means = [t for of_block in tails[:used] for t in of_block]
+    proven = used > 0 and bool(process_of(values.shape[1]).log_e(_slower(values, policy), used) >= -math.log(alpha))
+    return Paired(
+        decision, used, ratio, ratio_interval(values), evidence(values, policy), log_e_needed=-math.log(alpha),
+        mean_ratio=float(np.mean(np.exp(means))) if means else None,
+        by_tail=decision is Decision.SLOWER and not proven,
+        tail_log_e=float(worth[used - 1]) if worth is not None and used else None,
+    )  # fmt: skip
 
 
-def judge_many(r: Logs, policy: Policy) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _slower(values: Logs, policy: Policy) -> int:
+    return int((values > policy.slower_above).sum())
+
+
+def judge_many(r: Logs, policy: Policy, worth: Logs | None = None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Decide many sequences of equal length at once: ``r`` has one row per sequence, and may have pairs per block.
 
     A steady kernel between delta and epsilon proves both that it is slower and that it is not slower by epsilon; the
     second has the lower threshold.  So NOT-SLOWER, once proven, waits while the votes for *slower* would pass that
     threshold too: they go on to their own, or fall behind.
 
+    ``worth`` is the tail's evidence after each block (``tail.tail_worth``): it can prove SLOWER at its part of alpha,
+    and NOT-SLOWER and FASTER wait while it leans to that.
+
     Returns for each row an index into SLOWER, FASTER, SAME, NOT_SLOWER (``UNDECIDED``: none yet) and the
     number of blocks used.
     """
     r = r[:, : policy.blocks_max] if r.ndim == 3 else r[:, : policy.blocks_max, np.newaxis]
     blocks, process = r.shape[1], process_of(r.shape[2])
-    slower_above, passed_below = math.log1p(policy.delta), math.log1p(policy.epsilon)
+    slower_above, passed_below = policy.slower_above, policy.passed_below
     slower, faster = (r > slower_above).sum(axis=2), (r < -slower_above).sum(axis=2)
-    first_slower = _first(slower, policy.alpha, process)
+    first_slower = _first(slower, policy.alpha * (1 - SHARE) if worth is not None else policy.alpha, process)
     first_faster = _first(faster, policy.alpha_faster, process)
+    calm = np.ones(r.shape[:2], dtype=bool)
+    if worth is not None:
+        worth = worth[:, :blocks]
+        first_slower = np.minimum(first_slower, _first_of(worth >= -math.log(policy.alpha * SHARE)))
+        calm = worth < (LEANING_LONG if process is RANKS else LEANING)
+        first_faster = _first_since(calm, first_faster)
     proven = _first((r < passed_below).sum(axis=2), policy.beta, process)
     all_faster = faster == process.most
     unanimous = np.where(all_faster.all(axis=1), blocks, all_faster.argmin(axis=1))
     passed = np.where(unanimous >= proven, np.minimum(unanimous + 1, proven + FASTER_PATIENCE), proven)
     if math.isfinite(process.unanimous_blocks(policy.alpha, policy.blocks_max)):
-        passed = _behind(slower, policy.beta, passed, process)
+        calm = calm & (np.cumsum(slower, axis=1) < process.needed(-math.log(policy.beta), blocks))
+    passed = _first_since(calm, passed)
     if blocks == policy.blocks_max:
         passed = np.where(proven <= blocks, np.minimum(passed, blocks), passed)
     stops = np.minimum(np.minimum(np.minimum(first_slower, first_faster), passed), blocks)
@@ -91,20 +128,22 @@ def judge_many(r: Logs, policy: Policy) -> tuple[NDArray[np.int64], NDArray[np.i
     return codes.astype(np.int64), stops
 
 
-def _behind(scores: Scores, rate: float, since: NDArray[np.int64], process: EProcess) -> NDArray[np.int64]:
-    """Per row, the first number of blocks from ``since`` on at which the scores are worth less than ln(1/rate)."""
-    blocks = scores.shape[1]
-    behind = np.cumsum(scores, axis=1) < process.needed(-math.log(rate), blocks)
-    behind &= np.arange(1, blocks + 1) >= since[:, np.newaxis]
-    first = np.where(behind.any(axis=1), behind.argmax(axis=1) + 1, np.maximum(since, blocks + 1))
+def _first_since(held: NDArray[np.bool_], since: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Per row, the first number of blocks from ``since`` on at which ``held`` is true; beyond the last if at none."""
+    blocks = held.shape[1]
+    later = held & (np.arange(1, blocks + 1) >= since[:, np.newaxis])
+    first = np.where(later.any(axis=1), later.argmax(axis=1) + 1, np.maximum(since, blocks + 1))
     return np.asarray(first, dtype=np.int64)
 
 
 def _first(scores: Scores, rate: float, process: EProcess) -> NDArray[np.int64]:
     """Per row, after how many blocks the scores reach ln(1/rate); one more than there are if they never do."""
-    blocks = scores.shape[1]
-    reached = np.cumsum(scores, axis=1) >= process.needed(-math.log(rate), blocks)
-    never = blocks + FASTER_PATIENCE + 1
+    return _first_of(np.cumsum(scores, axis=1) >= process.needed(-math.log(rate), scores.shape[1]))
+
+
+def _first_of(reached: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Per row, the first number of blocks at which it is; more than there are, and than any wait, if at none."""
+    never = reached.shape[1] + FASTER_PATIENCE + 1
     return np.asarray(np.where(reached.any(axis=1), reached.argmax(axis=1) + 1, never), dtype=np.int64)
 
 
@@ -116,7 +155,7 @@ def _proven_at(scores: Scores, rate: float, stops: NDArray[np.int64], process: E
 
 def _at_the_end(values: Logs, policy: Policy) -> Decision:
     """What was proven while waiting for FASTER or SLOWER, SAME as at any other stop; inconclusive if nothing was."""
-    passed_below, (blocks, pairs) = math.log1p(policy.epsilon), values.shape
+    passed_below, (blocks, pairs) = policy.passed_below, values.shape
     process = process_of(pairs)
     not_slower, not_faster = ((side < passed_below).sum(axis=1)[np.newaxis, :] for side in (values, -values))
     if not blocks or _first(not_slower, policy.beta, process)[0] > blocks:

@@ -6,12 +6,11 @@ takes if those to come agree as well.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from pytest_gpuperf.judge.block_scores import SIGNS, EProcess, Ratios, Scores, checked, process_of
 from pytest_gpuperf.judge.policy import Policy
+from pytest_gpuperf.judge.tail import SHARE
 
 
 def blocks_to_decide(r: Ratios, policy: Policy) -> float:
@@ -23,9 +22,9 @@ def blocks_to_decide(r: Ratios, policy: Policy) -> float:
     if not values.size:
         return 0
     process = process_of(values.shape[1])
-    slower_above, passed_below = math.log1p(policy.delta), math.log1p(policy.epsilon)
+    slower_above, passed_below = policy.slower_above, policy.passed_below
     claims = (
-        ((values > slower_above), policy.alpha),
+        ((values > slower_above), policy.alpha * (1 - SHARE)),
         ((values < -slower_above), policy.alpha_faster),
         ((values < passed_below), policy.beta),
     )

@@ -13,8 +13,8 @@ import functools
 import math
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from pytest_gpuperf.judge.log_times import Logs
 
@@ -43,13 +43,13 @@ def log_e_many(votes: Counts, blocks: Counts) -> Logs:
     E = 2 int_{1/2}^1 (2q)^k (2(1-q))^(n-k) dq = 2^(n+1) B(k+1, n-k+1) I_{1/2}(n-k+1, k+1).
     """
     k, n = np.asarray(votes, dtype=np.float64), np.asarray(blocks, dtype=np.float64)
-    tail = special.betainc(n - k + 1, k + 1, 0.5)
+    tail = scipy.special.betainc(n - k + 1, k + 1, 0.5)
     lost = tail < _TINY
-    usual = (n + 1) * math.log(2) + special.betaln(k + 1, n - k + 1) + np.log(np.where(lost, 1.0, tail))
+    usual = (n + 1) * math.log(2) + scipy.special.betaln(k + 1, n - k + 1) + np.log(np.where(lost, 1.0, tail))
     if not lost.any():
         return np.asarray(usual)
     # Few votes in a thousand blocks or more.  I_{1/2}(a, b) = 2^-(a+b) F(a+b, 1; a+1; 1/2) / (a B(a, b)).
-    series = special.hyp2f1(n + 2, 1.0, n - k + 2, 0.5)
+    series = scipy.special.hyp2f1(n + 2, 1.0, n - k + 2, 0.5)
     return np.where(lost, np.log(np.where(lost, series, 1.0)) - np.log(n - k + 1) - math.log(2), usual)
 
 

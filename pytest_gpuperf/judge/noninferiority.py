@@ -10,7 +10,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
-from scipy import special
+import scipy
 
 from pytest_gpuperf.judge.log_times import log_times
 
@@ -45,5 +45,5 @@ def noninferiority_test(
         return NonInferiority(False, difference, math.inf)
     squares = float(((old - old.mean()) ** 2).sum() + ((new - new.mean()) ** 2).sum())
     error = math.sqrt(squares / freedom * (1 / old.size + 1 / new.size) + 2 * omega**2)
-    bound = difference + float(special.stdtrit(freedom, 1 - beta)) * error
+    bound = difference + float(scipy.special.stdtrit(freedom, 1 - beta)) * error
     return NonInferiority(bound < math.log1p(epsilon), difference, bound)

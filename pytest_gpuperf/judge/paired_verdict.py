@@ -14,10 +14,12 @@ import msgspec
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.judge import env_shift
 from pytest_gpuperf.judge.block_decision import Paired
-from pytest_gpuperf.judge.comparability import explain, same_work
+from pytest_gpuperf.judge.comparability import explain, other_arguments, same_work
 from pytest_gpuperf.judge.log_times import geometric_mean
+from pytest_gpuperf.judge.machine_evidence import slower_without_change
 from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.judge.recording_choice import Recording, choose_recording
+from pytest_gpuperf.judge.tail import SHARE
 from pytest_gpuperf.judge.time_case import TimeCase, TimeStep
 from pytest_gpuperf.judge.two_sample import Spread, compare_rounds
 from pytest_gpuperf.judge.unpaired import LEAST_OMEGA, OTHER_GPU_OMEGA
@@ -33,11 +35,13 @@ def judge_pairs(
     seeds: Sequence[int] = (),
     notes: Sequence[str] = (),
     pair_slot: PairSlot = "short",
+    slow_launches: str = "",
 ) -> TimeStep:
     """The verdict after paired blocks of one process, or of two.
 
     ``second`` are the blocks of a fresh process, judged under ``policy.confirming()``.  What is slower than the record
-    and not when paired is the environment's doing.  Raises ``ValueError`` if the case has no baseline to pair with.
+    and not when paired is the environment's doing.  ``slow_launches`` says what a tail consists of.  Raises
+    ``ValueError`` if the case has no baseline to pair with.
     """
     if case.baseline is None:
         raise ValueError(f"{case.key}: there is no baseline that blocks could be paired with")
@@ -45,11 +49,14 @@ def judge_pairs(
     recording = choose_recording(case.baseline, case.sessions, case.session)
     spread = None if work.measured_otherwise else _against_the_record(case, recording)
     verdict, reason = _verdict(policy, first, second)
+    if first.by_tail:
+        reason = f"{reason}: {_tail(first, slow_launches)}"
     if verdict in (Verdict.SAME, Verdict.NOT_SLOWER) and spread is not None and _moved(spread, first, policy):
-        verdict = Verdict.ENV_SHIFT
-        moved = env_shift.percent(spread.difference)
-        reason = f"{moved} against the record and {reason} when paired: {recording.possible_causes}"
+        verdict, why = slower_without_change(case, recording, spread, policy)
+        reason = f"{env_shift.percent(spread.difference)} against the record and {reason} when paired: {why}"
     cause = explain(work.cause, case.baseline.identity, case.identity)
+    if other_arguments(case.baseline.identity, case.identity):
+        cause += "; the baseline ran with its own"
     judgement = Judgement(
         key=case.key, target=case.target, kind="time", verdict=verdict, reason=f"{reason}; {cause}",
         time=_figures(policy, case, first, second, spread, seeds, pair_slot),
@@ -73,6 +80,12 @@ def unheard(suspected: Judgement, why: str) -> Judgement:
     """
     reason = f"suspected slower, and no second process could say: {why}; {suspected.reason}"
     return msgspec.structs.replace(suspected, verdict=Verdict.SUSPECT, reason=reason)
+
+
+def _tail(first: Paired, slow_launches: str) -> str:
+    """``the mean is x1.80 while the midmean is x1.001: 21 % of its samples take 5 times as long as most``"""
+    words = f"the mean is x{first.mean_ratio:.3g} while the midmean is x{first.ratio:.4g}"
+    return f"{words}: {slow_launches}" if slow_launches else words
 
 
 def _against_the_record(case: TimeCase, recording: Recording) -> Spread | None:
@@ -120,11 +133,14 @@ def _figures(
     seeds: Sequence[int], pair_slot: PairSlot,
 ) -> TimeFigures:  # fmt: skip
     ratio = first.ratio if first.blocks else None
+    log_e, needed = first.evidence.log_e_slower, first.log_e_needed
+    if first.by_tail and first.tail_log_e is not None:
+        log_e, needed = first.tail_log_e, -math.log(policy.alpha * SHARE)
     after = geometric_mean([one.midmean for one in case.rounds]) if case.rounds else None
     return TimeFigures(
         before_ns=after / ratio if after is not None and ratio is not None else None, after_ns=after, ratio=ratio,
         interval=first.interval, level=0.95, tolerance=policy.delta, method="paired", pair_slot=pair_slot,
-        blocks=first.blocks, confirm_blocks=second.blocks if second else 0, log_e=first.evidence.log_e_slower,
-        log_e_needed=-math.log(policy.alpha), seeds=tuple(seeds),
+        blocks=first.blocks, confirm_blocks=second.blocks if second else 0, log_e=log_e,
+        log_e_needed=needed, mean_ratio=first.mean_ratio, seeds=tuple(seeds),
         record_ratio=math.exp(spread.difference) if spread is not None else None,
     )  # fmt: skip

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import math
 
+TIE = 1e-12
+"""Log ratios this close to a bound are equal to it: a tie votes for nothing, and rounding breaks none."""
 CONFIRMATION_ALPHA = 1e-2
 """Rate of false SLOWER of the second process by itself."""
 
@@ -49,6 +52,16 @@ class Policy:
             raise PolicyError(
                 f"{self}: needs 0 <= delta < epsilon, error rates between 0 and 1, and at least one block"
             )
+
+    @property
+    def slower_above(self) -> float:
+        """Log ratio above which a pair votes *slower*; the negative of it is the one for *faster*."""
+        return math.log1p(self.delta) + TIE
+
+    @property
+    def passed_below(self) -> float:
+        """Log ratio below which a pair votes *not slower*; the negative of it is the one for *not faster*."""
+        return math.log1p(self.epsilon) - TIE
 
     def confirming(self) -> Policy:
         """The policy of the second process: the first has paid for the suite, this one for itself."""

@@ -13,7 +13,7 @@ import operator
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from scipy import special
+import scipy
 
 from pytest_gpuperf.judge.log_times import Logs, log_times
 from pytest_gpuperf.model.evidence import Round
@@ -38,7 +38,7 @@ class Spread:
 
     def quantile(self, upper_tail: float) -> float:
         """Value that the t statistic exceeds with probability ``upper_tail``."""
-        return -float(special.stdtrit(self.freedom, upper_tail))
+        return -float(scipy.special.stdtrit(self.freedom, upper_tail))
 
     def exceeds(self, bound: float, alpha: float) -> bool:
         """Whether the difference is proven to be above ``bound``, one-sided at ``alpha``."""

@@ -9,7 +9,6 @@ docs/explanation/statistics.md, "Paired blocks" and "Long launches".
 from __future__ import annotations
 
 import dataclasses
-import math
 
 from pytest_gpuperf.judge.block_scores import Ratios, checked, process_of
 from pytest_gpuperf.judge.policy import Policy
@@ -34,7 +33,7 @@ class MismatchedEvidenceError(ValueError):
 def evidence(r: Ratios, policy: Policy) -> Evidence:
     """The e-values of the four claims after these blocks."""
     values = checked(r)
-    slower_above, passed_below = math.log1p(policy.delta), math.log1p(policy.epsilon)
+    slower_above, passed_below = policy.slower_above, policy.passed_below
     claims = (values > slower_above, values < -slower_above, values < passed_below, values > -passed_below)
     blocks, pairs = values.shape
     return Evidence(policy, blocks, *(process_of(pairs).log_e(int(votes.sum()), blocks) for votes in claims))

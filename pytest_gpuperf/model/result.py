@@ -130,6 +130,10 @@ class Outcome:
     not_kept: str = ""
     """Why ``gpuperf explain`` will not know of this run; empty if it will."""
     nothing: str = ""
+    vanished: tuple[str, ...] = ()
+    """Records that no test came to and that fail the run, a line for each cause."""
+    left_out: tuple[str, ...] = ()
+    """The same, of those that do not."""
     environment: str = ""
     """Why the run's times prove nothing; empty if they do."""
     shifts: tuple[str, ...] = ()
@@ -144,4 +148,4 @@ class Outcome:
     @property
     def errors(self) -> list[str]:
         """What speaks against the run as a whole."""
-        return [text for text in (self.problem, self.environment, self.nothing) if text]
+        return [text for text in (self.problem, self.environment, self.nothing, *self.vanished) if text]

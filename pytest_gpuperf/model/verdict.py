@@ -42,7 +42,8 @@ class Verdict(enum.Enum):
     NEW = "NEW"
     """No baseline for this workload and target."""
     NOT_COMPARABLE = "NOT-COMPARABLE"
-    """The arguments, the way of measuring or, for static evidence, the compiler changed; the reason says which."""
+    """The work cannot be done again as it was recorded, or the timer, the cache or, for static evidence, the compiler
+    changed; the reason says which."""
     NOT_MEASURED = "NOT-MEASURED"
     """It has a baseline that no test reached: deleted, skipped, ended early, no GPU; or there are no counters."""
 
@@ -108,6 +109,8 @@ class TimeFigures(Record, frozen=True):
     log_e: float | None = None
     """Natural log of the e-value for 'slower' when the decision fell."""
     log_e_needed: float | None = None
+    mean_ratio: float | None = None
+    """Of paired blocks: the ratio of means, which see rare slow launches as ``ratio``, of midmeans, does not."""
     not_paired: str = ""
     """Why changed code was compared with its record alone; empty if it was not, or needed no more."""
     seeds: tuple[int, ...] = ()

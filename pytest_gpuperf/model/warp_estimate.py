@@ -1,6 +1,7 @@
 """An estimate of what one warp does, from a walk through the machine code without running it.
 
-``compile.warp_model`` makes it when it is asked for.  No baseline holds one and no verdict depends on one: it explains.
+``compile.warp_model`` makes it when it is asked for.  No baseline holds one.  It explains, and it outranks single
+figures of machine code (``judge.static_weight``); it makes no kernel red by itself.
 """
 
 from __future__ import annotations
@@ -54,3 +55,5 @@ class WarpEstimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     divisions: float = 0
     """Divisions, square roots and remainders whose exact result needs a slow path."""
     accesses: tuple[Access, ...] = ()
+    launched: bool = False
+    """Sizes and integers are those of a launch, not examples."""

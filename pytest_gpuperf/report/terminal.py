@@ -59,7 +59,7 @@ def summary(reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, opt
         counter_words(reporter, evidence, outcome.counter_notes)
     _warn(reporter, [*_of_workloads(book, options), *remarks.unreached_lines(book.unreached)])
     _update(reporter, outcome, book, options)
-    _warn(reporter, [*_undecided(book), *filter(None, [outcome.not_kept]), *_shifts(outcome)])
+    _warn(reporter, [*_undecided(book), *filter(None, [outcome.not_kept]), *_shifts(outcome), *outcome.left_out])
     for path in outcome.reports:
         reporter.write_line(f"report written to {path}")
     for text in (*outcome.errors, *outcome.unwritten):
@@ -68,7 +68,13 @@ def summary(reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, opt
 
 def run_remarks(book: Book, outcome: Outcome, options: Options) -> list[str]:
     """Remarks of the summary on the run as a whole, besides tables and single verdicts."""
-    return [*_of_workloads(book, options), *_undecided(book), *_shifts(outcome), *losses(_told(book), options)]
+    return [
+        *_of_workloads(book, options),
+        *_undecided(book),
+        *_shifts(outcome),
+        *outcome.left_out,
+        *losses(_told(book), options),
+    ]
 
 
 def _warn(reporter: pytest.TerminalReporter, lines: Iterable[str]) -> None:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from scipy import special
+import scipy
 
 from pytest_gpuperf.judge.log_times import log_times
 from pytest_gpuperf.model.evidence import Record, Round
@@ -62,7 +62,7 @@ def omega_bound(kernels: Sequence[KernelNoise], processes: int) -> float:
     """Upper 90 % bound of the spread between recordings, all kernels together, the scatter of rounds included."""
     freedom = len(kernels) * (processes - 1)
     variance = float(np.mean([kernel.process_means_sd**2 for kernel in kernels]))
-    bound = math.sqrt(variance * freedom / float(special.chdtri(freedom, CONFIDENCE)))
+    bound = math.sqrt(variance * freedom / float(scipy.special.chdtri(freedom, CONFIDENCE)))
     return min(max(bound, LEAST_OMEGA), MOST_OMEGA)
 
 
@@ -89,7 +89,7 @@ class Placement(Record, frozen=True):
     def stands_out(self) -> bool:
         """True if processes scatter by more than their blocks explain (chi-squared test at 5 %)."""
         freedom = self.processes - 1
-        return self.variance * freedom > self.by_blocks * float(special.chdtri(freedom, 0.05))
+        return self.variance * freedom > self.by_blocks * float(scipy.special.chdtri(freedom, 0.05))
 
 
 def placement(processes: Sequence[Sequence[float]]) -> Placement:

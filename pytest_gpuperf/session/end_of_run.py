@@ -23,6 +23,7 @@ from pytest_gpuperf.report.document import document_of
 from pytest_gpuperf.report.files import write_reports
 from pytest_gpuperf.session.collect_counters import counters_at_end
 from pytest_gpuperf.session.static_gate import ENDED_AT, PUT_BEHIND
+from pytest_gpuperf.session.vanished import tell_vanished
 from pytest_gpuperf.update.accept import accept
 from pytest_gpuperf.update.record import REPLACED, RecordingFailed, leave_rounds
 
@@ -32,6 +33,8 @@ EXIT_NOT_RECORDED = 11
 """A run that could not write what it was asked to: baselines or a report."""
 EXIT_ENVIRONMENT = 12
 """A run whose A/A self-pairs came out different: the machine is the finding, not the code."""
+EXIT_VANISHED = 13
+"""A full run in which no test came to what is on record, under ``--gpuperf-open=fail``: test, file or target gone."""
 
 OUTCOME: pytest.StashKey[Outcome] = pytest.StashKey()
 
@@ -58,6 +61,9 @@ def finish(session: pytest.Session) -> None:
     _keep(config, book, outcome)
     _watch(session, book, outcome)
     _guard(session, book, outcome)
+    tell_vanished(session, book, outcome)
+    if outcome.vanished and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = EXIT_VANISHED
     _report(session, book, outcome)
 
 

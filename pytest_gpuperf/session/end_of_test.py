@@ -24,7 +24,7 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.verdict import Judgement
 from pytest_gpuperf.session import exit_policy
-from pytest_gpuperf.session.static_gate import judge_static, unreached, unrecorded_cubins
+from pytest_gpuperf.session.static_gate import in_order, judge_static, unreached, unrecorded_cubins
 
 
 def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["setup", "call"] = "call") -> None:
@@ -147,11 +147,14 @@ def _judge(worker: Worker, book: TestBook, *, stopped: bool) -> str:
 
 
 def _judge_static(worker: Worker, book: TestBook, *, stopped: bool) -> None:
+    from pytest_gpuperf.explain.estimates import Estimates  # noqa: PLC0415 a plain run judges nothing
+
     for workload in book.unlaunched(stopped=stopped):
         book.add(workload)
+    estimates = Estimates(worker.store, book.cubins, worker.compile_cache)
     for workload in list(book.workloads.values()):
         book.unrecorded |= unrecorded_cubins(worker.store, workload) & book.cubins.keys()
-        book.add(judge_static(worker, workload, book.workloads.values()))
+        book.add(in_order(worker, judge_static(worker, workload, book.workloads.values(), estimates)))
     if stopped:
         book.unreached = tuple(unreached(worker, book))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -10,27 +11,72 @@ from pytest_gpuperf.baselines.lookup import static_baseline
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 from pytest_gpuperf.compile.version import toolchain
+from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.worker import Worker
+from pytest_gpuperf.judge import evidence_order
 from pytest_gpuperf.judge.static_verdict import compare_static, missing_static
+from pytest_gpuperf.judge.static_weight import is_decided_by_weight, weighed
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
 
+if TYPE_CHECKING:
+    from pytest_gpuperf.explain.estimates import Estimates
+
 
 def judge_static(
-    worker: Worker, workload: WorkloadEvidence, workloads: Collection[WorkloadEvidence]
+    worker: Worker, workload: WorkloadEvidence, workloads: Collection[WorkloadEvidence], estimates: Estimates
 ) -> WorkloadEvidence:
     """The workload with its static judgements put before the others; ``workloads`` are all of its test."""
     store, key, compiler = worker.store, workload.key, workload.toolchain
-    judged = []
+    judged: dict[str, Judgement] = {}
     for arch, record in workload.static.items():
         old = static_baseline(store, arch, compiler, workload, workloads)
         if old is None:
             others = store.static(arch, key, compiler).other_toolchains
-            judged.append(missing_static(key, arch, compiler, others))
+            judged[arch] = missing_static(key, arch, compiler, others)
         else:
-            judged.append(compare_static(key, arch, old, record))
-    return msgspec.structs.replace(workload, judgements=(*judged, *workload.judgements))
+            judged[arch] = compare_static(key, arch, old, record, toolchains=(compiler, compiler))
+    changed = [arch for arch, one in judged.items() if _may_change(one, worker.options)]
+    if changed:
+        judged |= _weighed(judged, changed, worker, workload, workloads, estimates)
+    return msgspec.structs.replace(workload, judgements=(*judged.values(), *workload.judgements))
+
+
+def _may_change(one: Judgement, options: Options) -> bool:
+    """Whether an estimate of the whole may outrank this verdict, or proven causes add to it: not on unchanged code."""
+    differs = one.verdict in (Verdict.SAME, Verdict.WORSE, Verdict.BETTER)
+    return differs and (options.static_causes == "exact" or is_decided_by_weight(one))
+
+
+def _weighed(
+    judged: Mapping[str, Judgement],
+    archs: Sequence[str],
+    worker: Worker,
+    workload: WorkloadEvidence,
+    workloads: Collection[WorkloadEvidence],
+    estimates: Estimates,
+) -> dict[str, Judgement]:
+    """The judgements on changed code for these architectures, weighed."""
+    from pytest_gpuperf.explain.compare import WorkloadComparison  # noqa: PLC0415 a plain run weighs nothing
+    from pytest_gpuperf.explain.static_weight import prepare, static_weight  # noqa: PLC0415
+
+    comparison = WorkloadComparison(worker.store, estimates, workload, workload.toolchain, workloads, None)
+    prepare(comparison, archs)
+    found = {}
+    for arch in archs:
+        weight = static_weight(comparison, arch)
+        causes = weight.causes if worker.options.static_causes == "exact" else ()
+        found[arch] = weighed(judged[arch], weight.estimates, causes)
+    return found
+
+
+def in_order(worker: Worker, workload: WorkloadEvidence) -> WorkloadEvidence:
+    """The workload with what its measured time outranks as notes."""
+    if not worker.has_gpu:
+        return workload
+    judgements = evidence_order.in_order(workload.judgements, worker.device.facts.arch)
+    return msgspec.structs.replace(workload, judgements=judgements)
 
 
 def unrecorded_cubins(store: BaselineStore, workload: WorkloadEvidence) -> set[str]:

@@ -60,6 +60,8 @@ PAD_STEP = 512
 MOST_PAD = 2 << 20
 """Bytes by which buffers are moved at most."""
 
+NO_SLOW = sample_stats.SlowShare(0, 0.0)
+
 
 class Block(Record, frozen=True):
     """One exchange of baseline (A) and candidate (B)."""
@@ -77,6 +79,12 @@ class Block(Record, frozen=True):
     """Difference, in log time, of a slot behind one of the other side and behind one of its own."""
     times_ns: tuple[float, ...] = ()
     """Times of a long block's launches, in their order; empty of short slots."""
+    tail: float | None = None
+    """ln of the candidate's winsorised mean over the baseline's; None of sustained slots."""
+    samples: int = 0
+    """Of each side."""
+    slow: tuple[sample_stats.SlowShare, sample_stats.SlowShare] = (NO_SLOW, NO_SLOW)
+    """Samples of the baseline and of the candidate that take far longer than their median."""
     remark: str = ""
     """Whatever the GPU's state after it says against it; it counts all the same."""
 
@@ -85,14 +93,10 @@ class Block(Record, frozen=True):
         """Log ratios of its pairs: ``r``, or of a long block each of a candidate's and a baseline's launch."""
         if not self.times_ns:
             return (self.r,)
-        return tuple(math.log(ours / theirs) for ours in self._of("B") for theirs in self._of("A"))
+        return tuple(math.log(ours / theirs) for ours in self.of("B") for theirs in self.of("A"))
 
-    @property
-    def candidate_ns(self) -> tuple[float, ...]:
-        """Times of the candidate's launches in a long block."""
-        return self._of("B")
-
-    def _of(self, side: str) -> tuple[float, ...]:
+    def of(self, side: str) -> tuple[float, ...]:
+        """Times of a long block's launches of one side, nanoseconds."""
         return tuple(one for label, one in zip(self.order, self.times_ns, strict=True) if label == side)
 
 
@@ -146,7 +150,7 @@ def pilot(timer: Timer, baseline: Workload, candidate: Workload, samples: int = 
     order, lengths = ("ABBA", [LEAST_SIZE // 2] * blocks) if blocks else ("AB", [samples])
     slots = _slots(order, baseline, candidate, lengths)
     taken = [valid_samples(times) for times in timer.measure(slots, baseline.cache)]
-    values = [block_value("ABBA", taken[4 * index : 4 * index + 4]) for index in range(blocks)]
+    values = [block_value("ABBA", taken[4 * index : 4 * index + 4], timer.tick_ns) for index in range(blocks)]
     block_sd = float(np.ptp(np.quantile(values, [0.25, 0.75]))) / _MIDDLE_HALF_OF_FIVE if values else None
     return noise_of(_by_side(order, taken), timer.tick_ns, block_sd)
 
@@ -197,12 +201,14 @@ def paired_blocks(
         times = timer.measure(_slots(order, baseline, candidate, lengths), baseline.cache)
         slots = [valid_samples(of_slot)[settling or 0 :] for of_slot in times]
         after = device.state()
-        reason = "" if settling is not None else _reason_to_discard(slots, noise)
+        sides = _by_side(order, slots)
+        reason = "" if settling is not None else _reason_to_discard(sides, noise)
         remark = "" if settling is not None else remark_on(before, after)
         before = after
+        tail, slow = tail_of(sides) if settling is None else (None, (NO_SLOW, NO_SLOW))
         yield Block(
-            r=block_value(order, slots), order=order, discarded=bool(reason), reason=reason,
-            seconds=clock() - began, carry_over=carry_over(slots), remark=remark,
+            r=block_value(order, slots, timer.tick_ns), tail=tail, slow=slow, samples=size, order=order,
+            discarded=bool(reason), reason=reason, seconds=clock() - began, carry_over=carry_over(slots), remark=remark,
         )  # fmt: skip
 
 
@@ -224,10 +230,27 @@ def slot_lengths(size: int) -> list[int]:
     return [half // fours + (index < half % fours) for index in range(fours)]
 
 
-def block_value(order: Order, slots: Sequence[sample_stats.Samples]) -> float:
-    """ln midmean of the candidate's slots - ln midmean of the baseline's, in whole fours of slots."""
-    baseline, candidate = _by_side(order, slots)
-    return math.log(sample_stats.midmean(candidate)) - math.log(sample_stats.midmean(baseline))
+def block_value(order: Order, slots: Sequence[sample_stats.Samples], tick_ns: float = 0.0) -> float:
+    """ln midmean of the candidate's slots - ln midmean of the baseline's, in whole fours of slots.
+
+    Core means where both sides are coarse: both are summed up alike, so exchanging the labels changes but the sign.
+    """
+    sides = _by_side(order, slots)
+    step_ns = step_of(np.concatenate(sides).tolist(), tick_ns)
+    coarse = all(sample_stats.coarse(side, step_ns) for side in sides)
+    baseline, candidate = (
+        sample_stats.core_mean(side, step_ns) if coarse else sample_stats.midmean(side) for side in sides
+    )
+    return math.log(candidate) - math.log(baseline)
+
+
+def tail_of(
+    sides: Sequence[sample_stats.Samples],
+) -> tuple[float, tuple[sample_stats.SlowShare, sample_stats.SlowShare]]:
+    """What the baseline's and the candidate's samples of a block say by their means, and their slow ones."""
+    baseline, candidate = sides
+    tail = math.log(sample_stats.winsorised_mean(candidate) / sample_stats.winsorised_mean(baseline))
+    return tail, (sample_stats.slow_share(baseline), sample_stats.slow_share(candidate))
 
 
 def carry_over(slots: Sequence[sample_stats.Samples]) -> float:
@@ -266,9 +289,12 @@ def remark_on(before: DeviceState, after: DeviceState) -> str:
     return f"the SM clock went from {first} to {last} MHz within a block" if clock_moved(first, last) else ""
 
 
-def _reason_to_discard(slots: Sequence[sample_stats.Samples], noise: Noise) -> str:
-    """Empty if the block counts.  Exchanging the labels A and B does not change it."""
-    spread = math.sqrt(float(np.mean([_spread(samples) ** 2 for samples in slots])))
+def _reason_to_discard(sides: Sequence[sample_stats.Samples], noise: Noise) -> str:
+    """Empty if the block counts.  Exchanging the labels A and B does not change it.
+
+    Of each side as a whole, as in the pilot: one slow sample in a slot of three is a third of the slot.
+    """
+    spread = math.sqrt(float(np.mean([_spread(samples) ** 2 for samples in sides])))
     fence = max(_FENCE * noise.sigma, _FENCE_FLOOR)
     return f"the samples spread by {spread:.1%}, above the fence of {fence:.1%}" if spread > fence else ""
 

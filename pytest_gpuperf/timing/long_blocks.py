@@ -17,7 +17,7 @@ import numpy as np
 from pytest_gpuperf.device.interface import Device, Slot, Timer
 from pytest_gpuperf.judge.rank_eprocess import LAUNCHES, orders
 from pytest_gpuperf.model.evidence import Round
-from pytest_gpuperf.timing.blocks import Block, move_and_reload, remark_on, require_same_cache
+from pytest_gpuperf.timing.blocks import Block, move_and_reload, remark_on, require_same_cache, tail_of
 from pytest_gpuperf.timing.rounds import Clock, Rounds, Workload, summarise, valid_samples
 
 LONG_NS = 1e6
@@ -60,7 +60,10 @@ def long_blocks(
         taken = tuple(float(valid_samples(one)[0]) for one in times)
         after = device.state()
         block = Block(r=0.0, order=order, seconds=clock() - began, times_ns=taken, remark=remark_on(before, after))
-        yield msgspec.structs.replace(block, r=float(np.median(block.ratios)))
+        tail, slow = tail_of([np.array(block.of("A")), np.array(block.of("B"))])
+        yield msgspec.structs.replace(
+            block, r=float(np.median(block.ratios)), tail=tail, slow=slow, samples=LAUNCHES
+        )  # fmt: skip
         before = after
 
 
@@ -74,6 +77,6 @@ def rounds_of(blocks: Sequence[Block], session: str, process: int = 0) -> Rounds
     """The candidate's launches of long blocks as rounds: one of each block, or of several in a row."""
     parts = np.array_split(np.arange(len(blocks)), min(len(blocks), MOST_ROUNDS)) if blocks else []
     groups = [[blocks[index] for index in part] for part in parts]
-    samples = [tuple(time for block in group for time in block.candidate_ns) for group in groups]
+    samples = [tuple(time for block in group for time in block.of("B")) for group in groups]
     rounds: list[Round] = [summarise(one, session=session, process=process) for one in samples]
     return Rounds(tuple(rounds), tuple(samples), seconds=sum(block.seconds for block in blocks))

@@ -15,6 +15,7 @@ from typing import Any
 
 from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.device.launch import Configuration, Launch
+from pytest_gpuperf.device.recorded_arguments import RecordedArguments
 from pytest_gpuperf.judge.block_decision import Paired, judge_blocks
 from pytest_gpuperf.judge.clear_case import blocks_to_decide
 from pytest_gpuperf.judge.policy import Decision, Policy
@@ -75,6 +76,23 @@ class Pairing:
         return tuple(block.ratios for block in self.blocks if not block.discarded)
 
     @property
+    def tails(self) -> tuple[tuple[float, ...], ...]:
+        """Log ratios of means of each block that counts and of those discarded since the one before."""
+        return tails_of(self.blocks)
+
+    @property
+    def slow_launches(self) -> str:
+        """``21 % of its samples take 5 times as long (3 % of the baseline's)``; empty if none do."""
+        sides = list(zip(*(block.slow for block in self.blocks), strict=True))
+        counts = [sum(one.number for one in side) for side in sides]
+        samples = sum(block.samples for block in self.blocks)
+        if not samples or not counts[1]:
+            return ""
+        longer = sum(one.times for one in sides[1]) / counts[1]
+        shares = [f"{count / samples:.0%}".replace("%", " %") for count in counts]
+        return f"{shares[1]} of its samples take {longer:.2g} times as long as most ({shares[0]} of the baseline's)"
+
+    @property
     def long(self) -> bool:
         """True if its blocks are of single launches."""
         return any(block.times_ns for block in self.blocks)
@@ -90,6 +108,7 @@ def pair(
     seed: int,
     candidate: KernelBinary | None = None,
     configuration: Configuration | None = None,
+    arguments: RecordedArguments | None = None,
     reset: Callable[[], Any] | None = None,
     cache: CacheMode = "cold",
     pair_slot: PairSlot = "short",
@@ -104,18 +123,19 @@ def pair(
     not stay undecided because it takes longer.  Sustained slots do not.
 
     ``launch`` gives grid, block, shared memory and arguments to both sides; ``candidate`` is its own machine code
-    unless another is given, ``configuration`` the baseline's grid, block and shared memory where they are not the
-    launch's.  Both must take the launch's parameters, which the caller has checked.  With ``reset``, which restores the
-    caller's buffers, these stay where they are.  With ``pair_slot="sustained"`` slots last two seconds and more,
-    unless one side is far slower.  ``duration_ns`` and ``baseline_ns`` are about what the two take: if one of them is
-    a millisecond or more, blocks are of single launches (``long_blocks``), with no pilot.  Afterwards the caller's
-    buffers hold what the candidate writes.  The caller holds the GPU's lock.  Raises ``LoadError`` for a cubin that the
-    device refuses, and what the timer raises.
+    unless another is given.  ``configuration`` is the baseline's grid, block and shared memory, and ``arguments`` are
+    its arguments, where they are not the launch's.  Both must take the parameters, which the caller has checked.  With
+    ``reset``, which restores the caller's buffers, these stay where they are.  With ``pair_slot="sustained"`` slots
+    last two seconds and more, unless one side is far slower.  ``duration_ns`` and ``baseline_ns`` are about what the
+    two take: if one of them is a millisecond or more, blocks are of single launches (``long_blocks``), with no pilot.
+    Afterwards the caller's buffers hold what the candidate writes.  The caller holds the GPU's lock.  Raises
+    ``LoadError`` for a cubin that the device refuses, and what the timer raises.
     """
     start = clock()
     binaries = baseline, candidate or launch.binary
     buffers, unmoved = MovingBuffers.of(device, launch) if reset is None else (None, "")
-    exchange = _Exchange(device, launch, binaries, configuration, buffers, random.Random(f"load order {seed}"))
+    coin = random.Random(f"load order {seed}")
+    exchange = _Exchange(device, launch, binaries, configuration, arguments, buffers, coin)
     sides = Workload(exchange.run_baseline, reset, cache), Workload(exchange.run_candidate, reset, cache)
     taking = _Taking(device, timer, *sides, exchange, seed, clock)
     slots, aside = None, ""
@@ -143,19 +163,34 @@ def _until_decided(
     blocks: list[Block] = []
     r: list[tuple[float, ...]] = []
     paired = judge_blocks(r, policy)
+    tails: tuple[tuple[float, ...], ...] = ()
     began = clock()
     for block in taken:
         blocks.append(block)
         if not block.discarded:
             r.append(block.ratios)
-            paired = judge_blocks(r, policy)
+            tails = tails_of(blocks)
+            paired = judge_blocks(r, policy, tails=tails)
         if paired.decision is not Decision.CONTINUE:
             return paired, blocks
         now = clock()
         over = now + (now - began) / len(blocks) > ends
         if over and not (patient and len(r) < blocks_to_decide(r, policy) < math.inf):
             break
-    return judge_blocks(r, policy, stopped=True), blocks
+    return judge_blocks(r, policy, stopped=True, tails=tails), blocks
+
+
+def tails_of(blocks: Iterable[Block]) -> tuple[tuple[float, ...], ...]:
+    """As ``judge_blocks`` takes them; none of sustained slots."""
+    found, since = [], []
+    for block in blocks:
+        if block.tail is None:
+            return ()
+        since.append(block.tail)
+        if not block.discarded:
+            found.append(tuple(since))
+            since = []
+    return tuple(found)
 
 
 @dataclasses.dataclass
@@ -203,6 +238,8 @@ class _Exchange:
     binaries: tuple[KernelBinary, KernelBinary]
     configuration: Configuration | None
     """Of the baseline, if it has one of its own."""
+    arguments: RecordedArguments | None
+    """Of the baseline, if it has its own."""
     buffers: MovingBuffers | None
     """None if those of the launch stay where they are."""
     coin: random.Random
@@ -210,6 +247,11 @@ class _Exchange:
 
     def __post_init__(self) -> None:
         self.reload()
+        self._place()
+
+    def _place(self) -> None:
+        """The baseline's own arguments are on the arrays where they lie now."""
+        self._values = self.arguments.values(self.launch) if self.arguments is not None else None
 
     def reload(self) -> None:
         """Load both anew, the one or the other first."""
@@ -224,6 +266,7 @@ class _Exchange:
         """Give both sides the same buffers at other addresses."""
         if self.buffers is not None:
             self.launch = self.buffers.moved(pad_bytes)
+            self._place()
 
     def leave(self, reset: Callable[[], Any] | None) -> None:
         """Let what the candidate writes be the last that was written to buffers of the caller's own."""
@@ -234,7 +277,7 @@ class _Exchange:
             self.device.synchronize()
 
     def run_baseline(self) -> None:
-        self.launch.run_with(self._baseline, self.configuration)
+        self.launch.run_with(self._baseline, self.configuration, self._values)
 
     def run_candidate(self) -> None:
         self.launch.run_with(self._candidate)

@@ -30,6 +30,8 @@ class Confirmation(Record, frozen=True):
     """Log ratios of the blocks that count, one of each; see ``pairs``."""
     pairs: tuple[tuple[float, ...], ...] = ()
     """Log ratios of the pairs of the blocks that count, where they are of single launches."""
+    tails: tuple[tuple[float, ...], ...] = ()
+    """Log ratios of means of each block that counts and of those discarded since the one before."""
     seed: int = 0
     discarded: int = 0
     rounds: tuple[Round, ...] = ()
@@ -43,7 +45,7 @@ def of_pairs(key: Key, identity: Identity, pairing: Pairing) -> Confirmation:
     discarded = len(pairing.blocks) - len(pairing.r)
     return Confirmation(
         key=key, identity=identity, r=pairing.r, pairs=pairing.ratios if pairing.long else (), seed=pairing.seed,
-        discarded=discarded,
+        tails=pairing.tails, discarded=discarded,
     )  # fmt: skip
 
 
@@ -102,7 +104,7 @@ def _paired(pending: PairedPending | AnchorPending, second: Confirmation) -> Jud
     notes = list(first.remarks)
     if second.discarded:
         notes.append(f"{second.discarded} blocks of the second process were discarded")
-    blocks = judge_blocks(second.pairs or second.r, pending.policy.confirming(), stopped=True)
+    blocks = judge_blocks(second.pairs or second.r, pending.policy.confirming(), stopped=True, tails=second.tails)
     if isinstance(pending, AnchorPending):
         _, judgement = judge_paired_drift(
             pending.case, pending.anchor, pending.policy, first.paired, blocks, seeds=(first.seed, second.seed),
@@ -111,6 +113,7 @@ def _paired(pending: PairedPending | AnchorPending, second: Confirmation) -> Jud
         return judgement or pending.judgement
     step = judge_pairs(
         pending.case, pending.policy, first.paired, blocks, seeds=(first.seed, second.seed), notes=notes,
+        slow_launches=first.slow_launches,
         pair_slot="sustained" if first.sustained else "short",
     )  # fmt: skip
     return msgspec.structs.replace(step.judgement, changes=pending.judgement.changes)

@@ -57,8 +57,10 @@ def _confirm(work: TimedWorkload, task: ConfirmTask, number: int, opponent: Oppo
     policy = Policy(delta=request.zone.delta, epsilon=request.zone.epsilon).confirming()
     left_s = request.budget_s - taken.seconds
     try:
-        pairing = pair_with(work, opponent.binary, policy, duration_ns, left_s, request.pair_slot,
-                            opponent.configuration)  # fmt: skip
+        pairing = pair_with(
+            work, opponent.binary, policy, duration_ns, left_s, request.pair_slot, opponent.configuration,
+            opponent.arguments,
+        )  # fmt: skip
     except LoadError as problem:
         return _leave_rounds(work, task, number, taken, not_loaded(problem))
     taken = rounds_of(pairing.blocks, work.worker.session.id) if long else taken

@@ -62,7 +62,9 @@ def _measured(worker: Worker, book: TestBook, request: Request, evidence: Worklo
 
 
 def _without_gpu(worker: Worker, book: TestBook, request: Request, evidence: WorkloadEvidence) -> Measurement:
-    """Static evidence is all there is."""
+    """Static evidence is all there is, and what would run."""
+    evidence = msgspec.structs.replace(evidence, identity=request.identity())
+    book.add(evidence)
     why = StaticOnly(str(worker.no_device))
     book.stop("static only", str(worker.no_device))
     if worker.options.ncu:

@@ -41,9 +41,9 @@ def slower(callable_suite):
 
 
 def only_at_first(suite, first, second="1"):
-    """Let this GPU be slower by a factor in the process that gates, and by another in the one that confirms."""
-    slowdown = f"{second} if confirms(config) else {first}"
-    suite.edit("conftest.py", "SimulatedGpu(", f"SimulatedGpu(slowdown={slowdown}, ")
+    """Let the kernel be slower by a factor in the process that gates, and by another in the one that confirms."""
+    slow = f"{{'work': {second} if confirms(config) else {first}}}"
+    suite.edit("conftest.py", "SimulatedGpu(", f"SimulatedGpu(slow={slow}, ")
 
 
 # --- two processes -------------------------------------------------------------------------------

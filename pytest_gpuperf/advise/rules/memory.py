@@ -14,6 +14,8 @@ SECTOR_GROWTH = 1.1
 """Sectors per byte asked for: one sector in ten.  Exact figures; a load shifted by half a sector shows as 1.25."""
 CONFLICT_GROWTH = 1.1
 """Passes through the banks per access (GTC23: any excess over the ideal number is a conflict)."""
+UNLIKE = 0.25
+"""Parts of the accesses that are known on either side: where these differ by more, their means do not compare."""
 TRAFFIC_GROWTH = 1.25
 """Bytes asked of global memory per unit of work (COURSE: shared memory saves 2-5x)."""
 OTHER_DATA = 0.5
@@ -76,7 +78,7 @@ def _without_local(case: Case) -> Usage:
 
 def uncoalesced(case: Case) -> Finding | None:
     """More sectors for the same bytes, and for an access of the same width."""
-    was, now = _sectors_per_ideal(case.was), _sectors_per_ideal(case.now)
+    was, now = sectors_per_ideal(case.was), sectors_per_ideal(case.now)
     if not grew(was, now, SECTOR_GROWTH) or was is None or now is None:
         return None
     if not grew(_spread(case.was), _spread(case.now), SECTOR_GROWTH):
@@ -89,7 +91,8 @@ def uncoalesced(case: Case) -> Finding | None:
     return Finding(causes.UNCOALESCED, evidence, _with_traffic(case, case.now, sectors=was / now, requests=1.0))
 
 
-def _sectors_per_ideal(usage: Usage) -> float | None:
+def sectors_per_ideal(usage: Usage) -> float | None:
+    """Sectors touched over those that the bytes would fit into; None without global memory."""
     return usage.global_sectors / usage.global_ideal if usage.global_sectors and usage.global_ideal else None
 
 
@@ -130,16 +133,19 @@ def _with_traffic(case: Case, usage: Usage, *, sectors: float, requests: float) 
 
 def bank_conflicts(case: Case) -> Finding | None:
     """More passes through the banks per shared-memory access than there need be."""
-    was, now = _turns_per_ideal(case.was) or 1.0, _turns_per_ideal(case.now)
+    was, now = turns_per_ideal(case.was) or 1.0, turns_per_ideal(case.now)
     if not grew(was, now, CONFLICT_GROWTH) or now is None or case.now.shared_turns is None:
         return None
+    if case.was.shared_requests and abs(case.was.shared_known - case.now.shared_known) > UNLIKE:
+        return None  # what is known of one side alone is no difference
     evidence = (change("passes per shared-memory access", _turns_each(case.was) or was, _turns_each(case.now)),)
     waited = case.now.waits.get("shared_load", 0) * (1 - was / now)
     without = case.now.replace(shared_turns=case.now.shared_turns * was / now).quicker(waited=waited)
     return Finding(causes.BANK_CONFLICTS, evidence, without)
 
 
-def _turns_per_ideal(usage: Usage) -> float | None:
+def turns_per_ideal(usage: Usage) -> float | None:
+    """Passes through the banks over those that would do; None without shared memory."""
     return usage.shared_turns / usage.shared_ideal if usage.shared_turns and usage.shared_ideal else None
 
 
@@ -183,7 +189,7 @@ def lost_vectorisation(case: Case) -> Finding | None:
         change(f"bytes per {kind} memory access and lane", _width(case.was, kind) or 0, _width(case.now, kind) or 0),
         change(f"{kind} memory accesses", _requests(case.was, kind), _requests(case.now, kind), case.per),
     )]  # fmt: skip
-    was, now = _sectors_per_ideal(case.was), _sectors_per_ideal(case.now)
+    was, now = sectors_per_ideal(case.was), sectors_per_ideal(case.now)
     scattered = shares["global"] < 1 and grew(was, now, SECTOR_GROWTH) and _same_places(case)
     sectors = was / now if scattered and was is not None and now is not None else 1.0
     if scattered:

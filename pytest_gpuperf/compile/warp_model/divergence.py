@@ -28,6 +28,8 @@ class Split:
     """Lanes on the first side; None if data decide."""
     one_sided: bool = False
     """The second side is empty."""
+    uniform: bool = False
+    """All lanes go the same way, though nobody knows which."""
 
     @property
     def lanes(self) -> Mask | None:
@@ -54,7 +56,7 @@ class Splits:
     def split(self, condition: Value, target: int, meet: int) -> None:
         """Open a split: lanes for which the condition holds wait at ``target``."""
         first = None if condition.bits is None else tuple(not bit for bit in lanes_of(condition.bits)[:WARP])
-        self._open.append(Split(target, meet, first, one_sided=target == meet))
+        self._open.append(Split(target, meet, first, one_sided=target == meet, uniform=_is_uniform(condition)))
         self._count()
 
     def without(self, condition: Value) -> None:
@@ -92,8 +94,13 @@ class Splits:
         mask, share = tuple(not gone for gone in self._gone), 1.0
         for split in self._open:
             if split.lanes is None:
-                share *= 1.0 if split.one_sided else DATA_SHARE
+                share *= 1.0 if split.one_sided or split.uniform else DATA_SHARE
             else:
                 mask = tuple(a and b for a, b in zip(mask, split.lanes, strict=True))
         self.mask, self.share, self.data_share = mask, share * sum(mask) / WARP, share
         self.by_data = any(split.first is None for split in self._open)
+
+
+def _is_uniform(condition: Value) -> bool:
+    """Whether a condition that is not known depends on neither data nor the thread, but on arguments."""
+    return condition.bits is None and condition.example and not condition.by_data and not condition.by_thread

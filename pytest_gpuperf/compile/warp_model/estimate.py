@@ -11,10 +11,11 @@ import msgspec
 
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import BadCubin
-from pytest_gpuperf.compile.cubin.cubin_reader import Cubin, parameter_base, read_cubin, text_of
+from pytest_gpuperf.compile.cubin.cubin_reader import Cubin, CubinKernel, parameter_base, read_cubin, text_of
 from pytest_gpuperf.compile.cubin.disassembly import disassemble
 from pytest_gpuperf.compile.cubin.static_profile import executable
 from pytest_gpuperf.compile.toolkit import disassembler
+from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
 from pytest_gpuperf.compile.warp_model.walk import MODEL_VERSION, dry_run
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
@@ -26,6 +27,8 @@ class KernelCode(NamedTuple):
     symbol: str
     arch: str
     """``sm_90``"""
+    launch: KnownLaunch | None = None
+    """None: of no launch in particular."""
 
 
 def estimates_of(
@@ -64,8 +67,16 @@ def _made(codes: Sequence[KernelCode]) -> dict[KernelCode, _Result]:
     for code, cubin in contents.items():
         kernel = cubin.kernels[code.symbol]
         executed = executable(cubin, kernel, instructions[code])
-        found[code] = _Result(dry_run(executed, code.arch, kernel.parameters, parameter_base(kernel)))
+        found[code] = _Result(
+            dry_run(executed, code.arch, kernel.parameters, parameter_base(kernel), _fitting(code, kernel))
+        )
     return found
+
+
+def _fitting(code: KernelCode, kernel: CubinKernel) -> KnownLaunch | None:
+    """The launch, if its arguments are such as the kernel takes."""
+    launch = code.launch
+    return launch if launch is not None and launch.fits(kernel.parameters) else None
 
 
 def _readable(code: KernelCode) -> Cubin | None:
@@ -87,5 +98,5 @@ def _kept(code: KernelCode, cache: CompileCache | None) -> _Result | None:
 
 def _key(code: KernelCode) -> str:
     content = hashlib.sha256(code.cubin).hexdigest()
-    parts = ("warp model", MODEL_VERSION, disassembler().version, code.arch, code.symbol, content)
+    parts = ("warp model", MODEL_VERSION, disassembler().version, code.arch, code.symbol, content, code.launch)
     return hashlib.sha256(repr(parts).encode()).hexdigest()

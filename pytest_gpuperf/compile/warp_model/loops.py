@@ -84,7 +84,9 @@ def rounds_of(way_out: Visit, before: Sequence[Visit], body: Sequence[Visit]) ->
     left, right = _move(was.left, now.left), _move(was.right, now.right)
     step = left - right if left is not None and right is not None else left or right
     if not step:
-        return _data_rounds(now, body) if left is None or right is None else TYPICAL_ROUNDS
+        if left is not None and right is not None:
+            return TYPICAL_ROUNDS
+        return _data_rounds(now, body) if _by_data(now) or not _own_step(now, body) else _reckoned_rounds(now, body)
     if now.left.example or now.right.example or left is None or right is None:
         return _typical_rounds(abs(step), body)
     rest = signed(_number(now.right) - _number(now.left) & WORD)
@@ -106,6 +108,21 @@ def _data_rounds(now: Comparison, body: Sequence[Visit]) -> float:
     if not step:
         return DATA_ROUNDS
     return DATA_ROUNDS * (1 if step % WARP else WARP) / step
+
+
+def is_guess(way_out: Visit) -> bool:
+    """Whether the rounds of a loop are guessed though they depend on no data: arithmetic that is not followed."""
+    now = way_out.comparison
+    return now is not None and any(side.bits is None for side in now.sides) and not _by_data(now)
+
+
+def _by_data(comparison: Comparison) -> bool:
+    return any(side.by_data for side in comparison.sides)
+
+
+def _reckoned_rounds(now: Comparison, body: Sequence[Visit]) -> float:
+    """Rounds of a loop whose bound is made of arguments by arithmetic that is not followed, such as a division."""
+    return _typical_rounds(_own_step(now, body), body)
 
 
 def _own_step(now: Comparison, body: Sequence[Visit]) -> int:

@@ -5,16 +5,19 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pytest_gpuperf.compile.warp_model import arithmetic
+from pytest_gpuperf.compile.warp_model.addresses import WORD_BYTES, address_of, bytes_of
 from pytest_gpuperf.compile.warp_model.decode import TRUE, ZERO, Operand, Step, registers_from
 from pytest_gpuperf.compile.warp_model.latencies import BARRIER_CYCLES, LATENCY, LATENCY_OF_OPCODE, issue_cycles
 from pytest_gpuperf.compile.warp_model.launch_inputs import Surroundings
-from pytest_gpuperf.compile.warp_model.values import INHERITED, UNKNOWN, WORD, Value, combine, lanes_of
+from pytest_gpuperf.compile.warp_model.values import DATA, EXAMPLE, INHERITED, UNKNOWN, WORD, Value, combine, lanes_of
 
 _CARRYING = frozenset({"IADD3", "UIADD3"})
 _COMPARING = frozenset({"ISETP", "UISETP", "PLOP3", "UPLOP3"})
 """Instructions that write predicates that are still the outcome of a comparison, or of several."""
 ALL_PREDICATES = 0x7F
 """P0 to P6, a bit each."""
+_READING = frozenset({"global_load", "shared_load", "local_load", "atomic", "texture", "bulk_copy"})
+"""Classes of instructions whose results are data."""
 _HANDING_ON = frozenset({"MOV", "UMOV", "LDC", "ULDC", "LDCU", "R2UR"})
 
 
@@ -40,6 +43,8 @@ class Machine:
         self._values: dict[str, Value] = {}
         self._ready: dict[str, tuple[float, str]] = {}
         """When a result will be there, and the class of what makes it."""
+        self._stack: dict[int, Value] = {}
+        """Words of local memory by their address, as far as they are known."""
         self._unit_free: dict[str, float] = {}
         self.comparisons: dict[str, Comparison] = {}
         self._laid_by: dict[str, Comparison] = {}
@@ -66,9 +71,33 @@ class Machine:
     def execute(self, step: Step) -> float:
         """Compute what can be computed; returns the cycles from the instruction before to this one."""
         cycles = self._advance(step)
+        if step.base == "STL":
+            self._spill(step)
         if step.results or step.flags:
             self._write(step, self._compute(step))
+        if step.base == "LDL":
+            self._unspill(step)
         return cycles
+
+    def _spill(self, step: Step) -> None:
+        """Keep what goes to the thread's stack; an index that is not known may overwrite any of it."""
+        place = address_of(step, self.register).bits
+        if not isinstance(place, int) or len(step.sources) < 2:
+            self._stack.clear()
+            return
+        guard = self.predicate(step.guard)
+        size = bytes_of(step)
+        for offset, name in enumerate(registers_from(step.sources[1].text, max(1, size // WORD_BYTES))):
+            value = self.register(name) if size >= WORD_BYTES else UNKNOWN
+            at = place // WORD_BYTES * WORD_BYTES + WORD_BYTES * offset
+            self._stack[at] = _merged(guard, value, self._stack.get(at, UNKNOWN))
+
+    def _unspill(self, step: Step) -> None:
+        """What was kept on the stack comes back; anything else stays unknown."""
+        place, size = address_of(step, self.register).bits, bytes_of(step)
+        if isinstance(place, int) and size >= WORD_BYTES and step.guard is None:
+            for offset, name in enumerate(registers_from(step.results[0], size // WORD_BYTES)):
+                self._values[name] = self._stack.get(place + WORD_BYTES * offset, UNKNOWN)
 
     def _compute(self, step: Step) -> tuple[Value, ...]:
         if step.base == "P2R":
@@ -158,7 +187,7 @@ class Machine:
         guard = self.predicate(step.guard)
         self._lay_by(step)
         values = list(found)
-        new: dict[str, Value] = dict.fromkeys((*step.results, *step.flags), UNKNOWN)
+        new: dict[str, Value] = dict.fromkeys((*step.results, *step.flags), self._unknown(step))
         if values and step.results:
             number = values.pop(0)
             if len(step.results) == 1:
@@ -172,6 +201,16 @@ class Machine:
         for name, value in new.items():
             if name not in ZERO and name not in TRUE:
                 self._values[name] = _merged(guard, value, self._values.get(name, UNKNOWN))
+
+    def _unknown(self, step: Step) -> Value:
+        """A result that is not computed: it depends on what its sources depend on, or on what memory holds."""
+        if step.klass in _READING:
+            return Value(None, DATA)
+        marks = 0
+        for operand in step.sources:
+            held = self.predicate(operand) if operand.kind == "predicate" else self._values.get(operand.text, UNKNOWN)
+            marks |= held.marks | (EXAMPLE if operand.kind == "constant" else 0)
+        return Value(None, marks & INHERITED)
 
     def _advance(self, step: Step) -> float:
         """Wait for sources and for the unit; note when the results will be there."""

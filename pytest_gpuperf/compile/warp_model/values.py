@@ -17,8 +17,8 @@ WORD = 0xFFFFFFFF
 Bits = int | tuple[int, ...] | None
 """A number, one for each of ``LANES``, or None if it is unknown."""
 
-EXAMPLE, THREAD, REST = 1, 2, 4
-INHERITED = EXAMPLE | THREAD
+EXAMPLE, THREAD, REST, DATA = 1, 2, 4, 8
+INHERITED = EXAMPLE | THREAD | DATA
 """Marks that a result takes over from what it is computed of."""
 ARGUMENT_SHIFT = 8
 """The bits above are the place of an argument in the constant bank, in a value that is that argument and no more."""
@@ -34,6 +34,11 @@ class Value(NamedTuple):
     def example(self) -> bool:
         """It depends on arguments or on the launch."""
         return bool(self.marks & EXAMPLE)
+
+    @property
+    def by_data(self) -> bool:
+        """It depends on what memory holds."""
+        return bool(self.marks & DATA)
 
     @property
     def by_thread(self) -> bool:

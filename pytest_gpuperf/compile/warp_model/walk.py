@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
+
 from pytest_gpuperf.compile.cubin.disassembly import INSTRUCTION_BYTES, Instruction
 from pytest_gpuperf.compile.warp_model.addresses import MEMORY, Pattern, address_of, pattern_of
 from pytest_gpuperf.compile.warp_model.decode import Step, decode
 from pytest_gpuperf.compile.warp_model.divergence import Splits
 from pytest_gpuperf.compile.warp_model.flow import condition_of, is_branch, meeting_points, with_jumps
-from pytest_gpuperf.compile.warp_model.launch_inputs import Surroundings
-from pytest_gpuperf.compile.warp_model.loops import Visit, count_rounds, exit_of, rounds_of
+from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch, Surroundings
+from pytest_gpuperf.compile.warp_model.loops import Visit, count_rounds, exit_of, is_guess, rounds_of
 from pytest_gpuperf.compile.warp_model.registers import Machine, active_lanes
 from pytest_gpuperf.compile.warp_model.values import WARP, Value
 from pytest_gpuperf.model.evidence import Parameter
@@ -24,34 +26,52 @@ from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
 
 MOST_VISITS = 150_000
 """Instructions walked before a dry run is given up, about a second: deep nests of loops and calls."""
-MODEL_VERSION = 1
+MODEL_VERSION = 5
 """Raised whenever an estimate of the same machine code changes: a latency, a rule of the walk, a rounding."""
 DIGITS = 4
 """Significant digits of what is kept."""
 
 
 def dry_run(
-    instructions: Sequence[Instruction], arch: str, parameters: Sequence[Parameter], parameter_base: int
+    instructions: Sequence[Instruction],
+    arch: str,
+    parameters: Sequence[Parameter],
+    parameter_base: int,
+    launch: KnownLaunch | None = None,
 ) -> WarpEstimate | None:
     """Walk one warp through a kernel's instructions, those of the functions it calls behind its own.
 
     ``parameter_base`` is where the parameters begin in constant bank 0.  None if the way is longer than
-    ``MOST_VISITS``: half a walk would compare with nothing.
+    ``MOST_VISITS``: half a walk would compare with nothing.  None as well if the ``launch`` does not tell how often a
+    loop goes round, or the block that is walked writes nothing: it is not one of those that do the work.
     """
     steps = with_jumps({line.address: decode(line) for line in instructions})
 
     def walk(warp: int, flags: Iterable[int] = ()) -> Walk:
-        one = Walk(steps, Machine(Surroundings(arch, parameters, parameter_base, warp, flags), arch))
+        one = Walk(steps, Machine(Surroundings(arch, parameters, parameter_base, warp, flags, launch), arch))
         one.go()
         return one
 
     first, flags = walk(0), frozenset[int]()
     if first.flags and (without := walk(0, first.flags)).writes:
         first, flags = without, first.flags
-    walks = [first, walk(1, flags)] if first.warps_differ else [first]
+    several = launch is None or launch.warps > 1
+    walks = [first, walk(1, flags)] if first.warps_differ and several else [first]
     if any(len(one.visits) >= MOST_VISITS for one in walks):
         return None
-    return summary([visit for one in walks for visit in one.visits], len(walks))
+    if launch is None:
+        return summary([visit for one in walks for visit in one.visits], len(walks))
+    if not any(one.writes for one in walks) or any(one.guesses for one in walks):
+        return None
+    for visit in walks[-1].visits if len(walks) > 1 else ():
+        visit.times *= launch.warps - 1  # the first warp is one of many
+    found = summary([visit for one in walks for visit in one.visits], launch.warps if len(walks) > 1 else 1)
+    return msgspec.structs.replace(found, launched=True, accesses=_as_launched(found.accesses, launch))
+
+
+def _as_launched(accesses: tuple[Access, ...], launch: KnownLaunch) -> tuple[Access, ...]:
+    """Patterns of a block that is narrower than a warp hold for its lanes as they lie: no strides lead to others."""
+    return accesses if launch.along_x else tuple(msgspec.structs.replace(a, strides=None) for a in accesses)
 
 
 class Walk:
@@ -61,6 +81,8 @@ class Walk:
         self.visits: list[Visit] = []
         self.warps_differ = False
         """Whether the thread's index decided a branch or an exit."""
+        self.guesses = False
+        """Whether the rounds of a loop were guessed that a launch would have told."""
         self._steps = steps
         self._meets = meeting_points(self._steps)
         self._machine = machine
@@ -169,6 +191,7 @@ class Walk:
         way_out = exit_of(body)
         if way_out is None:
             return following
+        self.guesses |= is_guess(way_out)
         count_rounds(self.visits[first : arrivals[0]], body, rounds_of(way_out, self.visits[: arrivals[0]], body))
         return way_out.other_way
 

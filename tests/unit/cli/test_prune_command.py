@@ -74,6 +74,16 @@ def test_names_what_is_unused_and_removes_nothing(collection, baselines):
     assert recorded(baselines) == {"test_kept", "test_gone", "test_b", "test_c"}
 
 
+def test_check_says_by_its_status_whether_there_is_anything_to_prune(collection, baselines):
+    def status() -> int:
+        return prune_command.run(collection, confirmed=False, only_check=True, write=lambda words: None)
+
+    assert status() == 1
+    assert recorded(baselines) == {"test_kept", "test_gone", "test_b", "test_c"}
+    said(collection, confirmed=True)
+    assert status() == 0
+
+
 def test_removes_with_yes(collection, baselines):
     words = said(collection, confirmed=True)
     assert words.count("removed  ") == 2

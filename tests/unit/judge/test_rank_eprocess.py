@@ -16,8 +16,9 @@ from pytest_gpuperf.judge.block_scores import RANKS, process_of
 from pytest_gpuperf.judge.clear_case import blocks_to_decide
 from pytest_gpuperf.judge.error_budget import Spending
 from pytest_gpuperf.judge.log_times import InvalidTimesError
-from pytest_gpuperf.judge.policy import CONFIRMATION_ALPHA, Decision, Policy
+from pytest_gpuperf.judge.policy import CONFIRMATION_ALPHA, TIE, Decision, Policy
 from pytest_gpuperf.judge.rank_eprocess import LAUNCHES, PAIRS, orders
+from pytest_gpuperf.judge.tail import SHARE
 
 POLICY = Policy(alpha=Spending().share(200), alpha_faster=10 * Spending().share(200))
 ORDERS = np.array(orders())
@@ -41,7 +42,7 @@ def drawn(rng: np.random.Generator, logs: NDArray[np.float64], effect: float) ->
 def mean_e(logs: list[float], effect: float, bound: float, rows: NDArray[np.int64] = ORDERS) -> float:
     """Mean e-value of one block over the orders in ``rows``, for the claim that the ratio exceeds ``bound``."""
     found = ratios(np.tile(np.array(logs), (len(rows), 1)), rows, effect)
-    return float(np.exp(RANKS.log_e_many((found > bound).sum(axis=1), np.array(1))).mean())
+    return float(np.exp(RANKS.log_e_many((found > bound + TIE).sum(axis=1), np.array(1))).mean())
 
 
 @given(disturbances, st.floats(-0.02, 0.005))
@@ -67,7 +68,7 @@ def test_more_evidence_is_never_worth_less(blocks: int, score: int) -> None:
 
 @pytest.mark.parametrize(("place", "blocks"), [(1, 2), (20, 4), (200, 5)])
 def test_blocks_that_separate_the_sides_decide_in_few_launches(place: int, blocks: int) -> None:
-    share = Spending().share(place)
+    share = Spending().share(place) * (1 - SHARE)
     assert RANKS.unanimous_blocks(share, 128) == blocks
     assert judge_blocks([[0.02] * PAIRS] * 10, Policy(alpha=share)).blocks == blocks
     confirming = RANKS.unanimous_blocks(CONFIRMATION_ALPHA, 128)
@@ -102,6 +103,14 @@ def test_a_tie_speaks_for_nothing() -> None:
     assert judge_blocks([[at_delta] * PAIRS] * 128, POLICY).decision is not Decision.SLOWER
     at_epsilon, hopeless = math.log1p(POLICY.epsilon), dataclasses.replace(POLICY, alpha=1e-300)
     assert judge_blocks([[at_epsilon] * PAIRS] * 12, hopeless).decision is Decision.CONTINUE
+
+
+@pytest.mark.parametrize("baseline_ns", [1_000_000, 1_007_000, 3_333_000])
+def test_rounding_breaks_no_tie_of_a_steady_kernel_at_the_tolerance(baseline_ns: int) -> None:
+    """Slower by half a percent to the nanosecond: ln(b / a) is the bound, or next to it."""
+    ratio = math.log(baseline_ns * 1.005 / baseline_ns)
+    for pairs in (1, PAIRS):
+        assert judge_blocks([[ratio] * pairs] * 40, Policy(beta=1e-300)).evidence.log_e_slower < 0
 
 
 @pytest.mark.parametrize("pairs", [2, 15])
@@ -192,7 +201,7 @@ def test_no_case_is_clear_whose_blocks_disagree(blocks: int, pairs: int) -> None
 
 
 def test_short_blocks_are_clear_only_if_all_of_them_agree() -> None:
-    assert blocks_to_decide([0.02] * 3, POLICY) == process_of(1).unanimous_blocks(POLICY.alpha, 128)
+    assert blocks_to_decide([0.02] * 3, POLICY) == process_of(1).unanimous_blocks(POLICY.alpha * (1 - SHARE), 128)
     assert blocks_to_decide([0.02] * 3 + [0.004], POLICY) == 0
     assert blocks_to_decide([], POLICY) == 0
 

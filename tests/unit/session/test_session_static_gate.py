@@ -10,6 +10,7 @@ from run_samples import COMPILER, MODULE, TEST, Run, key, static_record, workloa
 from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 from pytest_gpuperf.context.book import TestBook
+from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.session import static_gate
@@ -29,7 +30,7 @@ def record(
 
 def judged(run: Run, new: StaticRecord, name: str = "copy", *, launched: bool = True) -> Judgement:
     one = workload(name, static={"sm_90": new}, toolchain=COMPILER, launched=launched)
-    return judge_static(run.worker, one, [one]).judgements[0]
+    return judge_static(run.worker, one, [one], Estimates(run.store, {}, None)).judgements[0]
 
 
 def test_the_verdict_is_that_on_the_record_of_the_same_name(run: Run) -> None:
@@ -42,7 +43,7 @@ def test_the_verdict_is_that_on_the_record_of_the_same_name(run: Run) -> None:
 def test_static_verdicts_stand_before_the_others(run: Run) -> None:
     later = Judgement(key=key(), target="nvidia-h200", kind="time", verdict=Verdict.SAME)
     one = workload("copy", later, static={"sm_90": static_record(), "sm_80": static_record()}, toolchain=COMPILER)
-    found = judge_static(run.worker, one, [one])
+    found = judge_static(run.worker, one, [one], Estimates(run.store, {}, None))
     assert [(each.target, each.kind) for each in found.judgements] == [
         ("sm_90", "static"), ("sm_80", "static"), ("nvidia-h200", "time")
     ]  # fmt: skip
@@ -77,7 +78,9 @@ def test_a_record_that_another_workload_stands_for_is_not_compared_with(run: Run
     labelled = workload("copy [-DA]", static={"sm_90": static_record("c2")}, toolchain=COMPILER, launched=False)
 
     def verdict() -> Verdict:
-        return judge_static(run.worker, labelled, [first, labelled]).judgements[0].verdict
+        return (
+            judge_static(run.worker, labelled, [first, labelled], Estimates(run.store, {}, None)).judgements[0].verdict
+        )
 
     record(run, static_record("c0", block=(32, 1, 1)))
     assert verdict() is Verdict.NEW

@@ -121,6 +121,6 @@ def test_the_candidate_s_launches_make_its_rounds(count: int) -> None:
     blocks = Bench(3.0).blocks(count)
     taken = rounds_of(blocks, "now")
     assert len(taken.rounds) == min(count, MOST_ROUNDS)
-    assert [time for one in taken.samples for time in one] == [time for block in blocks for time in block.candidate_ns]
+    assert [time for one in taken.samples for time in one] == [time for block in blocks for time in block.of("B")]
     assert sum(one.samples for one in taken.rounds) == 4 * count
     assert all(one.session == "now" for one in taken.rounds)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pytest_gpuperf.compile.cubin.disassembly import INSTRUCTION_BYTES, Instruction
 from pytest_gpuperf.compile.warp_model import walk
+from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
 from pytest_gpuperf.compile.warp_model.walk import dry_run
 from pytest_gpuperf.model.evidence import Parameter
 from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
@@ -274,3 +275,40 @@ def test_no_machine_code_breaks_it(lines: list[tuple[str, str, list[str]]]) -> N
     with mock.patch.object(walk, "MOST_VISITS", 2000):
         found = dry_run(instructions, "sm_90", (POINTER, NUMBER), BASE)
     assert found is None or all(count >= 0 for count in found.executed.values())
+
+
+LAUNCH = KnownLaunch((64, 1, 1), (64, 1, 1), (None, 100), (256, 256), (8, 4))
+COUNTING = ("MOV R0, RZ", "FADD R1, R1, R1", "IADD3 R0, R0, 0x1, RZ", "ISETP.NE.AND P0, PT, R0, c[0x0][0x218], PT",
+            "@P0 BRA 1", "STG.E [R2], R1", "EXIT")  # fmt: skip
+
+
+def test_a_known_launch_tells_how_often_a_loop_goes_round() -> None:
+    assert walked(*COUNTING).executed["fp32"] == 256
+    found = dry_run(code(*COUNTING), "sm_90", (POINTER, NUMBER), BASE, LAUNCH)
+    assert found is not None
+    assert (found.executed["fp32"], found.launched) == (100, True)
+
+
+def test_a_launch_whose_block_writes_nothing_tells_nothing() -> None:
+    leaving = ("S2R R0, SR_CTAID.X", "ISETP.NE.AND P0, PT, R0, RZ, PT", "@P0 EXIT", "STG.E [R2], R1", "EXIT")
+    assert dry_run(code(*leaving), "sm_90", (POINTER, NUMBER), BASE, LAUNCH) is None
+    assert walked(*leaving).executed["global_store"] == 1
+
+
+def test_a_counter_that_was_spilled_is_found_again() -> None:
+    run = walked("MOV R0, RZ", "STL [R9], R0", "LDL R0, [R9]", "FADD R1, R1, R1", "IADD3 R0, R0, 0x1, RZ",
+                 "STL [R9], R0", "ISETP.NE.AND P0, PT, R0, 0x64, PT", "@P0 BRA 2", "EXIT")  # fmt: skip
+    assert run.executed["fp32"] == 16  # nobody knows where R9 points: anything may have been overwritten
+    run = walked("MOV R9, 0x8", "MOV R0, RZ", "STL [R9], R0", "LDL R0, [R9]", "FADD R1, R1, R1",
+                 "IADD3 R0, R0, 0x1, RZ",
+                 "STL [R9], R0", "ISETP.NE.AND P0, PT, R0, 0x64, PT", "@P0 BRA 3", "EXIT")  # fmt: skip
+    assert run.executed["fp32"] == 100
+
+
+def test_a_branch_that_arguments_decide_by_arithmetic_not_followed_splits_no_warp() -> None:
+    lines = ("{0}", "MUFU.RCP R1, R0", "ISETP.NE.AND P0, PT, R1, 0x5, PT", "@P0 BRA 6", "FADD R2, R2, R2", "BRA 7",
+             "FADD R3, R3, R3", "EXIT")  # fmt: skip
+    by_argument = walked(*(line.format("MOV R0, c[0x0][0x218]") for line in lines))
+    by_data = walked(*(line.format("LDG.E R0, [R8]") for line in lines))
+    assert by_argument.lanes == 32
+    assert by_data.lanes < 32

@@ -1,0 +1,117 @@
+"""What one process collects, and how its tests end: so that a record without a test is missed.
+
+Every test is noted when it is collected, before anything deselects it.  Workers of pytest-xdist collect, and the
+controller does not: they hand over what they found when they end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import pytest
+
+from pytest_gpuperf.judge.vanished import Ended
+from pytest_gpuperf.model.evidence import Record
+
+HANDED_OVER = "gpuperf_tests_found"
+"""Where a worker of pytest-xdist leaves it for the controller."""
+
+
+class TestsFound(Record, frozen=True):
+    """What was collected; ids as in node ids."""
+
+    __test__ = False
+
+    tests: frozenset[str] = frozenset()
+    """Every test, those included that were deselected afterwards."""
+    selected: frozenset[str] = frozenset()
+    modules: frozenset[str] = frozenset()
+    failed: frozenset[str] = frozenset()
+    """Files, folders and classes that could not be collected."""
+    skipped: Mapping[str, str] = {}
+    """Those that skipped themselves, with their reason."""
+    partial: bool = False
+    """Files were left out without a word: ``--lf`` knows of failures in others."""
+
+    def joined(self, other: TestsFound) -> TestsFound:
+        """What either of two processes found."""
+        return TestsFound(
+            tests=self.tests | other.tests, selected=self.selected | other.selected,
+            modules=self.modules | other.modules, failed=self.failed | other.failed,
+            skipped={**self.skipped, **other.skipped}, partial=self.partial or other.partial,
+        )  # fmt: skip
+
+
+class FindingTests:
+    """A plugin that ``plugin`` registers in every process of a gated run; ``found`` is None before a collection."""
+
+    def __init__(self) -> None:
+        self.found: TestsFound | None = None
+        self.tests: set[str] = set()
+        """Those collected so far."""
+        self.ends: dict[str, Ended] = {}
+        self._modules: set[str] = set()
+        self._failed: set[str] = set()
+        self._skipped: dict[str, str] = {}
+
+    def pytest_itemcollected(self, item: pytest.Item) -> None:
+        self.tests.add(item.nodeid)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self._failed.add(report.nodeid)
+        elif report.skipped:
+            self._skipped[report.nodeid] = skip_reason(report)
+        elif report.nodeid.endswith(".py"):
+            self._modules.add(report.nodeid)
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        if session.config.pluginmanager.hasplugin("dsession"):
+            return
+        self.found = TestsFound(
+            tests=frozenset(self.tests), selected=frozenset(item.nodeid for item in session.items),
+            modules=frozenset(self._modules), failed=frozenset(self._failed), skipped=self._skipped,
+            partial=_only_last_failed(session.config),
+        )  # fmt: skip
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if hasattr(report, "context"):  # a subtest's
+            return
+        if str(report.outcome) == "rerun":  # pytest-rerunfailures: what counts is still to come
+            self.ends.pop(report.nodeid, None)
+        elif report.failed:
+            self.ends[report.nodeid] = Ended("failed")
+        elif report.skipped:
+            expected = getattr(report, "wasxfail", None)
+            end = Ended("skipped", skip_reason(report)) if expected is None else Ended("xfailed", expected)
+            self.ends[report.nodeid] = end
+        elif report.when == "call":
+            self.ends[report.nodeid] = Ended("passed")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        handed_over: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
+        if handed_over is not None and self.found is not None:
+            handed_over[HANDED_OVER] = msgspec.json.encode(self.found).decode()
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        text = getattr(node, "workeroutput", {}).get(HANDED_OVER)
+        if text is not None:
+            theirs = msgspec.json.decode(text, type=TestsFound)
+            self.found = theirs if self.found is None else self.found.joined(theirs)
+
+
+def skip_reason(report: pytest.CollectReport | pytest.TestReport) -> str:
+    """What a skip gives as its reason, in one line."""
+    where = report.longrepr
+    text = str(where[2]) if isinstance(where, tuple) else str(where or "")
+    return " ".join(text.removeprefix("Skipped: ").split())
+
+
+def _only_last_failed(config: pytest.Config) -> bool:
+    if not getattr(config.option, "lf", False) or config.cache is None:
+        return False
+    return bool(config.cache.get("cache/lastfailed", {}))

@@ -1,0 +1,105 @@
+"""A static judgement, weighed: the estimate of the whole kernel outranks a single figure of it.
+
+Occupancy is a means.  A loss of it gates unless an estimate gains for what it was traded for, and a rise of it alone
+proves no gain.  Spills, stack and local memory gate unless occupancy rises for them and an estimate gains.  Nothing
+here turns what does not gate into WORSE but causes that the machine code proves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from pytest_gpuperf.judge import static_rules as rules
+from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
+
+
+class StaticEstimate(NamedTuple):
+    """Two versions of a kernel by their machine code alone, for equal work: the second over the first."""
+
+    ratio: float
+    """Of the time, all parts of the hardware together."""
+    latency: float
+    """Of the waiting that the resident warps leave uncovered: a warp's own time over how many share it."""
+
+
+CLEARLY = 0.8
+"""An estimate is rough (docs/explanation/static-evidence.md): less of the time than this is a gain whatever waits."""
+ALIKE = 1.02
+"""Up to this ratio the whole takes as long as before, so that less waiting is a gain."""
+OCCUPANCY = frozenset({rules.OCCUPANCY.what})
+LOCAL = frozenset(
+    rule.what for rule in (rules.SPILL_STORES, rules.SPILL_LOADS, rules.STACK, rules.LOCAL_LOADS, rules.LOCAL_STORES)
+)
+"""What a bound on registers costs, and occupancy may be worth."""
+
+
+def gains(estimate: StaticEstimate) -> bool:
+    """Whether the whole became faster: clearly, or as fast as it was and with less waiting uncovered."""
+    return estimate.ratio <= CLEARLY or (estimate.ratio <= ALIKE and estimate.latency <= 1)
+
+
+def is_decided_by_weight(judgement: Judgement) -> bool:
+    """Whether an estimate could change the verdict: a figure gates that may be outranked."""
+    return any(change.what in OCCUPANCY | LOCAL for change in judgement.changes if change.direction != "neutral")
+
+
+def weighed(judgement: Judgement, estimates: Sequence[StaticEstimate], causes: Sequence[Change] = ()) -> Judgement:
+    """The judgement with its figures outranked where one of the ``estimates`` of the whole gains.
+
+    ``causes`` are changes for the worse that the machine code proves; they gate where an estimate is slower and none
+    gains.  Without estimates a loss gates as it is.
+    """
+    if judgement.verdict not in (Verdict.WORSE, Verdict.BETTER, Verdict.SAME):
+        return judgement
+    whole = min(estimates, key=lambda one: one.ratio, default=None)
+    gained = any(map(gains, estimates))
+    slower = bool(estimates) and estimates[0].ratio > ALIKE and not gained
+    changes = tuple(_weighed(judgement.changes, gained))
+    outranked = [old.what for old, new in zip(judgement.changes, changes, strict=True) if old != new]
+    if slower:
+        changes = (*causes, *changes)
+    return _verdict(judgement, changes, outranked, whole)
+
+
+def _weighed(changes: Sequence[Change], gained: bool) -> list[Change]:
+    trend = {change.what: change.direction for change in changes}
+    more_warps = trend.get(rules.OCCUPANCY.what) == "better"
+    outranked = set[str]()
+    if gained:
+        outranked |= OCCUPANCY
+        outranked |= LOCAL if more_warps else set()
+    return [
+        msgspec.structs.replace(change, direction="neutral")
+        if change.direction == "worse" and change.what in outranked
+        else change
+        for change in changes
+    ]
+
+
+def _verdict(
+    judgement: Judgement, changes: tuple[Change, ...], outranked: Sequence[str], whole: StaticEstimate | None
+) -> Judgement:
+    worse, better = ([one.what for one in changes if one.direction == way] for way in ("worse", "better"))
+    if worse:
+        verdict, reason = Verdict.WORSE, f"the machine code got worse: {', '.join(worse)}"
+    elif set(better) - OCCUPANCY and not outranked:
+        verdict, reason = Verdict.BETTER, f"the machine code got better: {', '.join(better)}"
+    else:
+        verdict, reason = Verdict.SAME, "the machine code changed, and nothing in it that gates"
+        if outranked and whole is not None:
+            reason = (
+                f"{', '.join(outranked)} got worse, which an estimate of the whole kernel outranks "
+                f"({_percent(whole)}): its time will tell"
+            )
+        elif better:
+            reason = "the occupancy rose, which by itself proves no gain: its time will tell"
+    return msgspec.structs.replace(judgement, verdict=verdict, reason=reason, changes=changes)
+
+
+def _percent(whole: StaticEstimate) -> str:
+    if whole.ratio < 1 / ALIKE:
+        return f"about {100 * (1 - whole.ratio):.0f} % faster"
+    return f"as fast, and {100 * (1 - whole.latency):.0f} % less of its waiting uncovered"

@@ -1,0 +1,144 @@
+"""Which records no test of a run came to, and why: deleted, skipped, ended without asking, file gone.
+
+Tests that ran to their end with evidence, or stopped early, say themselves what they did not come to
+(``session.static_gate``); here is what has no test, or a test that gathered nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Literal, NamedTuple
+
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.verdict import EvidenceKind
+
+
+class Ended(NamedTuple):
+    """How a test ended."""
+
+    how: Literal["passed", "failed", "skipped", "xfailed"]
+    reason: str = ""
+    """Why it was skipped, or expected to fail."""
+
+
+class OnRecord(NamedTuple):
+    """One workload's record for one target."""
+
+    key: Key
+    target: str
+    kind: EvidenceKind
+
+
+class Cause(enum.Enum):
+    """Why no test came to a record."""
+
+    DELETED = "its module was collected, and the test is not in it"
+    FILE_GONE = "its test file is gone"
+    NOT_COLLECTED = "its test file is there and was not collected"
+    ELSEWHERE = "its test file lies outside of the folders that this run searched"
+    SKIPPED = "its test or its test file was skipped"
+    XFAILED = "its test was expected to fail, and did before it came there"
+    NOT_ASKED = "its test passed and asked for no kernel and no measurement"
+
+
+class Vanished(NamedTuple):
+    """A record that no test came to."""
+
+    record: OnRecord
+    cause: Cause
+    reason: str = ""
+    """Of a skip or an expected failure, as the test gives it."""
+    for_want_of_gpu: bool = False
+    """Skipped by a test that says it needs a GPU, in a run without one."""
+
+
+@dataclasses.dataclass(frozen=True)
+class RunSeen:
+    """What a run met.  Ids are node ids, modules their paths as in node ids."""
+
+    tests: Collection[str]
+    """Every test that there is, deselected ones included."""
+    selected: Collection[str]
+    modules: Collection[str]
+    """Test files that were collected."""
+    failed: Collection[str]
+    """Files, folders and classes that could not be collected."""
+    skipped: Mapping[str, str]
+    """Those that skipped themselves, with their reason."""
+    ends: Mapping[str, Ended]
+    """By test; those that left it to themselves to say what they did not come to have none."""
+    reached: Mapping[str, Collection[str]]
+    """Workloads of the tests that have evidence."""
+    covered: Collection[str]
+    """Modules on record that the run searched for, and was not told to search in part."""
+    missing: Collection[str]
+    """Modules on record without a file."""
+    targets: Collection[str]
+    """What this run judges: architectures, and its GPU model."""
+    has_gpu: bool
+    full: bool
+    """Nothing narrowed what was collected."""
+    whole: bool
+    """It searched all that the project searches, not a path of the user's choice."""
+
+
+def vanished(records: Iterable[OnRecord], run: RunSeen) -> list[Vanished]:
+    """The records that no test came to, in the order given."""
+    found = (_judged(record, run) for record in records)
+    return [one for one in found if one is not None]
+
+
+def _judged(record: OnRecord, run: RunSeen) -> Vanished | None:
+    module, node = record.key.module, record.key.node_id
+    if any(_holds(place, node) for place in run.failed):
+        return None
+    skipped = next((reason for place, reason in run.skipped.items() if _holds(place, node)), None)
+    if skipped is not None:
+        return _ended(record, Ended("skipped", skipped), run)
+    if module not in run.modules:
+        return _of_file(record, run)
+    if module not in run.covered:
+        return None
+    if node not in run.tests:
+        return Vanished(record, Cause.DELETED)
+    return _ended(record, run.ends[node], run) if node in run.selected and node in run.ends else None
+
+
+def _holds(place: str, node: str) -> bool:
+    """Whether a test is below a folder, file or class."""
+    place = place.removesuffix("/__init__.py")
+    return bool(place) and node.startswith((f"{place}/", f"{place}::"))
+
+
+def _of_file(record: OnRecord, run: RunSeen) -> Vanished | None:
+    """Of a test file that was not collected: only a run that collected all it could says anything of it."""
+    module = record.key.module
+    if not run.full or not (run.whole or module in run.covered):
+        return None
+    if module in run.missing:
+        return Vanished(record, Cause.FILE_GONE)
+    return Vanished(record, Cause.NOT_COLLECTED if module in run.covered else Cause.ELSEWHERE)
+
+
+def _ended(record: OnRecord, end: Ended, run: RunSeen) -> Vanished | None:
+    """Of a test that is there: what it did not come to of this run's targets."""
+    if end.how == "failed" or record.target not in run.targets:
+        return None
+    reached = run.reached.get(record.key.node_id)
+    if end.how == "passed":
+        return Vanished(record, Cause.NOT_ASKED) if reached is None else None
+    if reached is not None and record.key.workload in reached:
+        return None
+    cause = Cause.SKIPPED if end.how == "skipped" else Cause.XFAILED
+    return Vanished(record, cause, end.reason, not run.has_gpu and end.how == "skipped" and asks_for_gpu(end.reason))
+
+
+_GPU_WORDS = re.compile(r"gpu|cuda|cupy|nvidia|driver|device", re.IGNORECASE)
+
+
+def asks_for_gpu(reason: str) -> bool:
+    """Whether the reason of a skip speaks of a GPU or of what comes with one."""
+    return _GPU_WORDS.search(reason) is not None

@@ -1,0 +1,71 @@
+"""Lines on records that no test came to: one for each cause, with what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from pytest_gpuperf.formatting import numbered
+from pytest_gpuperf.judge.vanished import Cause, Vanished
+
+NAMED = 3
+"""Tests or files that a line names before it counts the rest."""
+_GONE = "restore {it}, or take its records away: gpuperf prune --yes; after a renaming: gpuperf mv OLD NEW"
+_SKIP = "take the skip away, or delete the test and run gpuperf prune --yes"
+REMEDIES = {
+    Cause.DELETED: _GONE.format(it="the test"),
+    Cause.FILE_GONE: _GONE.format(it="the file, or start pytest with the --rootdir that they were recorded in"),
+    Cause.NOT_COLLECTED: "see to collect_ignore, norecursedirs, python_files and --ignore",
+    Cause.ELSEWHERE: "name its folder in testpaths, or gate it in a run of its own",
+    Cause.SKIPPED: _SKIP,
+    Cause.XFAILED: "put what is measured before what fails, or take the mark away",
+    Cause.NOT_ASKED: "let it call cuda_kernel(...) or gpuperf(...) again, or delete it and run gpuperf prune --yes",
+}
+OTHER_WAY_ROUND = (
+    "without a GPU the plugin itself ends a test after its machine code was compared: such a test needs no skip"
+)
+LET_PASS = "(--gpuperf-open=warn lets it pass)"
+
+
+def vanished_lines(found: Iterable[Vanished], root: Path) -> list[str]:
+    """A line for each cause; of skips, those for want of a GPU have their own."""
+    groups: dict[tuple[Cause, bool], list[Vanished]] = {}
+    for one in found:
+        groups.setdefault((one.cause, one.for_want_of_gpu), []).append(one)
+    return [_line(cause, those, root, no_gpu=no_gpu) for (cause, no_gpu), those in groups.items()]
+
+
+def _line(cause: Cause, those: Sequence[Vanished], root: Path, *, no_gpu: bool) -> str:
+    workloads = numbered(len({one.record.key for one in those}), "workload")
+    targets = ", ".join(dict.fromkeys(one.record.target for one in those))
+    by_file = cause in (Cause.FILE_GONE, Cause.NOT_COLLECTED, Cause.ELSEWHERE)
+    names = list(dict.fromkeys(_name(one, by_file=by_file) for one in those))
+    rest = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    named = ", ".join(names[:NAMED]) + rest
+    where = f" (rootdir {root})" if by_file else ""
+    remedy = OTHER_WAY_ROUND if no_gpu else REMEDIES[cause]
+    why = "its test needs a GPU and is skipped" if no_gpu else cause.value
+    return f"{workloads} on record NOT-MEASURED on {targets}: {why}: {named}{where}. To do: {remedy}"
+
+
+def _name(one: Vanished, *, by_file: bool) -> str:
+    name = one.record.key.module if by_file else one.record.key.node_id
+    return f"{name} ({one.reason})" if one.reason else name
+
+
+def targets_gone_line(targets: Sequence[str], folder: Path) -> str:
+    """Of targets that the manifest names and whose folder is gone."""
+    names, folders = ", ".join(targets), " ".join(str(folder / target) for target in targets)
+    return (
+        f"the baselines of {names} are gone, NOT-MEASURED: {folder / 'manifest.json'} names what has no file any more. "
+        f"To do: restore it (git checkout -- {folders}), or drop the target: gpuperf prune --yes"
+    )
+
+
+def no_baselines_line(folder: Path, root: Path, others: Sequence[Path]) -> str:
+    """Of a gated run without any baseline, and of those that lie elsewhere."""
+    found = f"; there are some in {', '.join(map(str, others))}" if others else ""
+    return (
+        f"there are no baselines in {folder} (rootdir {root}){found}. To do: start pytest in their folder's parent or "
+        "name it with --rootdir or --gpuperf-baselines; if there are none yet: pytest --update-baselines=new"
+    )

@@ -1,0 +1,67 @@
+"""What a run was asked to run: all of the project's tests, or less.
+
+A full run is one that no ``-k``, ``-m``, ``--deselect``, ``--ignore``, ``--lf`` or ``--sw`` narrows, those in the ini
+file's ``addopts`` aside: so the project runs in full.  Its modules are those below its paths; a path with ``::`` picks
+single tests and counts for none.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+NARROWING = {
+    "keyword": ("-k",), "markexpr": ("-m",), "deselect": ("--deselect",), "ignore": ("--ignore",),
+    "ignore_glob": ("--ignore-glob",), "lf": ("--lf", "--last-failed"),
+    "stepwise": ("--sw", "--stepwise"), "stepwise_skip": ("--sw-skip", "--stepwise-skip"),
+}  # fmt: skip
+"""Flags after which pytest runs less, by their names in its options."""
+
+
+@dataclasses.dataclass(frozen=True)
+class RunScope:
+    """Where a run looks for tests."""
+
+    places: tuple[str, ...]
+    """Files and folders that are searched, relative to the root; ``.`` is all of it."""
+    full: bool
+    """No flag narrows it."""
+    whole: bool
+    """No path was given, or the root is one of them."""
+
+    def covers(self, module: str) -> bool:
+        """Whether the search would meet every test of this module."""
+        return any(place == "." or module == place or module.startswith(f"{place}/") for place in self.places)
+
+
+def scope_of(config: pytest.Config) -> RunScope:
+    """By the command line and the ini file."""
+    start, root = config.invocation_params.dir, config.rootpath
+    files = [argument for argument in config.args if "::" not in argument]
+    places = tuple(Path(os.path.relpath(start / file, root)).as_posix() for file in files)
+    by_ini = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    return RunScope(places, full=not is_narrowed(config), whole=by_ini or "." in places)
+
+
+def is_narrowed(config: pytest.Config) -> bool:
+    """Whether a flag picks some of the tests, and the ini file does not give it."""
+    usual: list[str] = list(config.getini("addopts"))
+    for name, flags in NARROWING.items():
+        given = getattr(config.option, name, None)
+        values = given if isinstance(given, list) else [given]
+        if any(value and not _is_usual(usual, flags, value) for value in values):
+            return True
+    return False
+
+
+def _is_usual(usual: Sequence[str], flags: Sequence[str], value: object) -> bool:
+    if value is True:
+        return any(flag in usual for flag in flags)
+    pairs = itertools.pairwise(usual)
+    spelt = {f"{flag}{between}{value}" for flag in flags for between in ("", "=")}
+    return bool(spelt.intersection(usual)) or any(flag in flags and word == value for flag, word in pairs)

@@ -1,0 +1,126 @@
+"""The end of a run: what is on record and no test came to, or no folder has any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pytest_gpuperf.baselines import layout, manifest
+from pytest_gpuperf.baselines.baseline_errors import BaselineError
+from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.config.flags import USUAL_FOLDER
+from pytest_gpuperf.config.options import Options
+from pytest_gpuperf.context import stash
+from pytest_gpuperf.context.book import Book
+from pytest_gpuperf.context.tests_found import TestsFound
+from pytest_gpuperf.judge.vanished import Cause, OnRecord, RunSeen, Vanished, vanished
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.result import Outcome
+from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
+from pytest_gpuperf.report.vanished_lines import no_baselines_line, targets_gone_line, vanished_lines
+from pytest_gpuperf.session import exit_policy
+from pytest_gpuperf.session.run_scope import RunScope, scope_of
+
+NO_WORKLOAD = Key(module="", test="", workload="")
+"""Of a judgement on a whole target."""
+
+
+def tell_vanished(session: pytest.Session, book: Book, outcome: Outcome) -> None:
+    """Note a line for each cause: those that fail the run in ``outcome.vanished``, the others in ``outcome.left_out``.
+
+    They fail a full run that came to its end, by the policy for NOT-MEASURED.  An update only names them.
+    """
+    config = session.config
+    options = config.stash[stash.OPTIONS]
+    if not options.gates or stash.FINDING not in config.stash or session.exitstatus == pytest.ExitCode.INTERRUPTED:
+        return
+    found, ends = config.stash[stash.FINDING].found, config.stash[stash.FINDING].ends
+    if found is None:
+        outcome.vanished = (NO_WORKER,) if book.tests_run and options.open == "fail" else ()
+        return
+    if found.partial:
+        return
+    scope = scope_of(config)
+    strict = scope.full and found.selected <= ends.keys() and options.update is None
+    try:
+        red, remarks = _lines(config, book, scope, found)
+    except BaselineError as problem:
+        red, remarks = [], [f"what no test came to cannot be told: {problem}"]
+        if options.open == "fail":
+            red, remarks = remarks, red
+    outcome.vanished = tuple(red) if strict else ()
+    outcome.left_out = (*(() if strict else red), *remarks)
+
+
+NO_WORKER = "what no test came to cannot be told: no worker of pytest-xdist told which tests it collected. Run it again"
+
+
+def _lines(config: pytest.Config, book: Book, scope: RunScope, found: TestsFound) -> tuple[list[str], list[str]]:
+    """Lines that may fail the run, and remarks.  Raises ``BaselineError``."""
+    options, store = config.stash[stash.OPTIONS], stash.worker_of(config).store
+    records = list(on_record(store))
+    those = vanished(records, _seen(config, book, scope, found, records))
+    failing = [one for one in those if fails(one, options)]
+    others = [one for one in those if one not in failing]
+    red, remarks = (vanished_lines(some, config.rootpath) for some in (failing, others))
+    targets = () if options.archs else manifest.gone(options.baselines)
+    if targets:
+        line = targets_gone_line(targets, options.baselines)
+        (red if exit_policy.fails(_judgement(NO_WORKLOAD, targets[0], "static"), options) else remarks).append(line)
+    if not records and options.update is None and book.gathered_anything:
+        remarks.append(
+            no_baselines_line(options.baselines, config.rootpath, _baselines_nearby(options, config.rootpath))
+        )
+    return red, remarks
+
+
+def fails(one: Vanished, options: Options) -> bool:
+    """Whether the policy fails a run for this record."""
+    record = one.record
+    judgement = _judgement(record.key, record.target, record.kind, for_want_of_gpu=one.for_want_of_gpu)
+    return one.cause is not Cause.ELSEWHERE and exit_policy.fails(judgement, options)
+
+
+def _judgement(key: Key, target: str, kind: EvidenceKind, *, for_want_of_gpu: bool = False) -> Judgement:
+    return Judgement(
+        key=key, target=target, kind=kind, verdict=Verdict.NOT_MEASURED, for_want_of_gpu=for_want_of_gpu
+    )  # fmt: skip
+
+
+def on_record(store: BaselineStore) -> Iterator[OnRecord]:
+    """Everything in the folder, by target.  Raises ``BaselineError``."""
+    kinds: tuple[tuple[Iterable[str], EvidenceKind], ...] = ((store.archs(), "static"), (store.devices(), "time"))
+    for targets, kind in kinds:
+        for target in targets:
+            yield from (OnRecord(key, target, kind) for key in store.keys(target))
+
+
+def _seen(
+    config: pytest.Config, book: Book, scope: RunScope, found: TestsFound, records: Iterable[OnRecord]
+) -> RunSeen:
+    modules = {record.key.module for record in records}
+    told = {f"{one.module}::{one.test}": one for one in book.evidence}
+    stopped = {node for node, one in told.items() if one.status != "complete"}
+    models = {one.device.slug for one in book.evidence if one.device is not None}
+    ends = config.stash[stash.FINDING].ends
+    return RunSeen(
+        tests=found.tests, selected=found.selected, modules=found.modules, failed=found.failed, skipped=found.skipped,
+        ends={node: end for node, end in ends.items() if node not in stopped},
+        reached={node: {work.key.workload for work in one.workloads} for node, one in told.items()},
+        covered={module for module in modules if scope.covers(module)},
+        missing={module for module in modules if not (config.rootpath / module).is_file()},
+        targets={*stash.worker_of(config).targets, *models},
+        has_gpu=bool(models) or config.stash[stash.OPTIONS].require_gpu, full=scope.full, whole=scope.whole,
+    )  # fmt: skip
+
+
+def _baselines_nearby(options: Options, root: Path) -> list[Path]:
+    """Folders of the usual name with baselines in them, above and just below pytest's root."""
+    try:
+        below = sorted(folder for folder in root.iterdir() if folder.is_dir())
+    except OSError:
+        below = []
+    places = [folder / USUAL_FOLDER for folder in (*root.parents, *below)]
+    return [place for place in places if place != options.baselines and place.is_dir() and layout.targets(place)]

@@ -1,0 +1,44 @@
+"""A fifth of the launches five times as long: SLOWER by its mean, which the midmean does not see."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pytest_gpuperf.judge import error_budget
+
+ONE = ("-k", "1024")
+
+
+def tails(suite, ours, theirs):
+    """Let these shares of the candidate's and of the baseline's launches take five times as long."""
+    content = json.loads((suite.path / "baselines" / "simulated-gpu" / "test_suite.json").read_text())
+    recorded = content["tests"]["test_work[1024]"]["work"]["cubin"]
+    suite.edit(
+        "conftest.py", "SimulatedGpu(",
+        f"SimulatedGpu(tail_of=lambda one: ({theirs} if one.cubin_hash == {recorded!r} else {ours}, 5.0), ",
+    )  # fmt: skip
+    suite.change_code()
+
+
+@pytest.mark.parametrize("place", [1, 20])
+def test_slow_launches_of_the_candidate_alone_fail_the_test(recorded, monkeypatch, place):
+    share = error_budget.Spending.share
+    monkeypatch.setattr(error_budget.Spending, "share", lambda self, _: share(self, place))
+    tails(recorded, 0.2, 0.0)
+    result = recorded.run("--gpuperf", *ONE)
+    result.assert_outcomes(failed=1)
+    result.stdout.re_match_lines(
+        [
+            r"work  SLOWER .*",
+            r".*the mean is x1\.[4-9]\d* while the midmean is x(1\.0|0\.99)\d*: [12]\d % of its samples take 5 times "
+            r"as long as most \(0 % of the baseline's\).*",
+        ]
+    )
+
+
+@pytest.mark.parametrize("share", [0.05, 0.2])
+def test_equal_tails_on_both_sides_pass(recorded, share):
+    tails(recorded, share, share)
+    recorded.run("--gpuperf", *ONE).assert_outcomes(passed=1)

@@ -1,0 +1,258 @@
+"""What vanished is no pass: tests that are deleted, skipped or end early, files and targets that are gone."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+EXIT_VANISHED = 13
+ONE = "def test_other(cuda_kernel, gpu, gpuperf):"
+SKIP = "@pytest.mark.skip(reason='flaky')\n"
+
+
+@pytest.fixture(params=["gpu", "no gpu"])
+def under_ci(recorded, request, monkeypatch):
+    """The suite with its baselines under CI, on a simulated GPU and on none."""
+    monkeypatch.setenv("CI", "true")
+    if request.param == "no gpu":
+        recorded.write("conftest.py", "")
+    return recorded
+
+
+def without_other(suite):
+    """Delete ``test_other``."""
+    text = (suite.path / "test_suite.py").read_text()
+    suite.write("test_suite.py", text[: text.index(ONE)].removesuffix(SKIP))
+
+
+def said(result, status, *lines):
+    assert result.ret == status, result.stdout.str()
+    result.stdout.fnmatch_lines(lines)
+    text = result.stdout.str()
+    assert text.count("NOT-MEASURED on") + text.count("are gone, NOT-MEASURED") == len(lines)
+
+
+def test_a_suite_that_comes_to_all_of_its_records_says_nothing(under_ci):
+    said(under_ci.run("--gpuperf"), 0)
+
+
+def test_a_deleted_test(under_ci):
+    without_other(under_ci)
+    said(
+        under_ci.run("--gpuperf"), EXIT_VANISHED,
+        "ERROR: 1 workload on record NOT-MEASURED on sm_90, simulated-gpu: its module was collected, and the test is "
+        "not in it: test_suite.py::test_other. To do: restore the test, or take its records away: gpuperf prune --yes*",
+    )  # fmt: skip
+
+
+def test_a_local_run_only_names_it(recorded):
+    without_other(recorded)
+    said(recorded.run("--gpuperf"), 0, "1 workload on record NOT-MEASURED on *: test_suite.py::test_other. To do: *")
+    said(recorded.run("--gpuperf", "--gpuperf-open=fail"), EXIT_VANISHED, "ERROR: 1 workload on record *")
+
+
+def test_open_warn_lets_it_pass(under_ci):
+    without_other(under_ci)
+    said(under_ci.run("--gpuperf", "--gpuperf-open=warn"), 0, "1 workload on record NOT-MEASURED on *")
+
+
+def test_a_deleted_file(under_ci):
+    (under_ci.path / "test_suite.py").unlink()
+    under_ci.write(
+        "test_new.py", "import pytest\n\ndef test_plain(cuda_kernel):\n    cuda_kernel('other.cu', 'other')\n"
+    )
+    result = under_ci.run("--gpuperf", "--gpuperf-missing=warn")
+    said(
+        result, EXIT_VANISHED,
+        "ERROR: 3 workloads on record NOT-MEASURED on sm_90, simulated-gpu: its test file is gone: test_suite.py "
+        f"(rootdir {under_ci.path}). To do: restore the file, *",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "skip",
+    [
+        SKIP,
+        "@pytest.mark.skipif(True, reason='flaky')\n",
+        "@pytest.fixture\ndef stop():\n    pytest.skip('flaky')\n\n@pytest.mark.usefixtures('stop')\n",
+    ],
+    ids=["skip", "skipif", "in a fixture"],
+)
+def test_a_skipped_test(under_ci, skip):
+    under_ci.edit("test_suite.py", ONE, f"{skip}{ONE}")
+    said(
+        under_ci.run("--gpuperf"), EXIT_VANISHED,
+        "ERROR: 1 workload on record NOT-MEASURED on sm_90*: its test or its test file was skipped: "
+        "test_suite.py::test_other (flaky). To do: take the skip away, *",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("before", ["kernel", "workload"])
+def test_a_test_that_skips_itself_in_its_call(under_ci, before):
+    line = "    kernel = cuda_kernel('other.cu', 'other')\n" if before == "workload" else ""
+    under_ci.edit("test_suite.py", f"{ONE}\n", f"{ONE}\n{line}    pytest.skip('flaky')\n")
+    assert under_ci.run("--gpuperf").ret == EXIT_VANISHED
+
+
+@pytest.mark.parametrize("head", ["pytest.skip('flaky', allow_module_level=True)", "pytest.importorskip('no_such')"])
+def test_a_module_that_skips_itself(under_ci, head):
+    under_ci.write("test_more.py", f"{(under_ci.path / 'test_suite.py').read_text()}")
+    under_ci.edit("test_suite.py", "import pytest\n", f"import pytest\n{head}\n")
+    result = under_ci.run("--gpuperf", "--gpuperf-missing=warn")
+    said(
+        result, EXIT_VANISHED, "ERROR: 3 workloads on record NOT-MEASURED on *was skipped: test_suite.py::test_other (*"
+    )
+
+
+def test_a_skip_for_want_of_a_gpu_is_a_remark_without_one_and_red_with_one(under_ci):
+    under_ci.edit("test_suite.py", ONE, f"@pytest.mark.skipif(True, reason='needs a GPU')\n{ONE}")
+    result = under_ci.run("--gpuperf")
+    if "SimulatedGpu" in (under_ci.path / "conftest.py").read_text():
+        said(result, EXIT_VANISHED, "ERROR: 1 workload on record *(needs a GPU). To do: take the skip away*")
+    else:
+        said(result, 0, "1 workload on record *: its test needs a GPU and is skipped: * such a test needs no skip")
+
+
+def test_an_expected_failure_before_its_workload(under_ci):
+    under_ci.edit("test_suite.py", f"{ONE}\n", f"@pytest.mark.xfail(reason='old')\n{ONE}\n    assert False\n")
+    said(
+        under_ci.run("--gpuperf"), EXIT_VANISHED, "ERROR: 1 workload *expected to fail*test_suite.py::test_other (old)*"
+    )
+
+
+def test_a_test_that_no_longer_asks_for_a_kernel(under_ci):
+    without_other(under_ci)
+    under_ci.edit("test_suite.py", "import pytest\n", "import pytest\ndef test_other():\n    pass\n")
+    said(under_ci.run("--gpuperf"), EXIT_VANISHED, "ERROR: 1 workload *passed and asked for no kernel and no *")
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90", "simulated-gpu"])
+def test_a_removed_target(recorded, monkeypatch, target):
+    recorded.run("--update-baselines=new", "--gpuperf-arch=sm_80,sm_90")
+    monkeypatch.setenv("CI", "true")
+    recorded.write("conftest.py", "")
+    shutil.rmtree(recorded.path / "baselines" / target)
+    said(
+        recorded.run("--gpuperf"), EXIT_VANISHED,
+        f"ERROR: the baselines of {target} are gone, NOT-MEASURED: *manifest.json names what has no file any more. To "
+        f"do: restore it (git checkout -- *{target}), or drop the target: gpuperf prune --yes",
+    )  # fmt: skip
+
+
+def test_a_manifest_that_cannot_be_read_is_named(under_ci):
+    (under_ci.path / "baselines/manifest.json").write_text("<<<<<<< ours\n")
+    result = under_ci.run("--gpuperf")
+    assert result.ret == EXIT_VANISHED
+    result.stdout.fnmatch_lines(["ERROR: what no test came to cannot be told: *manifest.json: this baseline cannot *"])
+
+
+# --- what is no full run, and what is not for it to say ------------------------------------------
+
+
+def test_xdist(under_ci):
+    said(under_ci.run("--gpuperf", "-n", "2", subprocess=True), 0)
+    under_ci.edit("test_suite.py", ONE, SKIP + ONE)
+    said(under_ci.run("--gpuperf", "-n", "2", subprocess=True), EXIT_VANISHED, "ERROR: 1 workload *(flaky)*")
+    without_other(under_ci)
+    said(under_ci.run("--gpuperf", "-n", "2", subprocess=True), EXIT_VANISHED, "ERROR: 1 workload *not in it*")
+    said(under_ci.run("--gpuperf", "-n", "2", "-k", "1024", subprocess=True), 0, "1 workload *not in it*")
+
+
+@pytest.mark.parametrize("narrow", [("-k", "work"), ("--deselect", "test_suite.py::test_other"), ("-m", "not slow")])
+def test_a_run_that_deselects_says_nothing_of_what_it_left_out(under_ci, narrow):
+    under_ci.write("pytest.ini", "[pytest]\nmarkers = slow: slow\n")
+    under_ci.edit("test_suite.py", ONE, f"@pytest.mark.slow\n{ONE}")
+    said(under_ci.run("--gpuperf", *narrow), 0)
+
+
+def test_a_conftest_that_removes_tests_without_a_word_deselects(under_ci):
+    text = (under_ci.path / "conftest.py").read_text()
+    more = "\ndef pytest_collection_modifyitems(items):\n    items[:] = [i for i in items if 'other' not in i.name]\n"
+    under_ci.write("conftest.py", text + more)
+    said(under_ci.run("--gpuperf"), 0)
+
+
+def test_a_flag_of_the_projects_own_does_not_make_its_runs_partial(under_ci):
+    without_other(under_ci)
+    said(under_ci.run("--gpuperf", "-k", "work"), 0, "1 workload on record NOT-MEASURED *")
+    under_ci.write("pytest.ini", "[pytest]\naddopts = -k work\n")
+    said(under_ci.run("--gpuperf"), EXIT_VANISHED, "ERROR: 1 workload on record NOT-MEASURED *")
+
+
+def test_paths_say_which_modules_a_run_is_about(under_ci):
+    under_ci.write("test_plain.py", "def test_plain(cuda_kernel):\n    cuda_kernel('other.cu', 'other')\n")
+    (under_ci.path / "test_suite.py").unlink()
+    said(under_ci.run("--gpuperf", "--gpuperf-missing=warn", "test_plain.py"), 0)
+    assert under_ci.run("--gpuperf", "--gpuperf-missing=warn", ".").ret == EXIT_VANISHED
+
+
+def test_a_node_id_is_about_its_test_alone(under_ci):
+    without_other(under_ci)
+    said(under_ci.run("--gpuperf", "test_suite.py::test_work"), 0)
+    assert under_ci.run("--gpuperf", "test_suite.py").ret == EXIT_VANISHED
+
+
+def test_a_run_that_was_cut_short_only_remarks(under_ci):
+    without_other(under_ci)
+    under_ci.edit("test_suite.py", "import pytest\n", "import pytest\ndef test_red():\n    assert False\n")
+    result = under_ci.run("--gpuperf", "-x")
+    assert result.ret == 1
+    assert "ERROR: 1 workload on record" not in result.stdout.str()
+
+
+def test_a_module_that_cannot_be_collected_has_not_vanished(under_ci):
+    under_ci.write("test_plain.py", "def test_plain(cuda_kernel):\n    cuda_kernel('other.cu', 'other')\n")
+    under_ci.edit("test_suite.py", "import pytest\n", "import no_such_module\n")
+    result = under_ci.run("--gpuperf", "--continue-on-collection-errors")
+    assert result.ret == 1
+    assert "on record NOT-MEASURED" not in result.stdout.str()
+
+
+def test_an_ignored_module_is_named_where_the_project_ignores_it(under_ci):
+    under_ci.write("test_plain.py", "def test_plain(cuda_kernel):\n    cuda_kernel('other.cu', 'other')\n")
+    arguments = ("--gpuperf", "--gpuperf-missing=warn")
+    said(under_ci.run(*arguments, "--ignore=test_suite.py"), 0)
+    under_ci.write("pytest.ini", "[pytest]\naddopts = --ignore=test_suite.py\n")
+    said(under_ci.run(*arguments), EXIT_VANISHED, "ERROR: 3 workloads *is there and was not collected: test_suite.py *")
+
+
+def test_a_module_outside_of_testpaths_is_a_remark(under_ci):
+    (under_ci.path / "more").mkdir()
+    under_ci.write("more/test_plain.py", "def test_p(cuda_kernel):\n    cuda_kernel('../other.cu', 'other')\n")
+    under_ci.write("pytest.ini", "[pytest]\ntestpaths = more\n")
+    result = under_ci.run("--gpuperf", "--gpuperf-missing=warn")
+    said(result, 0, "3 workloads on record NOT-MEASURED on *outside of the folders*: test_suite.py (rootdir *")
+
+
+def test_last_failed_leaves_files_out_without_a_word(recorded):
+    recorded.write("test_plain.py", "def test_red():\n    assert False\n")
+    cached = ("-p", "cacheprovider", "--gpuperf", "--gpuperf-open=fail")
+    run = recorded.pytester.runpytest_inprocess
+    run(*cached)
+    result = run(*cached, "--lf")
+    assert "on record NOT-MEASURED" not in result.stdout.str()
+
+
+def test_an_update_names_what_it_leaves(recorded):
+    without_other(recorded)
+    said(recorded.run("--update-baselines", "--gpuperf-open=fail"), 0, "1 workload on record NOT-MEASURED on *")
+
+
+# --- another root --------------------------------------------------------------------------------
+
+
+def test_a_run_in_another_root_names_the_folder_and_those_that_have_baselines(recorded, monkeypatch):
+    monkeypatch.setenv("CI", "true")
+    recorded.write("conftest.py", "")
+    below = recorded.path / "below"
+    below.mkdir()
+    for name in ("test_suite.py", "work.cu", "other.cu"):
+        shutil.move(recorded.path / name, below / name)
+    (below / "pytest.ini").write_text("[pytest]\n")
+    result = recorded.run("--gpuperf", "below", "-c", "below/pytest.ini")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines([
+        f"there are no baselines in {below / 'baselines'} (rootdir {below}); there are some in "
+        f"{recorded.path / 'baselines'}. To do: *"
+    ])  # fmt: skip

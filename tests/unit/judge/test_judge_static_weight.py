@@ -1,0 +1,97 @@
+"""Single figures of machine code are outranked by an estimate of the whole, and by nothing less."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from judge_samples import KEY, STATIC, static
+
+from pytest_gpuperf.judge.static_verdict import compare_static
+from pytest_gpuperf.judge.static_weight import StaticEstimate, gains, is_decided_by_weight, weighed
+from pytest_gpuperf.model.evidence import Occupancy, StaticRecord
+from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
+
+HALF = Occupancy(blocks_per_sm=4, warps_per_sm=32, fraction=0.5, limiter="registers")
+OCCUPIED_BY_HALF = static(registers=64, occupancy=HALF, code_hash="half")
+SPILLING = static(spill_store_bytes=12, spill_load_bytes=16, stack_bytes=8, code_hash="spilling")
+FASTER = StaticEstimate(ratio=0.5, latency=1.5)
+LESS_WAITING = StaticEstimate(ratio=1.0, latency=0.6)
+SLOWER = StaticEstimate(ratio=1.4, latency=2.0)
+MORE_WAITING = StaticEstimate(ratio=0.9, latency=1.2)
+TURNS = Change(what="passes per shared-memory access", before=1, after=32, direction="worse")
+
+
+def judged(
+    old: StaticRecord, new: StaticRecord, *estimates: StaticEstimate, causes: tuple[Change, ...] = ()
+) -> Judgement:
+    return weighed(compare_static(KEY, "sm_90", old, new), estimates, causes)
+
+
+@pytest.mark.parametrize("estimate", [FASTER, LESS_WAITING])
+def test_an_occupancy_that_was_traded_for_a_faster_whole_is_not_worse(estimate: StaticEstimate) -> None:
+    found = judged(STATIC, OCCUPIED_BY_HALF, estimate)
+    assert found.verdict is Verdict.SAME
+    assert found.reason.startswith("occupancy got worse, which an estimate of the whole kernel outranks (")
+    assert ("about 50 % faster" if estimate is FASTER else "40 % less of its waiting") in found.reason
+
+
+@pytest.mark.parametrize("estimates", [(), (SLOWER,), (MORE_WAITING,), (SLOWER, MORE_WAITING)])
+def test_an_occupancy_lost_for_nothing_gates(estimates: tuple[StaticEstimate, ...]) -> None:
+    assert judged(STATIC, OCCUPIED_BY_HALF, *estimates).verdict is Verdict.WORSE
+
+
+def test_one_of_two_estimates_that_gains_is_enough() -> None:
+    assert judged(STATIC, OCCUPIED_BY_HALF, SLOWER, FASTER).verdict is Verdict.SAME
+
+
+@pytest.mark.parametrize("estimates", [(), (FASTER,), (LESS_WAITING,), (SLOWER,)])
+def test_a_risen_occupancy_alone_is_no_gain_to_accept(estimates: tuple[StaticEstimate, ...]) -> None:
+    found = judged(OCCUPIED_BY_HALF, STATIC, *estimates)
+    assert found.verdict is Verdict.SAME
+    assert found.reason == "the occupancy rose, which by itself proves no gain: its time will tell"
+
+
+@pytest.mark.parametrize("estimates", [(), (FASTER,), (LESS_WAITING,)])
+def test_spills_gate_where_no_occupancy_rises_for_them(estimates: tuple[StaticEstimate, ...]) -> None:
+    assert judged(STATIC, SPILLING, *estimates).verdict is Verdict.WORSE
+
+
+def test_spills_that_bought_occupancy_are_weighed() -> None:
+    assert judged(OCCUPIED_BY_HALF, SPILLING, LESS_WAITING).verdict is Verdict.SAME
+    assert judged(OCCUPIED_BY_HALF, SPILLING, SLOWER).verdict is Verdict.WORSE
+    assert judged(OCCUPIED_BY_HALF, SPILLING).verdict is Verdict.WORSE
+
+
+def test_new_double_precision_gates_whatever_an_estimate_says() -> None:
+    assert judged(STATIC, static(opcodes={"fp64": 3}, code_hash="double"), FASTER).verdict is Verdict.WORSE
+
+
+def test_fewer_spills_are_better_without_an_estimate() -> None:
+    assert judged(SPILLING, STATIC).verdict is Verdict.BETTER
+
+
+def test_a_proven_cause_gates_where_the_whole_is_slower() -> None:
+    other = static(instructions=77, code_hash="other")
+    found = judged(STATIC, other, SLOWER, causes=(TURNS,))
+    assert (found.verdict, found.changes[0]) == (Verdict.WORSE, TURNS)
+    assert "passes per shared-memory access" in found.reason
+
+
+@pytest.mark.parametrize("estimates", [(), (FASTER,), (LESS_WAITING,), (SLOWER, FASTER)])
+def test_a_proven_cause_says_nothing_where_the_whole_gains_or_is_unknown(estimates: tuple[StaticEstimate, ...]) -> None:
+    assert (
+        judged(STATIC, static(instructions=77, code_hash="other"), *estimates, causes=(TURNS,)).verdict is Verdict.SAME
+    )
+
+
+def test_unchanged_code_is_not_weighed() -> None:
+    unchanged = compare_static(KEY, "sm_90", STATIC, STATIC)
+    assert weighed(unchanged, (SLOWER,), (TURNS,)) is unchanged
+    assert not is_decided_by_weight(unchanged)
+    assert is_decided_by_weight(compare_static(KEY, "sm_90", STATIC, OCCUPIED_BY_HALF))
+
+
+@given(st.floats(0.01, 100), st.floats(0.01, 100))
+def test_a_whole_that_is_slower_never_gains(ratio: float, latency: float) -> None:
+    assert not (gains(StaticEstimate(ratio=ratio, latency=latency)) and ratio > 1.02)

@@ -1,0 +1,176 @@
+"""A Python that starts warm: ``python -m pytest`` forks off a process that has imported pytest and the plugin before.
+
+Their import takes most of what a child of a plugin test does.  ``start`` runs a server, and leaves a program that
+stands for ``sys.executable``: it hands command line, folder, environment and standard streams to the server, and ends
+as the forked process does.  Whatever else it is called with, it becomes the Python that it stands for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import runpy
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+PARENT_VARIABLE = "GPUPERF_PARENT"
+COLD = "GPUPERF_TESTS_COLD"
+"""In the environment of a process that is to be no fork, nor those that it starts."""
+LAUNCHER = """#!{python} -ISE
+import array, json, os, signal, socket, sys
+arguments = sys.argv[1:]
+warm = arguments[:1] == ["-m"] or arguments[:2] == ["-u", "-c"]
+if warm and {cold!r} not in os.environ:
+    server = socket.socket(socket.AF_UNIX)
+    server.connect({socket!r})
+    asked = json.dumps([arguments, os.getcwd(), dict(os.environ)]).encode()
+    head = len(asked).to_bytes(8, "big")
+    server.sendmsg([head], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0, 1, 2]))])
+    server.sendall(asked)
+    status = int(server.recv(16) or b"1")
+    if status < 0:
+        signal.signal(-status, signal.SIG_DFL) if -status not in (signal.SIGKILL, signal.SIGSTOP) else None
+        os.kill(os.getpid(), -status)
+    os._exit(status)
+os.execv({python!r}, [{python!r}, *arguments])
+"""
+IMPORTED = (
+    "pytest", "xdist.plugin", "numpy.random", "scipy.special", "pynvml", "pytest_gpuperf.session.reporting",
+    "pytest_gpuperf.api.cuda_kernel", "pytest_gpuperf.api.gpu_perf", "pytest_gpuperf.workload.confirm_time",
+    "pytest_gpuperf.workload.record_time", "pytest_gpuperf.workload.gate_time",
+)  # fmt: skip
+"""None that needs a GPU: a process that has opened one must not be forked."""
+
+
+@contextlib.contextmanager
+def start() -> Iterator[str]:
+    """The program that stands for ``sys.executable``, for as long as its server runs."""
+    with tempfile.TemporaryDirectory(prefix="gpuperf-warm-") as folder:
+        launcher, place = Path(folder, "python"), Path(folder, "socket")
+        launcher.write_text(LAUNCHER.format(python=sys.executable, socket=str(place), cold=COLD), encoding="utf-8")
+        launcher.chmod(0o755)
+        command = [sys.executable, __file__, str(place), str(launcher)]
+        with subprocess.Popen(
+            command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+        ) as server:
+            assert server.stdout is not None
+            assert server.stdout.readline() == b"ready\n", "the server of warm processes did not start"
+            yield str(launcher)
+            server.terminate()
+
+
+def main(place: str, launcher: str) -> None:
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(place)
+    listening.listen(64)
+    load()
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    sys.executable = launcher
+    gc.collect()
+    gc.freeze()  # a forked process copies no page of these for the collector's sake
+    serve(listening)
+
+
+def load() -> None:
+    """Import what a child imports, the plugin as pytest does, and find the compiler."""
+    import pytest
+
+    with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
+        pytest.main(["-p", "no:cacheprovider", "-p", "no:hypothesispytest", "--collect-only", f"-c{os.devnull}", "."])
+    for name in IMPORTED:
+        importlib.import_module(name)
+    from pytest_gpuperf.compile.compile_errors import ToolchainMissing
+    from pytest_gpuperf.compile.toolkit import disassembler
+    from pytest_gpuperf.compile.version import toolchain
+
+    with contextlib.suppress(ToolchainMissing):
+        toolchain()
+        disassembler()
+
+
+def serve(listening: socket.socket) -> None:
+    """Fork for each client, until what has started this process is gone."""
+    waiting = selectors.DefaultSelector()
+    waiting.register(listening, selectors.EVENT_READ)
+    waiting.register(sys.stdin, selectors.EVENT_READ)
+    children: dict[int, tuple[int, socket.socket]] = {}
+    while True:
+        for key, _ in waiting.select():
+            if key.fileobj is sys.stdin:
+                return
+            if key.fileobj is listening:
+                client = listening.accept()[0]
+                streams, asked = received(client)
+                pid = os.fork()
+                if pid == 0:
+                    for open_one in (waiting, listening, client, *(other for _, other in children.values())):
+                        open_one.close()
+                    for ended in children:
+                        os.close(ended)
+                    run(streams, *asked)
+                for stream in streams:
+                    os.close(stream)
+                ended = os.pidfd_open(pid)
+                children[ended] = pid, client
+                waiting.register(ended, selectors.EVENT_READ, data=ended)
+                waiting.register(client, selectors.EVENT_READ, data=ended)
+            elif key.data in children:
+                pid, client = children.pop(key.data)
+                if key.fileobj is client:  # killed by what had started it
+                    os.kill(pid, signal.SIGKILL)
+                waiting.unregister(key.data)
+                waiting.unregister(client)
+                os.close(key.data)
+                status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+                with contextlib.suppress(OSError):
+                    client.sendall(str(status).encode())
+                client.close()
+
+
+def received(client: socket.socket) -> tuple[list[int], list[Any]]:
+    """The client's standard streams; and its arguments, folder and environment."""
+    head, streams, _, _ = socket.recv_fds(client, 8, 3)
+    left = int.from_bytes(head, "big")
+    parts = []
+    while left:
+        parts.append(client.recv(min(left, 1 << 16)))
+        left -= len(parts[-1])
+    return streams, json.loads(b"".join(parts))
+
+
+def run(streams: Sequence[int], arguments: Sequence[str], folder: str, environment: Mapping[str, str]) -> None:
+    """Become the process that was asked for.  Ends this one."""
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    own = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    given = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]
+    sys.path[:] = [folder, *given, *(path for path in sys.path[1:] if path not in own)]
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    os.environ.pop(PARENT_VARIABLE, None)  # names a pipe of the launcher's; whoever kills that one ends this, too
+    importlib.invalidate_caches()
+    if arguments[0] == "-m":
+        sys.argv[:] = arguments[1:]
+        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+    else:
+        sys.path[0] = ""
+        sys.argv[:] = ["-c", *arguments[3:]]
+        exec(arguments[2], vars(sys.modules["__main__"]))
+    sys.exit()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
