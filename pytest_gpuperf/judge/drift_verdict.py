@@ -16,10 +16,7 @@ from pytest_gpuperf.judge.log_times import geometric_mean
 from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.judge.time_case import TimeCase
 from pytest_gpuperf.model.evidence import Anchor
-from pytest_gpuperf.model.verdict import Drift, Judgement, PairSlot, TimeFigures, Verdict
-
-REMARKED, RED = 1, 2
-"""Tolerances beyond which a drift is remarked on, and fails."""
+from pytest_gpuperf.model.verdict import RED, Drift, Judgement, PairSlot, TimeFigures, Verdict
 
 
 def drift_of(anchor: Anchor, tolerance: float, ratio: float | None, *, proven: bool) -> Drift:

@@ -123,6 +123,10 @@ class TimeFigures(Record, frozen=True):
     """Today's SM clock cycles over the recorded ones; None where a clock was not read, or blocks were paired."""
 
 
+REMARKED, RED = 1, 2
+"""Tolerances beyond which a drift is remarked on, and fails."""
+
+
 class Drift(Record, frozen=True):
     """How far a workload is from its anchor: the record it had when last accepted on purpose."""
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pytest_gpuperf.formatting import drift_words, numbered
 from pytest_gpuperf.model.evidence import Key, TimeRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
-from pytest_gpuperf.model.verdict import RENAMED, Judgement, Verdict
+from pytest_gpuperf.model.verdict import REMARKED, RENAMED, Judgement, Verdict
 from pytest_gpuperf.report.advice_lines import gain_words
 
 # --- not comparable, for one reason --------------------------------------------------------------
@@ -95,7 +95,7 @@ def drift_lines(evidence: Iterable[TestEvidence]) -> list[str]:
         for one in evidence
         for work in one.workloads
         if (judged := work.time_judgement) is not None and work.anchor_judgement is None
-        if judged.drift is not None and judged.drift.exceeds(1)
+        if judged.drift is not None and judged.drift.exceeds(REMARKED)
     ]
     lines = [
         f"{key.node_id}: {key.workload} is {drift_words(drift, changed=changed)}"

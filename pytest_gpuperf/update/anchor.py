@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from pytest_gpuperf.config.options import Options
-from pytest_gpuperf.judge.comparability import same_work
-from pytest_gpuperf.judge.drift_verdict import REMARKED
+from pytest_gpuperf.judge.comparability import other_arguments, same_work
 from pytest_gpuperf.judge.log_times import geometric_mean
 from pytest_gpuperf.model.evidence import Anchor, Key, Session, TimeRecord
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
-from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.model.verdict import REMARKED, Judgement, Verdict
 
 PROVEN = (Verdict.SLOWER, Verdict.SUSPECT)
 
@@ -35,7 +34,8 @@ def with_anchor(
     anchor = old.anchor or anchor_of(old, sessions, has_cubin)
     if new.identity.same_execution(anchor.identity):
         return new
-    if not same_work(anchor.as_record(), new.identity, new.timer, new.cache).pairable:
+    comparable = same_work(anchor.as_record(), new.identity, new.timer, new.cache).pairable
+    if not comparable or other_arguments(anchor.identity, new.identity):
         return new
     ratio, proven = _step(found) if old.anchor is None else _drift(found)
     steps = anchor.steps if old.anchor is None else anchor.steps + 1

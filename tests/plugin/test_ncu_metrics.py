@@ -63,7 +63,7 @@ def test_metrics_of_a_call_are_taken_by_a_second_process_together_with_the_set(c
     assert found["processes"] == 2
     first, second = counted.ncu_calls()
     assert OWN not in first["options"]["--metrics"]
-    assert second["target"][-2].endswith("test_suite.py")
+    assert second["target"][-1].endswith("test_suite.py")
     assert OWN not in found["workloads"]["test_suite.py::test_work[1024]"]["work"]["counters"]
 
 

@@ -95,7 +95,7 @@ class Machine:
     def _unspill(self, step: Step) -> None:
         """What was kept on the stack comes back; anything else stays unknown."""
         place, size = address_of(step, self.register).bits, bytes_of(step)
-        if isinstance(place, int) and size >= WORD_BYTES and step.guard is None:
+        if isinstance(place, int) and size >= WORD_BYTES and step.guard is None and step.results:
             for offset, name in enumerate(registers_from(step.results[0], size // WORD_BYTES)):
                 self._values[name] = self._stack.get(place + WORD_BYTES * offset, UNKNOWN)
 
