@@ -85,6 +85,10 @@ class WatchedTimer:
     def kernel_breakdown(self) -> Sequence[Mapping[str, float]]:
         return self._timer.kernel_breakdown
 
+    @property
+    def pauses_ns(self) -> Sequence[float]:
+        return self._timer.pauses_ns
+
     def measure(self, slots: Sequence[Slot], cache: CacheMode) -> list[list[float]]:
         began = time.perf_counter()
         times = self._timer.measure(slots, cache)

@@ -3,9 +3,9 @@
     python benchmarks/scaled_records.py [--factor 1.03] [BASELINES]
 
 Of each workload's last recording the rounds of one process are taken for today's and those of the others for the
-record, divided by the factor: a machine that has become slower by it.  Nothing is measured; a GPU took the rounds when
-the baselines were recorded.  Prints how often each verdict came.  Exit status 1 if one was SLOWER, or if unscaled
-records of unchanged machine code are anything but UNCHANGED.
+record, divided by the factor, and the canaries of the recording too: a machine that has become slower by it.  Nothing
+is measured; a GPU took the rounds when the baselines were recorded.  Prints how often each verdict came.  Exit status 1
+if one was SLOWER, or if unscaled records of unchanged machine code are anything but UNCHANGED.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.judge.time_case import TimeCase
 from pytest_gpuperf.judge.time_verdict import judge_time
-from pytest_gpuperf.model.evidence import Round, TimeRecord
+from pytest_gpuperf.model.evidence import Round, Session, TimeRecord
 from pytest_gpuperf.model.verdict import Verdict
 
 ROOT = Path(__file__).parents[1]
@@ -40,7 +40,7 @@ def cases(store: BaselineStore, device: str, factor: float) -> Iterator[TimeCase
         before = tuple(scaled(taken, 1 / factor) for taken in rounds if taken.process != today)
         if before:
             yield TimeCase(
-                key=key, target=device, baseline=of_rounds(record, before), sessions={last.id: last},
+                key=key, target=device, baseline=of_rounds(record, before), sessions={last.id: faster(last, factor)},
                 identity=record.identity, timer=record.timer, cache=record.cache, session=last,
                 rounds=tuple(taken for taken in rounds if taken.process == today),
             )  # fmt: skip
@@ -52,6 +52,12 @@ def of_rounds(record: TimeRecord, rounds: tuple[Round, ...]) -> TimeRecord:
 
 def scaled(taken: Round, factor: float) -> Round:
     return msgspec.structs.replace(taken, midmean=taken.midmean * factor)
+
+
+def faster(session: Session, factor: float) -> Session:
+    """The recording with canary kernels that took less time by the factor."""
+    canaries = {name: time / factor for name, time in session.canaries.items()}
+    return msgspec.structs.replace(session, canaries=canaries)
 
 
 def main() -> int:

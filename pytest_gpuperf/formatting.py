@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from pytest_gpuperf.model.verdict import Judgement, TimeFigures
+from pytest_gpuperf.model.verdict import Drift, Judgement, TimeFigures
 
 
 def numbered(number: int, noun: str, one: str = "", several: str = "") -> str:
@@ -52,6 +52,12 @@ def ratio(figures: TimeFigures) -> str:
         return ""
     interval = "" if figures.interval is None else " [{:.3f}, {:.3f}]".format(*figures.interval)
     return f"x{figures.ratio:.3f}{interval}"
+
+
+def drift_words(drift: Drift, *, changed: bool = False) -> str:
+    """``1.2 % slower than its anchor of 2026-11-22, by 2 accepted steps and this change``."""
+    by = numbered(drift.steps, "accepted step") + (" and this change" if changed else "")
+    return f"{((drift.ratio or 1) - 1) * 100:.1f} % slower than its anchor of {drift.date[:10]}, by {by}"
 
 
 def time_line(figures: TimeFigures) -> str:

@@ -14,7 +14,7 @@ import msgspec
 from pytest_gpuperf.baselines.baseline_errors import has_unprintable, quoted
 from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile, TimeFile
 from pytest_gpuperf.baselines.layout import is_sha256
-from pytest_gpuperf.model.evidence import Round, Session, StaticRecord, TimeRecord
+from pytest_gpuperf.model.evidence import Anchor, Round, Session, StaticRecord, TimeRecord
 
 _T = TypeVar("_T")
 MIN_TIME_NS = 1e-3
@@ -109,12 +109,24 @@ def _check_session(session: Session) -> None:
 
 def _check_time(where: str, record: TimeRecord, sessions: set[str]) -> None:
     _check_cubin(where, record.cubin)
+    if record.anchor is not None:
+        _check_anchor(f"{where}, anchor", record.anchor)
     if not record.rounds:
         raise _bad(where, "there are no rounds")
     for index, entry in enumerate(record.rounds):
         if entry.session not in sessions:
             raise _bad(where, f"round {index} belongs to session '{quoted(entry.session)}', which is not in the file")
         _check_round(f"{where}, round {index}", entry)
+
+
+def _check_anchor(where: str, anchor: Anchor) -> None:
+    _check_cubin(where, anchor.cubin)
+    if not MIN_TIME_NS <= anchor.time_ns <= MAX_TIME_NS:
+        raise _bad(where, f"its time is outside {MIN_TIME_NS:g} to {MAX_TIME_NS:g} ns")
+    if anchor.ratio is not None and not 0 < anchor.ratio <= MAX_TIME_NS:
+        raise _bad(where, f"ratio is {anchor.ratio}, which is no ratio of times")
+    if anchor.steps < 1:
+        raise _bad(where, f"steps is {anchor.steps}, below 1")
 
 
 def _check_round(where: str, entry: Round) -> None:

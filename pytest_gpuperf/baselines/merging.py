@@ -31,6 +31,8 @@ class Update:
     """By GPU model (``nvidia-h200``) and workload."""
     counters: Mapping[tuple[str, Key], Counts] = dataclasses.field(default_factory=dict)
     """The same, for workloads whose time record stays as it is and gets these counters."""
+    anchors: Collection[tuple[str, Key]] = ()
+    """Workloads by GPU model whose time record stays as it is and becomes its own anchor."""
     sessions: Collection[Session] = ()
     """Sessions that the time records' rounds name, oldest first."""
     cubins: Collection[bytes] = ()
@@ -59,8 +61,12 @@ def merge_time(
     new: Iterable[tuple[Key, TimeRecord]],
     sessions: Collection[Session],
     counters: Iterable[tuple[Key, Counts]] = (),
+    anchors: Iterable[Key] = (),
 ) -> TimeFile:
-    """``new``: keys of one module; ``counters`` replace those on record.  Raises ``UnwritableEvidenceError``."""
+    """``new``: keys of one module; ``counters`` replace those on record, ``anchors`` lose the anchor they had.
+
+    Raises ``UnwritableEvidenceError``.
+    """
     given = {session.id: round_session(session) for session in sessions}
     table = _by_date([*(old.sessions if old else ()), *given.values()])
     tests = {test: dict(workloads) for test, workloads in (old.tests if old else {}).items()}
@@ -74,6 +80,10 @@ def merge_time(
         if known is None:
             raise UnwritableEvidenceError(f"{key}: counters belong to a time on record, and there is none")
         tests[key.test][key.workload] = with_counts(known, counts)
+    for key in anchors:
+        known = tests.get(key.test, {}).get(key.workload)
+        if known is not None:
+            tests[key.test][key.workload] = msgspec.structs.replace(known, anchor=None)
     return referenced_only(TimeFile(target=target, sessions=tuple(table.values()), tests=tests, schema=SCHEMA_VERSION))
 
 

@@ -2,6 +2,7 @@
 
 History
 -------
+3   A time record may have an ``anchor``: the record that drift is measured from.  Without one it is its own.
 2   Static profiles hold no estimate (``dry_run``); static records name the cubin that the kernel lies in, and its
     symbol where that is not the kernel's name.  Cubins are stored compressed (``.cubin.z``), those of version 1 as
     they are.
@@ -18,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 Raw = dict[str, Any]
 
@@ -32,6 +33,11 @@ def _from_1(raw: Raw) -> Raw:
     return _without_estimates(raw, "") if raw.get("kind") == "static" else raw
 
 
+def _from_2(raw: Raw) -> Raw:
+    """Nothing to change: every record of version 2 is its own anchor."""
+    return raw
+
+
 def _without_estimates(value: Any, name: str) -> Any:
     if not isinstance(value, dict):
         return value
@@ -40,7 +46,7 @@ def _without_estimates(value: Any, name: str) -> Any:
     return {key: _without_estimates(inner, key) for key, inner in value.items()}
 
 
-MIGRATIONS: Mapping[int, Callable[[Raw], Raw]] = {0: _from_0, 1: _from_1}
+MIGRATIONS: Mapping[int, Callable[[Raw], Raw]] = {0: _from_0, 1: _from_1, 2: _from_2}
 """From version N to N + 1.  A step sets what changed; ``migrate`` sets the version number."""
 
 

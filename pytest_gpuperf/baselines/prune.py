@@ -16,7 +16,7 @@ import msgspec
 
 from pytest_gpuperf.baselines import layout, manifest, transaction
 from pytest_gpuperf.baselines.cubin_store import stored_cubins
-from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile
+from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile, TimeFile
 from pytest_gpuperf.baselines.merging import referenced_only
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.model.evidence import Key
@@ -207,4 +207,9 @@ def _others(
 
 
 def _cubins(file: EvidenceFile) -> set[str]:
-    return {record.cubin for tests in file.parts for of in tests.values() for record in of.values() if record.cubin}
+    """Of the records, and of their anchors."""
+    named = {record.cubin for tests in file.parts for of in tests.values() for record in of.values()}
+    if isinstance(file, TimeFile):
+        timed = (record for of in file.tests.values() for record in of.values())
+        named |= {record.anchor.cubin for record in timed if record.anchor is not None}
+    return named - {""}

@@ -7,7 +7,7 @@ import math
 import msgspec
 
 from pytest_gpuperf.judge.counter_scatter import Counts
-from pytest_gpuperf.model.evidence import Round, Session, TimeRecord
+from pytest_gpuperf.model.evidence import Anchor, Round, Session, TimeRecord
 
 MIN_DIGITS = 4
 MAX_DIGITS = 7
@@ -18,7 +18,14 @@ NOISE_PARTS = 20
 def round_record(record: TimeRecord, sessions: dict[str, Session]) -> TimeRecord:
     """The record as it will be stored.  Each round's session must be in ``sessions``."""
     rounds = tuple(_round(entry, sessions[entry.session].tick_ns) for entry in record.rounds)
-    return with_counts(msgspec.structs.replace(record, rounds=rounds), Counts.of(record))
+    anchor = record.anchor and _anchor(record.anchor)
+    return with_counts(msgspec.structs.replace(record, rounds=rounds, anchor=anchor), Counts.of(record))
+
+
+def _anchor(anchor: Anchor) -> Anchor:
+    """Its time to the most digits that a round has, its ratio to six."""
+    ratio = None if anchor.ratio is None else significant(anchor.ratio, 6)
+    return msgspec.structs.replace(anchor, time_ns=significant(anchor.time_ns, MAX_DIGITS), ratio=ratio)
 
 
 def with_counts(record: TimeRecord, counts: Counts) -> TimeRecord:

@@ -132,6 +132,7 @@ class BaselineStore:
         given = {sha256: (path, content) for sha256, path, content in (placed(self.root, one) for one in update.cubins)}
         named = [(key, record.cubin) for (_, _, key), record in update.static.items()]
         named += [(key, record.cubin) for (_, key), record in update.time.items()]
+        named += [(key, record.anchor.cubin) for (_, key), record in update.time.items() if record.anchor is not None]
         for key, sha256 in named:
             if sha256 and sha256 not in given:
                 try:
@@ -163,14 +164,18 @@ class BaselineStore:
     def _time_plan(self, update: Update) -> list[tuple[Path, bytes]]:
         groups: dict[tuple[str, str], list[tuple[Key, TimeRecord]]] = defaultdict(list)
         counters: dict[tuple[str, str], list[tuple[Key, Counts]]] = defaultdict(list)
+        anchors: dict[tuple[str, str], list[Key]] = defaultdict(list)
         for (device, key), record in update.time.items():
             groups[device, key.module].append((key, record))
         for (device, key), counts in update.counters.items():
             counters[device, key.module].append((key, counts))
         plan = []
-        for device, module in sorted({*groups, *counters}):
+        for device, key in update.anchors:
+            anchors[device, key.module].append(key)
+        for device, module in sorted({*groups, *counters, *anchors}):
             old = self._time_file(device, module)
-            new = merge_time(old, device, groups[device, module], update.sessions, counters[device, module])
+            place = device, module
+            new = merge_time(old, device, groups[place], update.sessions, counters[place], anchors[place])
             plan += self.changed(module, old, new)
         return plan
 

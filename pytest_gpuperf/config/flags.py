@@ -126,8 +126,9 @@ class Flag(NamedTuple):
 
 FLAGS: tuple[Flag, ...] = (
     Flag("--gpuperf", "enabled", "measure GPU workloads, compare them with their baselines, fail what regressed"),
-    Flag("--update-baselines", "update", "record baselines of workloads that are new, changed (the default) or all",
-         one_of("new", "changed", "all"), ini=False, metavar="MODE", const="changed"),
+    Flag("--update-baselines", "update", "record baselines of workloads that are new, changed (the default; what is "
+         "proven to be changed, and tests given by node id), changed and accepted as their anchors, or all",
+         one_of("new", "changed", "anchor", "all"), ini=False, metavar="MODE", const="changed"),
     Flag("--gpuperf-require-gpu", "require_gpu", "fail at once if there is no usable GPU"),
     Flag("--gpuperf-arch", "archs", "static targets (default: those with baselines, else the GPU's own)",
          architectures, metavar="sm_80,sm_90"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -71,6 +72,7 @@ def read_options(config: pytest.Config) -> Options:
     if config.getoption("gpuperf_profile") is not None and config.getoption("gpuperf_tolerance") is None:
         values.pop("tolerance", None)  # the flag for a profile takes the place of the ini setting for a tolerance
     by_hand = config.getoption("gpuperf_baselines") is not None
+    values["named"] = tuple(_named(config))
     values["baselines"] = _path(config, values.get("baselines", USUAL_FOLDER), by_hand=by_hand)
     if "task" in values:  # the ini file may ask for a gate or an update, which is for the parent to do
         values.update({"task": _task(values["task"]), "enabled": False, "update": None, "changed_only": False,
@@ -83,6 +85,14 @@ def read_options(config: pytest.Config) -> Options:
     options = Options(**{"missing": is_open, **values})
     refuse_conflicts(config, options)
     return options
+
+
+def _named(config: pytest.Config) -> Iterator[str]:
+    """Node ids among the arguments, their paths relative to pytest's root."""
+    for argument in config.args:
+        path, separator, test = str(argument).partition("::")
+        if separator:
+            yield f"{Path(os.path.relpath(config.invocation_params.dir / path, config.rootpath)).as_posix()}::{test}"
 
 
 def _ini(config: pytest.Config, flag: Flag) -> Any:

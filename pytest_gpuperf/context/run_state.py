@@ -27,10 +27,13 @@ class RunState:
     def __init__(self, config: pytest.Config, options: Options) -> None:
         self._config = config
         self._hypotheses = 0
+        self._unchanged = 0
         self._start_s = 0.0
         self._test_began = "", 0.0
         self.pending: dict[Key, PendingConfirmation] = {}
         """Workloads that were slower in this process and wait for the end of their test to be confirmed."""
+        self.pending_drifts: dict[Key, PendingConfirmation] = {}
+        """The same, of workloads that were slower than their anchor."""
         self.confirmations_left = options.confirmations
         """Tests of which a second process may still confirm something; one that confirms nothing costs none."""
         self.self_pairs: set[str] = set()
@@ -39,6 +42,8 @@ class RunState:
         """What came of it, by node id."""
         self.canary_shifts: dict[str, float] = {}
         """Log of each canary's time here over that on record, where it moved the most; by name."""
+        self.unchanged_shifts: dict[Key, float] = {}
+        """Log of time over record of the unchanged workloads so far whose record is of this GPU."""
         self.cubins: dict[str, bytes] = {}
         """Machine code of the timed kernels by SHA-256, kept for an update to store."""
 
@@ -68,6 +73,11 @@ class RunState:
         """The error rate of the next workload that may be called slower; ask once, before its first time is taken."""
         self._hypotheses += 1
         return self.spending.share(self._hypotheses)
+
+    def next_unchanged_share(self) -> float:
+        """The error rate at which the next unchanged workload may be UNEXPLAINED, of a total of as much again."""
+        self._unchanged += 1
+        return self.spending.share(self._unchanged)
 
     def note_canaries(self, shifts: Mapping[str, float]) -> None:
         """Keep what moved more than is known of it so far; ``shifts`` are logs, by canary."""

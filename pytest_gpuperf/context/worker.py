@@ -137,6 +137,10 @@ class Worker:
     @cached_property
     def canaries(self) -> dict[str, float]:
         """Nanoseconds of the canary kernels in this process; whoever asks first holds the GPU's lock."""
+        return self.canaries_now()
+
+    def canaries_now(self) -> dict[str, float]:
+        """The same, timed at this moment."""
         from pytest_gpuperf.timing.canaries import canary_times  # noqa: PLC0415 SciPy comes with it
 
         times = canary_times(self.device, self.timer, self.compile_cache)

@@ -124,13 +124,20 @@ class Launch:
         """Enqueue one launch on the current stream.  Raises ``DeviceNeeded`` without a GPU."""
         self.run_with(self.kernel.loaded)
 
-    def run_with(self, loaded: LoadedKernel, configuration: Configuration | None = None) -> None:
-        """Enqueue another kernel of the same parameters with this launch's arguments, and its configuration or another.
+    def run_with(
+        self, loaded: LoadedKernel, configuration: Configuration | None = None, values: tuple[Any, ...] | None = None
+    ) -> None:
+        """Enqueue another kernel with this launch's configuration and arguments, or others.
 
-        Whether another configuration fits the kernel and the device is the caller's to check.
+        ``values`` are what ``values_for`` its machine code returned.  Whether a configuration fits the kernel and the
+        device is the caller's to check, and so are the parameters of a kernel that gets no values of its own.
         """
         grid, block, shared_bytes = configuration or self.configuration
-        loaded(grid, block, self._values, shared_bytes)
+        loaded(grid, block, self._values if values is None else values, shared_bytes)
+
+    def values_for(self, binary: KernelBinary, arguments: Sequence[Any]) -> tuple[Any, ...]:
+        """The arguments as a kernel with other parameters is given them.  Raises ``LaunchError``."""
+        return tuple(argument.value for argument in prepare(binary, arguments, self._is_on_host))
 
     def with_arguments(self, arguments: Sequence[Any]) -> Launch:
         """The same launch on other arguments.  Raises ``LaunchError``."""

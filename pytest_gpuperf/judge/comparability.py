@@ -1,7 +1,7 @@
 """Is it the same work, and if a time differs, what can have caused it?
 
 Equal machine code, launched alike on alike arguments, cannot have regressed, whatever its time says.  Alike arguments
-are the same work, however it is launched.  Times of different work, timers or cache states are not compared at all.
+are the same work, however it is launched.  Times of different work, timers or cache states prove nothing good.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from typing import Literal
 
 from pytest_gpuperf.model.evidence import CacheMode, Identity, TimeRecord
 from pytest_gpuperf.model.timer_names import TimerName
+from pytest_gpuperf.model.toolchain_names import is_known, same_toolchain
 
 Relation = Literal["unchanged", "comparable", "not comparable"]
-Cause = Literal["environment", "launch", "compiler", "code", "code or compiler", "unknown"]
+Cause = Literal["environment", "launch", "arguments", "compiler", "code", "code or compiler", "unknown"]
 
 _ALIGNMENT = re.compile(r"\s+align=\d+")
+_UNSAID = "neither says which compiler made it"
 _CALLABLE = "callable"
 """The launch of what is no single launch."""
 
@@ -34,16 +36,16 @@ class Comparability:
     measured_otherwise: tuple[str, ...] = ()
     """Why the times on record are no measure for today's, as clauses."""
     pairable: bool = False
-    """The two do the same work, so they can run side by side, whatever is on record."""
+    """The two may run side by side, whatever is on record: each launched as it is, or was, on its own arguments."""
 
 
 def same_work(old: TimeRecord, new: Identity, timer: TimerName, cache: CacheMode) -> Comparability:
     """Compare what the baseline timed, and how, with what the candidate times, and how.
 
     Neither a changed toolchain, which ``cause`` then names, nor another launch stops the comparison: a slower kernel is
-    a regression whoever made it.  Arguments that differ are another workload; an array that is merely aligned otherwise
-    is not.  Another timer leaves unchanged code unchanged.  Another timer or cache state keeps changed code from being
-    compared with the record, but not from being paired.
+    a regression whoever made it.  Arguments that differ are another workload, which may be paired with that on record;
+    an array that is merely aligned otherwise is not.  Another timer leaves unchanged code unchanged.  Another timer or
+    cache state keeps changed code from being compared with the record, but not from being paired.
     """
     otherwise, other_work = tuple(_measured_otherwise(old, timer, cache)), tuple(_other_work(old.identity, new))
     cause, same = attribute(old.identity, new), old.identity.same_execution(new)
@@ -53,7 +55,7 @@ def same_work(old: TimeRecord, new: Identity, timer: TimerName, cache: CacheMode
     if otherwise or other_work:
         obstacles = "; ".join([*otherwise, *other_work])
         reason = f"{obstacles}: record the baseline anew with pytest --update-baselines if that is intended"
-        return Comparability("not comparable", cause, reason, otherwise, pairable=not other_work and not same)
+        return Comparability("not comparable", cause, reason, otherwise, pairable=not same)
     return Comparability("comparable", cause, explain(cause, old.identity, new), pairable=True)
 
 
@@ -62,16 +64,35 @@ def attribute(old: Identity, new: Identity) -> Cause:
     if not old.code or not new.code:
         return "unknown"
     if old.code == new.code:
-        return "environment" if old.launch == new.launch else "launch"
+        changed: Cause = "arguments" if other_arguments(old, new) else "environment"
+        return changed if old.launch == new.launch else "launch"
     if old.source and old.source == new.source:
         return "compiler"
-    return "code" if old.toolchain == new.toolchain else "code or compiler"
+    return "code" if same_toolchain(old.toolchain, new.toolchain) else "code or compiler"
 
 
 def explain(cause: Cause, old: Identity, new: Identity) -> str:
-    """The attribution as a sentence."""
+    """The attribution as a sentence, with the arguments that differ."""
+    return "; ".join([_attribution(cause, old, new), *other_arguments(old, new)])
+
+
+def other_arguments(old: Identity, new: Identity) -> tuple[str, ...]:
+    """What differs between the arguments, as clauses; empty if nothing but alignments does."""
+    if len(old.arguments) != len(new.arguments):
+        return (f"{len(old.arguments)} arguments became {len(new.arguments)}",)
+    both = enumerate(zip(old.arguments, new.arguments, strict=True), start=1)
+    return tuple(
+        f"argument {position} was {before} and is {after}"
+        for position, (before, after) in both
+        if _ALIGNMENT.sub("", before) != _ALIGNMENT.sub("", after)
+    )
+
+
+def _attribution(cause: Cause, old: Identity, new: Identity) -> str:
     if cause == "environment":
         return "the machine code is that of the baseline: a difference in time comes from the environment"
+    if cause == "arguments":
+        return "the machine code is that of the baseline"
     launch = f"the launch changed from {old.launch} to {new.launch}"
     if cause == "launch":
         return f"the machine code is that of the baseline; {launch}"
@@ -81,11 +102,15 @@ def explain(cause: Cause, old: Identity, new: Identity) -> str:
 def _of_code(cause: Cause, old: Identity, new: Identity) -> str:
     sources_known = bool(old.source and new.source)
     if cause == "compiler":
-        if old.toolchain == new.toolchain:
+        if same_toolchain(old.toolchain, new.toolchain):
             return "the source is that of the baseline, the machine code is not"
+        if not is_known(old.toolchain) and not is_known(new.toolchain):
+            return f"the source is that of the baseline, the machine code is not; {_UNSAID}"
         return f"the source is that of the baseline; the compiler changed from {old.toolchain} to {new.toolchain}"
     if cause == "code or compiler":
         what = "source" if sources_known else "machine code"
+        if not is_known(old.toolchain) and not is_known(new.toolchain):
+            return f"the {what} changed; {_UNSAID}"
         return f"the {what} changed, and the compiler from {old.toolchain or 'unknown'} to {new.toolchain or 'unknown'}"
     if cause == "code":
         return "the source and its machine code changed" if sources_known else "the machine code changed"
@@ -102,9 +127,5 @@ def _measured_otherwise(old: TimeRecord, timer: TimerName, cache: CacheMode) -> 
 def _other_work(old: Identity, new: Identity) -> Iterator[str]:
     if old.launch != new.launch and _CALLABLE in (old.launch, new.launch):
         yield f"the workload changed: launch {old.launch} became {new.launch}"
-    if len(old.arguments) != len(new.arguments):
-        yield f"the workload changed: {len(old.arguments)} arguments became {len(new.arguments)}"
-        return
-    for position, (before, after) in enumerate(zip(old.arguments, new.arguments, strict=True), start=1):
-        if _ALIGNMENT.sub("", before) != _ALIGNMENT.sub("", after):
-            yield f"the workload changed: argument {position} was {before} and is {after}"
+    for clause in other_arguments(old, new):
+        yield f"the workload changed: {clause}"

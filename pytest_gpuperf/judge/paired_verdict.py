@@ -14,8 +14,9 @@ import msgspec
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.judge import env_shift
 from pytest_gpuperf.judge.block_decision import Paired
-from pytest_gpuperf.judge.comparability import explain, same_work
+from pytest_gpuperf.judge.comparability import explain, other_arguments, same_work
 from pytest_gpuperf.judge.log_times import geometric_mean
+from pytest_gpuperf.judge.machine_evidence import slower_without_change
 from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.judge.recording_choice import Recording, choose_recording
 from pytest_gpuperf.judge.tail import SHARE
@@ -51,10 +52,11 @@ def judge_pairs(
     if first.by_tail:
         reason = f"{reason}: {_tail(first, slow_launches)}"
     if verdict in (Verdict.SAME, Verdict.NOT_SLOWER) and spread is not None and _moved(spread, first, policy):
-        verdict = Verdict.ENV_SHIFT
-        moved = env_shift.percent(spread.difference)
-        reason = f"{moved} against the record and {reason} when paired: {recording.possible_causes}"
+        verdict, why = slower_without_change(case, recording, spread, policy)
+        reason = f"{env_shift.percent(spread.difference)} against the record and {reason} when paired: {why}"
     cause = explain(work.cause, case.baseline.identity, case.identity)
+    if other_arguments(case.baseline.identity, case.identity):
+        cause += "; the baseline ran with its own"
     judgement = Judgement(
         key=case.key, target=case.target, kind="time", verdict=verdict, reason=f"{reason}; {cause}",
         time=_figures(policy, case, first, second, spread, seeds, pair_slot),

@@ -9,6 +9,8 @@ from pytest_gpuperf.judge import env_shift
 from pytest_gpuperf.judge.canary_shift import CANARY_SHIFT, canary_shifts
 from pytest_gpuperf.model.evidence import Round, Session, TimeRecord
 
+UNKNOWN_CAUSES = "clocks, temperature or what else runs on this GPU"
+
 
 @dataclasses.dataclass(frozen=True)
 class Recording:
@@ -19,8 +21,19 @@ class Recording:
     """Recorded on this very GPU, by UUID."""
     changes: tuple[str, ...]
     """What differs about the machine, such as ``driver 580.1 -> 590.2``; the GPU is not among them."""
-    canaries: tuple[str, ...] = ()
-    """Canary kernels that take another time than then: ``fma +3.0 %``."""
+    canary_shifts: Mapping[str, float] | None = None
+    """Log of each canary's time now over that on record; None if there are none to compare."""
+
+    @property
+    def canaries(self) -> tuple[str, ...]:
+        """Canary kernels that take another time than then: ``fma +3.0 %``."""
+        shifts = (self.canary_shifts or {}).items()
+        return tuple(f"{name} {env_shift.percent(moved)}" for name, moved in shifts if abs(moved) > CANARY_SHIFT)
+
+    @property
+    def canary_slowdown(self) -> float:
+        """Log by which the slowest canary became slower; 0 if none did, or none can be compared."""
+        return max((0.0, *(self.canary_shifts or {}).values()))
 
     @property
     def machine_changed(self) -> bool:
@@ -37,7 +50,7 @@ class Recording:
         """Where a shift that is not the code's may come from."""
         if not self.same_gpu:
             return ", ".join(["another GPU of the same model", *self.changes])
-        named = ", ".join(self.changes) or "clocks, temperature or what else runs on this GPU"
+        named = ", ".join(self.changes) or UNKNOWN_CAUSES
         return f"{named} (canary kernels moved, too: {', '.join(self.canaries)})" if self.canaries else named
 
     @property
@@ -60,7 +73,9 @@ def choose_recording(baseline: TimeRecord, sessions: Mapping[str, Session], now:
     rounds = here or baseline.rounds
     named = dict.fromkeys(one.session for one in rounds)
     compared = [sessions[name] for name in named if name in sessions]
-    return Recording(rounds, bool(here), tuple(dict.fromkeys(_changes(compared, now))), tuple(_moved(compared, now)))
+    return Recording(
+        rounds, bool(here), tuple(dict.fromkeys(_changes(compared, now))), canary_shifts(compared, now) or None
+    )
 
 
 def _changes(sessions: Iterable[Session], now: Session) -> Iterable[str]:
@@ -74,9 +89,3 @@ def _changes(sessions: Iterable[Session], now: Session) -> Iterable[str]:
             yield f"ECC {'on' if now.ecc else 'off'}"
         if None not in (old.mig, now.mig) and old.mig != now.mig:
             yield f"MIG {'on' if now.mig else 'off'}"
-
-
-def _moved(sessions: Iterable[Session], now: Session) -> Iterable[str]:
-    """The canaries that moved against one of the sessions."""
-    shifts = canary_shifts(sessions, now)
-    return (f"{name} {env_shift.percent(moved)}" for name, moved in shifts.items() if abs(moved) > CANARY_SHIFT)

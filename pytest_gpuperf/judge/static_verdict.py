@@ -17,6 +17,7 @@ import msgspec
 from pytest_gpuperf.judge import static_rules
 from pytest_gpuperf.judge.static_rules import Direction, Rule
 from pytest_gpuperf.model.evidence import Key, StaticRecord
+from pytest_gpuperf.model.toolchain_names import UNKNOWN_TOOLCHAIN, is_known, same_toolchain
 from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
 
 
@@ -31,13 +32,13 @@ def compare_static(
     """Judge the machine code ``new`` against ``old``, both for architecture ``target``.
 
     ``toolchains`` are those of ``old`` and ``new`` where these may differ: machine code of another compiler version is
-    compared only as far as being identical.
+    compared only as far as being identical, and so is that of two unknown ones.
     """
     if new.block is None:
         new = with_launch_of(new, old)
     if _same(old, new):
         return Judgement(key=key, target=target, kind="static", verdict=Verdict.UNCHANGED)
-    if toolchains and toolchains[0] != toolchains[1]:
+    if toolchains and not same_toolchain(*toolchains):
         return missing_static(key, target, toolchains[1], (toolchains[0],))
     changes = tuple(_changes(old, new))
     directions = {change.direction for change in changes}
@@ -52,8 +53,14 @@ def compare_static(
 
 def missing_static(key: Key, target: str, toolchain: str, other_toolchains: Iterable[str] = ()) -> Judgement:
     """The judgement where no baseline of this architecture and ``toolchain`` exists: NEW or NOT-COMPARABLE."""
-    others = ", ".join(other_toolchains)
-    if others:
+    others = ", ".join(name or UNKNOWN_TOOLCHAIN for name in other_toolchains)
+    if others and not is_known(toolchain):
+        verdict = Verdict.NOT_COMPARABLE
+        reason = (
+            "the machine code does not say which compiler made it, and only equal code can be compared then: build it "
+            "with CUDA 13, which names its assembler, or accept it with pytest --update-baselines"
+        )
+    elif others:
         verdict = Verdict.NOT_COMPARABLE
         reason = (
             f"the baseline was compiled by {others}, this is {toolchain}: compile with the same version, "

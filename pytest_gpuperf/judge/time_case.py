@@ -31,6 +31,8 @@ class TimeCase:
     """What health checks found; such rounds prove nothing against a kernel."""
     remarks: Sequence[str] = ()
     """What a reader should know about rounds that are fit all the same."""
+    unchanged_shifts: Sequence[float] = ()
+    """Log of time over record of the other unchanged workloads of this process so far, all recorded on this GPU."""
 
 
 @dataclasses.dataclass(frozen=True)

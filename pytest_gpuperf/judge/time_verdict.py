@@ -19,6 +19,7 @@ from pytest_gpuperf.judge import env_shift
 from pytest_gpuperf.judge import unpaired as unpaired_rounds
 from pytest_gpuperf.judge.comparability import Comparability, same_work
 from pytest_gpuperf.judge.log_times import geometric_mean
+from pytest_gpuperf.judge.machine_evidence import slower_by_the_machine, slower_without_change
 from pytest_gpuperf.judge.noninferiority import OMEGA, noninferiority_test
 from pytest_gpuperf.judge.paired_verdict import unconfirmed, unheard
 from pytest_gpuperf.judge.policy import Decision, Policy
@@ -41,8 +42,7 @@ def judge_time(case: TimeCase, policy: Policy) -> TimeStep:
     work = same_work(case.baseline, case.identity, case.timer, case.cache)
     recording = choose_recording(case.baseline, case.sessions, case.session)
     if work.relation == "not comparable":
-        notes = _for_information(case, recording)
-        return TimeStep(_judgement(case, Verdict.NOT_COMPARABLE, work.reason, notes=notes), pairing_helps=work.pairable)
+        return _other_work(case, recording, work, policy)
     if work.relation == "unchanged":
         return TimeStep(_unchanged(case, recording, work, policy))
     if not case.rounds:
@@ -63,6 +63,9 @@ def confirm_rounds(suspected: Judgement, case: TimeCase, policy: Policy) -> Judg
         known = msgspec.structs.replace(suspected, notes=(*suspected.notes, *case.disturbances))
         return unheard(known, "its rounds were disturbed, so they prove nothing")
     second = judge_time(case, policy.confirming()).judgement
+    if second.verdict is Verdict.NOT_COMPARABLE:
+        reason = f"slower in one process, and not proven so in a second; {second.reason}"
+        return msgspec.structs.replace(suspected, verdict=Verdict.NOT_COMPARABLE, reason=reason, notes=second.notes)
     leans = second.time is None or second.time.ratio is None or second.time.ratio > 1 + coarse(policy).delta
     if second.verdict is Verdict.INCONCLUSIVE and leans:
         return unheard(suspected, "it took too few rounds to tell")
@@ -78,13 +81,25 @@ def _not_seen_again(suspected: Judgement, second: Judgement, policy: Policy) -> 
     if second.verdict is Verdict.INCONCLUSIVE:
         return "slower in one process, undecided in a second"
     if second.verdict is Verdict.ENV_SHIFT:
-        return "slower in one process, and in a second in time and not in clock cycles"
+        return "slower in one process, and in a second it is the machine's doing"
     limits = coarse(policy)
     ratios = [one.time.ratio for one in (suspected, second) if one.time is not None and one.time.ratio is not None]
     if all(limits.delta < ratio - 1 < limits.epsilon for ratio in ratios):
         less = f"less than {env_shift.amount(limits.epsilon)} in a second"
         return f"slower in one process and {less}: it lies between the two tolerances"
     return "slower in one process and not in a second: it differs from process to process"
+
+
+def _other_work(case: TimeCase, recording: Recording, work: Comparability, policy: Policy) -> TimeStep:
+    """SLOWER if rounds prove as much of other work than is on record, else NOT-COMPARABLE: nothing good is proven."""
+    notes = _for_information(case, recording)
+    judgement = _judgement(case, Verdict.NOT_COMPARABLE, work.reason, notes=notes)
+    if not case.rounds:
+        return TimeStep(judgement, unpaired_rounds.LOOKS[0], pairing_helps=work.pairable)
+    if work.measured_otherwise:
+        return TimeStep(judgement, pairing_helps=work.pairable)
+    found = _unpaired(case, recording, work, policy)
+    return found if found.judgement.verdict is Verdict.SLOWER else dataclasses.replace(found, judgement=judgement)
 
 
 def _unchanged(case: TimeCase, recording: Recording, work: Comparability, policy: Policy) -> Judgement:
@@ -96,8 +111,9 @@ def _unchanged(case: TimeCase, recording: Recording, work: Comparability, policy
     spread = compare_rounds(recording.rounds, case.rounds, _omega(recording, policy))
     figures = _figures(case, recording, spread, "identity", policy.delta)
     if spread.exceeds(math.log1p(policy.delta), env_shift.ALPHA):
-        reason = f"{work.reason}, and it takes {env_shift.percent(spread.difference)} time: {recording.possible_causes}"
-        return _judgement(case, Verdict.ENV_SHIFT, reason, figures, recording.notes)
+        verdict, why = slower_without_change(case, recording, spread, policy)
+        reason = f"{work.reason}, and it takes {env_shift.percent(spread.difference)} time: {why}"
+        return _judgement(case, verdict, reason, figures, recording.notes)
     reason = f"{work.reason}; the time differs by {env_shift.percent(spread.difference)}"
     return _judgement(case, Verdict.UNCHANGED, reason, figures, recording.notes)
 
@@ -108,7 +124,7 @@ def _not_inferior(case: TimeCase, recording: Recording, work: Comparability, pol
     if recording.machine_changed or spread.difference < -math.log1p(unpaired_rounds.LEAST_DELTA):
         return None
     old, new = [one.midmean for one in recording.rounds], [one.midmean for one in case.rounds]
-    omega = max(policy.omega or OMEGA, spread.between)
+    omega = max(policy.omega or OMEGA, unpaired_rounds.LEAST_OMEGA, spread.between)
     test = functools.partial(noninferiority_test, epsilon=policy.epsilon, omega=omega, beta=policy.beta)
     if not test(old, new).proven:
         return None
@@ -123,10 +139,9 @@ def _unpaired(case: TimeCase, recording: Recording, work: Comparability, policy:
     limits = dataclasses.replace(coarse(policy), omega=_omega(recording, policy))
     found = unpaired_rounds.judge_unpaired(recording.rounds, case.rounds, limits, same_gpu=recording.same_gpu)
     verdict, reason = _verdict(found, limits, recording)
-    if verdict is Verdict.SLOWER and env_shift.only_clocks_changed(recording.rounds, case.rounds, limits.delta):
-        verdict = Verdict.ENV_SHIFT
-        moved = env_shift.percent(found.spread.difference)
-        reason = f"{moved} in time and within the tolerance in clock cycles: the SM clock differs from the record"
+    if verdict is Verdict.SLOWER:
+        verdict, words = slower_by_the_machine(case, recording, found.spread, limits)
+        reason = "; ".join(filter(None, (reason, words))) if verdict is Verdict.SLOWER else words
     if case.disturbances and verdict in (Verdict.SLOWER, Verdict.FASTER):
         verdict, reason = Verdict.INCONCLUSIVE, f"the rounds were disturbed, so they prove nothing ({reason})"
     figures = _figures(case, recording, found.spread, "unpaired", limits.delta)

@@ -49,8 +49,13 @@ class WorkloadEvidence(Record, frozen=True):
 
     @property
     def time_judgement(self) -> Judgement | None:
-        """The one on its time; None if that was not judged."""
-        return next((judgement for judgement in self.judgements if judgement.kind == "time"), None)
+        """The one on its time against the record; None if that was not judged."""
+        return next((one for one in self.judgements if one.kind == "time" and one.against == "record"), None)
+
+    @property
+    def anchor_judgement(self) -> Judgement | None:
+        """The one on its drift since the anchor; None where that is within twice the tolerance, or not known."""
+        return next((one for one in self.judgements if one.against == "anchor"), None)
 
 
 class SelfPairReading(Record, frozen=True):

@@ -35,11 +35,17 @@ class ConfirmTask(Record, frozen=True, tag="confirm"):
     takes_times: ClassVar = True
     folder: Path
     workloads: tuple[Key, ...]
-    """Those to time; what is found of each goes to the file of its number."""
+    """Those to time against their record; what is found of each goes to the file of its number."""
+    drifts: tuple[Key, ...] = ()
+    """Those to pair with their anchor; their numbers follow."""
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(key.node_id for key in self.workloads))
+        return tuple(dict.fromkeys(key.node_id for key in (*self.workloads, *self.drifts)))
+
+    def files(self) -> tuple[Path, ...]:
+        """Where what is found of each goes."""
+        return tuple(self.folder / f"{number}.json" for number in range(len(self.workloads) + len(self.drifts)))
 
 
 class ProfileTask(Record, frozen=True, tag="profile"):

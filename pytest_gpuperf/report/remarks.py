@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pytest_gpuperf.formatting import numbered
-from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
+from pytest_gpuperf.formatting import drift_words, numbered
+from pytest_gpuperf.model.evidence import Key, TimeRecord
+from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import RENAMED, Judgement, Verdict
 from pytest_gpuperf.report.advice_lines import gain_words
 
@@ -81,6 +81,49 @@ def no_longer_expected(evidence: Iterable[TestEvidence]) -> list[str]:
 
 def _is_gain(judgement: Judgement) -> bool:
     return judgement.verdict in (Verdict.FASTER, Verdict.BETTER)
+
+
+# --- drifted since it was last accepted on purpose ------------------------------------------------
+
+ON_PURPOSE = "accept that on purpose with pytest --update-baselines=anchor"
+
+
+def drift_lines(evidence: Iterable[TestEvidence]) -> list[str]:
+    """Workloads that are slower than their anchor by more than the tolerance; what is red has its own words."""
+    drifted = [
+        (work.key, judged.drift, judged.verdict is not Verdict.UNCHANGED)
+        for one in evidence
+        for work in one.workloads
+        if (judged := work.time_judgement) is not None and work.anchor_judgement is None
+        if judged.drift is not None and judged.drift.exceeds(1)
+    ]
+    lines = [
+        f"{key.node_id}: {key.workload} is {drift_words(drift, changed=changed)}"
+        for key, drift, changed in drifted[:A_LINE_EACH]
+    ]
+    if len(drifted) > A_LINE_EACH:
+        lines.append(f"so are {numbered(len(drifted) - A_LINE_EACH, 'workload')} more")
+    if lines:
+        lines.append(f"beyond twice the tolerance a drift is red: {ON_PURPOSE}")
+    return lines
+
+
+def recorded_drift_lines(recorded: Iterable[Recorded]) -> list[str]:
+    """Records that an update has moved away from their anchors."""
+    moved = [
+        (one.key, one.after.anchor)
+        for one in recorded
+        if not one.refused and isinstance(one.after, TimeRecord)
+        if one.after.anchor is not None and one.after.anchor.proven
+    ]
+    named = ", ".join(f"{key} by {((anchor.ratio or 1) - 1) * 100:.1f} %" for key, anchor in moved[:A_LINE_EACH])
+    more = f", and {len(moved) - A_LINE_EACH} more" if len(moved) > A_LINE_EACH else ""
+    if not moved:
+        return []
+    return [
+        f"on record now, and slower than what was last accepted on purpose: {named}{more}. Beyond twice the tolerance "
+        f"the gate stays red: {ON_PURPOSE}"
+    ]
 
 
 # --- not reached ---------------------------------------------------------------------------------

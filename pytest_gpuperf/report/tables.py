@@ -134,6 +134,8 @@ def time_cells(work: WorkloadEvidence) -> tuple[str, str, str, str]:
     """Time, its interval, its rates and its ratio to the baseline."""
     judged = work.time_judgement
     against = ratio(judged.time) if judged and judged.time else ""
+    if judged and judged.drift and judged.drift.ratio is not None:
+        against = f"{against}  anchor x{judged.drift.ratio:.3f}".strip()
     if work.time is None:
         return "-", "-", "-", against
     time_ns = mean_time_ns(work.time)
@@ -180,7 +182,7 @@ def update_table(recorded: Sequence[Recorded]) -> Table:
 def _change(one: Recorded) -> str:
     if isinstance(one.before, TimeRecord) and isinstance(one.after, TimeRecord):
         if one.after.rounds == one.before.rounds:
-            return "counters"
+            return "counters" if one.after.anchor == one.before.anchor else "its own anchor"
         return percent(mean_time_ns(one.after) / mean_time_ns(one.before) - 1)
     if isinstance(one.before, StaticRecord) and isinstance(one.after, StaticRecord):
         differ = compare_static(one.key, one.target, one.before, one.after).changes

@@ -94,6 +94,7 @@ def _of_workloads(book: Book, options: Options) -> list[str]:
     if not options.update:
         lines += [] if options.strict else remarks.stale_lines(evidence)
         lines += remarks.no_longer_expected(evidence)
+        lines += remarks.drift_lines(evidence)
     if not book.judged_times:
         lines += _static_only(evidence, options)
     return lines
@@ -236,6 +237,16 @@ def _update(reporter: pytest.TerminalReporter, outcome: Outcome, book: Book, opt
         written = sum(not one.refused for one in outcome.recorded)
         refused = len(outcome.recorded) - written
         reporter.write_line(numbered(written, "baseline") + " written" + (f", {refused} refused" if refused else ""))
+        _warn(reporter, remarks.recorded_drift_lines(outcome.recorded))
     elif outcome.updated and not outcome.nothing:
-        why = "every workload has one" if options.update == "new" else "all are up to date"
+        why = _why_none(book, options)
         reporter.write_line(f"0 baselines written: {why}{', failed tests aside' if book.any_failed else ''}")
+
+
+def _why_none(book: Book, options: Options) -> str:
+    """What an update that had nothing to write says of the workloads."""
+    if options.update == "new":
+        return "every workload has one"
+    if options.update == "all" or all(judgement.verdict is Verdict.UNCHANGED for judgement in book.judgements):
+        return "all are up to date"
+    return "nothing is proven to have changed (a test given by its node id is recorded all the same)"

@@ -84,7 +84,7 @@ def end_subtest(item: pytest.Item, problem: BaseException, report: pytest.TestRe
 def _settle_pending(item: pytest.Item, worker: Worker, book: TestBook, *, cut_short: bool) -> None:
     """Confirm what is slower in a second process, unless the test was ``cut_short`` by ``pytest.fail`` or an exit."""
     state = stash.run_state_of(item.config)
-    if not state.pending:
+    if not (state.pending or state.pending_drifts):
         return
     from pytest_gpuperf.workload import second_process  # noqa: PLC0415 SciPy comes with it
 
@@ -185,7 +185,8 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
         report.gpuperf_status = book.status  # type: ignore[attr-defined]
     for judgement in [*_judgements(book), *book.unreached]:
         counters = ".counters" if judgement.kind == "counters" else ""
-        name = f"gpuperf.{judgement.key.workload}.{judgement.target}{counters}"
+        anchor = ".anchor" if judgement.against == "anchor" else ""
+        name = f"gpuperf.{judgement.key.workload}.{judgement.target}{counters}{anchor}"
         item.user_properties.append((name, judgement.verdict.value))
     report.user_properties = list(item.user_properties)
     if report.failed and report.longrepr is not None:

@@ -17,6 +17,7 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.verdict import RENAMED, UNDECIDED, Judgement, Verdict
 from pytest_gpuperf.report.message import workload_lines
 from pytest_gpuperf.report.remarks import STALE
+from pytest_gpuperf.update.modes import takes
 
 
 class Effect(enum.Enum):
@@ -83,11 +84,9 @@ def fails(judgement: Judgement, options: Options) -> bool:
 
 def will_be_recorded(judgement: Judgement, options: Options) -> bool:
     """Whether ``--update-baselines`` accepts what this judgement found, so that it need not fail."""
-    if options.update is None:
-        return False
-    if judgement.verdict is Verdict.NOT_MEASURED:
-        return False
-    return judgement.verdict is Verdict.NEW or options.update in ("changed", "all")
+    if judgement.against == "anchor":  # an update may move the record; until the anchor follows, the gate stays red
+        return options.update in ("changed", "anchor", "all")
+    return takes(judgement, options)
 
 
 def failures(judgements: Iterable[Judgement], options: Options) -> list[Judgement]:
@@ -117,8 +116,10 @@ def failure_message(failed: Sequence[Judgement], advice: Mapping[Key, Sequence[A
     for key in dict.fromkeys(judgement.key for judgement in failed):
         lines += workload_lines([judgement for judgement in failed if judgement.key == key], advice.get(key, ()))
     ncu = " --gpuperf-ncu" if any(judgement.kind == "counters" for judgement in failed) else ""
-    if any(j.verdict.is_regression for j in failed):
-        lines.append(f"If this change is intended: pytest{ncu} --update-baselines, and commit what it writes.")
+    regressed = [judgement for judgement in failed if judgement.verdict.is_regression]
+    if regressed:
+        mode = "=anchor" if any(judgement.kind == "time" for judgement in regressed) else ""
+        lines.append(f"If this change is intended: pytest{ncu} --update-baselines{mode}, and commit what it writes.")
     lines += dict.fromkeys(words.format(ncu=ncu) for words in map(_remedy, failed) if words)
     return "\n".join(lines)
 

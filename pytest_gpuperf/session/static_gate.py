@@ -36,7 +36,7 @@ def judge_static(
             others = store.static(arch, key, compiler).other_toolchains
             judged[arch] = missing_static(key, arch, compiler, others)
         else:
-            judged[arch] = compare_static(key, arch, old, record)
+            judged[arch] = compare_static(key, arch, old, record, toolchains=(compiler, compiler))
     changed = [arch for arch, one in judged.items() if _may_change(one, worker.options)]
     if changed:
         judged |= _weighed(judged, changed, worker, workload, workloads, estimates)

@@ -150,7 +150,7 @@ def pilot(timer: Timer, baseline: Workload, candidate: Workload, samples: int = 
     order, lengths = ("ABBA", [LEAST_SIZE // 2] * blocks) if blocks else ("AB", [samples])
     slots = _slots(order, baseline, candidate, lengths)
     taken = [valid_samples(times) for times in timer.measure(slots, baseline.cache)]
-    values = [block_value("ABBA", taken[4 * index : 4 * index + 4]) for index in range(blocks)]
+    values = [block_value("ABBA", taken[4 * index : 4 * index + 4], timer.tick_ns) for index in range(blocks)]
     block_sd = float(np.ptp(np.quantile(values, [0.25, 0.75]))) / _MIDDLE_HALF_OF_FIVE if values else None
     return noise_of(_by_side(order, taken), timer.tick_ns, block_sd)
 
@@ -207,7 +207,7 @@ def paired_blocks(
         before = after
         tail, slow = tail_of(sides) if settling is None else (None, (NO_SLOW, NO_SLOW))
         yield Block(
-            r=block_value(order, slots), tail=tail, slow=slow, samples=size, order=order,
+            r=block_value(order, slots, timer.tick_ns), tail=tail, slow=slow, samples=size, order=order,
             discarded=bool(reason), reason=reason, seconds=clock() - began, carry_over=carry_over(slots), remark=remark,
         )  # fmt: skip
 
@@ -230,10 +230,18 @@ def slot_lengths(size: int) -> list[int]:
     return [half // fours + (index < half % fours) for index in range(fours)]
 
 
-def block_value(order: Order, slots: Sequence[sample_stats.Samples]) -> float:
-    """ln midmean of the candidate's slots - ln midmean of the baseline's, in whole fours of slots."""
-    baseline, candidate = _by_side(order, slots)
-    return math.log(sample_stats.midmean(candidate)) - math.log(sample_stats.midmean(baseline))
+def block_value(order: Order, slots: Sequence[sample_stats.Samples], tick_ns: float = 0.0) -> float:
+    """ln midmean of the candidate's slots - ln midmean of the baseline's, in whole fours of slots.
+
+    Core means where both sides are coarse: both are summed up alike, so exchanging the labels changes but the sign.
+    """
+    sides = _by_side(order, slots)
+    step_ns = step_of(np.concatenate(sides).tolist(), tick_ns)
+    coarse = all(sample_stats.coarse(side, step_ns) for side in sides)
+    baseline, candidate = (
+        sample_stats.core_mean(side, step_ns) if coarse else sample_stats.midmean(side) for side in sides
+    )
+    return math.log(candidate) - math.log(baseline)
 
 
 def tail_of(

@@ -2,34 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from pytest_gpuperf.model.evidence import DeviceState, Round
 from pytest_gpuperf.timing import sample_stats
 
-REFUSED_TICKS = 200
-COARSE_TICKS = 1000
+REFUSED_RESOLUTION = 0.005
+"""A time that is resolved no better than the tightest profile's tolerance is refused ..."""
+COARSE_RESOLUTION = 0.001
+"""... and one that is resolved no better than this is remarked on."""
 OUTLIERS_ALLOWED = 0.10
 DRIFT_ALLOWED = 0.0025
 """Half of the tightest profile's tolerance."""
 CLOCK_CHANGE_ALLOWED = 0.01
 
 
-def disturbances(
-    round: Round, before: DeviceState, after: DeviceState, step_ns: float, *, outliers: float = 0.0
-) -> tuple[str, ...]:
+class Batch(NamedTuple):
+    """One round with what is known of how it was taken."""
+
+    round: Round
+    before: DeviceState
+    """The GPU's state before it."""
+    after: DeviceState
+    step_ns: float
+    """Resolution of its samples (``resolution.step_of``)."""
+    outliers: float = 0.0
+    """Share that ``sample_stats.outlier_share`` found."""
+    pauses_ns: tuple[float, ...] = ()
+    """Times for which the GPU left work in its queue alone, as far as the timer sees it."""
+
+
+def disturbances(batch: Batch, *, alternating: bool = False, averages: bool = False) -> tuple[str, ...]:
     """Everything that makes this round unfit as evidence, as messages with advice; empty if it is fit.
 
-    ``step_ns`` is the resolution of the round's samples (``resolution.step_of``), ``outliers`` the share that
-    ``sample_stats.outlier_share`` found.  ``before`` and ``after`` are the GPU's state around the round.
+    ``alternating``: the samples of all rounds go to and fro between two levels (``sample_stats.alternates``), which is
+    neither drift nor outliers.  ``averages``: the timer's steps average out (``resolution_of``).
     """
-    return (*_of_the_gpu(before, after), *_of_the_samples(round, step_ns, outliers))
+    return (
+        *_of_the_gpu(batch.before, batch.after),
+        *_of_pauses(batch.pauses_ns),
+        *(() if alternating else _of_the_samples(batch)),
+        *_of_the_timer(batch.round, batch.step_ns, averages),
+    )
 
 
-def remarks(round: Round, samples: sample_stats.Samples, step_ns: float) -> tuple[str, ...]:
+def remarks(round: Round, samples: sample_stats.Samples, step_ns: float, *, averages: bool = False) -> tuple[str, ...]:
     """Remarks on rounds that are fit all the same: ``round`` is one of them, ``samples`` are those of all."""
-    found = (_bimodal(samples, step_ns), _coarse(round, step_ns))
+    found = (_bimodal(samples, step_ns), _coarse(round, step_ns, averages))
     return tuple(message for message in found if message)
+
+
+def resolution_of(round: Round, step_ns: float, averages: bool) -> float:
+    """Share of the round's time that its readings resolve; 0 where noise wider than a step makes them finer.
+
+    One step, or two standard errors of a mean of readings whose starts and ends meet the clock's steps at random
+    phases (``averages``): readings are then off by up to a step, with a sd of at most half of one, and their mean is
+    not.  That goes for CUPTI's time stamps; the end of a graph is noticed in steps that depend on where it lies.
+    """
+    if round.quantiles[3] - round.quantiles[1] >= step_ns:
+        return 0.0
+    return step_ns / round.midmean / (math.sqrt(round.samples) if averages else 1.0)
 
 
 def clock_moved(first_mhz: float | None, last_mhz: float | None) -> bool:
@@ -58,18 +92,31 @@ def _of_the_gpu(before: DeviceState, after: DeviceState) -> Iterator[str]:
         yield f"another process computes on this GPU (pid {ids}): end it, or choose a free GPU by CUDA_VISIBLE_DEVICES"
 
 
-def _of_the_samples(round: Round, step_ns: float, outliers: float) -> Iterator[str]:
-    if abs(round.drift) > DRIFT_ALLOWED:
+def _of_pauses(pauses_ns: Sequence[float]) -> Iterator[str]:
+    if pauses_ns:
+        often = "once" if len(pauses_ns) == 1 else f"{len(pauses_ns)} times"
         yield (
-            f"times drifted by {round.drift:+.2%} within the round: the GPU was not yet warm or its clocks moved; "
+            f"the GPU left work in its queue alone {often}, for up to {max(pauses_ns) / 1e6:.1f} ms: another process "
+            f"computes on it, perhaps one of another container; end it, or choose a free GPU by CUDA_VISIBLE_DEVICES"
+        )
+
+
+def _of_the_samples(batch: Batch) -> Iterator[str]:
+    drift = batch.round.drift
+    if abs(drift) > DRIFT_ALLOWED:
+        yield (
+            f"times drifted by {drift:+.2%} within the round: the GPU was not yet warm or its clocks moved; "
             f"measure again, or lock its clocks"
         )
-    if outliers > OUTLIERS_ALLOWED:
+    if batch.outliers > OUTLIERS_ALLOWED:
         yield (
-            f"{outliers:.0%} of the samples are outliers (more than 1 % and three interquartile ranges above "
+            f"{batch.outliers:.0%} of the samples are outliers (more than 1 % and three interquartile ranges above "
             f"the third quartile): something else uses the GPU or its memory; close it and measure again"
         )
-    if round.midmean < REFUSED_TICKS * step_ns and not _dithered(round, step_ns):
+
+
+def _of_the_timer(round: Round, step_ns: float, averages: bool) -> Iterator[str]:
+    if resolution_of(round, step_ns, averages) > REFUSED_RESOLUTION:
         yield (
             f"a time of {round.midmean:.0f} ns is only {round.midmean / step_ns:.0f} steps of {step_ns:g} ns of the "
             f"timer: give the kernel more work, or use cache='warm' with the graph timer, which times many "
@@ -77,12 +124,13 @@ def _of_the_samples(round: Round, step_ns: float, outliers: float) -> Iterator[s
         )
 
 
-def _coarse(round: Round, step_ns: float) -> str:
-    steps = round.midmean / step_ns if step_ns else COARSE_TICKS
-    if not REFUSED_TICKS <= steps < COARSE_TICKS or _dithered(round, step_ns):
+def _coarse(round: Round, step_ns: float, averages: bool) -> str:
+    resolution = resolution_of(round, step_ns, averages)
+    if not COARSE_RESOLUTION < resolution <= REFUSED_RESOLUTION:
         return ""
+    steps = round.midmean / step_ns
     return (
-        f"a time of {steps:.0f} steps of the timer resolves about {1 / steps:.1%}: more work per launch resolves more"
+        f"a time of {steps:.0f} steps of the timer resolves about {resolution:.1%}: more work per launch resolves more"
     )
 
 
@@ -94,8 +142,3 @@ def _bimodal(samples: sample_stats.Samples, step_ns: float) -> str:
         f"times fall into two groups, {' and '.join(found)}: look for alternating clocks, input-dependent paths or "
         f"memory placement"
     )
-
-
-def _dithered(round: Round, step_ns: float) -> bool:
-    """Noise wider than the step spreads the samples over neighbouring steps, and their mean resolves below one."""
-    return round.quantiles[3] - round.quantiles[1] >= step_ns

@@ -15,6 +15,7 @@ from typing import Any
 
 from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.device.launch import Configuration, Launch
+from pytest_gpuperf.device.recorded_arguments import RecordedArguments
 from pytest_gpuperf.judge.block_decision import Paired, judge_blocks
 from pytest_gpuperf.judge.clear_case import blocks_to_decide
 from pytest_gpuperf.judge.policy import Decision, Policy
@@ -107,6 +108,7 @@ def pair(
     seed: int,
     candidate: KernelBinary | None = None,
     configuration: Configuration | None = None,
+    arguments: RecordedArguments | None = None,
     reset: Callable[[], Any] | None = None,
     cache: CacheMode = "cold",
     pair_slot: PairSlot = "short",
@@ -121,18 +123,19 @@ def pair(
     not stay undecided because it takes longer.  Sustained slots do not.
 
     ``launch`` gives grid, block, shared memory and arguments to both sides; ``candidate`` is its own machine code
-    unless another is given, ``configuration`` the baseline's grid, block and shared memory where they are not the
-    launch's.  Both must take the launch's parameters, which the caller has checked.  With ``reset``, which restores the
-    caller's buffers, these stay where they are.  With ``pair_slot="sustained"`` slots last two seconds and more,
-    unless one side is far slower.  ``duration_ns`` and ``baseline_ns`` are about what the two take: if one of them is
-    a millisecond or more, blocks are of single launches (``long_blocks``), with no pilot.  Afterwards the caller's
-    buffers hold what the candidate writes.  The caller holds the GPU's lock.  Raises ``LoadError`` for a cubin that the
-    device refuses, and what the timer raises.
+    unless another is given.  ``configuration`` is the baseline's grid, block and shared memory, and ``arguments`` are
+    its arguments, where they are not the launch's.  Both must take the parameters, which the caller has checked.  With
+    ``reset``, which restores the caller's buffers, these stay where they are.  With ``pair_slot="sustained"`` slots
+    last two seconds and more, unless one side is far slower.  ``duration_ns`` and ``baseline_ns`` are about what the
+    two take: if one of them is a millisecond or more, blocks are of single launches (``long_blocks``), with no pilot.
+    Afterwards the caller's buffers hold what the candidate writes.  The caller holds the GPU's lock.  Raises
+    ``LoadError`` for a cubin that the device refuses, and what the timer raises.
     """
     start = clock()
     binaries = baseline, candidate or launch.binary
     buffers, unmoved = MovingBuffers.of(device, launch) if reset is None else (None, "")
-    exchange = _Exchange(device, launch, binaries, configuration, buffers, random.Random(f"load order {seed}"))
+    coin = random.Random(f"load order {seed}")
+    exchange = _Exchange(device, launch, binaries, configuration, arguments, buffers, coin)
     sides = Workload(exchange.run_baseline, reset, cache), Workload(exchange.run_candidate, reset, cache)
     taking = _Taking(device, timer, *sides, exchange, seed, clock)
     slots, aside = None, ""
@@ -235,6 +238,8 @@ class _Exchange:
     binaries: tuple[KernelBinary, KernelBinary]
     configuration: Configuration | None
     """Of the baseline, if it has one of its own."""
+    arguments: RecordedArguments | None
+    """Of the baseline, if it has its own."""
     buffers: MovingBuffers | None
     """None if those of the launch stay where they are."""
     coin: random.Random
@@ -242,6 +247,11 @@ class _Exchange:
 
     def __post_init__(self) -> None:
         self.reload()
+        self._place()
+
+    def _place(self) -> None:
+        """The baseline's own arguments are on the arrays where they lie now."""
+        self._values = self.arguments.values(self.launch) if self.arguments is not None else None
 
     def reload(self) -> None:
         """Load both anew, the one or the other first."""
@@ -256,6 +266,7 @@ class _Exchange:
         """Give both sides the same buffers at other addresses."""
         if self.buffers is not None:
             self.launch = self.buffers.moved(pad_bytes)
+            self._place()
 
     def leave(self, reset: Callable[[], Any] | None) -> None:
         """Let what the candidate writes be the last that was written to buffers of the caller's own."""
@@ -266,7 +277,7 @@ class _Exchange:
             self.device.synchronize()
 
     def run_baseline(self) -> None:
-        self.launch.run_with(self._baseline, self.configuration)
+        self.launch.run_with(self._baseline, self.configuration, self._values)
 
     def run_candidate(self) -> None:
         self.launch.run_with(self._candidate)

@@ -11,11 +11,12 @@ import dataclasses
 import msgspec
 
 from pytest_gpuperf.judge.block_decision import judge_blocks
+from pytest_gpuperf.judge.drift_verdict import judge_paired_drift
 from pytest_gpuperf.judge.paired_verdict import judge_pairs, unheard
 from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.judge.time_case import TimeCase
 from pytest_gpuperf.judge.time_verdict import confirm_rounds
-from pytest_gpuperf.model.evidence import Identity, Key, Record, Round
+from pytest_gpuperf.model.evidence import Anchor, Identity, Key, Record, Round
 from pytest_gpuperf.model.verdict import Judgement
 from pytest_gpuperf.timing.paired_run import Pairing
 
@@ -70,7 +71,19 @@ class UnpairedPending:
     """Time budget of this workload, or the time of its rounds where that was more."""
 
 
-PendingConfirmation = PairedPending | UnpairedPending
+@dataclasses.dataclass(frozen=True)
+class AnchorPending:
+    """A workload that paired blocks of the gating process called slower than its anchor."""
+
+    case: TimeCase
+    anchor: Anchor
+    policy: Policy
+    pairing: Pairing
+    judgement: Judgement
+    budget_s: float
+
+
+PendingConfirmation = PairedPending | UnpairedPending | AnchorPending
 
 
 def settled(pending: PendingConfirmation, second: Confirmation) -> Judgement:
@@ -81,10 +94,10 @@ def settled(pending: PendingConfirmation, second: Confirmation) -> Judgement:
             pending.judgement,
             "it ran other code or other arguments: seed what is random, and do not edit during a run",
         )
-    return _paired(pending, second) if isinstance(pending, PairedPending) else _unpaired(pending, second)
+    return _unpaired(pending, second) if isinstance(pending, UnpairedPending) else _paired(pending, second)
 
 
-def _paired(pending: PairedPending, second: Confirmation) -> Judgement:
+def _paired(pending: PairedPending | AnchorPending, second: Confirmation) -> Judgement:
     if second.not_paired:
         return unheard(pending.judgement, f"it could not pair the two: {second.not_paired}")
     first = pending.pairing
@@ -92,6 +105,12 @@ def _paired(pending: PairedPending, second: Confirmation) -> Judgement:
     if second.discarded:
         notes.append(f"{second.discarded} blocks of the second process were discarded")
     blocks = judge_blocks(second.pairs or second.r, pending.policy.confirming(), stopped=True, tails=second.tails)
+    if isinstance(pending, AnchorPending):
+        _, judgement = judge_paired_drift(
+            pending.case, pending.anchor, pending.policy, first.paired, blocks, seeds=(first.seed, second.seed),
+            notes=notes, pair_slot="sustained" if first.sustained else "short",
+        )  # fmt: skip
+        return judgement or pending.judgement
     step = judge_pairs(
         pending.case, pending.policy, first.paired, blocks, seeds=(first.seed, second.seed), notes=notes,
         slow_launches=first.slow_launches,

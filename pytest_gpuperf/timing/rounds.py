@@ -17,7 +17,7 @@ from pytest_gpuperf.device.interface import Device, Slot, Timer
 from pytest_gpuperf.device.timers.resolution import step_of
 from pytest_gpuperf.model.evidence import CacheMode, DeviceState, Round
 from pytest_gpuperf.timing import sample_stats
-from pytest_gpuperf.timing.health import disturbances, remarks
+from pytest_gpuperf.timing.health import Batch, disturbances, remarks
 
 SAMPLES = 30
 LEAST_SAMPLES = 5
@@ -105,7 +105,7 @@ def summarise(
         session=session,
         process=process,
         samples=samples.size,
-        midmean=sample_stats.midmean(samples),
+        midmean=sample_stats.centre(samples, step_ns),
         median=middle,
         quantiles=(low, first, middle, third, high),
         minimum=float(samples.min()),
@@ -156,10 +156,8 @@ def take_rounds(
     least = FEW_SAMPLES if duration_ns >= FEW_SAMPLES_NS else LEAST_SAMPLES
     size = sample_count(pilot.cost_s, count, budget_s - (clock() - start), samples, least)
     slot = Slot(workload.run, size, workload.reset, dropped=0 if long else 1)
-    rounds: list[Round] = []
     raw: list[tuple[float, ...]] = []
-    disturbed: list[str] = []
-    notes = [] if pilot.settled else [_unsettled(pilot)]
+    batches: list[Batch] = []
     before = device.state()
     for _ in range(count):
         times = timer.measure([slot], workload.cache)[0]
@@ -167,13 +165,17 @@ def take_rounds(
         step = step_of(times, timer.tick_ns)
         taken = summarise(times, session=session, process=process, clocks=_clocks(before, after), step_ns=step)
         outliers = sample_stats.outlier_share(np.asarray(times), step)
-        rounds.append(taken)
+        batches.append(Batch(taken, before, after, step, outliers, tuple(timer.pauses_ns)))
         raw.append(tuple(times))
-        disturbed += disturbances(taken, before, after, step, outliers=outliers)
         before = after
-    if rounds:
-        notes += remarks(rounds[-1], np.concatenate(raw), step)
-    return Rounds(tuple(rounds), tuple(raw), _unique(disturbed), _unique(notes), clock() - start)
+    alternating = bool(raw) and sample_stats.alternates(np.concatenate(raw), batches[-1].step_ns)
+    averages = timer.name == "cupti"
+    disturbed = [said for one in batches for said in disturbances(one, alternating=alternating, averages=averages)]
+    notes = [] if pilot.settled else [_unsettled(pilot)]
+    if batches:
+        notes += remarks(batches[-1].round, np.concatenate(raw), batches[-1].step_ns, averages=averages)
+    rounds = tuple(one.round for one in batches)
+    return Rounds(rounds, tuple(raw), _unique(disturbed), _unique(notes), clock() - start)
 
 
 def warm_up(

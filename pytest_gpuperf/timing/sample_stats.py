@@ -19,6 +19,13 @@ ASSESSABLE = 20
 """Drift and modes are not assessed on fewer samples."""
 LEAST_OUTLYING = 0.01
 """Samples that are less than 1 % above the third quartile are no outliers, however narrow the quartiles are."""
+OUTLIER_STEPS = 3.0
+"""Interquartile ranges below so many steps of the timer count as so many, for outliers: on an idle H200 up to a fifth
+of the launches of a loop of 2 to 10 us took four to nine steps of 32 ns longer (docs/results/recordings.md)."""
+FEW_STEPS = 2.0
+"""An interquartile range below so many steps of the timer holds so few readings that their midmean jumps."""
+MOST_ALTERNATING = 0.02
+"""By so much two levels may differ that a kernel alternates between: what a neighbour does differs by more."""
 MOST_TIMES_MEDIAN = 20.0
 SLOW_TIMES_MEDIAN = 1.5
 _BATCHES = 10
@@ -33,6 +40,29 @@ def midmean(samples: Samples) -> float:
     """Mean of the middle half: a fifth less variance than the median, and not moved by a quarter of outliers."""
     cut = samples.size // 4
     return float(np.partition(samples, (cut, samples.size - cut - 1))[cut : samples.size - cut].mean())
+
+
+def coarse(samples: Samples, step_ns: float) -> bool:
+    """True if the middle half of the samples lies within two steps of the timer."""
+    lower, upper = np.quantile(samples, [0.25, 0.75])
+    return bool(upper - lower < FEW_STEPS * step_ns)
+
+
+def core_mean(samples: Samples, step_ns: float) -> float:
+    """Mean of the samples from one step below the first quartile to one step above the third.
+
+    The midmean of coarse readings jumps: where the middle half reads one tick, a change of a third of a tick shows as
+    none or as two thirds.  Start and end are read at random phases of the clock, so the *mean* of readings is that of
+    the times, and the outer steps belong to it.  A plain mean of all would follow slow launches: for loops of 2 to 5 us
+    on an H200 it scattered twice as much from round to round (docs/results/recordings.md).
+    """
+    lower, upper = np.quantile(samples, [0.25, 0.75])
+    return float(samples[(samples >= lower - step_ns) & (samples <= upper + step_ns)].mean())
+
+
+def centre(samples: Samples, step_ns: float = 0.0) -> float:
+    """What a batch is summed up in: its midmean, or the ``core_mean`` of readings that are ``coarse``."""
+    return core_mean(samples, step_ns) if coarse(samples, step_ns) else midmean(samples)
 
 
 def winsorised_mean(samples: Samples) -> float:
@@ -136,10 +166,24 @@ def groups(samples: Samples, step_ns: float = 0.0) -> tuple[Group, ...]:
 def outlier_share(samples: Samples, step_ns: float = 0.0) -> float:
     """Share of samples above the third quartile by more than three interquartile ranges and 1 %, 0 to 1.
 
-    A range below one step of the timer counts as one step: neighbouring ticks are not outliers.
+    A range below three steps of the timer counts as three: a few ticks more are no outliers.
     """
     lower, upper = np.quantile(samples, [0.25, 0.75])
-    return float(np.mean(samples > upper + max(3 * max(upper - lower, step_ns), LEAST_OUTLYING * upper)))
+    spread = max(upper - lower, OUTLIER_STEPS * step_ns)
+    return float(np.mean(samples > upper + max(3 * spread, LEAST_OUTLYING * upper)))
+
+
+def alternates(samples: Samples, step_ns: float = 0.0) -> bool:
+    """True if the samples, in the order they were taken, go to and fro between two clear levels at most 2 % apart.
+
+    Such a workload neither drifts nor has outliers: it comes back to where it was.  (On an H200 a copy of 153 us
+    alternates between 152.4 and 154.4 us every ten to twenty launches.)
+    """
+    found = groups(samples, step_ns)
+    if not found or found[1].centre > found[0].centre * (1 + MOST_ALTERNATING):
+        return False
+    slow = samples > math.sqrt(found[0].centre * found[1].centre)
+    return int(np.count_nonzero(slow[1:] != slow[:-1])) > 1
 
 
 def _otsu(ordered: Samples) -> int:

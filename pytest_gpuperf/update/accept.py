@@ -16,6 +16,7 @@ from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.judge.counter_scatter import Counts
 from pytest_gpuperf.model.evidence import Key, Session, StaticRecord, TimeRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence, unpacked
+from pytest_gpuperf.update.anchor import become_anchors, with_anchor
 from pytest_gpuperf.update.record import record
 from pytest_gpuperf.update.select import (
     counters_alone,
@@ -45,10 +46,10 @@ def accept(config: pytest.Config, worker: Worker, book: Book) -> list[Recorded]:
     Raises ``RecordingFailed`` and the ``BaselineError`` of what cannot be read or written; nothing is half done.
     """
     accepted = book.accepted()
-    static = wanted_static(worker.store, accepted, worker.options)
     wanted = wanted_times(accepted, worker.options)
     times = _record_times(config, worker, book, [wanted[key] for key in sorted(wanted)]) if wanted else Times()
     times = _with_counters(worker, accepted, times)
+    static = wanted_static(worker.store, accepted, worker.options, {key for _, key in times.update})
     recorded = [
         Recorded(key=key, target=arch, before=worker.store.static(arch, key, toolchain).record, after=new)
         for (arch, toolchain, key), new in static.items()
@@ -57,10 +58,22 @@ def accept(config: pytest.Config, worker: Worker, book: Book) -> list[Recorded]:
     static = {place: _with_cubin_at_hand(worker.store, place, new, given) for place, new in static.items()}
     named = {new.cubin for new in static.values()}
     cubins = [*times.cubins, *(cubin for sha256, cubin in given.items() if sha256 in named)]
-    worker.store.write(
-        Update(static=static, time=times.update, counters=times.counters, sessions=times.sessions, cubins=cubins)
-    )
-    return [*recorded, *times.recorded]
+    moved = {
+        place: worker.store.time(*place)
+        for place in become_anchors(accepted, worker.options)
+        if place not in times.update
+    }
+    worker.store.write(Update(
+        static=static, time=times.update, counters=times.counters, anchors=moved, sessions=times.sessions,
+        cubins=cubins,
+    ))  # fmt: skip
+    return [*recorded, *times.recorded, *(_as_anchor(place, before) for place, before in moved.items())]
+
+
+def _as_anchor(place: tuple[str, Key], before: TimeRecord | None) -> Recorded:
+    """A record that stays and is its own anchor from now on."""
+    after = None if before is None else msgspec.structs.replace(before, anchor=None)
+    return Recorded(key=place[1], target=place[0], before=before, after=after)
 
 
 def _with_cubin_at_hand(
@@ -82,6 +95,8 @@ def _record_times(config: pytest.Config, worker: Worker, book: Book, wanted: Seq
     records = record(config, keys, progress_of(config), took_s=took_s)
     session, merged = merge(records, wanted, worker.options)
     slug = records[0].device.slug
+    found = {work.key: work for work in wanted}
+    merged = [_anchored(worker, one, found[one.key]) for one in merged]
     cubins = {sha: cubin for one in records for sha, cubin in one.cubins.items()}
     taken = _taken(merged)
     return Times(
@@ -90,6 +105,16 @@ def _record_times(config: pytest.Config, worker: Worker, book: Book, wanted: Seq
         cubins=[cubins[sha] for sha in {time.cubin for time in taken.values()} if sha in cubins],
         recorded=[msgspec.structs.replace(one, before=worker.store.time(slug, one.key)) for one in merged],
     )
+
+
+def _anchored(worker: Worker, recorded: Recorded, found: WorkloadEvidence) -> Recorded:
+    """A newly recorded time with the anchor that it is measured from."""
+    if not isinstance(recorded.after, TimeRecord):
+        return recorded
+    store, slug, key = worker.store, recorded.target, recorded.key
+    sessions = {one.id: one for one in store.sessions(slug, key.module)}
+    after = with_anchor(recorded.after, store.time(slug, key), found, sessions, store.has_cubin, worker.options)
+    return msgspec.structs.replace(recorded, after=after)
 
 
 def _taken(recorded: Sequence[Recorded]) -> dict[tuple[str, Key], TimeRecord]:

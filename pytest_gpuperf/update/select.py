@@ -6,7 +6,7 @@ Writes nothing: a run's evidence and the old baselines go in; records come out, 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -18,25 +18,9 @@ from pytest_gpuperf.judge.counter_scatter import Counts, replaced
 from pytest_gpuperf.judge.static_verdict import with_launch_of
 from pytest_gpuperf.model.evidence import Key, Session, StaticRecord, TimeRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
-from pytest_gpuperf.model.verdict import Verdict
+from pytest_gpuperf.update.anchor import accepts_drift
+from pytest_gpuperf.update.modes import takes
 from pytest_gpuperf.update.record import ProcessRecord
-
-RECORDS_TIME = {
-    "new": {Verdict.NEW},
-    "changed": {Verdict.NEW, Verdict.SLOWER, Verdict.SUSPECT, Verdict.FASTER, Verdict.NOT_COMPARABLE, Verdict.SAME,
-                Verdict.NOT_SLOWER, Verdict.INCONCLUSIVE},
-    "all": set(Verdict),
-}  # fmt: skip
-"""Verdicts on time whose workload an update records; UNCHANGED and ENV-SHIFT are not a change of the code."""
-
-
-RECORDS_COUNTERS = {
-    "new": {Verdict.NEW},
-    "changed": {Verdict.NEW, Verdict.WORSE, Verdict.BETTER, Verdict.NOT_COMPARABLE},
-    "all": set(Verdict) - {Verdict.NOT_MEASURED},
-}  # fmt: skip
-"""Verdicts on counters whose workload gets new ones from an update that does not record its time."""
-
 
 OTHER_WORK = (
     "the recording processes ran other code or arguments than this run: seed what is random, and do not edit meanwhile"
@@ -44,19 +28,26 @@ OTHER_WORK = (
 
 
 def wanted_static(
-    store: BaselineStore, accepted: Iterable[TestEvidence], options: Options
+    store: BaselineStore, accepted: Iterable[TestEvidence], options: Options, timed: Collection[Key] = ()
 ) -> dict[tuple[str, str, Key], StaticRecord]:
-    """Static records to write, by architecture, toolchain and key: those whose figures differ from the baseline."""
+    """Static records to write, by architecture, toolchain and key: of figures that differ from the baseline.
+
+    They are written where their verdict is one that the update takes.  With a workload whose time is recorded anew,
+    ``timed``, all that belongs to it goes along: a record of its time is to find that of its code beside it.
+    """
     update = {}
     for evidence in accepted:
         for workload in evidence.workloads:
+            verdicts = {one.target: one for one in workload.judgements if one.kind == "static"}
             for arch, record in workload.static.items():
                 old = static_baseline(store, arch, workload.toolchain, workload, evidence.workloads)
                 if _has_label_of_its_own(workload, record):  # then no record of another name stays its baseline
                     old = store.static(arch, workload.key, workload.toolchain).record
                 without_code = options.update == "all" and old is not None and not old.cubin
-                changed = old is None or (options.update != "new" and _figures(old) != _figures(record, old))
-                if changed or without_code:
+                judged = verdicts.get(arch)
+                wanted = workload.key in timed or (judged is not None and takes(judged, options))
+                changed = old is not None and _figures(old) != _figures(record, old)
+                if old is None or without_code or (changed and wanted and options.update != "new"):
                     update[arch, workload.toolchain, workload.key] = record
     return update
 
@@ -77,13 +68,12 @@ def _figures(record: StaticRecord, old: StaticRecord | None = None) -> StaticRec
 
 def wanted_times(accepted: Iterable[TestEvidence], options: Options) -> dict[Key, WorkloadEvidence]:
     """Timed workloads that this update records."""
-    verdicts = RECORDS_TIME[options.update or "changed"]
     return {
         workload.key: workload
         for evidence in accepted
         for workload in evidence.workloads
-        for judgement in workload.judgements
-        if judgement.kind == "time" and judgement.verdict in verdicts
+        if (judged := workload.time_judgement) is not None
+        if takes(judged, options) or accepts_drift(workload, options)
     }
 
 
@@ -99,9 +89,8 @@ class CountersTaken(NamedTuple):
 
 def wanted_counters(accepted: Iterable[TestEvidence], options: Options) -> list[CountersTaken]:
     """Workloads with counters that this update may take."""
-    verdicts = RECORDS_COUNTERS[options.update or "changed"]
     return [
-        CountersTaken(judgement.target, workload, judgement.verdict in verdicts)
+        CountersTaken(judgement.target, workload, takes(judgement, options))
         for evidence in accepted
         for workload in evidence.workloads
         for judgement in workload.judgements

@@ -1,7 +1,7 @@
 """The baseline's own machine code: whether it can be run again, and how the candidate's differs from it.
 
 A stored cubin is a stranger's code: all that can be checked is checked here, before anything is loaded.  It runs as
-it was launched when it was recorded, on the candidate's arguments.
+it was launched when it was recorded, on the candidate's arrays: the work as it was recorded.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from pytest_gpuperf.compile.cubin.ready_made import binary_of
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.launch import Configuration, Launch
 from pytest_gpuperf.device.limits import check_limits, dim3
+from pytest_gpuperf.device.recorded_arguments import RecordedArguments, recorded_arguments
+from pytest_gpuperf.judge.comparability import other_arguments
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.evidence import KernelBinary, Key, Parameter, StaticRecord, TimeRecord
 from pytest_gpuperf.model.verdict import Change
@@ -29,9 +31,11 @@ class Opponent(NamedTuple):
     obstacle: str = ""
     """Why it cannot."""
     other_parameters: bool = False
-    """It takes other parameters: the two kernels do not do the same work."""
+    """It takes other parameters, and its arguments cannot be formed again: the two do not do the same work."""
     configuration: Configuration | None = None
     """How it was launched, where that differs from the candidate's launch."""
+    arguments: RecordedArguments | None = None
+    """What it was launched on, where that differs from the candidate's arguments."""
 
 
 def opponent_of(store: BaselineStore, key: Key, record: TimeRecord, launch: Launch | None) -> Opponent:
@@ -44,13 +48,17 @@ def opponent_of(store: BaselineStore, key: Key, record: TimeRecord, launch: Laun
         binary = _stored(store, key, record, launch)
     except (BaselineError, CompileProblem) as problem:
         return Opponent(None, f"the baseline's machine code cannot be run again: {problem}")
-    if _layout(binary) != _layout(launch.binary):
-        was, now = (_described(one.parameters) for one in (binary, launch.binary))
-        return Opponent(None, f"the parameters changed from {was} to {now}", other_parameters=True)
+    other_parameters = _layout(binary) != _layout(launch.binary)
     try:
-        return Opponent(binary, configuration=_recorded_launch(record, binary, launch))
+        arguments = None
+        if other_parameters or other_arguments(record.identity, launch.identity()):
+            arguments = recorded_arguments(binary, record.identity.arguments, launch)
+        return Opponent(binary, configuration=_recorded_launch(record, binary, launch), arguments=arguments)
     except LaunchError as problem:
-        return Opponent(None, f"the baseline cannot be launched as it was: {problem}")
+        was, now = (_described(one.parameters) for one in (binary, launch.binary))
+        changed = f"the parameters changed from {was} to {now}, and " if other_parameters else ""
+        obstacle = f"{changed}the baseline cannot be launched as it was: {problem}"
+        return Opponent(None, obstacle, other_parameters=other_parameters)
 
 
 def _recorded_launch(record: TimeRecord, binary: KernelBinary, launch: Launch) -> Configuration | None:

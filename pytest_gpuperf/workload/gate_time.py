@@ -7,17 +7,19 @@ paired or not, waits for its confirmation by ``second_process`` at the end of it
 from __future__ import annotations
 
 import dataclasses
+import functools
+import math
 from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context.run_state import RunState
 from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.judge.canary_shift import canary_shifts, has_comparable_canaries
 from pytest_gpuperf.judge.error_budget import ALPHA, ALPHA_FASTER, SELF_PAIR_E
 from pytest_gpuperf.judge.paired_verdict import judge_pairs
 from pytest_gpuperf.judge.policy import Policy
+from pytest_gpuperf.judge.recording_choice import choose_recording
 from pytest_gpuperf.judge.time_case import TimeCase, TimeStep
 from pytest_gpuperf.judge.time_verdict import judge_time
 from pytest_gpuperf.model.evidence import Round, Session, TimeRecord
@@ -30,6 +32,7 @@ from pytest_gpuperf.timing.rounds import NO_ROUNDS, Rounds
 from pytest_gpuperf.workload import self_pairs
 from pytest_gpuperf.workload.baseline_kernel import Opponent
 from pytest_gpuperf.workload.explained_verdict import explained, short_of_time, with_obstacle
+from pytest_gpuperf.workload.gate_anchor import AnchorPairs, anchor_pairs, pair_with_anchor, with_drift
 from pytest_gpuperf.workload.timed_rounds import (
     FIRST_ROUNDS,
     ROUNDS_SHARE,
@@ -40,6 +43,7 @@ from pytest_gpuperf.workload.timed_rounds import (
     opponent_for,
     pair_with,
     take,
+    take_again,
 )
 
 
@@ -54,13 +58,15 @@ class BaselineComparison:
     session: Session
     """The machine as it is now."""
     policy: Policy
+    unchanged_shifts: tuple[float, ...] = ()
+    """Of the other unchanged workloads of this process so far (``TimeCase``)."""
 
     def case(self, taken: Rounds) -> TimeCase:
         work = self.work
         return TimeCase(
             key=work.key, target=work.target, baseline=self.baseline, sessions=self.sessions, identity=work.identity,
             timer=work.worker.timer.name, cache=work.request.cache, session=self.session, rounds=taken.rounds,
-            disturbances=taken.disturbed, remarks=taken.notes,
+            disturbances=taken.disturbed, remarks=taken.notes, unchanged_shifts=self.unchanged_shifts,
         )  # fmt: skip
 
     def judge(self, taken: Rounds) -> TimeStep:
@@ -78,7 +84,7 @@ def gate_time(work: TimedWorkload, state: RunState) -> TimedRounds:
     known = compared.judge(NO_ROUNDS)
     unchanged = known.judgement.verdict is Verdict.UNCHANGED
     if options.changed_only and unchanged:
-        return TimedRounds((), known.judgement)
+        return with_drift(work, compared.case(NO_ROUNDS), TimedRounds((), known.judgement))
     asked_for = unchanged and options.pair_all
     tested = known.pairing_helps or asked_for
     sustained = request.pair_slot == "sustained"  # then rounds alone prove nothing: they do not show what power does
@@ -86,40 +92,55 @@ def gate_time(work: TimedWorkload, state: RunState) -> TimedRounds:
         alpha = state.next_share()  # of a false SLOWER; the rate of a false FASTER is shared out alike
         policy = dataclasses.replace(compared.policy, alpha=alpha, alpha_faster=alpha * ALPHA_FASTER / ALPHA)
         compared = dataclasses.replace(compared, policy=policy)
-    opponent = opponent_for(work) if tested and _verdict_counts(options) else Opponent(None)
+    elif unchanged:
+        policy = dataclasses.replace(compared.policy, alpha=state.next_unchanged_share())
+        compared = dataclasses.replace(compared, policy=policy, unchanged_shifts=_shifts_of_others(work, state))
+    drift = anchor_pairs(work, compared.policy, state)
+    opponent = opponent_for(work) if tested else Opponent(None)
     compared = _with_canaries(compared, state)
     pairs = opponent.binary is not None and not opponent.other_parameters and tested and not sustained
     expected = expected_ns(work) if pairs else 0.0
     if expected >= LONG_NS:  # its launches in the blocks are its rounds
         found = decide_by_pairs(compared, state, opponent, NO_ROUNDS, known, expected)
+        found = _with_anchor(compared, state, drift, found)
         _pair_with_itself(work, state, found.rounds)
         return found
     taken = take(work, FIRST_ROUNDS, request.budget_s * (ROUNDS_SHARE if opponent.binary else 1), duration_ns=expected)
     step = compared.judge(taken)
-    if opponent.other_parameters:
-        reason = f"{opponent.obstacle}: record the baseline anew with pytest --update-baselines if that is intended"
-        judgement = msgspec.structs.replace(step.judgement, verdict=Verdict.NOT_COMPARABLE, reason=reason)
-        found = TimedRounds(taken.rounds, judgement, taken.disturbed)
-    elif opponent.binary is not None and (step.pairing_helps or asked_for or sustained):
+    if unchanged and not asked_for:
+        undisturbed = compared.judge(dataclasses.replace(taken, disturbed=()))
+        if undisturbed.judgement.verdict is Verdict.UNEXPLAINED:
+            compared, taken = once_more(compared, state, taken)
+            step = compared.judge(taken)
+        _note_unchanged(compared, state, step)
+    if opponent.binary is not None and (step.pairing_helps or asked_for or sustained):
         found = decide_by_pairs(compared, state, opponent, taken, step, taken.rounds[-1].midmean)
     else:
         obstacle = opponent.obstacle if step.pairing_helps or sustained else ""
-        found = decide_by_rounds(compared, state, taken, step, obstacle)
+        found = _less_comparable(opponent, decide_by_rounds(compared, state, taken, step, obstacle))
+    found = _with_anchor(compared, state, drift, found)
     _pair_with_itself(work, state, taken.rounds)
     return found
+
+
+def _with_anchor(
+    compared: BaselineComparison, state: RunState, pairs: AnchorPairs | None, found: TimedRounds
+) -> TimedRounds:
+    """What was found, and how far it is from the anchor."""
+    case = dataclasses.replace(compared.case(NO_ROUNDS), rounds=found.rounds, disturbances=found.disturbances)
+    return pair_with_anchor(compared.work, case, state, pairs, found)
 
 
 def decide_by_rounds(
     compared: BaselineComparison, state: RunState, taken: Rounds, step: TimeStep, obstacle: str
 ) -> TimedRounds:
     """Go on with rounds alone; ``obstacle`` is why there are no pairs.  What is slower waits for a second process."""
-    work, counts = compared.work, _verdict_counts(compared.work.worker.options)
-    budget_s = work.request.budget_s
-    while counts and step.rounds_wanted > len(taken.rounds) and taken.seconds < budget_s:
+    work, budget_s = compared.work, compared.work.request.budget_s
+    while step.rounds_wanted > len(taken.rounds) and taken.seconds < budget_s:
         taken = taken.followed_by(take(work, step.rounds_wanted - len(taken.rounds), budget_s - taken.seconds))
         step = compared.judge(taken)
     judgement = with_obstacle(explained(work, compared.baseline, step.judgement), obstacle)
-    if judgement.verdict is Verdict.SLOWER and counts:
+    if judgement.verdict is Verdict.SLOWER:
         time_s = max(budget_s, taken.seconds)  # long work takes more than its budget, there as here
         state.pending[work.key] = UnpairedPending(compared.case(taken), compared.policy, judgement, time_s)
     return TimedRounds(taken.rounds, judgement, taken.disturbed)
@@ -139,24 +160,62 @@ def decide_by_pairs(
     )
     left_s = request.budget_s - taken.seconds
     try:
-        pairing = pair_with(work, opponent.binary, policy, duration_ns, left_s, request.pair_slot,
-                            opponent.configuration)  # fmt: skip
+        pairing = pair_with(
+            work, opponent.binary, policy, duration_ns, left_s, request.pair_slot, opponent.configuration,
+            opponent.arguments,
+        )  # fmt: skip
     except LoadError as problem:
         return decide_by_rounds(compared, state, taken, step, not_loaded(problem))
     if not taken.rounds:
         taken = rounds_of(pairing.blocks, work.worker.session.id)
-    case = compared.case(taken)
     notes = (*pairing.remarks, *short_of_time(pairing, policy, request.budget_s, request.budget_s - left_s))
-    step = judge_pairs(
-        case, policy, pairing.paired, seeds=(pairing.seed,), notes=notes,
+    judge = functools.partial(
+        judge_pairs, policy=policy, first=pairing.paired, seeds=(pairing.seed,), notes=notes,
         pair_slot="sustained" if pairing.sustained else "short", slow_launches=pairing.slow_launches,
     )  # fmt: skip
+    step = judge(compared.case(taken))
+    if step.judgement.verdict is Verdict.UNEXPLAINED:
+        compared, taken = once_more(compared, state, taken)
+        step = judge(compared.case(taken))
+    case = compared.case(taken)
     judgement = explained(work, compared.baseline, step.judgement)
     if step.confirmation_wanted:
         state.pending[work.key] = PairedPending(
             case, policy, pairing, judgement, max(request.budget_s, pairing.seconds)
         )
     return TimedRounds(taken.rounds, judgement, taken.disturbed)
+
+
+def once_more(compared: BaselineComparison, state: RunState, first: Rounds) -> tuple[BaselineComparison, Rounds]:
+    """What its ``first`` rounds call slower with no cause but a disturbance, with rounds and canaries taken again."""
+    again = take_again(compared.work, first, FIRST_ROUNDS)
+    worker, session = compared.work.worker, compared.session
+    session = msgspec.structs.replace(session, canaries=worker.canaries_now() or session.canaries)
+    state.note_canaries(canary_shifts(_sessions_of(compared), session))
+    return dataclasses.replace(compared, session=session), again
+
+
+def _less_comparable(opponent: Opponent, found: TimedRounds) -> TimedRounds:
+    """Nothing but SLOWER is proven by rounds of a kernel that takes other parameters than the record's."""
+    judgement = found.judgement
+    if not opponent.other_parameters or judgement is None or judgement.verdict is Verdict.SLOWER:
+        return found
+    reason = f"{opponent.obstacle}: record the baseline anew with pytest --update-baselines if that is intended"
+    judgement = msgspec.structs.replace(judgement, verdict=Verdict.NOT_COMPARABLE, reason=reason)
+    return dataclasses.replace(found, judgement=judgement)
+
+
+def _shifts_of_others(work: TimedWorkload, state: RunState) -> tuple[float, ...]:
+    return tuple(shift for key, shift in state.unchanged_shifts.items() if key != work.key)
+
+
+def _note_unchanged(compared: BaselineComparison, state: RunState, step: TimeStep) -> None:
+    """Keep how far an unchanged workload moved from a record of this very GPU."""
+    baseline, figures = compared.baseline, step.judgement.time
+    if baseline is None or figures is None or figures.record_ratio is None:
+        return
+    if choose_recording(baseline, compared.sessions, compared.session).same_gpu:
+        state.unchanged_shifts[compared.work.key] = math.log(figures.record_ratio)
 
 
 def _comparison(work: TimedWorkload) -> BaselineComparison:
@@ -175,13 +234,18 @@ def _with_canaries(compared: BaselineComparison, state: RunState) -> BaselineCom
 
     Asked for before any round, so that what they find is the GPU's doing and not the workload's.
     """
-    named = {one.session for one in compared.baseline.rounds} if compared.baseline is not None else set()
-    known = [compared.sessions[name] for name in named & compared.sessions.keys()]
+    known = _sessions_of(compared)
     if not any(has_comparable_canaries(one, compared.session) for one in known):
         return compared
     session = msgspec.structs.replace(compared.session, canaries=compared.work.worker.canaries)
     state.note_canaries(canary_shifts(known, session))
     return dataclasses.replace(compared, session=session)
+
+
+def _sessions_of(compared: BaselineComparison) -> list[Session]:
+    """Those that the record's rounds are of."""
+    named = {one.session for one in compared.baseline.rounds} if compared.baseline is not None else set()
+    return [compared.sessions[name] for name in named & compared.sessions.keys()]
 
 
 def _pair_with_itself(work: TimedWorkload, state: RunState, rounds: Sequence[Round]) -> None:
@@ -200,8 +264,3 @@ def _pair_with_itself(work: TimedWorkload, state: RunState, rounds: Sequence[Rou
             workload=work.key.workload, ratio=paired.ratio, blocks=paired.blocks, seed=pairing.seed,
             log_e_slower=paired.evidence.log_e_slower, log_e_faster=paired.evidence.log_e_faster,
         )  # fmt: skip
-
-
-def _verdict_counts(options: Options) -> bool:
-    """An update that takes whatever it finds needs no proof of what changed."""
-    return options.update in (None, "new")

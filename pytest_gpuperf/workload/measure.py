@@ -106,7 +106,8 @@ def _time(worker: Worker, book: TestBook, request: Request, counted: Counted) ->
         taken = confirm_time.confirm_time(work, task)
     else:
         taken = gate_time.gate_time(work, state)
-    judgements = (*counted.judgements, *((taken.judgement,) if taken.judgement is not None else ()))
+    of_time = [one for one in (taken.judgement, taken.on_drift) if one is not None]
+    judgements = (*counted.judgements, *of_time)
     if not taken.rounds:
         book.add(msgspec.structs.replace(evidence, judgements=judgements))
         why = CheckedOnly(f"{request.name}: unchanged, so not timed")

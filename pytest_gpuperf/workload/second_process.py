@@ -34,7 +34,7 @@ LIMIT_FACTOR = 3.0
 
 def confirm(item: pytest.Item, worker: Worker, state: RunState, book: TestBook) -> None:
     """Settle what waits for confirmation in one test: its judgements in ``book`` become final."""
-    pending = [state.pending.pop(work.key) for work in book.workloads.values() if work.key in state.pending]
+    pending = _waiting(state, book)
     if not pending:
         return
     if state.confirmations_left < 1:
@@ -54,10 +54,14 @@ def confirm(item: pytest.Item, worker: Worker, state: RunState, book: TestBook) 
 
 def give_up(state: RunState, book: TestBook) -> None:
     """End the wait of a test that was ended before it could be confirmed."""
-    for work in list(book.workloads.values()):
-        pending = state.pending.pop(work.key, None)
-        if pending is not None:
-            _replace(book, unheard(pending.judgement, "the test was failed or stopped by pytest's own means"))
+    for pending in _waiting(state, book):
+        _replace(book, unheard(pending.judgement, "the test was failed or stopped by pytest's own means"))
+
+
+def _waiting(state: RunState, book: TestBook) -> list[PendingConfirmation]:
+    """Take over what waits of one test: first against the record, then against the anchor."""
+    keys = [work.key for work in book.workloads.values()]
+    return [waiting.pop(key) for waiting in (state.pending, state.pending_drifts) for key in keys if key in waiting]
 
 
 def time_limit_s(pending: Sequence[PendingConfirmation], workloads: int) -> float:
@@ -66,18 +70,20 @@ def time_limit_s(pending: Sequence[PendingConfirmation], workloads: int) -> floa
     Those not ``pending`` take rounds.  Its start and the test itself come on top.
     """
     budgets = [one.budget_s for one in pending]
-    return TIMEOUT_S + sum(budgets) + (workloads - len(budgets)) * max(budgets)
+    return TIMEOUT_S + sum(budgets) + max(0, workloads - len(budgets)) * max(budgets)
 
 
 def _confirmed(
     item: pytest.Item, worker: Worker, pending: Sequence[PendingConfirmation], limit_s: float
 ) -> list[Judgement]:
     with tempfile.TemporaryDirectory(prefix="gpuperf-confirm-") as name:
-        task = ConfirmTask(folder=Path(name), workloads=tuple(one.case.key for one in pending))
+        records = tuple(one.case.key for one in pending if one.judgement.against == "record")
+        drifts = tuple(one.case.key for one in pending if one.judgement.against == "anchor")
+        task = ConfirmTask(folder=Path(name), workloads=records, drifts=drifts)
         problem = _run(item, worker, task, limit_s)
         judged = []
-        for number, one in enumerate(pending):
-            found = _left(task.folder / f"{number}.json")
+        for file, one in zip(task.files(), pending, strict=True):
+            found = _left(file)
             judged.append(unheard(one.judgement, problem) if found is None else settled(one, found))
         return judged
 
@@ -121,5 +127,9 @@ def _environment(worker: Worker) -> dict[str, str]:
 
 def _replace(book: TestBook, judgement: Judgement) -> None:
     work = book.workloads[judgement.key.workload]
-    judgements = tuple(judgement if one.kind == "time" else one for one in work.judgements)
+    place = judgement.kind, judgement.against
+    judgements = tuple(
+        msgspec.structs.replace(judgement, drift=one.drift) if (one.kind, one.against) == place else one
+        for one in work.judgements
+    )
     book.add(msgspec.structs.replace(work, judgements=judgements))

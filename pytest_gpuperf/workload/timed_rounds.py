@@ -16,10 +16,14 @@ from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.device.interface import Slot
 from pytest_gpuperf.device.launch import Configuration
+from pytest_gpuperf.device.recorded_arguments import RecordedArguments
+from pytest_gpuperf.judge.log_times import geometric_mean
 from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.model.evidence import Identity, KernelBinary, Key, Round, TimeRecord
 from pytest_gpuperf.model.verdict import Judgement, PairSlot
+from pytest_gpuperf.timing.blocks import MOST_PAD
 from pytest_gpuperf.timing.long_blocks import LONG_NS
+from pytest_gpuperf.timing.moving_buffers import MovingBuffers
 from pytest_gpuperf.timing.paired_run import Pairing, pair
 from pytest_gpuperf.timing.rounds import Rounds, Workload, take_rounds
 from pytest_gpuperf.workload.baseline_kernel import Opponent, opponent_of
@@ -66,6 +70,8 @@ class TimedRounds:
     rounds: tuple[Round, ...]
     judgement: Judgement | None = None
     disturbances: tuple[str, ...] = ()
+    on_drift: Judgement | None = None
+    """The verdict on the drift since the anchor, where there is one."""
 
 
 def take(work: TimedWorkload, count: int, budget_s: float, *, process: int = 0, duration_ns: float = 0.0) -> Rounds:
@@ -92,6 +98,24 @@ def recorded_ns(work: TimedWorkload) -> float:
     return max((one.midmean for one in rounds), default=0.0)
 
 
+def take_again(work: TimedWorkload, first: Rounds, count: int) -> Rounds:
+    """``count`` rounds in the place of the ``first``, on copies of the launch's arrays elsewhere where these can move.
+
+    No workload that runs the baseline's code is called slower on the word of one place in memory.
+    """
+    request, device = work.request, work.worker.device
+    device.release_unused()
+    moving, _ = MovingBuffers.of(device, request.launch) if request.launch and request.reset is None else (None, "")
+    if moving is not None:
+        request = dataclasses.replace(request, workload=moving.moved(MOST_PAD // 2))
+        work = dataclasses.replace(work, request=request)
+    again = take(work, count, request.budget_s, duration_ns=first.rounds[-1].midmean)
+    was, now = (geometric_mean([one.midmean for one in taken.rounds]) for taken in (first, again))
+    where = "on other addresses" if moving is not None else "on the same addresses"
+    note = f"its rounds were taken twice, the second time {where}: x{now / was:.3f} of the first"
+    return dataclasses.replace(again, notes=(*again.notes, note), seconds=first.seconds + again.seconds)
+
+
 def opponent_for(work: TimedWorkload) -> Opponent:
     """The baseline's machine code, if it can be run again."""
     baseline = work.baseline
@@ -108,6 +132,7 @@ def pair_with(
     budget_s: float,
     pair_slot: PairSlot,
     configuration: Configuration | None = None,
+    arguments: RecordedArguments | None = None,
 ) -> Pairing:
     """Paired blocks of ``baseline`` against the workload's launch, until ``policy`` decides.  Raises ``LoadError``.
 
@@ -117,8 +142,8 @@ def pair_with(
     assert launch is not None
     return pair(
         worker.device, worker.timer, launch, baseline, policy, seed=secrets.randbits(32), reset=request.reset,
-        cache=request.cache, pair_slot=pair_slot, duration_ns=duration_ns,
-        baseline_ns=recorded_ns(work), budget_s=budget_s, configuration=configuration,
+        cache=request.cache, pair_slot=pair_slot, duration_ns=duration_ns, baseline_ns=recorded_ns(work),
+        budget_s=budget_s, configuration=configuration, arguments=arguments,
     )  # fmt: skip
 
 

@@ -55,7 +55,11 @@ class SimulatedKernel:
 
     def duration_ns(self, grid: Dim3) -> float:
         instructions = self._binary.profile.instructions
-        return self._placement * (2000.0 + 40.0 * instructions + self._device.block_ns * math.prod(grid))
+        return (
+            self._placement
+            * self._device.slow.get(self._binary.name, 1.0)
+            * (2000.0 + 40.0 * instructions + self._device.block_ns * math.prod(grid))
+        )
 
     def __call__(self, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int) -> None:
         implementation = self._device.implementations.get(self._binary.name)
@@ -70,6 +74,7 @@ class SimulatedTimer:
     tick_ns = 1.0
     overhead_ns = 0.0
     kernel_breakdown: tuple[dict[str, float], ...] = ()
+    pauses_ns: tuple[float, ...] = ()
 
     def __init__(self, device: SimulatedGpu) -> None:
         self._device = device
@@ -123,12 +128,15 @@ class SimulatedGpu:
                  process_sd: float = 0.001, sample_sd: float = 0.003, uuid: str = FACTS.uuid,
                  placement: float = 0.0, block_ns: float = 0.0, state: DeviceState | None = None,
                  second_kind: tuple[float, float] = (0.0, 1.0),
-                 tail_of: Callable[[KernelBinary], tuple[float, float]] = lambda _: (0.0, 1.0)) -> None:  # fmt: skip
+                 tail_of: Callable[[KernelBinary], tuple[float, float]] = lambda _: (0.0, 1.0),
+                 slow: dict[str, float] | None = None) -> None:  # fmt: skip
         """``placement``: by how much a module is slower than the one loaded before it, every other time.
 
         ``second_kind``: which share of the samples takes how many times as long; ``tail_of``: the same of one kernel.
 
         ``block_ns``: what each block of a launch takes besides.
+
+        ``slow``: by what factor kernels of a name are slower for another reason than their code.
         """
         import msgspec
 
@@ -144,6 +152,7 @@ class SimulatedGpu:
         self._placement = placement
         self._tail_of = tail_of
         self.block_ns = block_ns
+        self.slow = slow or {}
         self._loads = 0
         self._range = ""
         self._state = state or DeviceState(sm_clock_mhz=1980, memory_clock_mhz=3201, temperature_c=40, power_w=120.0)

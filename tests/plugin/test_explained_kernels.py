@@ -141,7 +141,7 @@ LIKELY = {
 def test_a_likely_cause_in_code_that_changed_and_does_not_gate_is_told(kernels, name, workers):
     before, after, cause = LIKELY[name]
     kernels.edit("test_kernels.py", before, after)
-    result = kernels.run("--gpuperf", "-n", workers, subprocess=workers != "0")
+    result = kernels.run("--gpuperf", "--gpuperf-static-causes=off", "-n", workers, subprocess=workers != "0")
     assert result.ret == 0
     (line,) = [line for line in result.stdout.lines if "; likely " in line]
     node = f"test_kernels.py::test_{name}"
@@ -149,6 +149,15 @@ def test_a_likely_cause_in_code_that_changed_and_does_not_gate_is_told(kernels, 
         f"{node} [{name}]: the machine code changed, and nothing that gates got worse; likely {cause} on sm_90 (gain"
     )
     assert line.endswith(f"%, by the machine code): gpuperf explain {node}")
+
+
+@pytest.mark.parametrize("name", list(LIKELY))
+def test_the_same_cause_gates_where_the_machine_code_proves_it(kernels, name):
+    before, after, cause = LIKELY[name]
+    kernels.edit("test_kernels.py", before, after)
+    result = kernels.run("--gpuperf")
+    assert result.ret == 1
+    result.stdout.re_match_lines([rf"{name}  WORSE  on .*\(static\)", rf" +cause: {cause} "])
 
 
 def test_nothing_is_likely_in_code_that_did_not_change(kernels):

@@ -10,6 +10,7 @@ from suite_under_test import HERE, KERNEL, RECORD, SIMULATED
 
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.compiler import compile_kernel
+from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.version import toolchain
 
@@ -117,10 +118,30 @@ def test_a_slower_cubin_of_the_same_parameters_is_paired_and_fails(cubin_suite):
     )
 
 
-def test_a_cubin_of_other_parameters_is_not_comparable(cubin_suite):
+def test_a_slower_cubin_of_other_parameters_is_paired_with_those_on_record(cubin_suite):
     make_cubin(cubin_suite, 104, text=KERNEL.replace("int n", "long long n"))
     result = cubin_suite.run("--gpuperf")
-    result.stdout.re_match_lines([r".*work  NOT-COMPARABLE", r" +.*argument 3 was int32=1024 and is int64=1024"])
+    result.assert_outcomes(failed=1)
+    result.stdout.re_match_lines(
+        [r".*work  SLOWER .* paired", r" +.*argument 3 was int32=1024 and is int64=1024; the baseline ran with its own"]
+    )
+
+
+def test_changed_code_of_an_unknown_compiler_is_not_comparable_by_itself_and_paired(cubin_suite, monkeypatch):
+    monkeypatch.setattr("pytest_gpuperf.compile.cubin.ready_made.read_cubin", _without_assembler)
+    path = cubin_suite.path / "baselines" / "sm_90" / "test_suite.json"
+    path.write_text(path.read_text().replace(PTXAS, "unknown"))
+    cubin_suite.run("--gpuperf").stdout.re_match_lines([r"  work .* UNCHANGED"])
+    make_cubin(cubin_suite, 100, text=KERNEL.replace("1.5f", "1.25f"))
+    result = cubin_suite.run("--gpuperf", "--gpuperf-open=fail")
+    result.assert_outcomes(failed=1)
+    result.stdout.re_match_lines(
+        [r"work  NOT-COMPARABLE  on sm_90 \(static\)", r" +the machine code does not say which compiler made it"]
+    )
+
+
+def _without_assembler(cubin):
+    return read_cubin(cubin)._replace(assembler="")
 
 
 def test_what_nvrtc_makes_instead_is_paired_though_its_static_evidence_is_another_toolchain_s(cubin_suite):

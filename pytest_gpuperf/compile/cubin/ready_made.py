@@ -12,8 +12,7 @@ from pytest_gpuperf.compile.cubin.static_profile import analyse
 from pytest_gpuperf.compile.cubin.symbol_names import find_kernel, readable
 from pytest_gpuperf.compile.nvrtc import Compiled
 from pytest_gpuperf.model.evidence import KernelBinary, StaticProfile
-
-UNKNOWN_TOOLCHAIN = "unknown"
+from pytest_gpuperf.model.toolchain_names import UNKNOWN_TOOLCHAIN
 
 
 def ready_made(

@@ -23,6 +23,7 @@ from pytest_gpuperf.device.timers.cupti_activities import Activity, ActivitySour
 from pytest_gpuperf.device.timers.cupti_buffers import buffered_activities
 from pytest_gpuperf.device.timers.cupti_flushes import refuse_work_beside_flushes
 from pytest_gpuperf.device.timers.cupti_layouts import BuffersUnreadable
+from pytest_gpuperf.device.timers.cupti_pauses import pauses
 from pytest_gpuperf.device.timers.queued import QueuedPairs, measure_empty_kernel, varied_lengths
 from pytest_gpuperf.device.timers.resolution import tick_of
 from pytest_gpuperf.device.timers.stream import WorkStream
@@ -66,6 +67,7 @@ class CuptiTimer:
 
     name: TimerName = "cupti"
     kernel_breakdown: tuple[dict[str, float], ...]
+    pauses_ns: tuple[float, ...]
     source: ActivitySource
     """Source of records: CUPTI's own buffers, or cupti-python's objects."""
     _next_tag = itertools.count(1)
@@ -81,10 +83,12 @@ class CuptiTimer:
             *(kinds.CONCURRENT_KERNEL, kinds.MEMCPY, kinds.MEMSET),
             *(kinds.EXTERNAL_CORRELATION, kinds.DRIVER, kinds.RUNTIME),
         )
-        self.kernel_breakdown = ()
+        self.kernel_breakdown = self.pauses_ns = ()
+        self._enqueued_ns: dict[int, float] = {}
         self._calibrate()
 
     def measure(self, slots: Sequence[Slot], cache: CacheMode) -> list[list[float]]:
+        self._enqueued_ns.clear()
         try:
             with self._tracing():
                 tags = [self._enqueue(slot, cold=cache == "cold") for slot in slots]
@@ -95,6 +99,7 @@ class CuptiTimer:
         except self._cupti.cuptiError as error:
             raise TimerError(f"CUPTI failed while measuring ({error}): {_RELEASE}") from error
         counted = [of_slot[slot.dropped :] for slot, of_slot in zip(slots, tags, strict=True)]
+        self.pauses_ns = pauses(self.source.activities, self.source.tags, self._enqueued_ns)
         self.kernel_breakdown = tuple(_breakdown([by_sample[tag] for tag in of_slot]) for of_slot in counted)
         return [[_duration(by_sample[tag]) for tag in of_slot] for of_slot in counted]
 
@@ -112,7 +117,15 @@ class CuptiTimer:
                 slot.run()
             finally:
                 self._cupti.activity_pop_external_correlation_id(external)
+            self._note_enqueued(tag)
         return tags
+
+    def _note_enqueued(self, tag: int) -> None:
+        """From now on all work of the sample is in the queue; without CUPTI's clock, pauses are not seen."""
+        try:
+            self._enqueued_ns[tag] = self._cupti.get_timestamp()
+        except self._cupti.cuptiError:
+            self._enqueued_ns.pop(tag, None)
 
     @contextlib.contextmanager
     def _tracing(self) -> Iterator[None]:

@@ -43,6 +43,7 @@ class EventTimer:
 
     name: TimerName = "events"
     kernel_breakdown = ()
+    pauses_ns = ()
 
     def __init__(self, stream: WorkStream) -> None:
         self._pairs = QueuedPairs(stream)

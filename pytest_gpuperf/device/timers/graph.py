@@ -49,6 +49,7 @@ class GraphTimer:
 
     name: TimerName = "graph"
     kernel_breakdown = ()
+    pauses_ns = ()
 
     def __init__(self, stream: WorkStream) -> None:
         self._stream = stream

@@ -215,12 +215,12 @@ def test_file_size_is_bounded(tmp_path: Path) -> None:
         BaselineStore(tmp_path / "baselines").static("sm_90", make_key(module="test_x.py"), NVRTC)
 
 
-def unknown_newer_schema_is_refused_with_a_clear_message() -> None:
-    content = canonical_bytes(recorded(make_session())).replace(b'"schema": 2', b'"schema": 7, "future": 1')
+def test_unknown_newer_schema_is_refused_with_a_clear_message() -> None:
+    content = canonical_bytes(recorded(make_session())).replace(b'"schema": 3', b'"schema": 7, "future": 1')
     with pytest.raises(NewerSchemaError) as caught:
         decode(content, PATH, H200)
     assert str(caught.value) == (
-        "baselines/file.json: this baseline has schema version 7; this pytest-gpuperf knows up to version 2.\n"
+        "baselines/file.json: this baseline has schema version 7; this pytest-gpuperf knows up to version 3.\n"
         "Upgrade pytest-gpuperf to the release that wrote it (pip install --upgrade pytest-gpuperf)."
     )
 
@@ -228,7 +228,7 @@ def unknown_newer_schema_is_refused_with_a_clear_message() -> None:
 def test_a_newer_schema_is_never_overwritten(tmp_path: Path) -> None:
     store = BaselineStore(tmp_path / "baselines")
     *_, file = store.write(time_update(make_session()))
-    newer = file.path.read_bytes().replace(b'"schema": 2', b'"schema": 3')
+    newer = file.path.read_bytes().replace(b'"schema": 3', b'"schema": 4')
     file.path.write_bytes(newer)
     with pytest.raises(NewerSchemaError):
         store.write(time_update(make_session(2)))
@@ -415,7 +415,7 @@ def test_static_evidence_of_other_toolchains_stays() -> None:
     new = merge_static(old, "sm_90", [(NVRTC, make_key(), make_static())])
     assert new == StaticFile(
         target="sm_90",
-        schema=2,
+        schema=3,
         toolchains={
             "nvrtc 12.9.1": {"test_transpose": {"padded": make_static(30)}},
             NVRTC: {"test_transpose": {"padded": make_static()}},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from judge_samples import time_case
+from judge_samples import identity, session, time_case
 
 from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.judge.time_case import TimeCase
@@ -12,6 +12,8 @@ from pytest_gpuperf.model.verdict import Judgement, Verdict
 
 BASE = [[100.0, 100.1], [99.9, 100.0], [100.1, 100.2], [100.0, 99.9], [100.0, 100.1]]
 POLICY = Policy(alpha=1e-4)
+CANARIES = {"copy": 16_000.0, "fma": 300_000.0}
+SLOW_MACHINE = session("new", canaries={"copy": 17_000.0, "fma": 330_000.0})
 
 
 def case(midmean: float, rounds: int = 16, **changes: object) -> TimeCase:
@@ -48,8 +50,8 @@ def test_a_tolerance_beyond_what_rounds_resolve_is_named() -> None:
         (110.0, case(101.0, 1), "slower in one process, undecided in a second"),
         (
             110.0,
-            case(110.0, old_clock=1980, new_clock=1800),
-            "slower in one process, and in a second in time and not in clock cycles",
+            case(110.0, sessions={"old": session(canaries=CANARIES)}, session=SLOW_MACHINE),
+            "slower in one process, and in a second it is the machine's doing",
         ),
     ],
 )
@@ -57,6 +59,15 @@ def test_what_a_second_process_does_not_see_is_inconclusive(first: float, second
     found = confirm_rounds(suspected(first), second, POLICY)
     assert found.verdict is Verdict.INCONCLUSIVE
     assert found.reason.startswith(f"suspected slower, not confirmed: {words}; proven to be more than 2 % slower; ")
+
+
+@pytest.mark.parametrize("second", [{"midmean": 101.0}, {"midmean": 90.0}])
+def test_other_work_that_is_not_slower_in_a_second_process_stays_incomparable(second: dict[str, float]) -> None:
+    other = identity(arguments=("int32=8",))
+    first = judge_time(case(110.0, new=other), POLICY).judgement
+    found = confirm_rounds(first, case(**second, new=other), POLICY)
+    assert found.verdict is Verdict.NOT_COMPARABLE
+    assert found.reason.startswith("slower in one process, and not proven so in a second; the workload changed: ")
 
 
 def test_a_second_process_that_leans_to_slower_and_proves_nothing_leaves_a_suspect() -> None:

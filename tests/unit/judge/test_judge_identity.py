@@ -48,7 +48,7 @@ def test_another_measurement_is_not_comparable_and_says_which(
 def test_another_timer_or_cache_state_keeps_changed_code_from_the_record_and_not_from_its_pair() -> None:
     assert relate(EDITED, timer="graph").pairable
     assert relate(EDITED, cache="warm").pairable
-    assert not relate(identity(arguments=("int32=7",)), timer="graph").pairable
+    assert relate(identity(arguments=("int32=7",)), timer="graph").pairable  # with the arguments on record
     assert relate(EDITED, timer="graph").cause == "code"
     assert not relate(IDENTITY, cache="warm").pairable  # nothing to find out: it is the same code
 
@@ -159,6 +159,17 @@ def test_without_the_code_of_either_side_the_cause_is_not_known() -> None:
 )
 def test_a_cause_is_one_sentence(new: Identity, sentence: str) -> None:
     assert explain(attribute(IDENTITY, new), IDENTITY, new) == sentence
+
+
+@pytest.mark.parametrize("name", ["unknown", "", "triton"])
+def test_two_compilers_that_are_not_known_are_not_one(name: str) -> None:
+    old, edited = identity(toolchain=name), identity(toolchain=name, code="bb", source="t")
+    assert attribute(old, edited) == "code or compiler"
+    assert explain("code or compiler", old, edited) == "the source changed; neither says which compiler made it"
+    rebuilt = identity(toolchain=name, code="bb")
+    assert explain(attribute(old, rebuilt), old, rebuilt) == (
+        "the source is that of the baseline, the machine code is not; neither says which compiler made it"
+    )
 
 
 def test_a_compiler_that_is_not_on_record_is_called_unknown() -> None:

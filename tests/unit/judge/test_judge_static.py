@@ -231,6 +231,14 @@ def test_a_launch_that_the_baseline_lacks_is_shown() -> None:
     assert str(compare(STATIC, old).changes[0]) == "block not launched -> 256x1x1"
 
 
+@pytest.mark.parametrize("name", ["unknown", "", "triton"])
+def test_machine_code_of_unknown_compilers_is_compared_as_far_as_being_equal(name: str) -> None:
+    judged = compare_static(KEY, "sm_90", STATIC, static(), toolchains=(name, name))
+    assert judged.verdict is Verdict.NOT_COMPARABLE
+    assert "does not say which compiler made it" in judged.reason
+    assert compare_static(KEY, "sm_90", STATIC, STATIC, toolchains=(name, name)).verdict is Verdict.UNCHANGED
+
+
 def test_notes_stand_with_what_they_explain() -> None:
     """More registers lower the occupancy: no word that it holds; the note on a class that vanished is not needed."""
     fewer = compare(static(registers=40, occupancy=HALF))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import pytest
@@ -18,7 +19,8 @@ from pytest_gpuperf.model.verdict import Verdict
 BASE = [[100.0, 100.1], [99.9, 100.0], [100.1, 100.2], [100.0, 99.9], [100.0, 100.1]]
 RESTLESS = [[100.0] * 2, [101.0] * 2, [99.0] * 2, [100.8] * 2, [99.2] * 2]
 POLICY = Policy()
-PROFILED = Policy(omega=0.001)
+PROFILED = Policy(omega=0.001, delta=0.01, epsilon=0.02)
+"""On a machine with a profile, at a tolerance at which the screen can pass what is equal."""
 
 
 def judged(*, policy: Policy = POLICY, candidate: list[float] | None = None, **changes: object) -> TimeStep:
@@ -110,10 +112,19 @@ def test_changed_code_without_a_round_asks_for_rounds() -> None:
 
 
 def test_other_work_is_not_comparable_but_its_times_are_shown() -> None:
-    step = judged(new=identity(arguments=("int32=8",)), candidate=[300_000.0] * 4)
+    step = judged(new=identity(arguments=("int32=8",)), candidate=[101.0] * 4)
     assert step.judgement.verdict is Verdict.NOT_COMPARABLE
-    assert step.judgement.notes == ("not compared: 0.1 us in the record, 300 us now",)
+    assert step.judgement.notes == ("not compared: 0.1 us in the record, 0.101 us now",)
     assert judged(timer="graph", rounds=()).judgement.notes == ()
+
+
+def test_other_work_that_is_proven_slower_than_the_record_is_no_silent_pass() -> None:
+    other = identity(arguments=("int32=8",))
+    found = judged(new=other, candidate=[160.0] * 4).judgement
+    assert found.verdict is Verdict.SLOWER
+    assert "the workload changed: 2 arguments became 1" in found.reason
+    assert judged(new=other, candidate=[60.0] * 4).judgement.verdict is Verdict.NOT_COMPARABLE
+    assert judged(new=other, candidate=[160.0] * 4, timer="graph").judgement.verdict is Verdict.NOT_COMPARABLE
 
 
 def test_with_a_machine_profile_the_screen_passes_what_is_equal() -> None:
@@ -121,7 +132,7 @@ def test_with_a_machine_profile_the_screen_passes_what_is_equal() -> None:
     assert step.judgement.verdict is Verdict.SAME
     assert step.judgement.time is not None
     assert step.judgement.time.method == "screen"
-    assert step.judgement.time.tolerance == 0.01
+    assert step.judgement.time.tolerance == 0.02
 
 
 def test_what_the_screen_finds_slightly_faster_is_not_slower() -> None:
@@ -212,8 +223,9 @@ def test_disturbed_rounds_prove_nothing_against_a_kernel() -> None:
     assert judged(disturbances=("throttled",)).judgement.verdict is Verdict.NOT_SLOWER
 
 
-def test_slower_in_time_and_not_in_cycles_is_the_clock() -> None:
-    step = judged(candidate=[110.0] * 4, old_clock=1980, new_clock=1800)
+def test_slower_in_time_and_not_in_cycles_is_the_clock_where_a_canary_is_slower_too() -> None:
+    moved = with_canaries({"copy": 16_000.0, "fma": 330_000.0})
+    step = judged(candidate=[110.0] * 4, old_clock=1980, new_clock=1800, **moved)
     assert step.judgement.verdict is Verdict.ENV_SHIFT
     assert "clock cycles" in step.judgement.reason
     assert judged(candidate=[110.0] * 4, old_clock=1980, new_clock=1975).judgement.verdict is Verdict.SLOWER
@@ -282,10 +294,10 @@ def test_unchanged_code_under_another_timer_is_unchanged_and_its_times_are_not_c
     assert step.judgement.notes == ("not compared: 0.1 us in the record, 0.3 us now",)
 
 
-def test_changed_code_under_another_timer_can_be_paired_and_other_work_cannot() -> None:
+def test_changed_code_and_other_work_can_be_paired_under_another_timer() -> None:
     assert judged(timer="graph").judgement.verdict is Verdict.NOT_COMPARABLE
     assert judged(timer="graph").pairing_helps
-    assert not judged(new=identity(arguments=()), timer="graph").pairing_helps
+    assert judged(new=identity(arguments=()), timer="graph").pairing_helps
 
 
 def test_a_judgement_says_whose_it_is() -> None:
@@ -314,11 +326,11 @@ def test_what_keeps_times_from_being_compared_is_the_reason() -> None:
 @pytest.mark.parametrize(("candidate", "words"), [(100.0, "slower or faster; the"), (99.0, "slower; the")])
 def test_what_passes_the_noninferiority_test_says_what_is_proven(candidate: float, words: str) -> None:
     reason = judged(policy=PROFILED, candidate=[candidate] * 4).judgement.reason
-    assert reason == f"proven to be less than 1 % {words} source and its machine code changed"
+    assert reason == f"proven to be less than 2 % {words} source and its machine code changed"
 
 
 def test_a_smaller_beta_lets_less_pass() -> None:
-    strict = judged(policy=Policy(omega=0.001, beta=1e-6)).judgement
+    strict = judged(policy=dataclasses.replace(PROFILED, beta=1e-6)).judgement
     assert strict.time is not None
     assert strict.time.method == "unpaired"
 
@@ -348,7 +360,8 @@ def test_inconclusive_says_why_more_rounds_would_not_help() -> None:
 
 
 def test_a_shift_of_the_clock_is_told_in_percent() -> None:
-    reason = judged(candidate=[110.0] * 4, old_clock=1980, new_clock=1800).judgement.reason
+    moved = with_canaries({"copy": 16_000.0, "fma": 330_000.0})
+    reason = judged(candidate=[110.0] * 4, old_clock=1980, new_clock=1800, **moved).judgement.reason
     assert reason.startswith("+10.0 % in time and within the tolerance in clock cycles: the SM clock differs from the")
 
 

@@ -23,6 +23,7 @@ from pytest_gpuperf.session.exit_policy import (
 )
 
 ACCEPT = "If this change is intended: pytest --update-baselines, and commit what it writes."
+ON_PURPOSE = ACCEPT.replace("--update-baselines", "--update-baselines=anchor")
 RECORD = "no baseline yet: record one with pytest --update-baselines=new and commit it"
 DECIDE = "undecided within the budget: a quieter GPU or a larger --gpuperf-budget decides it"
 
@@ -83,9 +84,20 @@ def recorded(**options: Any) -> set[Verdict]:
 
 def test_an_update_records_what_its_mode_says_and_never_what_was_not_measured() -> None:
     everything = set(Verdict) - {Verdict.NOT_MEASURED}
+    passed = {Verdict.UNCHANGED, Verdict.SAME, Verdict.NOT_SLOWER}
+    open_ones = {Verdict.INCONCLUSIVE, Verdict.UNEXPLAINED, Verdict.ENV_SHIFT}
     assert recorded() == set()
     assert recorded(update="new") == {Verdict.NEW}
-    assert recorded(update="changed") == recorded(update="all") == everything
+    assert recorded(update="changed") == recorded(update="anchor") == everything - passed - open_ones
+    assert recorded(update="all") == recorded(update="changed", named=(key().node_id,)) == everything
+    assert recorded(update="new", named=(key().node_id,)) == {Verdict.NEW}
+
+
+def test_a_drift_fails_no_update_that_moves_records_and_every_other_run() -> None:
+    drifted = judgement(Verdict.SLOWER, against="anchor")
+    for mode in ("changed", "anchor", "all"):
+        assert failures([drifted], Options(update=mode)) == []
+    assert failures([drifted], Options(update="new")) == failures([drifted], Options()) == [drifted]
 
 
 def test_failures_are_what_fails_and_will_not_be_recorded() -> None:
@@ -100,15 +112,16 @@ def test_a_message_has_the_lines_of_each_workload_and_says_once_how_to_accept_it
     slower, worse = judgement(Verdict.SLOWER), judgement(Verdict.WORSE, "static")
     other = judgement(Verdict.SLOWER, workload="other")
     assert failure_message([slower, other, worse]).splitlines() == [
-        *workload_lines([slower, worse], ()), *workload_lines([other], ()), ACCEPT
+        *workload_lines([slower, worse], ()), *workload_lines([other], ()), ON_PURPOSE
     ]  # fmt: skip
+    assert failure_message([worse]).splitlines()[-1] == ACCEPT
 
 
 def test_causes_stand_with_the_workload_that_they_are_of() -> None:
     cause = Advice(cause="bank conflicts", evidence=(), gain=0.4)
     slower, other = judgement(Verdict.SLOWER), judgement(Verdict.SLOWER, workload="other")
     text = failure_message([slower, other], {key("other"): (cause,)})
-    assert text.splitlines() == [*workload_lines([slower], ()), *workload_lines([other], [cause]), ACCEPT]
+    assert text.splitlines() == [*workload_lines([slower], ()), *workload_lines([other], [cause]), ON_PURPOSE]
     assert workload_lines([other], [cause]) != workload_lines([other], ())
 
 

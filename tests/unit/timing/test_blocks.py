@@ -39,6 +39,7 @@ class Bench:
     tick_ns = 1.0
     overhead_ns = 0.0
     kernel_breakdown = ()
+    pauses_ns = ()
 
     def __init__(self, ratio: float = 1.0, disturbance: Callable[[int], float] = lambda i: 1.0) -> None:
         self.ratio = ratio
@@ -388,3 +389,30 @@ def test_what_is_affordable_fits_into_the_budget_unless_it_is_the_least_there_is
 
 def test_short_workloads_are_not_bounded_by_the_budget() -> None:
     assert affordable(50_000, 5.0) == (30, 200)
+
+
+def ticked(length_ns: float, number: int, rng: np.random.Generator, tick: float = 32.0) -> np.ndarray:
+    """Readings of a clock of 32 ns; one launch in six takes four to nine ticks longer, as loops of 2 us do."""
+    slow = np.where(rng.random(number) < 1 / 6, rng.uniform(4, 9, number) * tick, 0.0)
+    lasted, phase = length_ns + rng.normal(0, 5, number) + slow, rng.random(number) * tick
+    return np.asarray(np.floor((phase + lasted) / tick) * tick)
+
+
+@pytest.mark.parametrize("place", np.arange(0.0, 1.0, 0.1))
+def test_a_block_of_coarse_readings_shows_a_change_wherever_the_time_lies_between_two_ticks(place: float) -> None:
+    """A third of a tick, 0.42 %: half of it is seen at least, and no more than half as much again."""
+    rng = np.random.default_rng(int(place * 100))
+    times = 2528.0 + 32.0 * place
+    values = [
+        block_value("ABBA", [ticked(times + (32 / 3 if side == "B" else 0), 150, rng) for side in "ABBA"], 32.0)
+        for _ in range(40)
+    ]
+    assert 0.5 < np.mean(values) / np.log1p(32 / 3 / times) < 1.5
+
+
+def test_a_change_of_labels_changes_the_sign_of_coarse_blocks_alone() -> None:
+    rng = np.random.default_rng(5)
+    for effect in (0.0, 20.0, 60.0, 400.0):
+        slots = [ticked(2530.0 + effect * (index in (1, 2)), 12, rng) for index in range(4)]
+        exchanged = [slots[1], slots[0], slots[3], slots[2]]
+        assert block_value("ABBA", slots, 32.0) == pytest.approx(-block_value("ABBA", exchanged, 32.0), abs=1e-15)

@@ -28,6 +28,7 @@ class CanaryDevice:
     tick_ns = 32.0
     overhead_ns = 0.0
     kernel_breakdown = ()
+    pauses_ns = ()
 
     def __init__(self) -> None:
         self.facts = nominal_facts("sm_90")

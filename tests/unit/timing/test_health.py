@@ -8,11 +8,18 @@ import numpy as np
 import pytest
 
 from pytest_gpuperf.model.evidence import DeviceState, Round
-from pytest_gpuperf.timing.health import disturbances, remarks
+from pytest_gpuperf.timing.health import Batch, remarks
+from pytest_gpuperf.timing.health import disturbances as disturbances_of
 
 QUIET = DeviceState(sm_clock_mhz=1980)
 EVEN = np.full(120, 50_000.0)
 """Samples of one group."""
+
+
+def disturbances(
+    round: Round, before: DeviceState, after: DeviceState, step_ns: float, *, outliers: float = 0.0, **more: Any
+) -> tuple[str, ...]:
+    return disturbances_of(Batch(round, before, after, step_ns, outliers, more.pop("pauses_ns", ())), **more)
 
 
 def a_round(**changes: Any) -> Round:
@@ -82,6 +89,30 @@ def test_a_time_is_refused_below_200_ticks_and_remarked_on_below_1000(steps: int
     one = short(steps * 32.0, 0.0)
     assert len(disturbances(one, QUIET, QUIET, 32.0)) == refused
     assert len(remarks(one, EVEN, 32.0)) == remarked
+
+
+@pytest.mark.parametrize(("steps", "refused", "remarked"), [(36, 1, 0), (37, 0, 1), (182, 0, 1), (183, 0, 0)])
+def test_time_stamps_at_random_phases_average_out(steps: int, refused: int, remarked: int) -> None:
+    """Thirty samples: two standard errors of their mean are a step over the root of thirty."""
+    one = short(steps * 32.0, 0.0)
+    assert len(disturbances(one, QUIET, QUIET, 32.0, averages=True)) == refused
+    assert len(remarks(one, EVEN, 32.0, averages=True)) == remarked
+
+
+def test_what_alternates_neither_drifts_nor_has_outliers() -> None:
+    drifting = a_round(drift=0.02)
+    assert len(disturbances(drifting, QUIET, QUIET, 32.0, outliers=0.2)) == 2
+    assert disturbances(drifting, QUIET, QUIET, 32.0, outliers=0.2, alternating=True) == ()
+    assert disturbances(drifting, QUIET, DeviceState(sm_clock_mhz=1800), 32.0, alternating=True) != ()
+
+
+@pytest.mark.parametrize(
+    ("pauses", "words"), [((2.4e6,), "once, for up to 2.4 ms"), ((3e5, 4e5), "2 times, for up to 0.4")]
+)
+def test_a_pause_with_work_in_the_queue_is_another_process(pauses: tuple[float, ...], words: str) -> None:
+    (message,) = disturbances(a_round(), QUIET, QUIET, 32.0, pauses_ns=pauses)
+    assert words in message
+    assert "another process computes on it" in message
 
 
 def test_noise_wider_than_the_tick_resolves_below_it() -> None:

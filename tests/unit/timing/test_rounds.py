@@ -33,6 +33,7 @@ class SimulatedGpu:
     tick_ns = 32.0
     overhead_ns = 0.0
     kernel_breakdown = ()
+    pauses_ns = ()
 
     def __init__(self, duration: Callable[[int], float], cost_s: float = 1e-4) -> None:
         self.duration = duration

@@ -41,6 +41,7 @@ class PoweredGpu:
     tick_ns = 1.0
     overhead_ns = 0.0
     kernel_breakdown = ()
+    pauses_ns = ()
 
     def __init__(self, draws: tuple[float, float] = (0.9, 1.03), ns: tuple[float, float] = (1e6, 1e6)) -> None:
         self.baseline, self.candidate = Workload(lambda: None), Workload(lambda: None)

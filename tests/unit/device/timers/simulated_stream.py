@@ -169,6 +169,7 @@ class SimulatedCupti:
         self.held_back: list[Activity] = []
         self.hold_back = False
         self._correlation = 0
+        self._stream = stream
         stream.observer = self.observe
 
     def observe(self, name: str, start: float, end: float) -> None:
@@ -189,7 +190,7 @@ class SimulatedCupti:
             self.records.append(record)
 
     def get_timestamp(self) -> int:
-        return 1
+        return int(self._stream.now_ns)
 
     def check_status(self, status: int) -> None:
         if status:

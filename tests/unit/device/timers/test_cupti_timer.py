@@ -272,3 +272,20 @@ def test_opening_where_tags_do_not_arrive_is_refused(
         open_timer(stream)
     assert caught.value.name == "cupti"
     assert "--gpuperf-timer=graph" in caught.value.remedy
+
+
+def test_a_pause_of_the_gpu_with_work_in_its_queue_is_noticed(timer: CuptiTimer, stream: SimulatedStream) -> None:
+    slot = Slot(kernel(stream, 3200.0), 3)
+    timer.measure([slot], "cold")
+    assert timer.pauses_ns == ()
+    flushes = iter(range(10))
+    flush = stream.flush_l2
+
+    def elsewhere_before_the_third() -> None:
+        if next(flushes) == 2:
+            stream.free_ns += 2_400_000.0
+        flush()
+
+    stream.flush_l2 = elsewhere_before_the_third  # type: ignore[method-assign]
+    timer.measure([slot], "cold")
+    assert timer.pauses_ns == pytest.approx([2_400_000.0], abs=50)

@@ -1,0 +1,85 @@
+"""How far a workload is from its anchor: the record it had when it was last accepted on purpose.  Pure.
+
+Steps that each pass add up, and so do steps that were each accepted.  What is beyond the tolerance is remarked on, what
+is beyond twice the tolerance is SLOWER until the anchor is moved on purpose.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from pytest_gpuperf.formatting import drift_words, numbered
+from pytest_gpuperf.judge import env_shift
+from pytest_gpuperf.judge.block_decision import Paired
+from pytest_gpuperf.judge.log_times import geometric_mean
+from pytest_gpuperf.judge.policy import Decision, Policy
+from pytest_gpuperf.judge.time_case import TimeCase
+from pytest_gpuperf.model.evidence import Anchor
+from pytest_gpuperf.model.verdict import Drift, Judgement, PairSlot, TimeFigures, Verdict
+
+REMARKED, RED = 1, 2
+"""Tolerances beyond which a drift is remarked on, and fails."""
+
+
+def drift_of(anchor: Anchor, tolerance: float, ratio: float | None, *, proven: bool) -> Drift:
+    """The drift that a ratio to the anchor stands for."""
+    return Drift(date=anchor.date, steps=anchor.steps, tolerance=tolerance, ratio=ratio, proven=proven)
+
+
+def drift_by_steps(anchor: Anchor, tolerance: float, step: Judgement) -> Drift:
+    """The drift of what cannot be paired with its anchor: that on record times today's against the record."""
+    today = step.time.ratio if step.time is not None else None
+    ratio = None if anchor.ratio is None or today is None else anchor.ratio * today
+    return drift_of(anchor, tolerance, ratio, proven=anchor.proven and step.verdict is not Verdict.FASTER)
+
+
+def judge_recorded_drift(case: TimeCase, drift: Drift, *, changed: bool) -> Judgement | None:
+    """SLOWER for a drift that earlier runs have proven; None where it is not beyond twice the tolerance."""
+    if not drift.exceeds(RED):
+        return None
+    figures = TimeFigures(ratio=drift.ratio, tolerance=RED * drift.tolerance, method="identity")
+    reason = f"{drift_words(drift, changed=changed)}, as was proven when they were accepted"
+    return Judgement(key=case.key, target=case.target, kind="time", verdict=Verdict.SLOWER, reason=reason,
+                     time=figures, against="anchor")  # fmt: skip
+
+
+def judge_paired_drift(
+    case: TimeCase, anchor: Anchor, policy: Policy, first: Paired, second: Paired | None = None, *,
+    seeds: Sequence[int] = (), notes: Sequence[str] = (), pair_slot: PairSlot = "short",
+) -> tuple[Drift, Judgement | None]:  # fmt: skip
+    """The drift by paired blocks against the anchor's machine code, and its verdict beyond twice the tolerance.
+
+    ``policy`` asks for a proof of more than the tolerance; how much more is the ratio's to say.  ``second`` are the
+    blocks of a fresh process, judged under ``policy.confirming()``.
+    """
+    ratio = first.ratio if first.blocks else None
+    drift = drift_of(anchor, policy.delta, ratio, proven=first.decision is Decision.SLOWER)
+    if not drift.exceeds(RED):
+        return drift, None
+    verdict, proof = _confirmed(policy, second)
+    changed = case.baseline is None or not case.identity.same_execution(case.baseline.identity)
+    after = geometric_mean([one.midmean for one in case.rounds]) if case.rounds else None
+    figures = TimeFigures(
+        before_ns=after / first.ratio if after is not None else None, after_ns=after, ratio=ratio,
+        interval=first.interval, tolerance=RED * policy.delta, method="paired", pair_slot=pair_slot,
+        blocks=first.blocks, confirm_blocks=second.blocks if second else 0, log_e=first.evidence.log_e_slower,
+        log_e_needed=-math.log(policy.alpha), seeds=tuple(seeds),
+    )  # fmt: skip
+    return drift, Judgement(
+        key=case.key, target=case.target, kind="time", verdict=verdict,
+        reason=f"{drift_words(drift, changed=changed)}; {proof}", time=figures, notes=tuple(notes), against="anchor",
+    )  # fmt: skip
+
+
+def _confirmed(policy: Policy, second: Paired | None) -> tuple[Verdict, str]:
+    slower = env_shift.proven_slower(policy.delta)
+    if second is None:
+        return Verdict.SLOWER, f"{slower} in one process, a second has to confirm it"
+    if second.decision is Decision.SLOWER:
+        return Verdict.SLOWER, f"{slower}, in two processes"
+    if second.decision not in (Decision.INCONCLUSIVE, Decision.CONTINUE):
+        return Verdict.INCONCLUSIVE, f"{slower} in one process, and not in a second"
+    leans = not second.blocks or second.evidence.log_e_slower > 0  # it has not said otherwise
+    verdict = Verdict.SUSPECT if leans else Verdict.INCONCLUSIVE
+    return verdict, f"{slower} in one process, undecided in a second after {numbered(second.blocks, 'block')}"

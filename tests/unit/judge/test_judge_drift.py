@@ -1,0 +1,103 @@
+"""The verdict on the drift since the anchor: red beyond twice the tolerance, if more than the tolerance is proven."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import pytest
+from judge_samples import IDENTITY, time_case
+
+from pytest_gpuperf.judge.block_decision import judge_blocks
+from pytest_gpuperf.judge.drift_verdict import (
+    drift_by_steps,
+    drift_of,
+    judge_paired_drift,
+    judge_recorded_drift,
+)
+from pytest_gpuperf.judge.policy import Policy
+from pytest_gpuperf.model.evidence import Anchor
+from pytest_gpuperf.model.verdict import Judgement, TimeFigures, Verdict
+
+ANCHOR = Anchor(
+    identity=IDENTITY, timer="cupti", cache="cold", time_ns=50e3, session="s1", date="2026-11-20T10:00:00Z", steps=2
+)
+POLICY = Policy(alpha=1e-3)
+
+
+CASE = time_case([[50e3] * 4], [50.6e3] * 4)
+
+
+def paired(ratio: float, blocks: int = 40, policy: Policy = POLICY):
+    return judge_blocks([math.log(ratio)] * blocks, policy, stopped=True)
+
+
+def of_pairs(ratio: float, second: float | None = None, blocks: int = 40):
+    other = None if second is None else paired(second, policy=POLICY.confirming())
+    return judge_paired_drift(CASE, ANCHOR, POLICY, paired(ratio, blocks), other, seeds=(1, 2))
+
+
+@pytest.mark.parametrize(("ratio", "proven"), [(0.98, False), (1.004, False), (1.006, True), (1.0099, True)])
+def test_within_twice_the_tolerance_there_is_a_drift_and_no_verdict(ratio: float, proven: bool) -> None:
+    drift, verdict = of_pairs(ratio)
+    assert verdict is None
+    assert (drift.ratio, drift.proven, drift.exceeds(1)) == (pytest.approx(ratio), proven, proven)
+    assert not drift.exceeds(2)
+
+
+def test_beyond_twice_the_tolerance_it_waits_for_a_second_process() -> None:
+    drift, verdict = of_pairs(1.012)
+    assert verdict is not None
+    assert (verdict.verdict, verdict.against, verdict.kind) == (Verdict.SLOWER, "anchor", "time")
+    assert verdict.reason == (
+        "1.2 % slower than its anchor of 2026-11-20, by 2 accepted steps and this change; "
+        "proven to be more than 0.5 % slower in one process, a second has to confirm it"
+    )
+    assert drift.exceeds(2)
+
+
+def test_two_processes_are_red_and_one_against_another_is_not() -> None:
+    _, red = of_pairs(1.012, 1.012)
+    _, other = of_pairs(1.012, 1.0)
+    assert red is not None
+    assert other is not None
+    assert (red.verdict, red.reason.rpartition("; ")[2]) == (
+        Verdict.SLOWER, "proven to be more than 0.5 % slower, in two processes"
+    )  # fmt: skip
+    assert (other.verdict, other.reason.rpartition(", ")[2]) == (Verdict.INCONCLUSIVE, "and not in a second")
+
+
+def test_too_few_blocks_prove_no_drift() -> None:
+    drift, verdict = of_pairs(1.05, blocks=5)
+    assert verdict is None
+    assert not drift.proven
+    assert of_pairs(1.05, blocks=0)[0].ratio is None
+
+
+@pytest.mark.parametrize(
+    ("ratio", "proven", "red"), [(1.02, True, True), (1.02, False, False), (1.01, True, False), (None, True, False)]
+)
+def test_a_drift_on_record_is_red_if_it_was_proven(ratio: float | None, proven: bool, red: bool) -> None:
+    drift = drift_of(ANCHOR, 0.005, ratio, proven=proven)
+    verdict = judge_recorded_drift(CASE, drift, changed=False)
+    assert (verdict is not None) is red
+    if verdict is not None:
+        assert (verdict.verdict, verdict.against) == (Verdict.SLOWER, "anchor")
+        assert verdict.reason == (
+            "2.0 % slower than its anchor of 2026-11-20, by 2 accepted steps, as was proven when they were accepted"
+        )
+
+
+def step(verdict: Verdict, ratio: float | None) -> Judgement:
+    figures = None if ratio is None else TimeFigures(ratio=ratio)
+    return Judgement(key=CASE.key, target="nvidia-h200", kind="time", verdict=verdict, time=figures)
+
+
+def test_what_cannot_be_paired_drifts_by_the_steps_on_record_and_today_s() -> None:
+
+    anchor = msgspec.structs.replace(ANCHOR, ratio=1.05, proven=True)
+    today = drift_by_steps(anchor, 0.005, step(Verdict.INCONCLUSIVE, 1.02))
+    assert (today.ratio, today.proven) == (pytest.approx(1.071), True)
+    assert not drift_by_steps(anchor, 0.005, step(Verdict.FASTER, 0.9)).proven
+    assert drift_by_steps(anchor, 0.005, step(Verdict.INCONCLUSIVE, None)).ratio is None
+    assert drift_by_steps(ANCHOR, 0.005, step(Verdict.SLOWER, 1.02)).ratio is None
