@@ -26,7 +26,7 @@ class MoveRefusedError(BaselineError):
     """The records cannot be moved as asked; nothing was written."""
 
 
-class Place(NamedTuple):
+class RecordName(NamedTuple):
     """A test file, a test in it, a workload of that: as far as it was named."""
 
     module: str
@@ -34,13 +34,13 @@ class Place(NamedTuple):
     workload: str = ""
 
     @classmethod
-    def read(cls, text: str, *, of_workload: bool) -> Place:
+    def read(cls, text: str, *, of_workload: bool) -> RecordName:
         """``test_a.py``, ``test_a.py::test_x`` or, of one workload, ``test_a.py::test_x [name]``."""
         module, _, test = text.partition("::")
         named = _WORKLOAD.fullmatch(test) if of_workload else None
         return cls(module, named["test"], named["workload"]) if named else cls(module, test)
 
-    def leads(self, key: Key, new: Place) -> Key | None:
+    def leads(self, key: Key, new: RecordName) -> Key | None:
         """Where a record goes when this place becomes ``new``; None if it stays."""
         if key.module != self.module:
             return None
@@ -91,12 +91,12 @@ def move(store: BaselineStore, old: str, new: str, *, force: bool = False) -> li
     return moved
 
 
-def _places(store: BaselineStore, old: str, new: str) -> tuple[Place, Place]:
+def _places(store: BaselineStore, old: str, new: str) -> tuple[RecordName, RecordName]:
     """Both names; a name that ends like a workload's may be that of a test."""
-    plain = Place.read(old, of_workload=False)
+    plain = RecordName.read(old, of_workload=False)
     targets = (*store.archs(), *store.devices())
     whole = any(plain.leads(key, plain) for target in targets for key in store.keys(target))
-    places = [Place.read(text, of_workload=not whole) for text in (old, new)]
+    places = [RecordName.read(text, of_workload=not whole) for text in (old, new)]
     first, second = places
     if bool(first.test) != bool(second.test) or bool(first.workload) != bool(second.workload):
         raise MoveRefusedError(
@@ -111,7 +111,7 @@ _Writes = list[tuple[str, str, EvidenceFile]]
 
 
 def _plan(
-    store: BaselineStore, old: Place, new: Place, *, force: bool
+    store: BaselineStore, old: RecordName, new: RecordName, *, force: bool
 ) -> tuple[list[Moved], list[tuple[Path, bytes]], _Writes]:
     moved: list[Moved] = []
     there: list[tuple[Path, bytes]] = []
