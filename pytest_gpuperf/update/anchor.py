@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from pytest_gpuperf.config.options import Options
-from pytest_gpuperf.judge.comparability import same_work
+from pytest_gpuperf.judge.comparability import other_arguments
 from pytest_gpuperf.judge.drift_verdict import REMARKED
 from pytest_gpuperf.judge.log_times import geometric_mean
 from pytest_gpuperf.model.evidence import Anchor, Key, Session, TimeRecord
@@ -24,7 +24,9 @@ def with_anchor(
     new: TimeRecord, old: TimeRecord | None, found: WorkloadEvidence, sessions: Mapping[str, Session],
     has_cubin: Callable[[str], bool], options: Options,
 ) -> TimeRecord:  # fmt: skip
-    """The new record with its anchor: none where it is accepted on purpose, the first, or of other work.
+    """The new record with its anchor: none where it is accepted on purpose, or the first.
+
+    Nor has it one if it does other work than the anchor did, and the two could not be paired.
 
     ``found`` is what the updating run judged; ``sessions`` are those on record, by id.
     """
@@ -35,9 +37,9 @@ def with_anchor(
     anchor = old.anchor or anchor_of(old, sessions, has_cubin)
     if new.identity.same_execution(anchor.identity):
         return new
-    if not same_work(anchor.as_record(), new.identity, new.timer, new.cache).pairable:
-        return new
     ratio, proven = _step(found) if old.anchor is None else _drift(found)
+    if ratio is None and other_arguments(anchor.identity, new.identity):
+        return new
     steps = anchor.steps if old.anchor is None else anchor.steps + 1
     return msgspec.structs.replace(new, anchor=msgspec.structs.replace(anchor, steps=steps, ratio=ratio, proven=proven))
 
