@@ -26,26 +26,39 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 from campaign.child import gpu_label, opened
 
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.device.interface import Device, Slot, Timer
 from pytest_gpuperf.device.timers.resolution import step_of
-from pytest_gpuperf.model.evidence import CacheMode, Round
+from pytest_gpuperf.model.evidence import CacheMode, DeviceState, Round
 from pytest_gpuperf.selftest.kernels import COPY, FAMILIES, LOOP, Probe, compile_probes, launch_of
 from pytest_gpuperf.selftest.known_slowdowns import Subject, Wanted, make_subjects
-from pytest_gpuperf.timing.rounds import Rounds, Workload, take_rounds
+from pytest_gpuperf.timing.health import Batch, disturbances
+from pytest_gpuperf.timing.rounds import Rounds, Workload, summarise, take_rounds
+from pytest_gpuperf.timing.sample_stats import alternates, centre, midmean, outlier_share
 from pytest_gpuperf.workload.record_time import RETAKES
 
 DEVICE = "pytest_gpuperf.device.discovery:open_device"
 LOOPS_US = (2.0, 2.5, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0)
 COPIES_US = (4.0, 10.0, 30.0, 60.0, 117.0, 200.0)
+COPY_START_US = 1.3
+COPY_BYTES_PER_US = 4e6
+"""Of an H200: what a copy takes before it moves anything, and what it moves then, bytes read plus bytes written."""
+
+
+def copied(microseconds: float) -> int:
+    """Elements of 16 bytes whose copy takes about so long; by a line through larger copies it would be far off."""
+    return int((microseconds - COPY_START_US) * COPY_BYTES_PER_US / 32)
+
+
 WANTED = (
     *(Wanted(f"loop {us:g} us", LOOP, duration_ns=us * 1000, slower=False) for us in LOOPS_US),
-    *(Wanted(f"copy {us:g} us", COPY, duration_ns=us * 1000, slower=False) for us in COPIES_US),
+    *(Wanted(f"copy {us:g} us", COPY, count=copied(us), slower=False) for us in COPIES_US),
 )
 ROUNDS = 2
 BUDGET_S = 5.0
@@ -79,7 +92,7 @@ class WatchedTimer:
     def __init__(self, timer: Timer) -> None:
         self._timer = timer
         self.name, self.tick_ns, self.overhead_ns = timer.name, timer.tick_ns, timer.overhead_ns
-        self.noted: list[dict[str, float]] = []
+        self.noted: list[dict[str, Any]] = []
 
     @property
     def kernel_breakdown(self) -> Sequence[Mapping[str, float]]:
@@ -95,7 +108,7 @@ class WatchedTimer:
         self.noted.append({"host_ms": round((time.perf_counter() - began) * 1e3, 3), **self._timeline()})
         return times
 
-    def _timeline(self) -> dict[str, float]:
+    def _timeline(self) -> dict[str, Any]:
         """Of the work that CUPTI saw: its span, the sum of its durations, and the longest gaps; microseconds."""
         seen = getattr(getattr(self._timer, "source", None), "activities", ())
         spans = sorted((one.start_ns, one.end_ns) for one in seen)
@@ -107,6 +120,7 @@ class WatchedTimer:
             "busy_us": sum(end - start for start, end in spans) / 1e3,
             "longest_us": max(end - start for start, end in spans) / 1e3,
             "gap_median_us": gaps[len(gaps) // 2], "gap_third_us": gaps[-3:][0], "gap_most_us": gaps[-1],
+            "pauses_ns": list(self._timer.pauses_ns),
         }  # fmt: skip
 
 
@@ -294,11 +308,42 @@ def take_line(taken: Rounds, timer: WatchedTimer) -> dict[str, Any]:
 # --- what came of them ---------------------------------------------------------------------------
 
 
+EXPLAINED = """\
+Each recording is two rounds of thirty samples, taken again up to three times in the same process while it is
+disturbed. *Disturbed* counts first tries: as the rules of that day said, and as today's say of the same samples.
+*Refused* is what stays disturbed by today's rules in every try. An update takes that again in a fresh process.
+
+*Gaps* are the third longest between the pieces of GPU work of a round. Processes on one GPU take turns, and a kernel
+within its turn takes as long as ever. So times do not tell of a busy neighbour, and gaps do. Where the process id of
+the neighbour is not to be seen, as from another container, they are what refuses a recording (CUPTI only)."""
+
+
+def scatter(documents: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Lines of a table: how far three ways to sum up a round scatter from round to round, of loops on an idle GPU."""
+    rounds: dict[str, list[Any]] = defaultdict(list)
+    for document in documents:
+        for recording in document["recordings"] if not document["neighbour"] else ():
+            taken = [np.asarray(one, dtype=np.float64) for take in recording["takes"] for one in take["samples"]]
+            rounds[recording["kernel"]] += [(one, step_of(one.tolist(), document["tick_ns"])) for one in taken]
+    lines = [
+        "Scatter from round to round, all processes together (sd of the log):", "",
+        "| kernel | rounds | plain mean | midmean | core mean where coarse |", "|---|---|---|---|---|",
+    ]  # fmt: skip
+    for kernel, some in sorted(rounds.items()):
+        ways = ([one.mean() for one, _ in some], [midmean(one) for one, _ in some], [centre(*one) for one in some])
+        sds = " | ".join(f"{np.std(np.log(way)):.3%}" for way in ways)
+        lines.append(f"| {kernel} | {len(some)} | {sds} |")
+    return lines
+
+
 def table(files: Sequence[Path], output: Path | None) -> int:
-    """Recordings and refusals by kernel and neighbour, as they were taken."""
+    """Recordings and refusals by kernel and neighbour: as they were taken, and by today's rules."""
     documents = [one for file in files for one in json.loads(file.read_text(encoding="utf-8"))]
     lines, broken = counted(documents)
-    text = "\n".join(["# Recordings", "", *lines, "", *(broken or ["All promises hold."]), ""])
+    named = " ".join(file.name for file in files)
+    made = f"Made by `python benchmarks/recordings.py table {named}`, on {documents[0]['model']}."
+    verdict = broken or ["All promises hold."]
+    text = "\n".join(["# Recordings", "", made, "", EXPLAINED, "", *lines, "", *verdict, "", *scatter(documents), ""])
     print(text)
     if output is not None:
         output.write_text(text, encoding="utf-8")
@@ -307,17 +352,24 @@ def table(files: Sequence[Path], output: Path | None) -> int:
 
 def counted(documents: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str]]:
     """Lines of a table, and the promises that are broken: none of an idle GPU refused, 95 % of a busy one's."""
-    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[list[Judged]]] = defaultdict(list)
     for document in documents:
         for recording in document["recordings"]:
-            groups[document["neighbour"], recording["kernel"]].append(recording)
-    lines = ["| beside | kernel | recordings | refused at first | refused in the end |", "|---|---|---|---|---|"]
+            takes = [judged(document, take) for take in recording["takes"]]
+            groups[document["neighbour"], recording["kernel"]].append(takes)
+    heads = "beside", "kernel", "recordings", "disturbed as taken", "disturbed by today's rules", "refused", "gaps, us"
+    lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     totals: dict[str, Counter[str]] = defaultdict(Counter)
     for (neighbour, kernel), some in sorted(groups.items()):
-        first = sum(bool(one["takes"][0]["disturbed"]) for one in some)
-        last = sum(bool(one["takes"][-1]["disturbed"]) for one in some)
-        totals["busy" if neighbour else "idle"].update(taken=len(some), refused=last)
-        lines.append(f"| {neighbour or 'nothing'} | {kernel} | {len(some)} | {first} | {last} |")
+        gaps = [gap for takes in some for one in takes for gap in one.gaps_us]
+        refused = sum(all(one.today for one in takes) for takes in some)
+        totals["busy" if neighbour else "idle"].update(taken=len(some), refused=refused)
+        cells = (
+            neighbour or "nothing", kernel, len(some), sum(bool(takes[0].as_taken) for takes in some),
+            sum(bool(takes[0].today) for takes in some), refused,
+            f"{min(gaps):.0f} to {max(gaps):.0f}" if gaps else "-",
+        )  # fmt: skip
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
     broken = []
     idle, busy = totals["idle"], totals["busy"]
     if idle["refused"]:
@@ -325,6 +377,33 @@ def counted(documents: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str
     if busy["refused"] < 0.95 * busy["taken"]:
         broken.append(f"BROKEN: {busy['refused']} of {busy['taken']} recordings on a busy GPU are refused")
     return lines, broken
+
+
+class Judged(NamedTuple):
+    """One try: what was said of it when it was taken, and what is said of it now."""
+
+    as_taken: Sequence[str]
+    today: Sequence[str]
+    gaps_us: Sequence[float]
+    """The third longest gap between the pieces of GPU work of each round."""
+
+
+def judged(document: Mapping[str, Any], take: Mapping[str, Any]) -> Judged:
+    """By the rules of ``timing.health``, from the samples."""
+    before, after = (msgspec.convert(take[when], DeviceState) for when in ("before", "after"))
+    samples = [np.asarray(one, dtype=np.float64) for one in take["samples"]]
+    said: list[str] = []
+    for times, timeline in zip(samples, take["timeline"], strict=True):
+        step = step_of(times.tolist(), document["tick_ns"])
+        one = summarise(times, session="", process=0, step_ns=step)
+        outliers, pauses = outlier_share(times, step), tuple(timeline.get("pauses_ns", ()))
+        said += disturbances(
+            Batch(one, before, after, step, outliers, pauses),
+            alternating=alternates(np.concatenate(samples), step), averages=document["timer"] == "cupti",
+        )  # fmt: skip
+    return Judged(
+        take["disturbed"], said, [line["gap_third_us"] for line in take["timeline"] if "gap_third_us" in line]
+    )
 
 
 if __name__ == "__main__":

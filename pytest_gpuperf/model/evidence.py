@@ -173,7 +173,7 @@ class Round(Record, frozen=True):
     """Which of the session's processes took it; rounds of one process share what no round can see."""
     samples: int
     midmean: float
-    """Mean of the middle half, which every inference uses (docs/explanation/statistics.md, "Why not simply")."""
+    """Mean of the middle half, or of the core of coarse readings (``sample_stats.centre``); inference rests on it."""
     median: float
     quantiles: tuple[float, float, float, float, float]
     """5, 25, 50, 75 and 95 %."""

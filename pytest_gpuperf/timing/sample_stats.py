@@ -53,8 +53,8 @@ def core_mean(samples: Samples, step_ns: float) -> float:
 
     The midmean of coarse readings jumps: where the middle half reads one tick, a change of a third of a tick shows as
     none or as two thirds.  Start and end are read at random phases of the clock, so the *mean* of readings is that of
-    the times, and the outer steps belong to it.  A plain mean of all would follow slow launches: for loops of 2 to 5 us
-    on an H200 it scattered twice as much from round to round (docs/results/recordings.md).
+    the times, and the outer steps belong to it.  A plain mean of all would follow slow launches: for loops of 2 to
+    20 us on an H200 it scattered twice as much from round to round (docs/results/recordings.md).
     """
     lower, upper = np.quantile(samples, [0.25, 0.75])
     return float(samples[(samples >= lower - step_ns) & (samples <= upper + step_ns)].mean())

@@ -14,6 +14,8 @@ ROUNDING_NS = 0.5
 """Two readings closer than this are one: event times pass through a 32-bit float of milliseconds."""
 JITTER_NS = 1.0
 """CUPTI converts ticks to whole nanoseconds, so a reading may sit this far off the grid."""
+TICK_SLACK_NS = 0.5
+"""By so much readings of one workload may stray further from the grid of a tick that was measured on others."""
 _CANDIDATES = 64
 
 
@@ -41,8 +43,12 @@ def step_of(samples_ns: Sequence[float], tick_ns: float) -> float:
     all equal but for rounding.  Samples that lie close together over more than rounding spans have no step to be seen.
     """
     ordered = np.sort(np.asarray(samples_ns, dtype=np.float64))
-    if _distinct(ordered).size > 1:
-        return min(tick_ns, tick_of(samples_ns))
+    distinct = _distinct(ordered)
+    if distinct.size > 1:
+        rounded_ticks = tick_ns > 8 * JITTER_NS and _on_grid(
+            distinct, tick_ns, TICK_SLACK_NS
+        )  # few would show their rounding alone
+        return tick_ns if rounded_ticks else min(tick_ns, tick_of(samples_ns))
     apart = ordered.size and ordered[-1] - ordered[0] > 2 * ROUNDING_NS
     return min(tick_ns, ROUNDING_NS) if apart else tick_ns
 
@@ -53,9 +59,9 @@ def _distinct(ordered: NDArray[np.float64]) -> NDArray[np.float64]:
     return ordered[keep]
 
 
-def _on_grid(values: NDArray[np.float64], step: float) -> bool:
+def _on_grid(values: NDArray[np.float64], step: float, slack_ns: float = 0.0) -> bool:
     offsets = values - values[0]
-    return bool(np.ptp(offsets - step * np.round(offsets / step)) <= 2 * JITTER_NS)
+    return bool(np.ptp(offsets - step * np.round(offsets / step)) <= 2 * JITTER_NS + slack_ns)
 
 
 def _refined(values: NDArray[np.float64], step: float) -> float:

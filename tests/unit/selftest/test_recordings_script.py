@@ -39,8 +39,20 @@ def test_fresh_processes_record_every_kernel(
     assert takes[0]["disturbed"] == []
 
 
-def recording(*disturbed: bool) -> dict[str, Any]:
-    return {"kernel": "loop 2 us", "takes": [{"disturbed": ["noise"] if one else []} for one in disturbed]}
+STATE = {"sm_clock_mhz": 1980}
+
+
+def take(*, noisy: bool, said: bool = False, pauses_ns: tuple[float, ...] = ()) -> dict[str, Any]:
+    """Of one round of thirty samples, ``noisy`` where a sixth of them are far outliers."""
+    samples = [100_000.0 + index % 7 for index in range(25)] + [(200_000.0 if noisy else 100_003.0)] * 5
+    timeline = [{"gap_third_us": 20.0, "pauses_ns": pauses_ns}]
+    return {"samples": [samples], "timeline": timeline, "before": STATE, "after": STATE,
+            "disturbed": ["noise"] if said else []}  # fmt: skip
+
+
+def document(neighbour: str, *recordings: list[dict[str, Any]]) -> dict[str, Any]:
+    some = [{"kernel": "loop 2 us", "takes": takes} for takes in recordings]
+    return {"neighbour": neighbour, "tick_ns": 1.0, "timer": "cupti", "recordings": some}
 
 
 @pytest.mark.parametrize(
@@ -52,10 +64,21 @@ def recording(*disturbed: bool) -> dict[str, Any]:
         ("copy", 18, ["BROKEN: 18 of 20 recordings on a busy GPU are refused"]),
     ],
 )
-def test_a_table_counts_what_was_refused_in_the_end(
+def test_a_table_counts_what_today_s_rules_refuse_in_the_end(
     script: ModuleType, neighbour: str, refused: int, broken: list[str]
 ) -> None:
-    some = [recording(True, index < refused) for index in range(20)]
-    lines, found = script.counted([{"neighbour": neighbour, "recordings": some}])
-    assert lines[2:] == [f"| {neighbour or 'nothing'} | loop 2 us | 20 | 20 | {refused} |"]
+    some = [[take(noisy=True, said=True), take(noisy=index < refused)] for index in range(20)]
+    lines, found = script.counted([document(neighbour, *some)])
+    assert lines[2:] == [f"| {neighbour or 'nothing'} | loop 2 us | 20 | 20 | 20 | {refused} | 20 to 20 |"]
     assert found == broken
+
+
+def test_what_was_refused_and_is_fit_by_today_s_rules_counts_as_taken(script: ModuleType) -> None:
+    lines, found = script.counted([document("", [take(noisy=False, said=True)])])
+    assert lines[2].endswith("| 1 | 1 | 0 | 0 | 20 to 20 |")
+    assert found == []
+
+
+def test_a_pause_refuses(script: ModuleType) -> None:
+    lines, _ = script.counted([document("copy", [take(noisy=False, pauses_ns=(8e5,))])])
+    assert "| 1 | 0 | 1 | 1 |" in lines[2]

@@ -127,3 +127,34 @@ def test_neighbouring_ticks_are_not_outliers_but_far_ones_are() -> None:
     assert sample_stats.outlier_share(samples, step_ns=32.0) == 0.0
     samples[85:] = 2000.0
     assert sample_stats.outlier_share(samples, step_ns=32.0) == pytest.approx(0.15)
+
+
+@pytest.mark.parametrize(("spread", "found"), [(0.0, True), (63.0, True), (64.0, False), (200.0, False)])
+def test_readings_within_two_steps_are_coarse(spread: float, found: bool) -> None:
+    samples = np.array([2528.0] * 10 + [2528.0 + spread] * 10)
+    assert sample_stats.coarse(samples, 32.0) == found
+    assert not sample_stats.coarse(samples, 0.0)
+
+
+def test_a_core_mean_takes_the_neighbouring_steps_and_no_slow_launches() -> None:
+    samples = np.array([2496.0] * 3 + [2528.0] * 14 + [2560.0] * 3 + [2752.0] * 4)
+    assert sample_stats.core_mean(samples, 32.0) == pytest.approx(2528.0)
+    assert sample_stats.centre(samples, 32.0) == pytest.approx(2528.0)
+    wider = np.linspace(2400.0, 2700.0, 40)
+    assert sample_stats.centre(wider, 32.0) == sample_stats.midmean(wider)
+
+
+LOW, HIGH = np.linspace(99.9, 100.1, 10), np.linspace(101.3, 101.5, 10)
+
+
+@pytest.mark.parametrize(
+    ("levels", "found"),
+    [
+        ([LOW, HIGH, LOW], True),
+        ([LOW, LOW, HIGH], False),  # one change may be a GPU that warms up
+        ([LOW, HIGH * 1.02, LOW], False),  # levels too far apart
+        ([LOW, LOW, LOW], False),
+    ],
+)
+def test_what_comes_back_to_its_level_alternates(levels: list[np.ndarray], found: bool) -> None:
+    assert sample_stats.alternates(np.concatenate(levels)) == found
