@@ -10,7 +10,12 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from pytest_gpuperf.config.options import Options
+<<<<<<< HEAD
 from pytest_gpuperf.judge.comparability import other_arguments, same_work
+=======
+from pytest_gpuperf.judge.comparability import other_arguments
+from pytest_gpuperf.judge.drift_verdict import REMARKED
+>>>>>>> h16-anchor
 from pytest_gpuperf.judge.log_times import geometric_mean
 from pytest_gpuperf.model.evidence import Anchor, Key, Session, TimeRecord
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
@@ -23,7 +28,9 @@ def with_anchor(
     new: TimeRecord, old: TimeRecord | None, found: WorkloadEvidence, sessions: Mapping[str, Session],
     has_cubin: Callable[[str], bool], options: Options,
 ) -> TimeRecord:  # fmt: skip
-    """The new record with its anchor: none where it is accepted on purpose, the first, or of other work.
+    """The new record with its anchor: none where it is accepted on purpose, or the first.
+
+    Nor has it one if it does other work than the anchor did, and the two could not be paired.
 
     ``found`` is what the updating run judged; ``sessions`` are those on record, by id.
     """
@@ -34,10 +41,15 @@ def with_anchor(
     anchor = old.anchor or anchor_of(old, sessions, has_cubin)
     if new.identity.same_execution(anchor.identity):
         return new
+<<<<<<< HEAD
     comparable = same_work(anchor.as_record(), new.identity, new.timer, new.cache).pairable
     if not comparable or other_arguments(anchor.identity, new.identity):
         return new
+=======
+>>>>>>> h16-anchor
     ratio, proven = _step(found) if old.anchor is None else _drift(found)
+    if ratio is None and other_arguments(anchor.identity, new.identity):
+        return new
     steps = anchor.steps if old.anchor is None else anchor.steps + 1
     return msgspec.structs.replace(new, anchor=msgspec.structs.replace(anchor, steps=steps, ratio=ratio, proven=proven))
 

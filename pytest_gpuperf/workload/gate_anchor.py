@@ -12,8 +12,9 @@ import msgspec
 
 from pytest_gpuperf.context.run_state import RunState
 from pytest_gpuperf.device.device_errors import LoadError
-from pytest_gpuperf.judge.comparability import same_work
+from pytest_gpuperf.judge.comparability import other_arguments
 from pytest_gpuperf.judge.drift_verdict import drift_by_steps, drift_of, judge_paired_drift, judge_recorded_drift
+from pytest_gpuperf.judge.error_budget import ALPHA, ALPHA_FASTER
 from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.judge.time_case import TimeCase
 from pytest_gpuperf.model.evidence import Anchor
@@ -31,7 +32,7 @@ class AnchorPairs:
     policy: Policy
 
 
-def anchor_pairs(work: TimedWorkload, policy: Policy, state: RunState) -> AnchorPairs | None:
+def anchor_pairs(work: TimedWorkload, state: RunState) -> AnchorPairs | None:
     """Whether the drift is to be measured, and its share of the error rate; ask before the first round is taken.
 
     None for what is its own anchor, or the anchor's code again, or unchanged and measured when it was recorded.
@@ -45,8 +46,7 @@ def anchor_pairs(work: TimedWorkload, policy: Policy, state: RunState) -> Anchor
     if opponent.binary is None:
         return None
     alpha, zone = state.next_share(), work.request.zone
-    alpha_faster = alpha * policy.alpha_faster / policy.alpha
-    shared = Policy(delta=zone.delta, epsilon=zone.epsilon, alpha=alpha, alpha_faster=alpha_faster)
+    shared = Policy(delta=zone.delta, epsilon=zone.epsilon, alpha=alpha, alpha_faster=alpha * ALPHA_FASTER / ALPHA)
     return AnchorPairs(opponent, shared)
 
 
@@ -89,7 +89,7 @@ def pair_with_anchor(
     try:
         pairing = pair_with(
             work, opponent.binary, pairs.policy, found.rounds[-1].midmean, request.budget_s, request.pair_slot,
-            opponent.configuration,
+            opponent.configuration, opponent.arguments,
         )  # fmt: skip
     except LoadError:
         return with_drift(work, case, found)
@@ -105,12 +105,12 @@ def pair_with_anchor(
 
 
 def _recorded_drift(work: TimedWorkload, anchor: Anchor, judged: Judgement) -> Drift | None:
-    """None where the anchor did other work: then nothing is known of a drift."""
+    """None where the anchor did other work and could not be paired: then nothing is known of a drift."""
     tolerance, identity = work.request.zone.delta, work.identity
     if identity.same_execution(anchor.identity):
         return drift_of(anchor, tolerance, 1.0, proven=False)
     if work.baseline is not None and identity.same_execution(work.baseline.identity):
         return drift_of(anchor, tolerance, anchor.ratio, proven=anchor.proven)
-    if not same_work(anchor.as_record(), identity, work.worker.timer.name, work.request.cache).pairable:
+    if other_arguments(anchor.identity, identity):
         return None
     return drift_by_steps(anchor, tolerance, judged)

@@ -95,7 +95,7 @@ def gate_time(work: TimedWorkload, state: RunState) -> TimedRounds:
     elif unchanged:
         policy = dataclasses.replace(compared.policy, alpha=state.next_unchanged_share())
         compared = dataclasses.replace(compared, policy=policy, unchanged_shifts=_shifts_of_others(work, state))
-    drift = anchor_pairs(work, compared.policy, state)
+    drift = anchor_pairs(work, state)
     opponent = opponent_for(work) if tested else Opponent(None)
     compared = _with_canaries(compared, state)
     pairs = opponent.binary is not None and not opponent.other_parameters and tested and not sustained

@@ -101,10 +101,13 @@ def test_the_same_code_keeps_its_anchor_and_the_anchor_s_code_has_none() -> None
     assert anchored(record("a0"), first, found(judged(Verdict.FASTER, 0.97))).anchor is None
 
 
-def test_other_work_than_the_anchor_s_is_its_own_anchor() -> None:
+def test_other_work_that_could_not_be_paired_with_the_anchor_s_is_its_own() -> None:
     other = Identity(code="b1", launch="grid=(1, 1, 1) block=(32, 1, 1) shared=0", arguments=("float32[16]",))
     new = msgspec.structs.replace(record("b1"), identity=other)
     assert anchored(new, record("a0"), found(judged(Verdict.NOT_COMPARABLE))).anchor is None
+    paired = anchored(new, record("a0"), found(judged(Verdict.SLOWER, 2.0))).anchor
+    assert paired is not None
+    assert paired.ratio == 2.0
 
 
 def test_on_purpose_takes_what_has_drifted_and_leaves_what_has_not() -> None:
