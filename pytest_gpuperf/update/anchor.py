@@ -10,12 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from pytest_gpuperf.config.options import Options
-<<<<<<< HEAD
-from pytest_gpuperf.judge.comparability import other_arguments, same_work
-=======
 from pytest_gpuperf.judge.comparability import other_arguments
-from pytest_gpuperf.judge.drift_verdict import REMARKED
->>>>>>> h16-anchor
 from pytest_gpuperf.judge.log_times import geometric_mean
 from pytest_gpuperf.model.evidence import Anchor, Key, Session, TimeRecord
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
@@ -41,12 +36,6 @@ def with_anchor(
     anchor = old.anchor or anchor_of(old, sessions, has_cubin)
     if new.identity.same_execution(anchor.identity):
         return new
-<<<<<<< HEAD
-    comparable = same_work(anchor.as_record(), new.identity, new.timer, new.cache).pairable
-    if not comparable or other_arguments(anchor.identity, new.identity):
-        return new
-=======
->>>>>>> h16-anchor
     ratio, proven = _step(found) if old.anchor is None else _drift(found)
     if ratio is None and other_arguments(anchor.identity, new.identity):
         return new
