@@ -36,7 +36,7 @@ class Manifest(Record, frozen=True):
         return (*self.architectures, *self.gpu_models)
 
 
-class _Schema(msgspec.Struct):
+class _ManifestSchema(msgspec.Struct):
     schema: int
 
 
@@ -50,7 +50,7 @@ def read(root: Path) -> Manifest | None:
     if content is None:
         return None
     try:
-        schema = msgspec.json.decode(content, type=_Schema).schema
+        schema = msgspec.json.decode(content, type=_ManifestSchema).schema
         if schema > SCHEMA:
             raise NewerSchemaError(path, schema, SCHEMA)
         manifest = msgspec.json.decode(content, type=Manifest)

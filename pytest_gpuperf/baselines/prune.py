@@ -138,7 +138,7 @@ def _prune_file(store: BaselineStore, target: str, module: str, gone: list[Unuse
     if _tests(new):
         transaction.write_all(store.changed(module, old, new))
     else:
-        _remove(store.root, layout.evidence_path(store.root, target, module))
+        remove_with_empty_folders(store.root, layout.evidence_path(store.root, target, module))
     return [
         entry
         for entry in gone
@@ -154,7 +154,7 @@ def _prune_cubins(store: BaselineStore, cubins: Iterable[Unused]) -> list[Unused
     for path, sha256 in stored_cubins(store.root).items():
         entry = Unused("cubin", path)
         if entry in cubins and sha256 not in needed:
-            _remove(store.root, path)
+            remove_with_empty_folders(store.root, path)
             removed.append(entry)
     return removed
 
@@ -171,7 +171,7 @@ def _prune_manifest(store: BaselineStore, targets: Iterable[Unused], emptied: Co
     return removed
 
 
-def _remove(root: Path, path: Path) -> None:
+def remove_with_empty_folders(root: Path, path: Path) -> None:
     """Deletes a file and the folders that it leaves empty."""
     transaction.remove(path)
     folder = path.parent

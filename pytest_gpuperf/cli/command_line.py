@@ -22,7 +22,7 @@ EXIT_PIPE_CLOSED = 141
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point of the console script; returns the exit status."""
     parsed = build_parser().parse_args(arguments)
-    commands = {"doctor": _doctor, "selftest": _selftest, "explain": _explain, "prune": _prune}
+    commands = {"doctor": _doctor, "selftest": _selftest, "explain": _explain, "prune": _prune, "mv": _mv}
     try:
         status = commands[parsed.command](parsed)
         sys.stdout.flush()
@@ -62,6 +62,12 @@ def build_parser() -> argparse.ArgumentParser:
     either.add_argument("--yes", action="store_true", help="remove what is named")
     either.add_argument("--check", action="store_true", help="exit status 1 if there is anything to prune; for CI")
     prune.add_argument("--baselines", metavar="DIR", help="folder of the baselines (default: as configured for pytest)")
+
+    mv = commands.add_parser("mv", help="let the records of a renamed test, test file or workload follow it")
+    mv.add_argument("old", metavar="OLD", help="a test file, a node id, or a node id and ' [workload]', as on record")
+    mv.add_argument("new", metavar="NEW", help="what it is called now")
+    mv.add_argument("--force", action="store_true", help="overwrite records that have the new name already")
+    mv.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
     return parser
 
 
@@ -110,6 +116,18 @@ def _prune(parsed: argparse.Namespace) -> int:
         return prune_command.run(collected, confirmed=parsed.yes, write=sys.stdout.write, only_check=parsed.check)
     except prune_command.PROBLEMS as problem:
         sys.stderr.write(f"gpuperf prune: {problem}\n")
+        return 1
+
+
+def _mv(parsed: argparse.Namespace) -> int:
+    from pytest_gpuperf.cli import mv_command  # noqa: PLC0415 of this command alone
+
+    try:
+        return mv_command.run(
+            parsed.old, parsed.new, given=parsed.baselines, start=Path.cwd(), force=parsed.force, write=sys.stdout.write
+        )
+    except mv_command.PROBLEMS as problem:
+        sys.stderr.write(f"gpuperf mv: {problem}\n")
         return 1
 
 

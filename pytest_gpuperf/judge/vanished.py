@@ -32,7 +32,7 @@ class OnRecord(NamedTuple):
     kind: EvidenceKind
 
 
-class Cause(enum.Enum):
+class WhyVanished(enum.Enum):
     """Why no test came to a record."""
 
     DELETED = "its module was collected, and the test is not in it"
@@ -41,6 +41,7 @@ class Cause(enum.Enum):
     ELSEWHERE = "its test file lies outside of the folders that this run searched"
     SKIPPED = "its test or its test file was skipped"
     XFAILED = "its test was expected to fail, and did before it came there"
+    RENAMED = "its work goes on under another name"
     NOT_ASKED = "its test passed and asked for no kernel and no measurement"
 
 
@@ -48,7 +49,7 @@ class Vanished(NamedTuple):
     """A record that no test came to."""
 
     record: OnRecord
-    cause: Cause
+    cause: WhyVanished
     reason: str = ""
     """Of a skip or an expected failure, as the test gives it."""
     for_want_of_gpu: bool = False
@@ -103,7 +104,7 @@ def _judged(record: OnRecord, run: RunSeen) -> Vanished | None:
     if module not in run.covered:
         return None
     if node not in run.tests:
-        return Vanished(record, Cause.DELETED)
+        return Vanished(record, WhyVanished.DELETED)
     return _ended(record, run.ends[node], run) if node in run.selected and node in run.ends else None
 
 
@@ -119,8 +120,8 @@ def _of_file(record: OnRecord, run: RunSeen) -> Vanished | None:
     if not run.full or not (run.whole or module in run.covered):
         return None
     if module in run.missing:
-        return Vanished(record, Cause.FILE_GONE)
-    return Vanished(record, Cause.NOT_COLLECTED if module in run.covered else Cause.ELSEWHERE)
+        return Vanished(record, WhyVanished.FILE_GONE)
+    return Vanished(record, WhyVanished.NOT_COLLECTED if module in run.covered else WhyVanished.ELSEWHERE)
 
 
 def _ended(record: OnRecord, end: Ended, run: RunSeen) -> Vanished | None:
@@ -129,10 +130,10 @@ def _ended(record: OnRecord, end: Ended, run: RunSeen) -> Vanished | None:
         return None
     reached = run.reached.get(record.key.node_id)
     if end.how == "passed":
-        return Vanished(record, Cause.NOT_ASKED) if reached is None else None
+        return Vanished(record, WhyVanished.NOT_ASKED) if reached is None else None
     if reached is not None and record.key.workload in reached:
         return None
-    cause = Cause.SKIPPED if end.how == "skipped" else Cause.XFAILED
+    cause = WhyVanished.SKIPPED if end.how == "skipped" else WhyVanished.XFAILED
     return Vanished(record, cause, end.reason, not run.has_gpu and end.how == "skipped" and asks_for_gpu(end.reason))
 
 

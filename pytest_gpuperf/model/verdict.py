@@ -12,6 +12,8 @@ PairSlot = Literal["short", "sustained"]
 """How long a kernel runs before the one that it is paired with takes its turn (``timing.sustained``)."""
 UNDECIDED = "neither slower nor not slower is proven"
 """How the reason of INCONCLUSIVE begins where nothing but time was lacking."""
+RENAMED = "was "
+"""How the reason of NEW begins where the workload seems to be one that lost its test: what it was follows."""
 
 
 class Verdict(enum.Enum):

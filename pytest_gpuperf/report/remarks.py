@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pytest_gpuperf.formatting import drift_words, numbered
-from pytest_gpuperf.model.evidence import TimeRecord
+from pytest_gpuperf.model.evidence import Key, TimeRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
-from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.model.verdict import RENAMED, Judgement, Verdict
 from pytest_gpuperf.report.advice_lines import gain_words
 
 # --- not comparable, for one reason --------------------------------------------------------------
@@ -145,6 +145,19 @@ def unreached_lines(judgements: Iterable[Judgement]) -> list[str]:
         f"{len(keys)} workloads have a baseline and were not reached: {named}, and {len(keys) - NAMED} more. "
         f"{why[0].upper()}{why[1:]}"
     ]
+
+
+# --- renamed -------------------------------------------------------------------------------------
+
+
+def renamed_lines(evidence: Iterable[TestEvidence]) -> list[str]:
+    """A line for each NEW workload that goes on for a record without a test; by its time, where that was taken."""
+    found: dict[Key, dict[str, str]] = {}
+    for one in evidence:
+        for judgement in one.judgements:
+            if judgement.verdict is Verdict.NEW and judgement.reason.startswith(RENAMED):
+                found.setdefault(judgement.key, {})[judgement.kind] = judgement.reason
+    return [f"{key}: NEW, {reasons.get('time') or next(iter(reasons.values()))}" for key, reasons in found.items()]
 
 
 # --- likely causes -------------------------------------------------------------------------------

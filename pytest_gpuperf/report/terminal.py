@@ -12,7 +12,7 @@ from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.formatting import describe, numbered
 from pytest_gpuperf.model.result import Outcome, TestEvidence
 from pytest_gpuperf.model.task import ConfirmTask, RecordTask
-from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.model.verdict import RENAMED, Judgement, Verdict
 from pytest_gpuperf.report import remarks
 from pytest_gpuperf.report.counter_lines import counter_table, counter_words
 from pytest_gpuperf.report.tables import NEEDS_A_WORD, Table, has_static_rows, static_table, time_table, update_table
@@ -153,7 +153,9 @@ def _words(reporter: pytest.TerminalReporter, evidence: Sequence[TestEvidence], 
     new = [
         j for j, _ in judged
         if j.verdict is Verdict.NEW and j.kind != "counters" and (j.key, j.target) not in written
+        and not j.reason.startswith(RENAMED)
     ]  # fmt: skip
+    _warn(reporter, remarks.renamed_lines(evidence))
     if new:
         targets = ", ".join(dict.fromkeys(judgement.target for judgement in new))
         those = numbered(len({judgement.key for judgement in new}), "workload", "has", "have")

@@ -6,20 +6,21 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pytest_gpuperf.formatting import numbered
-from pytest_gpuperf.judge.vanished import Cause, Vanished
+from pytest_gpuperf.judge.vanished import Vanished, WhyVanished
 
 NAMED = 3
 """Tests or files that a line names before it counts the rest."""
 _GONE = "restore {it}, or take its records away: gpuperf prune --yes; after a renaming: gpuperf mv OLD NEW"
 _SKIP = "take the skip away, or delete the test and run gpuperf prune --yes"
 REMEDIES = {
-    Cause.DELETED: _GONE.format(it="the test"),
-    Cause.FILE_GONE: _GONE.format(it="the file, or start pytest with the --rootdir that they were recorded in"),
-    Cause.NOT_COLLECTED: "see to collect_ignore, norecursedirs, python_files and --ignore",
-    Cause.ELSEWHERE: "name its folder in testpaths, or gate it in a run of its own",
-    Cause.SKIPPED: _SKIP,
-    Cause.XFAILED: "put what is measured before what fails, or take the mark away",
-    Cause.NOT_ASKED: "let it call cuda_kernel(...) or gpuperf(...) again, or delete it and run gpuperf prune --yes",
+    WhyVanished.DELETED: _GONE.format(it="the test"),
+    WhyVanished.FILE_GONE: _GONE.format(it="the file, or start pytest with the --rootdir that they were recorded in"),
+    WhyVanished.NOT_COLLECTED: "see to collect_ignore, norecursedirs, python_files and --ignore",
+    WhyVanished.ELSEWHERE: "name its folder in testpaths, or gate it in a run of its own",
+    WhyVanished.SKIPPED: _SKIP,
+    WhyVanished.XFAILED: "put what is measured before what fails, or take the mark away",
+    WhyVanished.RENAMED: "let their records follow, each as the line of its new name says",
+    WhyVanished.NOT_ASKED: "let it call cuda_kernel(...) or gpuperf(...) again; or delete it: gpuperf prune --yes",
 }
 OTHER_WAY_ROUND = (
     "without a GPU the plugin itself ends a test after its machine code was compared: such a test needs no skip"
@@ -29,16 +30,16 @@ LET_PASS = "(--gpuperf-open=warn lets it pass)"
 
 def vanished_lines(found: Iterable[Vanished], root: Path) -> list[str]:
     """A line for each cause; of skips, those for want of a GPU have their own."""
-    groups: dict[tuple[Cause, bool], list[Vanished]] = {}
+    groups: dict[tuple[WhyVanished, bool], list[Vanished]] = {}
     for one in found:
         groups.setdefault((one.cause, one.for_want_of_gpu), []).append(one)
     return [_line(cause, those, root, no_gpu=no_gpu) for (cause, no_gpu), those in groups.items()]
 
 
-def _line(cause: Cause, those: Sequence[Vanished], root: Path, *, no_gpu: bool) -> str:
+def _line(cause: WhyVanished, those: Sequence[Vanished], root: Path, *, no_gpu: bool) -> str:
     workloads = numbered(len({one.record.key for one in those}), "workload")
     targets = ", ".join(dict.fromkeys(one.record.target for one in those))
-    by_file = cause in (Cause.FILE_GONE, Cause.NOT_COLLECTED, Cause.ELSEWHERE)
+    by_file = cause in (WhyVanished.FILE_GONE, WhyVanished.NOT_COLLECTED, WhyVanished.ELSEWHERE)
     names = list(dict.fromkeys(_name(one, by_file=by_file) for one in those))
     rest = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     named = ", ".join(names[:NAMED]) + rest

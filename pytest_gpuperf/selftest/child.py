@@ -24,9 +24,9 @@ from pytest_gpuperf.model.evidence import Record, Round
 from pytest_gpuperf.model.timer_names import TimerName
 from pytest_gpuperf.selftest.kernels import FAMILIES, compile_probes, launch_of
 from pytest_gpuperf.selftest.known_slowdowns import Subject
-from pytest_gpuperf.timing.blocks import Block
 from pytest_gpuperf.timing.paired_run import pair
 from pytest_gpuperf.timing.rounds import Workload, take_rounds
+from pytest_gpuperf.timing.taken_block import Block
 
 ROUNDS_BUDGET_S = 2.0
 """Time budget of one kernel's rounds; long kernels get fewer samples."""

@@ -22,8 +22,8 @@ from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.document import document_of
 from pytest_gpuperf.report.files import write_reports
 from pytest_gpuperf.session.collect_counters import counters_at_end
+from pytest_gpuperf.session.missed_records import tell_vanished
 from pytest_gpuperf.session.static_gate import ENDED_AT, PUT_BEHIND
-from pytest_gpuperf.session.vanished import tell_vanished
 from pytest_gpuperf.update.accept import accept
 from pytest_gpuperf.update.record import REPLACED, RecordingFailed, leave_rounds
 

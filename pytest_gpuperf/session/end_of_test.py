@@ -24,6 +24,7 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.verdict import Judgement
 from pytest_gpuperf.session import exit_policy
+from pytest_gpuperf.session.follow_renames import name_origins
 from pytest_gpuperf.session.static_gate import in_order, judge_static, unreached, unrecorded_cubins
 
 
@@ -45,7 +46,8 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
     _settle_pending(item, worker, book, cut_short=failed_by_pytest)
     failed_itself = problem is not None and not stopped and not skipped
     if worker.options.active:
-        unreadable = _judge(worker, book, stopped=stopped or book.subtest_stopped)
+        early = stopped or book.subtest_stopped
+        unreadable = _judge(item.config, worker, book, stopped=early, whole=problem is None and not early)
         if unreadable and not failed_itself:  # else that comes first
             raise pytest.fail.Exception(unreadable, pytrace=False)
     if problem is not None and failed_itself:
@@ -129,8 +131,8 @@ def _without_our_frames(item: pytest.Item, problem: BaseException) -> BaseExcept
     return problem
 
 
-def _judge(worker: Worker, book: TestBook, *, stopped: bool) -> str:
-    """Static judgements, what a test that ``stopped`` early did not come to, and causes.
+def _judge(config: pytest.Config, worker: Worker, book: TestBook, *, stopped: bool, whole: bool) -> str:
+    """Static judgements, what a test that ``stopped`` early or ran to its end, ``whole``, did not come to, and causes.
 
     Returns why a baseline cannot be read; empty if all of them can.
     """
@@ -139,6 +141,8 @@ def _judge(worker: Worker, book: TestBook, *, stopped: bool) -> str:
     try:
         if worker.options.gates:
             _judge_static(worker, book, stopped=stopped)
+            name_origins(config, worker, book, whole=whole)
+            _judge_unreached(worker, book, stopped=stopped, whole=whole)
         if not worker.options.is_child:
             advise_test(worker, book)
     except (BaselineError, AmbiguousKernel) as problem:
@@ -155,8 +159,15 @@ def _judge_static(worker: Worker, book: TestBook, *, stopped: bool) -> None:
     for workload in list(book.workloads.values()):
         book.unrecorded |= unrecorded_cubins(worker.store, workload) & book.cubins.keys()
         book.add(in_order(worker, judge_static(worker, workload, book.workloads.values(), estimates)))
-    if stopped:
-        book.unreached = tuple(unreached(worker, book))
+
+
+def _judge_unreached(worker: Worker, book: TestBook, *, stopped: bool, whole: bool) -> None:
+    """An update of a whole test leaves records that it has no workload for to ``gpuperf prune``."""
+    if not stopped and (not whole or worker.options.update is not None):
+        return
+    red_as_new = worker.options.missing == "fail"
+    renamed = {work.was for work in book.workloads.values()} if red_as_new else set()
+    book.unreached = tuple(one for one in unreached(worker, book, stopped=stopped) if one.key not in renamed)
 
 
 def _advice(book: TestBook) -> dict[Key, tuple[Advice, ...]]:

@@ -93,18 +93,35 @@ ENDED_AT = {"static only": "a GPU", "checked only": "a time or a counter that th
 """What a test that stopped early needed, by its status."""
 PUT_BEHIND = "Put what needs times or data behind the last gpuperf(...) and cuda_kernel(...)"
 
+PASSED_WITHOUT = (
+    "the test passed without it. Let it come to cuda_kernel(...) or gpuperf(...) again; if it is meant to go: "
+    "gpuperf prune --yes; after a renaming: gpuperf mv OLD NEW"
+)
 
-def unreached(worker: Worker, book: TestBook) -> list[Judgement]:
-    """NOT-MEASURED for every workload on record that a test which stopped early did not come to.
 
-    Asked after the static judgement.  Raises ``BaselineError``.
+def unreached(worker: Worker, book: TestBook, *, stopped: bool = True) -> list[Judgement]:
+    """NOT-MEASURED for every workload on record that a test did not come to, ``stopped`` early or ended without it.
+
+    Asked after the static judgement.  A workload that is timed on other GPU models and not on this one, as others of
+    its test are, is not this GPU's.  Raises ``BaselineError``.
     """
-    reason = f"has a baseline and was not reached: the test ended at its first need for {ENDED_AT[book.status]}. "
+    why = f"the test ended at its first need for {ENDED_AT[book.status]}. {PUT_BEHIND}" if stopped else PASSED_WITHOUT
+    reason = f"has a baseline and was not reached: {why}"
     return [
         Judgement(key=book.key(name), target=target, kind=kind, verdict=Verdict.NOT_MEASURED,
-                  reason=reason + PUT_BEHIND, for_want_of_gpu=book.status == "static only")
+                  reason=reason, for_want_of_gpu=stopped and book.status == "static only")
         for target, kind, name in dict.fromkeys([*_unreached_static(worker, book), *_unreached_times(worker, book)])
+        if not _is_of_another_gpu(worker, book, name)
     ]  # fmt: skip
+
+
+def _is_of_another_gpu(worker: Worker, book: TestBook, name: str) -> bool:
+    if not worker.has_gpu:
+        return False
+    mine, store = worker.device.facts.slug, worker.store
+    timed = {target: store.time_tests(target, book.module).get(book.test, {}) for target in store.devices()}
+    here = timed.pop(mine, {})
+    return bool(here) and name not in here and any(name in of for of in timed.values())
 
 
 def _unreached_static(worker: Worker, book: TestBook) -> Iterator[tuple[str, EvidenceKind, str]]:

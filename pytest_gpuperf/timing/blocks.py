@@ -20,10 +20,11 @@ import numpy as np
 
 from pytest_gpuperf.device.interface import Device, Slot, Timer
 from pytest_gpuperf.device.timers.resolution import step_of
-from pytest_gpuperf.model.evidence import DeviceState, Record
+from pytest_gpuperf.model.evidence import DeviceState
 from pytest_gpuperf.timing import sample_stats
 from pytest_gpuperf.timing.health import clock_moved
 from pytest_gpuperf.timing.rounds import Clock, Workload, valid_samples
+from pytest_gpuperf.timing.taken_block import NO_SLOW, Block
 
 Order = Literal["ABBA", "BAAB"]
 
@@ -59,45 +60,6 @@ PAD_STEP = 512
 """Bytes: what the addresses of fresh buffers are multiples of."""
 MOST_PAD = 2 << 20
 """Bytes by which buffers are moved at most."""
-
-NO_SLOW = sample_stats.SlowShare(0, 0.0)
-
-
-class Block(Record, frozen=True):
-    """One exchange of baseline (A) and candidate (B)."""
-
-    r: float
-    """ln midmean(B) - ln midmean(A): above 0, the candidate is slower."""
-    order: str
-    """``ABBA``, of its first four slots and of each four that follow; of a long block, of its eight launches."""
-    discarded: bool = False
-    reason: str = ""
-    """Reason why it was discarded, found without regard to which slot was which."""
-    seconds: float = 0.0
-    """Wall-clock time it took, re-allocation included."""
-    carry_over: float = 0.0
-    """Difference, in log time, of a slot behind one of the other side and behind one of its own."""
-    times_ns: tuple[float, ...] = ()
-    """Times of a long block's launches, in their order; empty of short slots."""
-    tail: float | None = None
-    """ln of the candidate's winsorised mean over the baseline's; None of sustained slots."""
-    samples: int = 0
-    """Of each side."""
-    slow: tuple[sample_stats.SlowShare, sample_stats.SlowShare] = (NO_SLOW, NO_SLOW)
-    """Samples of the baseline and of the candidate that take far longer than their median."""
-    remark: str = ""
-    """Whatever the GPU's state after it says against it; it counts all the same."""
-
-    @property
-    def ratios(self) -> tuple[float, ...]:
-        """Log ratios of its pairs: ``r``, or of a long block each of a candidate's and a baseline's launch."""
-        if not self.times_ns:
-            return (self.r,)
-        return tuple(math.log(ours / theirs) for ours in self.of("B") for theirs in self.of("A"))
-
-    def of(self, side: str) -> tuple[float, ...]:
-        """Times of a long block's launches of one side, nanoseconds."""
-        return tuple(one for label, one in zip(self.order, self.times_ns, strict=True) if label == side)
 
 
 class Noise(NamedTuple):

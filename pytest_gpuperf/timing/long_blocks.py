@@ -17,8 +17,14 @@ import numpy as np
 from pytest_gpuperf.device.interface import Device, Slot, Timer
 from pytest_gpuperf.judge.rank_eprocess import LAUNCHES, orders
 from pytest_gpuperf.model.evidence import Round
-from pytest_gpuperf.timing.blocks import Block, move_and_reload, remark_on, require_same_cache, tail_of
+from pytest_gpuperf.timing.blocks import (
+    move_and_reload,
+    remark_on,
+    require_same_cache,
+    tail_of,
+)
 from pytest_gpuperf.timing.rounds import Clock, Rounds, Workload, summarise, valid_samples
+from pytest_gpuperf.timing.taken_block import Block
 
 LONG_NS = 1e6
 """A launch of either side from this length on is paired by such blocks."""

@@ -22,11 +22,18 @@ from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.judge.rank_eprocess import LAUNCHES
 from pytest_gpuperf.model.evidence import CacheMode, KernelBinary
 from pytest_gpuperf.model.verdict import PairSlot
-from pytest_gpuperf.timing.blocks import Block, Noise, affordable, block_size, paired_blocks, pilot
+from pytest_gpuperf.timing.blocks import (
+    Noise,
+    affordable,
+    block_size,
+    paired_blocks,
+    pilot,
+)
 from pytest_gpuperf.timing.long_blocks import LONG_NS, long_blocks
 from pytest_gpuperf.timing.moving_buffers import MovingBuffers
 from pytest_gpuperf.timing.rounds import Clock, Workload
 from pytest_gpuperf.timing.sustained import GROSS, SustainedSlots, sustained_pilot
+from pytest_gpuperf.timing.taken_block import Block
 
 LOAD_ORDERS = ((0, 1), (1, 0))
 """Which of the two sides is loaded first, drawn anew at each load: a place in memory is no side's own."""

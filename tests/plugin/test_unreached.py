@@ -87,9 +87,13 @@ def test_a_suite_that_reaches_everything_says_nothing_of_it(known):
     assert "not reached" not in result.stdout.str()
 
 
-def test_a_test_that_reached_its_end_has_not_left_out_what_was_renamed(known):
+def test_a_test_that_reached_its_end_without_a_workload_says_so(known):
     known.write("test_h.py", EVERYTHING_FIRST.replace('"k2"', '"k3"').replace("    assert r.bandwidth > 0\n", ""))
-    assert "not reached" not in known.run("--gpuperf", "test_h.py").stdout.str()
+    text = known.run("--gpuperf", "test_h.py").stdout.str()
+    assert (
+        "test_h.py::test_h: k2 has a baseline and was not reached: the test passed without it. Let it come to" in text
+    )
+    assert "test_h.py::test_h [k3]: NEW, was test_h.py::test_h [k2], the same machine code: run `gpuperf mv " in text
 
 
 def test_missing_fail_fails_the_test(known):

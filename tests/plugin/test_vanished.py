@@ -6,8 +6,15 @@ import shutil
 
 import pytest
 
+from pytest_gpuperf.cli.command_line import main
+
 EXIT_VANISHED = 13
 ONE = "def test_other(cuda_kernel, gpu, gpuperf):"
+OWN_KERNEL = """
+def test_plain(cuda_kernel):
+    cuda_kernel('extern "C" __global__ void own(int *p) { *p = 7; }', "own")
+"""
+"""A test of a kernel that is not on record."""
 SKIP = "@pytest.mark.skip(reason='flaky')\n"
 
 
@@ -59,9 +66,7 @@ def test_open_warn_lets_it_pass(under_ci):
 
 def test_a_deleted_file(under_ci):
     (under_ci.path / "test_suite.py").unlink()
-    under_ci.write(
-        "test_new.py", "import pytest\n\ndef test_plain(cuda_kernel):\n    cuda_kernel('other.cu', 'other')\n"
-    )
+    under_ci.write("test_new.py", OWN_KERNEL)
     result = under_ci.run("--gpuperf", "--gpuperf-missing=warn")
     said(
         result, EXIT_VANISHED,
@@ -181,7 +186,7 @@ def test_a_flag_of_the_projects_own_does_not_make_its_runs_partial(under_ci):
 
 
 def test_paths_say_which_modules_a_run_is_about(under_ci):
-    under_ci.write("test_plain.py", "def test_plain(cuda_kernel):\n    cuda_kernel('other.cu', 'other')\n")
+    under_ci.write("test_plain.py", OWN_KERNEL)
     (under_ci.path / "test_suite.py").unlink()
     said(under_ci.run("--gpuperf", "--gpuperf-missing=warn", "test_plain.py"), 0)
     assert under_ci.run("--gpuperf", "--gpuperf-missing=warn", ".").ret == EXIT_VANISHED
@@ -202,7 +207,7 @@ def test_a_run_that_was_cut_short_only_remarks(under_ci):
 
 
 def test_a_module_that_cannot_be_collected_has_not_vanished(under_ci):
-    under_ci.write("test_plain.py", "def test_plain(cuda_kernel):\n    cuda_kernel('other.cu', 'other')\n")
+    under_ci.write("test_plain.py", OWN_KERNEL)
     under_ci.edit("test_suite.py", "import pytest\n", "import no_such_module\n")
     result = under_ci.run("--gpuperf", "--continue-on-collection-errors")
     assert result.ret == 1
@@ -210,7 +215,7 @@ def test_a_module_that_cannot_be_collected_has_not_vanished(under_ci):
 
 
 def test_an_ignored_module_is_named_where_the_project_ignores_it(under_ci):
-    under_ci.write("test_plain.py", "def test_plain(cuda_kernel):\n    cuda_kernel('other.cu', 'other')\n")
+    under_ci.write("test_plain.py", OWN_KERNEL)
     arguments = ("--gpuperf", "--gpuperf-missing=warn")
     said(under_ci.run(*arguments, "--ignore=test_suite.py"), 0)
     under_ci.write("pytest.ini", "[pytest]\naddopts = --ignore=test_suite.py\n")
@@ -256,3 +261,92 @@ def test_a_run_in_another_root_names_the_folder_and_those_that_have_baselines(re
         f"there are no baselines in {below / 'baselines'} (rootdir {below}); there are some in "
         f"{recorded.path / 'baselines'}. To do: *"
     ])  # fmt: skip
+
+
+# --- a test that returns early -------------------------------------------------------------------
+
+
+def test_a_test_that_returns_before_its_first_kernel_is_red_itself(under_ci):
+    under_ci.edit("test_suite.py", f"{ONE}\n", f"{ONE}\n    return\n")
+    result = under_ci.run("--gpuperf")
+    assert result.ret == 1
+    result.assert_outcomes(failed=1, passed=result.parseoutcomes().get("passed", 0))
+    result.stdout.fnmatch_lines([
+        "doubling  NOT-MEASURED  on sm_90 (static)",
+        "*has a baseline and was not reached: the test passed without it. Let it come to *",
+    ])  # fmt: skip
+
+
+def test_a_test_that_returns_before_its_measurement_is_red_where_there_is_a_gpu(recorded):
+    recorded.edit("test_suite.py", "    gpuperf(kernel.launch(grid=2", "    return\n    gpuperf(kernel.launch(grid=2")
+    assert recorded.run("--gpuperf").ret == 0
+    result = recorded.run("--gpuperf", "--gpuperf-open=fail")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["doubling  NOT-MEASURED  on simulated-gpu (time)"])
+
+
+# --- renames -------------------------------------------------------------------------------------
+
+
+def moved(suite, monkeypatch, *names):
+    monkeypatch.chdir(suite.path)
+    assert main(["mv", *names]) == 0
+
+
+def test_a_renamed_test_is_recognised_and_its_record_follows(under_ci, monkeypatch):
+    under_ci.edit("test_suite.py", "def test_work(", "def test_works(")
+    result = under_ci.run("--gpuperf")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines([
+        "*was test_suite.py::test_work[[]1024[]] [[]work[]], the same machine code: run `gpuperf mv "
+        "test_suite.py::test_work test_suite.py::test_works` to take its record along",
+        "ERROR: 2 workloads on record NOT-MEASURED on *: its work goes on under another name: *",
+    ])  # fmt: skip
+    moved(under_ci, monkeypatch, "test_suite.py::test_work", "test_suite.py::test_works")
+    said(under_ci.run("--gpuperf"), 0)
+
+
+def test_a_renamed_test_that_got_slower_says_by_how_much(recorded):
+    recorded.edit("test_suite.py", "def test_work(", "def test_works(")
+    recorded.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=200")
+    result = recorded.run("--gpuperf")
+    result.stdout.re_match_lines([
+        r"test_suite.py::test_works\[1024\] \[work\]: NEW, was test_suite.py::test_work\[1024\] \[work\], "
+        r"6\d\.\d % slower than its record: run `gpuperf mv "
+    ])  # fmt: skip
+    assert recorded.run("--gpuperf", "--gpuperf-open=fail").ret == 1
+
+
+def test_a_renamed_file_is_one_command(under_ci, monkeypatch):
+    shutil.move(under_ci.path / "test_suite.py", under_ci.path / "test_kernels.py")
+    result = under_ci.run("--gpuperf")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*run `gpuperf mv test_suite.py test_kernels.py` to take its record along"])
+    moved(under_ci, monkeypatch, "test_suite.py", "test_kernels.py")
+    said(under_ci.run("--gpuperf"), 0)
+
+
+def test_a_renamed_workload(recorded, monkeypatch):
+    recorded.edit("test_suite.py", 'name="doubling"', 'name="twice"')
+    monkeypatch.setenv("CI", "true")
+    result = recorded.run("--gpuperf")
+    assert result.ret == 1
+    command = "gpuperf mv 'test_suite.py::test_other [[]doubling[]]' 'test_suite.py::test_other [[]twice[]]'"
+    result.stdout.fnmatch_lines([f"*was test_suite.py::test_other [[]doubling[]], *: run `{command}` to take its *"])
+    assert "doubling  NOT-MEASURED" not in result.stdout.str()
+    moved(recorded, monkeypatch, "test_suite.py::test_other [doubling]", "test_suite.py::test_other [twice]")
+    said(recorded.run("--gpuperf"), 0)
+
+
+def test_a_rename_is_red_although_new_workloads_may_pass(recorded):
+    recorded.edit("test_suite.py", 'name="doubling"', 'name="twice"')
+    assert recorded.run("--gpuperf", "--gpuperf-open=fail", "--gpuperf-missing=warn").ret == 1
+    recorded.edit("test_suite.py", "def test_other(", "def test_others(")
+    assert recorded.run("--gpuperf", "--gpuperf-open=fail", "--gpuperf-missing=warn").ret == EXIT_VANISHED
+
+
+def test_workers_recognise_renames(under_ci):
+    under_ci.edit("test_suite.py", "def test_other(", "def test_others(")
+    result = under_ci.run("--gpuperf", "-n", "2", subprocess=True)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*was test_suite.py::test_other [[]doubling[]], *"])

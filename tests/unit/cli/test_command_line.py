@@ -111,3 +111,17 @@ def test_output_that_nobody_reads_on_ends_without_a_traceback(lines):
         process.stdin.close()
         said = process.stderr.read()
     assert (process.returncode, said) == (command_line.EXIT_PIPE_CLOSED, "")
+
+
+def test_mv_names_the_kinds_that_it_takes(tmp_path, capsys):
+    assert command_line.main(["mv", "a.py::x", "b.py", "--baselines", str(tmp_path)]) == 1
+    assert "gpuperf mv: a.py::x and b.py are not of one kind" in capsys.readouterr().err
+    assert command_line.main(["mv", "a.py", "b.py", "--baselines", str(tmp_path / "none")]) == 1
+    assert "there is no folder" in capsys.readouterr().err
+
+
+def test_prune_either_checks_or_removes(capsys):
+    with pytest.raises(SystemExit) as usage:
+        command_line.main(["prune", "--check", "--yes"])
+    assert usage.value.code == 2
+    assert "not allowed with" in capsys.readouterr().err

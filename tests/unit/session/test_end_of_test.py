@@ -239,9 +239,23 @@ def test_a_test_that_stopped_early_is_told_what_it_did_not_reach(without_gpu: Ru
     assert not stash.book_of(strict).red_on_time
 
 
-def test_a_test_that_came_to_its_end_or_failed_has_reached_what_it_wanted(without_gpu: Run) -> None:
+def test_a_test_that_passes_without_a_workload_on_record_says_so(without_gpu: Run) -> None:
     on_record(without_gpu)
-    for problem in (None, ValueError("wrong"), pytest.skip.Exception("later")):
+    item = without_gpu.item()
+    ended(item, None)
+    (one,) = stash.book_of(item).unreached
+    assert (one.verdict, one.key.workload, one.for_want_of_gpu) == (Verdict.NOT_MEASURED, "later", False)
+    assert "the test passed without it" in one.reason
+    failing = without_gpu.with_options(open="fail").item("test_copy")
+    assert "later  NOT-MEASURED  on sm_90 (static)" in str(ended(failing, None))
+    updating = without_gpu.with_options(update="changed").item()
+    ended(updating, None)
+    assert stash.book_of(updating).unreached == ()
+
+
+def test_a_test_that_failed_or_was_skipped_says_nothing_of_what_it_wanted(without_gpu: Run) -> None:
+    on_record(without_gpu)
+    for problem in (ValueError("wrong"), pytest.skip.Exception("later")):
         item = without_gpu.item()
         ended(item, problem)
         assert stash.book_of(item).unreached == ()

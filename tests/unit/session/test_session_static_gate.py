@@ -174,8 +174,14 @@ class Timed:
     def static_tests(self, *_: object) -> dict[str, dict[str, StaticRecord]]:
         return {}
 
+    def devices(self) -> tuple[str, ...]:
+        return ("nvidia-a100", "nvidia-h200")
+
     def time_tests(self, target: str, module: str) -> dict[str, dict[str, object]]:
-        assert (target, module) == ("nvidia-h200", MODULE)
+        assert module == MODULE
+        if target == "nvidia-a100":
+            return {TEST: {"copy": object(), "of_a100": object()}}
+        assert target == "nvidia-h200"
         return {TEST: {"copy": object(), "scale": object()}, "test_other": {"other": object()}}
 
 
@@ -189,3 +195,15 @@ def test_times_on_record_of_what_was_not_launched_are_not_measured(run: Run) -> 
     assert [one.key.workload for one in unreached(run.worker, book)] == ["copy", "scale"]
     run.worker.has_gpu = False
     assert unreached(run.worker, book) == []
+
+
+def test_a_workload_that_other_gpus_alone_are_timed_with_is_not_this_ones(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.worker.store = Timed()
+    recorded = {TEST: {"of_a100": static_record("a1"), "gone": static_record("90")}}
+    monkeypatch.setattr(Timed, "static_tests", lambda self, arch, module, compiler: recorded)
+    book = TestBook(MODULE, TEST)
+    for name in ("copy", "scale"):
+        book.add(workload(name))
+    assert [one.key.workload for one in unreached(run.worker, book, stopped=False)] == ["gone"]

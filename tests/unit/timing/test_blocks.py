@@ -18,7 +18,6 @@ from pytest_gpuperf.device.interface import Slot
 from pytest_gpuperf.model.evidence import CacheMode, DeviceState
 from pytest_gpuperf.model.timer_names import TimerName
 from pytest_gpuperf.timing.blocks import (
-    Block,
     Noise,
     affordable,
     block_size,
@@ -28,6 +27,7 @@ from pytest_gpuperf.timing.blocks import (
     slot_lengths,
 )
 from pytest_gpuperf.timing.rounds import InvalidSampleError, Workload
+from pytest_gpuperf.timing.taken_block import Block
 
 QUIET = Noise(0.002, 0.0)
 

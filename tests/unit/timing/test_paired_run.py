@@ -8,8 +8,8 @@ import pytest
 
 from pytest_gpuperf.judge.block_decision import Paired
 from pytest_gpuperf.judge.policy import Decision, Policy
-from pytest_gpuperf.timing.blocks import Block
 from pytest_gpuperf.timing.paired_run import _until_decided
+from pytest_gpuperf.timing.taken_block import Block
 
 POLICY = Policy(alpha=2e-6)
 BLOCK_S = 0.02

@@ -18,9 +18,13 @@ from pytest_gpuperf.judge.block_decision import judge_blocks
 from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.model.evidence import CacheMode, DeviceState
 from pytest_gpuperf.model.timer_names import TimerName
-from pytest_gpuperf.timing.blocks import Block, Noise, paired_blocks
+from pytest_gpuperf.timing.blocks import (
+    Noise,
+    paired_blocks,
+)
 from pytest_gpuperf.timing.rounds import InvalidSampleError, Workload
 from pytest_gpuperf.timing.sustained import MOST_SAMPLES, SLOT_S, SustainedSlots, sustained_pilot
+from pytest_gpuperf.timing.taken_block import Block
 
 
 @pytest.fixture(autouse=True, scope="module")

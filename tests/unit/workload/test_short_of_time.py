@@ -6,8 +6,11 @@ import pytest
 
 from pytest_gpuperf.judge.block_decision import judge_blocks
 from pytest_gpuperf.judge.policy import Policy
-from pytest_gpuperf.timing.blocks import Block, Noise
+from pytest_gpuperf.timing.blocks import (
+    Noise,
+)
 from pytest_gpuperf.timing.paired_run import Pairing
+from pytest_gpuperf.timing.taken_block import Block
 from pytest_gpuperf.workload.explained_verdict import short_of_time
 
 POLICY = Policy()

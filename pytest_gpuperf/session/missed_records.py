@@ -15,7 +15,7 @@ from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.tests_found import TestsFound
-from pytest_gpuperf.judge.vanished import Cause, OnRecord, RunSeen, Vanished, vanished
+from pytest_gpuperf.judge.vanished import OnRecord, RunSeen, Vanished, WhyVanished, vanished
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import Outcome
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
@@ -61,7 +61,11 @@ def _lines(config: pytest.Config, book: Book, scope: RunScope, found: TestsFound
     """Lines that may fail the run, and remarks.  Raises ``BaselineError``."""
     options, store = config.stash[stash.OPTIONS], stash.worker_of(config).store
     records = list(on_record(store))
-    those = vanished(records, _seen(config, book, scope, found, records))
+    renamed = {work.was for one in book.evidence for work in one.workloads if work.was is not None}
+    those = [
+        one._replace(cause=WhyVanished.RENAMED) if one.record.key in renamed else one
+        for one in vanished(records, _seen(config, book, scope, found, records))
+    ]
     failing = [one for one in those if fails(one, options)]
     others = [one for one in those if one not in failing]
     red, remarks = (vanished_lines(some, config.rootpath) for some in (failing, others))
@@ -80,7 +84,7 @@ def fails(one: Vanished, options: Options) -> bool:
     """Whether the policy fails a run for this record."""
     record = one.record
     judgement = _judgement(record.key, record.target, record.kind, for_want_of_gpu=one.for_want_of_gpu)
-    return one.cause is not Cause.ELSEWHERE and exit_policy.fails(judgement, options)
+    return one.cause is not WhyVanished.ELSEWHERE and exit_policy.fails(judgement, options)
 
 
 def _judgement(key: Key, target: str, kind: EvidenceKind, *, for_want_of_gpu: bool = False) -> Judgement:

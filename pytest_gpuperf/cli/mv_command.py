@@ -1,0 +1,23 @@
+"""``gpuperf mv``: lets the records of a renamed test, test file or workload follow it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from pytest_gpuperf.baselines.baseline_errors import BaselineError
+from pytest_gpuperf.baselines.move import move
+from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.cli.explain_command import ExplainError, folder_of
+
+PROBLEMS = (BaselineError, ExplainError)
+"""What can keep the command from its work."""
+
+
+def run(old: str, new: str, *, given: Path | None, start: Path, force: bool, write: Callable[[str], object]) -> int:
+    """Move the records and say which.  Returns the exit status, 0.  Raises one of ``PROBLEMS``."""
+    folder = folder_of(given, start)
+    for moved in move(BaselineStore(folder), old, new, force=force):
+        write(f"moved  {moved}\n")
+    write(f"Commit {folder}.\n")
+    return 0

@@ -1,0 +1,115 @@
+"""New workloads that are renamed ones: their verdict names the record, how they compare with it, and the remedy."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.context import stash
+from pytest_gpuperf.context.book import TestBook
+from pytest_gpuperf.context.worker import Worker
+from pytest_gpuperf.judge.renames import Work, move_command, origin_of
+from pytest_gpuperf.judge.static_verdict import compare_static
+from pytest_gpuperf.model.evidence import Key, TimeRecord
+from pytest_gpuperf.model.result import WorkloadEvidence
+from pytest_gpuperf.model.verdict import RENAMED, Judgement, Verdict
+from pytest_gpuperf.session.run_scope import scope_of
+
+GONE: pytest.StashKey[tuple[Key, ...]] = pytest.StashKey()
+
+
+def name_origins(config: pytest.Config, worker: Worker, book: TestBook, *, whole: bool) -> None:
+    """Tell of every NEW workload of this test which record it continues, if one lost its test.
+
+    ``whole``: the test ran to its end, so that records of its own that it did not come to count too.
+    Raises ``BaselineError``.
+    """
+    fresh = [work for work in book.workloads.values() if any(one.verdict is Verdict.NEW for one in work.judgements)]
+    if not fresh or stash.FINDING not in config.stash:
+        return
+    target = worker.device.facts.slug if worker.has_gpu else ""
+    own = _own_gone(worker, book, target) if whole else []
+    for work in fresh:
+        keys = dict.fromkeys([*own, *_gone(config, worker.store)])
+        candidates = [_on_record(worker.store, key, work.toolchain, target) for key in keys]
+        identity = work.identity if work.time is not None else None
+        origin = origin_of(Work(work.key, work.static, identity), candidates)
+        if origin is not None:
+            book.add(_named(worker.store, work, origin, target))
+
+
+def _gone(config: pytest.Config, store: BaselineStore) -> tuple[Key, ...]:
+    """Keys on record whose module was collected without their test, or whose file is gone; found once."""
+    if GONE not in config.stash:
+        found, scope, root = config.stash[stash.FINDING].found, scope_of(config), config.rootpath
+        config.stash[GONE] = tuple(
+            key
+            for key in _recorded(store)
+            if found is not None and key.node_id not in found.tests
+            if not (root / key.module).is_file() or (key.module in found.modules and scope.covers(key.module))
+        )
+    return config.stash[GONE]
+
+
+def _recorded(store: BaselineStore) -> list[Key]:
+    return sorted({key for target in (*store.archs(), *store.devices()) for key in store.keys(target)})
+
+
+def _own_gone(worker: Worker, book: TestBook, target: str) -> list[Key]:
+    """Records of this test that it did not come to."""
+    names = set(_static_names(worker, book))
+    if target:
+        names.update(worker.store.time_tests(target, book.module).get(book.test, {}))
+    return [book.key(name) for name in sorted(names) if name not in book.workloads]
+
+
+def _static_names(worker: Worker, book: TestBook) -> Iterator[str]:
+    for compiler in {work.toolchain for work in book.workloads.values() if work.toolchain}:
+        for arch in worker.targets:
+            yield from worker.store.static_tests(arch, book.module, compiler).get(book.test, {})
+
+
+def _on_record(store: BaselineStore, key: Key, toolchain: str, target: str) -> Work:
+    static = {arch: record for arch in store.archs() if (record := store.static(arch, key, toolchain).record)}
+    time = store.time(target, key) if target else None
+    return Work(key, static, time.identity if time is not None else None)
+
+
+def _named(store: BaselineStore, work: WorkloadEvidence, origin: Work, target: str) -> WorkloadEvidence:
+    """The workload with its origin in the reasons of NEW."""
+    remedy = f"run `{move_command(origin.key, work.key)}` to take its record along"
+    time = store.time(target, origin.key) if target else None
+
+    def reason(judgement: Judgement) -> str:
+        than = _slower(work.time, time) if judgement.kind == "time" else _other_code(work, origin, judgement.target)
+        return f"{RENAMED}{origin.key}{', ' if than else ''}{than}: {remedy}"
+
+    judgements = tuple(
+        msgspec.structs.replace(one, reason=reason(one)) if one.verdict is Verdict.NEW else one
+        for one in work.judgements
+    )
+    return msgspec.structs.replace(work, judgements=judgements, was=origin.key)
+
+
+def _slower(new: TimeRecord | None, old: TimeRecord | None) -> str:
+    """Today's median over that on record, in words; nothing is proven by it."""
+    if new is None or old is None or not new.rounds:
+        return ""
+    now, then = (statistics.median(one.midmean for one in record.rounds) for record in (new, old))
+    percent = (now / then - 1) * 100
+    return f"{abs(percent):.1f} % {'slower' if percent > 0 else 'faster'} than its record"
+
+
+def _other_code(work: WorkloadEvidence, origin: Work, arch: str) -> str:
+    old, new = origin.static.get(arch), work.static.get(arch)
+    if old is None or new is None:
+        return ""
+    compared = compare_static(work.key, arch, old, new)
+    if compared.verdict is Verdict.UNCHANGED:
+        return "the same machine code"
+    worse = [str(change) for change in compared.changes if change.direction == "worse"]
+    return ", ".join([compared.reason.partition(":")[0], *worse])

@@ -1,0 +1,70 @@
+"""Which record a new workload continues, and the command that lets it follow."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_gpuperf.judge.renames import Work, move_command, origin_of
+from pytest_gpuperf.model.evidence import Identity, Key, StaticProfile, StaticRecord
+
+
+def work(
+    node: str, code: str = "c0", workload: str = "k", kernel: str = "k", block: int | None = 32, arguments: str = ""
+) -> Work:
+    module, _, test = node.partition("::")
+    profile = StaticProfile(
+        registers=32, stack_bytes=0, spill_store_bytes=0, spill_load_bytes=0, shared_bytes=0, constant_bytes=0,
+        barriers=0, code_bytes=128, instructions=8, opcodes={}, code_hash=code * 32,
+    )  # fmt: skip
+    shape = None if block is None else (block, 1, 1)
+    record = StaticRecord(kernel=kernel, source_hash="", profile=profile, block=shape)
+    identity = Identity(code=code, launch="l", arguments=(arguments,)) if arguments else None
+    return Work(Key(module=module, test=test, workload=workload), {"sm_90": record}, identity)
+
+
+NEW = work("b.py::test_new[1]")
+
+
+@pytest.mark.parametrize(
+    ("gone", "found"),
+    [
+        ([], None),
+        ([work("a.py::test_old")], 0),
+        ([work("a.py::test_old", block=64)], None),
+        ([work("a.py::test_old", block=None)], 0),
+        ([work("a.py::test_old", "c1")], None),
+        ([work("b.py::test_old", "c1")], 0),
+        ([work("b.py::test_old", "c1", kernel="other")], None),
+        ([work("b.py::test_old", "c1"), work("b.py::test_older", "c2")], None),
+        ([work("b.py::test_old[1]", "c1"), work("b.py::test_old[2]", "c1")], 0),
+        ([work("a.py::test_new[1]", "c1")], 0),
+        ([work("a.py::test_old[2]"), work("a.py::test_old[1]")], 1),
+        ([work("b.py::test_old", "c1"), work("a.py::test_old")], 1),
+    ],
+)
+def test_origin(gone: list[Work], found: int | None) -> None:
+    assert origin_of(NEW, gone) is (None if found is None else gone[found])
+
+
+def test_where_both_were_timed_their_arguments_tell_them_apart() -> None:
+    new = work("b.py::test_new", arguments="n=2")
+    gone = [work("b.py::test_a", arguments="n=1"), work("b.py::test_z", arguments="n=2")]
+    assert origin_of(new, gone) is gone[1]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("a.py::test_x[1]", "a.py::test_y[1]", "a.py::test_x a.py::test_y"),
+        ("a.py::test_x[1]", "a.py::test_x[2]", "'a.py::test_x[1]' 'a.py::test_x[2]'"),
+        ("a.py::test_x[1]", "b.py::test_x[1]", "a.py b.py"),
+        ("a.py::test_x", "b.py::test_y", "a.py::test_x b.py::test_y"),
+    ],
+)
+def test_the_command_takes_as_much_along_as_was_renamed_alike(old: str, new: str, words: str) -> None:
+    assert move_command(work(old).key, work(new).key) == f"gpuperf mv {words}"
+
+
+def test_the_command_for_a_workload() -> None:
+    old, new = (work("a.py::test_x", workload=name).key for name in ("k", "l"))
+    assert move_command(old, new) == "gpuperf mv 'a.py::test_x [k]' 'a.py::test_x [l]'"

@@ -1,0 +1,82 @@
+"""Which records no test came to, and why, decided from what a run met."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_gpuperf.judge.vanished import Ended, OnRecord, RunSeen, WhyVanished, asks_for_gpu, vanished
+from pytest_gpuperf.model.evidence import Key
+
+MODULE, NODE = "suite/test_a.py", "suite/test_a.py::test_x"
+RECORD = OnRecord(Key(module=MODULE, test="test_x", workload="k"), "sm_90", "static")
+REACHED = RunSeen(
+    tests={NODE}, selected={NODE}, modules={MODULE}, failed=(), skipped={}, ends={NODE: Ended("passed")},
+    reached={NODE: {"k"}}, covered={MODULE}, missing=(), targets={"sm_90"}, has_gpu=True, full=True, whole=True,
+)  # fmt: skip
+
+
+def cause(**changes: object) -> WhyVanished | None:
+    found = vanished([RECORD], dataclasses.replace(REACHED, **changes))  # type: ignore[arg-type]
+    return found[0].cause if found else None
+
+
+def test_what_a_test_came_to_is_there() -> None:
+    assert cause() is None
+
+
+UNCOLLECTED = {"tests": (), "selected": (), "modules": (), "ends": {}, "reached": {}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"tests": (), "selected": (), "ends": {}, "reached": {}}, WhyVanished.DELETED),
+        ({"selected": (), "ends": {}, "reached": {}}, None),
+        ({"ends": {}, "reached": {}}, None),
+        ({"ends": {NODE: Ended("failed")}, "reached": {}}, None),
+        ({"ends": {NODE: Ended("skipped", "flaky")}, "reached": {}}, WhyVanished.SKIPPED),
+        ({"ends": {NODE: Ended("skipped", "flaky")}}, None),
+        ({"ends": {NODE: Ended("xfailed")}, "reached": {NODE: {"other"}}}, WhyVanished.XFAILED),
+        ({"reached": {}}, WhyVanished.NOT_ASKED),
+        ({"reached": {}, "targets": {"sm_80"}}, None),
+        ({**UNCOLLECTED, "skipped": {MODULE: "flaky"}}, WhyVanished.SKIPPED),
+        ({**UNCOLLECTED, "skipped": {"suite/__init__.py": "flaky"}}, WhyVanished.SKIPPED),
+        ({**UNCOLLECTED, "skipped": {"suit": "flaky"}, "missing": {MODULE}}, WhyVanished.FILE_GONE),
+        ({**UNCOLLECTED, "failed": {MODULE}}, None),
+        ({**UNCOLLECTED, "failed": {"suite"}}, None),
+        ({"tests": (), "failed": {f"{MODULE}::TestOther"}}, WhyVanished.DELETED),
+        ({**UNCOLLECTED, "missing": {MODULE}}, WhyVanished.FILE_GONE),
+        ({**UNCOLLECTED, "missing": {MODULE}, "full": False}, None),
+        (UNCOLLECTED, WhyVanished.NOT_COLLECTED),
+        ({**UNCOLLECTED, "covered": ()}, WhyVanished.ELSEWHERE),
+        ({**UNCOLLECTED, "covered": (), "whole": False}, None),
+        ({"tests": (), "covered": ()}, None),
+    ],
+)
+def test_each_cause(changes: dict[str, object], expected: WhyVanished | None) -> None:
+    assert cause(**changes) is expected
+
+
+@pytest.mark.parametrize(("has_gpu", "reason", "wanted"), [
+    (False, "needs a GPU", True), (True, "needs a GPU", False), (False, "flaky", False),
+    (False, "could not import 'cupy': No module named 'cupy'", True),
+])  # fmt: skip
+def test_a_skip_that_speaks_of_a_gpu_is_for_want_of_one_where_there_is_none(
+    has_gpu: bool, reason: str, wanted: bool
+) -> None:
+    run = dataclasses.replace(REACHED, ends={NODE: Ended("skipped", reason)}, reached={}, has_gpu=has_gpu)
+    (found,) = vanished([RECORD], run)
+    assert (found.for_want_of_gpu, found.reason, asks_for_gpu(reason)) == (wanted, reason, reason != "flaky")
+
+
+@given(st.sampled_from(["passed", "skipped", "xfailed"]), st.booleans(), st.booleans(), st.booleans())
+def test_no_record_of_a_run_in_full_is_passed_over(how: str, exists: bool, has_gpu: bool, asked: bool) -> None:
+    run = dataclasses.replace(
+        REACHED, tests={NODE} if exists else (), ends={NODE: Ended(how)}, has_gpu=has_gpu,  # type: ignore[arg-type]
+        reached={NODE: {"k"}} if asked else {},
+    )  # fmt: skip
+    assert bool(vanished([RECORD], run)) == (not exists or not asked)
