@@ -25,7 +25,7 @@ _SCALAR = re.compile(r"(?P<dtype>bool|u?int(?:8|16|32|64)|float(?:16|32|64)|comp
 _TRUTHS = {"True": True, "False": False}
 
 
-class Place(NamedTuple):
+class OwnArgument(NamedTuple):
     """An argument of the candidate's launch, by its position."""
 
     position: int
@@ -36,11 +36,11 @@ class RecordedArguments:
     """One for each parameter of the baseline's kernel: an array of the candidate's, a number or no address."""
 
     binary: KernelBinary
-    sources: tuple[Place | np.generic | None, ...]
+    sources: tuple[OwnArgument | np.generic | None, ...]
 
     def values(self, launch: Launch) -> tuple[Any, ...]:
         """As the loaded kernel is given them, on the arrays where ``launch`` has them now.  Raises ``LaunchError``."""
-        given = [launch.arguments[one.position] if isinstance(one, Place) else one for one in self.sources]
+        given = [launch.arguments[one.position] if isinstance(one, OwnArgument) else one for one in self.sources]
         return launch.values_for(self.binary, given)
 
 
@@ -57,7 +57,7 @@ def recorded_arguments(binary: KernelBinary, entries: Sequence[str], launch: Lau
     for kind, positions in recorded.items():
         if len(now[kind]) != len(positions):
             raise LaunchError(f"the record names {len(positions)} arrays {kind}, and this launch has {len(now[kind])}")
-    found = {old: Place(new) for kind in recorded for old, new in zip(recorded[kind], now[kind], strict=True)}
+    found = {old: OwnArgument(new) for kind in recorded for old, new in zip(recorded[kind], now[kind], strict=True)}
     sources = tuple(found.get(number) or _source(number, entry) for number, entry in enumerate(entries))
     formed = RecordedArguments(binary, sources)
     formed.values(launch)  # raises for what does not fit the kernel's parameters

@@ -58,8 +58,8 @@ def _weighed(
     estimates: Estimates,
 ) -> dict[str, Judgement]:
     """The judgements on changed code for these architectures, weighed."""
+    from pytest_gpuperf.explain.code_weight import prepare, static_weight  # noqa: PLC0415
     from pytest_gpuperf.explain.compare import WorkloadComparison  # noqa: PLC0415 a plain run weighs nothing
-    from pytest_gpuperf.explain.static_weight import prepare, static_weight  # noqa: PLC0415
 
     comparison = WorkloadComparison(worker.store, estimates, workload, workload.toolchain, workloads, None)
     prepare(comparison, archs)

@@ -81,7 +81,7 @@ class Run:
             options=self.options, has_gpu=has_gpu, store=self.store, targets=("sm_90",), native_arch="sm_90",
             device=SimpleNamespace(facts=SimpleNamespace(slug="nvidia-h200", arch="sm_90")),
             no_device=None if has_gpu else "no driver\nand more words", session=None, measured_peaks={},
-            compile_cache=object(),
+            compile_cache=object(), give_memory_back=lambda: None,
         )  # fmt: skip
         self.config: Any = SimpleNamespace(
             stash=pytest.Stash(), rootpath=folder, option=SimpleNamespace(collectonly=False),
