@@ -36,6 +36,8 @@ class WorkloadEvidence(Record, frozen=True):
     judgements: tuple[Judgement, ...] = ()
     disturbances: tuple[str, ...] = ()
     """Why the time should not become a baseline; empty if nothing speaks against it."""
+    implausible: tuple[str, ...] = ()
+    """What follows from the time and what the test declares, and is beyond the GPU's limits."""
     seconds: float = 0.0
     """Wall-clock seconds that timing and judging it took in this process, the test's own check excluded."""
     launched: bool = True

@@ -95,6 +95,7 @@ def _untimed(
 def _time(worker: Worker, book: TestBook, request: Request, counted: Counted) -> Measurement:
     """Take rounds for what this process is there for, and put them on record; the caller holds the GPU's lock."""
     from pytest_gpuperf.workload import confirm_time, gate_time, record_time, timed_rounds  # noqa: PLC0415 with SciPy
+    from pytest_gpuperf.workload.declared_rates import beyond_limits  # noqa: PLC0415 NumPy comes with it
 
     began = time.perf_counter()
     evidence = book.workloads[request.name]
@@ -114,15 +115,16 @@ def _time(worker: Worker, book: TestBook, request: Request, counted: Counted) ->
         return _untimed(worker, request, evidence.static, why, counted.shown)
     if not isinstance(task, ConfirmTask):  # that one has left what it found, and checked it before
         _check_times(worker, request, evidence.key, taken.rounds)
+    beyond = beyond_limits(worker.device.facts, request, taken.rounds)
     interval = timed_rounds.interval_of([one.midmean for one in taken.rounds])
     book.add(msgspec.structs.replace(
         evidence, time=timed_rounds.record_of(work, taken.rounds), interval_ns=interval, judgements=judgements,
-        disturbances=taken.disturbances, seconds=time.perf_counter() - began,
+        disturbances=taken.disturbances, implausible=beyond.said, seconds=time.perf_counter() - began,
     ))  # fmt: skip
     return Measurement(
         request.name, static=evidence.static, native=worker.native_arch, bytes=request.bytes, flops=request.flops,
         times_ns=tuple(one.midmean for one in taken.rounds), interval_ns=interval, judgement=taken.judgement,
-        counters=counted.shown,
+        counters=counted.shown, beyond=beyond,
     )  # fmt: skip
 
 

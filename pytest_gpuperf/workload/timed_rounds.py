@@ -27,6 +27,7 @@ from pytest_gpuperf.timing.moving_buffers import MovingBuffers
 from pytest_gpuperf.timing.paired_run import Pairing, pair
 from pytest_gpuperf.timing.rounds import Rounds, Workload, take_rounds
 from pytest_gpuperf.workload.baseline_kernel import Opponent, opponent_of
+from pytest_gpuperf.workload.declared_rates import beyond_limits
 from pytest_gpuperf.workload.request import Request
 
 FIRST_ROUNDS = 4
@@ -78,13 +79,15 @@ class TimedRounds:
 def take(work: TimedWorkload, count: int, budget_s: float, *, process: int = 0, duration_ns: float = 0.0) -> Rounds:
     """Up to ``count`` rounds; ``process`` is which of an update's processes this is.
 
-    ``duration_ns`` is about what a run takes, where that is known.
+    ``duration_ns`` is about what a run takes, where that is known.  Rates beyond the GPU's limits are noted.
     """
     worker = work.worker
-    return take_rounds(
+    taken = take_rounds(
         worker.device, worker.timer, work.timed, count, session=worker.session.id, process=process, budget_s=budget_s,
         duration_ns=duration_ns or recorded_ns(work) or probed_ns(work),
     )  # fmt: skip
+    beyond = beyond_limits(worker.device.facts, work.request, taken.rounds)
+    return dataclasses.replace(taken, notes=(*taken.notes, *beyond.said))
 
 
 def probed_ns(work: TimedWorkload) -> float:

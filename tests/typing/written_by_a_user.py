@@ -25,6 +25,7 @@ from pytest_gpuperf import (
     DuplicateWorkload,
     Gpu,
     GpuPerf,
+    ImplausibleFigure,
     Judgement,
     Kernel,
     KernelCompiler,
@@ -140,7 +141,7 @@ def test_what_may_be_caught(cuda_kernel: KernelCompiler, gpuperf: GpuPerf, resul
     assert_type(counted, float)
     try:
         assert_type(result.flops, float)
-    except (NotDeclared, CheckedOnly, StaticOnly) as why:
+    except (ImplausibleFigure, NotDeclared, CheckedOnly, StaticOnly) as why:
         assert_type(str(why), str)
 
 
