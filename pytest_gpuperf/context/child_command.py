@@ -21,9 +21,7 @@ NOT_FOR_CHILDREN = ("--pdb", "--trace", "--debug", "--pastebin")
 """Flags that need a terminal, write files or upload, and cannot be taken back by a later one."""
 WORKER_ARGUMENTS = "gpuperf_arguments"
 """Under this name a pytest-xdist worker is told the run's own command line."""
-AS_COMMAND = (
-    "import sys; getattr(sys.flags, 'safe_path', 0) or sys.path.pop(0); import pytest; sys.exit(pytest.console_main())"
-)
+AS_COMMAND = "import sys; getattr(sys.flags, 'safe_path', 0) or sys.path.pop(0); import pytest; sys.exit(pytest.main())"
 """As the command ``pytest``: the current folder is not on the path, so nothing there stands before the library."""
 
 

@@ -24,7 +24,7 @@ def slower(recorded):
 
 def as_command(suite, *arguments, **more):
     """As the command ``pytest`` starts it: the current folder is not on the path."""
-    code = "import sys; sys.path.pop(0); import pytest; sys.exit(pytest.console_main())"
+    code = "import sys; sys.path.pop(0); import pytest; sys.exit(pytest.main())"
     command = [sys.executable, "-c", code, "-p", "no:cacheprovider", *arguments]
     return subprocess.run(command, cwd=suite.path, capture_output=True, text=True, check=False, **more)
 

@@ -1,4 +1,4 @@
-"""``benchmarks/recordings.py``: its processes on a simulated GPU, and a table that goes red."""
+"""``benchmarks/recording_rules.py``: its processes on a simulated GPU, and a table that goes red."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 @pytest.fixture
 def script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
-    return importlib.import_module("recordings")
+    return importlib.import_module("recording_rules")
 
 
 @pytest.mark.parametrize(

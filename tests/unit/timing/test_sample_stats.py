@@ -152,7 +152,7 @@ LOW, HIGH = np.linspace(99.9, 100.1, 10), np.linspace(101.3, 101.5, 10)
     [
         ([LOW, HIGH, LOW], True),
         ([LOW, LOW, HIGH], False),  # one change may be a GPU that warms up
-        ([LOW, HIGH * 1.02, LOW], False),  # levels too far apart
+        ([LOW, HIGH * 1.04, LOW], False),  # levels too far apart
         ([LOW, LOW, LOW], False),
     ],
 )

@@ -1,8 +1,8 @@
 """Are good recordings refused, and bad ones taken?  Recordings on an idle GPU, and beside a process that keeps it busy.
 
-    python benchmarks/recordings.py idle --output idle.json [--seconds 90]
-    python benchmarks/recordings.py busy --output busy.json [--seconds 90]
-    python benchmarks/recordings.py table idle.json busy.json [--output docs/results/recordings.md]
+    python benchmarks/recording_rules.py idle --output idle.json [--seconds 90]
+    python benchmarks/recording_rules.py busy --output busy.json [--seconds 90]
+    python benchmarks/recording_rules.py table idle.json busy.json [--output docs/results/recordings.md]
 
 Loops and copies of 2 to 200 us are recorded as an update records them: two rounds of thirty samples, taken again in the
 same process while they are disturbed, by fresh processes that each take every kernel once.  ``busy`` starts a process
@@ -341,7 +341,7 @@ def table(files: Sequence[Path], output: Path | None) -> int:
     documents = [one for file in files for one in json.loads(file.read_text(encoding="utf-8"))]
     lines, broken = counted(documents)
     named = " ".join(file.name for file in files)
-    made = f"Made by `python benchmarks/recordings.py table {named}`, on {documents[0]['model']}."
+    made = f"Made by `python benchmarks/recording_rules.py table {named}`, on {documents[0]['model']}."
     verdict = broken or ["All promises hold."]
     text = "\n".join(["# Recordings", "", made, "", EXPLAINED, "", *lines, "", *verdict, "", *scatter(documents), ""])
     print(text)
