@@ -6,6 +6,7 @@ that reports, whole or not at all, and only if a run gathered anything.  It is n
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -13,8 +14,9 @@ import msgspec
 from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.model.evidence import Record
 from pytest_gpuperf.model.result import TestEvidence
+from pytest_gpuperf.model.verdict import Verdict
 
-SCHEMA = 2
+SCHEMA = 3
 FOLDER = ".gpuperf"
 FILE = "last-run.json"
 LARGEST_BYTES = 64 << 20
@@ -35,6 +37,8 @@ class LastRun(Record, frozen=True):
     baselines: str
     """Folder of the baselines, as an absolute path."""
     tests: tuple[TestEvidence, ...]
+    undecided: dict[str, int] = msgspec.field(default_factory=dict)
+    """Runs in a row in which a workload's time was INCONCLUSIVE with the same code and arguments, by its name."""
 
 
 class _RunSchema(msgspec.Struct):
@@ -66,6 +70,25 @@ def keep(root: Path, run: LastRun) -> None:
     except OSError as problem:
         words = f"{target} cannot be written ({problem}): gpuperf explain will not know of this run"
         raise LastRunError(words) from problem
+
+
+def undecided_in_a_row(root: Path, tests: Iterable[TestEvidence]) -> dict[str, int]:
+    """``LastRun.undecided`` of a run that found this, before it is kept in the place of the one before."""
+    try:
+        before: LastRun | None = read(path_below(root))
+    except LastRunError:
+        before = None
+    known = {} if before is None else {
+        str(work.key): (work.identity, before.undecided.get(str(work.key), 0))
+        for test in before.tests for work in test.workloads
+    }  # fmt: skip
+    found = {}
+    for work in (work for test in tests for work in test.workloads):
+        judged = work.time_judgement
+        if judged is not None and judged.verdict is Verdict.INCONCLUSIVE:
+            identity, times = known.get(str(work.key), (None, 0))
+            found[str(work.key)] = 1 + (times if identity == work.identity else 0)
+    return found
 
 
 def find(start: Path) -> Path | None:

@@ -140,6 +140,8 @@ class Outcome:
     """The same, of those that do not."""
     environment: str = ""
     """Why the run's times prove nothing; empty if they do."""
+    undecided: dict[str, int] = dataclasses.field(default_factory=dict)
+    """Runs in a row in which a workload was INCONCLUSIVE, by its name; this one included."""
     shifts: tuple[str, ...] = ()
     """Signs that the machine changed as a whole."""
     counter_notes: tuple[str, ...] = ()

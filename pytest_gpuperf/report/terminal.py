@@ -59,7 +59,9 @@ def summary(reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, opt
         counter_words(reporter, evidence, outcome.counter_notes)
     _warn(reporter, [*_of_workloads(book, options), *remarks.unreached_lines(book.unreached)])
     _update(reporter, outcome, book, options)
-    _warn(reporter, [*_undecided(book), *filter(None, [outcome.not_kept]), *_shifts(outcome), *outcome.left_out])
+    _warn(
+        reporter, [*_undecided(book, outcome), *filter(None, [outcome.not_kept]), *_shifts(outcome), *outcome.left_out]
+    )
     for path in outcome.reports:
         reporter.write_line(f"report written to {path}")
     for text in (*outcome.errors, *outcome.unwritten):
@@ -70,7 +72,7 @@ def run_remarks(book: Book, outcome: Outcome, options: Options) -> list[str]:
     """Remarks of the summary on the run as a whole, besides tables and single verdicts."""
     return [
         *_of_workloads(book, options),
-        *_undecided(book),
+        *_undecided(book, outcome),
         *_shifts(outcome),
         *outcome.left_out,
         *losses(_told(book), options),
@@ -198,8 +200,24 @@ def _not_paired(evidence: Iterable[TestEvidence]) -> list[str]:
     return [f"{numbered(count, 'workload', 'was', 'were')} {coarsely}: {why}" for why, count in reasons.items()]
 
 
-def _undecided(book: Book) -> list[str]:
-    """Remark where many workloads cannot be decided: then it is not for what their authors did."""
+def _undecided(book: Book, outcome: Outcome) -> list[str]:
+    """Remarks on what cannot be decided: again and again, and where it is of many, not for what their authors did."""
+    again = [
+        f"{name} is INCONCLUSIVE for the {_ordinal(count)} run in a row: each run is a try of its own, and one that "
+        "passes proves it no more than those before; a larger --gpuperf-budget, or another GPU, decides it"
+        for name, count in outcome.undecided.items()
+        if count > 1
+    ]
+    return [*again, *_many_undecided(book)]
+
+
+def _ordinal(count: int) -> str:
+    """``2nd``, ``3rd``, ``11th``, ``21st``"""
+    last = 0 if 10 <= count % 100 <= 20 else count % 10
+    return f"{count}{('th', 'st', 'nd', 'rd')[last] if last < 4 else 'th'}"
+
+
+def _many_undecided(book: Book) -> list[str]:
     times = [judgement for judgement in book.judgements if judgement.kind == "time"]
     undecided = sum(judgement.verdict is Verdict.INCONCLUSIVE for judgement in times)
     if undecided < LEAST_UNDECIDED or undecided <= UNDECIDED_SHARE * len(times):

@@ -93,9 +93,10 @@ def _keep(config: pytest.Config, book: Book, outcome: Outcome) -> None:
     tests = tuple(evidence for evidence in book.evidence if evidence.workloads)
     if not tests:
         return
+    outcome.undecided = last_run.undecided_in_a_row(config.rootpath, tests)
     run = last_run.LastRun(
         schema=last_run.SCHEMA, date=_now(), plugin=__version__,
-        baselines=str(config.stash[stash.OPTIONS].baselines), tests=tests,
+        baselines=str(config.stash[stash.OPTIONS].baselines), tests=tests, undecided=outcome.undecided,
     )  # fmt: skip
     try:
         last_run.keep(config.rootpath, run)

@@ -7,18 +7,16 @@ and shared memory; before each block the buffers move, before every eighth the m
 from __future__ import annotations
 
 import dataclasses
-import math
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.device.launch import Configuration, Launch
 from pytest_gpuperf.device.recorded_arguments import RecordedArguments
-from pytest_gpuperf.judge.block_decision import Paired, judge_blocks
-from pytest_gpuperf.judge.clear_case import blocks_to_decide
-from pytest_gpuperf.judge.policy import Decision, Policy
+from pytest_gpuperf.judge.block_decision import Paired
+from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.judge.rank_eprocess import LAUNCHES
 from pytest_gpuperf.model.evidence import CacheMode, KernelBinary
 from pytest_gpuperf.model.verdict import PairSlot
@@ -34,6 +32,7 @@ from pytest_gpuperf.timing.moving_buffers import MovingBuffers
 from pytest_gpuperf.timing.rounds import Clock, Workload
 from pytest_gpuperf.timing.sustained import GROSS, SustainedSlots, sustained_pilot
 from pytest_gpuperf.timing.taken_block import Block
+from pytest_gpuperf.timing.until_decided import tails_of, until_decided
 
 LOAD_ORDERS = ((0, 1), (1, 0))
 """Which of the two sides is loaded first, drawn anew at each load: a place in memory is no side's own."""
@@ -127,7 +126,8 @@ def pair(
     """Take blocks of ``baseline`` against ``candidate`` until ``policy`` decides or ``budget_s`` seconds are over.
 
     Where all blocks agree when the time is over, they go on until they decide: a kernel sixteen times as slow should
-    not stay undecided because it takes longer.  Sustained slots do not.
+    not stay undecided because it takes longer.  What is undecided and leans to slower has four times as long.
+    Sustained slots end with their budget.
 
     ``launch`` gives grid, block, shared memory and arguments to both sides; ``candidate`` is its own machine code
     unless another is given.  ``configuration`` is the baseline's grid, block and shared memory, and ``arguments`` are
@@ -158,46 +158,9 @@ def pair(
         taken = taking.single_launches(longest_ns)
     elif slots is None:
         taken = taking.short(policy, duration_ns or 1.0, budget_s)
-    paired, blocks = _until_decided(taken, policy, start + budget_s, clock, patient=slots is None)
+    paired, blocks = until_decided(taken, policy, start + budget_s, clock, patient=slots is None)
     exchange.leave(reset)
     return Pairing(paired, tuple(blocks), seed, taking.size, taking.noise, clock() - start, slots, aside, unmoved)
-
-
-def _until_decided(
-    taken: Iterable[Block], policy: Policy, ends: float, clock: Clock, *, patient: bool
-) -> tuple[Paired, list[Block]]:
-    """Take blocks until they decide, or until ``ends`` by the clock unless the case is clear and one is patient."""
-    blocks: list[Block] = []
-    r: list[tuple[float, ...]] = []
-    paired = judge_blocks(r, policy)
-    tails: tuple[tuple[float, ...], ...] = ()
-    began = clock()
-    for block in taken:
-        blocks.append(block)
-        if not block.discarded:
-            r.append(block.ratios)
-            tails = tails_of(blocks)
-            paired = judge_blocks(r, policy, tails=tails)
-        if paired.decision is not Decision.CONTINUE:
-            return paired, blocks
-        now = clock()
-        over = now + (now - began) / len(blocks) > ends
-        if over and not (patient and len(r) < blocks_to_decide(r, policy) < math.inf):
-            break
-    return judge_blocks(r, policy, stopped=True, tails=tails), blocks
-
-
-def tails_of(blocks: Iterable[Block]) -> tuple[tuple[float, ...], ...]:
-    """As ``judge_blocks`` takes them; none of sustained slots."""
-    found, since = [], []
-    for block in blocks:
-        if block.tail is None:
-            return ()
-        since.append(block.tail)
-        if not block.discarded:
-            found.append(tuple(since))
-            since = []
-    return tuple(found)
 
 
 @dataclasses.dataclass

@@ -8,8 +8,8 @@ import pytest
 
 from pytest_gpuperf.judge.block_decision import Paired
 from pytest_gpuperf.judge.policy import Decision, Policy
-from pytest_gpuperf.timing.paired_run import _until_decided
 from pytest_gpuperf.timing.taken_block import Block
+from pytest_gpuperf.timing.until_decided import until_decided
 
 POLICY = Policy(alpha=2e-6)
 BLOCK_S = 0.02
@@ -24,7 +24,7 @@ def judged(r: Sequence[float], budget_blocks: int) -> Paired:
             now[0] += BLOCK_S
             yield Block(r=value, order="ABBA", seconds=BLOCK_S)
 
-    return _until_decided(blocks(), POLICY, budget_blocks * BLOCK_S, lambda: now[0], patient=True)[0]
+    return until_decided(blocks(), POLICY, budget_blocks * BLOCK_S, lambda: now[0], patient=True)[0]
 
 
 def test_a_pass_that_waits_for_slower_goes_on_beyond_the_budget_while_all_blocks_say_slower() -> None:
@@ -48,3 +48,20 @@ def test_an_open_case_ends_with_its_budget(budget_blocks: int) -> None:
     found = judged([0.02, -0.02] * 60, budget_blocks)
     assert found.decision is Decision.INCONCLUSIVE
     assert found.blocks <= budget_blocks + 1
+
+
+LEANING = ([0.02] * 3 + [0.0]) * 100
+"""Three blocks of four vote slower: proven in time, and not within a few dozen blocks."""
+
+
+def test_an_open_case_that_leans_to_slower_has_four_times_its_budget() -> None:
+    found = judged(LEANING, budget_blocks=31)
+    assert (found.decision, found.blocks > 31) == (Decision.SLOWER, True)
+    ended = judged(LEANING, budget_blocks=8)
+    assert ended.decision is not Decision.SLOWER
+    assert ended.blocks <= 4 * 8
+
+
+def test_one_that_leans_the_other_way_has_not() -> None:
+    found = judged([-0.02, 0.02, -0.02, 0.02] * 40, budget_blocks=9)
+    assert found.blocks <= 10
