@@ -94,13 +94,21 @@ def compiled(family: str, arch: str, factor: float = 1.0) -> KernelBinary:
     return compile_kernel(KernelSource(text=SOURCE, name=family, options=options), arch)
 
 
+class Chosen(NamedTuple):
+    """Kernels to try, and how often."""
+
+    families: Sequence[str]
+    lengths: Sequence[int]
+    passes: int
+
+
 def _no_ptx(arch: str) -> str:
     raise NotImplementedError(f"these kernels are machine code only, there is no PTX for {arch}")
 
 
-def record(bench: Bench, seconds: float) -> dict[str, list[float]]:
+def record(bench: Bench, seconds: float, chosen: Chosen) -> dict[str, list[float]]:
     """Times of single launches in a row, a share of the time for each kernel."""
-    kernels = [(family, length) for family in ("loop", "copy") for length in LENGTHS_MS]
+    kernels = [(family, length) for family in chosen.families for length in chosen.lengths]
     found: dict[str, list[float]] = {}
     for number, (family, length) in enumerate(kernels):
         launch = bench.launch(family, length)
@@ -115,11 +123,13 @@ def record(bench: Bench, seconds: float) -> dict[str, list[float]]:
     return found
 
 
-def verdicts(bench: Bench, seconds: float, places: Sequence[int] = (1, 20, 200)) -> list[dict[str, Any]]:
+def verdicts(
+    bench: Bench, seconds: float, chosen: Chosen, places: Sequence[int] = (1, 20, 200)
+) -> list[dict[str, Any]]:
     """Cells in an order of their own, again and again until the time is over."""
     began, lines = time.perf_counter(), []
     launches: dict[tuple[str, float], Launch] = {}
-    for family, length, words, place in schedule(places):
+    for family, length, words, place in schedule(places, chosen):
         left_s = seconds - (time.perf_counter() - began)
         if left_s < 0:
             break
@@ -134,11 +144,11 @@ def verdicts(bench: Bench, seconds: float, places: Sequence[int] = (1, 20, 200))
     return lines
 
 
-def schedule(places: Sequence[int]) -> Iterator[tuple[str, int, str, int]]:
+def schedule(places: Sequence[int], chosen: Chosen) -> Iterator[tuple[str, int, str, int]]:
     """Kernel, length, effect and place: each cell in each pass, the longest in few."""
     order = random.Random(1)
-    for number in range(50):
-        cells = [(family, length, words, place) for family in ("loop", "copy") for length in LENGTHS_MS
+    for number in range(min(50, chosen.passes)):
+        cells = [(family, length, words, place) for family in chosen.families for length in chosen.lengths
                  for words in EFFECTS for place in places
                  if number < (50 if words == "A/A" else 20) and (length < RARE_MS or number < 2)]  # fmt: skip
         order.shuffle(cells)
@@ -174,11 +184,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     made.add_argument("--seconds", type=float, default=300.0, help="of the device")
     made.add_argument("--timer", default=None, help="default: the best that works")
     made.add_argument("--device", default=DEVICE, help=argparse.SUPPRESS)
+    made.add_argument("--families", nargs="+", default=["loop", "copy"], choices=("loop", "copy"))
+    made.add_argument("--lengths", nargs="+", type=int, default=LENGTHS_MS, choices=LENGTHS_MS, help="milliseconds")
+    made.add_argument("--passes", type=int, default=50, help="over all cells")
     options = made.parse_args(arguments)
+    chosen = Chosen(options.families, options.lengths, options.passes)
     device = opened(options.device)
     bench = Bench(device, device.timer(options.timer))
     with device.lock(), device.current():
-        found = (record if options.command == "record" else verdicts)(bench, options.seconds)
+        found = (record if options.command == "record" else verdicts)(bench, options.seconds, chosen)
     options.output.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     return 0
 
