@@ -26,13 +26,17 @@ def bench(script, monkeypatch):
     return script.Bench(gpu, gpu.timer())
 
 
+def everything(script):
+    return script.Chosen(("loop", "copy"), script.LENGTHS_MS, 50)
+
+
 def test_times_of_single_launches_are_recorded(script, bench):
-    found = script.record(bench, 0.5)
+    found = script.record(bench, 0.5, everything(script))
     assert set(found) == {"loop 1 ms", "copy 1 ms"}
     assert all(len(times) >= 8 and min(times) > 0 for times in found.values())
 
 
 def test_verdicts_name_their_cell_and_count_launches(script, bench):
-    lines = script.verdicts(bench, 5.0, places=(1,))
+    lines = script.verdicts(bench, 5.0, everything(script), places=(1,))
     assert {line["kernel"] for line in lines} == {"loop 1 ms", "copy 1 ms"}
     assert all(line["long"] and line["launches"] == 8 * sum(line["blocks"]) for line in lines)
