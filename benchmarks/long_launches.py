@@ -3,10 +3,13 @@
     python benchmarks/long_launches.py record --output launches.json --seconds 120
     python benchmarks/long_launches.py verdicts --output verdicts.json --seconds 600
 
+    python benchmarks/long_launches.py table --inputs verdicts.json ... --output table.md
+
 ``record`` takes single-launch times of loop and copy kernels of 1 to 1,000 ms by the plugin's own timer, the flush
 before each, and writes ``{"loop 25 ms": [ns, ...]}``: what ``benchmarks/guarantees.py long --launches`` replays.
 ``verdicts`` pairs each with a version of itself that is slower by a known share, in this process and under the policy
-of the second, and writes a line per cell: verdicts, blocks, launches and seconds.  Both end with their time.
+of the second, and writes a line per cell: verdicts, blocks, launches and seconds.  Both end with their time.  ``table``
+counts the verdicts of several such files, cell by cell, places in the run together.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import argparse
 import functools
 import json
 import random
+import statistics
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -170,6 +174,28 @@ def verdict(
     }  # fmt: skip
 
 
+def table(lines: Sequence[dict[str, Any]]) -> str:
+    """Verdicts by kernel and effect: how many are SLOWER in both processes, how many pass, and at what price."""
+    cells: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for one in lines:
+        cells.setdefault((one["kernel"], one["effect"]), []).append(one)
+    words = list(EFFECTS)
+    order = sorted(cells, key=lambda cell: (cell[0].split()[0], int(cell[0].split()[1]), words.index(cell[1])))
+    rows = ["| kernel | effect | verdicts | SLOWER in two processes | passed | measured | launches | seconds |",
+            "|---|---|---|---|---|---|---|---|"]  # fmt: skip
+    for kernel, effect in order:
+        found = cells[kernel, effect]
+        slower = sum(one["decisions"] == ["slower", "slower"] for one in found)
+        passed = sum(one["decisions"][-1] in ("same", "not slower", "faster") for one in found)
+        ratio, launches, seconds = (
+            statistics.median(one[name] for one in found) for name in ("ratio", "launches", "seconds")
+        )
+        most = max(one["launches"] for one in found)
+        rows.append(f"| {kernel} | {effect} | {len(found)} | {slower} | {passed} | x{ratio:.4f} | "
+                    f"{launches:.0f}, at most {most} | {seconds:.2g} |")  # fmt: skip
+    return "\n".join([*rows, ""])
+
+
 def _paired(bench: Bench, launch: Launch, candidate: KernelBinary, policy: Policy, expected_ns: float) -> Pairing:
     return pair(
         bench.device, bench.timer, launch, launch.binary, policy, seed=random.randrange(2**32), candidate=candidate,
@@ -179,7 +205,7 @@ def _paired(bench: Bench, launch: Launch, candidate: KernelBinary, policy: Polic
 
 def main(arguments: Sequence[str] | None = None) -> int:
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("command", choices=("record", "verdicts"))
+    made.add_argument("command", choices=("record", "verdicts", "table"))
     made.add_argument("--output", type=Path, required=True)
     made.add_argument("--seconds", type=float, default=300.0, help="of the device")
     made.add_argument("--timer", default=None, help="default: the best that works")
@@ -187,7 +213,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     made.add_argument("--families", nargs="+", default=["loop", "copy"], choices=("loop", "copy"))
     made.add_argument("--lengths", nargs="+", type=int, default=LENGTHS_MS, choices=LENGTHS_MS, help="milliseconds")
     made.add_argument("--passes", type=int, default=50, help="over all cells")
+    made.add_argument("--inputs", nargs="+", type=Path, default=[], help="what verdicts has written, for the table")
     options = made.parse_args(arguments)
+    if options.command == "table":
+        lines = [one for file in options.inputs for one in json.loads(file.read_text(encoding="utf-8"))]
+        options.output.write_text(table(lines), encoding="utf-8")
+        return 0
     chosen = Chosen(options.families, options.lengths, options.passes)
     device = opened(options.device)
     bench = Bench(device, device.timer(options.timer))
