@@ -179,7 +179,7 @@ class Launch:
         """Static evidence by target architecture, with the occupancy of this launch."""
         return {
             arch: self.kernel.binaries[arch].record(
-                block=self.block, dynamic_shared_bytes=self.dynamic_shared_bytes, occupancy=occupancy
+                block=self.block, dynamic_shared_bytes=self.dynamic_shared_bytes, occupancy=occupancy, grid=self.grid
             )
             for arch, occupancy in self.occupancy.items()
         }

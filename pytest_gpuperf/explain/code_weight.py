@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from pytest_gpuperf.advise.advisor import weigh
 from pytest_gpuperf.advise.proven import proven_causes
+from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
 from pytest_gpuperf.explain.compare import WorkloadComparison, side_of
+from pytest_gpuperf.explain.known_launch import known_launch
 from pytest_gpuperf.judge.static_weight import StaticEstimate
 from pytest_gpuperf.model.verdict import Change
 
@@ -23,19 +26,41 @@ class StaticWeight(NamedTuple):
 def static_weight(comparison: WorkloadComparison, arch: str) -> StaticWeight:
     """Baseline and candidate weighed by their machine code.  Raises ``BaselineError``."""
     old, new = comparison.static_pair(arch)
-    launch = comparison.launch(arch)
     found: list[StaticEstimate] = []
     causes: tuple[Change, ...] = ()
-    for one in dict.fromkeys((launch, None)):
-        before, after = (
-            side_of(arch, record, None, None, estimate)
-            for record, estimate in zip((old, new), comparison.estimates.of_both(arch, old, new, one), strict=True)
+    for launches in dict.fromkeys((_launches(comparison, arch), (None, None))):
+        estimated, estimate = (
+            comparison.estimates.of(arch, record, launch) for record, launch in zip((old, new), launches, strict=True)
         )
-        estimate = weigh(before, after)
-        if estimate is not None and estimate not in found:
-            found.append(estimate)
+        if None not in launches and not all(one is not None and one.launched for one in (estimated, estimate)):
+            continue  # other parameters, or too long to walk: examples have to do
+        before = side_of(arch, old, None, None, estimated)
+        after = side_of(arch, new, None, None, estimate)
+        weight = weigh(before, after)
+        if weight is not None:
+            scale = _threads(launches[1]) / _threads(launches[0])
+            scaled = StaticEstimate(weight.ratio * scale, weight.latency * scale)
+            found += [scaled] if scaled not in found else []
         causes = causes or proven_causes(before, after)
     return StaticWeight(tuple(found), causes)
+
+
+def _launches(comparison: WorkloadComparison, arch: str) -> tuple[KnownLaunch | None, KnownLaunch | None]:
+    """How baseline and candidate are launched; neither where that is not known of both.
+
+    The same arguments are taken for both: with others it is other work.
+    """
+    shared = comparison.launch(arch)
+    old, new = comparison.static_pair(arch)
+    own = known_launch(comparison.work.identity)
+    if own is None or new is None or new.block != own.block or old is None or old.grid is None or old.block is None:
+        return shared, shared
+    return own._replace(grid=old.grid, block=old.block), own
+
+
+def _threads(launch: KnownLaunch | None) -> int:
+    """Of the whole launch; 1 where it is not known, so that a warp stands for equal work."""
+    return 1 if launch is None else math.prod(launch.grid) * math.prod(launch.block)
 
 
 def prepare(comparison: WorkloadComparison, archs: Sequence[str]) -> None:
@@ -43,6 +68,6 @@ def prepare(comparison: WorkloadComparison, archs: Sequence[str]) -> None:
     comparison.estimates.prepare(
         (arch, record, launch)
         for arch in archs
-        for record in comparison.static_pair(arch)
-        for launch in dict.fromkeys((comparison.launch(arch), None))
+        for launches in dict.fromkeys((_launches(comparison, arch), (None, None)))
+        for record, launch in zip(comparison.static_pair(arch), launches, strict=True)
     )

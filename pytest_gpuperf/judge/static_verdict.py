@@ -76,7 +76,7 @@ def with_launch_of(record: StaticRecord, old: StaticRecord) -> StaticRecord:
     mine, its = ((one.profile.registers, one.profile.shared_bytes) for one in (record, old))
     occupancy = old.occupancy if mine == its else None
     return msgspec.structs.replace(
-        record, block=old.block, dynamic_shared_bytes=old.dynamic_shared_bytes, occupancy=occupancy
+        record, block=old.block, dynamic_shared_bytes=old.dynamic_shared_bytes, occupancy=occupancy, grid=old.grid
     )
 
 

@@ -105,6 +105,8 @@ class StaticRecord(Record, frozen=True):
     """None for a kernel that was compiled but not launched by the test."""
     dynamic_shared_bytes: int = 0
     occupancy: Occupancy | None = None
+    grid: tuple[int, int, int] | None = None
+    """Of the launch: no evidence of the code, but what an estimate of equal work needs; None where it is not known."""
     symbol: str = ""
     """As the cubin calls the kernel; empty where that is its name."""
     cubin: str = ""
@@ -135,12 +137,14 @@ class KernelBinary(Record, frozen=True):
         """SHA-256 of the cubin."""
         return hashlib.sha256(self.cubin).hexdigest()
 
-    def record(self, *, block: tuple[int, int, int] | None = None, dynamic_shared_bytes: int = 0,
-               occupancy: Occupancy | None = None) -> StaticRecord:  # fmt: skip
+    def record(
+        self, *, block: tuple[int, int, int] | None = None, dynamic_shared_bytes: int = 0,
+        occupancy: Occupancy | None = None, grid: tuple[int, int, int] | None = None,
+    ) -> StaticRecord:  # fmt: skip
         """The static evidence of this binary under a launch configuration."""
         return StaticRecord(
             kernel=self.name, source_hash=self.source_hash, profile=self.profile, block=block,
-            dynamic_shared_bytes=dynamic_shared_bytes, occupancy=occupancy,
+            dynamic_shared_bytes=dynamic_shared_bytes, occupancy=occupancy, grid=grid,
             symbol="" if self.symbol == self.name else self.symbol, cubin=self.cubin_hash,
         )  # fmt: skip
 

@@ -58,12 +58,12 @@ def _has_label_of_its_own(workload: WorkloadEvidence, record: StaticRecord) -> b
 
 
 def _figures(record: StaticRecord, old: StaticRecord | None = None) -> StaticRecord:
-    """A record without the hash of its source and the cubin: neither a comment nor a neighbour is a change.
+    """A record without the hash of its source, cubin and grid: no comment, neighbour or size of data is a change.
 
     A kernel that this run did not get to launch takes the launch that ``old`` has.
     """
     known = record if old is None or record.block is not None else with_launch_of(record, old)
-    return msgspec.structs.replace(known, source_hash="", symbol="", cubin="")
+    return msgspec.structs.replace(known, source_hash="", symbol="", cubin="", grid=None)
 
 
 def wanted_times(accepted: Iterable[TestEvidence], options: Options) -> dict[Key, WorkloadEvidence]:
