@@ -111,9 +111,9 @@ def _data_rounds(now: Comparison, body: Sequence[Visit]) -> float:
 
 
 def is_guess(way_out: Visit) -> bool:
-    """Whether the rounds of a loop are guessed though they depend on no data: arithmetic that is not followed."""
+    """Whether the rounds of a loop are guessed though no data are known to decide them: by what is not followed."""
     now = way_out.comparison
-    return now is not None and any(side.bits is None for side in now.sides) and not _by_data(now)
+    return now is None or (any(side.bits is None for side in now.sides) and not _by_data(now))
 
 
 def _by_data(comparison: Comparison) -> bool:

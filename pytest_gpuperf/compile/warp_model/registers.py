@@ -108,6 +108,8 @@ class Machine:
         values = tuple(self._read(step, place, operand) for place, operand in enumerate(step.sources))
         if step.base in ("ISETP", "UISETP"):
             self._note(step, values)
+        elif step.base in ("PLOP3", "UPLOP3") and step.flags:
+            self._hand_on(step)
         self._note_arguments(step, values)
         return rule(step, values)
 
@@ -133,6 +135,15 @@ class Machine:
         places = _masked(step) if step.base == "P2R" else []
         if len(places) == 1 and (found := self.comparisons.get(f"P{places[0]}")) is not None:
             self._laid_by[step.results[0]] = found
+
+    def _hand_on(self, step: Step) -> None:
+        """A predicate made of a single other one, as sm_80 hands a uniform one on, was made of what that one was."""
+        made_of = {source.text for source in step.sources if source.kind == "predicate"} - set(TRUE)
+        found = self.comparisons.get(made_of.pop()) if len(made_of) == 1 else None
+        if found is None:
+            self.comparisons.pop(step.flags[0], None)
+        else:
+            self.comparisons[step.flags[0]] = found
 
     def _note(self, step: Step, values: tuple[Value, ...]) -> None:
         """Keep the sides of a comparison; of one in two words the lower ones."""

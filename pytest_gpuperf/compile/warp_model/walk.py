@@ -26,7 +26,7 @@ from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
 
 MOST_VISITS = 150_000
 """Instructions walked before a dry run is given up, about a second: deep nests of loops and calls."""
-MODEL_VERSION = 5
+MODEL_VERSION = 6
 """Raised whenever an estimate of the same machine code changes: a latency, a rule of the walk, a rounding."""
 DIGITS = 4
 """Significant digits of what is kept."""
