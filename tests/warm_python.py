@@ -29,6 +29,8 @@ COLD = "GPUPERF_TESTS_COLD"
 LAUNCHER = """#!{python} -ISE
 import array, json, os, signal, socket, sys
 arguments = sys.argv[1:]
+if arguments[:1] == ["-mpytest"]:  # as pytester says it
+    arguments[:1] = ["-m", "pytest"]
 warm = arguments[:1] == ["-m"] or arguments[:2] == ["-u", "-c"]
 if warm and {cold!r} not in os.environ:
     server = socket.socket(socket.AF_UNIX)
