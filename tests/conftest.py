@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -30,6 +31,10 @@ LONGEST = ("test_example_replay.py", "test_causes_report.py", "test_selftest_com
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name not in LONGEST)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # what is there by now stays: a search for garbage, of which many runs make one, need not go through it
 
 
 @pytest.fixture(scope="session")

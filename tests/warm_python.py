@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
-import json
+import marshal
 import os
 import runpy
 import selectors
@@ -27,23 +27,26 @@ PARENT_VARIABLE = "GPUPERF_PARENT"
 COLD = "GPUPERF_TESTS_COLD"
 """In the environment of a process that is to be no fork, nor those that it starts."""
 LAUNCHER = """#!{python} -ISE
-import array, json, os, signal, socket, sys
+import _signal, _socket, array, marshal, os, sys
 arguments = sys.argv[1:]
+if arguments[:1] == ["-mpytest"]:  # as pytester says it
+    arguments[:1] = ["-m", "pytest"]
 warm = arguments[:1] == ["-m"] or arguments[:2] == ["-u", "-c"]
 if warm and {cold!r} not in os.environ:
-    server = socket.socket(socket.AF_UNIX)
+    server = _socket.socket(_socket.AF_UNIX)
     server.connect({socket!r})
-    asked = json.dumps([arguments, os.getcwd(), dict(os.environ)]).encode()
+    asked = marshal.dumps([arguments, os.getcwd(), dict(os.environ)])
     head = len(asked).to_bytes(8, "big")
-    server.sendmsg([head], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0, 1, 2]))])
+    server.sendmsg([head], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", [0, 1, 2]))])
     server.sendall(asked)
     status = int(server.recv(16) or b"1")
     if status < 0:
-        signal.signal(-status, signal.SIG_DFL) if -status not in (signal.SIGKILL, signal.SIGSTOP) else None
+        _signal.signal(-status, _signal.SIG_DFL) if -status not in (_signal.SIGKILL, _signal.SIGSTOP) else None
         os.kill(os.getpid(), -status)
     os._exit(status)
 os.execv({python!r}, [{python!r}, *arguments])
 """
+"""Imports no more than it needs: ``json``, ``signal`` and ``socket`` would double the time that it takes."""
 IMPORTED = (
     "pytest", "xdist.plugin", "numpy.random", "scipy.special", "pynvml", "pytest_gpuperf.session.reporting",
     "pytest_gpuperf.api.cuda_kernel", "pytest_gpuperf.api.gpu_perf", "pytest_gpuperf.workload.confirm_time",
@@ -146,7 +149,7 @@ def received(client: socket.socket) -> tuple[list[int], list[Any]]:
     while left:
         parts.append(client.recv(min(left, 1 << 16)))
         left -= len(parts[-1])
-    return streams, json.loads(b"".join(parts))
+    return streams, marshal.loads(b"".join(parts))
 
 
 def run(streams: Sequence[int], arguments: Sequence[str], folder: str, environment: Mapping[str, str]) -> None:

@@ -15,6 +15,7 @@ from recorded_baselines import baselines_of
 from suite_under_test import FILES, HERE, READER, RECORD, SIMULATED, Suite
 
 import pytest_gpuperf
+from pytest_gpuperf.counters import run_ncu
 from pytest_gpuperf.timing.machine_profile import MachineProfile, save_profile
 
 # In-process runs restore sys.modules afterwards, and NumPy and the CUDA bindings cannot be imported twice: import
@@ -69,6 +70,7 @@ def stand_in_ncu(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def ncu_suite(recorded: Suite, stand_in_ncu: Path, monkeypatch: pytest.MonkeyPatch) -> Suite:
     """On a simulated GPU, with baselines of times, and with the stand-in for ncu on PATH."""
+    monkeypatch.setattr(run_ncu, "TICK_S", 0.01)
     recorded.write("conftest.py", SIMULATED + READER)
     monkeypatch.setenv("PATH", f"{stand_in_ncu}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("STAND_IN_NCU_CALLS", str(recorded.path / "calls.jsonl"))
@@ -97,6 +99,7 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Suite:
     """On a machine without a GPU."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     monkeypatch.setenv("GPUPERF_MACHINE_PROFILE", str(pytester.path / "machine.json"))  # not this machine's
+    monkeypatch.setattr(os, "fsync", lambda handle: None)  # no power cut here; tests/unit/baselines has those
     return Suite(pytester)
 
 

@@ -8,6 +8,7 @@ import io
 import itertools
 import json
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -35,7 +36,7 @@ UUID = FACTS.uuid
 SMALL = run.Extent(processes=2, rounds=2, blocks=6, look_s=3600.0, verdicts_s=1.0)
 VERDICTS = 6
 WANTED = (Wanted("loop 10 us", LOOP, duration_ns=10_000.0), Wanted("copy 60 us", COPY, duration_ns=60_000.0))
-CELLS = len(WANTED) * len(trials.TRIALS)
+REAL_RUN = Controls.run
 
 
 @pytest.fixture
@@ -45,17 +46,22 @@ def small(monkeypatch: pytest.MonkeyPatch, simulated_children: str, profile_file
     Of each cell so many verdicts are taken, however long they take: the clock goes on as it is read, twice a verdict
     and once a turn.
     """
-    reads = itertools.count()
-    timed = functools.partialmethod(Controls.run, clock=lambda: next(reads) / (VERDICTS * (2 * CELLS + 1)))
+    take_verdicts(monkeypatch, VERDICTS, WANTED)
     monkeypatch.setattr(run, "secrets", SimpleNamespace(randbits=random.Random(1).getrandbits))
-    monkeypatch.setattr(Controls, "run", timed)
     fine = dataclasses.replace(refine.LOOKING, delta=0.0005, epsilon=0.0015, blocks_max=40)
     monkeypatch.setattr(refine, "LOOKING", fine)
     monkeypatch.setattr(run, "DEVICE", simulated_children)
-    monkeypatch.setattr(run, "WANTED", WANTED)
     monkeypatch.setattr(run, "QUICK", SMALL)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
     return profile_file
+
+
+def take_verdicts(monkeypatch: pytest.MonkeyPatch, verdicts: int, wanted: Sequence[Wanted]) -> None:
+    """So many of each cell of these kernels."""
+    reads, cells = itertools.count(), len(wanted) * len(trials.TRIALS)
+    timed = functools.partialmethod(REAL_RUN, clock=lambda: next(reads) / (verdicts * (2 * cells + 1)))
+    monkeypatch.setattr(Controls, "run", timed)
+    monkeypatch.setattr(run, "WANTED", wanted)
 
 
 def test_the_whole_self_test_in_three_processes(
@@ -88,7 +94,10 @@ def test_the_whole_self_test_in_three_processes(
     assert load_profile(UUID) == report.profile
 
 
-def test_the_slowdown_of_a_loop_is_checked_by_its_instructions(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_slowdown_of_a_loop_is_checked_by_its_instructions(
+    small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    take_verdicts(monkeypatch, 1, WANTED)
     assert command_line.main(["selftest", "--quick", "--json", "--timer", "graph"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["timer"] == "graph"
@@ -117,6 +126,7 @@ def test_a_machine_that_cries_wolf_is_told_so(
         return kernel
 
     monkeypatch.setattr(SimulatedMachine, "load", placed)
+    take_verdicts(monkeypatch, VERDICTS, WANTED[:1])  # every version of a copy would be sized by pairing first
     assert command_line.main(["selftest", "--quick"]) == 1
     assert "There were FALSE ALARMS: do not gate on this machine" in capsys.readouterr().out
 
@@ -267,6 +277,7 @@ def test_progress_elsewhere_is_a_line_per_stage() -> None:
 def test_a_gpu_without_a_uuid_has_no_profile(
     small: Path, in_this_process: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    take_verdicts(monkeypatch, 1, WANTED)
     monkeypatch.setattr(run, "open_device", lambda name: SimulatedMachine(seed=1, uuid=""))
     assert command_line.main(["selftest", "--quick"]) == 0
     assert "does not tell this GPU's UUID" in capsys.readouterr().out

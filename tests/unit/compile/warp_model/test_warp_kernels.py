@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pytest_gpuperf.compile.cache import CompileCache
-from pytest_gpuperf.compile.compiler import compile_kernel
+from pytest_gpuperf.compile.compiler import compile_together
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.warp_model.estimate import KernelCode, estimates_of
 from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
@@ -91,16 +93,29 @@ extern "C" __global__ void again(const float* in, float* out) {
 ARCHS = ("sm_80", "sm_90", "sm_120")
 
 
+KERNEL = re.compile(r'extern "C" __global__ void (\w+)\(')
+
+
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> CompileCache:
     return CompileCache(Path(tmp_path_factory.mktemp("compiled")))
 
 
-@pytest.fixture(params=ARCHS)
-def run_of(request: pytest.FixtureRequest, cache: CompileCache):  # type: ignore[no-untyped-def]
+@pytest.fixture(scope="module", params=ARCHS)
+def runs(request: pytest.FixtureRequest, cache: CompileCache) -> dict[str, WarpEstimate | None]:
+    """Of all kernels, by name: one run of nvdisasm reads them."""
+    arch = request.param
+    sources = [KernelSource(TEXT, name) for name in KERNEL.findall(TEXT)]
+    made = compile_together(sources, [arch], cache)
+    codes = {one.name: KernelCode(made[one, arch].cubin, made[one, arch].symbol, arch) for one in sources}
+    estimates = estimates_of(codes.values(), cache)
+    return {name: estimates[code] for name, code in codes.items()}
+
+
+@pytest.fixture
+def run_of(runs: dict[str, WarpEstimate | None]) -> Callable[[str], WarpEstimate]:
     def run(name: str) -> WarpEstimate:
-        binary = compile_kernel(KernelSource(TEXT, name), request.param, cache=cache)
-        (found,) = estimates_of([KernelCode(binary.cubin, binary.symbol, binary.arch)], cache).values()
+        found = runs[name]
         assert found is not None
         return found
 
