@@ -58,6 +58,14 @@ def test_a_loop_with_constant_bounds_has_its_own_number_of_rounds() -> None:
     assert run.executed["branch"] == 101
 
 
+def test_a_bound_is_known_through_a_predicate_that_is_handed_on() -> None:
+    """As sm_80 does with a uniform one, which no branch of it can ask."""
+    run = walked("UMOV UR4, URZ", "FADD R1, R1, R1", "UIADD3 UR4, UR4, 0x1, URZ",
+                 "UISETP.GE.U32.AND UP0, UPT, UR4, 0x64, UPT", "PLOP3.LUT P0, PT, PT, PT, UP0, 0x80, 0x0",
+                 "@!P0 BRA 1", "EXIT")  # fmt: skip
+    assert run.executed["fp32"] == 100
+
+
 @pytest.mark.parametrize("factor", [1, 4, 128])
 def test_an_unrolled_loop_has_as_many_fewer_rounds(factor: int) -> None:
     body = ["FADD R1, R1, R1"] * factor
