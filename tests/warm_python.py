@@ -115,6 +115,11 @@ def serve(listening: socket.socket) -> None:
             if key.fileobj is listening:
                 client = listening.accept()[0]
                 streams, asked = received(client)
+                if not asked:
+                    client.close()
+                    for stream in streams:
+                        os.close(stream)
+                    continue
                 pid = os.fork()
                 if pid == 0:
                     for open_one in (waiting, listening, client, *(other for _, other in children.values())):
@@ -142,14 +147,20 @@ def serve(listening: socket.socket) -> None:
 
 
 def received(client: socket.socket) -> tuple[list[int], list[Any]]:
-    """The client's standard streams; and its arguments, folder and environment."""
-    head, streams, _, _ = socket.recv_fds(client, 8, 3)
-    left = int.from_bytes(head, "big")
-    parts = []
-    while left:
-        parts.append(client.recv(min(left, 1 << 16)))
-        left -= len(parts[-1])
-    return streams, marshal.loads(b"".join(parts))
+    """The client's standard streams; and its arguments, folder and environment, or nothing if it ended meanwhile."""
+    streams: list[int] = []
+    parts: list[bytes] = []
+    try:
+        head, streams, _, _ = socket.recv_fds(client, 8, 3)
+        left = int.from_bytes(head, "big")
+        while left:
+            parts.append(client.recv(min(left, 1 << 16)))
+            if not parts[-1]:
+                return streams, []
+            left -= len(parts[-1])
+    except ConnectionError:
+        return streams, []
+    return streams, marshal.loads(b"".join(parts)) if parts else []
 
 
 def run(streams: Sequence[int], arguments: Sequence[str], folder: str, environment: Mapping[str, str]) -> None:

@@ -318,7 +318,7 @@ def test_every_process_needs_the_gpu(run: Callable[..., tuple[int, Path]], capsy
 
 
 def test_processes_run_one_after_the_other(run: Callable[..., tuple[int, Path]]) -> None:
-    _, folder = run("--only=memcheck", seconds=0.5)
+    _, folder = run("--only=memcheck", seconds=0.2)
     spans = [json.loads(file.read_text()) for file in folder.glob("*.span")]
     assert len(spans) == 6
     assert max(sum(start <= moment < end for start, end in spans) for moment, _ in spans) == 1
