@@ -106,7 +106,11 @@ def ended(case: Callable[[Path], None], folder: Path) -> Ended:
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--gpuperf", SUITE], cwd=root, check=False,
         capture_output=True, text=True, env={**os.environ, "CI": "true"},
     )  # fmt: skip
-    return Ended(case.__doc__ or "", run.returncode, "" if case is untouched else telling_line(run.stdout))
+    return Ended(
+        case.__doc__ or "",
+        run.returncode,
+        "" if case is untouched else telling_line(run.stdout.replace(str(root), ".")),
+    )
 
 
 def telling_line(output: str) -> str:
