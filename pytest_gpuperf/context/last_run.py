@@ -74,21 +74,23 @@ def keep(root: Path, run: LastRun) -> None:
 
 def undecided_in_a_row(root: Path, tests: Iterable[TestEvidence]) -> dict[str, int]:
     """``LastRun.undecided`` of a run that found this, before it is kept in the place of the one before."""
+    undecided = [
+        work
+        for test in tests
+        for work in test.workloads
+        if work.time_judgement is not None and work.time_judgement.verdict is Verdict.INCONCLUSIVE
+    ]
+    if not undecided:
+        return {}
     try:
-        before: LastRun | None = read(path_below(root))
+        before = read(path_below(root))
     except LastRunError:
-        before = None
-    known = {} if before is None else {
-        str(work.key): (work.identity, before.undecided.get(str(work.key), 0))
-        for test in before.tests for work in test.workloads
-    }  # fmt: skip
-    found = {}
-    for work in (work for test in tests for work in test.workloads):
-        judged = work.time_judgement
-        if judged is not None and judged.verdict is Verdict.INCONCLUSIVE:
-            identity, times = known.get(str(work.key), (None, 0))
-            found[str(work.key)] = 1 + (times if identity == work.identity else 0)
-    return found
+        return {str(work.key): 1 for work in undecided}
+    same_work = {(work.key, work.identity) for test in before.tests for work in test.workloads}
+    return {
+        str(work.key): 1 + (before.undecided.get(str(work.key), 0) if (work.key, work.identity) in same_work else 0)
+        for work in undecided
+    }
 
 
 def find(start: Path) -> Path | None:

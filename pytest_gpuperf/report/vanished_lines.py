@@ -25,7 +25,6 @@ REMEDIES = {
 OTHER_WAY_ROUND = (
     "without a GPU the plugin itself ends a test after its machine code was compared: such a test needs no skip"
 )
-LET_PASS = "(--gpuperf-open=warn lets it pass)"
 
 
 def vanished_lines(found: Iterable[Vanished], root: Path) -> list[str]:

@@ -99,7 +99,7 @@ def _left(file: Path) -> Confirmation | None:
 def _run(item: pytest.Item, worker: Worker, task: ConfirmTask, limit_s: float) -> str:
     """Run the confirming process; why it left nothing, if it leaves nothing."""
     log = task.folder / "log"
-    worker.device.release_unused()  # the child needs as much memory as this test did
+    worker.give_memory_back()  # the child needs as much memory as this test did
     try:
         with worker.device.lock():  # not by the child: what it would wait for others is not its own time
             status = run_task(item.config, task, task.folder, log, limit_s, ["-x"], _environment(worker))
