@@ -42,7 +42,8 @@ LENGTHS_MS = (1, 10, 25, 60, 250, 1000)
 EFFECTS = {"A/A": 1.0, "+1 %": 1.01, "+2 %": 1.02, "x1.5": 1.5, "x3": 3.0, "x10": 10.0}
 RARE_MS = 250
 """From this length on a cell is tried twice, A/A five times."""
-FLOATS = 1 << 26
+FLOATS = 1 << 29
+"""Of each array: 2 GiB, so that next to nothing of what a pass has left in the L2 is there for the next one."""
 SHORTEST_MS = 0.9
 """A launch that is to last a millisecond may be found a little shorter."""
 
@@ -104,6 +105,7 @@ class Chosen(NamedTuple):
     families: Sequence[str]
     lengths: Sequence[int]
     passes: int
+    effects: Sequence[str] = tuple(EFFECTS)
 
 
 def _no_ptx(arch: str) -> str:
@@ -153,7 +155,7 @@ def schedule(places: Sequence[int], chosen: Chosen) -> Iterator[tuple[str, int, 
     order = random.Random(1)
     for number in range(min(50, chosen.passes)):
         cells = [(family, length, words, place) for family in chosen.families for length in chosen.lengths
-                 for words in EFFECTS for place in places
+                 for words in chosen.effects for place in places
                  if number < (50 if words == "A/A" else 20) and (length < RARE_MS or number < 2)]  # fmt: skip
         order.shuffle(cells)
         yield from cells
@@ -213,13 +215,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     made.add_argument("--families", nargs="+", default=["loop", "copy"], choices=("loop", "copy"))
     made.add_argument("--lengths", nargs="+", type=int, default=LENGTHS_MS, choices=LENGTHS_MS, help="milliseconds")
     made.add_argument("--passes", type=int, default=50, help="over all cells")
+    made.add_argument("--effects", nargs="+", default=list(EFFECTS), choices=list(EFFECTS), help="for verdicts")
     made.add_argument("--inputs", nargs="+", type=Path, default=[], help="what verdicts has written, for the table")
     options = made.parse_args(arguments)
     if options.command == "table":
         lines = [one for file in options.inputs for one in json.loads(file.read_text(encoding="utf-8"))]
         options.output.write_text(table(lines), encoding="utf-8")
         return 0
-    chosen = Chosen(options.families, options.lengths, options.passes)
+    chosen = Chosen(options.families, options.lengths, options.passes, options.effects)
     device = opened(options.device)
     bench = Bench(device, device.timer(options.timer))
     with device.lock(), device.current():

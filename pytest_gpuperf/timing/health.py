@@ -110,8 +110,8 @@ def _of_the_samples(batch: Batch) -> Iterator[str]:
         )
     if batch.outliers > OUTLIERS_ALLOWED:
         yield (
-            f"{batch.outliers:.0%} of the samples are outliers (more than 1 % and three interquartile ranges above "
-            f"the third quartile): something else uses the GPU or its memory; close it and measure again"
+            f"{batch.outliers:.0%} of the samples are outliers (more than 1 %, 3 us and three interquartile ranges "
+            f"above the third quartile): something else uses the GPU or its memory; close it and measure again"
         )
 
 

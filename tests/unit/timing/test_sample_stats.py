@@ -118,14 +118,16 @@ def test_outliers_lie_three_interquartile_ranges_above_the_third_quartile() -> N
 def test_samples_hardly_above_narrow_quartiles_are_no_outliers() -> None:
     samples = np.array([36_096.0] * 80 + [36_256.0] * 20)
     assert sample_stats.outlier_share(samples, step_ns=32.0) == 0.0
-    samples[80:] = 36_480.0
+    samples[80:] = 39_000.0
+    assert sample_stats.outlier_share(samples, step_ns=32.0) == 0.0
+    samples[80:] = 39_200.0
     assert sample_stats.outlier_share(samples, step_ns=32.0) == pytest.approx(0.20)
 
 
 def test_neighbouring_ticks_are_not_outliers_but_far_ones_are() -> None:
     samples = np.array([640.0] * 80 + [672.0] * 20)
     assert sample_stats.outlier_share(samples, step_ns=32.0) == 0.0
-    samples[85:] = 2000.0
+    samples[85:] = 3700.0
     assert sample_stats.outlier_share(samples, step_ns=32.0) == pytest.approx(0.15)
 
 
