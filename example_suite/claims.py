@@ -1,13 +1,14 @@
 """What the documents claim about the example kernels, and how a test says what became of it.
 
-The claims are in ``claim_data/FAMILY.json``, one a line: what the document says, where, of which GPU, and what this suite found on
-the GPU that it was worked out on.  A test names each claim of its family by id and hands over the measured figure; it
-is asserted to be what was found (``here``), and the verdict follows from what the document says by the rule of
-``verdicts.py``.  The outcome goes to the test's ``user_properties`` as JSON; ``claims_report.py`` makes a page of those.
+The claims are in ``claim_data/FAMILY.json``, one a line: what the document says, where, of which GPU, and what this
+suite found on the GPU that it was worked out on.  A test names each claim of its family by id and hands over the
+measured figure; it is asserted to be what was found (``here``), and the verdict follows from what the document says by
+the rule of ``verdicts.py``.  The outcome goes to the test's ``user_properties`` as JSON; ``claims_report.py`` makes a
+page of those.
 
 What is expected of a time, and of a counter that says how busy a chip is, binds on one GPU model; on another one the
-figure is put on record and binds nobody.  What the code does (sectors per request) is the same everywhere.  Where a run
-took no counters, claims about them are put on record as not measured.
+figure is put on record and binds nobody.  What the code does (sectors per request) is the same everywhere.  Where a
+run took no counters, claims about them are put on record as not measured.
 """
 
 from __future__ import annotations
