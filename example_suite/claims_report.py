@@ -65,8 +65,8 @@ DRAM are those that were counted, where the data do not stay in the caches.
 {tables}
 ## Claim by claim
 
-*Measured* is the figure that the test asserts, in the unit of the claim. A reason beside a verdict is asserted too, with
-the figure in it.
+*Measured* is the figure that the test asserts, in the unit of the claim. A reason beside a verdict is asserted too,
+with the figure in it.
 """
 PREDICTIONS = """
 ## Predictions of our own
@@ -108,9 +108,15 @@ def _run(run: Run) -> str:
     }
     said = {
         "what ran": how[run.source], "GPU": run.gpu or "none", "driver": run.driver, "CUDA": run.cuda,
+        "copy bandwidth, measured": _in_units(run.peaks.get("copy_bandwidth"), 1e12, "TB/s"),
+        "FMA throughput, measured": _in_units(run.peaks.get("fma_throughput"), 1e12, "TFLOP/s"),
         "compiler": run.toolchain, "pytest-gpuperf": run.plugin, "date": run.date,
     }  # fmt: skip
     return "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in said.items() if value)])
+
+
+def _in_units(figure: float | None, of: float, unit: str) -> str:
+    return "" if figure is None else f"{outcomes.number(figure / of)} {unit}"
 
 
 def _documents() -> str:

@@ -76,7 +76,7 @@ class ClaimOutcomes:
             self._outcomes.update((outcome["id"], outcome) for outcome in found)
             evidence = getattr(report, "gpuperf", None)  # with --gpuperf alone
             self._workloads[report.nodeid] = [] if evidence is None else figures_of(evidence)
-            if evidence is not None and not (self._run.gpu and self._run.toolchain):
+            if evidence is not None:
                 self._run = self._run.filled_from(outcomes.run_of(evidence))
 
     def pytest_sessionfinish(self) -> None:

@@ -41,12 +41,15 @@ class Run:
     """Version of pytest-gpuperf."""
     date: str = ""
     """UTC, ISO 8601."""
+    peaks: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    """What the run measured that shares are of: ``copy_bandwidth``, ``fma_throughput``; per second."""
     source: str = "run"
     """``run`` on the GPU, or ``replay`` of times and counters that were recorded there."""
 
     def filled_from(self, other: Run) -> Run:
         """With the other's words for what this one leaves empty."""
-        return dataclasses.replace(other, **{name: word for name, word in dataclasses.asdict(self).items() if word})
+        own = {name: word for name, word in dataclasses.asdict(self).items() if word}
+        return dataclasses.replace(other, **{**own, "peaks": {**other.peaks, **self.peaks}})
 
 
 class Outcomes(NamedTuple):
@@ -68,7 +71,7 @@ def run_of(evidence: str) -> Run:
     from pytest_gpuperf.model.result import TestEvidence
 
     found = msgspec.json.decode(evidence, type=TestEvidence)
-    known = Run(plugin=__version__, date=datetime.datetime.now(datetime.timezone.utc).date().isoformat())
+    known = Run(peaks=found.peaks, plugin=__version__, date=datetime.datetime.now(datetime.timezone.utc).date().isoformat())
     toolchain = next((work.toolchain for work in found.workloads if work.toolchain), "")
     if found.device is None:
         return dataclasses.replace(known, toolchain=toolchain)
