@@ -169,6 +169,27 @@ def assert_what_counters_say(runs, claim):
     claim.counter("KA-11", lambda: faster_than_single("f32_ilp2"), equals=2, tol=0.1)
     claim.counter("KA-12", lambda: faster_than_single("f32_3warps_slide"), equals=1, tol=0.05)
     claim.counter("KA-14", fp64_pipe, at_least=90)
+
+    def instructions_of_a_full_fp64_pipe():
+        assert counters.fp64_busy(saturated) >= 87.2
+        return counters.instructions_per_cycle(saturated)
+
+    claim.counter_refuted(
+        "CFD-05",
+        instructions_of_a_full_fp64_pipe,
+        holds=lambda per_cycle: per_cycle <= 0.5,
+        reason="with a pipe as full as TRUST's kernel had it an SM issues six times as often: an H200 has an FP64 unit "
+        "for every two of FP32, an RTX 6000 Ada one for 64",
+    )
+    # The article's other GPU; with as few FP64 units as its own, the warps would wait for the short scoreboard.
+    waiting = ("wait", "math_pipe_throttle")
+    claim.counter(
+        "CFD-06",
+        lambda: (
+            counters.stall(saturated, "short_scoreboard") / max(counters.stall(saturated, each) for each in waiting)
+        ),
+        at_most=1,
+    )
     assert_rules_of_thumb(lone, runs["f32_saturated"], claim)
 
 

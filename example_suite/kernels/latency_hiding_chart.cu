@@ -8,8 +8,8 @@
 // They may come from many warps or from one with much to do; the scheduler does not care.
 //
 //   multiply_elements       one element at a time, two loads in flight per thread: bandwidth grows with the warps.
-//   multiply_four           four elements at a time, eight loads in flight per thread.  A control: with a quarter of the
-//                           warps it has as many loads on their way.
+//   multiply_four           four elements at a time, eight loads in flight per thread.  A control: with a quarter of
+//                           the warps it has as many loads on their way.
 //   add_chains<Chains>      the same with the latency of an FADD, 4 cycles on Hopper: 4 warps with a chain of dependent
 //                           additions each, or one warp with 4 chains, keep a scheduler busy.
 //

@@ -8,8 +8,8 @@
 //                       thread with three columns.
 //   add_rows_static<3>  the number of columns is a template argument: the row of A and that of B are arrays whose
 //                       every index is known to the compiler, so they are registers; A is touched once.
-//   add_rows_stack      has the same arrays, but the number of columns is a kernel argument again: their indices are not
-//                       known, and they live on the stack.  A control: it takes the knowledge that makes them registers.
+//   add_rows_stack      has the same arrays, but the number of columns is a kernel argument again: their indices are
+//                       not known, and they live on the stack.  A control: it lacks nothing but that knowledge.
 //
 // In the machine code: 6 LDG and 3 STG, no loop and no stack, against loops around a load and a store.  The
 // caller picks the instantiation; a number of columns that nobody foresaw does not compile.
