@@ -64,7 +64,7 @@ extern "C" __global__ void accumulate_restrict(float* __restrict__ A, float* __r
 }
 
 // Elements of a thread are a block apart, so that the threads of a warp still read neighbours.  The grid covers all
-// elements with four per thread; what would be past the end loads the last one's, and is not stored.
+// elements with four per thread; what would be past the end loads the last one's B, and stores nothing.
 extern "C" __global__ void accumulate_four(float* __restrict__ A, const float* __restrict__ B, long long n)
 {
     constexpr int kElements = 4;
@@ -75,8 +75,9 @@ extern "C" __global__ void accumulate_four(float* __restrict__ A, const float* _
     float right[kElements];
 #pragma unroll
     for (int e = 0; e < kElements; ++e) {
-        const long long i = min(first + static_cast<long long>(e) * blockDim.x, n - 2);
-        before[e] = A[i];
+        const long long mine = first + static_cast<long long>(e) * blockDim.x;
+        const long long i = min(mine, n - 2);
+        before[e] = mine < n - 1 ? A[mine] : 0.0f;
         left[e] = B[i - 1];
         own[e] = B[i];
         right[e] = B[i + 1];
