@@ -59,8 +59,6 @@ MODULES = {
 ELSEWHERE = {
     "SM-01": "test_segment_intersection.py",
     "RP-05": "test_segment_intersection.py",
-    "CFD-05": "test_kernel_a_latency.py",
-    "CFD-06": "test_kernel_a_latency.py",
     "THR-01": "test_kernel_a_latency.py",
     "THR-02": "test_vector_loads_float4.py",
     "THR-03": "test_occupancy_smem_cards.py",
