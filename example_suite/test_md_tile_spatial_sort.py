@@ -171,9 +171,16 @@ def check_forces(gpu, tiles, forces, some, expected):
     np.testing.assert_allclose(by_number[:, some], expected, rtol=0, atol=2e-4 * scale)
 
 
-@pytest.mark.parametrize("cutoff", [CUTOFF, NO_CUTOFF])
 @pytest.mark.parametrize("order", ORDERS)
-def test_forces_are_right(cuda_kernel, gpu, order, cutoff):
+def test_forces_are_right(cuda_kernel, gpu, order):
+    check_all_forces(cuda_kernel, gpu, order, CUTOFF)
+
+
+def test_forces_without_a_cutoff_are_right(cuda_kernel, gpu):
+    check_all_forces(cuda_kernel, gpu, "patch_bisect", NO_CUTOFF)
+
+
+def check_all_forces(cuda_kernel, gpu, order, cutoff):
     side = 2 * PATCH
     tiles = tiled(side, order, cutoff)
     assert sorted(tiles.order) == list(range(side**3))
