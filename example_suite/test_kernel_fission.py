@@ -150,7 +150,7 @@ def test_registers_and_stack(cuda_kernel, claim):
 
 
 def test_a_cap_lifts_what_the_hungriest_part_imposes(cuda_kernel):
-    """The control: the fused kernel has the occupancy of bonds once it is held to 32 registers, for a few bytes spilled."""
+    """The control: held to 32 registers, the fused kernel has the occupancy of bonds, for a few bytes spilled."""
     capped = cuda_kernel(SOURCE, "fused", options=("-maxrregcount=32",))
     for arch, profile in capped.profiles.items():
         assert occupancy(profile, arch, BLOCK).fraction == 1
