@@ -65,6 +65,7 @@ def test_both_sums_are_right(cuda_kernel, gpu, n):
         assert float(gpu.to_host(work.sum).item()) == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.gpuperf(budget_s=0.3)
 def test_own_sum_beside_cub(cuda_kernel, gpu, gpuperf, claim):
     skip_without_cub(gpu)
     given = gpu.random(2**28, seed=451)

@@ -95,12 +95,12 @@ def test_the_limit_is_taken_and_set_back(gpu, claim):
     claim("L2G-04", kept)
 
 
-@pytest.mark.gpuperf(budget_s=0.4)
+@pytest.mark.gpuperf(budget_s=0.2)
 def test_gathering_from_a_large_table(cuda_kernel, gpu, gpuperf, claim):
     kernels = {fetched: gather(cuda_kernel, fetched) for fetched in AT_ONCE}
     for arch in kernels["the sector"].profiles:
-        assert sass_counts.count(kernels["the sector"], arch, "LDG.E.128") == 4
-        assert sass_counts.count(kernels["the line"], arch, "LDG.E.LTC128B") == 4
+        assert sass_counts.count(kernels["the sector"].binaries[arch], "LDG.E.128") == 4
+        assert sass_counts.count(kernels["the line"].binaries[arch], "LDG.E.LTC128B") == 4
 
     bits, particles = 8, 2**23
     records = gpu.random((2 ** (3 * bits), RECORD), seed=402)
@@ -138,7 +138,6 @@ def test_gathering_from_a_large_table(cuda_kernel, gpu, gpuperf, claim):
         """Bytes from DRAM, without those of the particle's cell number."""
         return counters.bytes_read_from_dram(run) / particles - 4
 
-    assert random.time_ns > in_order.time_ns
     claim("L2G-01", lambda: fetched_for_a_record(random) / fetched_for_a_record(random_32))
     claim("L2G-02", random.time_ns / random_32.time_ns)
     claim("L2G-03", in_order_32.time_ns / in_order_128.time_ns)

@@ -39,7 +39,7 @@ def test_differences_are_right(cuda_kernel, gpu, name, count):
     np.testing.assert_allclose(gpu.to_host(out), below_largest(gpu.to_host(values)), rtol=0, atol=2e-7)
 
 
-@pytest.mark.gpuperf(budget_s=0.5)
+@pytest.mark.gpuperf(budget_s=0.2)
 def test_two_passes(cuda_kernel, gpu, gpuperf, claim):
     kernels = {name: cuda_kernel(SOURCE, name) for name in VARIANTS}
     for arch in kernels["in_shared"].profiles:

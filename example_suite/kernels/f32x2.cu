@@ -1,6 +1,6 @@
 // Two multiply-adds in one instruction.
-// From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Throughput", which names f32x2 on Blackwell
-// among the vectorised instructions that reduce the instruction count.
+// From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Throughput", which names f32x2 on
+// Blackwell among the vectorised instructions that reduce the instruction count.
 //
 //   y[i] = ((x[i] * a + b) * a + b) * ...     64 steps, for the two elements of a float2
 //

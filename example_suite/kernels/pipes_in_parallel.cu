@@ -5,17 +5,17 @@
 // A scheduler issues one instruction per cycle to a pipe of its choice, and a pipe that is narrower than a warp is busy
 // with it for several: on Hopper 2 cycles in FP64 and in the integer ALU, 8 in the special function unit.  One round is
 //
-//   6 DFMA, a chain in double precision        12 cycles
-//   6 SHF, a word that is turned round         12 cycles
-//   2 MUFU.EX2, x becomes 2 to the power of -x  16 cycles
+//   6 DFMA       a chain in double precision          12 cycles
+//   6 SHF        a word that is turned round          12 cycles
+//   2 MUFU.EX2   x becomes 2 to the power of -x       16 cycles
 //
 // and that is 40 cycles one after the other, but 14 instructions to issue.
 //
-//   in_turn        all rounds of the first kind, then all of the second, then all of the third: one pipe works, two wait.
+//   in_turn        all rounds of the first kind, then of the second, then of the third: one pipe works, two wait.
 //   together       the three in every round.  No instruction less, and no faster one.
-//   only_wide, only_turned, only_power     one kind alone.
-//   only_turned_twice                      the control: two chains of one kind.  Independent as they are, they share a
-//                                          pipe and take twice the time.
+//   only_wide      one kind alone; only_turned and only_power are the others.
+//   only_turned_twice      the control: two chains of one kind.  Independent as they are, they share a pipe and take
+//                          twice the time.
 //
 // In the machine code: the same counts of DFMA, SHF and MUFU in in_turn and together, in three loops and in one.
 
