@@ -76,22 +76,22 @@ def test_where_it_turns_round(cuda_kernel, gpu, gpuperf, claim):
     x = gpu.random(n, seed=431, low=0, high=LARGEST)
     expected = functools.cache(lambda steps: x * weight(x, steps))
 
-    def measure(launch, out, name, steps, moved):
+    def measure(launch, out, name, steps, moved, flops):
         def check():
             gpu.assert_allclose(out, expected(steps), rtol=5e-6)
 
-        return gpuperf(launch, name=f"{name}, {steps} steps", bytes=moved * n, check=check)
+        return gpuperf(launch, name=f"{name}, {steps} steps", bytes=moved * n, flops=flops * n, check=check)
 
     def recompute(steps):
         out = gpu.empty(n)
-        return measure(recomputing(cuda_kernel, x, out, steps), out, "recompute", steps, moved=8)
+        return measure(recomputing(cuda_kernel, x, out, steps), out, "recompute", steps, moved=8, flops=2 * steps + 1)
 
     def fetch(steps):
         out, table = gpu.empty(n), gpu.empty(n)
         tabulate = tabulating(cuda_kernel, x, table, steps)
         if gpu.available:
             tabulate()
-        return measure(fetching(cuda_kernel, x, out, table), out, "fetch", steps, moved=12)
+        return measure(fetching(cuda_kernel, x, out, table), out, "fetch", steps, moved=12, flops=1)
 
     short, longer, long = (recompute(steps) for steps in (SHORT, LONGER, LONG))
     fetched, fetched_of_long = fetch(SHORT), fetch(LONG)
