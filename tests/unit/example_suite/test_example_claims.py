@@ -55,6 +55,13 @@ MODULES = {
     "streams_overlap": "test_streams_overlap.py",
     "hardware_facts": "test_hardware_facts.py",
     "thresholds": "test_thresholds.py",
+    "l2_fetch_granularity": "test_l2_fetch_granularity.py",
+    "dpx": "test_dpx.py",
+    "pipes_in_parallel": "test_pipes_in_parallel.py",
+    "recompute_or_fetch": "test_recompute_or_fetch.py",
+    "write_then_reload": "test_write_then_reload.py",
+    "cub_reduction": "test_cub_reduction.py",
+    "f32x2": "test_f32x2.py",
 }
 ELSEWHERE = {
     "SM-01": "test_segment_intersection.py",

@@ -13,8 +13,8 @@ import pytest
 from pytest_gpuperf.advise.causes import BY_KEY
 
 SUITE = Path(__file__).parents[3] / "example_suite"
-WITHOUT_PAIRS = {"hardware_facts"}
-"""Families that measure the hardware."""
+WITHOUT_PAIRS = {"hardware_facts", "f32x2"}
+"""Families that measure the hardware, or show machine code for a GPU that no time is on record of."""
 CALLABLES = {"two kernels, 1 in 16", "n_chunks", "two_streams", "serial"}
 """Workloads that launch several kernels and have no static evidence of their own."""
 
