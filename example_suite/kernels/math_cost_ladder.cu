@@ -20,6 +20,8 @@
 // Integers: a remainder by a number unknown to the compiler goes through a floating-point reciprocal; by a constant, it
 // is a multiplication; by a power of two (Mask), a single logical instruction.
 //
+// repeat_index calculates places in an array: IMAD, which the pipe of the floating-point FMA executes.
+//
 // In the machine code: count the instructions per repetition.  Rolled up, a loop of one FMA spends most of its time on
 // its counter (add, compare, branch).
 
@@ -114,6 +116,43 @@ __global__ void repeat_remainder(const unsigned* in, unsigned* out, unsigned m, 
         m += growth;
     }
     out[i] = x;
+}
+
+struct RemainderOf64Bits {
+    static __device__ __forceinline__ unsigned long long of(unsigned long long x, unsigned long long m) { return x % m; }
+};
+struct NothingOf64Bits {
+    static __device__ __forceinline__ unsigned long long of(unsigned long long x, unsigned long long) { return x; }
+};
+
+// For its machine code alone: one operation on 64 bits.
+template <typename Operation>
+__global__ void once_on_64_bits(const unsigned long long* in, unsigned long long* out, unsigned long long m, int n)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = Operation::of(in[i], m);
+}
+
+// The place of an element in an array of five dimensions.
+__device__ __forceinline__ unsigned place_of(unsigned a, unsigned b, unsigned c, unsigned size)
+{
+    return (((a * size + b) * size + c) * size + b) * size + c;
+}
+
+// Places in two arrays, each the first index into the other: integers alone, in a loop that is not unrolled and whose
+// counter is each thread's own.
+template <int Unrolled>
+__global__ void repeat_index(const unsigned* in, unsigned* out, unsigned size, int rounds, int n)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    unsigned place = in[i];
+    const unsigned first = place;
+#pragma unroll Unrolled
+    for (unsigned k = first; k != first + rounds; ++k) {
+        place = place_of(place_of(place, k, first, size), first, k, size);
+    }
+    out[i] = place;
 }
 
 // The same power, its exponent known to the compiler or not.
