@@ -4,9 +4,14 @@ From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Thro
 of a CUDA course.
 """
 
+from pathlib import Path
+
 import counters
 import numpy as np
 import pytest
+
+from pytest_gpuperf.compile.compiler import compile_for
+from pytest_gpuperf.compile.source import KernelSource
 
 SOURCE = "kernels/hmma_1688.cu"
 ROWS, COLUMNS = 16, 8
@@ -61,9 +66,11 @@ def test_a_tile_is_right(cuda_kernel, gpu, claim):
     claim("MMA-04", np.count_nonzero(held == ROWS * COLUMNS // 32))
 
 
-def test_one_source_for_all_since_turing(cuda_kernel, claim):
-    tile = cuda_kernel(SOURCE, "tile_mma", arch=SINCE_TURING)
-    claim("MMA-05", sum(profile.opcodes.get("tensor", 0) == 1 for profile in tile.profiles.values()))
+def test_one_source_for_all_since_turing(claim):
+    """Compiled outside of the plugin: nobody keeps baselines of all these architectures."""
+    file = Path(__file__).with_name("kernels") / "hmma_1688.cu"
+    tiles = compile_for(KernelSource(file.read_text(encoding="utf-8"), "tile_mma", file), SINCE_TURING)
+    claim("MMA-05", sum(tile.profile.opcodes.get("tensor", 0) == 1 for tile in tiles.values()))
 
 
 def test_a_tile_of_fractions_is_right(cuda_kernel, gpu):
