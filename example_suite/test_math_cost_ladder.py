@@ -5,56 +5,22 @@ performance advice for porting kernels to the GPU".
 """
 
 import functools
-from collections.abc import Callable
-from typing import NamedTuple
 
 import counters
 import numpy as np
 import ptx_counts
 import pytest
 from launching import blocks_over
+from operations import OPERATIONS, REMAINDERS, STEP, parameters, places, remainders, repeated
 
 SOURCE = "kernels/math_cost_ladder.cu"
 BLOCK = 256
-STEP = 2.0**-10
-SCRAMBLE, SHIFT = 0x9E3779B1, 12345
 SIZE = 37
 """Of an array in each of its dimensions."""
 
 
-class Operation(NamedTuple):
-    """What is repeated, and how far the loop around it is unrolled."""
-
-    step: Callable
-    """The same in float64, of x, p and q."""
-    p: float = 0.0
-    q: float = 0.0
-    unrolled: int = 16
-
-
-def stepping(x, p, q):
-    return x + np.where(x / (x + p) < q, STEP, -STEP)
-
-
-OPERATIONS = {
-    "Add": Operation(lambda x, p, _: x + p, 2.0**-8, unrolled=128),
-    "Multiply": Operation(lambda x, p, _: x * p, 1 / 1.0001, 1.0001, unrolled=128),
-    "Fma": Operation(lambda x, p, q: x * p + q, 0.999, 0.01, unrolled=128),
-    "MultiplyThenAdd": Operation(lambda x, p, q: x * p + q, 0.999, 0.01, unrolled=128),
-    "Divide": Operation(lambda x, _, q: x / q, 1 / 1.0001, 1.0001),
-    "DivideByConstant": Operation(lambda x, *_: x / float(np.float32(1.0001))),
-    "Root": Operation(lambda x, *_: np.sqrt(x)),
-    "Sine": Operation(lambda x, *_: np.sin(x)),
-    "DoubleLiteral": Operation(lambda x, *_: x * 0.999 + 0.001, unrolled=128),
-    "FloatLiteral": Operation(lambda x, *_: x * 0.999 + 0.001, unrolled=128),
-    "ConstantInLoop": Operation(lambda x, p, q: x * p + np.exp(q), 0.999, -4.0, unrolled=128),
-    "Quotient": Operation(stepping, 1.0, 0.75),
-    "Product": Operation(stepping, 1.0, 0.75),
-}
 BOUND_BY_MEMORY = ("Divide", "Multiply")
 """The control: done once, with a number loaded and stored for each."""
-REMAINDERS = {"Remainder": 7, "RemainderBy7": 7, "RemainderBy8": 8, "Mask": 8}
-"""Divisors."""
 
 
 def repeating(cuda_kernel, name, unrolled=None):
@@ -66,43 +32,10 @@ def repeating_remainder(cuda_kernel, name):
     return cuda_kernel(SOURCE, "repeat_remainder", name_expression=f"repeat_remainder<{name}, 16>")
 
 
-def places(x, size, rounds):
-    """In 32 bits, as the kernel; for NumPy and CuPy arrays."""
-    first = x
-    for one in range(rounds):
-        turn = first + np.uint32(one)
-        for b, c in ((turn, first), (first, turn)):
-            for index in (b, c, b, c):
-                x = x * np.uint32(size) + index
-    return x
-
-
 def launch_over(kernel, given, out, *numbers):
     return kernel.launch(
         grid=(blocks_over(given.size, BLOCK),), block=(BLOCK,), args=(given, out, *numbers, given.size)
     )
-
-
-def parameters(name):
-    """p and q, as the kernel has them."""
-    operation = OPERATIONS[name]
-    return np.float32(operation.p), np.float32(operation.q)
-
-
-def repeated(name, x, rounds):
-    """In float64; for NumPy and CuPy arrays."""
-    p, q = (float(number) for number in parameters(name))
-    x = x.astype("float64")
-    for _ in range(rounds):
-        x = OPERATIONS[name].step(x, p, q)
-    return x
-
-
-def remainders(x, divisor, rounds):
-    """In 32 bits, as the kernel; for NumPy and CuPy arrays."""
-    for _ in range(rounds):
-        x = x % np.uint32(divisor) * np.uint32(SCRAMBLE) + np.uint32(SHIFT)
-    return x
 
 
 def fp64(kernel):

@@ -6,7 +6,9 @@
 // Every kernel repeats one operation on a value in a register, each time on the result of the time before; many warps
 // hide its latency, so that the time is that of its instructions.
 //
-//   Add, Multiply, Fma   one instruction each, at the same cost: an FMA is two operations for the price of one.
+//   Add, Multiply, Fma   one instruction each.  An FMA with literals (FloatLiteral) costs what an addition costs: two
+//                        operations for the price of one.  Fma reads three registers, and Hopper issues it half as
+//                        often.
 //   MultiplyThenAdd      the same apart, as with --fmad=false: two instructions, and another rounding.
 //   Divide               a reciprocal of the special-function unit, corrected to the last bit, with a slow path
 //                        besides. Where the divisor is the same for all, multiply by its inverse: that is Multiply,
@@ -102,6 +104,9 @@ struct Nothing {
     static __device__ __forceinline__ unsigned of(unsigned x, unsigned) { return x; }
 };
 
+// 0x9e3779b1 is the prime next to 2^32 divided by the golden ratio, of multiplicative hashing (D. Knuth, "The Art of
+// Computer Programming", vol. 3, section 6.4).
+//
 // The divisor grows by `growth`, which is 0; but if the compiler knew, it would take the divisor's reciprocal only
 // once.
 template <typename Operation, int Unrolled>
@@ -118,16 +123,18 @@ __global__ void repeat_remainder(const unsigned* in, unsigned* out, unsigned m, 
     out[i] = x;
 }
 
+using Wide = unsigned long long;
+
 struct RemainderOf64Bits {
-    static __device__ __forceinline__ unsigned long long of(unsigned long long x, unsigned long long m) { return x % m; }
+    static __device__ __forceinline__ Wide of(Wide x, Wide m) { return x % m; }
 };
 struct NothingOf64Bits {
-    static __device__ __forceinline__ unsigned long long of(unsigned long long x, unsigned long long) { return x; }
+    static __device__ __forceinline__ Wide of(Wide x, Wide) { return x; }
 };
 
 // For its machine code alone: one operation on 64 bits.
 template <typename Operation>
-__global__ void once_on_64_bits(const unsigned long long* in, unsigned long long* out, unsigned long long m, int n)
+__global__ void once_on_64_bits(const Wide* in, Wide* out, Wide m, int n)
 {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) out[i] = Operation::of(in[i], m);
