@@ -53,7 +53,8 @@ def test_what_hopper_holds(gpu, claim):
         pytest.skip("needs a Hopper GPU")
     claim("HW-01", gpu.warp_size)
     claim("HW-02", gpu.max_threads_per_sm)
-    assert (gpu.max_blocks_per_sm, gpu.max_threads_per_block) == (32, 1024)
+    claim("HW-13", gpu.max_blocks_per_sm)
+    claim("HW-14", gpu.max_threads_per_block)
     claim("HW-03", gpu.registers_per_sm)
     claim("HW-04", gpu.shared_bytes_per_sm / 1024)
     assert gpu.shared_bytes_per_block_optin == 227 * 1024

@@ -75,6 +75,7 @@ ELSEWHERE = {
     "THR-07": "test_kernel_a_latency.py",
     "THR-08": "test_kernel_a_latency.py",
     "THR-09": "test_kernel_a_latency.py",
+    "THR-10": "test_reduce_sum.py",
 }
 """Claims that are not looked at by their own family, but where another one has the kernels that show them."""
 

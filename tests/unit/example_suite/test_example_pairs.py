@@ -84,6 +84,19 @@ def test_gains_are_those_of_the_recorded_times(pairs: ModuleType, recorded: Any)
     assert recorded.gain(pair_of(pairs, "transpose_padded")) == pytest.approx(1.69, abs=0.05)
 
 
+def test_a_pair_of_unequal_work_gains_by_its_factor(pairs: ModuleType, recorded: Any) -> None:
+    pair = pair_of(pairs, "f32_ilp2")
+    assert recorded.gain(pair) == 2 * recorded.time_ratio(pair) == pytest.approx(2, abs=0.1)
+
+
+def test_what_overlaps_gains_by_the_clock_on_the_wall(pairs: ModuleType) -> None:
+    """Its device times see nothing of that; they are what the gate goes by."""
+    assert {pair.optimised: pair.wall for pair in pairs.PAIRS if pair.wall} == {
+        "n_chunks": "STR-01",
+        "two_streams": "STR-05",
+    }
+
+
 def test_without_a_record_there_is_no_gain(pairs: ModuleType, tmp_path: Path) -> None:
     nothing = importlib.import_module("recorded").Recorded(tmp_path)
     assert nothing.gain(pair_of(pairs, "transpose_padded")) is None
