@@ -47,8 +47,8 @@ struct FloatAndBits {
     __device__ explicit operator unsigned() const { return __float_as_uint(sum) ^ bits; }
 };
 
-// Six instructions a step, for units that could take more of them at once than there are schedulers: four additions, for
-// which there are 128 lanes, and two on integers, for which there are 64.
+// Six instructions a step, of which the units could take more at once than schedulers issue: four additions, for which
+// there are 128 lanes, and two on integers, for which there are 64.
 extern "C" __global__ void steps_mixed(
     unsigned* out, long long* begin, long long* end, int count, unsigned term, unsigned mask)
 {
