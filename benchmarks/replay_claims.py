@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 SUITE = ROOT / "example_suite"
+ARCH = "sm_90"
 NEEDS_DATA = "only a run on a GPU has data to look at"
 sys.path[:0] = [str(HERE), str(SUITE)]
 
@@ -55,7 +56,7 @@ def replay(folder: Path, *tests: str, counters: Path = recorded_run.FILE, option
     command = [
         sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "recorded_run", "-q",
         f"--config-file={ROOT / 'pyproject.toml'}", f"--rootdir={folder}",
-        "--gpuperf", f"--gpuperf-baselines={ROOT / 'baselines'}", "--gpuperf-arch=sm_90",
+        "--gpuperf", f"--gpuperf-baselines={ROOT / 'baselines'}", f"--gpuperf-arch={ARCH}",
         f"{recorded_run.OPTION}={counters}", f"--claims-to={file}", *options, *(tests or [SUITE.name]),
     ]  # fmt: skip
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
@@ -75,8 +76,19 @@ def completed(found: outcomes.Outcomes) -> outcomes.Outcomes:
             records.append(record)
             more |= {"time_ns": geometric_mean([one.midmean for one in record.rounds])}
             more |= {unit: value for unit in ("bytes", "flops") if (value := getattr(record, unit)) is not None}
+        more |= _static(store, test, name)
         workloads.append({**figures, "gpu": recording.gpu, **more})
     return outcomes.Outcomes(_run(found.run, store, recording.gpu, records), _all(found.claims), workloads)
+
+
+def _static(store: BaselineStore, test: str, workload: str) -> Mapping[str, float]:
+    """Registers and occupancy on record; nothing of a function that launches several kernels."""
+    key = recorded_run.key_of(test, workload)
+    for toolchain in getattr(store.load(ARCH, key.module), "toolchains", {}):
+        record = store.static(ARCH, key, toolchain).record
+        if record is not None and record.occupancy is not None:
+            return {"registers": record.profile.registers, "occupancy": record.occupancy.fraction}
+    return {}
 
 
 def _all(claims: Mapping[str, outcomes.Outcome]) -> Mapping[str, outcomes.Outcome]:
