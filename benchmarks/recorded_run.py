@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import pytest
 
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.context.early_stop import CountersMissing, StaticOnly
+from pytest_gpuperf.context.early_stop import CountersMissing
 from pytest_gpuperf.device.gpu import Gpu
 from pytest_gpuperf.judge.log_times import geometric_mean
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
@@ -65,6 +65,35 @@ def time_of(store: BaselineStore, gpu: str, test: str, workload: str) -> TimeRec
     """From the baselines; None without rounds."""
     record = store.time(gpu, key_of(test, workload))
     return record if record is not None and record.rounds else None
+
+
+class Unrecorded(float):
+    """A time that was not recorded, and whatever is computed from it: it fails no comparison, and is no figure.
+
+    Nor is a figure that such comparisons may have chosen, as ``min`` does: the next claim after one is not measured.
+    """
+
+    compared: ClassVar[str] = ""
+    """The workload of a comparison since the last claim."""
+
+    def __new__(cls, workload: str = "") -> Unrecorded:
+        unknown = super().__new__(cls, "nan")
+        unknown.workload = workload
+        return unknown
+
+    workload: str
+
+    def _same(self, *_: object) -> Unrecorded:
+        return self
+
+    def _passes(self, _: object) -> bool:
+        Unrecorded.compared = self.workload
+        return True
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __neg__ = __abs__ = _same  # type: ignore[assignment]
+    __truediv__ = __rtruediv__ = __pow__ = __rpow__ = _same  # type: ignore[assignment]
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _passes  # type: ignore[assignment]
+    __hash__ = float.__hash__
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -115,9 +144,29 @@ def recorded_figures(
         name = in_place.get(measurement.name, measurement.name)
         record = time_of(store, recording.gpu, test, name)
         if record is None:
-            raise StaticOnly(f"no time of {name} is recorded for {recording.gpu}")
+            return Unrecorded(name)
         return geometric_mean([one.midmean for one in record.rounds])
 
+    def found(figure: Any) -> tuple[float | None, str]:
+        try:
+            value = figure() if callable(figure) else figure
+        except (CountersMissing, claims.NotLookedAt) as problem:
+            return None, str(problem)
+        if workload := value.workload if isinstance(value, Unrecorded) else Unrecorded.compared:
+            return None, f"no time of {workload} is recorded for {recording.gpu}"
+        return of_figure(value)
+
+    def call(self: Any, claim_id: str, figure: Any, *, because: Sequence[Any] = ()) -> None:
+        try:
+            check(self, claim_id, figure, because=because)
+        finally:
+            Unrecorded.compared = ""
+
+    claims = sys.modules["claims"]
+    of_figure, check = claims._found, claims.ClaimChecker.__call__
+    Unrecorded.compared = ""
+    monkeypatch.setattr(claims, "_found", found)
+    monkeypatch.setattr(claims.ClaimChecker, "__call__", call)
     monkeypatch.setattr(Measurement, "counters", property(counters))
     monkeypatch.setattr(Measurement, "time_ns", property(time_ns))
     monkeypatch.setattr(Gpu, "slug", recording.gpu, raising=False)

@@ -129,10 +129,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     found = completed(done.found)
     chosen.to.parent.mkdir(exist_ok=True)
     chosen.to.write_text(outcomes.text_of(found), encoding="utf-8")
-    missing = [name for name, outcome in found.claims.items() if outcome.get("missing") == NEEDS_DATA]
+    missing = [name for name, outcome in found.claims.items() if outcome.get("missing")]
     print(f"{len(found.claims) - len(missing)} claims replayed; only a GPU has {len(missing)}: {' '.join(missing)}")
     if done.exit_status:
-        print(done.printed[-12000:], file=sys.stderr)
+        print(done.printed, file=sys.stderr)
     return done.exit_status
 
 
