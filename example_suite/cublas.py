@@ -23,8 +23,8 @@ def product(a: Any, b: Any, c: Any) -> Callable[[], None]:
     one, zero = np.ones(1, np.float32), np.zeros(1, np.float32)
 
     def cublas() -> None:
-        import cupy  # noqa: PLC0415 only where there is a GPU
-        from cupy_backends.cuda.libs import cublas as library  # noqa: PLC0415
+        import cupy
+        from cupy_backends.cuda.libs import cublas as library
 
         # cuBLAS is column-major: what it sees are the transposed matrices, and their product the other way round.
         library.gemmEx(

@@ -36,7 +36,6 @@ constexpr int kGroup = 16;     // rows of tiles that are taken together, so that
 
 struct Wgmma;
 struct MmaSync;
-
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
 #define FOUR(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
@@ -137,9 +136,12 @@ struct MmaSync {
     }
 
     template <int Slabs>
-    static __device__ void wait() { __syncwarp(); }
+    static __device__ void wait() {}  // what it reads of a slab is in registers
 
-    static __device__ int row(int i) { return threadIdx.x / 128 * 64 + i / 16 * 16 + threadIdx.x % 32 / 4 + i % 2 * 8; }
+    static __device__ int row(int i)
+    {
+        return threadIdx.x / 128 * 64 + i / 16 * 16 + threadIdx.x % 32 / 4 + i % 2 * 8;
+    }
     static __device__ int column(int i) { return threadIdx.x / 32 % 4 * 64 + i / 2 % 8 * 8 + threadIdx.x % 4 * 2; }
 };
 
@@ -171,8 +173,8 @@ __device__ __forceinline__ int2 place_of(int tile, int rows, int columns)
 
 #endif
 
-// m is a multiple of 128, n of 256, k of 64.  Blocks of kThreads threads, as many as there are SMs, with Stages * kQuads
-// quads of dynamic shared memory.
+// m is a multiple of 128, n of 256, k of 64.  As many blocks of kThreads threads as there are SMs, with
+// Stages * kQuads quads of dynamic shared memory.
 template <class Instruction, int Stages>
 __global__ void __launch_bounds__(kThreads, 1) matmul(const Quad* A, const Quad* B, float* C, int m, int n, int k)
 {
@@ -182,7 +184,7 @@ __global__ void __launch_bounds__(kThreads, 1) matmul(const Quad* A, const Quad*
     if (threadIdx.x == 0) {
         for (int stage = 0; stage < Stages; ++stage) {
             initialise(full[stage], 1);
-            initialise(empty[stage], kConsumers);
+            initialise(empty[stage], 32 * kConsumers);
         }
         publish_barriers();
     }
@@ -212,10 +214,10 @@ __global__ void __launch_bounds__(kThreads, 1) matmul(const Quad* A, const Quad*
             wait_for(full[stage], step / Stages % 2);
             Instruction::multiply(d, stages + stage * kQuads, slab > 0);
             Instruction::template wait<behind>();
-            if (threadIdx.x % 32 == 0 && slab >= behind) arrive(empty[(step - behind) % Stages]);
+            if (slab >= behind) arrive(empty[(step - behind) % Stages]);
         }
         Instruction::template wait<0>();
-        if (threadIdx.x % 32 == 0 && behind > 0) arrive(empty[(step - 1) % Stages]);
+        if (behind > 0) arrive(empty[(step - 1) % Stages]);
         const int2 at = place_of(tile, rows, columns);
         store<Instruction>(C + static_cast<long long>(at.x) * kRows * n + at.y * kColumns, n, d);
     }
