@@ -20,7 +20,8 @@ def claim(request: pytest.FixtureRequest) -> ClaimChecker:
         # pytest's own record_property warns wherever the JUnit family is not an old one.
         request.node.user_properties.append((name, value))
 
-    return ClaimChecker(record, lambda: str(request.getfixturevalue("gpu").slug))
+    survey = bool(request.config.getoption("--claims-survey", False))
+    return ClaimChecker(record, lambda: str(request.getfixturevalue("gpu").slug), survey=survey)
 
 
 @pytest.fixture
@@ -32,6 +33,9 @@ def gpuperf(request: pytest.FixtureRequest, gpuperf: Any) -> Any:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--claims-to", metavar="FILE", help="write what became of the documents' claims to this JSON file")
+    parser.addoption(
+        "--claims-survey", action="store_true", help="put the figures of claims on record and assert none of them"
+    )
     parser.addoption(
         "--naive-siblings", metavar="FAMILY[:OPTIMISED]", nargs="?", const=siblings.ALL, action="append",
         help="measure the naive sibling of these optimised workloads, or of all, in their place: the gate must notice",

@@ -27,6 +27,11 @@ class Pair:
     """What dominates, by its key among the causes of ``pytest_gpuperf.advise``; empty if no single one does."""
     why: str
     """What the naive one does."""
+    work: float = 1.0
+    """How many times the naive one's work the optimised one does."""
+    wall: str = ""
+    """Claim whose figure is the gain by the clock on the wall: of callables that overlap what they launch, of which the
+    plugin's time, a sum over copies and kernels, sees nothing."""
 
     @property
     def module(self) -> str:

@@ -1,8 +1,10 @@
-"""What the committed baselines say of the suite's workloads: recorded times, and what the two of a pair differ in."""
+"""What is on record of the suite's workloads: times, gains, and what the two of a pair differ in."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -20,14 +22,17 @@ GPU = "nvidia-h200"
 ARCH = "sm_90"
 SUITE = Path(__file__).parent
 BASELINES = SUITE.parent / "baselines"
+OUTCOMES = SUITE / "outcomes" / f"{GPU}.json"
+"""What a run found of the claims."""
 
 Difference = Literal["code", "launch", "data", "callable"]
 
 
 class Recorded:
-    """The suite's baselines, read once."""
+    """The suite's baselines, and what became of its claims, read once."""
 
-    def __init__(self, baselines: Path = BASELINES) -> None:
+    def __init__(self, baselines: Path = BASELINES, outcomes: Path = OUTCOMES) -> None:
+        self._outcomes = outcomes
         self._store = BaselineStore(baselines)
         self._estimates = Estimates(self._store, {}, CompileCache())
 
@@ -58,10 +63,25 @@ class Recorded:
         record = self.time(pair, workload)
         return geometric_mean([one.midmean for one in record.rounds]) if record and record.rounds else None
 
-    def gain(self, pair: Pair) -> float | None:
-        """How many times longer the naive workload takes."""
+    def time_ratio(self, pair: Pair) -> float | None:
+        """How many times longer the naive workload takes, by the plugin's times; whatever work each does."""
         naive, optimised = self.time_ns(pair, pair.naive), self.time_ns(pair, pair.optimised)
         return naive / optimised if naive and optimised else None
+
+    def gain(self, pair: Pair) -> float | None:
+        """How many times longer the naive workload takes for the same work; by the clock on the wall, if need be."""
+        if pair.wall:
+            return self._figures.get(pair.wall)
+        ratio = self.time_ratio(pair)
+        return None if ratio is None else pair.work * ratio
+
+    @functools.cached_property
+    def _figures(self) -> Mapping[str, float]:
+        """Figures of the claims on record, by id; empty where none are."""
+        if not self._outcomes.exists():
+            return {}
+        lines = json.loads(self._outcomes.read_text(encoding="utf-8"))["claims"]
+        return {line["id"]: line["measured"] for line in lines if line["measured"] is not None}
 
     def difference(self, pair: Pair) -> Difference:
         """What the two differ in: the machine code; or else the launch; or else nothing but data.

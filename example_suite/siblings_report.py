@@ -113,7 +113,7 @@ def read_run(file: Path, recorded: Recorded) -> list[Row]:
         raise BadRun(f"{file} has no judgement of {names}: turn all of them, until no test fails by itself")
     return [
         Row(
-            pair, recorded.gain(pair), recorded.difference(pair),
+            pair, recorded.time_ratio(pair), recorded.difference(pair),
             found.get((pair.family, pair.optimised, pair.naive), []),
         )
         for pair in PAIRS

@@ -84,8 +84,8 @@ def test_questions_are_answered_alike(cuda_kernel, gpu, claim):
         assert 0.1 * queries < found.mean() < 0.9 * queries
         assert close.mean() < 1e-3
     _, close = counts("AngleByAcos", [gpu.to_host(point) for point in points], 64)
-    differing = answers["AngleByAcos", 64] != answers["AngleByCosine", 64]
-    claim("ANG-01", np.count_nonzero(differing & ~close), equals=0)
+    equal = answers["AngleByAcos", 64] == answers["AngleByCosine", 64]
+    claim("ANG-01", equal[~close].mean())
 
 
 def test_a_product_underflows_where_logarithms_do_not(cuda_kernel, gpu, claim):
@@ -104,19 +104,18 @@ def test_a_product_underflows_where_logarithms_do_not(cuda_kernel, gpu, claim):
     assert joined["Product", 100] == pytest.approx(factor**100, rel=1e-5)
     assert joined["SumOfLogarithms", 100] == pytest.approx(100 * np.log(factor), rel=1e-5)
     assert joined["Product", FACTORS] == 0
-    claim("ANG-06", joined["SumOfLogarithms", FACTORS] / (FACTORS * np.log(factor)), equals=1, tol=1e-5)
+    claim("ANG-06", joined["SumOfLogarithms", FACTORS] / (FACTORS * np.log(factor)))
 
 
 def test_instructions_of_questions(cuda_kernel, claim):
     found = {question: calculations(counting(cuda_kernel, question, 1)) for question in LIMITS}
     totals = {question: total for question, (total, _) in found.items()}
     divisions = {question: division for question, (_, division) in found.items()}
-    claim("ANG-02", totals["AngleByAcos"] / totals["AngleByCosine"], at_least=1.5)
+    claim("ANG-02", totals["AngleByAcos"] / totals["AngleByCosine"])
     assert totals["DistanceBySquare"] <= totals["DistanceByRoot"]
     assert divisions["AngleBySquare"] == 0
-    more = divisions["AngleByCosine"] - divisions["AngleByAcos"]
-    reason = "the cosine is the very argument of acosf: comparing it divides once, as before, and squares not at all"
-    claim.refuted("ANG-03", more, holds=more == 2, reason=reason)
+    assert divisions["AngleByCosine"] == divisions["AngleByAcos"] == 1
+    claim.not_comparable("ANG-03")
 
 
 @pytest.mark.gpuperf(budget_s=0.35)
@@ -143,9 +142,9 @@ def test_many_questions(cuda_kernel, gpu, gpuperf, claim):
     angles = {question: of_many(question) for question in LIMITS}
     by_angle, by_cosine = of_one("AngleByAcos"), of_one("AngleByCosine")
 
-    claim("ANG-04", angles["AngleByAcos"].time_ns / angles["AngleByCosine"].time_ns, at_least=1.2)
-    claim("ANG-05", angles["DistanceByRoot"].time_ns / angles["DistanceBySquare"].time_ns, at_least=1.0)
+    claim("ANG-04", angles["AngleByAcos"].time_ns / angles["AngleByCosine"].time_ns)
+    claim("ANG-05", angles["DistanceByRoot"].time_ns / angles["DistanceBySquare"].time_ns)
     if gpu.slug == "nvidia-h200":
         assert angles["AngleBySquare"].time_ns < angles["AngleByCosine"].time_ns
-        # Asked once, the question waits for its points, whatever it is.
-        assert by_angle.time_ns < 1.35 * by_cosine.time_ns
+        # The control: asked once, the question waits for its points, whatever it is.
+        assert by_angle.time_ns < 1.1 * by_cosine.time_ns

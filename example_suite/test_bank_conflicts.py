@@ -84,8 +84,8 @@ def test_cycles_of_a_load(cuda_kernel, gpu, claim):
 
     cycles = {name: cycles_per_load(name) for name in WORD_OF_LANE}
 
-    claim("HW-08", cycles["thirtytwo_way"], equals=32, tol=1.5)
-    claim("BNK-06", (cycles["thirtytwo_way"] - cycles["stride_16"]) / 16, equals=1, tol=0.1)
+    claim("HW-08", cycles["thirtytwo_way"])
+    claim("BNK-06", (cycles["thirtytwo_way"] - cycles["stride_16"]) / 16)
     for name in ("three_way", "stride_4", "stride_8"):
         assert cycles[name] == pytest.approx(TURNS[name], rel=0.15), name
     for name in ("padded", "broadcast", "stride_3"):
@@ -128,12 +128,16 @@ def test_loading_from_banks(cuda_kernel, gpu, gpuperf, claim):
     runs = {name: measure(name) for name in ("none", "three_way", "thirtytwo_way", "padded", "broadcast")}
     lone, in_turns = (measure_chase(name) for name in ("none", "thirtytwo_way"))
     turns = functools.partial(counters.wavefronts_per_shared_access, way="ld")
-    claim.counter("BNK-01", lambda: turns(runs["none"]), equals=1)
-    claim.counter("BNK-02", lambda: turns(runs["three_way"]), equals=3)
-    claim.counter("BNK-03", lambda: turns(runs["thirtytwo_way"]), equals=32)
-    claim.counter("BNK-04", lambda: turns(runs["padded"]), equals=1)
+    claim("BNK-01", lambda: turns(runs["none"]))
+    claim("BNK-02", lambda: turns(runs["three_way"]))
+    claim("BNK-03", lambda: turns(runs["thirtytwo_way"]))
+    claim("BNK-04", lambda: turns(runs["padded"]))
     time = {name: run.time_ns for name, run in runs.items()}
 
     assert max(time["padded"], time["broadcast"]) <= 1.1 * time["none"] <= time["three_way"]
-    assert in_turns.time_ns >= 1.3 * lone.time_ns  # a lone warp waits for the latency as well
-    claim("BNK-05", time["thirtytwo_way"] / time["none"], at_least=20)
+    conflict = time["thirtytwo_way"] / time["none"]
+    claim("BNK-05", conflict)
+    # The controls.  The same code and as many loads, but padded: no conflict.  And with the same conflicts
+    # in a lone warp, which waits for the latency of each load: they cost a tenth of what they do where turns are all.
+    assert time["padded"] == pytest.approx(time["none"], rel=0.1)
+    assert 1.3 <= in_turns.time_ns / lone.time_ns <= 0.2 * conflict

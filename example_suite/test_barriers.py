@@ -42,20 +42,20 @@ def halves(out):
     return out.reshape(-1, 2, HALF).swapaxes(0, 1)
 
 
-def wrong_elements(cuda_kernel, gpu, name):
+def right_elements(cuda_kernel, gpu, name):
+    """Percent."""
     given = gpu.random(331 * 2 * HALF, seed=90, low=0.5, high=1.5)
     out = gpu.zeros(given.size)
     launch_over(cuda_kernel(SOURCE, name), given, out)()
     found = halves(gpu.to_host(out))
     expected = exchanged(name, gpu.to_host(given))
-    return sum(
-        int((~np.isclose(got, wanted, rtol=1e-6, atol=0)).sum()) for got, wanted in zip(found, expected, strict=True)
-    )
+    pairs = zip(found, expected, strict=True)
+    return 100 * np.mean([np.isclose(got, wanted, rtol=1e-6, atol=0).mean() for got, wanted in pairs])
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_partners_exchange_their_values(cuda_kernel, gpu, name):
-    assert wrong_elements(cuda_kernel, gpu, name) == 0
+    assert right_elements(cuda_kernel, gpu, name) == 100
 
 
 def test_what_the_talk_says(cuda_kernel, gpu, claim, request, tmp_path):
@@ -64,8 +64,8 @@ def test_what_the_talk_says(cuda_kernel, gpu, claim, request, tmp_path):
         for arch in kernel.profiles:
             counts = ptx_counts.instructions(kernel, arch)
             assert {opcode: n for opcode, n in counts.items() if opcode.startswith("bar")} == barriers
-    claim("BAR-01", wrong_elements(cuda_kernel, gpu, "sync_after_exit"), equals=0)
-    claim("BAR-02", wrong_elements(cuda_kernel, gpu, "group_sync"), equals=0)
+    claim("BAR-01", right_elements(cuda_kernel, gpu, "sync_after_exit"))
+    claim("BAR-02", right_elements(cuda_kernel, gpu, "group_sync"))
 
     def errors_of_synccheck():
         if not request.config.getoption("claims_to", None):
@@ -76,11 +76,12 @@ def test_what_the_talk_says(cuda_kernel, gpu, claim, request, tmp_path):
         assert of_converged == 0
         return of_divergent
 
-    claim.seen("BAR-03", errors_of_synccheck, at_least=1)
+    claim("BAR-03", errors_of_synccheck)
 
 
 @pytest.mark.gpuperf(budget_s=0.5)
 def test_exchange_in_many_blocks(cuda_kernel, gpu, gpuperf, claim):
+    """The block whose other half has left is the control: with fewer warps to wait for, warps wait less."""
     given = gpu.random(2**25, seed=91, low=0.5, high=1.5)
 
     def measure(name):
@@ -96,6 +97,6 @@ def test_exchange_in_many_blocks(cuda_kernel, gpu, gpuperf, claim):
 
     converged, group, exited = (measure(name) for name in NAMES)
 
-    claim.counter("BAR-04", lambda: counters.stall_share(converged, "barrier"), at_most=0.1)
+    claim("BAR-05", lambda: counters.stall(exited, "barrier") / counters.stall(converged, "barrier"))
     assert exited.time_ns <= 1.1 * converged.time_ns  # half the traffic, but exited warps keep their places
-    assert group.time_ns <= 1.5 * converged.time_ns
+    assert group.time_ns <= 1.05 * converged.time_ns  # the branch splits no warp

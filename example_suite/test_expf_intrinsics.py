@@ -77,9 +77,9 @@ def test_instructions_of_functions(cuda_kernel, claim):
     names = ("Expf", "FastExpf", "Sinf", "FastSinf", "Cosf", "FastCosf", "TimesDouble", "TimesFloat")
     kernels = {name: applying(cuda_kernel, name) for name in names}
     counts = {name: ptx_counts.floating_point(kernel) for name, kernel in kernels.items()}
-    assert sum(counts["Expf"].values()) >= 8
     assert sum(counts["FastSinf"].values()) == sum(counts["FastCosf"].values()) == 1
-    claim("EXP-01", sum(counts["FastExpf"].values()), equals=2)
+    claim("EXP-01", sum(counts["FastExpf"].values()))
+    claim("EXP-08", sum(counts["Expf"].values()))
     fast = applying(cuda_kernel, "Expf", ("--use_fast_math",))
     assert ptx_counts.floating_point(fast) == counts["FastExpf"]
 
@@ -87,10 +87,11 @@ def test_instructions_of_functions(cuda_kernel, claim):
     on_the_stack = [name for name in ("Sinf", "Cosf") if ".local" in kernels[name].ptx()]
     assert all(any("f64" in opcode for opcode in counts[name]) for name in on_the_stack)
     assert {profile.stack_bytes for profile in kernels["Sinf"].profiles.values()} == {0}  # then registers suffice
-    claim("EXP-06", len(on_the_stack), equals=2)
+    claim("EXP-06", len(on_the_stack))
+    claim("EXP-10", min(sum(n for opcode, n in counts[name].items() if "f64" in opcode) for name in ("Sinf", "Cosf")))
 
     assert not any("f64" in opcode for opcode in counts["TimesFloat"])
-    claim("EXP-07", sum(n for opcode, n in counts["TimesDouble"].items() if "f64" in opcode), at_least=1)
+    claim("EXP-07", sum(n for opcode, n in counts["TimesDouble"].items() if "f64" in opcode))
 
     for plain, rounded in (("Reciprocal", "RoundedReciprocal"), ("Root", "RoundedRoot")):
         code = [{p.code_hash for p in applying(cuda_kernel, name).profiles.values()} for name in (plain, rounded)]
@@ -101,14 +102,13 @@ def test_errors_of_intrinsics(cuda_kernel, gpu, claim):
     exp, sin, cos = (applying(cuda_kernel, name) for name in ("FastExpf", "FastSinf", "FastCosf"))
     x, found = applied(exp, gpu, -10, 10)
     ulp = np.spacing(np.exp(x).astype(np.float32)).astype(np.float64)
-    excess = np.abs(found - np.exp(x)) / ulp - (2 + np.floor(np.abs(1.173 * x)))
-    claim("EXP-02", excess.max(), at_most=0)
+    of_the_bound = np.abs(found - np.exp(x)) / ulp / (2 + np.floor(np.abs(1.173 * x)))
+    claim("EXP-02", of_the_bound.max())
 
-    worst = 0.0
-    for kernel, reference, bound in ((sin, np.sin, 2**-21.41), (cos, np.cos, 2**-21.19)):
-        x, found = applied(kernel, gpu, -np.pi, np.pi)
-        worst = max(worst, np.abs(found - reference(x)).max() / bound)
-    claim("EXP-03", worst, at_most=1)
+    x, found = applied(sin, gpu, -np.pi, np.pi)
+    claim("EXP-03", np.abs(found - np.sin(x)).max() / 2**-21.41)
+    x, found = applied(cos, gpu, -np.pi, np.pi)
+    claim("EXP-09", np.abs(found - np.cos(x)).max() / 2**-21.19)
 
 
 def test_fma_rounds_as_told(cuda_kernel, gpu, claim):
@@ -118,8 +118,7 @@ def test_fma_rounds_as_told(cuda_kernel, gpu, claim):
     kernel = cuda_kernel(SOURCE, "fma_in_four_modes")
     kernel.launch(grid=(blocks_over(n, BLOCK),), block=(BLOCK,), args=(*factors, out, n))()
     a, b, c = (gpu.to_host(factor).tolist() for factor in factors)
-    wrong = sum(not is_rounded_as_told(*row) for row in zip(a, b, c, gpu.to_host(out), strict=True))
-    claim("EXP-04", wrong, equals=0)
+    claim("EXP-04", np.mean([is_rounded_as_told(*row) for row in zip(a, b, c, gpu.to_host(out), strict=True)]))
 
 
 def is_rounded_as_told(a, b, c, modes):
@@ -164,6 +163,7 @@ def test_chain_of_exponentials(cuda_kernel, gpu, gpuperf, claim):
 
     # A full GPU has 8 cycles of MUFU in either version, and expf's 10 instructions take not many more.
     latency, throughput = waiting.time_ns / waiting_less.time_ns, issuing.time_ns / issuing_less.time_ns
-    claim("EXP-05", throughput, at_least=1.3)
+    claim("EXP-05", throughput)
     if gpu.slug == "nvidia-h200":
-        assert throughput < latency
+        # The control: with one block per SM it is not MUFU that is busy, and all of the longer chain is seen.
+        assert latency > 1.3 * throughput

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from launching import blocks_over
 
-from pytest_gpuperf.compile.cubin.occupancy import limits_of, occupancy_of
-
 SOURCE = "kernels/hardware_facts.cu"
 STEPS = 4096
+UNROLLED = 32
 FULL_BLOCK = 1024
+LONG_ENOUGH = 200_000
+"""Cycles: a tenth of a millisecond, in which all blocks have started."""
 FACTOR, TERM = 1_664_525, 1_013_904_223
 """Of the generator that numbers the lines of a list; "Numerical Recipes" has it."""
 LINES = {"L1": 2**6, "L2": 2**16, "DRAM": 2**23}
@@ -36,8 +37,8 @@ def cycles_of(kernel, gpu, threads, dtype, expected, operands=()):
     return float(gpu.to_host(end).max() - gpu.to_host(begin).min())
 
 
-def sum_of_steps(dtype):
-    return np.add.accumulate(np.full(STEPS, 1.1, dtype=dtype))[-1]
+def sum_of_steps(dtype, steps=STEPS):
+    return np.add.accumulate(np.full(steps, 1.1, dtype=dtype))[-1]
 
 
 def after_steps(start, steps, modulus):
@@ -51,22 +52,38 @@ def test_lanes_of_an_sm(cuda_kernel, gpu, claim):
     needs_hopper(gpu)
     operands = (np.uint32(FACTOR), np.uint32(TERM))
     kinds = {
-        "steps_fp32": (128, "float32", sum_of_steps("float32"), ()),
-        "steps_fp64": (64, "float64", sum_of_steps("float64"), ()),
-        "steps_int32": (64, "uint32", after_steps(1, STEPS, 2**32), operands),
-        "steps_special": (16, "float32", 1.0, ()),
+        "HW-11": ("steps_fp32", "float32", sum_of_steps("float32"), ()),
+        "HW-17": ("steps_fp64", "float64", sum_of_steps("float64"), ()),
+        "HW-18": ("steps_int32", "uint32", after_steps(1, STEPS, 2**32), operands),
+        "HW-19": ("steps_special", "float32", 1.0, ()),
     }
-    kernels = {name: cuda_kernel(SOURCE, name) for name in kinds}
-    lanes = {
-        name: STEPS * FULL_BLOCK / cycles_of(kernels[name], gpu, FULL_BLOCK, *of_kind)
-        for name, (_, *of_kind) in kinds.items()
-    }
-    fp32 = lanes.pop("steps_fp32")
-    for name, found in lanes.items():
-        assert found == pytest.approx(kinds[name][0], rel=0.1), name
-    assert 0.85 * 128 <= fp32 <= 128
-    reason = "the loop keeps 115 of the 128 lanes of an H200 busy: what it issues besides takes its share"
-    claim.refuted("HW-11", fp32, holds=abs(fp32 - 128) <= 10, reason=reason)
+    kernels = {name: cuda_kernel(SOURCE, name) for name, *_ in kinds.values()}
+    for claim_id, (name, *of_kind) in kinds.items():
+        claim(claim_id, STEPS * FULL_BLOCK / cycles_of(kernels[name], gpu, FULL_BLOCK, *of_kind))
+
+
+def test_schedulers_of_an_sm(cuda_kernel, gpu, claim):
+    needs_hopper(gpu)
+    mixed, occupy = (cuda_kernel(SOURCE, name) for name in ("steps_mixed", "occupy_places"))
+    for profile in mixed.profiles.values():  # more than the units would need a cycle for, if there were more schedulers
+        assert profile.opcodes["fp32"] == 4 * UNROLLED
+        assert profile.opcodes["integer"] >= 2 * UNROLLED
+    bits = np.arange(FULL_BLOCK, dtype=np.uint32)
+    for _ in range(STEPS):
+        bits = (bits + np.uint32(TERM)) ^ np.uint32(FACTOR)
+    expected = bits ^ sum_of_steps("float32", 4 * STEPS).view(np.uint32)
+    operands = (np.uint32(TERM), np.uint32(FACTOR))
+    cycles = cycles_of(mixed, gpu, FULL_BLOCK, "uint32", expected, operands)
+    issued = 6 * STEPS * (FULL_BLOCK // 32) / cycles
+    claim("HW-05", issued)
+
+    blocks = gpu.sm_count * gpu.max_threads_per_sm // FULL_BLOCK
+    sm, place = (gpu.zeros(blocks * FULL_BLOCK // 32, dtype="int32") for _ in range(2))
+    occupy.launch(grid=(blocks,), block=(FULL_BLOCK,), args=(sm, place, LONG_ENOUGH))()
+    taken = set(zip(gpu.to_host(sm).tolist(), gpu.to_host(place).tolist(), strict=True))
+    on_each = np.bincount([number for number, _ in taken])
+    claim("HW-15", int(on_each.max()))
+    claim("HW-16", float(on_each.max() / issued))
 
 
 def test_what_a_load_costs(cuda_kernel, gpu, claim):
@@ -90,25 +107,13 @@ def test_what_a_load_costs(cuda_kernel, gpu, claim):
         level: cycles_of_load(count, warm_up=64 if level == "DRAM" else count) / cycles_of_fma
         for level, count in LINES.items()
     }
-    assert 3 <= in_fmas["L1"] <= 12
-    assert 15 <= in_fmas["L2"] <= 60
-    claim("HW-12", in_fmas["DRAM"], between=(50, 200))
+    claim("HW-21", in_fmas["L1"])
+    claim("HW-20", in_fmas["L2"])
+    claim("HW-12", in_fmas["DRAM"])
 
 
-def test_a_store_goes_through_the_l1(cuda_kernel, gpu, claim):
-    """That the L2 writes back is for the counters to show."""
-    kernel = cuda_kernel(SOURCE, "hand_over")
-    letter, answer, arrived, sm = (gpu.zeros(length, dtype="int32") for length in (1, 1, 2, 2))
-    kernel.launch(grid=(2,), block=(1,), args=(letter, answer, 2026, arrived, sm))()
-    first, second = gpu.to_host(sm)
-    assert first != second  # on one SM the L1 would be the same
-    claim("HW-07", int(gpu.to_host(arrived).sum()), equals=2)
-
-
-def test_what_an_a100_holds(claim):
-    claim("HW-09", limits_of("sm_80").shared_bytes_per_sm / 1024, equals=164)
-    in_256_kb = occupancy_of(registers=64, shared_bytes=0, block_threads=1024, arch="sm_80")
-    assert in_256_kb.warps_per_sm * 32 * 64 * 4 == 256 * 1024
+def test_what_other_gpus_hold(claim):
+    claim.not_comparable("HW-09")
 
 
 def test_blocks_of_a_cluster_run_together(cuda_kernel, gpu, claim):
@@ -118,4 +123,4 @@ def test_blocks_of_a_cluster_run_together(cuda_kernel, gpu, claim):
     given = gpu.random((4, 2, 32), dtype="int32", seed=410)
     out = gpu.zeros(given.shape, dtype="int32")
     kernel.launch(grid=(8,), block=(32,), args=(out, given))()
-    claim("HW-10", int((gpu.to_host(out) == gpu.to_host(given)[:, ::-1]).sum()), equals=given.size)
+    claim("HW-10", float((gpu.to_host(out) == gpu.to_host(given)[:, ::-1]).mean()))

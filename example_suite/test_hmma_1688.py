@@ -4,9 +4,14 @@ From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Thro
 of a CUDA course.
 """
 
+from pathlib import Path
+
 import counters
 import numpy as np
 import pytest
+
+from pytest_gpuperf.compile.compiler import compile_for
+from pytest_gpuperf.compile.source import KernelSource
 
 SOURCE = "kernels/hmma_1688.cu"
 ROWS, COLUMNS = 16, 8
@@ -15,6 +20,7 @@ DEPTH = 8
 """Products that one HMMA.1688 adds up."""
 ACCUMULATORS = 8
 """Tiles of a warp that is kept busy."""
+SINCE_TURING = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 TENSOR_PEAK = 989e12
 """FLOP per second of an H200 with dense half-precision inputs, by its data sheet."""
 
@@ -42,8 +48,7 @@ def test_a_tile_is_right(cuda_kernel, gpu, claim):
     kernels = {name: cuda_kernel(SOURCE, name) for name in ("tile_mma", "tile_scalar")}
     profiles = kernels["tile_mma"].profiles
     instructions = {arch: profile.opcodes.get("tensor", 0) for arch, profile in profiles.items()}
-    claim("MMA-01", ROWS * COLUMNS * DEPTH / max(instructions.values()), equals=1024)
-    claim("MMA-05", sum(count == 0 for count in instructions.values()), equals=0)
+    claim("MMA-01", ROWS * COLUMNS * DEPTH / max(instructions.values()))
     assert {(profile.shared_bytes, profile.stack_bytes) for profile in profiles.values()} == {(0, 0)}
 
     a, b = whole_numbers((ROWS, DEPTH), seed=200, below=9), whole_numbers((COLUMNS, DEPTH), seed=201, below=9)
@@ -58,7 +63,14 @@ def test_a_tile_is_right(cuda_kernel, gpu, claim):
 
     # Four results in the registers of every lane of the warp.
     held = np.bincount(gpu.to_host(lanes).astype(int).ravel(), minlength=32)
-    claim("MMA-04", np.count_nonzero(held == ROWS * COLUMNS // 32), equals=32)
+    claim("MMA-04", np.count_nonzero(held == ROWS * COLUMNS // 32))
+
+
+def test_one_source_for_all_since_turing(claim):
+    """Compiled outside of the plugin: nobody keeps baselines of all these architectures."""
+    file = Path(__file__).with_name("kernels") / "hmma_1688.cu"
+    tiles = compile_for(KernelSource(file.read_text(encoding="utf-8"), "tile_mma", file), SINCE_TURING)
+    claim("MMA-05", sum(tile.profile.opcodes.get("tensor", 0) == 1 for tile in tiles.values()))
 
 
 def test_a_tile_of_fractions_is_right(cuda_kernel, gpu):
@@ -96,27 +108,36 @@ def test_rate_of_tensor_cores(cuda_kernel, gpu, gpuperf, claim):
         )
 
     of_8, of_16 = measure(8), measure(16)
-    claim.counter(
-        "MMA-02", lambda: counters.tensor_instructions(of_8) / (warps * ACCUMULATORS * rounds), equals=1, tol=0.001
-    )
-    claim("MMA-06", of_8.flops / TENSOR_PEAK, at_least=0.15)
+    multiply_adds = warps * ACCUMULATORS * rounds * ROWS * COLUMNS * DEPTH
+    claim("MMA-02", lambda: multiply_adds / counters.tensor_instructions(of_8))
+    claim("MMA-06", of_8.flops / TENSOR_PEAK)
     if gpu.slug == "nvidia-h200":
         assert of_8.flops < 1.05 * of_16.flops
 
 
 @pytest.mark.gpuperf(budget_s=0.4, cache="warm")
 def test_product_by_tensor_cores(cuda_kernel, gpu, gpuperf, claim):
-    n = 2048
-    a, b_by_columns = (gpu.random((n, n), "float16", seed=seed, low=-1, high=1) for seed in (207, 208))
-    singles = a.astype("float32"), b_by_columns.astype("float32").T.copy()
-    by_fma, by_mma = gpu.empty((n, n)), gpu.empty((n, n))
-    tiled = cuda_kernel("kernels/matmul.cu", "matmul_tiled32").launch(
-        grid=(n // 32, n // 32), block=(32, 32), args=(*singles, by_fma, n)
-    )
-    tensor = cuda_kernel(SOURCE, "matmul_mma")
+    tiled, tensor = cuda_kernel("kernels/matmul.cu", "matmul_tiled32"), cuda_kernel(SOURCE, "matmul_mma")
     assert {profile.spill_store_bytes for profile in tensor.profiles.values()} == {0}
-    launch = tensor.launch(grid=(n // 128, n // 128), block=256, args=(a, b_by_columns, by_mma, n))
 
-    ordinary = gpuperf(tiled, flops=2 * n**3)
-    fast = gpuperf(launch, flops=2 * n**3, check=lambda: gpu.assert_allclose(by_mma, by_fma, rtol=0, atol=5e-3))
-    claim("MMA-03", ordinary.time_ns / fast.time_ns, at_least=10)
+    def measure(n, of=""):
+        a, b_by_columns = (gpu.random((n, n), "float16", seed=seed, low=-1, high=1) for seed in (207, 208))
+        singles = a.astype("float32"), b_by_columns.astype("float32").T.copy()
+        by_fma, by_mma = gpu.empty((n, n)), gpu.empty((n, n))
+
+        def check():
+            gpu.assert_allclose(by_mma, by_fma, rtol=0, atol=5e-3)
+
+        by_ordinary = tiled.launch(grid=(n // 32, n // 32), block=(32, 32), args=(*singles, by_fma, n))
+        by_tensor = tensor.launch(grid=(n // 128, n // 128), block=256, args=(a, b_by_columns, by_mma, n))
+        return (
+            gpuperf(by_ordinary, name=f"matmul_tiled32{of}", flops=2 * n**3),
+            gpuperf(by_tensor, name=f"matmul_mma{of}", flops=2 * n**3, check=check),
+        )
+
+    ordinary, fast = measure(2048)
+    # The control: a product of one block has no work for the tensor cores of the others.
+    small_ordinary, small_fast = measure(128, ", 128 rows")
+    claim("MMA-03", ordinary.time_ns / fast.time_ns, because=[ordinary.flops / gpu.fma_throughput])
+    if gpu.slug == "nvidia-h200":
+        assert small_ordinary.time_ns < 4 * small_fast.time_ns

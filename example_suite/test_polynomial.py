@@ -80,12 +80,13 @@ def test_values_are_right(cuda_kernel, gpu, name):
 
 def test_estrins_identities(claim):
     """A scheme is linear in its coefficients, and n + 1 points settle a polynomial of degree n: this is a proof."""
-    wrong = 0
-    for degree, scheme in SCHEMES.items():
-        for power in range(degree + 1):
-            unit = [int(k == power) for k in range(degree + 1)]
-            wrong += sum(scheme(unit, x) != x**power for x in range(degree + 1))
-    claim("POLY-10", wrong, equals=0)
+
+    def is_identity(degree, scheme):
+        units = [[int(k == power) for k in range(degree + 1)] for power in range(degree + 1)]
+        points = range(degree + 1)
+        return all(scheme(unit, x) == x**power for power, unit in enumerate(units) for x in points)
+
+    claim("POLY-10", sum(is_identity(degree, scheme) for degree, scheme in SCHEMES.items()))
 
 
 def test_each_step_has_its_instructions(cuda_kernel, claim):
@@ -101,7 +102,9 @@ def test_each_step_has_its_instructions(cuda_kernel, claim):
 
     profiles = {name: tuple(kernel.profiles.values()) for name, kernel in kernels.items()}
     assert all(profile.registers <= 24 for name in VARIANTS[1:] for profile in profiles[name])
-    claim("POLY-08", max(profile.stack_bytes for each in profiles.values() for profile in each), equals=0)
+    assert {profile.stack_bytes for each in profiles.values() for profile in each} == {0}
+    totals = {name: sum(ptx_counts.floating_point(kernel).values()) for name, kernel in kernels.items()}
+    claim("POLY-08", totals["horner"] / totals["running_power"])
 
 
 def test_cast_keeps_double_out(cuda_kernel, claim):
@@ -111,7 +114,7 @@ def test_cast_keeps_double_out(cuda_kernel, claim):
     )
     assert sum(operations(no_cast, width=64)) > DEGREE / 2
     assert operations(double, width=64) == operations(cast)
-    claim("POLY-12", sum(count for name, count in cast.items() if "f64" in name), equals=0)
+    claim("POLY-12", sum(count for name, count in cast.items() if "f64" in name))
 
 
 @pytest.mark.gpuperf(budget_s=4.0, cache="warm")
@@ -120,12 +123,12 @@ def test_steps_from_pow_to_fma(cuda_kernel, gpu, gpuperf, claim):
     measure = measuring(gpu, gpuperf, n=2**20)
     runs = [measure(kernel, name, flops_per_evaluation=FLOPS[name]) for name, kernel in kernels.items()]
     slowest, literals, powers, horner, fma, estrin = (run.time_ns for run in runs)
-    claim("POLY-01", slowest / max(literals, powers, horner, fma, estrin), at_least=1)
-    # The talk's factors in total (90x, 128x, 240x) are the products of these; each is to be met within a tenth.
-    claim("POLY-02", slowest / literals, between=(5, 8))
-    claim("POLY-03", literals / powers, equals=13.6, tol=1.36)
-    claim("POLY-04", powers / horner, equals=1.425, tol=0.1425)
-    claim("POLY-05", horner / fma, equals=1.87, tol=0.187)
+    claim("POLY-02", slowest / literals)
+    claim("POLY-03", slowest / powers)
+    claim("POLY-04", slowest / horner)
+    claim("POLY-05", slowest / fma)
+    if gpu.slug == "nvidia-h200":
+        assert estrin == pytest.approx(fma, rel=0.05)
 
 
 @pytest.mark.gpuperf(budget_s=0.8, cache="warm")
@@ -137,31 +140,24 @@ def test_independent_work_or_more_blocks(cuda_kernel, gpu, gpuperf, claim):
     estrin_of_8 = measure(estrin, "Estrin, 8 blocks per SM", 129, blocks_per_sm=8)
     estrin_of_1 = measure(estrin, "Estrin, 1 block per SM", 129, blocks_per_sm=1)
 
-    def issue_rate_of_estrin():
+    def issue_rate_of_horner():
         assert counters.stall(fma_of_1, "wait") >= counters.longest_stall(fma_of_1)
-        assert 0.4 <= counters.issue_rate(fma_of_1) <= 0.6
-        return counters.issue_rate(estrin_of_1)
+        return counters.issue_rate(fma_of_1)
 
-    claim.counter_refuted(
-        "POLY-13",
-        issue_rate_of_estrin,
-        holds=lambda rate: rate >= 0.9,
-        reason="two warps with two chains each have just the four multiply-adds under way that hide four cycles: what "
-        "an instruction takes beyond its two cycles (0.11 of loading x, 0.05 each of the other warp's turn and of "
-        "fetching code) is lost, and 0.89 is left",
-    )
-    claim("POLY-06", fma_of_1.time_ns / fma_of_8.time_ns, equals=1.92, tol=0.192)
-    claim("POLY-07", estrin_of_1.time_ns / estrin_of_8.time_ns, equals=1.12, tol=0.112)
-    assert fma_of_1.time_ns == pytest.approx(1.70 * estrin_of_1.time_ns, rel=0.1)
-    assert fma_of_8.time_ns == pytest.approx(estrin_of_8.time_ns, rel=0.05)
-    claim("POLY-11", fma_of_8.flops / gpu.fma_throughput, at_least=0.7)
+    claim("POLY-13", lambda: counters.issue_rate(estrin_of_1), because=[issue_rate_of_horner])
+    claim("POLY-06", fma_of_1.time_ns / fma_of_8.time_ns)
+    claim("POLY-07", estrin_of_1.time_ns / estrin_of_8.time_ns)
+    claim("POLY-14", fma_of_1.time_ns / estrin_of_1.time_ns)
+    # The control: with warps enough to hide the latency, the second chain gains nothing.
+    claim("POLY-15", fma_of_8.time_ns / estrin_of_8.time_ns)
+    claim("POLY-11", fma_of_8.flops / gpu.fma_throughput)
 
 
 @pytest.mark.gpuperf(budget_s=0.8, cache="warm")
 def test_contraction_makes_horner_use_fma(cuda_kernel, gpu, gpuperf, claim):
     horner, fma = cuda_kernel(SOURCE, "horner"), cuda_kernel(SOURCE, "horner_fma")
-    differing = [arch for arch in horner.profiles if horner.profiles[arch].code_hash != fma.profiles[arch].code_hash]
-    claim("POLY-09", len(differing), equals=0)
+    equal = [horner.profiles[arch].code_hash == fma.profiles[arch].code_hash for arch in horner.profiles]
+    claim("POLY-09", np.mean(equal))
     measure = measuring(gpu, gpuperf, n=2**22)
     contracted, explicit = measure(horner, "horner", 128), measure(fma, "horner_fma", 128)
     assert contracted.time_ns == pytest.approx(explicit.time_ns, rel=0.03)

@@ -27,18 +27,18 @@ def grid_over(rows):
 def test_every_column_gains_the_sum_of_its_row(cuda_kernel, gpu, claim):
     rows = 10_007
     rng = np.random.default_rng(290)
-    naive = cuda_kernel(SOURCE, "add_rows_naive")
+    counted = [cuda_kernel(SOURCE, name) for name in ("add_rows_naive", "add_rows_stack")]
     kernels = {columns: static_kernel(cuda_kernel, columns) for columns in FORESEEN}
     right = 0
     for columns, kernel in kernels.items():
         before, terms = rng.uniform(0.5, 1.5, (2, columns, rows)).astype(np.float32)
         expected = before.astype(np.float64) + 10 * terms.astype(np.float64).sum(axis=0)
-        for variant in (naive, kernel):
+        for variant in (*counted, kernel):
             a = gpu.array(before)
             variant.launch(grid=grid_over(rows), block=(BLOCK,), args=(a, gpu.array(terms), rows, columns))()
             np.testing.assert_allclose(gpu.to_host(a), expected, rtol=1e-5, err_msg=f"{variant.name}, {columns}")
         right += 1
-    claim("S2-04", right, equals=3)
+    claim("S2-04", right)
 
 
 def test_columns_that_nobody_foresaw_do_not_compile(cuda_kernel):
@@ -50,9 +50,11 @@ def test_columns_that_nobody_foresaw_do_not_compile(cuda_kernel):
 def test_adding_to_rows(cuda_kernel, gpu, gpuperf, claim):
     naive = cuda_kernel(SOURCE, "add_rows_naive")
     static = static_kernel(cuda_kernel, 3)
+    stack = cuda_kernel(SOURCE, "add_rows_stack")
     for profile in static.profiles.values():
         assert (profile.opcodes["global_load"], profile.opcodes["global_store"]) == (6, 3)
-    claim("S2-02", max(profile.stack_bytes for profile in static.profiles.values()), equals=0)
+    claim("S2-02", max(profile.stack_bytes for profile in static.profiles.values()))
+    claim("S2-05", min(profile.stack_bytes for profile in stack.profiles.values()))
 
     rows = 2**24
     start = gpu.random((3, rows), seed=291, low=0.5, high=1.5)
@@ -73,13 +75,10 @@ def test_adding_to_rows(cuda_kernel, gpu, gpuperf, claim):
 
     counted = measure(naive, "naive")
     known = measure(static, "static")
+    arrays_alone = measure(stack, "stack")
 
-    def stores_of_counted_columns():
-        loads, stores = ([counters.requests(run, way) * 32 / rows for run in (known, counted)] for way in ("ld", "st"))
-        assert (loads[0], stores[0]) == (6, 3)
-        assert 90 <= loads[1] <= 180
-        return stores[1]
-
-    claim.counter("S2-03", stores_of_counted_columns, equals=90)
+    claim("S2-03", lambda: counters.requests(counted, "st") * 32 / rows)
     assert known.bandwidth >= 0.6 * gpu.copy_bandwidth
-    claim("S2-01", counted.time_ns / known.time_ns, at_least=3)
+    claim("S2-01", counted.time_ns / known.time_ns, because=[lambda: counters.l2_throughput(counted)])
+    # The control: arrays as in the fast version, less what makes them registers.
+    claim("S2-06", arrays_alone.time_ns / known.time_ns)

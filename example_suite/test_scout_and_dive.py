@@ -13,8 +13,6 @@ from launching import blocks_over
 SOURCE = "kernels/scout_and_dive.cu"
 BLOCK = 64
 BLOCKS_PER_SM = 32
-CAPACITY = 3 * BLOCK
-"""Places of a block's queue."""
 ITEMS_PER_LANE = 32
 """Of the kernel that collects."""
 UNIT = 2**24
@@ -94,21 +92,22 @@ def test_queue(cuda_kernel, gpu, claim):
     correct, racing = (cuda_kernel(SOURCE, name).profiles for name in ("dive_from_queue", "dive_from_queue_racing"))
     missing = {correct[arch].opcodes["barrier"] - racing[arch].opcodes["barrier"] for arch in correct}
     assert len(missing) == 1
-    claim("SD-06", missing.pop(), equals=1)
+    claim("SD-06", missing.pop())
 
     longest = gpu.zeros(1, dtype="int32")
-    wrong = 0
+    right = []
     for n, blocks in ((100_003, 7), (100, 3), (64, 1), (1, 2)):  # the last three leave threads without an item
         for share in SHARES.values():
             out = gpu.zeros(n)
             from_queue(out, cuda_kernel, longest, share, 100, blocks)()
-            wrong += int((gpu.to_host(out) != dived(items_up_to(n), share)).sum())
-    claim("SD-05", wrong, equals=0)
-    claim("SD-01", int(gpu.to_host(longest)[0]), between=(CAPACITY - BLOCK, CAPACITY - 1))
+            right.append(gpu.to_host(out) == dived(items_up_to(n), share))
+    claim("SD-05", 100 * np.concatenate(right).mean())
+    claim("SD-01", int(gpu.to_host(longest)[0]))
 
 
 @pytest.mark.gpuperf(budget_s=0.4, cache="warm")
 def test_diving_for_a_share_of_items(cuda_kernel, gpu, gpuperf, claim):
+    """Work for every item is the control: no lane waits for another one, and the queue has nothing to mend."""
     n, steps = 2**24, 1024
     blocks = BLOCKS_PER_SM * gpu.sm_count
     items = gpu.array(items_up_to(n))
@@ -135,12 +134,9 @@ def test_diving_for_a_share_of_items(cuda_kernel, gpu, gpuperf, claim):
         queued[share] = measure("from queue", share, from_queue, longest)
     two = measure("two kernels", "1 in 16", TwoKernels, gpu)
 
-    def lanes_from_the_queue():
-        assert counters.active_lanes(alone["1 in 16"]) < 6
-        return counters.active_lanes(queued["1 in 16"])
-
-    claim.counter("SD-04", lanes_from_the_queue, at_least=20)
-    claim("SD-02", alone["1 in 16"].time_ns / queued["1 in 16"].time_ns, between=(4, 10))
-    claim("SD-03", alone["all"].time_ns / queued["all"].time_ns, at_most=1.1)
+    claim("SD-07", lambda: counters.active_lanes(alone["1 in 16"]))
+    claim("SD-04", lambda: counters.active_lanes(queued["1 in 16"]) / counters.active_lanes(alone["1 in 16"]))
+    claim("SD-02", alone["1 in 16"].time_ns / queued["1 in 16"].time_ns)
+    claim("SD-03", alone["all"].time_ns / queued["all"].time_ns)
     assert two.time_ns <= alone["1 in 16"].time_ns / 3
     assert queued["1 in 256"].time_ns <= alone["1 in 256"].time_ns

@@ -223,7 +223,7 @@ def test_copies_beside_kernels(cuda_kernel, gpu, gpuperf, claim):
 
     one_stream = ChunkedWork(kernel, gpu, host, 1, CHUNKS, steps)
     assert copied_beside_kernels(one_stream.milestones()) <= 0.01
-    claim("STR-03", copied_beside_kernels(works["n_chunks"].milestones()), at_least=0.5)
+    claim("STR-03", copied_beside_kernels(works["n_chunks"].milestones()))
 
     def gain_of_a_second_stream(source):
         """2 if the copy of ``source`` overlaps with a kernel that takes as long."""
@@ -232,9 +232,10 @@ def test_copies_beside_kernels(cuda_kernel, gpu, gpuperf, claim):
         in_turn, beside = elapsed_by_turns_ms(*(CopyAndCompute(source, target, compute, streams) for streams in (1, 2)))
         return in_turn / beside
 
-    claim("STR-02", gain_of_a_second_stream(pageable), at_most=1.1)  # the call that copies returns when it is done
+    # The control: from pageable memory the call that copies returns when it is done, and the gain is gone.
+    claim("STR-02", gain_of_a_second_stream(pageable))
     assert gain_of_a_second_stream(host) >= 1.4  # the same from pinned memory
     assert busiest_ms <= 0.65 * elapsed["serial"]
-    claim("STR-04", busiest_ms / elapsed["n_chunks"], at_least=0.7)
-    assert elapsed["two_streams"] <= elapsed["serial"]
-    claim("STR-01", elapsed["serial"] / elapsed["n_chunks"], at_least=1.4)
+    claim("STR-04", busiest_ms / elapsed["n_chunks"])
+    claim("STR-05", elapsed["serial"] / elapsed["two_streams"])
+    claim("STR-01", elapsed["serial"] / elapsed["n_chunks"])

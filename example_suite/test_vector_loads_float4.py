@@ -64,8 +64,9 @@ def test_polynomial_is_right(cuda_kernel, gpu, element):
     coefficients = np.random.default_rng(212).uniform(-1, 1, COEFFICIENTS).astype(np.float32)
     x = gpu.random(10_007, seed=213, low=-1, high=1)
     out = gpu.empty(x.size)
-    by_horner(of_type(cuda_kernel, "horner_from_shared", element), x, gpu.array(coefficients), out)()
-    np.testing.assert_allclose(gpu.to_host(out), polynomial(gpu.to_host(x), coefficients), rtol=1e-4, atol=1e-4)
+    for name in ("horner_from_shared", "horner_from_global"):
+        by_horner(of_type(cuda_kernel, name, element), x, gpu.array(coefficients), out)()
+        np.testing.assert_allclose(gpu.to_host(out), polynomial(gpu.to_host(x), coefficients), rtol=1e-4, atol=1e-4)
 
 
 def test_width_of_loads(cuda_kernel, claim):
@@ -75,8 +76,9 @@ def test_width_of_loads(cuda_kernel, claim):
         found = ptx_counts.instructions(kernel)
         (loads[element],) = (name for name in found if name.startswith("ld.global"))
         assert {profile.opcodes["global_load"] for profile in kernel.profiles.values()} == {1}
-    assert [".v2." in load for load in loads.values()] == [False, True, False]
-    claim("VEC-04", ".v4." in loads["float4"], equals=1)
+    bits = {load: 32 * sum(width * (f".v{width}." in load) for width in (2, 4)) or 32 for load in loads.values()}
+    assert [bits[loads[element]] for element in ELEMENTS[:2]] == [32, 64]
+    claim("VEC-04", bits[loads["float4"]])
 
 
 @pytest.mark.gpuperf(budget_s=0.35)
@@ -98,10 +100,11 @@ def test_gain_of_wide_loads(cuda_kernel, gpu, gpuperf, claim):
     staged = gpu.array(coefficients)
     expected = functools.cache(lambda: polynomial(x, coefficients))
 
-    def evaluating(element):
+    def evaluating(element, name="horner_from_shared"):
         out = gpu.empty(x.size)
         return gpuperf(
-            by_horner(of_type(cuda_kernel, "horner_from_shared", element), x, staged, out),
+            by_horner(of_type(cuda_kernel, name, element), x, staged, out),
+            name=f"{name}<{element}>",
             flops=2 * COEFFICIENTS * x.size,
             cache="warm",
             check=lambda: gpu.assert_allclose(out, expected(), rtol=1e-4, atol=1e-4),
@@ -111,13 +114,23 @@ def test_gain_of_wide_loads(cuda_kernel, gpu, gpuperf, claim):
     full = {element: copying(element, 8) for element in ELEMENTS}
     few_warps = {element: copying(element, 1) for element in ("float", "float4")}
 
+    throttled, relieved = (evaluating(element, "horner_from_global") for element in ("float", "float4"))
+
     assert_what_counters_say(full, claim)
+    claim("VEC-05", lambda: counters.instructions(wide) / counters.instructions(scalar))
+    claim(
+        "VEC-03",
+        lambda: counters.stall(relieved, "lg_throttle") / counters.stall(throttled, "lg_throttle"),
+        because=[lambda: counters.stall_share(throttled, "lg_throttle")],
+    )
     assert_rules_of_thumb(wide, few_warps["float"], full["float4"], claim)
-    claim("VEC-02", scalar.time_ns / wide.time_ns, at_least=1.1)
+    claim("VEC-02", scalar.time_ns / wide.time_ns)
     if gpu.slug == "nvidia-h200":
         # What counts is bytes in flight: with one load per thread, even a full SM has too few of 4 bytes.
         assert full["float4"].bandwidth >= 0.75 * gpu.copy_bandwidth
         assert few_warps["float"].time_ns / few_warps["float4"].time_ns >= 1.5
+        # The control: with as many bytes on their way as the memory needs, there is nothing left to gain.
+        assert full["float2"].time_ns < 1.06 * full["float4"].time_ns
 
 
 def assert_what_counters_say(copies, claim):
@@ -128,14 +141,7 @@ def assert_what_counters_say(copies, claim):
         assert [counters.sectors_per_request(each, "ld") for each in (scalar, wide)] == [4, 16]
         return counters.memory_instructions(scalar, "global", "ld") / counters.memory_instructions(wide, "global", "ld")
 
-    claim.counter("VEC-01", fewer_loads, equals=4)
-    claim.counter_refuted(
-        "VEC-03",
-        lambda: counters.stall(wide, "lg_throttle") - counters.stall(scalar, "lg_throttle"),
-        holds=lambda cycles: cycles < 0,
-        reason="there is none to decrease: a thread that waits for its one load before it stores never fills the queue "
-        "of memory instructions",
-    )
+    claim("VEC-01", fewer_loads)
 
 
 def assert_rules_of_thumb(computing, waiting, streaming, claim):
@@ -143,15 +149,13 @@ def assert_rules_of_thumb(computing, waiting, streaming, claim):
         """Share of the time that warps spend on it."""
         return counters.stall_share(run, "long_scoreboard") + counters.stall_share(run, "lg_throttle")
 
-    claim.counter(
+    claim(
         "THR-02",
         lambda: on_the_right_sides(
             counters.dram_throughput(streaming), counters.dram_throughput(waiting), good_beyond=60, poor_beyond=20
         ),
-        at_least=0,
     )
-    claim.counter(
+    claim(
         "THR-05",
         lambda: on_the_right_sides(on_memory(computing), on_memory(waiting), good_beyond=0.3, poor_beyond=0.5),
-        at_least=0,
     )

@@ -11,7 +11,7 @@ import re
 import sys
 from pathlib import Path
 
-from pairs import PAIRS
+from pairs import PAIRS, Pair
 from recorded import Recorded
 
 README = Path(__file__).with_name("README.md")
@@ -40,8 +40,15 @@ def gains(family: str, recorded: Recorded) -> str:
     known = [(pair, gain) for pair in pairs if (gain := recorded.gain(pair)) is not None]
     if not known:
         return "* not on record yet"
-    lines = [f"* {_figure(gain)}: `{pair.optimised}` over `{pair.naive}`" for pair, gain in known[:MOST]]
+    lines = [f"* {_figure(gain)}: `{pair.optimised}` over `{pair.naive}`{_how(pair)}" for pair, gain in known[:MOST]]
     return "\n".join([*lines, *([f"* and {len(known) - MOST} more"] if len(known) > MOST else [])])
+
+
+def _how(pair: Pair) -> str:
+    """What a gain is of, where it is not simply that of two times for the same work."""
+    if pair.wall:
+        return f", by the clock on the wall ({pair.wall})"
+    return "" if pair.work == 1 else f", for {pair.work:g} times its work"
 
 
 def _figure(gain: float) -> str:

@@ -25,7 +25,10 @@ garbage at the end of a run, which takes a sixth of it: what an object raises as
 INHERITED = ("CI", "PY_COLORS", "FORCE_COLOR", "NO_COLOR", "PYTHONDONTWRITEBYTECODE")
 """Not inherited: a test sets what matters to it.  Without the last, child processes need not compile Python anew."""
 
-LONGEST = ("test_example_replay.py", "test_causes_report.py", "test_selftest_command.py", "test_documented_messages.py")
+LONGEST = (
+    "test_faults.py", "test_example_replay.py", "test_causes_report.py", "test_selftest_command.py",
+    "test_documented_messages.py",
+)  # fmt: skip
 """Run first: one of them begun last would keep a single worker busy when the others have nothing left to do."""
 
 
@@ -35,6 +38,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     gc.freeze()  # what is there by now stays: a search for garbage, of which many runs make one, need not go through it
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_search_of_what_was_imported() -> None:
+    """As above for what the modules before have imported: gated runs within this process collect garbage themselves."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,9 @@
 // would be the first of the next load, and the cache would hide what it costs; as it does for a whole array that is
 // merely shifted.
 //
+// sum_whole_sectors is the control: 32 bytes apart again, but the loads that follow take the other words of the same
+// sectors, and the L1 has kept them.  The requests are as bad as before; what is moved is all used.
+//
 // In the machine code: 32 LDG in a row, nothing else worth a look.  The pattern is in the addresses.
 
 constexpr int kWarp = 32;
@@ -31,5 +34,22 @@ __global__ void sum_loads(float* out, const float* in)
     float sum = 0.0f;
 #pragma unroll
     for (int k = 0; k < kLoads; ++k) sum += values[k];
+    out[thread] = sum;
+}
+
+// Lane l of load k reads word k % 8 of sector l of the warp's part k / 8; for 32 loads, four parts of 1 KB.
+extern "C" __global__ void sum_whole_sectors(float* out, const float* in)
+{
+    constexpr int kWords = 8;  // of a sector
+    const long long thread = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
+    const int lane = threadIdx.x % kWarp;
+    const float* own = in + thread / kWarp * (kLoads * kWarp) + lane * kWords;
+    float sum = 0.0f;
+#pragma unroll
+    for (int part = 0; part < kLoads / kWords; ++part) {
+        const float* sector = own + part * kWords * kWarp;
+#pragma unroll
+        for (int word = 0; word < kWords; ++word) sum += sector[word];
+    }
     out[thread] = sum;
 }

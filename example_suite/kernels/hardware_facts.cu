@@ -8,7 +8,7 @@
 //   link_lines,          a list whose every element is in a cache line of its own, in an order that no prefetcher
 //   follow_lines         guesses, and one thread that follows it: the latency of a load, from the cache that the list
 //                        fits into.
-//   hand_over            a store without any fence, read by another SM while the writer goes on: the L1 writes through.
+//   occupy_places        warps that stay for a while and say where: how many an SM holds at the same time.
 //   exchange_in_cluster  two blocks that wait for each other and read each other's shared memory: they must both be
 //                        running.  (Hopper and later.)
 //
@@ -16,20 +16,20 @@
 
 constexpr int kWarp = 32;
 
-// `count` steps from x on, a multiple of 32; begin and end get a reading per warp.  For one block.
-template <typename T, typename Step>
-__device__ __forceinline__ void timed_steps(T* out, long long* begin, long long* end, int count, T x, Step step)
+// `count` steps from x on, a multiple of `Unrolled`; begin and end get a reading per warp.  For one block.
+// The loop itself takes three instructions: next to nothing with 256 steps, and none of the units of the slower kinds.
+template <int Unrolled = 32, typename Out, typename T, typename Step>
+__device__ __forceinline__ void timed_steps(Out* out, long long* begin, long long* end, int count, T x, Step step)
 {
-    constexpr int kUnrolled = 32;
     __syncthreads();
     const long long first = clock64();
 #pragma unroll 1
-    for (int done = 0; done < count; done += kUnrolled) {
+    for (int done = 0; done < count; done += Unrolled) {
 #pragma unroll
-        for (int each = 0; each < kUnrolled; ++each) x = step(x);
+        for (int each = 0; each < Unrolled; ++each) x = step(x);
     }
     const long long last = clock64();
-    out[threadIdx.x] = x;
+    out[threadIdx.x] = static_cast<Out>(x);
     if (threadIdx.x % kWarp == 0) {
         begin[threadIdx.x / kWarp] = first;
         end[threadIdx.x / kWarp] = last;
@@ -38,7 +38,25 @@ __device__ __forceinline__ void timed_steps(T* out, long long* begin, long long*
 
 extern "C" __global__ void steps_fp32(float* out, long long* begin, long long* end, int count)
 {
-    timed_steps(out, begin, end, count, 0.0f, [](float x) { return x + 1.1f; });
+    timed_steps<256>(out, begin, end, count, 0.0f, [](float x) { return x + 1.1f; });
+}
+
+struct FloatAndBits {
+    float sum;
+    unsigned bits;
+    __device__ explicit operator unsigned() const { return __float_as_uint(sum) ^ bits; }
+};
+
+// Six instructions a step, of which the units could take more at once than schedulers issue: four additions, for which
+// there are 128 lanes, and two on integers, for which there are 64.
+extern "C" __global__ void steps_mixed(
+    unsigned* out, long long* begin, long long* end, int count, unsigned term, unsigned mask)
+{
+    timed_steps(out, begin, end, count, FloatAndBits{0.0f, threadIdx.x}, [=](FloatAndBits x) {
+        x.sum = (((x.sum + 1.1f) + 1.1f) + 1.1f) + 1.1f;
+        x.bits = (x.bits + term) ^ mask;
+        return x;
+    });
 }
 
 extern "C" __global__ void steps_fp64(double* out, long long* begin, long long* end, int count)
@@ -99,28 +117,17 @@ extern "C" __global__ void follow_lines(const Line* lines, int warm_up, int step
     *cycles = clock64() - first;
 }
 
-__device__ __forceinline__ bool arrives(volatile int* letter, int expected)
+// Every warp stays for `cycles` and says where it was: which SM, and which of the SM's places for warps.
+extern "C" __global__ void occupy_places(int* sm, int* place, int cycles)
 {
-    constexpr long long kPatience = 200'000'000;  // cycles: a tenth of a second
     const long long first = clock64();
-    while (*letter != expected) {
-        if (clock64() - first > kPatience) return false;
+    while (clock64() - first < cycles) {
     }
-    return true;
-}
-
-// Two blocks of one thread.  Block 0 leaves a letter and waits for the answer; block 1 waits for the letter and
-// answers.  Volatile reads go past the L1; st.wb promises nothing beyond the SM that it is on (STG.STRONG.SM).  Each
-// block says on which SM it was.
-extern "C" __global__ void hand_over(int* letter, int* answer, int content, int* arrived, int* sm)
-{
-    const bool is_writer = blockIdx.x == 0;
-    int* mine = is_writer ? letter : answer;
-    int* others = is_writer ? answer : letter;
-    asm volatile("mov.u32 %0, %%smid;" : "=r"(sm[blockIdx.x]));
-    if (!is_writer) arrived[1] = arrives(others, content);
-    asm volatile("st.global.wb.s32 [%0], %1;" ::"l"(mine), "r"(content) : "memory");
-    if (is_writer) arrived[0] = arrives(others, content);
+    if (threadIdx.x % kWarp == 0) {
+        const int warp = (blockIdx.x * blockDim.x + threadIdx.x) / kWarp;
+        asm volatile("mov.u32 %0, %%smid;" : "=r"(sm[warp]));
+        asm volatile("mov.u32 %0, %%warpid;" : "=r"(place[warp]));
+    }
 }
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900

@@ -28,6 +28,7 @@ __device__ __forceinline__ void multiply_add(float (&d)[4], const HalfPair (&a)[
                  : "r"(a[0]), "r"(a[1]), "r"(b[0]));
 }
 
+#if __CUDA_ARCH__ >= 800  // Turing has the smaller one alone
 __device__ __forceinline__ void multiply_add(float (&d)[4], const HalfPair (&a)[4], const HalfPair (&b)[2])
 {
     asm volatile(
@@ -36,6 +37,7 @@ __device__ __forceinline__ void multiply_add(float (&d)[4], const HalfPair (&a)[
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
+#endif
 
 __device__ __forceinline__ float as_float(unsigned short half)
 {
@@ -112,6 +114,7 @@ __global__ void repeat_mma(const HalfPair* a, const HalfPair* b, float* d, int r
     for (int i = 0; i < kAccumulators; ++i) store_fragment(d + (warp * kAccumulators + i) * 128, sum[i]);
 }
 
+#if __CUDA_ARCH__ >= 800
 constexpr int kTile = 128;   // rows and columns of a block's results
 constexpr int kStrip = 32;   // of the sum, staged at a time
 constexpr int kPitch = 20;   // pairs from row to row of a strip: 16, and 4 to spread rows g = 0..7 over the banks
@@ -179,3 +182,4 @@ extern "C" __global__ void __launch_bounds__(kThreads, 2) matmul_mma(const uint4
         }
     }
 }
+#endif

@@ -11,6 +11,9 @@
 //   other instructions   (instruction-level parallelism): chain_f32x2 has two sums that do not need each other.
 //   shorter instructions (chain_f32): a float addition takes half the cycles of a double one.
 //
+// With 16 warps on each scheduler the latency is hidden.  Then the pipe sets the pace, and two sums per thread take
+// twice as long as one.
+//
 // In the machine code: chain_f64 has a hundred DADD in a row, each with the same register as source and target, so
 // that the loop around them weighs nothing.  chain_f64_rolled is the talk's listing without the pragma: the compiler
 // unrolls by four, and the loop's own instructions issue in the shadow of the additions.  A counter of issued

@@ -8,6 +8,8 @@
 // They may come from many warps or from one with much to do; the scheduler does not care.
 //
 //   multiply_elements       one element at a time, two loads in flight per thread: bandwidth grows with the warps.
+//   multiply_four           four elements at a time, eight loads in flight per thread.  A control: with a quarter of
+//                           the warps it has as many loads on their way.
 //   add_chains<Chains>      the same with the latency of an FADD, 4 cycles on Hopper: 4 warps with a chain of dependent
 //                           additions each, or one warp with 4 chains, keep a scheduler busy.
 //
@@ -21,6 +23,29 @@ extern "C" __global__ void multiply_elements(
 #pragma unroll 1
     for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += stride) {
         c[i] = a[i] * b[i];
+    }
+}
+
+extern "C" __global__ void multiply_four(
+    float* __restrict__ c, const float* __restrict__ a, const float* __restrict__ b, long long n)
+{
+    constexpr int kElements = 4;
+    const long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
+#pragma unroll 1
+    for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += kElements * stride) {
+        float left[kElements];
+        float right[kElements];
+#pragma unroll
+        for (int e = 0; e < kElements; ++e) {
+            const long long each = i + e * stride;
+            left[e] = each < n ? a[each] : 0.0f;
+            right[e] = each < n ? b[each] : 0.0f;
+        }
+#pragma unroll
+        for (int e = 0; e < kElements; ++e) {
+            const long long each = i + e * stride;
+            if (each < n) c[each] = left[e] * right[e];
+        }
     }
 }
 

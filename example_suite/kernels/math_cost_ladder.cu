@@ -6,7 +6,9 @@
 // Every kernel repeats one operation on a value in a register, each time on the result of the time before; many warps
 // hide its latency, so that the time is that of its instructions.
 //
-//   Add, Multiply, Fma   one instruction each, at the same cost: an FMA is two operations for the price of one.
+//   Add, Multiply, Fma   one instruction each.  An FMA with literals (FloatLiteral) costs what an addition costs: two
+//                        operations for the price of one.  Fma reads three registers, and Hopper issues it half as
+//                        often.
 //   MultiplyThenAdd      the same apart, as with --fmad=false: two instructions, and another rounding.
 //   Divide               a reciprocal of the special-function unit, corrected to the last bit, with a slow path
 //                        besides. Where the divisor is the same for all, multiply by its inverse: that is Multiply,
@@ -19,6 +21,8 @@
 //
 // Integers: a remainder by a number unknown to the compiler goes through a floating-point reciprocal; by a constant, it
 // is a multiplication; by a power of two (Mask), a single logical instruction.
+//
+// repeat_index calculates places in an array: IMAD, which the pipe of the floating-point FMA executes.
 //
 // In the machine code: count the instructions per repetition.  Rolled up, a loop of one FMA spends most of its time on
 // its counter (add, compare, branch).
@@ -100,6 +104,9 @@ struct Nothing {
     static __device__ __forceinline__ unsigned of(unsigned x, unsigned) { return x; }
 };
 
+// 0x9e3779b1 is the prime next to 2^32 divided by the golden ratio, of multiplicative hashing (D. Knuth, "The Art of
+// Computer Programming", vol. 3, section 6.4).
+//
 // The divisor grows by `growth`, which is 0; but if the compiler knew, it would take the divisor's reciprocal only
 // once.
 template <typename Operation, int Unrolled>
@@ -114,6 +121,45 @@ __global__ void repeat_remainder(const unsigned* in, unsigned* out, unsigned m, 
         m += growth;
     }
     out[i] = x;
+}
+
+using Wide = unsigned long long;
+
+struct RemainderOf64Bits {
+    static __device__ __forceinline__ Wide of(Wide x, Wide m) { return x % m; }
+};
+struct NothingOf64Bits {
+    static __device__ __forceinline__ Wide of(Wide x, Wide) { return x; }
+};
+
+// For its machine code alone: one operation on 64 bits.
+template <typename Operation>
+__global__ void once_on_64_bits(const Wide* in, Wide* out, Wide m, int n)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = Operation::of(in[i], m);
+}
+
+// The place of an element in an array of five dimensions.
+__device__ __forceinline__ unsigned place_of(unsigned a, unsigned b, unsigned c, unsigned size)
+{
+    return (((a * size + b) * size + c) * size + b) * size + c;
+}
+
+// Places in two arrays, each the first index into the other: integers alone, in a loop that is not unrolled and whose
+// counter is each thread's own.
+template <int Unrolled>
+__global__ void repeat_index(const unsigned* in, unsigned* out, unsigned size, int rounds, int n)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    unsigned place = in[i];
+    const unsigned first = place;
+#pragma unroll Unrolled
+    for (unsigned k = first; k != first + rounds; ++k) {
+        place = place_of(place_of(place, k, first, size), first, k, size);
+    }
+    out[i] = place;
 }
 
 // The same power, its exponent known to the compiler or not.

@@ -10,6 +10,8 @@
 //   matmul_tiled32  element serves a whole row or column of the block, so that two loads feed 16 (32) multiply-adds:
 //                   width / 4 FLOP per byte, which is 4 (8).  (The chapter's own table prints half of that.)
 //
+//   matmul_past_l1  the control: naive, but every load goes to the L2.  What tiling is worth without an L1 beside it.
+//
 // In the machine code: count FFMA against LDG.  The naive loop has half as many, the tiled loops 8 and 16 times as
 // many, with LDS and two BAR per tile instead.  What no count shows: the naive loads mostly hit the L1 cache, because
 // the threads of a block share rows and columns there too.  So the gain in time is far below the gain in loads.
@@ -17,7 +19,8 @@
 // Offsets are 64 bits wide: n * n exceeds an int from n = 46341 on.
 using Offset = long long;
 
-extern "C" __global__ void matmul_naive(const float* A, const float* B, float* C, int n)
+template <typename Load>
+__device__ __forceinline__ void matmul_untiled(const float* A, const float* B, float* C, int n, Load load)
 {
     const Offset row = static_cast<Offset>(blockIdx.y) * blockDim.y + threadIdx.y;
     const Offset column = static_cast<Offset>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -25,10 +28,20 @@ extern "C" __global__ void matmul_naive(const float* A, const float* B, float* C
     const float* b = B + column;
     float sum = 0.0f;
     for (int k = 0; k < n; ++k) {
-        sum += a[k] * *b;
+        sum += load(a + k) * load(b);
         b += n;
     }
     C[row * n + column] = sum;
+}
+
+extern "C" __global__ void matmul_naive(const float* A, const float* B, float* C, int n)
+{
+    matmul_untiled(A, B, C, n, [](const float* from) { return *from; });
+}
+
+extern "C" __global__ void matmul_past_l1(const float* A, const float* B, float* C, int n)
+{
+    matmul_untiled(A, B, C, n, [](const float* from) { return __ldcg(from); });
 }
 
 template <int Width>

@@ -14,6 +14,10 @@
 //   patch_bisect   the patch is halved along its longest side until 32 atoms are left: a tile is a small box.
 //   patch_morton   along a space-filling curve: about as good, and cheaper to make.
 //
+// Most of what sorting gains is that fewer pairs of tiles are near each other: three times fewer, with three times as
+// many lanes active past the test of the distance.  Without a cutoff all pairs of tiles and all lanes count in any
+// order, and sorting gains nothing.
+//
 // In the machine code: nothing, it is the same.  Look at the number of tile pairs, and at the active lanes inside the
 // test of the distance.
 

@@ -12,6 +12,8 @@
 //   reconstruct_fixed   the number of directions is a template argument; values are registers, both faces share one
 //                       slope, the distances between cells come inverted from the caller, and the limiters are
 //                       multiplied out: one division per direction is left, or none.
+//   reconstruct_dividing  has registers and one slope for both faces like reconstruct_fixed, and divides as often per
+//                       slope as reconstruct_naive.  A control: what it lacks is what the divisions alone cost.
 //
 // In the machine code: count the MUFU (each division starts with a reciprocal) and the LDG.
 
@@ -103,6 +105,26 @@ __global__ void reconstruct_fixed(
         const double right = (value[cell.index + step] - own) * inverse[d * n + x];
         const double left = (own - value[cell.index - step]) * inverse[d * n + x - 1];
         way[d] = 0.5 * width[d * n + x] * Limiter::limit_fast(left, right);
+    }
+#pragma unroll
+    for (int d = 0; d < Directions; ++d) {
+        face[2 * d * cells + cell.index] = own - way[d];
+        face[(2 * d + 1) * cells + cell.index] = own + way[d];
+    }
+}
+
+template <typename Limiter, int Directions>
+__global__ void reconstruct_dividing(double* face, const double* value, const double* width, int n)
+{
+    const Cell cell = own_cell(n);
+    if (!cell.is_inner) return;
+    const long long cells = static_cast<long long>(n) * n * n;
+    const double own = value[cell.index];
+    double way[Directions];
+#pragma unroll
+    for (int d = 0, step = 1; d < Directions; ++d, step *= n) {
+        const int x = cell.position[d];
+        way[d] = 0.5 * width[d * n + x] * slope_in<Limiter>(value, width + d * n, cell.index, step, x);
     }
 #pragma unroll
     for (int d = 0; d < Directions; ++d) {

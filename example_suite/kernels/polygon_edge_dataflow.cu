@@ -17,6 +17,9 @@
 
 constexpr int kRounds = 64;
 
+// Flags come from a linear congruential generator with the constants of W. Press et al., "Numerical Recipes", chapter 7
+// ("quick and dirty generators").
+
 // Which corners of a pixel are inside; 1 or 0.
 struct alignas(4) Corners {
     unsigned char left_bottom, left_top, right_bottom, right_top;

@@ -8,9 +8,10 @@
 //                       thread with three columns.
 //   add_rows_static<3>  the number of columns is a template argument: the row of A and that of B are arrays whose
 //                       every index is known to the compiler, so they are registers; A is touched once.
+//   add_rows_stack      has the same arrays, but the number of columns is a kernel argument again: their indices are
+//                       not known, and they live on the stack.  A control: it lacks nothing but that knowledge.
 //
-// In the machine code: 6 LDG and 3 STG, no loop and no stack, against loops around a load and a store.  Arrays alone
-// would not do: with a length or an index that only the caller knows they would live on the stack (sample 4).  The
+// In the machine code: 6 LDG and 3 STG, no loop and no stack, against loops around a load and a store.  The
 // caller picks the instantiation; a number of columns that nobody foresaw does not compile.
 
 constexpr int kRepeats = 10;
@@ -55,4 +56,22 @@ __global__ void add_rows_static(float* A, float* B, long long rows, int)
     }
 #pragma unroll
     for (int d = 0; d < Columns; ++d) A[row + d * rows] = sums[d];
+}
+
+// `columns` is at most 3.
+extern "C" __global__ void add_rows_stack(float* A, float* B, long long rows, int columns)
+{
+    constexpr int kMost = 3;
+    const long long row = row_index();
+    if (row >= rows) return;
+    float sums[kMost];
+    float terms[kMost];
+    for (int d = 0; d < columns; ++d) sums[d] = A[row + d * rows];
+    for (int d = 0; d < columns; ++d) terms[d] = B[row + d * rows];
+    for (int repeat = 0; repeat < kRepeats; ++repeat) {
+        for (int d = 0; d < columns; ++d) {
+            for (int e = 0; e < columns; ++e) sums[d] += terms[e];
+        }
+    }
+    for (int d = 0; d < columns; ++d) A[row + d * rows] = sums[d];
 }

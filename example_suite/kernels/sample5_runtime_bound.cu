@@ -6,6 +6,8 @@
 //   sum_runtime   the loop ends at a kernel argument.  The index into the array is then not known either, and because
 //                 registers have no addresses, the array goes to the stack: local memory.
 //   sum_constant  the loop ends at a constant: unrolled, every index is a literal, the array is three registers.
+//   sum_guarded   the loop is unrolled to the most there can be, and each step asks whether it is below the kernel
+//                 argument.  A control: the bound is as unknown as in sum_runtime, yet every index is a literal.
 //
 // In the machine code: STL, LDL and a stack frame of 16 bytes, against none.  (For sm_120 the compiler finds a way
 // without a stack: it selects among three registers at every step, with nearly two hundred SEL and MOV in the loop,
@@ -37,4 +39,16 @@ extern "C" __global__ void sum_runtime(float* out, const float* A, long long n, 
 extern "C" __global__ void sum_constant(float* out, const float* A, long long n)
 {
     add_neighbours(out, A, n, kMost);
+}
+
+extern "C" __global__ void sum_guarded(float* out, const float* A, long long n, int bound)
+{
+    const long long i = global_index();
+    if (i >= n - (kMost - 1)) return;
+    float values[kMost] = {0.0f, 0.0f, 0.0f};
+#pragma unroll
+    for (int k = 0; k < kMost; ++k) {
+        if (k < bound) values[k] += A[i + k];
+    }
+    out[i] = values[0] + values[1] + values[2];
 }

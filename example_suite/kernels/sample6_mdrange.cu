@@ -8,6 +8,9 @@
 //                floats each, where 32 in a row would do.  With 32 x 8 or 64 x 4 nothing is wrong with two dimensions.
 //   blur_linear  the grid has one dimension; blocks of 256.  Costs a division per thread.
 //
+// Controls tell the flaws apart: blocks of 16 x 16 keep the two pieces and lift the limit on blocks; the linear kernel
+// with so much shared memory that half of its blocks fit loses the occupancy and nothing else.
+//
 // On an H200 the block of 32 has a third flaw, the worst: blocks are launched at 1.66 per nanosecond, whatever their
 // size, so that small blocks of short threads come too slowly to fill the SMs.
 //

@@ -9,6 +9,8 @@
 //   blur_at_compile_time<false, ...>  the option is a template argument: the code and its registers are gone.
 //   blur_at_compile_time<true, ...>   the same with the option on.
 //
+// blur_at_run_time<8> is a control: the branch is there, what is behind it needs 30 registers, and it costs nothing.
+//
 // The expensive option reads Length values, folds them forwards into s, then backwards using s.  The second pass
 // needs values of the first, so all of them stay in registers: 168 for Length = 128, against 18 without.
 // (The article's own version sums twice in the same direction; today's compilers fuse its loops into 48

@@ -6,6 +6,8 @@
 //
 //   sum_by_half_warp  i % 32 < 16: every warp walks both paths, each with half of its lanes.
 //   sum_by_warp       i % 64 < 32: every warp walks one path, with all of its lanes.
+//   sum_by_selection  i % 32 < 16 again, but nobody branches: every lane computes both terms and takes one.  A control:
+//                     if a split warp costs both paths, this costs as much.
 //
 // The two add up different functions of i, yet both converge to n times the same integral, half of that of x and half
 // of that of exp(-x).  Such a change is allowed only where the elements' order is free.
@@ -64,4 +66,28 @@ extern "C" __global__ void sum_by_half_warp(double* partial, unsigned n, unsigne
 extern "C" __global__ void sum_by_warp(double* partial, unsigned n, unsigned per_warp)
 {
     sum_stretch<WholeWarps>(partial, n, per_warp);
+}
+
+extern "C" __global__ void sum_by_selection(double* partial, unsigned n, unsigned per_warp)
+{
+    const unsigned warp = (blockIdx.x * blockDim.x + threadIdx.x) / kWarp;
+    const unsigned lane = threadIdx.x % kWarp;
+    const float step = 1.0f / static_cast<float>(n);
+    const unsigned first = warp * per_warp + lane;
+    const unsigned end = min(n, (warp + 1) * per_warp);
+    float sum = 0.0f;
+#pragma unroll 1
+    for (unsigned i = first; i < end; i += kWarp) {
+        const float x = static_cast<float>(i) * step;
+        const float costly = coshf(x) - sinhf(x);
+        // By arithmetic: a conditional operator would be turned back into a branch around `costly`.
+        const float is_cheap = HalfWarps::is_cheap(i) ? 1.0f : 0.0f;
+        sum += is_cheap * x + (1.0f - is_cheap) * costly;
+    }
+    double total = sum;
+#pragma unroll
+    for (int distance = kWarp / 2; distance > 0; distance /= 2) {
+        total += __shfl_down_sync(kAllLanes, total, distance);
+    }
+    if (lane == 0) partial[warp] = total;
 }

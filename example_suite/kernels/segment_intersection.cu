@@ -1,11 +1,13 @@
 // Which pairs of line segments intersect: what a division costs, and when a cheap test first pays.
 // From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Throughput" (segment intersection).
 //
-// Counts the intersecting pairs among n segments, ends included.  Three predicates, each with or without a look at
-// the bounding boxes first, make six kernels: count_intersections<Divide, false> and so on.
+// Counts the intersecting pairs among n segments, ends included.  Four predicates, each with or without a look at
+// the bounding boxes first, make eight kernels: count_intersections<Divide, false> and so on.
 //
 //   Divide   solves for where the two lines meet, as fractions of each segment; both must lie in [0, 1].
-//   Compare  the same fractions left as numerator and denominator: 0 <= n / d <= 1 without dividing.
+//   Signs    the same fractions left as numerator and denominator: 0 <= n / d <= 1 by their signs and which is larger,
+//            as the talk does it: a branch for numerators near 0, and one between the two fractions.
+//   Compare  the same by magnitudes, without a branch.
 //   Orient   the ends of each segment lie on different sides of the other one (Cormen, Leiserson, Rivest and Stein,
 //            "Introduction to Algorithms"): signs of four cross products.
 //
@@ -14,7 +16,7 @@
 // 1e19 a cross product is near the largest float, and most warps go; with 1e18 or 1e2 none does.  The compiler merges
 // nothing of that away: which path runs is in the data, not in the code.
 //
-// Comparisons are the dear instructions of the other two: Hopper's SM starts 128 multiplications per cycle, but 64
+// Comparisons are the dear instructions of the others: Hopper's SM starts 128 multiplications per cycle, but 64
 // comparisons (an A100's 64 of each).  So comparisons are joined by `&` and `|` here, which chains FSETP through
 // predicate registers.  With `&&` and `||` each becomes a branch, or a boolean that goes through SEL, LOP3 and PRMT in
 // the comparisons' own pipe: written like that, both took longer than dividing on an H200 (1.29 and 1.39 ms against
@@ -77,6 +79,29 @@ struct Compare {
         const float2 between = b.start - a.start;
         return (denominator != 0.0f) & is_fraction(cross(between, along_b), denominator)
             & is_fraction(cross(between, along_a), denominator);
+    }
+};
+
+struct Signs {
+    // The talk's way to the same answer: rule out other signs, and a numerator beyond the denominator on its own side.
+    static __device__ __forceinline__ bool is_fraction(float numerator, float denominator)
+    {
+        if (fabsf(numerator) < 1e-7f) return true;
+        const bool above = numerator >= 0.0f;
+        const bool opposite = above != (denominator >= 0.0f);
+        const bool too_high = above & (numerator > denominator);
+        const bool too_low = !above & (numerator < denominator);
+        return !(opposite | too_high | too_low);
+    }
+
+    static __device__ __forceinline__ bool intersect(const Segment& a, const Segment& b)
+    {
+        const float2 along_a = a.end - a.start;
+        const float2 along_b = b.end - b.start;
+        const float denominator = cross(along_a, along_b);
+        if (denominator == 0.0f) return false;  // parallel
+        const float2 between = b.start - a.start;
+        return is_fraction(cross(between, along_b), denominator) && is_fraction(cross(between, along_a), denominator);
     }
 };
 

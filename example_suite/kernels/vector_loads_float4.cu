@@ -9,6 +9,9 @@
 // horner_from_shared evaluates a polynomial whose coefficients are in shared memory: one load per multiply-add with
 // float, one per four with float4.  Here instructions are the limit, not the memory.
 //
+// horner_from_global has the coefficients in global memory: every lane loads the same one, and so many loads are asked
+// for that the queue of memory instructions is full (the LG throttle stall).
+//
 // In the machine code: LDG.E, LDG.E.64 and LDG.E.128; LDS and LDS.128.  The loops that copy are not unrolled, because
 // the compiler would put several loads in flight by itself.
 
@@ -110,5 +113,18 @@ __global__ void horner_from_shared(const float* x, const T* coefficients, float*
     float value = 0.0f;
 #pragma unroll 1
     for (int k = 0; k < kLoads; ++k) value = horner_step(value, own, staged[k]);
+    out[i] = value;
+}
+
+template <typename T>
+__global__ void horner_from_global(const float* x, const T* coefficients, float* out, int n)
+{
+    constexpr int kLoads = kCoefficients * sizeof(float) / sizeof(T);
+    const int i = global_index();
+    if (i >= n) return;
+    const float own = x[i];
+    float value = 0.0f;
+#pragma unroll 16
+    for (int k = 0; k < kLoads; ++k) value = horner_step(value, own, coefficients[k]);
     out[i] = value;
 }

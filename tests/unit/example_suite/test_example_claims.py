@@ -56,12 +56,17 @@ MODULES = {
     "streams_overlap": "test_streams_overlap.py",
     "hardware_facts": "test_hardware_facts.py",
     "thresholds": "test_thresholds.py",
+    "l2_fetch_granularity": "test_l2_fetch_granularity.py",
+    "dpx": "test_dpx.py",
+    "pipes_in_parallel": "test_pipes_in_parallel.py",
+    "recompute_or_fetch": "test_recompute_or_fetch.py",
+    "write_then_reload": "test_write_then_reload.py",
+    "cub_reduction": "test_cub_reduction.py",
+    "f32x2": "test_f32x2.py",
 }
 ELSEWHERE = {
     "SM-01": "test_segment_intersection.py",
     "RP-05": "test_segment_intersection.py",
-    "CFD-05": "test_kernel_a_latency.py",
-    "CFD-06": "test_kernel_a_latency.py",
     "THR-01": "test_kernel_a_latency.py",
     "THR-02": "test_vector_loads_float4.py",
     "THR-03": "test_occupancy_smem_cards.py",
@@ -71,6 +76,7 @@ ELSEWHERE = {
     "THR-07": "test_kernel_a_latency.py",
     "THR-08": "test_kernel_a_latency.py",
     "THR-09": "test_kernel_a_latency.py",
+    "THR-10": "test_reduce_sum.py",
 }
 """Claims that are not looked at by their own family, but where another one has the kernels that show them."""
 

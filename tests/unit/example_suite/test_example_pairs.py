@@ -13,8 +13,8 @@ import pytest
 from pytest_gpuperf.advise.causes import BY_KEY
 
 SUITE = Path(__file__).parents[3] / "example_suite"
-WITHOUT_PAIRS = {"hardware_facts"}
-"""Families that measure the hardware."""
+WITHOUT_PAIRS = {"hardware_facts", "f32x2"}
+"""Families that measure the hardware, or show machine code for a GPU that no time is on record of."""
 CALLABLES = {"two kernels, 1 in 16", "n_chunks", "two_streams", "serial"}
 """Workloads that launch several kernels and have no static evidence of their own."""
 
@@ -82,6 +82,19 @@ def test_baselines_tell_what_a_pair_differs_in(
 
 def test_gains_are_those_of_the_recorded_times(pairs: ModuleType, recorded: Any) -> None:
     assert recorded.gain(pair_of(pairs, "transpose_padded")) == pytest.approx(1.69, abs=0.05)
+
+
+def test_a_pair_of_unequal_work_gains_by_its_factor(pairs: ModuleType, recorded: Any) -> None:
+    pair = pair_of(pairs, "f32_ilp2")
+    assert recorded.gain(pair) == 2 * recorded.time_ratio(pair) == pytest.approx(2, abs=0.1)
+
+
+def test_what_overlaps_gains_by_the_clock_on_the_wall(pairs: ModuleType) -> None:
+    """Its device times see nothing of that; they are what the gate goes by."""
+    assert {pair.optimised: pair.wall for pair in pairs.PAIRS if pair.wall} == {
+        "n_chunks": "STR-01",
+        "two_streams": "STR-05",
+    }
 
 
 def test_without_a_record_there_is_no_gain(pairs: ModuleType, tmp_path: Path) -> None:

@@ -38,6 +38,23 @@ def test_without_baselines_no_gain_is_on_record(tour: ModuleType, tmp_path: Path
     assert tour.gains("transpose32", tour.Recorded(tmp_path)) == "* not on record yet"
 
 
+def test_a_gain_by_the_clock_on_the_wall_is_that_of_its_claim(tour: ModuleType, tmp_path: Path) -> None:
+    outcomes = tmp_path / "outcomes.json"
+    outcomes.write_text('{"claims": [{"id": "STR-01", "measured": 1.834}, {"id": "STR-05", "measured": null}]}')
+    shown = tour.gains("streams_overlap", tour.Recorded(outcomes=outcomes))
+    assert shown == "* 1.83: `n_chunks` over `serial`, by the clock on the wall (STR-01)"
+
+
+def test_device_times_of_work_that_overlaps_are_no_gain(tour: ModuleType, tmp_path: Path) -> None:
+    recorded = tour.Recorded(outcomes=tmp_path / "none.json")
+    assert tour.gains("streams_overlap", recorded) == "* not on record yet"
+
+
+def test_a_gain_is_for_the_same_work(tour: ModuleType) -> None:
+    shown = tour.gains("kernel_a_latency", tour.Recorded())
+    assert "* 12: `f32_3warps` over `f32_1warp`, for 12 times its work" in shown
+
+
 @pytest.mark.parametrize("change", ["<!-- gain transpose23 -->", ""])
 def test_a_marker_too_many_or_too_few_is_an_error(tour: ModuleType, change: str) -> None:
     text = tour.README.read_text(encoding="utf-8").replace("<!-- gain transpose32 -->", change)
