@@ -36,6 +36,7 @@ MODULES = {
     "simt_divergence_mask": "test_simt_divergence_mask.py",
     "kernel_fission": "test_kernel_fission.py",
     "hmma_1688": "test_hmma_1688.py",
+    "matmul_wgmma": "test_matmul_wgmma.py",
     "math_cost_ladder": "test_math_cost_ladder.py",
     "vector_loads_float4": "test_vector_loads_float4.py",
     "angle_compare": "test_angle_compare.py",
