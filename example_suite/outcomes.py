@@ -71,7 +71,9 @@ def run_of(evidence: str) -> Run:
     from pytest_gpuperf.model.result import TestEvidence
 
     found = msgspec.json.decode(evidence, type=TestEvidence)
-    known = Run(peaks=found.peaks, plugin=__version__, date=datetime.datetime.now(datetime.timezone.utc).date().isoformat())
+    known = Run(
+        peaks=found.peaks, plugin=__version__, date=datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+    )
     toolchain = next((work.toolchain for work in found.workloads if work.toolchain), "")
     if found.device is None:
         return dataclasses.replace(known, toolchain=toolchain)
