@@ -48,7 +48,7 @@ __device__ __forceinline__ unsigned follow(const char* table, unsigned mask, uns
 
 // Whole blocks only: lanes that follow a chain together must all be there.
 template <int Values>
-__global__ void in_registers(const unsigned* given, const char* table, unsigned* out, unsigned mask, int n, int steps)
+__global__ void in_registers(const unsigned* given, const void* table, unsigned* out, unsigned mask, int n, int steps)
 {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     unsigned numbers[Values];
@@ -58,7 +58,7 @@ __global__ void in_registers(const unsigned* given, const char* table, unsigned*
         number = following(number, given[static_cast<long long>(k) * n + i]);
         numbers[k] = number;
     }
-    const unsigned sum = follow(table, mask, number, steps);
+    const unsigned sum = follow(static_cast<const char*>(table), mask, number, steps);
     unsigned result = sum;
 #pragma unroll
     for (int k = 0; k < Values; ++k) result = result * sum + numbers[k];
@@ -66,7 +66,7 @@ __global__ void in_registers(const unsigned* given, const char* table, unsigned*
 }
 
 template <int Values>
-__global__ void half_in_shared(const unsigned* given, const char* table, unsigned* out, unsigned mask, int n,
+__global__ void half_in_shared(const unsigned* given, const void* table, unsigned* out, unsigned mask, int n,
                                int steps)
 {
     __shared__ unsigned odd_numbers[Values / 2][kBlock];  // a column per thread: no two lanes want the same bank
@@ -79,7 +79,7 @@ __global__ void half_in_shared(const unsigned* given, const char* table, unsigne
         if (k % 2 == 0) even_numbers[k / 2] = number;
         else odd_numbers[k / 2][threadIdx.x] = number;
     }
-    const unsigned sum = follow(table, mask, number, steps);
+    const unsigned sum = follow(static_cast<const char*>(table), mask, number, steps);
     unsigned result = sum;
 #pragma unroll
     for (int k = 0; k < Values; ++k) {

@@ -63,6 +63,9 @@ MODULES = {
     "write_then_reload": "test_write_then_reload.py",
     "cub_reduction": "test_cub_reduction.py",
     "f32x2": "test_f32x2.py",
+    "unroll_factor": "test_unroll_factor.py",
+    "launch_bounds_spills": "test_launch_bounds_spills.py",
+    "spilling_that_pays": "test_spilling_that_pays.py",
 }
 ELSEWHERE = {
     "SM-01": "test_segment_intersection.py",
