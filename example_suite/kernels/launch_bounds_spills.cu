@@ -4,7 +4,7 @@
 // A thread keeps a ring of Length values and lets it flow: in every step each value takes half of its neighbour's.  The
 // whole ring is in use all the time, so what does not fit into registers goes out and comes back in every step.
 //
-//   flow<40, 1>        one block per SM: no limit on registers but the hardware's.  The compiler takes 74: three blocks.
+//   flow<40, 1>        one block per SM: no limit on registers but the hardware's.  It takes 74: three blocks.
 //   flow<40, 5>        65 536 / (5 x 256) = 51, in lots of 8: 48 registers.  The ring fits, nothing is spilled.
 //   flow<40, 6>        40 registers: as many as the ring has values, so some have to go.
 //   flow<40, 8>        32 registers: most of the ring is in local memory.  All the warps that an SM can hold, and every

@@ -3,17 +3,17 @@
 // use of local memory can be beneficial, and that buffers in registers may be moved to shared memory.
 //
 // Every thread makes Values numbers, follows a chain of `steps` records through a table larger than the L2, and then
-// uses its numbers once more.  8 lanes follow a chain together: a record is a sector of 32 bytes, word for word, and its
-// first word says which record is next.  So each step is a load from device memory that waits for the one before.  What
-// hides such a wait is other warps; but the numbers, idle all the while, take most of the registers.
+// uses its numbers once more.  8 lanes follow a chain together: a record is a sector of 32 bytes, a word for each lane,
+// and its first word says which record is next.  So each step is a load from device memory that waits for the one
+// before.  What hides such a wait is other warps; but the numbers, idle all the while, take most of the registers.
 //
 //   in_registers<96>               what the compiler likes: 16 warps per SM
 //   the same, -maxrregcount=64     32 warps: what does not fit is stored before the chain and loaded after it, once
 //                           40     48 warps
 //                           32     64 warps, all that an SM holds
 //                           24     no more warps, only more spilling
-//   half_in_shared<96>             every other number in shared memory: 32 warps, and nothing is spilled.  Shared memory
-//                                  is as large as the registers are: it takes half, not all.
+//   half_in_shared<96>             every other number in shared memory: 32 warps, and nothing is spilled.  Shared
+//                                  memory is about as large as the registers: it takes half, not all.
 //   in_registers<8>                the control: with few numbers no limit on registers matters
 //
 // The other control is `steps`: after a short chain there was nothing to wait for, and the spilling is all cost.
