@@ -90,14 +90,31 @@ class Suite:
 
     def row(self, pair: Pair, arch: str) -> Row:
         full = [self.side(pair, name, arch) for name in (pair.optimised, pair.naive)]
-        bare = [Side(arch=arch, static=side.static, estimate=side.estimate) for side in full if side.static is not None]
+        bare = self.without_gpu(pair, arch)
         case = case_of(*full)
         return Row(
             pair,
-            static=advise(*bare) if len(bare) == 2 else None,
+            static=advise(*bare) if bare is not None else None,
             counted=advise(*full) if case is not None and case.counted else None,
-            data_only=len(bare) == 2 and bare[0].same_code(bare[1]) and bare[0].block_size == bare[1].block_size,
+            data_only=bare is not None and bare[0].same_code(bare[1]) and bare[0].launch == bare[1].launch,
         )
+
+    def without_gpu(self, pair: Pair, arch: str = ARCH) -> tuple[Side, Side] | None:
+        """Both workloads as a machine without a GPU compares them: machine code, and how the tests launch it.
+
+        The naive one is the candidate, whose arguments are known; None if there is no machine code of one.
+        """
+        was, now = (self._recorded.static(pair, name, arch) for name in (pair.optimised, pair.naive))
+        if was is None or now is None:
+            return None
+        launch = self._recorded.launch(pair, pair.naive) if was.block == now.block else None
+        estimates = self._recorded.estimates_of_both(arch, was, now, launch)
+        grids = (self._recorded.grid(pair, name, arch) for name in (pair.optimised, pair.naive))
+        first, second = (
+            Side(arch=arch, static=static, estimate=estimate, grid=grid)
+            for static, estimate, grid in zip((was, now), estimates, grids, strict=True)
+        )
+        return first, second
 
     def side(self, pair: Pair, name: str, arch: str = ARCH) -> Side:
         """One workload with all that is known of it."""

@@ -10,9 +10,12 @@ from typing import Literal
 
 from pairs import Pair
 
+from pytest_gpuperf.advise.side import Extent
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.cache import CompileCache
+from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
 from pytest_gpuperf.explain.estimates import Estimates
+from pytest_gpuperf.explain.known_launch import known_launch
 from pytest_gpuperf.judge.log_times import geometric_mean
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
@@ -57,6 +60,22 @@ class Recorded:
         """What a warp does by the machine code of each record, given with its architecture; made together."""
         self._estimates.prepare((arch, record, None) for arch, record in records)
         return [self._estimates.of(arch, record) for arch, record in records]
+
+    def estimates_of_both(
+        self, arch: str, was: StaticRecord, now: StaticRecord, launch: KnownLaunch | None
+    ) -> tuple[WarpEstimate | None, WarpEstimate | None]:
+        """Estimates that compare: of both as they were launched, or of neither."""
+        return self._estimates.of_both(arch, was, now, launch)
+
+    def launch(self, pair: Pair, workload: str) -> KnownLaunch | None:
+        """Sizes and integers of a launch; None where none is on record."""
+        time = self.time(pair, workload)
+        return known_launch(time.identity) if time is not None else None
+
+    def grid(self, pair: Pair, workload: str, arch: str = ARCH) -> Extent | None:
+        """Blocks of a launch: of the timed one, or of the one without a GPU."""
+        launched = self.time(pair, workload) or self.static(pair, workload, arch)
+        return launched.grid if launched is not None else None
 
     def time_ns(self, pair: Pair, workload: str) -> float | None:
         """Nanoseconds of a run; None for what is not on record."""

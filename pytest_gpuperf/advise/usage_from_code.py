@@ -11,6 +11,7 @@ from pytest_gpuperf.advise.side import Extent, Side
 from pytest_gpuperf.advise.usage import SECTOR_BYTES, WARP, Usage
 from pytest_gpuperf.compile.warp_model.addresses import bank_turns, sectors
 from pytest_gpuperf.compile.warp_model.latencies import LATENCY
+from pytest_gpuperf.device.facts import nominal_facts
 from pytest_gpuperf.model.evidence import StaticProfile
 from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
 
@@ -97,10 +98,13 @@ def limit_of(side: Side) -> float | None:
 
 
 def resident_warps(side: Side, limit: float) -> float:
-    """Warps per scheduler: less than the limit if the grid has not blocks enough for every SM."""
-    if side.grid is None or side.sm_count is None or side.block_size is None:
+    """Warps per scheduler: less than the limit if the grid has not blocks enough for every SM.
+
+    Without a GPU the SMs are those of a typical one.
+    """
+    if side.grid is None or side.block_size is None:
         return limit
-    blocks = math.ceil(math.prod(side.grid) / side.sm_count)
+    blocks = math.ceil(math.prod(side.grid) / (side.sm_count or nominal_facts(side.arch).sm_count))
     return min(limit, blocks * math.ceil(side.block_size / WARP) / SCHEDULERS)
 
 

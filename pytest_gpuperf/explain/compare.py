@@ -122,11 +122,15 @@ def side_of(
     counters: dict[str, float] | None = None,
     compared_ns: float | None = None,
 ) -> Side:
-    """One side; its time is ``compared_ns``, which the verdict compared, or else the mean of its rounds."""
+    """One side; its time is ``compared_ns``, which the verdict compared, or else the mean of its rounds.
+
+    Its grid is that of the timed launch, or, where nothing was timed, of the one without a GPU.
+    """
     time_ns = geometric_mean(tuple(one.midmean for one in time.rounds)) if time is not None and time.rounds else None
+    launched = time if time is not None else static
     return Side(
         arch=arch, static=static, estimate=estimate, counters=counters or (time.counters if time is not None else {}),
-        time_ns=compared_ns or time_ns, grid=time.grid if time is not None else None,
+        time_ns=compared_ns or time_ns, grid=launched.grid if launched is not None else None,
         block=time.block if time is not None else None, sm_count=facts.sm_count if facts is not None else None,
         bytes=time.bytes if time is not None else None, flops=time.flops if time is not None else None,
     )  # fmt: skip
