@@ -31,8 +31,8 @@ OUTWEIGHED = 0.2
 """Of its time: a version that seems faster by more, as a whole, is taken for faster.  A rough estimate: a loop over
 float4 that became one over float seems faster by 13 % on sm_90."""
 FEW = 0.3
-"""Weight of the case that every SM holds a single block: at a grid's start and end it does, and what fits is not always
-there (GTC23 "Occupancy": 14.5 of 16 warps were).  A copy of float that fills an H200 is still slower than one of float4."""
+"""Weight of the case that every SM holds a single block: as at a grid's start and end, for what fits is not always there
+(GTC23 "Occupancy": 14.5 of 16 warps were)."""
 
 
 def advise(before: Side, after: Side) -> tuple[Advice, ...]:

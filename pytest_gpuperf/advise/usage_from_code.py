@@ -63,7 +63,7 @@ def static_usage(side: Side, run: WarpEstimate, scale: float = 1.0) -> Usage:
         global_fresh=min(1.0, sum(a.distinct for a in loads) / asked) if asked else None,
         shared_requests=scale * sum(a.times for a in to_shared),
         global_width=mean_width(to_global),
-        load_lanes=_mean_each(loads, operator.attrgetter("lanes")),
+        load_lanes=_load_lanes(run, loads),
         shared_width=mean_width(to_shared),
         shared_turns=_total(scale, turns, WAVEFRONT_BYTES),
         shared_ideal=_total(scale, ((a, max(1.0, a.bytes * WARP / WAVEFRONT_BYTES)) for a in to_shared)),
@@ -111,6 +111,17 @@ def resident_warps(side: Side, limit: float) -> float:
 def mean_width(accesses: Sequence[Access]) -> float | None:
     """Mean bytes per access and lane."""
     return _mean_each(accesses, operator.attrgetter("bytes"))
+
+
+def _load_lanes(run: WarpEstimate, loads: Sequence[Access]) -> float | None:
+    """Mean lanes of a load: of one on a side that data decide, the part of the warp that the walk sends there.
+
+    Such a load is executed once for all of them, but counts among the accesses as no more than that part.
+    """
+    lanes, executed = _mean_each(loads, operator.attrgetter("lanes")), run.executed.get("global_load")
+    if lanes is None or not executed:
+        return lanes
+    return lanes * min(sum(a.times for a in loads) / executed, 1.0)
 
 
 def _mean_each(accesses: Sequence[Access], figure: Callable[[Access], float]) -> float | None:

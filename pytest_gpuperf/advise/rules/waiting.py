@@ -153,8 +153,8 @@ def _accounted_for(case: Case) -> set[str]:
         found.add("shared_load")
     spread = grew(case.was.global_sectors, case.now.global_sectors, SECTOR_GROWTH)
     split = grew(case.now.load_lanes, case.was.load_lanes, SECTOR_GROWTH)
-    if case.counted and (spread or split):
-        found.add("global_load")
+    if split or (case.counted and spread):
+        found.add("global_load")  # the sides of a split warp wait for their loads one after the other
     if grew(case.was.local_requests, case.now.local_requests, LOCAL_GROWTH):
         found.add("local_load")
         if case.now.local_requests - case.was.local_requests >= case.now.classes.get("global_load", 0):
