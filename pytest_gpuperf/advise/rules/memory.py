@@ -219,6 +219,7 @@ def _widened(case: Case, shares: Mapping[str, float], sectors: float) -> Usage:
     share = sum(requests[kind] * shares[kind] for kind in shares) / (sum(requests.values()) or 1.0)
     usage, overhead = case.now, case.now.overhead
     saved = overhead - min(overhead, max(overhead * share, case.was.overhead))
+    saved = min(saved, MOST_OVERHEAD * sum(requests.values()) * (1 - share))
     scale = 1 - saved / overhead if overhead else 1.0
     classes = {name: count * scale if name in OVERHEAD else count for name, count in usage.classes.items()}
     usage = usage.replace(classes=classes).quicker(instructions=saved)
@@ -234,6 +235,10 @@ def _widened(case: Case, shares: Mapping[str, float], sectors: float) -> Usage:
 
 OVERHEAD = frozenset({"integer", "compare", "branch", "move"})
 """Classes of what comes with each access: its address, the loop around it."""
+MOST_OVERHEAD = 8
+"""Instructions that come with one access, at most: a check of bounds (2), an address of 64 bits (IADD3, IADD3.X, or IMAD
+and SHF as well), and the count, comparison and jump of a loop (3).  What there is beyond is what the kernel computes:
+with integers, for instance, as the recurrence of an alignment does."""
 
 
 def cache_hit_loss(case: Case) -> Finding | None:
