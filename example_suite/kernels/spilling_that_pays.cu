@@ -7,7 +7,7 @@
 // second after it; during the walk, which takes most of the time, nobody touches them.  But they fill the registers,
 // and so only 16 warps fit an SM to hide the latency of the hops.
 //
-//   walk          what the compiler likes.  With -maxrregcount=64 some fifty coefficients wait in local memory, and
+//   walk          what the compiler likes.  With -maxrregcount=64 sixty values wait in local memory, and
 //                 twice as many warps walk.  With 32, four times as many do, but their coefficients exceed the L1.
 //   walk_shared   half of the coefficients wait in shared memory instead, by the programmer's hand: as many warps as
 //                 under the cap of 64, and no local memory.
