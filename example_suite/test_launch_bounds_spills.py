@@ -94,7 +94,8 @@ def test_bounds_from_free_to_tight(cuda_kernel, gpu, gpuperf, claim):
             check=lambda: gpu.assert_allclose(out, expected(), rtol=1e-5),
         )
 
-    time = {bounds: measure(bounds).time_ns for bounds in BOUNDS}
+    runs = {bounds: measure(bounds) for bounds in BOUNDS}
+    time = {bounds: run.time_ns for bounds, run in runs.items()}
     claim("LB-03", time[TIGHT] / time[FREE])
     claim("LB-04", time[FREE] / time[None])
     claim("LB-08", time[1024, 1] / time[FREE])

@@ -104,18 +104,18 @@ def test_walks_with_coefficients_put_away(cuda_kernel, gpu, gpuperf, claim):
             bytes=given.nbytes + start.nbytes + out.nbytes,
             flops=4 * given.size,
             check=lambda: gpu.assert_allclose(out, expected(of), rtol=2e-5),
-        ).time_ns
+        )
 
-    time = {cap: measure(walk(cuda_kernel, cap), f"at most {cap} registers") for cap in CAPS}
+    def under(cap, of=""):
+        return measure(walk(cuda_kernel, cap), f"at most {cap} registers", of)
+
+    runs = {cap: under(cap) for cap in CAPS}
     shared = measure(cuda_kernel(SOURCE, "walk_shared"), "half in shared memory")
+    # The controls: nothing to wait for, and a memory that is busy already.
+    no_hops, busy = ([under(cap, of) for cap in (255, 64)] for of in (", no hops", ", scattered"))
+    time = {cap: run.time_ns for cap, run in runs.items()}
     claim("SP-01", time[255] / time[64])
     claim("SP-02", time[255] / min(time.values()))
-    claim("SP-03", time[255] / shared)
-
-    def gain(of):
-        free, capped = (measure(walk(cuda_kernel, cap), f"at most {cap} registers", of) for cap in (255, 64))
-        return free / capped
-
-    # The controls: nothing to wait for, and a memory that is busy already.
-    claim("SP-04", gain(", no hops"))
-    claim("SP-05", gain(", scattered"))
+    claim("SP-03", time[255] / shared.time_ns)
+    claim("SP-04", no_hops[0].time_ns / no_hops[1].time_ns)
+    claim("SP-05", busy[0].time_ns / busy[1].time_ns)

@@ -1,5 +1,6 @@
 // __launch_bounds__: a promise about blocks and a wish for occupancy, paid for in registers.
-// From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Throughput" (exceeding the register limit).
+// From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Throughput" (exceeding the register
+// limit).
 //
 // Every thread keeps a rod of 56 cells in registers and lets heat flow along it for a number of steps; the ends are
 // cold.  Every step reads and writes all cells, so there is none that could be put away meanwhile.  The compiler takes
@@ -14,8 +15,8 @@
 //
 // Arithmetic limits this kernel, not latency: more warps bring nothing, and what they cost shows in full.
 //
-// In the machine code: STL and LDL in the loop over steps, and the stack frame.  On sm_120 an SM holds 1536 threads: six
-// blocks of 256 at most.  The compiler ignores a wish for eight there.
+// In the machine code: STL and LDL in the loop over steps, and the stack frame.  On sm_120 an SM holds 1536 threads,
+// which are six blocks of 256: the compiler ignores a wish for eight there.
 
 constexpr int kCells = 56;
 constexpr int kThreads = 256;  // of a block as it is launched

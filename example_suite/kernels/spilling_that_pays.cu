@@ -2,13 +2,13 @@
 // From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Throughput" (limited local memory usage
 // can be beneficial).
 //
-// Every thread reads 96 coefficients and evaluates two polynomials with them: one before and one after a walk through a
-// table, where each hop reads where the next one goes.  The first polynomial needs the coefficients before the walk, the
-// second after it; during the walk, which takes most of the time, nobody touches them.  But they fill the registers,
-// and so only 16 warps fit an SM to hide the latency of the hops.
+// Every thread reads 96 coefficients and evaluates two polynomials with them: one before and one after a walk through
+// a table, where each hop reads where the next one goes.  The first polynomial needs the coefficients before the walk,
+// the second after it; during the walk, which takes most of the time, nobody touches them.  But they fill the
+// registers, and so only 16 warps fit an SM to hide the latency of the hops.
 //
-//   walk          what the compiler likes.  With -maxrregcount=64 sixty values wait in local memory, and
-//                 twice as many warps walk.  With 32, four times as many do, but their coefficients exceed the L1.
+//   walk          what the compiler likes.  With -maxrregcount=64 sixty values wait in local memory, and twice as many
+//                 warps walk.  With 32, four times as many do, but what they put away exceeds the L1.
 //   walk_shared   half of the coefficients wait in shared memory instead, by the programmer's hand: as many warps as
 //                 under the cap of 64, and no local memory.
 //
