@@ -87,7 +87,7 @@ def test_walks_with_coefficients_put_away(cuda_kernel, gpu, gpuperf, claim):
     threads = 2**19
     given = gpu.random((threads // BLOCK, COEFFICIENTS, BLOCK), seed=441, low=0.5, high=1.5)
     table = gpu.array(table_of(PLACES))
-    together = gpu.random(threads // WARP, "int32", seed=442, low=0, high=PLACES).repeat(WARP)
+    together = gpu.array(np.random.default_rng(442).integers(0, PLACES, threads // WARP, "int32").repeat(WARP))
     scattered = gpu.random(threads, "int32", seed=443, low=0, high=PLACES)
     walks = {"": (together, 256), ", no hops": (together, 0), ", scattered": (scattered, 64)}
 
