@@ -1,4 +1,4 @@
-"""``__launch_bounds__``: what the right bound costs, and what too tight a one does.
+"""Launch bounds: the right wish is free, the wrong one is paid in every step of a loop.
 
 From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Throughput".
 """
@@ -7,95 +7,104 @@ import functools
 
 import numpy as np
 import pytest
+from launching import blocks_over
 
 SOURCE = "kernels/launch_bounds_spills.cu"
-CELLS = 56
 BLOCK = 256
-SHARE = 0.25
-"""Of the difference to a neighbour that flows in a step."""
-BOUNDS = (None, (256, 3), (256, 4), (1024, 1), (256, 6), (256, 8))
-"""Threads per block at most, and blocks per SM at least."""
-FREE, TIGHT = (256, 3), (256, 8)
+LENGTH = 40
+FEW = 12
+"""Values that fit into the registers of the boldest wish."""
+BLOCKS = (1, 5, 6, 8)
+"""Per SM, at the least."""
 
 
-def name_of(bounds):
-    return "no bounds" if bounds is None else "bounds of {}, {}".format(*bounds)
-
-
-def kernel_of(cuda_kernel, bounds):
-    if bounds is None:
-        return cuda_kernel(SOURCE, "heat_unbounded")
-    return cuda_kernel(SOURCE, "heat", name_expression="heat<{}, {}>".format(*bounds))
+def flow(cuda_kernel, blocks, length=LENGTH):
+    return cuda_kernel(SOURCE, "flow", name_expression=f"flow<{length}, {blocks}>")
 
 
 def launch_over(kernel, given, out, steps):
-    """``given`` has blocks, cells and threads."""
-    return kernel.launch(grid=(len(given),), block=(BLOCK,), args=(given, out, SHARE, steps))
+    n = given.shape[1]
+    return kernel.launch(grid=(blocks_over(n, BLOCK),), block=(BLOCK,), args=(given, out, n, steps))
 
 
-def after(steps, given):
-    """The rods in float64, for NumPy and CuPy arrays; the ends are cold."""
-    cells = given.astype("float64")
-    for _ in range(steps):
-        flown = (1 - 2 * SHARE) * cells
-        flown[:, 1:] += SHARE * cells[:, :-1]
-        flown[:, :-1] += SHARE * cells[:, 1:]
-        cells = flown
-    return cells
+def flowed(length, steps):
+    """What so many steps do to a ring, as a matrix, float64."""
+    step = 0.5 * (np.eye(length) + np.roll(np.eye(length), 1, axis=1))
+    return np.linalg.matrix_power(step, steps)
 
 
-@pytest.mark.parametrize("bounds", BOUNDS, ids=name_of)
-def test_heat_flows_as_it_should(cuda_kernel, gpu, bounds):
-    given = np.random.default_rng(430).uniform(0.5, 1.5, (3, CELLS, BLOCK)).astype(np.float32)
-    out = gpu.zeros(given.shape)
-    launch_over(kernel_of(cuda_kernel, bounds), gpu.array(given), out, 5)()
-    np.testing.assert_allclose(gpu.to_host(out), after(5, given), rtol=2e-6)
+def spill_bytes(profile):
+    return profile.spill_store_bytes + profile.spill_load_bytes
 
 
-def test_what_a_bound_takes(cuda_kernel, gpu, claim):
-    given = gpu.empty((1, CELLS, BLOCK))
-    launches = {bounds: launch_over(kernel_of(cuda_kernel, bounds), given, given, 1) for bounds in BOUNDS}
-    profiles = {bounds: launch.kernel.profiles for bounds, launch in launches.items()}
+@pytest.mark.parametrize("blocks", BLOCKS)
+def test_rings_are_right(cuda_kernel, gpu, blocks):
+    for steps in (0, 1, 7):
+        check_rings(flow(cuda_kernel, blocks), gpu, LENGTH, steps)
 
-    def spilled(bounds, arch):
-        return profiles[bounds][arch].spill_store_bytes + profiles[bounds][arch].spill_load_bytes
 
-    archs = profiles[None].keys()
+@pytest.mark.parametrize("blocks", [1, 8])
+def test_short_rings_are_right(cuda_kernel, gpu, blocks):
+    check_rings(flow(cuda_kernel, blocks, FEW), gpu, FEW, steps=7)
+
+
+def check_rings(kernel, gpu, length, steps):
+    given = np.random.default_rng(710).uniform(0.5, 1.5, (length, 259)).astype(np.float32)
+    out = gpu.empty(given.shape)
+    launch_over(kernel, gpu.array(given), out, steps)()
+    np.testing.assert_allclose(gpu.to_host(out), flowed(length, steps) @ given.astype(np.float64), rtol=2e-6)
+
+
+def test_a_step_is_a_step():
+    ring = np.array([1.0, 2.0, 4.0])
+    np.testing.assert_array_equal(flowed(3, 1) @ ring, [1.5, 3, 2.5])
+
+
+def test_what_a_wish_takes(cuda_kernel, gpu, claim):
+    given, out = gpu.empty((LENGTH, 1024)), gpu.empty((LENGTH, 1024))
+    kernels = {blocks: flow(cuda_kernel, blocks) for blocks in BLOCKS}
+    archs = kernels[1].profiles.keys() & {"sm_80", "sm_90"}
+    spilled = {blocks: {arch: spill_bytes(kernel.profiles[arch]) for arch in archs}
+               for blocks, kernel in kernels.items()}  # fmt: skip
     for arch in archs:
-        assert spilled(None, arch) == 0
-        assert profiles[256, 4][arch].registers == profiles[1024, 1][arch].registers == 64
-    claim("LB-01", max(spilled(FREE, arch) for arch in archs))
-    claim("LB-05", max(abs(spilled((1024, 1), arch) - spilled((256, 4), arch)) for arch in archs))
-    for arch in archs & {"sm_80", "sm_90"}:  # where 8 such blocks fit; elsewhere the compiler ignores the wish
-        assert profiles[TIGHT][arch].registers == 32
+        assert spilled[1][arch] == spilled[5][arch] == 0 < spilled[6][arch] < spilled[8][arch]
+        resident = {blocks: launch_over(kernel, given, out, 1).occupancy[arch].blocks_per_sm
+                    for blocks, kernel in kernels.items()}  # fmt: skip
+        assert resident[1] < 5
+        assert [resident[blocks] for blocks in (5, 6, 8)] == [5, 6, 8]
     if "sm_90" in archs:
-        claim("LB-02", spilled(TIGHT, "sm_90"))
-        free, tight = (launches[bounds].occupancy["sm_90"].fraction for bounds in (FREE, TIGHT))
-        claim("LB-06", tight / free)
-        claim("LB-07", free / tight)
+        claim("LBS-01", spilled[8]["sm_90"])
+        claim("LBS-02", kernels[5].profiles["sm_90"].registers)
 
 
-@pytest.mark.gpuperf(budget_s=0.6)
-def test_bounds_from_free_to_tight(cuda_kernel, gpu, gpuperf, claim):
-    steps = 64
-    given = gpu.random((1024, CELLS, BLOCK), seed=431, low=0.5, high=1.5)
+def test_a_wish_that_fits_spills_nothing(cuda_kernel):
+    """The control: a short ring fits into the registers of the boldest wish."""
+    for blocks in (1, 8):
+        assert not any(spill_bytes(profile) for profile in flow(cuda_kernel, blocks, FEW).profiles.values())
+
+
+@pytest.mark.gpuperf(budget_s=0.4)
+def test_bounds(cuda_kernel, gpu, gpuperf, claim):
+    n, steps = 2**19, 128
+    given = gpu.random((LENGTH, n), seed=711, low=0.5, high=1.5)
 
     @functools.cache
-    def expected():
-        return after(steps, given)
+    def expected(length):
+        return gpu.array(flowed(length, steps)) @ given[:length].astype("float64")
 
-    def measure(bounds):
-        out = gpu.zeros(given.shape)
+    def measure(blocks, length=LENGTH):
+        out = gpu.empty((length, n))
         return gpuperf(
-            launch_over(kernel_of(cuda_kernel, bounds), given, out, steps),
-            name=name_of(bounds),
-            bytes=2 * given.nbytes,
-            flops=4 * steps * given.size,
-            check=lambda: gpu.assert_allclose(out, expected(), rtol=1e-5),
+            launch_over(flow(cuda_kernel, blocks, length), given[:length], out, steps),
+            name=f"{length} values, {blocks} blocks",
+            bytes=2 * out.nbytes,
+            flops=3 * out.size * steps,
+            check=lambda: gpu.assert_allclose(out, expected(length), rtol=1e-5),
         )
 
-    runs = {bounds: measure(bounds) for bounds in BOUNDS}
-    time = {bounds: run.time_ns for bounds, run in runs.items()}
-    claim("LB-03", time[TIGHT] / time[FREE])
-    claim("LB-04", time[FREE] / time[None])
-    claim("LB-08", time[1024, 1] / time[FREE])
+    runs = {blocks: measure(blocks) for blocks in BLOCKS}
+    short = {blocks: measure(blocks, FEW) for blocks in (1, 8)}
+    time = {blocks: run.time_ns for blocks, run in runs.items()}
+    claim("LBS-03", time[8] / time[5], because=[short[8].time_ns / short[1].time_ns])
+    claim("LBS-04", time[5] / time[1])
+    claim("LBS-05", time[6] / time[5])

@@ -1,121 +1,170 @@
-"""Values that wait in local or shared memory make room for warps that walk.
+"""Registers that are kept while a thread waits: spilled, or moved to shared memory, they make room for more warps.
 
 From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Throughput".
 """
 
 import functools
+import itertools
 
 import numpy as np
 import pytest
+import sass_counts
+from launching import blocks_over
 
 SOURCE = "kernels/spilling_that_pays.cu"
-COEFFICIENTS = 96
 BLOCK = 128
-CAPS = (255, 96, 80, 64, 48, 32)
-"""Registers per thread at most; 255 is no limit here."""
-PLACES = 2**22
-"""16 MB: more than the L1 caches have, and well within the L2."""
-WARP = 32
+LANES = 8
+VALUES = 96
+FEW = 8
+CAPS = (255, 128, 64, 40, 32, 24)
+"""Registers per thread at most; 255 is all that the hardware has, and no limit here."""
+RECORD_BYTES = 32
 
 
-def walk(cuda_kernel, cap=255):
-    return cuda_kernel(SOURCE, "walk", options=() if cap == 255 else (f"-maxrregcount={cap}",))
+def in_registers(cuda_kernel, cap=255, values=VALUES):
+    options = () if cap == 255 else (f"-maxrregcount={cap}",)
+    return cuda_kernel(SOURCE, "in_registers", name_expression=f"in_registers<{values}>", options=options)
 
 
-def launch_over(kernel, given, table, start, out, hops):
-    """``given`` has blocks, coefficients and threads."""
-    return kernel.launch(grid=(len(given),), block=(BLOCK,), args=(given, table, start, out, table.size, hops))
+def half_in_shared(cuda_kernel):
+    return cuda_kernel(SOURCE, "half_in_shared", name_expression=f"half_in_shared<{VALUES}>")
 
 
-def table_of(places):
-    """Where each place leads: one circle through all of them, in no order that a cache could use."""
-    here = np.arange(places, dtype=np.uint64)
-    return ((here * 1_664_525 + 1_013_904_223) % places).astype(np.int32)  # of full period for a power of two
+def launch_over(kernel, given, table, out, steps):
+    n = out.size
+    assert n % BLOCK == 0
+    args = (given, table, out, table.nbytes - RECORD_BYTES, n, steps)
+    return kernel.launch(grid=(blocks_over(n, BLOCK),), block=(BLOCK,), args=args)
 
 
-def evaluated(given, table, start, hops):
-    """Both polynomials in float64; for NumPy and CuPy arrays."""
-    place = start.reshape(len(given), BLOCK)
-    for _ in range(hops):
-        place = table[place]
-    x = place.astype("float64") / table.size
-    values = [given[:, k, :].astype("float64") for k in range(COEFFICIENTS)]
-    r = 0 * values[0]
-    for value in values:
-        r = r * 0.5 + value
-    for value in values[::-1]:
-        r = r * x + value
-    return r.ravel()
+def link_records(table, record):
+    """Make one long cycle of all records, in an order without a pattern; for NumPy and CuPy arrays.
+
+    ``record`` counts them.  A cycle, because chains over random links run into each other and into the caches.
+    """
+    table[:, 0] = (record * 1664525 + 1013904223) % len(table) * RECORD_BYTES
+
+
+def results(given, table, thread, steps):
+    """What the kernels compute, modulo 2^32; for NumPy and CuPy arrays of uint32.  ``thread`` counts the threads."""
+    numbers = []
+    number = thread
+    for values in given:
+        number = (number ^ values) * 2654435761 + (number >> 15)
+        numbers.append(number)
+    lane = thread % LANES
+    start = (number & (table.nbytes - RECORD_BYTES))[thread - lane]
+    record, total = start // RECORD_BYTES, 0 * number
+    for _ in range(steps):
+        total = total + table[record, lane]
+        record = table[record, 0] // RECORD_BYTES
+    result = total
+    for number in numbers:
+        result = result * total + number
+    return result
+
+
+def small(values):
+    """Numbers, a table of 1024 records, and as many threads as three blocks."""
+    rng = np.random.default_rng(720)
+    given, table = (rng.integers(2**32, size=size, dtype=np.uint32) for size in ((values, 3 * BLOCK), (1024, LANES)))
+    link_records(table, np.arange(len(table), dtype=np.uint32))
+    return given, table, np.arange(3 * BLOCK, dtype=np.uint32)
+
+
+def test_links_are_one_cycle():
+    _, table, _ = small(FEW)
+    record, visited = 0, set()
+    while record not in visited:
+        visited.add(record)
+        record = int(table[record, 0]) // RECORD_BYTES
+    assert (record, len(visited)) == (0, len(table))
 
 
 @pytest.mark.parametrize("cap", CAPS)
-def test_polynomials_are_right_under_a_cap(cuda_kernel, gpu, cap):
-    check(walk(cuda_kernel, cap), gpu)
+def test_results_are_right(cuda_kernel, gpu, cap):
+    for steps in (0, 1, 9):
+        check_results(in_registers(cuda_kernel, cap), gpu, VALUES, steps)
 
 
-def test_polynomials_are_right_with_coefficients_in_shared_memory(cuda_kernel, gpu):
-    check(cuda_kernel(SOURCE, "walk_shared"), gpu)
+def test_results_from_shared_memory_are_right(cuda_kernel, gpu):
+    check_results(half_in_shared(cuda_kernel), gpu, VALUES, steps=9)
 
 
-def check(kernel, gpu):
-    draw = np.random.default_rng(440)
-    given = draw.uniform(0.5, 1.5, (3, COEFFICIENTS, BLOCK)).astype(np.float32)
-    table, start = table_of(1024), draw.integers(0, 1024, 3 * BLOCK, dtype=np.int32)
-    out = gpu.zeros(start.size)
-    launch_over(kernel, gpu.array(given), gpu.array(table), gpu.array(start), out, 7)()
-    np.testing.assert_allclose(gpu.to_host(out), evaluated(given, table, start, 7), rtol=1e-5)
+@pytest.mark.parametrize("cap", [255, 32])
+def test_results_of_few_numbers_are_right(cuda_kernel, gpu, cap):
+    check_results(in_registers(cuda_kernel, cap, FEW), gpu, FEW, steps=9)
 
 
-def test_what_makes_room(cuda_kernel, gpu, claim):
-    given, some, out = gpu.empty((1, COEFFICIENTS, BLOCK)), gpu.empty(BLOCK, "int32"), gpu.empty(BLOCK)
-    free, capped, shared = walk(cuda_kernel), walk(cuda_kernel, 64), cuda_kernel(SOURCE, "walk_shared")
-    for profile in (*free.profiles.values(), *shared.profiles.values()):
-        assert (profile.stack_bytes, profile.spill_store_bytes) == (0, 0)
-    for profile in shared.profiles.values():
-        assert profile.shared_bytes == COEFFICIENTS // 2 * BLOCK * 4
-    claim("SP-06", max(abs(profile.registers - 64) for profile in capped.profiles.values()))
-    if "sm_90" in free.profiles:
-        resident = [launch_over(kernel, given, some, some, out, 1).occupancy["sm_90"].blocks_per_sm
-                    for kernel in (free, capped, shared)]  # fmt: skip
-        assert resident == [4, 8, 8]
-        claim("SP-07", resident[1] / resident[0])
-        claim("SP-08", capped.profiles["sm_90"].spill_store_bytes)
+def check_results(kernel, gpu, values, steps):
+    given, table, thread = small(values)
+    out = gpu.empty(thread.size, dtype="uint32")
+    launch_over(kernel, gpu.array(given), gpu.array(table), out, steps)()
+    np.testing.assert_array_equal(gpu.to_host(out), results(given, table, thread, steps))
 
 
-@pytest.mark.gpuperf(budget_s=1.0)
-def test_walks_with_coefficients_put_away(cuda_kernel, gpu, gpuperf, claim):
-    threads = 2**19
-    given = gpu.random((threads // BLOCK, COEFFICIENTS, BLOCK), seed=441, low=0.5, high=1.5)
-    table = gpu.array(table_of(PLACES))
-    together = gpu.array(np.random.default_rng(442).integers(0, PLACES, threads // WARP, "int32").repeat(WARP))
-    scattered = gpu.random(threads, "int32", seed=443, low=0, high=PLACES)
-    walks = {"": (together, 256), ", no hops": (together, 0), ", scattered": (scattered, 64)}
+def spill_bytes(profile):
+    return profile.spill_store_bytes + profile.spill_load_bytes
+
+
+def test_what_a_cap_spills_and_where(cuda_kernel, gpu, claim):
+    given, table, out = (gpu.empty(shape, dtype="uint32") for shape in ((VALUES, 1024), (1024, LANES), 1024))
+    kernels = {cap: in_registers(cuda_kernel, cap) for cap in CAPS}
+    in_shared, few = half_in_shared(cuda_kernel), in_registers(cuda_kernel, 32, FEW)
+    archs = kernels[255].profiles.keys()
+    for arch in archs:
+        assert [spill_bytes(kernels[cap].profiles[arch]) for cap in (255, 128)] == [0, 0]
+        for more, less in itertools.pairwise(CAPS[1:]):
+            assert spill_bytes(kernels[more].profiles[arch]) < spill_bytes(kernels[less].profiles[arch])
+        for kernel in kernels.values() if arch in ("sm_80", "sm_90") else ():
+            order = sass_counts.in_order(kernel.binaries[arch])
+            first, last = (place for place, opcode in enumerate(order) if opcode.startswith("SHFL"))
+            chain = [opcode.split(".")[0] for opcode in order[first : last + 1]]
+            assert chain.count("LDG") == 1
+            assert not {"LDL", "STL"} & {*chain}
+        assert spill_bytes(in_shared.profiles[arch]) == spill_bytes(few.profiles[arch]) == 0
+    if "sm_90" in archs:
+        occupancy = {cap: launch_over(kernel, given, table, out, 1).occupancy["sm_90"].fraction
+                     for cap, kernel in kernels.items()}  # fmt: skip
+        assert list(occupancy.values()) == [0.25, 0.25, 0.5, 0.75, 1, 1]
+        shared = launch_over(in_shared, given, table, out, 1).occupancy["sm_90"]
+        claim("SPP-01", kernels[255].profiles["sm_90"].registers - in_shared.profiles["sm_90"].registers)
+        claim("SPP-02", shared.fraction / occupancy[255])
+
+
+@pytest.mark.gpuperf(budget_s=0.6)
+def test_waiting_with_few_registers(cuda_kernel, gpu, gpuperf, claim):
+    n, records, steps, few_steps = 132 * 2048 * 3, 2**24, 96, 2
+    given = gpu.random((VALUES, n), "uint32", seed=721, low=0, high=2**32 - 1)
+    table = gpu.random((records, LANES), "uint32", seed=722, low=0, high=2**32 - 1)
+    thread = gpu.array(np.arange(n, dtype=np.uint32))
+    if gpu.available:
+        link_records(table, gpu.array(np.arange(records, dtype=np.uint32)))
 
     @functools.cache
-    def expected(of):
-        return evaluated(given, table, *walks[of])
+    def expected(values, steps):
+        return results(given[:values], table, thread, steps)
 
-    def measure(kernel, name, of=""):
-        out = gpu.zeros(threads)
-        start, hops = walks[of]
+    def measure(name, kernel, values=VALUES, steps=steps):
+        out = gpu.empty(n, dtype="uint32")
         return gpuperf(
-            launch_over(kernel, given, table, start, out, hops),
-            name=name + of,
-            bytes=given.nbytes + start.nbytes + out.nbytes,
-            flops=4 * given.size,
-            check=lambda: gpu.assert_allclose(out, expected(of), rtol=2e-5),
+            launch_over(kernel, given[:values], table, out, steps),
+            name=name,
+            bytes=4 * n * (values + steps + 1),
+            check=lambda: gpu.assert_equal(out, expected(values, steps)),
         )
 
-    def under(cap, of=""):
-        return measure(walk(cuda_kernel, cap), f"at most {cap} registers", of)
+    runs = {cap: measure(f"at most {cap} registers", in_registers(cuda_kernel, cap)) for cap in CAPS}
+    in_shared = measure("half in shared", half_in_shared(cuda_kernel))
+    few, short = {}, {}
+    for cap in (255, 32):
+        few[cap] = measure(f"{FEW} values, at most {cap} registers", in_registers(cuda_kernel, cap, FEW), FEW)
+        short[cap] = measure(f"short chain, at most {cap} registers", in_registers(cuda_kernel, cap), steps=few_steps)
 
-    runs = {cap: under(cap) for cap in CAPS}
-    shared = measure(cuda_kernel(SOURCE, "walk_shared"), "half in shared memory")
-    # The controls: nothing to wait for, and a memory that is busy already.
-    no_hops, busy = ([under(cap, of) for cap in (255, 64)] for of in (", no hops", ", scattered"))
     time = {cap: run.time_ns for cap, run in runs.items()}
-    claim("SP-01", time[255] / time[64])
-    claim("SP-02", time[255] / min(time.values()))
-    claim("SP-03", time[255] / shared.time_ns)
-    claim("SP-04", no_hops[0].time_ns / no_hops[1].time_ns)
-    claim("SP-05", busy[0].time_ns / busy[1].time_ns)
+    claim("SPP-03", time[255] / time[64], because=[few[32].time_ns / few[255].time_ns])
+    claim("SPP-04", time[255] / in_shared.time_ns)
+    claim("SPP-05", time[255] / min(time[40], time[32]))
+    claim("SPP-06", short[32].time_ns / short[255].time_ns)
+    claim("SPP-07", time[24] / time[32])
+    claim("SPP-08", time[128] / time[255])

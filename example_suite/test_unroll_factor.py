@@ -1,4 +1,4 @@
-"""How far to unroll a loop: the loop's own instructions on one side, the instruction cache on the other.
+"""Unroll factors: too small for the loop's own instructions, too large for the instruction caches.
 
 From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Throughput".
 """
@@ -6,71 +6,113 @@ From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Thro
 import counters
 import numpy as np
 import pytest
+import sass_counts
+from launching import blocks_over
 
 SOURCE = "kernels/unroll_factor.cu"
-FACTORS = (1, 4, 16, 256, 2048, 8192)
-"""Steps per round."""
-LARGE = (2048, 8192)
-"""The last that fits the instruction cache of an SM, and one that does not."""
-BLOCK = 512
-STIFFNESS = 60 / 1024
-"""A step is so much of a radian; after 65 536 steps the mass passes its middle, where another step shows most."""
-STEP_BYTES = 32
+BLOCK = 256
+FACTORS = (1, 2, 4, 16, 256, 4096, 16384)
+STEPS = 2**16
+INSTRUCTION_BYTES = 16
 
 
-def swing(cuda_kernel, factor):
-    return cuda_kernel(SOURCE, "swing", name_expression=f"swing<{factor}>")
+def repeat(cuda_kernel, factor, step="MultiplyAdd"):
+    return cuda_kernel(SOURCE, "repeat", name_expression=f"repeat<{step}, {factor}>")
 
 
-def launch_over(kernel, given, out, steps):
-    return kernel.launch(grid=(given.size // BLOCK,), block=(BLOCK,), args=(given, out, STIFFNESS, steps))
+def launch_over(kernel, x, a, b, out, rounds):
+    grid = (blocks_over(x.size, BLOCK),)
+    return kernel.launch(grid=grid, block=(BLOCK,), args=(x, a, b, out, x.size, rounds))
 
 
-def place_after(steps, given):
-    """Where the masses are, in float64; a step is a matrix."""
-    step = np.array([[1 - STIFFNESS**2, STIFFNESS], [-STIFFNESS, 1.0]])
-    return float(np.linalg.matrix_power(step, steps)[0, 0]) * given.astype("float64")
+def multiply_add(x, a, b):
+    return x * a + b
+
+
+def root_of(x, a, b):
+    return 1 / (x * a + b) ** 0.5
+
+
+def numbers(steps, seed, n=259):
+    """Such that ``steps`` multiply-adds end well before their fixed point: every one of them shows."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(2, 3, n)
+    less_than_1 = rng.uniform(0.5, 1, n) / steps
+    return [part.astype(np.float32) for part in (x, 1 - less_than_1, less_than_1)]
 
 
 @pytest.mark.parametrize("factor", FACTORS)
-def test_the_masses_are_where_they_should_be(cuda_kernel, gpu, factor):
-    steps = 2 * max(FACTORS)
-    given = np.random.default_rng(400).uniform(0.5, 1.5, 2 * BLOCK).astype(np.float32)
-    out = gpu.zeros(given.size)
-    launch_over(swing(cuda_kernel, factor), gpu.array(given), out, steps)()
-    np.testing.assert_allclose(gpu.to_host(out), place_after(steps, given), rtol=0, atol=1e-3)
+def test_multiply_adds_are_right(cuda_kernel, gpu, factor):
+    for rounds in (1, 3):
+        check_steps(repeat(cuda_kernel, factor), gpu, multiply_add, factor, rounds)
 
 
-def test_a_step_is_so_many_bytes(cuda_kernel, claim):
-    kernels = {factor: swing(cuda_kernel, factor).profiles for factor in FACTORS}
-    for arch, first in kernels[1].items():
-        assert kernels[max(FACTORS)][arch].registers <= first.registers + 4
-    more, fewer = (kernels[factor] for factor in reversed(LARGE))
-    grown = [more[arch].code_bytes - fewer[arch].code_bytes for arch in more]
-    assert len(set(grown)) == 1
-    claim("UF-04", grown[0] / (LARGE[1] - LARGE[0]))
+@pytest.mark.parametrize("factor", [1, 16])
+def test_roots_are_right(cuda_kernel, gpu, factor):
+    check_steps(repeat(cuda_kernel, factor, "RootOf"), gpu, root_of, factor, rounds=3)
 
 
-@pytest.mark.gpuperf(budget_s=0.6)
-def test_factors_from_one_to_beyond_the_cache(cuda_kernel, gpu, gpuperf, claim):
-    steps = 8 * max(FACTORS)
-    given = gpu.random(gpu.sm_count * BLOCK, seed=401, low=0.5, high=1.5)
+def check_steps(kernel, gpu, reference, factor, rounds):
+    steps = factor * rounds
+    x, a, b = numbers(steps, seed=700)
+    out = gpu.empty(x.size)
+    launch_over(kernel, gpu.array(x), gpu.array(a), gpu.array(b), out, rounds)()
+    expected, a, b = (part.astype(np.float64) for part in (x, a, b))
+    for _ in range(steps):
+        expected = reference(expected, a, b)
+    np.testing.assert_allclose(gpu.to_host(out), expected, rtol=1e-6 + steps * 2**-24)
 
-    def measure(factor):
-        out = gpu.zeros(given.size)
+
+def test_machine_code_grows_and_nothing_else(cuda_kernel, claim):
+    kernels = {factor: repeat(cuda_kernel, factor) for factor in FACTORS}
+    for arch in kernels[1].profiles:
+        branches = {sass_counts.count(kernel.binaries[arch], "BRA") for kernel in kernels.values()}
+        assert len(branches) <= 2  # one more where the loops are nested
+        for factor, kernel in kernels.items():
+            assert sass_counts.count(kernel.binaries[arch], "FFMA") == factor
+            assert kernel.profiles[arch].registers <= 16
+            more = kernel.profiles[arch].code_bytes - INSTRUCTION_BYTES * factor
+            assert 0 < more <= INSTRUCTION_BYTES * 64
+    claim("UNR-05", max(kernels[16384].profiles[arch].code_bytes for arch in kernels[1].profiles) / 2**10)
+
+
+@pytest.mark.gpuperf(budget_s=0.4, cache="warm")
+def test_factors(cuda_kernel, gpu, gpuperf, claim):
+    n = 132 * 4 * BLOCK
+    given = gpu.random(n, seed=701, low=2, high=3)
+    # After STEPS multiply-adds a sixth to a hundredth of the way to the fixed point is left.
+    a = gpu.random(n, seed=702, low=1 - 4.5 / STEPS, high=1 - 1.8 / STEPS)
+    b = gpu.random(n, seed=703, low=1.8 / STEPS, high=4.5 / STEPS)
+
+    def after_multiply_adds(steps):
+        factor, summand = a.astype("float64"), b.astype("float64")
+        end = summand / (1 - factor)
+        return end + factor**steps * (given - end)
+
+    def after_roots(steps):
+        value, factor, summand = (part.astype("float64") for part in (given, a, b))
+        for _ in range(min(steps, 200)):  # long since where it stays
+            value = root_of(value, factor, summand)
+        return value
+
+    def measure(factor, step="MultiplyAdd", steps=STEPS, expected=after_multiply_adds, rtol=4e-3):
+        out = gpu.empty(n)
         return gpuperf(
-            launch_over(swing(cuda_kernel, factor), given, out, steps),
-            name=f"{factor} steps per round",
-            flops=4 * steps * given.size,
-            check=lambda: gpu.assert_allclose(out, place_after(steps, given), rtol=0, atol=1e-2),
+            launch_over(repeat(cuda_kernel, factor, step), given, a, b, out, steps // factor),
+            name=f"{step}, factor {factor}",
+            bytes=16 * n,
+            flops=2 * n * steps,
+            check=lambda: gpu.assert_allclose(out, expected(steps), rtol=rtol),
         )
 
     runs = {factor: measure(factor) for factor in FACTORS}
+    roots = {factor: measure(factor, "RootOf", STEPS // 8, after_roots, rtol=1e-5) for factor in (1, 16)}
     time = {factor: run.time_ns for factor, run in runs.items()}
-    smallest, largest = FACTORS[0], FACTORS[-1]
-    claim("UF-01", time[smallest] / time[256])
-    claim("UF-02", time[largest] / time[2048])
-    claim("UF-03", min(time[smallest], time[largest]) / min(time.values()))
-    claim("UF-05", lambda: counters.instructions(runs[smallest]) / counters.instructions(runs[256]))
-    claim("UF-06", lambda: counters.stall_share(runs[largest], "no_instruction"))
-    claim("UF-07", lambda: counters.stall_share(runs[2048], "no_instruction"))
+    claim("UNR-01", time[1] / time[256], because=[roots[1].time_ns / roots[16].time_ns])
+    claim(
+        "UNR-02",
+        time[16384] / time[256],
+        because=[lambda: counters.stall(runs[16384], "no_instruction") / counters.stall(runs[256], "no_instruction")],
+    )
+    claim("UNR-03", time[16] / time[256])
+    claim("UNR-04", time[4096] / time[256])

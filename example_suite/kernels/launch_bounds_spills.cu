@@ -1,62 +1,34 @@
-// __launch_bounds__: a promise about blocks and a wish for occupancy, paid for in registers.
-// From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Throughput" (exceeding the register
-// limit).
+// __launch_bounds__(256, Blocks): the block size, and how many blocks an SM shall hold at the least.
+// From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Throughput" (limits on registers).
 //
-// Every thread keeps a rod of 56 cells in registers and lets heat flow along it for a number of steps; the ends are
-// cold.  Every step reads and writes all cells, so there is none that could be put away meanwhile.  The compiler takes
-// 78 registers.
+// A thread keeps a ring of Length values and lets it flow: in every step each value takes half of its neighbour's.  The
+// whole ring is in use all the time, so what does not fit into registers goes out and comes back in every step.
 //
-//   heat_unbounded   no bounds.  Three blocks of 256 threads fit the 65 536 registers of an SM.
-//   heat<256, 3>     asks for those three.  The same code, and a promise: whoever adds registers hears of it in spills.
-//   heat<256, 4>     64 registers per thread: a few cells live in local memory.
-//   heat<1024, 1>    the same limit by a wrong promise: the launch still has 256 threads, but 1024 could come.
-//   heat<256, 6>     40 registers.
-//   heat<256, 8>     32 registers: full occupancy, and most cells go to local memory and come back, every step.
+//   flow<40, 1>        one block per SM: no limit on registers but the hardware's.  It takes 74: three blocks.
+//   flow<40, 5>        65 536 / (5 x 256) = 51, in lots of 8: 48 registers.  The ring fits, nothing is spilled.
+//   flow<40, 6>        40 registers: as many as the ring has values, so some have to go.
+//   flow<40, 8>        32 registers: most of the ring is in local memory.  All the warps that an SM can hold, and every
+//                      one of them waits for the cache.
+//   flow<12, 8>        the control: a ring that fits into 32 registers pays nothing for the same wish.
 //
-// Arithmetic limits this kernel, not latency: more warps bring nothing, and what they cost shows in full.
-//
-// In the machine code: STL and LDL in the loop over steps, and the stack frame.  On sm_120 an SM holds 1536 threads,
-// which are six blocks of 256: the compiler ignores a wish for eight there.
+// In the machine code: registers, STL and LDL inside of the loop.  The values are computed alike, to the last bit.  On
+// sm_120 an SM holds 48 warps: 8 blocks of 256 threads are more than it can, and the compiler ignores the wish.
 
-constexpr int kCells = 56;
-constexpr int kThreads = 256;  // of a block as it is launched
-
-// A block's cells lie together, those of all its threads side by side: every address is a register and a constant.
-__device__ __forceinline__ long long first_cell()
+template <int Length, int Blocks>
+__global__ void __launch_bounds__(256, Blocks) flow(const float* in, float* out, int n, int steps)
 {
-    return static_cast<long long>(blockIdx.x) * (kCells * kThreads) + threadIdx.x;
-}
-
-__device__ __forceinline__ void flow(const float* in, float* out, float share, int steps)
-{
-    const float* from = in + first_cell();
-    float cells[kCells];
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float ring[Length];
 #pragma unroll
-    for (int k = 0; k < kCells; ++k) cells[k] = from[k * kThreads];
-    const float stays = 1.0f - 2.0f * share;
+    for (int k = 0; k < Length; ++k) ring[k] = in[static_cast<long long>(k) * n + i];
 #pragma unroll 1
     for (int step = 0; step < steps; ++step) {
-        float left = 0.0f;
+        const float first = ring[0];
 #pragma unroll
-        for (int k = 0; k < kCells; ++k) {
-            const float here = cells[k];
-            const float right = k + 1 < kCells ? cells[k + 1] : 0.0f;
-            cells[k] = fmaf(share, left + right, stays * here);
-            left = here;
-        }
+        for (int k = 0; k < Length - 1; ++k) ring[k] += 0.5f * (ring[k + 1] - ring[k]);
+        ring[Length - 1] += 0.5f * (first - ring[Length - 1]);
     }
-    float* to = out + first_cell();
 #pragma unroll
-    for (int k = 0; k < kCells; ++k) to[k * kThreads] = cells[k];
-}
-
-extern "C" __global__ void heat_unbounded(const float* in, float* out, float share, int steps)
-{
-    flow(in, out, share, steps);
-}
-
-template <int Threads, int Blocks>
-__global__ void __launch_bounds__(Threads, Blocks) heat(const float* in, float* out, float share, int steps)
-{
-    flow(in, out, share, steps);
+    for (int k = 0; k < Length; ++k) out[static_cast<long long>(k) * n + i] = ring[k];
 }

@@ -1,93 +1,89 @@
-// A spill that pays: values that are not needed for long make room for warps that are.
-// From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Throughput" (limited local memory usage
-// can be beneficial).
+// Spilling that pays: registers that a kernel holds while it waits are better given to more warps.
+// From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Throughput", which says that a limited
+// use of local memory can be beneficial, and that buffers in registers may be moved to shared memory.
 //
-// Every thread reads 96 coefficients and evaluates two polynomials with them: one before and one after a walk through
-// a table, where each hop reads where the next one goes.  The first polynomial needs the coefficients before the walk,
-// the second after it; during the walk, which takes most of the time, nobody touches them.  But they fill the
-// registers, and so only 16 warps fit an SM to hide the latency of the hops.
+// Every thread makes Values numbers, follows a chain of `steps` records through a table larger than the L2, and then
+// uses its numbers once more.  8 lanes follow a chain together: a record is a sector of 32 bytes, a word for each lane,
+// and its first word says which record is next.  So each step is a load from device memory that waits for the one
+// before.  What hides such a wait is other warps; but the numbers, idle all the while, take most of the registers.
 //
-//   walk          what the compiler likes.  With -maxrregcount=64 sixty values wait in local memory, and twice as many
-//                 warps walk.  With 32, four times as many do, but what they put away exceeds the L1.
-//   walk_shared   half of the coefficients wait in shared memory instead, by the programmer's hand: as many warps as
-//                 under the cap of 64, and no local memory.
+//   in_registers<96>               what the compiler likes: 16 warps per SM
+//   the same, -maxrregcount=64     32 warps: what does not fit is stored before the chain and loaded after it, once
+//                           40     48 warps
+//                           32     64 warps, all that an SM holds
+//                           24     no more warps, only more spilling
+//   half_in_shared<96>             every other number in shared memory: 32 warps, and nothing is spilled.  Shared
+//                                  memory is about as large as the registers: it takes half, not all.
+//   in_registers<8>                the control: with few numbers no limit on registers matters
 //
-// The spill pays because three things come together: latency is the limit, the walk is long against the traffic of the
-// spill, and what is spilled stays out of the loop.  Take one away, and it does not: with no hops to wait for, or with
-// lanes that walk to places of their own, so that the memory is busy already, the cap brings nothing.
+// The other control is `steps`: after a short chain there was nothing to wait for, and the spilling is all cost.
 //
-// In the machine code: STL before the loop, LDL after it and none within: that is the loop of one LDG whose address is
-// what the last one brought.
-//
-// `next` has one entry per place.  Where a warp's threads start at the same place they walk together, and a hop is one
-// sector.  `in` has the coefficients of a block together, those of all its threads side by side.
+// In the machine code: STL before the loop, LDL after it, and neither within.  All sums are exact, modulo 2^32.
 
-constexpr int kCoefficients = 96;
-constexpr int kInShared = 48;
+constexpr int kLanes = 8;     // to a chain
 constexpr int kBlock = 128;
+constexpr unsigned kMix = 2654435761u;
 
-__device__ __forceinline__ long long first_coefficient()
+// Each number depends on all before it: none is made anew for less than keeping it.
+__device__ __forceinline__ unsigned following(unsigned number, unsigned given)
 {
-    return static_cast<long long>(blockIdx.x) * (kCoefficients * kBlock) + threadIdx.x;
+    return (number ^ given) * kMix + (number >> 15);
 }
 
-__device__ __forceinline__ int walked(const int* next, int place, int hops)
+// Sum of the lane's words along the chain, which starts where the first of 8 lanes says.  Links are bytes from the
+// table's beginning.  `mask` is the table's size less a record, and sets a start within bounds.
+__device__ __forceinline__ unsigned follow(const char* table, unsigned mask, unsigned start, int steps)
 {
+    const unsigned place = threadIdx.x % kLanes * sizeof(unsigned);
+    unsigned record = __shfl_sync(0xffffffffu, start, 0, kLanes) & mask;
+    unsigned sum = 0;
 #pragma unroll 1
-    for (int hop = 0; hop < hops; ++hop) place = next[place];
-    return place;
-}
-
-// The first polynomial decides whether the walk begins one place further on.
-__device__ __forceinline__ int entered(float value, int place, int places)
-{
-    return value > 1e30f ? (place + 1) % places : place;
-}
-
-extern "C" __global__ void walk(
-    const float* in, const int* next, const int* start, float* out, int places, int hops)
-{
-    const int i = blockIdx.x * kBlock + threadIdx.x;
-    const float* from = in + first_coefficient();
-    float values[kCoefficients];
-    float before = 0.0f;
-#pragma unroll
-    for (int k = 0; k < kCoefficients; ++k) values[k] = from[k * kBlock];
-#pragma unroll
-    for (int k = 0; k < kCoefficients; ++k) before = fmaf(before, 0.5f, values[k]);
-    const int place = walked(next, entered(before, start[i], places), hops);
-    const float x = static_cast<float>(place) / static_cast<float>(places);
-    float after = before;
-#pragma unroll
-    for (int k = kCoefficients - 1; k >= 0; --k) after = fmaf(after, x, values[k]);
-    out[i] = after;
-}
-
-extern "C" __global__ void __launch_bounds__(kBlock, 8) walk_shared(
-    const float* in, const int* next, const int* start, float* out, int places, int hops)
-{
-    __shared__ float shelf[kInShared][kBlock];  // a column per thread: no conflicts, and no barrier either
-    const int i = blockIdx.x * kBlock + threadIdx.x;
-    const float* from = in + first_coefficient();
-    constexpr int kept = kCoefficients - kInShared;
-    float values[kept];
-    float before = 0.0f;
-#pragma unroll 8
-    for (int k = 0; k < kInShared; ++k) {
-        const float value = from[k * kBlock];
-        before = fmaf(before, 0.5f, value);
-        shelf[k][threadIdx.x] = value;
+    for (; steps > 0; --steps) {
+        const unsigned word = *reinterpret_cast<const unsigned*>(table + (record + place));
+        sum += word;
+        record = __shfl_sync(0xffffffffu, word, 0, kLanes);
     }
+    return sum;
+}
+
+// Whole blocks only: lanes that follow a chain together must all be there.
+template <int Values>
+__global__ void in_registers(const unsigned* given, const void* table, unsigned* out, unsigned mask, int n, int steps)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    unsigned numbers[Values];
+    unsigned number = i;
 #pragma unroll
-    for (int k = 0; k < kept; ++k) values[k] = from[(kInShared + k) * kBlock];
+    for (int k = 0; k < Values; ++k) {
+        number = following(number, given[static_cast<long long>(k) * n + i]);
+        numbers[k] = number;
+    }
+    const unsigned sum = follow(static_cast<const char*>(table), mask, number, steps);
+    unsigned result = sum;
 #pragma unroll
-    for (int k = 0; k < kept; ++k) before = fmaf(before, 0.5f, values[k]);
-    const int place = walked(next, entered(before, start[i], places), hops);
-    const float x = static_cast<float>(place) / static_cast<float>(places);
-    float after = before;
+    for (int k = 0; k < Values; ++k) result = result * sum + numbers[k];
+    out[i] = result;
+}
+
+template <int Values>
+__global__ void half_in_shared(const unsigned* given, const void* table, unsigned* out, unsigned mask, int n,
+                               int steps)
+{
+    __shared__ unsigned odd_numbers[Values / 2][kBlock];  // a column per thread: no two lanes want the same bank
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    unsigned even_numbers[Values / 2];
+    unsigned number = i;
 #pragma unroll
-    for (int k = kept - 1; k >= 0; --k) after = fmaf(after, x, values[k]);
-#pragma unroll 8
-    for (int k = kInShared - 1; k >= 0; --k) after = fmaf(after, x, shelf[k][threadIdx.x]);
-    out[i] = after;
+    for (int k = 0; k < Values; ++k) {
+        number = following(number, given[static_cast<long long>(k) * n + i]);
+        if (k % 2 == 0) even_numbers[k / 2] = number;
+        else odd_numbers[k / 2][threadIdx.x] = number;
+    }
+    const unsigned sum = follow(static_cast<const char*>(table), mask, number, steps);
+    unsigned result = sum;
+#pragma unroll
+    for (int k = 0; k < Values; ++k) {
+        result = result * sum + (k % 2 == 0 ? even_numbers[k / 2] : odd_numbers[k / 2][threadIdx.x]);
+    }
+    out[i] = result;
 }

@@ -1,44 +1,55 @@
-// How far to unroll a loop: until the loop's own instructions are gone, and not beyond the instruction cache.
-// From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Throughput" (tune loop unroll factors).
+// How often a loop is unrolled: from no unrolling to a loop that fits into no instruction cache.
+// From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Throughput" (tip on unroll factors).
 //
-// Every thread lets a mass on a spring swing for a number of small steps: two dependent multiply-adds each.  The loop
-// around them adds, compares and jumps, which is more than the step itself.
+// A thread repeats one step `rounds` x Factor times.  The step is a single multiply-add, so the counter, the comparison
+// and the branch are most of a loop that is not unrolled.
 //
-//   swing<1>       a step per round: more than half of the instructions are the loop's.
-//   swing<16>      16 steps per round: the loop is a tenth of it.
-//   swing<256>     8 KB of machine code: nothing left to gain.
-//   swing<2048>    64 KB: more than a scheduler's own instruction cache, less than the one that an SM's four share.
-//   swing<8192>    256 KB: more than that one too (128 KB on a V100).  Every round comes from the L2, for every SM, and
-//                  warps wait for instructions.
+//   repeat<MultiplyAdd, 1>         counter, comparison and branch for every multiply-add
+//   repeat<MultiplyAdd, 2 ... 256> these three once in 2 ... 256 multiply-adds: soon there is nothing left to gain
+//   repeat<MultiplyAdd, 4096>      64 KB of machine code: more than the caches next to the schedulers hold
+//   repeat<MultiplyAdd, 16384>     256 KB: more than any instruction cache of an SM holds, fetched from the L2 again
+//                                  and again
+//   repeat<RootOf, ...>            the control: the step is limited by the special-function unit, which starts a warp
+//                                  only every 8 cycles; the loop's own instructions fit into the gaps and cost nothing.
 //
-// An instruction takes 16 bytes, and a step two instructions: 32 bytes.  The steps are the same in all variants and so
-// is the result, bit by bit.  Unrolling doubles by recursion here: the compiler refuses `#pragma unroll` for bodies as
-// large as the last ones, for a good reason.
-//
-// In the machine code: FFMA against everything else of the loop, and the size of the code.  No instruction tells that
-// its neighbours do not fit the cache; a profiler does, by warps that are stalled for "no instruction".
-//
-// `steps` is a multiple of the factor.
+// In the machine code: an instruction is 16 bytes.  The steps are all FFMA (and MUFU.RSQ for the control); their number
+// grows with the factor, that of branches does not.  Nothing spills, the registers stay few: what changes is the size.
 
-template <int Steps>
-__device__ __forceinline__ void advance(float& place, float& speed, float stiffness)
-{
-    if constexpr (Steps == 1) {
-        speed = fmaf(-stiffness, place, speed);
-        place = fmaf(stiffness, speed, place);
-    } else {
-        advance<Steps / 2>(place, speed, stiffness);
-        advance<Steps / 2>(place, speed, stiffness);
+struct MultiplyAdd {
+    static __device__ float of(float x, float a, float b)
+    {
+        return fmaf(x, a, b);
     }
-}
+};
 
-template <int Factor>
-__global__ void __launch_bounds__(512) swing(const float* in, float* out, float stiffness, int steps)
+struct RootOf {
+    static __device__ float of(float x, float a, float b)
+    {
+        float y;
+        // rsqrtf() would add instructions for denormal numbers.
+        asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(fmaf(x, a, b)));
+        return y;
+    }
+};
+
+// Two nested loops, because compilers stop at some number of iterations of one.
+template <typename Step, int Factor>
+__global__ void repeat(const float* x, const float* a, const float* b, float* out, int n, int rounds)
 {
+    constexpr int kInner = Factor < 256 ? Factor : 256;
+    static_assert(Factor % kInner == 0);
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    float place = in[i];
-    float speed = 0.0f;
+    if (i >= n) return;
+    float value = x[i];
+    const float factor = a[i];
+    const float summand = b[i];
 #pragma unroll 1
-    for (int first = 0; first < steps; first += Factor) advance<Factor>(place, speed, stiffness);
-    out[i] = place;
+    for (int round = 0; round < rounds; ++round) {
+#pragma unroll
+        for (int outer = 0; outer < Factor / kInner; ++outer) {
+#pragma unroll
+            for (int inner = 0; inner < kInner; ++inner) value = Step::of(value, factor, summand);
+        }
+    }
+    out[i] = value;
 }
