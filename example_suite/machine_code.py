@@ -1,0 +1,88 @@
+"""What differs between two kernels in the machine code: opcodes that one has more of, and some of those instructions.
+
+The code is that of the committed baselines, disassembled as the plugin does it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from recorded import ARCH, BASELINES
+
+from pytest_gpuperf.baselines.cubin_store import read_cubin
+from pytest_gpuperf.compile.cubin.disassembly import Instruction, disassemble, without_padding
+from pytest_gpuperf.compile.cubin.elf import read_elf
+from pytest_gpuperf.model.evidence import StaticRecord
+
+_TELLING = re.compile(r"(?:LD|ST|ATOM|RED|MUFU|HMMA|HGMMA|VIADDMNMX|VIMNMX|UTMA|I2F|F2F|F2I|BAR)")
+"""Opcodes whose modifiers tell what they do; of others only the part before the first dot is counted."""
+_OF_SCOPE = re.compile(r"\.(?:E|STRONG|GPU|SYS|CONSTANT|SYNC|DEFER_BLOCKING|RELU_?)\b")
+_PLUMBING = frozenset({"MOV", "IMAD", "S2R", "S2UR", "NOP", "ULDC", "LDC", "UMOV", "EXIT", "R2UR", "CS2R", "UIADD3"})
+"""Of addresses and arguments: counted, and never shown as decisive."""
+SHOWN_OPCODES = 10
+SHOWN_LINES = 3
+"""Of each opcode, and opcodes of which instructions are shown."""
+
+
+class MachineCode(NamedTuple):
+    """Both sides of a pair."""
+
+    naive: tuple[Instruction, ...]
+    optimised: tuple[Instruction, ...]
+
+    @property
+    def counts(self) -> list[tuple[str, int, int]]:
+        """Opcodes whose number differs, the largest difference first."""
+        sides = [Counter(opcode(each) for each in side) for side in self]
+        rows = [(name, sides[0][name], sides[1][name]) for name in sides[0].keys() | sides[1].keys()]
+        return sorted((row for row in rows if row[1] != row[2]), key=lambda row: (-abs(row[1] - row[2]), row[0]))
+
+    @property
+    def decisive(self) -> list[str]:
+        """Instructions of the opcodes that differ most in proportion, from the side that has more of them."""
+        rows = [row for row in self.counts if row[0].split(".")[0] not in _PLUMBING]
+        rows.sort(key=lambda row: (-_weight(row), row[0]))
+        shown = []
+        for name, naive, optimised in rows[:SHOWN_LINES]:
+            sign, side = ("-", self.naive) if naive > optimised else ("+", self.optimised)
+            own = [each for each in side if opcode(each) == name]
+            shown += [f"{sign} {_text(each)}" for each in own[:SHOWN_LINES]]
+            if len(own) > SHOWN_LINES:
+                shown.append(f"{sign} ... {len(own)} {name} in all, {min(naive, optimised)} on the other side")
+        return shown
+
+
+def machine_codes(pairs: Sequence[tuple[StaticRecord, StaticRecord]]) -> list[MachineCode]:
+    """Of each pair (naive, optimised), by one run of nvdisasm.  Raises ``CubinError``, ``ToolchainMissing``."""
+    records = {record.profile.code_hash: record for pair in pairs for record in pair}
+    texts = {name: _text_section(record) for name, record in records.items()}
+    code = {name: without_padding(found) for name, found in disassemble(ARCH, texts).items()}
+    return [MachineCode(*(code[record.profile.code_hash] for record in pair)) for pair in pairs]
+
+
+def opcode(instruction: Instruction) -> str:
+    """As it is counted: ``FFMA``, ``LDG.128``, ``MUFU.RCP``."""
+    name = instruction.opcode
+    return _OF_SCOPE.sub("", name) if _TELLING.match(name) else name.split(".")[0]
+
+
+def _weight(row: tuple[str, int, int]) -> float:
+    """Difference in proportion; an instruction that one side lacks altogether weighs most."""
+    _, naive, optimised = row
+    return abs(naive - optimised) / max(naive, optimised) + abs(naive - optimised) / 1e6
+
+
+def _text(instruction: Instruction) -> str:
+    predicate = f"@{instruction.predicate} " if instruction.predicate else ""
+    return f"{predicate}{instruction.opcode} {instruction.operands}".rstrip()
+
+
+def _text_section(record: StaticRecord) -> bytes:
+    cubin = read_cubin(BASELINES, record.cubin)
+    section = read_elf(cubin).section(f".text.{record.symbol or record.kernel}")
+    if section is None:
+        raise ValueError(f"{record.kernel} is not in its cubin, {record.cubin}")
+    return bytes(section.data)
