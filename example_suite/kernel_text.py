@@ -34,7 +34,7 @@ def definitions(source: str) -> dict[str, str]:
 
 def _is_whole(line: str) -> bool:
     """A declaration that ends in its first line: a constant, an alias."""
-    return line.rstrip().endswith(";") and "{" not in line.split("=")[0]
+    return line.split("//")[0].rstrip().endswith(";") and "{" not in line.split("=")[0]
 
 
 def _name(text: str) -> str:

@@ -1,10 +1,10 @@
 """What is written by hand for the textbook: a question and an exercise for each family, in ``lesson_data/FAMILY.json``.
 
-    question    what the family asks, in a sentence or two
-    pairs       optional: optimised workloads whose pairs are shown in detail; else the first pair of the family
-    kernels     optional: two kernels to compare in the source, where a family has no pairs
-    exercise    a change of one file (``replace``, which is there once, ``by``), words that the gate then prints without
-                a GPU (``see``), and the reason (``because``); ``exercises.py`` does it
+question    what the family asks, in a sentence or two
+pairs       optional: optimised workloads whose pairs are shown in detail; else the first pair of the family
+kernels     optional: two kernels to compare in the source, where a family has no pairs
+exercise    a change of one file (``replace``, which is there once, ``by``), words that the gate then prints without
+            a GPU (``see``), and the reason (``because``); ``exercises.py`` does it
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ def lesson_of(family: str) -> Lesson:
     """Raises ``NoLesson``, and ``TypeError`` for a file that is none."""
     file = FOLDER / f"{family}.json"
     if not file.exists():
-        raise NoLesson(f"{family} has no lesson: write example_suite/lesson_data/{family}.json (see example_suite/lessons.py)")
+        raise NoLesson(
+            f"{family} has no lesson: write example_suite/lesson_data/{family}.json (see example_suite/lessons.py)"
+        )
     given = json.loads(file.read_text(encoding="utf-8"))
     return Lesson(**{**given, "exercise": Exercise(**given["exercise"])})
 

@@ -20,8 +20,21 @@ from pytest_gpuperf.model.evidence import StaticRecord
 _TELLING = re.compile(r"(?:LD|ST|ATOM|RED|MUFU|HMMA|HGMMA|VIADDMNMX|VIMNMX|UTMA|I2F|F2F|F2I|BAR)")
 """Opcodes whose modifiers tell what they do; of others only the part before the first dot is counted."""
 _OF_SCOPE = re.compile(r"\.(?:E|STRONG|GPU|SYS|CONSTANT|SYNC|DEFER_BLOCKING|RELU_?)\b")
-_PLUMBING = frozenset({"MOV", "IMAD", "S2R", "S2UR", "NOP", "ULDC", "LDC", "UMOV", "EXIT", "R2UR", "CS2R", "UIADD3"})
-"""Of addresses and arguments: counted, and never shown as decisive."""
+_WEIGHTS = (
+    (
+        re.compile(
+            r"LDL|STL|LDS|STS|LDG|STG|LDGSTS|ATOM|RED|BAR|D(?:ADD|MUL|FMA|SETP)|HMMA|HGMMA|UTMA|MUFU|CALL|V\w+MNMX"
+        ),
+        3.0,
+    ),
+    (re.compile(r"F(?:ADD|MUL|FMA|SEL)\b|FFMA2|BRA|BSSY|WARPSYNC|I2F|F2F|F2I|I2FP|SHFL"), 2.0),
+    (
+        re.compile(r"MOV|UMOV|IMAD|S2R|S2UR|NOP|ULDC|LDC|EXIT|R2UR|CS2R|UIADD3|VIADD|IADD3|LEA|ULEA|HFMA2|SHF|ISETP"),
+        0.0,
+    ),
+)
+"""How much an opcode that differs says: memory, barriers, dear arithmetic; arithmetic, branches; the rest weighs 1.
+Addresses and arguments weigh nothing: counted, and never shown as decisive."""
 SHOWN_OPCODES = 10
 SHOWN_LINES = 3
 """Of each opcode, and opcodes of which instructions are shown."""
@@ -42,9 +55,11 @@ class MachineCode(NamedTuple):
 
     @property
     def decisive(self) -> list[str]:
-        """Instructions of the opcodes that differ most in proportion, from the side that has more of them."""
-        rows = [row for row in self.counts if row[0].split(".")[0] not in _PLUMBING]
-        rows.sort(key=lambda row: (-_weight(row), row[0]))
+        """Instructions of the opcodes that differ most, from the side that has more of them.
+
+        Where no opcode tells, those whose operands differ.
+        """
+        rows = sorted((row for row in self.counts if _weight(row)), key=lambda row: (-_weight(row), row[0]))
         shown = []
         for name, naive, optimised in rows[:SHOWN_LINES]:
             sign, side = ("-", self.naive) if naive > optimised else ("+", self.optimised)
@@ -52,7 +67,12 @@ class MachineCode(NamedTuple):
             shown += [f"{sign} {_text(each)}" for each in own[:SHOWN_LINES]]
             if len(own) > SHOWN_LINES:
                 shown.append(f"{sign} ... {len(own)} {name} in all, {min(naive, optimised)} on the other side")
-        return shown
+        return shown if self.counts else self._other_operands()
+
+    def _other_operands(self) -> list[str]:
+        changed = [(a, b) for a, b in zip(self.naive, self.optimised, strict=True) if _text(a) != _text(b)]
+        return [f"{sign} {_text(each)}" for pair in changed[:SHOWN_LINES]
+                for sign, each in zip("-+", pair, strict=True)]  # fmt: skip
 
 
 def machine_codes(pairs: Sequence[tuple[StaticRecord, StaticRecord]]) -> list[MachineCode]:
@@ -70,9 +90,10 @@ def opcode(instruction: Instruction) -> str:
 
 
 def _weight(row: tuple[str, int, int]) -> float:
-    """Difference in proportion; an instruction that one side lacks altogether weighs most."""
-    _, naive, optimised = row
-    return abs(naive - optimised) / max(naive, optimised) + abs(naive - optimised) / 1e6
+    """How much an opcode says, times the difference in proportion, times how many bits that takes to count."""
+    name, naive, optimised = row
+    known = next((weight for names, weight in _WEIGHTS if names.match(name)), 1.0)
+    return known * abs(naive - optimised) / max(naive, optimised) * abs(naive - optimised).bit_length()
 
 
 def _text(instruction: Instruction) -> str:

@@ -1,7 +1,8 @@
 """Where the pairs of the suite stand under the roofs of the GPU: what is on record, without drawing it.
 
 A point is one workload: its FLOP per byte of DRAM, and its GFLOP/s.  An arrow goes from the naive side of a pair to the
-optimised one.  Pairs that have no floating-point work of their own, or of which one side was not counted, have none.
+optimised one.  Operations are those that the test declares of both sides, or else those in single precision that were
+counted of both; pairs without either, and pairs of which one side was not counted, have no arrow.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from recorded import BASELINES, GPU, Recorded, geometric_mean
 from pytest_gpuperf.baselines.store import BaselineStore
 
 LEAST_BYTES = 2**23
-"""Of DRAM traffic, for an intensity that says anything; below it a workload lives in the caches."""
+"""Of DRAM traffic, for an intensity that says anything; below it the data stay in the caches."""
 
 
 class Point(NamedTuple):
-    intensity: float
-    """FLOP per byte to and from DRAM."""
+    intensity: float | None
+    """FLOP per byte to and from DRAM; None where the data stay in the caches."""
     gflops: float
 
 
@@ -47,25 +48,55 @@ class Picture(NamedTuple):
     roofs: list[Roof]
 
 
-def point(pair: Pair, workload: str, recorded: Recorded) -> Point | None:
-    """None for what is not on record, or makes too little traffic."""
-    time, ns = recorded.time(pair, workload), recorded.time_ns(pair, workload)
-    counted = counter_tables.counted(pair, workload, recorded)
+def arrow(pair: Pair, recorded: Recorded) -> Arrow | None:
+    """None for a pair of which something is not on record."""
+    sides = [_side(pair, name, recorded) for name in (pair.naive, pair.optimised)]
+    times = [side.ns for side in sides]
+    for flops in ([side.declared for side in sides], [side.counted for side in sides]):
+        if all(flops) and all(times) and all(side.moved is not None for side in sides):
+            naive, optimised = (_point(of, side) for of, side in zip(flops, sides, strict=True))
+            if (naive.intensity is None) != (optimised.intensity is None):
+                return None
+            return Arrow(pair.family, f"{pair.optimised} over {pair.naive}", naive, optimised)
+    return None
+
+
+class _Side(NamedTuple):
+    """What is on record of one workload; None for what is not."""
+
+    ns: float | None
+    moved: float | None
+    """Bytes."""
+    declared: float | None
+    """FLOP, by the test."""
+    counted: float | None
+    """FLOP in single precision; None where there are others."""
+
+
+def _side(pair: Pair, workload: str, recorded: Recorded) -> _Side:
+    time, static = recorded.time(pair, workload), recorded.static(pair, workload)
+    of = counter_tables.counted(pair, workload, recorded)
     try:
-        flops = (time and time.flops) or counters.single_precision_operations(counted)
-        moved = counters.dram_bytes(counted)
+        moved, counted = counters.dram_bytes(of), counters.single_precision_operations(of)
     except NotCollected:
-        return None
-    return Point(_rounded(flops / moved), _rounded(flops / ns)) if ns and flops and moved >= LEAST_BYTES else None
+        return _Side(None, None, None, None)
+    single = static is not None and not {"fp64", "tensor"} & static.profile.opcodes.keys()
+    return _Side(
+        recorded.time_ns(pair, workload), moved, time.flops if time else None, counted if single else None
+    )  # fmt: skip
+
+
+def _point(flops: float | None, side: _Side) -> Point:
+    assert flops
+    assert side.ns
+    assert side.moved is not None
+    in_caches = side.moved < LEAST_BYTES
+    return Point(None if in_caches else _rounded(flops / side.moved), _rounded(flops / side.ns))
 
 
 def picture(recorded: Recorded) -> Picture:
     """Arrows in the order of the pairs."""
-    arrows = []
-    for pair in PAIRS:
-        naive, optimised = (point(pair, name, recorded) for name in (pair.naive, pair.optimised))
-        if naive is not None and optimised is not None and not pair.wall:
-            arrows.append(Arrow(pair.family, f"{pair.optimised} over {pair.naive}", naive, optimised))
+    arrows = [found for pair in PAIRS if not pair.wall and (found := arrow(pair, recorded))]
     return Picture(arrows, roofs())
 
 

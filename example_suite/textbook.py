@@ -11,7 +11,9 @@ Run it after baselines, counters, claims, kernels or lessons have changed.  Ques
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -46,9 +48,9 @@ SM fills. *Gain* is how many times faster the optimised side does the same work.
 
 Each arrow goes from the naive side of a pair to the optimised one. Upwards is faster. To the right is less traffic with
 the memory for the same operations. The roofs are the most that a workload of this suite reaches on the same GPU:
-{roofs}. Left out are pairs without floating-point work, pairs of which a side has not been counted, and those whose
-data stay in the caches. Operations are those that a test declares, or else those that were counted. Where an optimised
-side needs fewer operations for the same result, its arrow may point down.
+{roofs}. Operations are those that a test declares, or else those that were counted in single precision; where they were
+counted, an optimised side that needs fewer of them has an arrow that points down. Left out are pairs without such
+operations, and pairs of which a side has not been counted.
 """
 
 
@@ -77,16 +79,27 @@ def pages(recorded: Recorded) -> dict[str, str]:
 def index(all_stations: Sequence[Station], recorded: Recorded) -> str:
     """The first page, with each family and its question."""
     roofs = roofline_of(recorded).roofs
-    text = ", ".join(f"{roof.name} by {roof.workload}" for roof in roofs)
-    lines, section = [INDEX.format(roofs=text)], ""
-    for station in all_stations:
-        if station.section != section:
-            section = station.section
-            lines.append(f"## {section}\n")
-        last = station is all_stations[-1] or all_stations[all_stations.index(station) + 1].section != section
-        lines.append(f"- [{station.family}]({station.family}.md): {lesson_of(station.family).question}"
-                     + ("\n" if last else ""))  # fmt: skip
-    return "\n".join(lines).rstrip() + "\n"
+    text = ", ".join(f"{roof.name} by `{roof.workload}`" for roof in roofs)
+    parts = [_wrapped_paragraphs(INDEX.format(roofs=text))]
+    for section, group in itertools.groupby(all_stations, key=lambda station: station.section):
+        parts += [f"## {section}", "\n".join(_entry(station.family) for station in group)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _entry(family: str) -> str:
+    return textwrap.fill(
+        f"- [{family}]({family}.md): {lesson_of(family).question}", 120, subsequent_indent="  ", break_on_hyphens=False
+    )
+
+
+def _wrapped_paragraphs(text: str) -> str:
+    return (
+        "\n\n".join(
+            paragraph if paragraph.startswith("#") else textwrap.fill(paragraph, 120, break_on_hyphens=False)
+            for paragraph in text.strip().split("\n\n")
+        )
+        + "\n"
+    )
 
 
 def picture_data(recorded: Recorded) -> dict[str, object]:
@@ -99,8 +112,8 @@ def picture_data(recorded: Recorded) -> dict[str, object]:
 def stale_pictures(recorded: Recorded) -> list[str]:
     """Names of pictures that show other figures than those on record, and of those that nothing is on record of."""
     data = picture_data(recorded)
-    changed = [name for name, of in data.items()
-               if textbook_pictures.drawn_from(PICTURES / f"{name}.svg") != textbook_pictures.figures_of(of)]  # fmt: skip
+    drawn = {name: textbook_pictures.drawn_from(PICTURES / f"{name}.svg") for name in data}
+    changed = [name for name, of in data.items() if drawn[name] != textbook_pictures.figures_of(of)]
     return changed + sorted(path.stem for path in PICTURES.glob("*.svg") if path.stem not in data)
 
 

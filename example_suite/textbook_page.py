@@ -22,6 +22,10 @@ MOST_LINES = 48
 CAUSES_PAGE = "../explanation/why-slower.md#the-causes"
 UP = "../../example_suite"
 WIDTH = 120
+CLAIMS = SUITE.parent / "docs" / "results" / "claims.md"
+WALL = """\
+The gain is by the clock on the wall (claim {claim}): the times of the plugin are sums over copies and kernels, which do
+not become less if they overlap."""
 
 MachineCodes = Mapping[tuple[str, str], MachineCode]
 """By the hashes of the naive and of the optimised code."""
@@ -70,14 +74,20 @@ def _links(station: Station) -> str:
     sources = [DOCUMENTS[name] for name in station.sources if name in DOCUMENTS] or list(DOCUMENTS.values())
     claims = [claim for claim in load_claims().values() if claim.family == family]
     lines = [
+        f"- part of [the textbook](README.md): {station.section}",
         f"- the kernels, with a head that explains them: [{family}.cu]({UP}/kernels/{family}.cu)",
         f"- the test that checks and measures them: [test_{family}.py]({UP}/test_{family}.py)",
         f"- after {'; '.join(sources)}",
     ]
     if claims:
         lines.append(f"- {len(claims)} claims of the documents, and what became of them: "
-                     f"[claims](../results/claims.md#{family})")  # fmt: skip
+                     f"[claims](../results/claims.md{_anchor(family)})")  # fmt: skip
     return "\n".join(_wrapped(line, "  ") for line in lines)
+
+
+def _anchor(family: str) -> str:
+    """Of the family's part of the page about claims, if it has one yet."""
+    return f"#{family}" if f"\n### {family}\n" in CLAIMS.read_text(encoding="utf-8") else ""
 
 
 def _about(pair: Pair) -> str:
@@ -92,13 +102,13 @@ def _source(pair: Pair, source: str, recorded: Recorded) -> str:
     records = [recorded.static(pair, name) for name in (pair.naive, pair.optimised)]
     naive, optimised = records
     if naive is None or optimised is None:
-        one = "Both sides" if naive is optimised else "One side"
-        return f"{one} launches several operations from Python: compare them in the test."
+        who = "Both sides launch" if naive is optimised else "One side launches"
+        return f"{who} several operations from Python: compare them in the test."
     lines = kernel_text.difference(source, naive.kernel, optimised.kernel)
     text = _launches(pair, naive, optimised, recorded)
     if lines:
         return f"In the source, from naive (-) to optimised (+):\n\n{_diff(lines)}\n\n{text}".rstrip()
-    return _wrapped(f"Both sides are the kernel `{naive.kernel}`. {text}")
+    return _wrapped(f"Both sides are the kernel `{naive.kernel}`. {text.replace('besides: ', '')}")
 
 
 def _launches(pair: Pair, naive: StaticRecord, optimised: StaticRecord, recorded: Recorded) -> str:
@@ -137,6 +147,11 @@ def _machine_code(pair: Pair, recorded: Recorded, codes: MachineCodes) -> str:
         return ""
     naive, optimised = (one.profile for one in found)
     code = codes[naive.code_hash, optimised.code_hash]
+    if not code.counts:
+        return (
+            f"In the machine code ({ARCH}) the {naive.instructions} opcodes are the same. Some operands differ:\n\n"
+            + (_diff(code.decisive))
+        )
     names = [name for name, *_ in code.counts[:SHOWN_OPCODES]]
     counts = {name: rest for name, *rest in code.counts}
     head = [f"{ARCH}, instructions", "all", *names]
@@ -161,9 +176,10 @@ def _gains(pairs: Sequence[Pair], recorded: Recorded) -> str:
         gain = recorded.gain(pair)
         times = [recorded.time_ns(pair, name) for name in (pair.naive, pair.optimised)]
         shown = ["" if ns is None or pair.wall else duration(ns) for ns in times]
-        noted = noted or (f"Clock on the wall: {pair.wall}." if pair.wall else "")
+        noted = noted or (WALL.format(claim=pair.wall) if pair.wall else "")
         rows.append([f"{pair.optimised} over {pair.naive}", *shown, f"{pair.work:g}",
-                     "not on record yet" if gain is None else _number(gain), pair.cause or "several things"])  # fmt: skip
+                     "not on record yet" if gain is None else _number(gain),
+                     pair.cause or "several things"])  # fmt: skip
     family = pairs[0].family
     text = [f"Gain per work done on an {GPU.removeprefix('nvidia-').upper()}: the ratio of the times, times the ratio "
             "of the work."]  # fmt: skip

@@ -20,6 +20,11 @@ STYLE = {
     "svg.fonttype": "none", "svg.hashsalt": "gpuperf", "font.size": 9, "font.family": "sans-serif",
     "axes.spines.top": False, "axes.spines.right": False, "figure.constrained_layout.use": True,
 }  # fmt: skip
+TOUCHING = 1.35
+"""Ratio of two figures whose labels would stand on each other."""
+COLUMN = 1.6
+"""From one family to the next, of those whose data stay in the caches."""
+ARROW = {"arrowstyle": "->", "color": COLOURS[0], "linewidth": 0.9, "shrinkA": 0, "shrinkB": 0}
 WIDE = 8
 """Gains from which on the bars have a logarithmic scale."""
 _DESCRIPTION = re.compile(r"<dc:description>\s*(.*?)\s*</dc:description>", re.DOTALL)
@@ -52,7 +57,7 @@ def draw_gains(gains: Mapping[str, float], file: Path) -> None:
             ticks = [tick for tick in (1, 2, 5, 10, 20, 50, 100) if tick <= 2 * most]
             axes.set_xticks(ticks, [str(tick) for tick in ticks], minor=False)
             axes.set_xticks([], minor=True)
-            axes.set_xlim(min(0.9, *values), most * 1.5)
+            axes.set_xlim(min(0.9, *values), most * 1.6)
         else:
             axes.set_xlim(min(0.9, *values), 1 + (most - 1) * 1.15)
         for row, value in enumerate(values):
@@ -62,43 +67,68 @@ def draw_gains(gains: Mapping[str, float], file: Path) -> None:
 
 
 def draw_roofline(picture: Picture, file: Path) -> None:
-    """Both axes logarithmic; an arrow from the naive to the optimised side of each pair."""
+    """Both axes logarithmic; an arrow from the naive to the optimised side of each pair.
+
+    Pairs whose data stay in the caches stand to the right of a line, each family in a column of its own.
+    """
     from matplotlib import pyplot
 
+    by_memory = [one.intensity for arrow in picture.arrows for one in (arrow.naive, arrow.optimised) if one.intensity]
+    left, edge = min(by_memory) / 2, max(by_memory) * 2
+    in_caches = list(dict.fromkeys(arrow.family for arrow in picture.arrows if arrow.naive.intensity is None))
+    columns = {family: edge * COLUMN ** (number + 0.7) for number, family in enumerate(in_caches)}
+    right = edge * COLUMN ** (len(in_caches) + 0.7)
+    numbers = {family: number for number, family in enumerate(dict.fromkeys(a.family for a in picture.arrows), 1)}
+    highest: dict[str, tuple[float, float]] = {}
     with pyplot.rc_context(STYLE):
-        figure, axes = pyplot.subplots(figsize=(9.5, 6.5))
-        points = [point for arrow in picture.arrows for point in (arrow.naive, arrow.optimised)]
-        left, right = min(one.intensity for one in points) / 2, max(one.intensity for one in points) * 3
-        _draw_roofs(axes, picture, left, right)
+        figure, axes = pyplot.subplots(figsize=(9.5, 6))
+        axes.set(xscale="log", yscale="log", xlim=(left, right))
+        axes.set_ylim(min(a.naive.gflops for a in picture.arrows) / 2, max(roof.peak for roof in picture.roofs) * 2)
+        _draw_roofs(axes, picture, left)
         for arrow in picture.arrows:
-            axes.annotate(
-                "", arrow.optimised, arrow.naive,
-                arrowprops={"arrowstyle": "->", "color": COLOURS[0], "linewidth": 0.9, "shrinkA": 0, "shrinkB": 0},
-            )  # fmt: skip
-        numbers = {family: number for number, family in enumerate(dict.fromkeys(a.family for a in picture.arrows), 1)}
-        axes.plot(*zip(*(arrow.naive for arrow in picture.arrows), strict=True), "o", color=COLOURS[1], markersize=2.5)
-        for arrow in picture.arrows:
-            axes.annotate(str(numbers[arrow.family]), arrow.optimised, (2, 2), textcoords="offset points", fontsize=8)
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        axes.set_xlim(left, right)
-        axes.set_ylim(min(one.gflops for one in points) / 2, max(roof.peak for roof in picture.roofs) * 2)
-        axes.set_xlabel("FLOP per byte to and from DRAM, counted")
+            start, end = (
+                (one.intensity or columns[arrow.family], one.gflops) for one in (arrow.naive, arrow.optimised)
+            )
+            axes.annotate("", end, start, arrowprops=ARROW)
+            axes.plot(*start, "o", color=COLOURS[1], markersize=2.5)
+            highest[arrow.family] = max(highest.get(arrow.family, end), end, key=lambda one: one[1])
+        for place, label in _labels({numbers[family]: place for family, place in highest.items()}):
+            axes.annotate(label, place, (3, 2), textcoords="offset points", fontsize=8)
+        axes.axvline(edge, color="#888888", linewidth=0.8, linestyle=":")
+        axes.set_xticks([tick for tick in (0.01, 0.1, 1, 10, 100, 1000, 10000) if left < tick < edge])
+        axes.set_xticks([], minor=True)
+        axes.set_xlabel("FLOP per byte to and from DRAM, counted   (right of the line: data in the caches)")
         axes.set_ylabel("GFLOP/s")
-        legend = "\n".join(f"{number:>2}  {family}" for family, number in numbers.items())
+        legend = "\n".join(f"{number}  {family}" for family, number in numbers.items())
         axes.text(1.02, 1, legend, transform=axes.transAxes, va="top", fontsize=8)
         _save(figure, picture, file)
 
 
-def _draw_roofs(axes: Any, picture: Picture, left: float, right: float) -> None:
+def _labels(places: Mapping[int, tuple[float, float]]) -> list[tuple[tuple[float, float], str]]:
+    """Where each number stands; one label for those that would stand on each other."""
+    together: list[tuple[tuple[float, float], list[int]]] = []
+    for number, (x, y) in places.items():
+        for (other_x, other_y), numbers in together:
+            if max(x / other_x, other_x / x) < TOUCHING and max(y / other_y, other_y / y) < TOUCHING:
+                numbers.append(number)
+                break
+        else:
+            together.append(((x, y), [number]))
+    return [(place, ", ".join(map(str, numbers))) for place, numbers in together]
+
+
+def _draw_roofs(axes: Any, picture: Picture, left: float) -> None:
+    """Slanted: what the memory allows; level: what the arithmetic does."""
     bandwidth, *flats = picture.roofs
+    right = axes.get_xlim()[1]
     for roof in flats:
         corner = roof.peak / bandwidth.peak
         axes.plot([left, corner, right], [left * bandwidth.peak, roof.peak, roof.peak], color="#444444", linewidth=1)
-        axes.annotate(f"{roof.name}: {roof.peak / 1e3:.3g} TFLOP/s", (right, roof.peak), (-2, 3),
-                      textcoords="offset points", ha="right", fontsize=8)  # fmt: skip
-    axes.annotate(f"{bandwidth.name}: {bandwidth.peak / 1e3:.3g} TB/s", (left * 3, left * 3 * bandwidth.peak), (-6, 8),
-                  textcoords="offset points", rotation=38, fontsize=8)  # fmt: skip
+        axes.annotate(f"{roof.name}: {roof.peak / 1e3:.3g} TFLOP/s", (corner, roof.peak), (4, 4),
+                      textcoords="offset points", fontsize=8)  # fmt: skip
+    middle = (left * flats[0].peak / bandwidth.peak) ** 0.5
+    axes.annotate(f"{bandwidth.name}: {bandwidth.peak / 1e3:.3g} TB/s", (middle, middle * bandwidth.peak), (-6, 2),
+                  textcoords="offset points", ha="right", fontsize=8)  # fmt: skip
 
 
 def _save(figure: Any, data: Mapping[str, float] | Picture, file: Path) -> None:
