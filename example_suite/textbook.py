@@ -35,8 +35,9 @@ A page for each family of the [example suite](../../example_suite/README.md), in
 how its two sides differ in the source and in the machine code, what that gains on an H200 and which counters show it,
 and something to try. Times, counters and machine code are those of the committed baselines (NVRTC 13.0, sm_90).
 
-The exercises need no GPU. Each is a change of one line, a command, and what it prints. Do them in a checkout of this
-repository, with the plugin installed as the [tutorial](../tutorial/first-regression.md) says.
+The exercises need no GPU. Each is a change of a line, a command, and what it prints. Do them in a checkout of this
+repository, with the plugin installed as the [tutorial](../tutorial/first-regression.md) says. On a machine with a GPU
+the same command also checks results and measures times.
 
 Terms: a *warp* is 32 threads that issue together. A *sector* is 32 bytes of memory, the least that is moved. A
 *scheduler* issues one instruction per cycle; an SM has four. *Occupancy* is the share of its places for warps that an

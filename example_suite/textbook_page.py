@@ -102,6 +102,8 @@ def _source(pair: Pair, source: str, recorded: Recorded) -> str:
     records = [recorded.static(pair, name) for name in (pair.naive, pair.optimised)]
     naive, optimised = records
     if naive is None or optimised is None:
+        if not any(recorded.time(pair, name) for name in (pair.naive, pair.optimised)):
+            return "Neither machine code nor times of both sides are on record yet."
         who = "Both sides launch" if naive is optimised else "One side launches"
         return f"{who} several operations from Python: compare them in the test."
     lines = kernel_text.difference(source, naive.kernel, optimised.kernel)
@@ -197,13 +199,17 @@ def recorded_gains(family: str, recorded: Recorded) -> dict[str, float]:
 def _exercise(family: str, lesson: Lesson) -> str:
     exercise = lesson.exercise
     language = "cuda" if exercise.file.endswith(".cu") else "python"
-    seen = "\n".join(exercise.see)
     return "\n\n".join([
-        f"In [{exercise.file}]({UP}/{exercise.file}) replace", f"```{language}\n{exercise.replace.strip()}\n```", "by",
-        f"```{language}\n{exercise.by.strip()}\n```", "and run, with or without a GPU:",
-        f"    {' '.join(exercise.command(family))}", "Among what it prints without a GPU, apart from white space:",
-        f"```\n{seen}\n```", _wrapped(exercise.because), f"Mend it again: `git checkout {SUITE.name}/{exercise.file}`.",
+        f"In [{exercise.file}]({UP}/{exercise.file}) replace", _block(language, exercise.replace),
+        "by", _block(language, exercise.by),
+        "and run", f"    {' '.join(exercise.command(family))}",
+        "Without a GPU it prints, among other lines (white space apart),", _block("", "\n".join(exercise.see)),
+        _wrapped(exercise.because), f"Mend it again: `git checkout {SUITE.name}/{exercise.file}`.",
     ])  # fmt: skip
+
+
+def _block(language: str, text: str) -> str:
+    return f"```{language}\n{textwrap.dedent(text)}\n```"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

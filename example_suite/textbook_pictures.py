@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,8 @@ STYLE = {
     "svg.fonttype": "none", "svg.hashsalt": "gpuperf", "font.size": 9, "font.family": "sans-serif",
     "axes.spines.top": False, "axes.spines.right": False, "figure.constrained_layout.use": True,
 }  # fmt: skip
-TOUCHING = 1.35
-"""Ratio of two figures whose labels would stand on each other."""
+TOUCHING = (1.5, 1.4)
+"""Ratios of two points, from left to right and up, whose labels would stand on each other."""
 COLUMN = 1.6
 """From one family to the next, of those whose data stay in the caches."""
 ARROW = {"arrowstyle": "->", "color": COLOURS[0], "linewidth": 0.9, "shrinkA": 0, "shrinkB": 0}
@@ -36,7 +36,7 @@ def drawn_from(file: Path) -> object:
     return json.loads(html.unescape(found[1])) if found else None
 
 
-def figures_of(data: Mapping[str, float] | Picture) -> object:
+def figures_of(data: object) -> object:
     """As they are kept in a picture."""
     return json.loads(json.dumps(data))
 
@@ -79,7 +79,7 @@ def draw_roofline(picture: Picture, file: Path) -> None:
     columns = {family: edge * COLUMN ** (number + 0.7) for number, family in enumerate(in_caches)}
     right = edge * COLUMN ** (len(in_caches) + 0.7)
     numbers = {family: number for number, family in enumerate(dict.fromkeys(a.family for a in picture.arrows), 1)}
-    highest: dict[str, tuple[float, float]] = {}
+    ends: list[tuple[tuple[float, float], int]] = []
     with pyplot.rc_context(STYLE):
         figure, axes = pyplot.subplots(figsize=(9.5, 6))
         axes.set(xscale="log", yscale="log", xlim=(left, right))
@@ -91,8 +91,8 @@ def draw_roofline(picture: Picture, file: Path) -> None:
             )
             axes.annotate("", end, start, arrowprops=ARROW)
             axes.plot(*start, "o", color=COLOURS[1], markersize=2.5)
-            highest[arrow.family] = max(highest.get(arrow.family, end), end, key=lambda one: one[1])
-        for place, label in _labels({numbers[family]: place for family, place in highest.items()}):
+            ends.append((end, numbers[arrow.family]))
+        for place, label in _labels(ends):
             axes.annotate(label, place, (3, 2), textcoords="offset points", fontsize=8)
         axes.axvline(edge, color="#888888", linewidth=0.8, linestyle=":")
         axes.set_xticks([tick for tick in (0.01, 0.1, 1, 10, 100, 1000, 10000) if left < tick < edge])
@@ -104,17 +104,17 @@ def draw_roofline(picture: Picture, file: Path) -> None:
         _save(figure, picture, file)
 
 
-def _labels(places: Mapping[int, tuple[float, float]]) -> list[tuple[tuple[float, float], str]]:
+def _labels(ends: Sequence[tuple[tuple[float, float], int]]) -> list[tuple[tuple[float, float], str]]:
     """Where each number stands; one label for those that would stand on each other."""
-    together: list[tuple[tuple[float, float], list[int]]] = []
-    for number, (x, y) in places.items():
+    together: list[tuple[tuple[float, float], set[int]]] = []
+    for (x, y), number in sorted(ends, key=lambda one: -one[0][1]):
         for (other_x, other_y), numbers in together:
-            if max(x / other_x, other_x / x) < TOUCHING and max(y / other_y, other_y / y) < TOUCHING:
-                numbers.append(number)
+            if max(x / other_x, other_x / x) < TOUCHING[0] and max(y / other_y, other_y / y) < TOUCHING[1]:
+                numbers.add(number)
                 break
         else:
-            together.append(((x, y), [number]))
-    return [(place, ", ".join(map(str, numbers))) for place, numbers in together]
+            together.append(((x, y), {number}))
+    return [(place, ", ".join(map(str, sorted(numbers)))) for place, numbers in together]
 
 
 def _draw_roofs(axes: Any, picture: Picture, left: float) -> None:
