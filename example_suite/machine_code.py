@@ -13,7 +13,7 @@ from typing import NamedTuple
 from recorded import ARCH, BASELINES
 
 from pytest_gpuperf.baselines.cubin_store import read_cubin
-from pytest_gpuperf.compile.cubin.disassembly import Instruction, disassemble, without_padding
+from pytest_gpuperf.compile.cubin.disassembly import Instruction, disassemble, target_of, without_padding
 from pytest_gpuperf.compile.cubin.elf import read_elf
 from pytest_gpuperf.model.evidence import StaticRecord
 
@@ -35,6 +35,8 @@ _WEIGHTS = (
 )
 """How much an opcode that differs says: memory, barriers, dear arithmetic; arithmetic, branches; the rest weighs 1.
 Addresses and arguments weigh nothing: counted, and never shown as decisive."""
+_JUMPS = frozenset({"BRA", "BRX", "BSSY", "CALL", "JMP", "RET", "WARPSYNC"})
+_LAST = re.compile(r"0x[0-9a-f]+\s*$")
 SHOWN_OPCODES = 10
 SHOWN_LINES = 3
 """Of each opcode, and opcodes of which instructions are shown."""
@@ -97,8 +99,12 @@ def _weight(row: tuple[str, int, int]) -> float:
 
 
 def _text(instruction: Instruction) -> str:
+    """As nvdisasm prints it; where it jumps to, from the start of its own kernel."""
     predicate = f"@{instruction.predicate} " if instruction.predicate else ""
-    return f"{predicate}{instruction.opcode} {instruction.operands}".rstrip()
+    operands, target = instruction.operands, target_of(instruction)
+    if target is not None and instruction.opcode.split(".")[0] in _JUMPS:
+        operands = _LAST.sub(hex(target), operands)
+    return f"{predicate}{instruction.opcode} {operands}".rstrip()
 
 
 def _text_section(record: StaticRecord) -> bytes:

@@ -189,6 +189,19 @@ def test_where_no_opcode_differs_operands_are_shown(codes: Any) -> None:
     assert [line[0] for line in codes[1].decisive[:2]] == ["-", "+"]
 
 
+def test_what_is_shown_of_a_pair_does_not_depend_on_what_is_disassembled_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    page, machine_code = suite_module(monkeypatch, "textbook_page"), suite_module(monkeypatch, "machine_code")
+    recorded = page.Recorded()
+    of_transpose, of_branch = (
+        page.code_pair(page.shown_pairs(family)[0], recorded) for family in ("transpose32", "select_dataflow")
+    )
+    alone, after = machine_code.machine_codes([of_branch])[0], machine_code.machine_codes([of_transpose, of_branch])[1]
+    assert any("BRA" in line for line in alone.decisive)
+    assert after.decisive == alone.decisive
+
+
 def test_an_arrow_is_as_long_as_the_gain_where_both_sides_do_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     roofline = suite_module(monkeypatch, "roofline")
     recorded = roofline.Recorded()
