@@ -1,36 +1,59 @@
-"""The document about the claims, made from the outcomes of a run.
+"""The page about the claims, made from the outcomes of a run.
 
     pytest --gpuperf --gpuperf-ncu=$(python example_suite/hopper_metrics.py) \\
-        --claims-to outcomes.json example_suite
-    python example_suite/claims_report.py --from outcomes.json --output docs/results/claims.md
+        --claims-to example_suite/outcomes/nvidia-h200.json example_suite
+    python example_suite/claims_report.py --output docs/results/claims.md
 
-Every claim must have an outcome, and every variant of a headline table a time, so that a document is never made from a
-part of the suite.
+The second command needs no GPU.  Every claim must have an outcome that agrees with ``claim_data``, and every variant of
+a headline table a time, so that a page is never made from a part of the suite or from figures of another state.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import functools
+import math
+import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from claims import Claim, load_claims
+import outcomes
+from claims import DOCUMENTS, Claim, load_claims
 from headline_tables import IncompleteTable, tables
+from outcomes import BadOutcomes, Outcome, Outcomes, Run
+from verdicts import NO_EFFECT, TOLERANCE, Said, Verdict
+
+SUITE = Path(__file__).parent
+LINK = f"../../{SUITE.name}"
+"""From the page's folder to the suite."""
+TITLES = {"HW": "What the hardware is"}
+"""Of families that are not called after their kernels."""
 
 HEADER = """\
 # What the documents claim, and what an example run found
 
 The kernels of `example_suite/` follow talks and articles that claim figures, most of them on other GPUs. This page says
-of each claim whether it holds where the suite ran: {where}. It is made by
+of each claim what became of it on one GPU. It is made by
 
     pytest --gpuperf --gpuperf-ncu=$(python example_suite/hopper_metrics.py) \\
-        --claims-to outcomes.json example_suite
-    python example_suite/claims_report.py --from outcomes.json --output docs/results/claims.md
+        --claims-to example_suite/outcomes/nvidia-h200.json example_suite
+    python example_suite/claims_report.py --output docs/results/claims.md
+
+The second command needs no GPU: the outcomes are in the repository.
+
+{run}
+
+{documents}
+## How many
 
 {counts}
+
+A verdict follows by rule from what the document says and what was measured. *Reproduced*: within {tolerance:.0%} of the
+document's figure, or inside the range it gives; a count has to be equal. *Direction holds, more* or *less*: there is an
+effect of the claimed direction, larger or smaller. *Contradicted*: there is none (less than {no_effect:.0%}), or the
+opposite one. *Document's erratum*: the document is mistaken in itself. *Not comparable here*: the table says why.
+*Not measured*: this run did not look at it.
 
 ## The headline tables
 
@@ -42,104 +65,196 @@ DRAM are those that were counted, where the data do not stay in the caches.
 {tables}
 ## Claim by claim
 
-*Here* is the figure that the suite looks at, in the terms of the claim: a ratio of times, a share of the measured copy
-bandwidth or FMA throughput, a static figure, a counter.
+*Measured* is the figure that the test asserts, in the unit of the claim. A reason beside a verdict is asserted too,
+with the figure in it.
 """
+PREDICTIONS = """
+## Predictions of our own
 
-Outcome = Mapping[str, Any]
-
-
-class Outcomes(NamedTuple):
-    """What ``--claims-to`` wrote."""
-
-    claims: Mapping[str, Outcome]
-    """By id."""
-    workloads: Sequence[Mapping[str, Any]]
-
-
-class BadOutcomes(ValueError):
-    """The file is not one that ``--claims-to`` wrote on a run of the whole suite."""
-
-
-def read_outcomes(file: Path) -> Outcomes:
-    """Raises ``BadOutcomes`` unless the file has exactly one outcome for every claim."""
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-        by_id = {str(line["id"]): line for line in content["claims"]}
-        workloads = list(content["workloads"])
-    except (OSError, ValueError, KeyError, TypeError) as problem:
-        raise BadOutcomes(f"{file} cannot be read as outcomes of claims: {problem!r}") from problem
-    known = load_claims()
-    if unknown := sorted(by_id.keys() - known.keys()):
-        raise BadOutcomes(f"{file} has outcomes of claims that claims.json lacks: {', '.join(unknown)}")
-    if missing := [claim for claim in known if claim not in by_id]:
-        raise BadOutcomes(
-            f"{file} has no outcome of {', '.join(missing)}: run the whole suite, on a GPU, until it passes"
-        )
-    return Outcomes(by_id, workloads)
+No document says these. The suite expects them of its own kernels; they count nowhere above. *Expected* is what the test
+asserts on an H200.
+"""
 
 
 def document(found: Outcomes) -> str:
-    """The page in Markdown; the same for the same outcomes.  Raises ``IncompleteTable``."""
-    outcomes = found.claims
+    """The page in Markdown; the same for the same outcomes.  Raises ``BadOutcomes`` and ``IncompleteTable``."""
+    outcomes.check(found)
+    header = HEADER.format(
+        run=_run(found.run), documents=_documents(), counts=_counts(found.claims), tables=tables(found.workloads),
+        tolerance=TOLERANCE, no_effect=NO_EFFECT,
+    )  # fmt: skip
+    said = [claim for claim in load_claims().values() if claim.origin != "prediction"]
+    own = [claim for claim in load_claims().values() if claim.origin == "prediction"]
+    parts = [_table(family, claims, found.claims) for family, claims in _by_family(said).items()]
+    predictions = [_predictions(family, claims, found.claims) for family, claims in _by_family(own).items()]
+    return header + "".join(parts) + PREDICTIONS + "".join(predictions)
+
+
+def _by_family(claims: Iterable[Claim]) -> Mapping[str, Sequence[Claim]]:
     families: dict[str, list[Claim]] = {}
-    for claim in load_claims().values():
+    for claim in claims:
         families.setdefault(claim.family, []).append(claim)
-    gpus = sorted({str(outcome["gpu"]) for outcome in outcomes.values() if "gpu" in outcome})
-    header = HEADER.format(where=", ".join(gpus) or "no GPU", counts=_counts(outcomes), tables=tables(found.workloads))
-    return header + "".join(_table(family, claims, outcomes) for family, claims in families.items())
+    return families
 
 
-def _counts(outcomes: Mapping[str, Outcome]) -> str:
-    counts: dict[str, int] = {}
-    for claim in load_claims().values():
-        kind = str(outcomes[claim.id]["verdict"])
-        counts[kind] = counts.get(kind, 0) + 1
-    return f"Of {len(outcomes)} claims: {', '.join(f'{kind} {count}' for kind, count in sorted(counts.items()))}."
+# --- above the tables ----------------------------------------------------------------------------
 
 
-def _table(family: str, claims: Sequence[Claim], outcomes: Mapping[str, Outcome]) -> str:
-    title = "What the hardware is" if family == "HW" else family
-    lines = [f"\n### {title}\n", "| claim | the document | on | here | verdict |", "|---|---|---|---|---|"]
-    lines += [_row(claim, outcomes) for claim in claims]
-    return "\n".join(lines) + "\n"
+def _run(run: Run) -> str:
+    how = {
+        "run": "the suite on the GPU, with counters",
+        "replay": "the suite without a GPU, on times and counters that were recorded on this GPU's model: what needs "
+        "data on a GPU was not measured",
+    }
+    said = {
+        "what ran": how[run.source], "GPU": run.gpu or "none", "driver": run.driver, "CUDA": run.cuda,
+        "copy bandwidth, measured": _in_units(run.peaks.get("copy_bandwidth"), 1e12, "TB/s"),
+        "FMA throughput, measured": _in_units(run.peaks.get("fma_throughput"), 1e12, "TFLOP/s"),
+        "compiler": run.toolchain, "pytest-gpuperf": run.plugin, "date": run.date,
+    }  # fmt: skip
+    return "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in said.items() if value)])
 
 
-def _row(claim: Claim, outcomes: Mapping[str, Outcome]) -> str:
-    outcome = outcomes[claim.id]
-    measured, expected = outcome["measured"], outcome.get("expected")
-    here = "" if measured is None else _number(measured) + (f" ({expected} expected)" if expected else "")
-    cells = claim.id, claim.text, claim.gpu, here, _verdict(claim, outcomes)
+def _in_units(figure: float | None, of: float, unit: str) -> str:
+    return "" if figure is None else f"{outcomes.number(figure / of)} {unit}"
+
+
+def _documents() -> str:
+    rows = [f'| <a id="{key.lower()}"></a>{key} | {title} |' for key, title in DOCUMENTS.items()]
+    return "\n".join(["| key | document |", "|---|---|", *rows]) + "\n"
+
+
+def _counts(of: Mapping[str, Outcome]) -> str:
+    said = [claim for claim in load_claims().values() if claim.origin != "prediction"]
+    own = len(load_claims()) - len(said)
+    verdicts = [of[claim.id]["verdict"] for claim in said]
+    rows = [f"| {one.value} | {verdicts.count(one.value)} |" for one in Verdict if one is not Verdict.PREDICTION]
+    head = ["| verdict | claims of the documents |", "|---|---|", *rows, f"| all | {len(said)} |"]
+    return "\n".join(head) + f"\n\nBesides, there are {own} predictions of our own, which are not counted."
+
+
+# --- a family ------------------------------------------------------------------------------------
+
+
+def _table(family: str, claims: Sequence[Claim], of: Mapping[str, Outcome]) -> str:
+    head = ["| claim | the document says | where | its figure | measured | verdict |", "|---|---|---|---|---|---|"]
+    rows = [
+        _row(_id(claim, claims), claim.text, _where(claim), _said(claim), _measured(claim, of), _verdict(claim, of))
+        for claim in claims
+    ]
+    return _section(family, claims, [*head, *rows])
+
+
+def _predictions(family: str, claims: Sequence[Claim], of: Mapping[str, Outcome]) -> str:
+    head = ["| prediction | what we expect | expected | measured |", "|---|---|---|---|"]
+    rows = [
+        _row(_id(claim, claims), claim.text, _with_unit(str(claim.here or ""), claim.unit), _measured_or_why(claim, of))
+        for claim in claims
+    ]
+    return _section(family, claims, [*head, *rows])
+
+
+def _section(family: str, claims: Sequence[Claim], lines: Sequence[str]) -> str:
+    tests = sorted({_module_of()[claim.id] for claim in claims})
+    kernels = sorted({kernel for test in tests for kernel in _kernels_of(test)})
+    files = [*kernels, *tests]
+    links = ", ".join(f"[{name}]({LINK}/{name})" for name in files)
+    return "\n".join([f"\n### {TITLES.get(family, family)}\n", f"{links}\n", *lines]) + "\n"
+
+
+def _row(*cells: str) -> str:
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
-def _figure(outcome: Outcome) -> str:
-    return "not measured" if outcome["measured"] is None else _number(outcome["measured"])
+def _id(claim: Claim, of_family: Sequence[Claim]) -> str:
+    """With a link to its test, where the family's are in several files."""
+    modules = _module_of()
+    if len({modules[one.id] for one in of_family}) == 1:
+        return claim.id
+    return f"[{claim.id}]({LINK}/{modules[claim.id]})"
 
 
-def _number(figure: float) -> str:
-    """Counts in full, all else to three significant digits."""
-    return f"{figure:.0f}" if abs(figure) >= 1000 and figure.is_integer() else f"{figure:.3g}"
+def _where(claim: Claim) -> str:
+    key = f"[{claim.document}](#{claim.document.lower()})"
+    shown = "" if claim.shown in ("", "text") else f" ({claim.shown})"
+    gpu = "" if claim.gpu in ("", "any") else f"; {claim.gpu}"
+    return f"{key}{', ' if claim.place else ''}{claim.place}{shown}{gpu}"
 
 
-def _verdict(claim: Claim, outcomes: Mapping[str, Outcome]) -> str:
-    verdict, reason = str(outcomes[claim.id]["verdict"]), outcomes[claim.id].get("reason")
-    if claim.see:
-        reason = ", ".join(f"{other} ({_figure(outcomes[other])})" for other in claim.see)
-    return f"{verdict}: {reason}" if reason else verdict
+def _said(claim: Claim) -> str:
+    return "" if claim.says is None else _with_unit(range_of(claim.says), claim.unit)
+
+
+def range_of(said: Said) -> str:
+    """``3.87``, ``2 to 5``, ``at least 2``, ``more than 1`` where 1 is no effect."""
+    if said.figure is not None:
+        return outcomes.number(said.figure)
+    low, high = outcomes.number(said.low), outcomes.number(said.high)
+    if math.isinf(said.high):
+        return f"{'more than' if said.low == said.neutral else 'at least'} {low}"
+    if math.isinf(said.low):
+        return f"{'less than' if said.high == said.neutral else 'at most'} {high}"
+    return low if low == high else f"{low} to {high}"
+
+
+def _with_unit(figure: str, unit: str) -> str:
+    return f"{figure} {unit}" if figure and unit else figure
+
+
+def _measured(claim: Claim, of: Mapping[str, Outcome]) -> str:
+    measured = of[claim.id]["measured"]
+    return "" if measured is None else _with_unit(outcomes.number(measured), claim.unit)
+
+
+def _measured_or_why(claim: Claim, of: Mapping[str, Outcome]) -> str:
+    return _measured(claim, of) or f"not measured: {of[claim.id].get('missing', 'no figure')}"
+
+
+def _verdict(claim: Claim, of: Mapping[str, Outcome]) -> str:
+    outcome = of[claim.id]
+    reasons = [
+        reason.text.replace("{}", outcomes.number(value))
+        for reason, value in zip(claim.because, outcome.get("because", []), strict=False)
+        if value is not None
+    ]
+    said = [words for words in (claim.why, *reasons, outcome.get("missing", "")) if words]
+    return ": ".join([str(outcome["verdict"]), *(["; ".join(said)] if said else [])])
+
+
+# --- what a claim's test and kernels are ---------------------------------------------------------
+
+
+@functools.cache
+def _sources() -> Mapping[str, str]:
+    return {file.name: file.read_text(encoding="utf-8") for file in sorted(SUITE.glob("test_*.py"))}
+
+
+@functools.cache
+def _module_of() -> Mapping[str, str]:
+    """The test file that names a claim, by id.  Raises ``BadOutcomes`` if there is none."""
+    named = {claim_id: name for name, text in _sources().items() for claim_id in re.findall(r'"([A-Z0-9]+-\d+)"', text)}
+    if lacking := sorted(load_claims().keys() - named.keys()):
+        raise BadOutcomes(f"no test names {', '.join(lacking)}")
+    return named
+
+
+def _kernels_of(module: str) -> set[str]:
+    """Files of kernels that a test file names."""
+    return {name for name in re.findall(r'"(kernels/[\w/]+\.cu)"', _sources()[module]) if (SUITE / name).is_file()}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Make the document about the claims from the outcomes of a run.")
+    parser = argparse.ArgumentParser(description="Make the page about the claims from the outcomes of a run.")
     parser.add_argument(
-        "--from", dest="outcomes", type=Path, required=True, metavar="JSON", help="what --claims-to wrote"
-    )
-    parser.add_argument("--output", type=Path, required=True, metavar="MD", help="the document to write")
+        "--from", dest="outcomes", type=Path, default=outcomes.COMMITTED, metavar="JSON",
+        help="what --claims-to wrote; default: that of the repository",
+    )  # fmt: skip
+    parser.add_argument("--output", type=Path, required=True, metavar="MD", help="the page to write")
     chosen = parser.parse_args(arguments)
     try:
-        text = document(read_outcomes(chosen.outcomes))
+        text = document(outcomes.read(chosen.outcomes))
     except (BadOutcomes, IncompleteTable) as problem:
-        print(f"claims_report: {problem}", file=sys.stderr)
+        print(f"claims_report: {chosen.outcomes}: {problem}", file=sys.stderr)
         return 1
     chosen.output.write_text(text, encoding="utf-8")
     return 0

@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import outcomes
 import pytest
 import siblings
-from claims import PROPERTY, ClaimChecker, load_claims
+from claims import PROPERTY, ClaimChecker
 from measured import figures_of
 
 
@@ -68,6 +69,7 @@ class ClaimOutcomes:
 
     def __init__(self, file: Path) -> None:
         self._file = file
+        self._run = outcomes.Run()
         self._outcomes: dict[str, dict[str, Any]] = {}
         self._workloads: dict[str, list[dict[str, Any]]] = {}
         """By test."""
@@ -78,9 +80,10 @@ class ClaimOutcomes:
             self._outcomes.update((outcome["id"], outcome) for outcome in found)
             evidence = getattr(report, "gpuperf", None)  # with --gpuperf alone
             self._workloads[report.nodeid] = [] if evidence is None else figures_of(evidence)
+            if evidence is not None:
+                self._run = self._run.filled_from(outcomes.run_of(evidence))
 
     def pytest_sessionfinish(self) -> None:
-        in_order = [self._outcomes[claim_id] for claim_id in load_claims() if claim_id in self._outcomes]
         workloads = [figures for test in sorted(self._workloads) for figures in self._workloads[test]]
-        text = json.dumps({"claims": in_order, "workloads": workloads}, indent=1, ensure_ascii=False)
-        self._file.write_text(text + "\n", encoding="utf-8")
+        text = outcomes.text_of(outcomes.Outcomes(self._run, self._outcomes, workloads))
+        self._file.write_text(text, encoding="utf-8")

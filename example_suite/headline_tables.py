@@ -93,6 +93,15 @@ HEADLINES = (
 )  # fmt: skip
 
 
+METRICS = frozenset({
+    "sm__warps_active.avg.pct_of_peak_sustained_active",
+    "smsp__sass_data_bytes_mem_global_op_ld.sum",
+    "dram__bytes_read.sum",
+    "dram__bytes_write.sum",
+})  # fmt: skip
+"""All the counters that a column reads."""
+
+
 class IncompleteTable(ValueError):
     """A run did not measure all that one of the tables shows."""
 

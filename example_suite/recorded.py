@@ -40,13 +40,17 @@ class Recorded:
         return self._store.time(GPU, _key(pair, workload))
 
     def static(self, pair: Pair, workload: str, arch: str = ARCH) -> StaticRecord | None:
-        """Of any compiler version; None for a function that launches several kernels."""
+        """Of any compiler version, or of code that is for this architecture alone (``sm_90a``).
+
+        None for a function that launches several kernels.
+        """
         key = _key(pair, workload)
-        file = self._store.load(arch, key.module)
-        for toolchain in getattr(file, "toolchains", {}):
-            found = self._store.static(arch, key, toolchain).record
-            if found is not None:
-                return found
+        for target in (arch, f"{arch}a"):
+            file = self._store.load(target, key.module)
+            for toolchain in getattr(file, "toolchains", {}):
+                found = self._store.static(target, key, toolchain).record
+                if found is not None:
+                    return found
         return None
 
     def estimates(self, records: Sequence[tuple[str, StaticRecord | None]]) -> list[WarpEstimate | None]:

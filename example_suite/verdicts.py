@@ -44,6 +44,8 @@ class Said:
     high: float
     neutral: float | None = None
     """The figure of no effect: 1 for a ratio, 0 for a difference; None where there is no direction."""
+    figure: float | None = None
+    """The document's single figure, for a page; None where it says a range."""
 
     @classmethod
     def of(cls, says: float | Sequence[float | None], neutral: float | None, *, exact: bool = False) -> Said:
@@ -55,7 +57,7 @@ class Said:
             said = cls(-math.inf if low is None else low, math.inf if high is None else high, neutral)
         else:
             margin = 0.0 if exact else abs(says) * TOLERANCE
-            said = cls(says - margin, says + margin, neutral)
+            said = cls(says - margin, says + margin, neutral, says)
         if not said.low <= said.high:
             raise BadClaim(f"a range from {said.low:g} to {said.high:g} is empty")
         if neutral is not None and said.low < neutral < said.high:

@@ -22,6 +22,7 @@ from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.device.launch import Kernel
 from pytest_gpuperf.device.triton_kernel import TritonKernel
+from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.evidence import KernelBinary
 
 Content = TypeVar("Content", str, bytes)
@@ -153,7 +154,7 @@ class KernelCompiler:
         native = self._worker.native_arch
         if native is None:
             return None
-        return next((target for target in targets if target.rstrip("af") == native), native)
+        return next((target for target in targets if plain(target) == native), native)
 
     def _checked_native(self, binary: KernelBinary, place: str) -> str | None:
         """The architecture of ready-made code, if there is a GPU, which then has to be of that architecture."""

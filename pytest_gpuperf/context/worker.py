@@ -23,6 +23,7 @@ from pytest_gpuperf.device.discovery import open_device
 from pytest_gpuperf.device.gpu import Gpu
 from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
+from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.evidence import Session
 from pytest_gpuperf.model.plugin_version import __version__
 from pytest_gpuperf.model.task import ProfileTask, RecordTask
@@ -123,11 +124,26 @@ class Worker:
 
     @cached_property
     def targets(self) -> tuple[str, ...]:
-        """Architectures whose static evidence is gathered and gated."""
+        """Architectures whose static evidence is gathered and gated, of kernels that name none themselves.
+
+        A variant beside its own architecture on record (``sm_90a``, ``sm_90``) is that of kernels that name it.
+        """
         if self.options.archs:
             return self.options.archs
         known = self.store.archs() if self.options.active else ()
-        return tuple(known) or ((self.native_arch,) if self.native_arch else FALLBACK_ARCHS)
+        own = tuple(arch for arch in known if plain(arch) == arch or plain(arch) not in known)
+        return own or ((self.native_arch,) if self.native_arch else FALLBACK_ARCHS)
+
+    @cached_property
+    def expected_archs(self) -> tuple[str, ...]:
+        """Architectures whose records this run should come to: the targets, and variants that kernels name themselves.
+
+        Not the variants of another architecture than this GPU's: a test of what only they can run is skipped here.
+        """
+        if self.options.archs or not self.options.active:
+            return self.targets
+        named = (arch for arch in self.store.archs() if arch not in self.targets)
+        return (*self.targets, *(arch for arch in named if self.native_arch in (None, plain(arch))))
 
     @cached_property
     def timer(self) -> Timer:

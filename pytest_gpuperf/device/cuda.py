@@ -29,15 +29,16 @@ FLUSH = "write-2xl2-v1"
 """Method of flushing the L2; another leaves other dirty lines to write back, so its times are not comparable."""
 FLUSH_FACTOR = 2
 _NO_OPT_IN_BYTES = 48 << 10
-"""Dynamic shared memory that any kernel may use without asking."""
+"""Shared memory that any kernel may use without asking, static and dynamic together."""
 
 
 class CudaKernel:
     """A kernel of a module of its own."""
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Any, static_shared_bytes: int) -> None:
         self._function = function
-        self._granted_bytes = _NO_OPT_IN_BYTES
+        self._granted_bytes = _NO_OPT_IN_BYTES - static_shared_bytes
+        """Of dynamic shared memory."""
 
     def __call__(self, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int) -> None:
         if dynamic_shared_bytes > self._granted_bytes:
@@ -76,9 +77,10 @@ class CudaDevice:
             path = Path(folder) / f"{next(self._loads)}.cubin"  # CuPy keeps modules by path: a new one each time
             path.write_bytes(binary.cubin)
             try:
-                return CudaKernel(self._cupy.RawModule(path=str(path)).get_function(binary.symbol))
+                function = self._cupy.RawModule(path=str(path)).get_function(binary.symbol)
             except failures as problem:
                 raise LoadError(f"{binary.name} ({binary.arch}): the driver refuses its cubin: {problem}") from problem
+        return CudaKernel(function, binary.profile.shared_bytes)
 
     def timer(self, name: TimerName | None = None) -> Timer:
         """See ``Device``.  Calibrated at first use, and kept."""

@@ -67,3 +67,8 @@ SPELLINGS = tuple(
     if int(arch.removeprefix("sm_")) >= first
 )
 """What can be compiled for: ``sm_90``, ``sm_90a``."""
+
+
+def plain(arch: str) -> str:
+    """The architecture that a variant is of: ``sm_90`` for ``sm_90a``, and for ``sm_90``."""
+    return arch.rstrip("af")

@@ -69,7 +69,7 @@ def _own_gone(worker: Worker, book: TestBook, target: str) -> list[Key]:
 
 def _static_names(worker: Worker, book: TestBook) -> Iterator[str]:
     for compiler in {work.toolchain for work in book.workloads.values() if work.toolchain}:
-        for arch in worker.targets:
+        for arch in worker.expected_archs:
             yield from worker.store.static_tests(arch, book.module, compiler).get(book.test, {})
 
 

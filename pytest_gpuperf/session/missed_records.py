@@ -115,7 +115,7 @@ def _seen(
         reached={node: {work.key.workload for work in one.workloads} for node, one in told.items()},
         covered={module for module in modules if scope.covers(module)},
         missing={module for module in modules if not (config.rootpath / module).is_file()},
-        targets={*stash.worker_of(config).targets, *models},
+        targets={*stash.worker_of(config).expected_archs, *models},
         has_gpu=bool(models) or config.stash[stash.OPTIONS].require_gpu, full=scope.full, whole=scope.whole,
     )  # fmt: skip
 

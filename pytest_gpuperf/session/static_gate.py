@@ -125,7 +125,7 @@ def _is_of_another_gpu(worker: Worker, book: TestBook, name: str) -> bool:
 
 
 def _unreached_static(worker: Worker, book: TestBook) -> Iterator[tuple[str, EvidenceKind, str]]:
-    for arch in worker.targets:
+    for arch in worker.expected_archs:
         for compiler in _toolchains(book):
             recorded = worker.store.static_tests(arch, book.module, compiler).get(book.test, {})
             stood_for = set(_stood_for(worker.store, book, arch, compiler))

@@ -126,6 +126,23 @@ def test_shared_memory_beyond_48_kb_is_granted(cuda_device: CudaDevice, gpu: Gpu
         kernel.launch(grid=1, block=256, args=(source, target, words), shared_bytes=4 * words + 4)
 
 
+def test_48_kb_of_dynamic_shared_memory_beside_static_is_granted(cuda_device: CudaDevice, gpu: Gpu) -> None:
+    text = """
+    extern "C" __global__ void both(int* out)
+    {
+        extern __shared__ int dynamic[];
+        __shared__ int counter;
+        if (threadIdx.x == 0) counter = 5;
+        dynamic[12287 - threadIdx.x] = threadIdx.x;
+        __syncthreads();
+        out[threadIdx.x] = dynamic[12256 + threadIdx.x] + counter;
+    }
+    """
+    out = gpu.empty(32, "int32")
+    compiled(cuda_device, "both", text).launch(grid=1, block=32, args=(out,), shared_bytes=48 << 10)()
+    assert gpu.to_host(out).tolist() == [36 - lane for lane in range(32)]
+
+
 def test_another_architecture_and_a_changed_cubin_are_refused(cuda_device: CudaDevice) -> None:
     binary = compiled(cuda_device, "scale").binary
     other = "sm_80" if cuda_device.facts.arch != "sm_80" else "sm_90"

@@ -168,7 +168,7 @@ def test_each_tool_runs_what_it_is_there_for(run: Callable[..., tuple[int, Path]
         ({"launches": {"synccheck": seen([], status=2)}}, "did not come to its end in synccheck-1"),
         ({"control": 0}, "reports nothing of a kernel that is wrong"),
         ({"control": None}, "reports nothing of a kernel that is wrong"),
-        ({"launches": {"synccheck": seen(["transpose_padded"])}}, "did not see async_tiles, chase_words"),
+        ({"launches": {"synccheck": seen(["transpose_padded"])}}, "did not see async_tiles, blur_linear, chase_words"),
         ({"launches": {"synccheck": seen([], gpu=None)}}, "there was no GPU"),
     ],
 )

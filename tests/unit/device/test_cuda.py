@@ -132,6 +132,14 @@ def test_a_launch_goes_through_and_shared_memory_is_asked_for_when_needed(
     assert [entry[-1] for entry in launched] == [0, 49152, 100_000, 60_000, 200_000]
 
 
+def test_static_shared_memory_counts_towards_what_is_free_of_asking(device: CudaDevice, cupy: FakeCupy) -> None:
+    text = 'extern "C" __global__ void staged(int* a) { __shared__ int s[4]; s[*a] = 7; *a = s[a[1]]; }'
+    kernel = device.load(compile_kernel(KernelSource(text=text, name="staged"), "sm_90"))
+    for shared in (49136, 49152):
+        kernel((1, 1, 1), (32, 1, 1), [np.int32(1)], shared)
+    assert [entry[1] for entry in cupy.log if entry[0] == "max_dynamic_shared_size_bytes"] == [49152]
+
+
 def test_what_the_driver_refuses_is_a_load_error(device: CudaDevice, cupy: FakeCupy, binary: KernelBinary) -> None:
     cupy.load_error = FakeError("CUDA_ERROR_OUT_OF_MEMORY")
     with pytest.raises(LoadError, match=r"work \(sm_90\): the driver refuses its cubin: CUDA_ERROR_OUT_OF_MEMORY"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
@@ -29,18 +31,37 @@ def headlines(report: ModuleType) -> ModuleType:
     return importlib.import_module("headline_tables")
 
 
+@pytest.fixture
+def outcomes(report: ModuleType) -> ModuleType:
+    return importlib.import_module("outcomes")
+
+
+RUN = {
+    "gpu": "NVIDIA H200", "driver": "580.1", "cuda": "13.2", "toolchain": "nvrtc 13.0.88", "plugin": "0.1.0",
+    "date": "2026-11-23", "peaks": {"copy_bandwidth": 4.2e12}, "source": "run",
+}  # fmt: skip
+
+
 def outcomes_of_all(report: ModuleType) -> list[dict[str, Any]]:
-    """A made-up run: it took no counters, everything else holds, save what the tests change."""
-    outcomes: list[dict[str, Any]] = []
+    """A made-up run: it took no counters; every other figure is in the middle of where it should be."""
+    found: list[dict[str, Any]] = []
     for claim in report.load_claims().values():
-        if claim.see:
-            outcomes.append({"id": claim.id, "verdict": "measured elsewhere", "measured": None})
-        elif claim.type == "b":
-            outcomes.append({"id": claim.id, "verdict": "not measured", "measured": None, "reason": "a counter"})
-        else:
-            on = {"gpu": "nvidia-h200"} if claim.is_about_time else {}
-            outcomes.append({"id": claim.id, "verdict": "holds", "measured": 2.81234, "expected": "at least 2.5", **on})
-    return outcomes
+        if claim.here is None:
+            found.append({"id": claim.id, "verdict": claim.verdict(None).value, "measured": None})
+            continue
+        measured = None if claim.kind == "counter" else (claim.here.low + claim.here.high) / 2
+        outcome = {"id": claim.id, "verdict": claim.verdict(measured).value, "measured": measured}
+        if measured is None:
+            outcome["missing"] = "a counter"
+        if claim.because:
+            outcome["because"] = [(one.here.low + one.here.high) / 2 for one in claim.because]
+        found.append(outcome)
+    return found
+
+
+def with_one(report: ModuleType, **outcome: Any) -> list[dict[str, Any]]:
+    """The same, but for one claim."""
+    return [line | outcome if line["id"] == outcome["id"] else line for line in outcomes_of_all(report)]
 
 
 def workloads_of_all() -> list[dict[str, Any]]:
@@ -56,64 +77,120 @@ def workloads_of_all() -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def page_of(report: ModuleType, folder: Path, outcomes: Iterable[dict[str, Any]]) -> str:
+def text_of(claims: Iterable[dict[str, Any]]) -> str:
+    return json.dumps({"run": RUN, "claims": list(claims), "workloads": workloads_of_all()})
+
+
+def page_of(report: ModuleType, folder: Path, claims: Iterable[dict[str, Any]]) -> str:
     given, made = folder / "outcomes.json", folder / "claims.md"
-    content = {"claims": list(outcomes), "workloads": workloads_of_all()}
-    given.write_text(json.dumps(content), encoding="utf-8")
+    given.write_text(text_of(claims), encoding="utf-8")
     assert report.main(["--from", str(given), "--output", str(made)]) == 0
     return made.read_text(encoding="utf-8")
 
 
 def row_of(page: str, claim_id: str) -> str:
-    (row,) = [line for line in page.splitlines() if line.startswith(f"| {claim_id} |")]
+    (row,) = [line for line in page.splitlines() if line.startswith((f"| {claim_id} |", f"| [{claim_id}]("))]
     return row
 
 
-def test_a_claim_that_holds_shows_both_figures(report: ModuleType, tmp_path: Path) -> None:
-    row = row_of(page_of(report, tmp_path, outcomes_of_all(report)), "S1-01")
-    text = "Accumulating in a register instead of global memory: 5.08 to 1.81 ms, 2.81x."
-    assert row == f"| S1-01 | {text} | RTX 6000 Ada | 2.81 (at least 2.5 expected) | holds |"
+def test_the_committed_page_is_made_from_the_committed_outcomes(report: ModuleType, outcomes: ModuleType) -> None:
+    page = SUITE.parent / "docs" / "results" / "claims.md"
+    assert report.document(outcomes.read(outcomes.COMMITTED)) == page.read_text(encoding="utf-8")
 
 
-def test_a_refuted_claim_shows_its_reason(report: ModuleType, tmp_path: Path) -> None:
-    outcomes = outcomes_of_all(report)
-    refuted = {"id": "TR-01", "verdict": "refuted", "measured": 0.505, "reason": "Little's law", "gpu": "nvidia-h200"}
-    page = page_of(report, tmp_path, [refuted if line["id"] == "TR-01" else line for line in outcomes])
-    assert row_of(page, "TR-01").endswith("| Titan V | 0.505 | refuted: Little's law |")
-    assert "refuted 1." in page
+def test_the_committed_outcomes_are_as_they_would_be_written(outcomes: ModuleType) -> None:
+    text = outcomes.COMMITTED.read_text(encoding="utf-8")
+    assert outcomes.text_of(outcomes.read(outcomes.COMMITTED)) == text
+    assert "GPU-" not in text
 
 
-def test_counts_are_shown_in_full(report: ModuleType, tmp_path: Path) -> None:
-    counted = {"id": "HW-03", "verdict": "holds", "measured": 65536.0, "expected": "exactly 65536"}
-    outcomes = [counted if line["id"] == "HW-03" else line for line in outcomes_of_all(report)]
-    assert "| Hopper | 65536 (exactly 65536 expected) | holds |" in row_of(page_of(report, tmp_path, outcomes), "HW-03")
+def test_a_row_says_what_the_document_says_where_and_what_was_measured(report: ModuleType, tmp_path: Path) -> None:
+    said = report.load_claims()["TR-04"]
+    cells = row_of(page_of(report, tmp_path, outcomes_of_all(report)), "TR-04").split(" | ")
+    assert cells[0] == "| TR-04"
+    assert cells[1] == said.text
+    assert cells[2] == f"[GTC23](#gtc23), {said.place} (table); Titan V"
+    assert cells[3] == "3.87 x"
+    assert cells[4].endswith(" x")
+    assert cells[5] == "reproduced |"
+
+
+def test_a_reason_stands_with_its_figure(report: ModuleType, tmp_path: Path) -> None:
+    claim = next(one for one in report.load_claims().values() if one.because and one.kind != "counter")
+    row = row_of(page_of(report, tmp_path, outcomes_of_all(report)), claim.id)
+    here = claim.because[0].here
+    figure = importlib.import_module("outcomes").number((here.low + here.high) / 2)
+    assert claim.because[0].text.replace("{}", figure) in row
 
 
 def test_gaps_say_why(report: ModuleType, tmp_path: Path) -> None:
     page = page_of(report, tmp_path, outcomes_of_all(report))
-    assert row_of(page, "TR-05").endswith("|  | not measured: a counter |")
+    assert row_of(page, "TR-06").endswith("| 4 sectors |  | not measured: a counter |")
 
 
-def test_a_promise_shows_the_figures_of_the_claims_that_measure_it(report: ModuleType, tmp_path: Path) -> None:
-    outcomes = outcomes_of_all(report)
-    page = page_of(report, tmp_path, outcomes)
-    assert row_of(page, "CHK-03").endswith("|  | measured elsewhere: DB-02 (2.81), S8-01 (2.81) |")
-    assert row_of(page, "CHK-04").endswith("|  | measured elsewhere: TR-12 (not measured), BNK-05 (2.81) |")
-
-
-def test_every_claim_has_a_row_and_the_head_says_how_to_make_the_page(report: ModuleType, tmp_path: Path) -> None:
+def test_predictions_stand_apart_and_do_not_count(report: ModuleType, tmp_path: Path) -> None:
     page = page_of(report, tmp_path, outcomes_of_all(report))
-    by_claim = page.partition("## Claim by claim")[2]
-    rows = [line.split(" | ")[0].removeprefix("| ") for line in by_claim.splitlines() if line.startswith("| ")]
-    assert [row for row in rows if row != "claim"] == list(report.load_claims())
-    assert "where the suite ran: nvidia-h200." in page
+    said, _, own = page.partition("## Predictions of our own")
+    ids = {claim.id: claim.origin == "prediction" for claim in report.load_claims().values()}
+    assert all((f"| {name} |" in own or f"[{name}](" in own) == is_own for name, is_own in ids.items())
+    number = sum(not is_own for is_own in ids.values())
+    assert f"| all | {number} |" in said
+    assert f"there are {len(ids) - number} predictions of our own" in said
+
+
+def test_every_class_is_counted(report: ModuleType, tmp_path: Path) -> None:
+    page = page_of(report, tmp_path, outcomes_of_all(report))
+    rows = page.partition("| verdict | claims of the documents |\n|---|---|\n")[2].partition("\n\n")[0].splitlines()
+    *counts, everything = [int(row.split(" | ")[1].rstrip(" |")) for row in rows]
+    assert len(counts) == 7
+    assert sum(counts) == everything
+
+
+def test_the_head_says_what_ran_and_how_to_make_the_page(report: ModuleType, tmp_path: Path) -> None:
+    page = page_of(report, tmp_path, outcomes_of_all(report))
+    for row in ("GPU | NVIDIA H200", "driver | 580.1", "compiler | nvrtc 13.0.88", "date | 2026-11-23",
+                "copy bandwidth, measured | 4.2 TB/s", "what ran | the suite on the GPU, with counters"):  # fmt: skip
+        assert f"| {row} |" in page
     assert "pytest --gpuperf --gpuperf-ncu=$(python example_suite/hopper_metrics.py) \\\n" in page
-    assert "claims_report.py --from outcomes.json --output docs/results/claims.md" in page
+
+
+def test_links_lead_somewhere(report: ModuleType, tmp_path: Path) -> None:
+    page = page_of(report, tmp_path, outcomes_of_all(report))
+    links = set(re.findall(r"\]\(([^)]+)\)", page))
+    files = {link for link in links if not link.startswith("#")}
+    assert len(files) > 70
+    assert [link for link in files if not (SUITE.parent / "docs" / "results" / link).is_file()] == []
+    assert all(f'<a id="{link[1:]}">' in page for link in links - files)
 
 
 def test_the_same_outcomes_in_another_order_make_the_same_page(report: ModuleType, tmp_path: Path) -> None:
-    outcomes = outcomes_of_all(report)
-    assert page_of(report, tmp_path, outcomes) == page_of(report, tmp_path, reversed(outcomes))
+    made = outcomes_of_all(report)
+    assert page_of(report, tmp_path, made) == page_of(report, tmp_path, reversed(made))
+
+
+@pytest.mark.parametrize(
+    ("says", "neutral", "words"),
+    [
+        (3.87, 1, "3.87"),
+        (65536, None, "65536"),
+        ([2, 5], 1, "2 to 5"),
+        ([1, None], 1, "more than 1"),
+        ([1.5, None], 1, "at least 1.5"),
+        ([None, 1], 1, "less than 1"),
+        ([None, 20], None, "at most 20"),
+        ([4, 4], None, "4"),
+    ],
+)
+def test_a_range_is_said_in_words(report: ModuleType, says: Any, neutral: float | None, words: str) -> None:
+    assert report.range_of(report.Said.of(says, neutral)) == words
+
+
+def refusal(report: ModuleType, folder: Path, capsys: pytest.CaptureFixture[str], text: str) -> str:
+    given, made = folder / "outcomes.json", folder / "claims.md"
+    given.write_text(text, encoding="utf-8")
+    assert report.main(["--from", str(given), "--output", str(made)]) == 1
+    assert not made.exists()
+    return capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -122,18 +199,35 @@ def test_the_same_outcomes_in_another_order_make_the_same_page(report: ModuleTyp
         ("{", "cannot be read as outcomes"),
         ("[]", "cannot be read as outcomes"),
         ('{"claims": []}', "cannot be read as outcomes"),
-        ('{"claims": [], "workloads": []}', "has no outcome of HW-01, HW-02"),
-        ('{"claims": [{"id": "XX-01"}], "workloads": []}', "claims.json lacks: XX-01"),
+        ('{"run": {"host": "a"}, "claims": [], "workloads": []}', "cannot be read as outcomes"),
+        ('{"run": {}, "claims": [], "workloads": []}', "there is no outcome of HW-01"),
+        ('{"run": {}, "claims": [{"id": "XX-01"}], "workloads": []}', "claim_data lacks: XX-01"),
     ],
 )
 def test_a_part_of_a_run_makes_no_page(
     report: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, words: str
 ) -> None:
-    given, made = tmp_path / "outcomes.json", tmp_path / "claims.md"
-    given.write_text(content, encoding="utf-8")
-    assert report.main(["--from", str(given), "--output", str(made)]) == 1
-    assert words in capsys.readouterr().err
-    assert not made.exists()
+    assert words in refusal(report, tmp_path, capsys, content)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "words"),
+    [
+        ({"measured": 3.8, "verdict": "contradicted"}, "TR-04: contradicted, by claim_data reproduced"),
+        ({"measured": 2.0, "verdict": "direction holds, less"}, "TR-04: measured 2, `here` is"),
+        ({"measured": None, "verdict": "reproduced"}, "TR-04: reproduced, by claim_data not measured"),
+        ({"because": [1.0, 2.0, 3.0]}, "TR-04: figures of 3 reasons, not 0"),
+    ],
+)
+def test_outcomes_older_than_the_claims_make_no_page(
+    report: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], outcome: dict[str, Any], words: str
+) -> None:
+    assert words in refusal(report, tmp_path, capsys, text_of(with_one(report, id="TR-04", **outcome)))
+
+
+def test_figures_of_another_gpu_are_not_held_against_this_ones(report: ModuleType, tmp_path: Path) -> None:
+    elsewhere = with_one(report, id="TR-04", measured=2.0, verdict="direction holds, less", gpu="nvidia-l4")
+    assert "| 2 x | direction holds, less |" in row_of(page_of(report, tmp_path, elsewhere), "TR-04")
 
 
 # --- headline tables -----------------------------------------------------------------------------
@@ -179,13 +273,10 @@ def test_what_stays_in_the_caches_has_no_intensity_on_dram(headlines: ModuleType
 def test_a_table_without_all_its_variants_makes_no_page(
     report: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given, made = tmp_path / "outcomes.json", tmp_path / "claims.md"
     workloads = [each for each in workloads_of_all() if each["workload"] != "transpose_padded"]
-    given.write_text(json.dumps({"claims": outcomes_of_all(report), "workloads": workloads}), encoding="utf-8")
-    assert report.main(["--from", str(given), "--output", str(made)]) == 1
+    text = json.dumps({"run": RUN, "claims": outcomes_of_all(report), "workloads": workloads})
     words = "no time of transpose_padded in test_transpose32.py::test_transpose_of_a_batch"
-    assert words in capsys.readouterr().err
-    assert not made.exists()
+    assert words in refusal(report, tmp_path, capsys, text)
 
 
 def test_headline_tables_are_of_workloads_that_are_there(headlines: ModuleType) -> None:
@@ -241,18 +332,21 @@ def test_figures_leave_out_what_was_not_measured_and_kernels_that_were_not_launc
 
 TESTS = """
     def test_stack(claim):
-        claim("S4-01", 0, equals=0)
+        claim("S4-01", 0, because=[16])
 
     def test_registers(claim):
-        claim.skipped("S1-02", "a counter")
-        claim("S7-01", 3, at_least=4)
-        claim("S7-08", 0, equals=0)
+        claim.not_comparable("CFD-01")
+        claim("TR-09", 31)
+        claim("S7-08", 0)
 """
 
 
 def copy_suite_into(folder: Path) -> None:
-    for name in ("conftest.py", "claims.py", "claims.json", "measured.py", "siblings.py", "pairs.py", "pairs.json"):
+    names = ("conftest", "claims", "verdicts", "outcomes", "headline_tables", "counters", "hopper_metrics", "measured",
+             "siblings", "pairs")  # fmt: skip
+    for name in (*(f"{name}.py" for name in names), "pairs.json"):
         (folder / name).write_text((SUITE / name).read_text(encoding="utf-8"), encoding="utf-8")
+    shutil.copytree(SUITE / "claim_data", folder / "claim_data")
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["one_process", "xdist"])
@@ -262,14 +356,13 @@ def test_outcomes_of_all_tests_are_written_whoever_ran_them(
     copy_suite_into(pytester.path)
     pytester.makepyfile(TESTS)
     pytester.runpytest_subprocess("--claims-to=found.json", *workers).assert_outcomes(passed=1, failed=1)
-    assert json.loads((pytester.path / "found.json").read_text(encoding="utf-8")) == {
-        "claims": [
-            {"id": "S1-02", "verdict": "not measured", "measured": None, "reason": "a counter"},
-            {"id": "S4-01", "verdict": "holds", "measured": 0, "expected": "exactly 0"},
-            {"id": "S7-01", "verdict": "fails", "measured": 3, "expected": "at least 4"},
-        ],
-        "workloads": [],
-    }
+    content = json.loads((pytester.path / "found.json").read_text(encoding="utf-8"))
+    assert content["workloads"] == []
+    assert content["claims"] == [
+        {"id": "CFD-01", "verdict": "not comparable here", "measured": None},
+        {"id": "S4-01", "verdict": "contradicted", "measured": 0.0, "because": [16.0]},
+        {"id": "TR-09", "verdict": "contradicted", "measured": 31},
+    ]
 
 
 def test_a_file_in_no_folder_is_a_usage_error(pytester: pytest.Pytester) -> None:

@@ -1,10 +1,11 @@
-"""Every claim of the example families is named in a test, once; and the ``claim`` fixture means what it says."""
+"""Every claim of the example families is asserted once, says what it must, and has bounds that can be missed."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,202 +13,257 @@ import pytest
 from loaded_scripts import load_script
 
 SUITE = Path(__file__).parents[3] / "example_suite"
-MODULES = {
-    "transpose32": "test_transpose32.py",
-    "sample1_redundant_access": "test_sample1_redundant_access.py",
-    "sample4_local_memory": "test_sample4_local_memory.py",
-    "sample7_template_branch": "test_sample7_template_branch.py",
-    "HW": "test_occupancy_block_size.py",
-    "occupancy_block_size": "test_occupancy_block_size.py",
-    "reduce_sum": "test_reduce_sum.py",
-    "matmul": "test_matmul.py",
-    "polynomial": "test_polynomial.py",
-    "segment_intersection": "test_segment_intersection.py",
-    "kernel_a_latency": "test_kernel_a_latency.py",
-    "divergent_branch": "test_divergent_branch.py",
-    "md_tile_spatial_sort": "test_md_tile_spatial_sort.py",
-    "dynamic_block_dims": "test_dynamic_block_dims.py",
-    "scout_and_dive": "test_scout_and_dive.py",
-    "polygon_edge_dataflow": "test_polygon_edge_dataflow.py",
-    "select_dataflow": "test_select_dataflow.py",
-    "barriers": "test_barriers.py",
-    "register_pipelining": "test_register_pipelining.py",
-    "occupancy_registers": "test_occupancy_registers.py",
-    "simt_divergence_mask": "test_simt_divergence_mask.py",
-    "kernel_fission": "test_kernel_fission.py",
-    "hmma_1688": "test_hmma_1688.py",
-    "math_cost_ladder": "test_math_cost_ladder.py",
-    "vector_loads_float4": "test_vector_loads_float4.py",
-    "angle_compare": "test_angle_compare.py",
-    "moro_inversion": "test_moro_inversion.py",
-    "expf_intrinsics": "test_expf_intrinsics.py",
-    "loop_counter_signedness": "test_loop_counter_signedness.py",
-    "occupancy_smem_cards": "test_occupancy_smem_cards.py",
-    "sample2_static_array": "test_sample2_static_array.py",
-    "sample3_layout": "test_sample3_layout.py",
-    "sample5_runtime_bound": "test_sample5_runtime_bound.py",
-    "sample6_mdrange": "test_sample6_mdrange.py",
-    "sample8_divergent_reduce": "test_sample8_divergent_reduce.py",
-    "access_patterns": "test_access_patterns.py",
-    "bank_conflicts": "test_bank_conflicts.py",
-    "latency_hiding_chart": "test_latency_hiding_chart.py",
-    "cfd_real_kernels": "test_muscl_reconstruction.py",
-    "streams_overlap": "test_streams_overlap.py",
-    "hardware_facts": "test_hardware_facts.py",
-    "thresholds": "test_thresholds.py",
-    "l2_fetch_granularity": "test_l2_fetch_granularity.py",
-    "dpx": "test_dpx.py",
-    "pipes_in_parallel": "test_pipes_in_parallel.py",
-    "recompute_or_fetch": "test_recompute_or_fetch.py",
-    "write_then_reload": "test_write_then_reload.py",
-    "cub_reduction": "test_cub_reduction.py",
-    "f32x2": "test_f32x2.py",
-}
-ELSEWHERE = {
-    "SM-01": "test_segment_intersection.py",
-    "RP-05": "test_segment_intersection.py",
-    "THR-01": "test_kernel_a_latency.py",
-    "THR-02": "test_vector_loads_float4.py",
-    "THR-03": "test_occupancy_smem_cards.py",
-    "THR-04": "test_sample1_redundant_access.py",
-    "THR-05": "test_vector_loads_float4.py",
-    "THR-06": "test_reduce_sum.py",
-    "THR-07": "test_kernel_a_latency.py",
-    "THR-08": "test_kernel_a_latency.py",
-    "THR-09": "test_kernel_a_latency.py",
-    "THR-10": "test_reduce_sum.py",
-}
-"""Claims that are not looked at by their own family, but where another one has the kernels that show them."""
+WITHOUT_A_FILE = {"HW", "thresholds", "cfd_real_kernels"}
+"""Families without kernels of their own: other families' kernels show what they claim."""
+ELSEWHERE = {"SM-01", "SM-04", "SM-05", "RP-05"}
+"""Claims that are about another family's kernels."""
+SHIFT = 0.3
+"""A figure that is off by this share has to miss its bounds."""
 
 
-claims = load_script(SUITE / "claims.py", "example_suite_claims")
-"""Under a name of its own, without putting the suite on ``sys.path``."""
+def loaded() -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(SUITE)  # type: ignore[no-untyped-call]
+        load_script(SUITE / "verdicts.py")
+        return load_script(SUITE / "claims.py", "example_suite_claims")
 
 
-def mentions(text: str, known: set[str]) -> Counter[str]:
-    """How often each quoted claim id occurs in a test module."""
-    return Counter(name for name in re.findall(r'"([A-Z][A-Z0-9]*-\d{2})"', text) if name in known)
+claims = loaded()
+KNOWN = claims.load_claims()
 
 
-@pytest.mark.parametrize("module", sorted({*MODULES.values(), *ELSEWHERE.values()}))
-def test_every_claim_is_named_exactly_once_where_it_belongs(module: str) -> None:
-    known = claims.load_claims()
-    ids = {claim.id for claim in known.values() if ELSEWHERE.get(claim.id, MODULES[claim.family]) == module}
-    assert mentions((SUITE / module).read_text(encoding="utf-8"), set(known)) == Counter(ids)
+def mentions(text: str) -> Counter[str]:
+    """How often each quoted claim id occurs."""
+    return Counter(re.findall(r'"([A-Z][A-Z0-9]*-\d{2,})"', text))
 
 
-def test_no_family_is_without_a_module() -> None:
-    assert {claim.family for claim in claims.load_claims().values()} == set(MODULES)
+def named() -> dict[str, Counter[str]]:
+    """By test file."""
+    return {file.name: mentions(file.read_text(encoding="utf-8")) for file in sorted(SUITE.glob("test_*.py"))}
 
 
-def test_no_test_names_a_claim_that_does_not_exist() -> None:
-    named = {
-        name for module in SUITE.glob("test_*.py") for name in re.findall(r'"([A-Z]+\d?-\d{2})"', module.read_text())
-    }
-    assert named <= set(claims.load_claims())
+# --- the data ------------------------------------------------------------------------------------
+
+
+def test_every_claim_is_named_exactly_once_and_no_other_is() -> None:
+    assert sum(named().values(), Counter()) == Counter(KNOWN.keys())
+
+
+def test_a_claim_is_named_by_its_family() -> None:
+    files = {claim_id: file for file, ids in named().items() for claim_id in ids}
+    own = {claim.id: f"test_{claim.family}.py" for claim in KNOWN.values() if claim.family not in WITHOUT_A_FILE}
+    assert {claim_id for claim_id, file in own.items() if files[claim_id] != file} == ELSEWHERE
 
 
 def test_a_missing_or_doubled_mention_is_seen() -> None:
-    assert mentions('claim("S1-01", x)', {"S1-01", "S1-02"}) != Counter({"S1-01", "S1-02"})
-    assert mentions('claim("S1-01", x)\nclaim("S1-01", y)', {"S1-01"}) != Counter({"S1-01"})
+    assert mentions('claim("S1-01", x)') != Counter({"S1-01": 1, "S1-02": 1})
+    assert mentions('claim("S1-01", x)\nclaim("S1-01", y)') != Counter({"S1-01"})
 
 
-class Recorder:
-    def __init__(self) -> None:
-        self.outcomes: list[dict[str, Any]] = []
-
-    def __call__(self, name: str, value: object) -> None:
-        assert name == claims.PROPERTY
-        assert isinstance(value, str)
-        self.outcomes.append(json.loads(value))
+def test_ids_are_unique_and_a_file_has_one_family() -> None:
+    files = sorted((SUITE / "claim_data").glob("*.json"))
+    lines = [line | {"file": file.stem} for file in files for line in json.loads(file.read_text(encoding="utf-8"))]
+    assert [name for name, times in Counter(line["id"] for line in lines).items() if times > 1] == []
+    assert [line["id"] for line in lines if line["family"] != line["file"]] == []
 
 
-@pytest.fixture
-def record() -> Recorder:
-    return Recorder()
+def test_a_claim_of_a_document_says_where_it_stands() -> None:
+    said = [claim for claim in KNOWN.values() if claim.origin != "prediction"]
+    assert [claim.id for claim in said if claim.document not in claims.DOCUMENTS] == []
+    assert [claim.id for claim in said if not claim.place or claim.shown not in ("text", "table", "picture")] == []
 
 
-@pytest.fixture
-def claim(record: Recorder) -> Any:
-    return claims.ClaimChecker(record, measured_on=lambda: "nvidia-h200")
+def test_what_is_compared_has_bounds_and_what_is_not_says_why() -> None:
+    said = [claim for claim in KNOWN.values() if claim.origin != "prediction"]
+    assert [claim.id for claim in said if claim.says is not None and claim.here is None] == []
+    assert [claim.id for claim in said if claim.says is None and not claim.why] == []
+    assert [claim.id for claim in said if claim.origin == "erratum" and not claim.why] == []
 
 
-def test_a_claim_that_holds_is_filed_with_its_figure(claim: Any, record: Recorder) -> None:
-    claim("S1-01", 2.75, at_least=2.5)
-    expected = {"id": "S1-01", "verdict": "holds", "measured": 2.75, "expected": "at least 2.5", "gpu": "nvidia-h200"}
-    assert record.outcomes == [expected]
+def test_a_prediction_is_no_documents() -> None:
+    own = [claim for claim in KNOWN.values() if claim.origin == "prediction"]
+    assert own
+    assert [claim.id for claim in own if claim.document or claim.place or claim.here is None] == []
 
 
-def test_a_claim_that_is_not_about_time_asks_for_no_gpu(record: Recorder) -> None:
-    def no_gpu() -> str:
-        raise AssertionError("asked for a GPU")
+def test_kinds_and_origins_are_known() -> None:
+    assert {claim.kind for claim in KNOWN.values()} <= set(claims.KINDS)
+    assert {claim.origin for claim in KNOWN.values()} <= {"document", "erratum", "prediction"}
 
-    claims.ClaimChecker(record, measured_on=no_gpu)("S4-01", 0, equals=0)
-    assert record.outcomes == [{"id": "S4-01", "verdict": "holds", "measured": 0, "expected": "exactly 0"}]
+
+def test_a_text_is_one_line() -> None:
+    assert [claim.id for claim in KNOWN.values() if not claim.text or "\n" in claim.text] == []
+
+
+def test_a_reason_has_a_figure_in_its_words() -> None:
+    assert [
+        (claim.id, one.text) for claim in KNOWN.values() for one in claim.because if one.text.count("{}") != 1
+    ] == []
+
+
+def misses_when_shifted(here: Any) -> bool:
+    """Whether the middle figure, a share up or down, or one up or down near zero and for a count, is outside."""
+    middle = (here.low + here.high) / 2
+    by = 1.0 if here.low == here.high or here.low <= 0 <= here.high else SHIFT * abs(middle)
+    return not here.holds(middle + by) and not here.holds(middle - by)
 
 
 @pytest.mark.parametrize(
-    ("value", "bound", "words"),
+    ("low", "high", "misses"),
     [
-        (2.4, {"at_least": 2.5}, "at least 2.5"),
-        (2.6, {"at_most": 2.5}, "at most 2.5"),
-        (0.3, {"between": (0.35, 0.6)}, "0.35 to 0.6"),
-        (3, {"equals": 4}, "exactly 4"),
-        (3.8, {"equals": 4, "tol": 0.1}, "3.9 to 4.1"),
-        (float("nan"), {"at_most": 2.5}, "at most 2.5"),
+        (32, 32, True),
+        (0, 0, True),
+        (1.8, 2.2, True),
+        (1.2, 2.8, False),
+        (0, 0.5, True),
+        (0, 3, False),
+        (-2.2, -1.8, True),
     ],
 )
-def test_a_claim_that_fails_quotes_the_document(
-    claim: Any, record: Recorder, value: float, bound: dict[str, Any], words: str
-) -> None:
+def test_wide_bounds_are_seen(low: float, high: float, misses: bool) -> None:
+    assert misses_when_shifted(claims.Found(low, high)) is misses
+
+
+def test_a_figure_that_is_off_by_a_third_misses_its_bounds() -> None:
+    of_claims = [(claim.id, str(claim.here)) for claim in KNOWN.values() if claim.here is not None
+                 and not misses_when_shifted(claim.here)]  # fmt: skip
+    of_reasons = [(claim.id, str(one.here)) for claim in KNOWN.values() for one in claim.because
+                  if not misses_when_shifted(one.here)]  # fmt: skip
+    assert (of_claims, of_reasons) == ([], [])
+
+
+# --- the fixture ---------------------------------------------------------------------------------
+
+
+def line(**of: Any) -> dict[str, Any]:
+    """A claim about a time: twice as fast."""
+    return {
+        "id": "XX-01", "kind": "time", "family": "xx", "text": "Twice as fast.", "document": "BLOG", "place": "2",
+        "shown": "text", "gpu": "A100", "unit": "x", "says": 2.0, "neutral": 1, "here": [1.9, 2.1], **of,
+    }  # fmt: skip
+
+
+Check = Callable[..., Any]
+
+
+class Case:
+    """A checker of one made-up claim, and what it put on record."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, gpu: str = "nvidia-h200", *, survey: bool = False, **of: Any):
+        self.outcomes: list[dict[str, Any]] = []
+        self._one = claims._claim(line(**of))
+        monkeypatch.setattr(claims, "load_claims", lambda: {"XX-01": self._one})
+        self.claim = claims.ClaimChecker(self._record, lambda: gpu, survey=survey)
+
+    def _record(self, name: str, value: object) -> None:
+        assert name == claims.PROPERTY
+        self.outcomes.append(json.loads(str(value)))
+
+
+def test_a_figure_is_filed_with_its_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = Case(monkeypatch)
+    case.claim("XX-01", 2.05)
+    assert case.outcomes == [{"id": "XX-01", "verdict": "reproduced", "measured": 2.05, "gpu": "nvidia-h200"}]
+
+
+def test_a_verdict_is_the_documents_and_the_bounds_are_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = Case(monkeypatch, here=[1.4, 1.5])
+    case.claim("XX-01", 1.45)
+    assert [outcome["verdict"] for outcome in case.outcomes] == ["direction holds, less"]
+    with pytest.raises(AssertionError, match="XX-01 has changed: measured 2, found before 1.4 to 1.5"):
+        case.claim("XX-01", 2.0)
+
+
+@pytest.mark.parametrize("figure", [1.89, 2.11, 0.0])
+def test_a_figure_outside_its_bounds_fails_and_quotes_the_claim(monkeypatch: pytest.MonkeyPatch, figure: float) -> None:
+    case = Case(monkeypatch)
     with pytest.raises(AssertionError) as failure:
-        claim("S1-01", value, **bound)
+        case.claim("XX-01", figure)
     message = str(failure.value)
-    assert message.startswith(f"S1-01 does not hold: measured {value:g}, expected {words}.")
-    assert "RTX 6000 Ada" in message
-    assert "2.81x" in message
-    assert [outcome["verdict"] for outcome in record.outcomes] == ["fails"]
+    assert message.startswith(f"XX-01 has changed: measured {figure:g}, found before 1.9 to 2.1.")
+    assert message.endswith("The claim (A100): Twice as fast.")
+    assert [outcome["measured"] for outcome in case.outcomes] == [figure]
 
 
-@pytest.mark.parametrize("bounds", [{}, {"at_least": 1, "at_most": 2}])
-def test_a_claim_takes_one_bound(claim: Any, bounds: dict[str, Any]) -> None:
-    with pytest.raises(TypeError, match="exactly one of"):
-        claim("S1-01", 1.0, **bounds)
+@pytest.mark.parametrize("figure", [float("nan"), float("inf")])
+def test_what_is_no_number_is_no_figure(monkeypatch: pytest.MonkeyPatch, figure: float) -> None:
+    with pytest.raises(ValueError, match="is no measured figure"):
+        Case(monkeypatch).claim("XX-01", figure)
 
 
-def test_an_unknown_claim_is_an_error(claim: Any) -> None:
+def test_a_reason_is_asserted_and_filed(monkeypatch: pytest.MonkeyPatch) -> None:
+    because = [{"text": "{} blocks per ns are launched", "here": [1.6, 1.7]}]
+    case = Case(monkeypatch, because=because)
+    case.claim("XX-01", 2.0, because=[1.66])
+    assert case.outcomes[0]["because"] == [1.66]
+    with pytest.raises(AssertionError, match="measured 1.8, found before 1.6 to 1.7"):
+        case.claim("XX-01", 2.0, because=[1.8])
+    with pytest.raises(TypeError, match="XX-01 has 1 reasons in claim_data, not 0"):
+        case.claim("XX-01", 2.0)
+
+
+def test_what_this_run_did_not_look_at_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    def figure() -> float:
+        raise claims.NotCollected("dram__bytes.sum")
+
+    case = Case(monkeypatch)
+    case.claim("XX-01", figure)
+    (outcome,) = case.outcomes
+    assert (outcome["verdict"], outcome["measured"]) == ("not measured", None)
+    assert outcome["missing"].startswith("dram__bytes.sum was not collected: needs --gpuperf-ncu=")
+
+
+def test_times_bind_on_one_gpu_and_code_on_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = Case(monkeypatch, gpu="nvidia-l4")
+    case.claim("XX-01", 3.0)
+    assert [(outcome["measured"], outcome["gpu"]) for outcome in case.outcomes] == [(3.0, "nvidia-l4")]
+    code = Case(monkeypatch, gpu="nvidia-l4", kind="static")
+    with pytest.raises(AssertionError, match="XX-01 has changed"):
+        code.claim("XX-01", 3.0)
+    assert "gpu" not in code.outcomes[0]
+
+
+def test_how_busy_a_chip_is_binds_on_one_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    Case(monkeypatch, gpu="nvidia-l4", kind="counter", chip=True).claim("XX-01", 3.0)
+    with pytest.raises(AssertionError, match="XX-01 has changed"):
+        Case(monkeypatch, gpu="nvidia-h200", kind="counter", chip=True).claim("XX-01", 3.0)
+
+
+def test_a_survey_files_figures_and_asserts_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = Case(monkeypatch, survey=True)
+    case.claim("XX-01", 3.0)
+    assert [outcome["verdict"] for outcome in case.outcomes] == ["direction holds, more"]
+
+
+@pytest.mark.parametrize(
+    ("of", "measured", "verdict"),
+    [
+        ({"origin": "prediction"}, 2.0, "our prediction"),
+        ({"origin": "prediction"}, None, "our prediction"),
+        ({"origin": "erratum", "why": "a misprint"}, 2.0, "document's erratum"),
+        ({"says": None, "neutral": None, "why": "no figure"}, None, "not comparable here"),
+        ({}, None, "not measured"),
+        ({}, 2.0, "reproduced"),
+        ({}, 0.9, "contradicted"),
+    ],
+)
+def test_a_verdict_of_a_claim(of: dict[str, Any], measured: float | None, verdict: str) -> None:
+    assert claims._claim(line(**of)).verdict(measured).value == verdict
+
+
+def test_what_is_not_comparable_is_filed(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = Case(monkeypatch, says=None, neutral=None, here=None, why="the talk has no listing")
+    case.claim.not_comparable("XX-01")
+    assert case.outcomes == [{"id": "XX-01", "verdict": "not comparable here", "measured": None}]
+    with pytest.raises(TypeError, match="has no `here` in claim_data"):
+        case.claim("XX-01", 2.0)
+
+
+def test_what_is_comparable_is_not_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(TypeError, match="XX-01 is comparable by claim_data"):
+        Case(monkeypatch).claim.not_comparable("XX-01")
+
+
+def test_an_unknown_claim_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(KeyError):
-        claim("S1-99", 1.0, at_least=0)
-
-
-def test_a_refuted_claim_is_filed_with_its_reason(claim: Any, record: Recorder) -> None:
-    claim.refuted("TR-03", 1.4, holds=False, reason="faster memory")
-    assert [outcome.pop("gpu") for outcome in record.outcomes] == ["nvidia-h200"]
-    assert record.outcomes == [{"id": "TR-03", "verdict": "refuted", "measured": 1.4, "reason": "faster memory"}]
-
-
-def test_a_refuted_claim_that_holds_fails(claim: Any, record: Recorder) -> None:
-    with pytest.raises(AssertionError, match="TR-03 was refuted"):
-        claim.refuted("TR-03", 3.1, holds=True, reason="faster memory")
-    assert [outcome["verdict"] for outcome in record.outcomes] == ["holds after all"]
-
-
-def test_a_skipped_claim_is_filed(claim: Any, record: Recorder) -> None:
-    claim.skipped("TR-05", "a counter")
-    assert record.outcomes == [{"id": "TR-05", "verdict": "not measured", "measured": None, "reason": "a counter"}]
-
-
-def test_a_promise_is_filed_as_measured_by_claims_that_exist(claim: Any, record: Recorder) -> None:
-    claim.seen_elsewhere("CHK-03")
-    assert record.outcomes == [{"id": "CHK-03", "verdict": "measured elsewhere", "measured": None}]
-    known = claims.load_claims()
-    assert {other for one in known.values() for other in one.see} <= known.keys()
-
-
-def test_expected_times_bind_on_the_gpu_they_were_worked_out_for_only(record: Recorder) -> None:
-    elsewhere = claims.ClaimChecker(record, measured_on=lambda: "nvidia-l4")
-    elsewhere("S1-01", 1.9, at_least=2.5)
-    elsewhere.refuted("TR-03", 3.1, holds=True, reason="faster memory")
-    assert [outcome["verdict"] for outcome in record.outcomes] == ["differs on nvidia-l4", "differs on nvidia-l4"]
-    with pytest.raises(AssertionError, match="S4-01 does not hold"):
-        elsewhere("S4-01", 16, equals=0)
+        Case(monkeypatch).claim("XX-99", 1.0)

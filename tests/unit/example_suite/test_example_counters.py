@@ -86,62 +86,47 @@ def claim(checker_on: Callable[[str], Any]) -> Any:
     return checker_on("nvidia-h200")
 
 
-def test_a_counter_that_is_as_claimed_is_filed_with_its_figure(claim: Any, outcomes: list[dict[str, Any]]) -> None:
-    claim.counter("TR-09", lambda: 32, equals=32)
-    assert outcomes == [{"id": "TR-09", "verdict": "holds", "measured": 32, "expected": "exactly 32"}]
+def test_a_counter_that_is_as_found_is_filed_with_its_figure(claim: Any, outcomes: list[dict[str, Any]]) -> None:
+    claim("TR-09", lambda: 32)
+    assert outcomes == [{"id": "TR-09", "verdict": "reproduced", "measured": 32}]
 
 
-def test_a_counter_that_is_not_as_claimed_fails(claim: Any, outcomes: list[dict[str, Any]]) -> None:
-    with pytest.raises(AssertionError, match="TR-09 does not hold: measured 31, expected exactly 32"):
-        claim.counter("TR-09", lambda: 31, equals=32)
-    assert [outcome["verdict"] for outcome in outcomes] == ["fails"]
+def test_a_counter_that_is_not_as_found_fails(claim: Any, outcomes: list[dict[str, Any]]) -> None:
+    with pytest.raises(AssertionError, match="TR-09 has changed: measured 31, found before exactly 32"):
+        claim("TR-09", lambda: 31)
+    assert [outcome["verdict"] for outcome in outcomes] == ["contradicted"]
 
 
 def test_without_counters_a_claim_is_not_measured_and_says_how_to_get_them(
     claim: Any, counters: ModuleType, outcomes: list[dict[str, Any]]
 ) -> None:
-    claim.counter("TR-06", lambda: counters.sectors_per_request(NoCounters(), "ld"), equals=4)
-    claim.counter_refuted("TR-11", lambda: counters.dram_throughput(NoCounters()), holds=bool, reason="slow")
-    reason = "transpose has no counters: run pytest --gpuperf-ncu"
-    assert outcomes == [
-        {"id": name, "verdict": "not measured", "measured": None, "reason": reason} for name in ("TR-06", "TR-11")
-    ]
+    claim("TR-06", lambda: counters.sectors_per_request(NoCounters(), "ld"))
+    missing = "transpose has no counters: run pytest --gpuperf-ncu"
+    assert outcomes == [{"id": "TR-06", "verdict": "not measured", "measured": None, "missing": missing}]
 
 
 def test_a_metric_outside_the_set_is_named_with_the_set_that_has_it(
     claim: Any, counters: ModuleType, outcomes: list[dict[str, Any]]
 ) -> None:
-    claim.counter("TR-06", lambda: counters.sectors_per_request(Run({}), "ld"), equals=4)
+    claim("TR-06", lambda: counters.sectors_per_request(Run({}), "ld"))
     metric = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
     command = "--gpuperf-ncu=$(python example_suite/hopper_metrics.py)"
-    assert [outcome["reason"] for outcome in outcomes] == [f"{metric} was not collected: needs {command}"]
+    assert [outcome["missing"] for outcome in outcomes] == [f"{metric} was not collected: needs {command}"]
 
 
 def test_a_mistake_in_a_figure_is_no_missing_counter(claim: Any) -> None:
     with pytest.raises(KeyError, match="no such workload"):
-        claim.counter("TR-06", lambda: {}["no such workload"], equals=4)
+        claim("TR-06", lambda: {}["no such workload"])
 
 
-def test_a_refuted_counter_is_filed_and_fails_once_it_holds(claim: Any, outcomes: list[dict[str, Any]]) -> None:
-    claim.counter_refuted("TR-11", lambda: 44, holds=lambda percent: percent >= 80, reason="too few bytes under way")
-    with pytest.raises(AssertionError, match="TR-11 was refuted"):
-        claim.counter_refuted("TR-11", lambda: 88, holds=lambda percent: percent >= 80, reason="too few bytes")
-    assert [outcome["verdict"] for outcome in outcomes] == ["refuted", "holds after all"]
-
-
-def test_how_busy_a_chip_is_binds_on_one_gpu_and_what_code_does_binds_on_all(
-    checker_on: Callable[[str], Any], outcomes: list[dict[str, Any]]
-) -> None:
-    elsewhere = checker_on("nvidia-l4")
-    elsewhere.counter("KA-07", lambda: 0.27, between=(0.5, 0.53))
-    assert [(outcome["verdict"], outcome["gpu"]) for outcome in outcomes] == [("differs on nvidia-l4", "nvidia-l4")]
-    with pytest.raises(AssertionError, match="TR-09 does not hold"):
-        elsewhere.counter("TR-09", lambda: 31, equals=32)
+def test_what_code_does_binds_on_all_gpus(checker_on: Callable[[str], Any], outcomes: list[dict[str, Any]]) -> None:
+    with pytest.raises(AssertionError, match="TR-09 has changed"):
+        checker_on("nvidia-l4")("TR-09", lambda: 31)
 
 
 def test_only_counters_and_rules_of_thumb_are_marked_as_a_chips(suite: None) -> None:
     claims = importlib.import_module("claims").load_claims().values()
-    assert {claim.type for claim in claims if claim.chip} <= {"b", "f"}
+    assert {claim.kind for claim in claims if claim.chip} <= {"counter", "fact", "rule"}
 
 
 # --- the figures ---------------------------------------------------------------------------------
@@ -171,7 +156,7 @@ def test_every_metric_is_known_and_read(counters: ModuleType) -> None:
 
 def test_a_misspelt_metric_is_an_error_and_not_a_missing_counter(claim: Any, counters: ModuleType) -> None:
     with pytest.raises(ValueError, match=r"stalled_long_scorebord_per_issue_active\.ratio is none of the metrics"):
-        claim.counter("S4-06", lambda: counters.stall(Run(AnyCounter()), "long_scorebord"), at_most=1)
+        claim("S4-06", lambda: counters.stall(Run(AnyCounter()), "long_scorebord"))
 
 
 def test_tests_read_metrics_through_the_figures_only() -> None:

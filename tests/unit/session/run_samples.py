@@ -78,7 +78,8 @@ class Run:
         self.store = BaselineStore(self.options.baselines)
         self.plugins: set[str] = set()
         self.worker: Any = SimpleNamespace(
-            options=self.options, has_gpu=has_gpu, store=self.store, targets=("sm_90",), native_arch="sm_90",
+            options=self.options, has_gpu=has_gpu, store=self.store, targets=("sm_90",),
+            expected_archs=("sm_90",), native_arch="sm_90",
             device=SimpleNamespace(facts=SimpleNamespace(slug="nvidia-h200", arch="sm_90")),
             no_device=None if has_gpu else "no driver\nand more words", session=None, measured_peaks={},
             compile_cache=object(), give_memory_back=lambda: None,

@@ -1,0 +1,59 @@
+"""A kernel with an ``arch=`` of its own: its record binds that kernel, and makes no other one be compiled for it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+ARCHS = "--gpuperf-arch=sm_80,sm_90"
+OWN_ARCH = """
+def test_own(cuda_kernel):
+    cuda_kernel("other.cu", "other", arch="sm_90a")
+"""
+
+
+@pytest.fixture
+def recorded_for_two(suite):
+    """Without a GPU: records of three workloads for sm_80 and sm_90, and of one for sm_90a."""
+    suite.write("test_own.py", OWN_ARCH)
+    assert suite.run("--update-baselines", ARCHS).ret == 0
+    return suite
+
+
+def modules_on_record(suite, arch):
+    return sorted(file.name for file in (suite.path / "baselines" / arch).glob("*.json"))
+
+
+def test_its_record_is_that_architectures_alone(recorded_for_two):
+    assert modules_on_record(recorded_for_two, "sm_90a") == ["test_own.json"]
+    assert modules_on_record(recorded_for_two, "sm_90") == ["test_suite.json"]
+    manifest = json.loads((recorded_for_two.path / "baselines" / "manifest.json").read_text())
+    assert manifest["architectures"] == ["sm_80", "sm_90", "sm_90a"]
+
+
+def test_other_kernels_are_not_compiled_for_it(recorded_for_two):
+    result = recorded_for_two.run("--gpuperf", "--gpuperf-missing=fail")
+    assert result.ret == 0, result.stdout.str()
+    assert recorded_for_two.run("--update-baselines=all").ret == 0
+    assert modules_on_record(recorded_for_two, "sm_90a") == ["test_own.json"]
+
+
+def test_a_change_of_it_is_seen(recorded_for_two):
+    recorded_for_two.edit("other.cu", "a[i] * 2.0f", "a[i] * 2.0f + __shfl_sync(~0u, a[i], 3)")
+    result = recorded_for_two.run("--gpuperf", "test_own.py")
+    result.stdout.fnmatch_lines(["*sm_90a  static verdict", "*other * SAME"])
+
+
+def test_its_going_is_seen(recorded_for_two):
+    recorded_for_two.write("test_own.py", OWN_ARCH.replace('"other.cu", "other", arch="sm_90a"', '"work.cu", "work"'))
+    recorded_for_two.edit("test_own.py", '"work"', '"work", options=["-DSTEPS=1"]')
+    result = recorded_for_two.run("--gpuperf", "test_own.py")
+    assert "other has a baseline and was not reached" in result.stdout.str()
+
+
+def test_a_suite_with_nothing_but_a_variant_on_record_has_it_for_its_target(suite):
+    assert suite.run("--update-baselines", "--gpuperf-arch=sm_90a").ret == 0
+    result = suite.run("--gpuperf", "--gpuperf-missing=fail")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*sm_90a*"])
