@@ -21,19 +21,18 @@ _TELLING = re.compile(r"(?:LD|ST|ATOM|RED|MUFU|HMMA|HGMMA|VIADDMNMX|VIMNMX|UTMA|
 """Opcodes whose modifiers tell what they do; of others only the part before the first dot is counted."""
 _OF_SCOPE = re.compile(r"\.(?:E|STRONG|GPU|SYS|CONSTANT|SYNC|DEFER_BLOCKING|RELU_?)\b")
 _WEIGHTS = (
+    (re.compile(r"HMMA|HGMMA|WGMMA|QGMMA|IMMA|DMMA"), 9.0),
     (
-        re.compile(
-            r"LDL|STL|LDS|STS|LDG|STG|LDGSTS|ATOM|RED|BAR|D(?:ADD|MUL|FMA|SETP)|HMMA|HGMMA|UTMA|MUFU|CALL|V\w+MNMX"
-        ),
+        re.compile(r"LDL|STL|LDS|STS|LDG|STG|LDGSTS|ATOM|RED|BAR|D(?:ADD|MUL|FMA|SETP)|UBLKCP|UTMA|MUFU|CALL|V\w+MNMX"),
         3.0,
     ),
-    (re.compile(r"F(?:ADD|MUL|FMA|SEL)\b|FFMA2|BRA|BSSY|WARPSYNC|I2F|F2F|F2I|I2FP|SHFL"), 2.0),
+    (re.compile(r"F(?:ADD|MUL|FMA)\b|FFMA2|BRA|BSSY|WARPSYNC|I2F|F2F|F2I|I2FP|SHFL"), 2.0),
     (
         re.compile(r"MOV|UMOV|IMAD|S2R|S2UR|NOP|ULDC|LDC|EXIT|R2UR|CS2R|UIADD3|VIADD|IADD3|LEA|ULEA|HFMA2|SHF|ISETP"),
         0.0,
     ),
 )
-"""How much an opcode that differs says: memory, barriers, dear arithmetic; arithmetic, branches; the rest weighs 1.
+"""How much an opcode that differs says: tensor cores; memory, barriers, dear arithmetic; arithmetic, branches; the rest weighs 1.
 Addresses and arguments weigh nothing: counted, and never shown as decisive."""
 _JUMPS = frozenset({"BRA", "BRX", "BSSY", "CALL", "JMP", "RET", "WARPSYNC"})
 _LAST = re.compile(r"0x[0-9a-f]+\s*$")
@@ -50,10 +49,12 @@ class MachineCode(NamedTuple):
 
     @property
     def counts(self) -> list[tuple[str, int, int]]:
-        """Opcodes whose number differs, the largest difference first."""
+        """Opcodes whose number differs, those first that say most."""
         sides = [Counter(opcode(each) for each in side) for side in self]
         rows = [(name, sides[0][name], sides[1][name]) for name in sides[0].keys() | sides[1].keys()]
-        return sorted((row for row in rows if row[1] != row[2]), key=lambda row: (-abs(row[1] - row[2]), row[0]))
+        return sorted(
+            (row for row in rows if row[1] != row[2]), key=lambda row: (-_weight(row), -abs(row[1] - row[2]), row[0])
+        )
 
     @property
     def decisive(self) -> list[str]:
@@ -61,7 +62,7 @@ class MachineCode(NamedTuple):
 
         Where no opcode tells, those whose operands differ.
         """
-        rows = sorted((row for row in self.counts if _weight(row)), key=lambda row: (-_weight(row), row[0]))
+        rows = [row for row in self.counts if _weight(row)]
         shown = []
         for name, naive, optimised in rows[:SHOWN_LINES]:
             sign, side = ("-", self.naive) if naive > optimised else ("+", self.optimised)

@@ -13,7 +13,7 @@ import counter_tables
 import counters
 from claims import NotCollected
 from pairs import PAIRS, Pair
-from recorded import BASELINES, GPU, Recorded, geometric_mean
+from recorded import BASELINES, GPU, Recorded
 
 from pytest_gpuperf.baselines.store import BaselineStore
 
@@ -97,29 +97,27 @@ def _point(flops: float | None, side: _Side) -> Point:
 def picture(recorded: Recorded) -> Picture:
     """Arrows in the order of the pairs."""
     arrows = [found for pair in PAIRS if not pair.wall and (found := arrow(pair, recorded))]
-    return Picture(arrows, roofs())
+    return Picture(arrows, roofs(recorded))
 
 
-def roofs() -> list[Roof]:
-    """Bandwidth by declared bytes, arithmetic by declared operations; with tensor cores and without."""
+def roofs(recorded: Recorded) -> list[Roof]:
+    """Bandwidth by declared bytes; arithmetic by declared operations of kernels with tensor cores and without."""
     store = BaselineStore(BASELINES)
-    bandwidth, plain, tensor = (Roof(name, 0.0, "") for name in ("DRAM", "FP32", "tensor cores"))
+    highest = {name: Roof(name, 0.0, "") for name in ("DRAM", "FP32", "tensor cores")}
     for file in sorted((BASELINES / GPU).rglob("test_*.json")):
+        family = file.stem.removeprefix("test_")
         loaded = store.load(GPU, file.relative_to(BASELINES / GPU).with_suffix(".py").as_posix())
-        for workloads in getattr(loaded, "tests", {}).values():
+        for test, workloads in getattr(loaded, "tests", {}).items():
             for name, record in workloads.items():
-                if not record.rounds:
-                    continue
-                ns = geometric_mean([one.midmean for one in record.rounds])
-                whose = f"{file.stem.removeprefix('test_')}: {name}"
-                if (record.bytes or 0) / ns > bandwidth.peak:
-                    bandwidth = Roof(bandwidth.name, (record.bytes or 0) / ns, whose)
-                is_tensor = "mma" in record.kernel
-                if is_tensor and (record.flops or 0) / ns > tensor.peak:
-                    tensor = Roof(tensor.name, (record.flops or 0) / ns, whose)
-                if not is_tensor and (record.flops or 0) / ns > plain.peak:
-                    plain = Roof(plain.name, (record.flops or 0) / ns, whose)
-    return [roof._replace(peak=_rounded(roof.peak)) for roof in (bandwidth, plain, tensor) if roof.peak]
+                of = Pair(family, test, optimised=name, naive=name, cause="", why="")
+                ns, static = recorded.time_ns(of, name), recorded.static(of, name)
+                if ns is None or static is None:
+                    continue  # a callable, which may be a library's
+                arithmetic = "tensor cores" if "tensor" in static.profile.opcodes else "FP32"
+                for roof, amount in (("DRAM", record.bytes), (arithmetic, record.flops)):
+                    if (amount or 0) / ns > highest[roof].peak:
+                        highest[roof] = Roof(roof, (amount or 0) / ns, f"{family}: {name}")
+    return [roof._replace(peak=_rounded(roof.peak)) for roof in highest.values() if roof.peak]
 
 
 def _rounded(value: float) -> float:

@@ -73,6 +73,7 @@ def _links(station: Station) -> str:
     family = station.family
     sources = [DOCUMENTS[name] for name in station.sources if name in DOCUMENTS] or list(DOCUMENTS.values())
     claims = [claim for claim in load_claims().values() if claim.family == family]
+    own = sum(claim.origin == "prediction" for claim in claims)
     lines = [
         f"- part of [the textbook](README.md): {station.section}",
         f"- the kernels, with a head that explains them: [{family}.cu]({UP}/kernels/{family}.cu)",
@@ -80,7 +81,8 @@ def _links(station: Station) -> str:
         f"- after {'; '.join(sources)}",
     ]
     if claims:
-        lines.append(f"- {len(claims)} claims of the documents, and what became of them: "
+        counts = f"{len(claims) - own} of the documents" + (f", {own} of our own" if own else "")
+        lines.append(f"- claims ({counts}), and what became of them: "
                      f"[claims](../results/claims.md{_anchor(family)})")  # fmt: skip
     return "\n".join(_wrapped(line, "  ") for line in lines)
 
