@@ -20,20 +20,15 @@ from pytest_gpuperf.model.evidence import StaticRecord
 _TELLING = re.compile(r"(?:LD|ST|ATOM|RED|MUFU|HMMA|HGMMA|VIADDMNMX|VIMNMX|UTMA|I2F|F2F|F2I|BAR)")
 """Opcodes whose modifiers tell what they do; of others only the part before the first dot is counted."""
 _OF_SCOPE = re.compile(r"\.(?:E|STRONG|GPU|SYS|CONSTANT|SYNC|DEFER_BLOCKING|RELU_?)\b")
-_WEIGHTS = (
-    (re.compile(r"HMMA|HGMMA|WGMMA|QGMMA|IMMA|DMMA"), 9.0),
-    (
-        re.compile(r"LDL|STL|LDS|STS|LDG|STG|LDGSTS|ATOM|RED|BAR|D(?:ADD|MUL|FMA|SETP)|UBLKCP|UTMA|MUFU|CALL|V\w+MNMX"),
-        3.0,
-    ),
-    (re.compile(r"F(?:ADD|MUL|FMA)\b|FFMA2|BRA|BSSY|WARPSYNC|I2F|F2F|F2I|I2FP|SHFL"), 2.0),
-    (
-        re.compile(r"MOV|UMOV|IMAD|S2R|S2UR|NOP|ULDC|LDC|EXIT|R2UR|CS2R|UIADD3|VIADD|IADD3|LEA|ULEA|HFMA2|SHF|ISETP"),
-        0.0,
-    ),
-)
-"""How much an opcode that differs says: tensor cores; memory, barriers, dear arithmetic; arithmetic, branches; the rest weighs 1.
-Addresses and arguments weigh nothing: counted, and never shown as decisive."""
+_WEIGHTS = {
+    re.compile(r"[HIDQ]G?MMA"): 9.0,  # tensor cores
+    re.compile(r"(?:LD|ST)[LSG]|ATOM|RED|UTMA|UBLKCP|BAR"): 3.0,  # memory and barriers
+    re.compile(r"D(?:ADD|MUL|FMA|SETP)|MUFU|CALL|V\w+MNMX"): 3.0,  # dear arithmetic, and DPX
+    re.compile(r"F(?:ADD|MUL|FMA)|BRA|BSSY|WARPSYNC|[IF]2[IF]|SHFL"): 2.0,
+    re.compile(r"U?(?:MOV|LDC|LEA|LOP3|IADD3|SHF)|IMAD|S2U?R|NOP|EXIT|R2UR|CS2R|VIADD|HFMA2|ISETP"): 0.0,
+}
+"""How much an opcode that differs says; 1 for the rest.  Those of addresses and arguments say nothing: they are counted,
+and never shown as decisive."""
 _JUMPS = frozenset({"BRA", "BRX", "BSSY", "CALL", "JMP", "RET", "WARPSYNC"})
 _LAST = re.compile(r"0x[0-9a-f]+\s*$")
 SHOWN_OPCODES = 10
@@ -95,7 +90,7 @@ def opcode(instruction: Instruction) -> str:
 def _weight(row: tuple[str, int, int]) -> float:
     """How much an opcode says, times the difference in proportion, times how many bits that takes to count."""
     name, naive, optimised = row
-    known = next((weight for names, weight in _WEIGHTS if names.match(name)), 1.0)
+    known = next((weight for names, weight in _WEIGHTS.items() if names.match(name)), 1.0)
     return known * abs(naive - optimised) / max(naive, optimised) * abs(naive - optimised).bit_length()
 
 
