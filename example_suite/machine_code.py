@@ -27,8 +27,8 @@ _WEIGHTS = {
     re.compile(r"F(?:ADD|MUL|FMA)|BRA|BSSY|WARPSYNC|[IF]2[IF]|SHFL"): 2.0,
     re.compile(r"U?(?:MOV|LDC|LEA|LOP3|IADD3|SHF)|IMAD|S2U?R|NOP|EXIT|R2UR|CS2R|VIADD|HFMA2|ISETP"): 0.0,
 }
-"""How much an opcode that differs says; 1 for the rest.  Those of addresses and arguments say nothing: they are counted,
-and never shown as decisive."""
+"""How much an opcode that differs says; 1 for the rest.  Those of addresses and arguments say nothing: they are
+counted, and never shown as decisive."""
 _JUMPS = frozenset({"BRA", "BRX", "BSSY", "CALL", "JMP", "RET", "WARPSYNC"})
 _LAST = re.compile(r"0x[0-9a-f]+\s*$")
 SHOWN_OPCODES = 10
