@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -196,8 +196,8 @@ class SiblingsInPlace:
     @pytest.fixture(autouse=True)
     def words(
         self, request: pytest.FixtureRequest, in_place: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
-    ) -> Iterator[dict[str, str]]:
-        """What the claims' assertions said, by id."""
+    ) -> None:
+        """Keep what the claims' assertions say, by id."""
         checker = sys.modules["claims"].ClaimChecker
         assertion, said = checker._assert, {}
         static: dict[str, Mapping[str, StaticRecord]] = {}
@@ -221,7 +221,6 @@ class SiblingsInPlace:
         monkeypatch.setattr(Measurement, "__init__", remember)
         monkeypatch.setattr(Measurement, "_record", record)
         request.node.stash[WORDS] = said
-        yield said
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(

@@ -10,6 +10,7 @@ names the claims that are not measured, and fails if the run was red.
 from __future__ import annotations
 
 import argparse
+import ast
 import dataclasses
 import os
 import shutil
@@ -115,6 +116,40 @@ def _run(run: outcomes.Run, store: BaselineStore, gpu: str, records: Iterable[Ti
         run, gpu=words("gpu"), driver=words("driver"), cuda=words("cuda"), toolchain=words("toolchain"),
         date=" to ".join(dict.fromkeys([dates[0], dates[-1]])) if dates else run.date, peaks=peaks, source="replay",
     )  # fmt: skip
+
+
+def tests_of_claims() -> Mapping[str, str]:
+    """The test that names a claim, as ``test_matmul.py::test_small_products``; by id."""
+    found: dict[str, str] = {}
+    for file in sorted(SUITE.glob("test_*.py")):
+        named: dict[str, set[str]] = {}
+        """Words of each function, and of each constant."""
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            words = {
+                str(one.value) if isinstance(one, ast.Constant) else one.id
+                for one in ast.walk(node)
+                if isinstance(one, ast.Name) or (isinstance(one, ast.Constant) and isinstance(one.value, str))
+            }
+            if isinstance(node, ast.FunctionDef):
+                named[node.name] = words
+            elif isinstance(node, ast.Assign):
+                named |= {target.id: words for target in node.targets if isinstance(target, ast.Name)}
+        for name in named:
+            if name.startswith("test_"):
+                words = _reached(name, named)
+                found |= {word: f"{file.name}::{name}" for word in words if word in load_claims()}
+    return found
+
+
+def _reached(name: str, named: Mapping[str, set[str]]) -> set[str]:
+    """Words of a function and of what it names in the same file."""
+    seen, ahead = set[str](), [name]
+    while ahead:
+        one = ahead.pop()
+        if one not in seen:
+            seen.add(one)
+            ahead += [word for word in named[one] if word in named]
+    return set[str]().union(*(named[one] for one in seen))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

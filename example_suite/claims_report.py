@@ -11,21 +11,19 @@ a headline table a time, so that a page is never made from a part of the suite o
 from __future__ import annotations
 
 import argparse
-import functools
 import math
-import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+import claim_sources
 import outcomes
 from claims import DOCUMENTS, Claim, load_claims
 from headline_tables import IncompleteTable, tables
 from outcomes import BadOutcomes, Outcome, Outcomes, Run
 from verdicts import NO_EFFECT, TOLERANCE, Said, Verdict
 
-SUITE = Path(__file__).parent
-LINK = f"../../{SUITE.name}"
+LINK = f"../../{Path(__file__).parent.name}"
 """From the page's folder to the suite."""
 TITLES = {"HW": "What the hardware is"}
 """Of families that are not called after their kernels."""
@@ -43,6 +41,8 @@ of each claim what became of it on one GPU. It is made by
 The second command needs no GPU: the outcomes are in the repository.
 
 {run}
+
+## The documents
 
 {documents}
 ## How many
@@ -120,8 +120,7 @@ def _in_units(figure: float | None, of: float, unit: str) -> str:
 
 
 def _documents() -> str:
-    rows = [f'| <a id="{key.lower()}"></a>{key} | {title} |' for key, title in DOCUMENTS.items()]
-    return "\n".join(["| key | document |", "|---|---|", *rows]) + "\n"
+    return "\n".join(f"### {key}\n\n{title}\n" for key, title in DOCUMENTS.items())
 
 
 def _counts(of: Mapping[str, Outcome]) -> str:
@@ -155,8 +154,8 @@ def _predictions(family: str, claims: Sequence[Claim], of: Mapping[str, Outcome]
 
 
 def _section(family: str, claims: Sequence[Claim], lines: Sequence[str]) -> str:
-    tests = sorted({_module_of()[claim.id] for claim in claims})
-    kernels = sorted({kernel for test in tests for kernel in _kernels_of(test)})
+    tests = sorted({claim_sources.module_of()[claim.id] for claim in claims})
+    kernels = sorted({kernel for test in tests for kernel in claim_sources.kernels_of(test)})
     files = [*kernels, *tests]
     links = ", ".join(f"[{name}]({LINK}/{name})" for name in files)
     return "\n".join([f"\n### {TITLES.get(family, family)}\n", f"{links}\n", *lines]) + "\n"
@@ -168,7 +167,7 @@ def _row(*cells: str) -> str:
 
 def _id(claim: Claim, of_family: Sequence[Claim]) -> str:
     """With a link to its test, where the family's are in several files."""
-    modules = _module_of()
+    modules = claim_sources.module_of()
     if len({modules[one.id] for one in of_family}) == 1:
         return claim.id
     return f"[{claim.id}]({LINK}/{modules[claim.id]})"
@@ -219,28 +218,6 @@ def _verdict(claim: Claim, of: Mapping[str, Outcome]) -> str:
     ]
     said = [words for words in (claim.why, *reasons, outcome.get("missing", "")) if words]
     return ": ".join([str(outcome["verdict"]), *(["; ".join(said)] if said else [])])
-
-
-# --- what a claim's test and kernels are ---------------------------------------------------------
-
-
-@functools.cache
-def _sources() -> Mapping[str, str]:
-    return {file.name: file.read_text(encoding="utf-8") for file in sorted(SUITE.glob("test_*.py"))}
-
-
-@functools.cache
-def _module_of() -> Mapping[str, str]:
-    """The test file that names a claim, by id.  Raises ``BadOutcomes`` if there is none."""
-    named = {claim_id: name for name, text in _sources().items() for claim_id in re.findall(r'"([A-Z0-9]+-\d+)"', text)}
-    if lacking := sorted(load_claims().keys() - named.keys()):
-        raise BadOutcomes(f"no test names {', '.join(lacking)}")
-    return named
-
-
-def _kernels_of(module: str) -> set[str]:
-    """Files of kernels that a test file names."""
-    return {name for name in re.findall(r'"(kernels/[\w/]+\.cu)"', _sources()[module]) if (SUITE / name).is_file()}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

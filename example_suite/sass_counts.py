@@ -9,12 +9,17 @@ from pytest_gpuperf.compile.cubin.elf import read_elf
 from pytest_gpuperf.model.evidence import KernelBinary
 
 
-def instructions(binary: KernelBinary) -> Counter[str]:
-    """By opcode with its modifiers: ``VIADDMNMX.S16x2``."""
+def in_order(binary: KernelBinary) -> list[str]:
+    """Opcodes with their modifiers, from the first instruction to the last: ``VIADDMNMX.S16x2``."""
     section = read_elf(binary.cubin).section(f".text.{binary.symbol}")
     assert section is not None, f"{binary.name} has no machine code for {binary.arch}"
     code = disassemble(binary.arch, {binary.symbol: section.data})[binary.symbol]
-    return Counter(instruction.opcode for instruction in code)
+    return [instruction.opcode for instruction in code]
+
+
+def instructions(binary: KernelBinary) -> Counter[str]:
+    """By opcode with its modifiers."""
+    return Counter(in_order(binary))
 
 
 def count(binary: KernelBinary, opcode: str) -> int:
