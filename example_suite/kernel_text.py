@@ -68,6 +68,15 @@ def difference(source: str, naive: str, optimised: str) -> list[str]:
     return ["..." if line.startswith("@@") else line for line in lines]
 
 
+def shared(source: str, naive: str, optimised: str) -> list[str]:
+    """Definitions that both kernels use, and that the lines in which they differ name."""
+    defined = definitions(source)
+    common = used_by(naive, defined).keys() & used_by(optimised, defined).keys()
+    changed = [line for line in difference(source, naive, optimised) if line.startswith(("-", "+"))] or [naive]
+    named = {word for line in changed for word in _WORD.findall(line)}
+    return "\n\n".join(defined[name] for name in defined if name in common & named).splitlines()
+
+
 def _with(kernel: str, texts: Sequence[str]) -> list[str]:
     """The definitions of one side alone; and how its template is instantiated."""
     lines = "\n\n".join(texts).splitlines()

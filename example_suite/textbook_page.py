@@ -24,7 +24,7 @@ UP = "../../example_suite"
 WIDTH = 120
 CLAIMS = SUITE.parent / "docs" / "results" / "claims.md"
 WALL = """\
-The gain is by the clock on the wall (claim {claim}): the times of the plugin are sums over copies and kernels, which do
+Gains are by the clock on the wall (claims {claims}): the times of the plugin are sums over copies and kernels, which do
 not become less if they overlap."""
 
 MachineCodes = Mapping[tuple[str, str], MachineCode]
@@ -109,10 +109,14 @@ def _source(pair: Pair, source: str, recorded: Recorded) -> str:
         who = "Both sides launch" if naive is optimised else "One side launches"
         return f"{who} several operations from Python: compare them in the test."
     lines = kernel_text.difference(source, naive.kernel, optimised.kernel)
+    common = kernel_text.shared(source, naive.kernel, optimised.kernel)
+    used = _block("cuda", "\n".join(_cut(common))) if common else ""
     text = _launches(pair, naive, optimised, recorded)
-    if lines:
-        return f"In the source, from naive (-) to optimised (+):\n\n{_diff(lines)}\n\n{text}".rstrip()
-    return _wrapped(f"Both sides are the kernel `{naive.kernel}`. {text.replace('besides: ', '')}")
+    if not lines:
+        return f"{_wrapped(f'Both sides are the kernel `{naive.kernel}`. {text.replace(chr(10), chr(32))}')}\n\n{used}"
+    both = f"Both use\n\n{used}" if used else ""
+    diff = f"In the source, from naive (-) to optimised (+):\n\n{_diff(lines)}"
+    return "\n\n".join(part for part in (diff, both, text.replace("differs:", "differs besides:")) if part)
 
 
 def _launches(pair: Pair, naive: StaticRecord, optimised: StaticRecord, recorded: Recorded) -> str:
@@ -133,16 +137,22 @@ def _launches(pair: Pair, naive: StaticRecord, optimised: StaticRecord, recorded
             said.append(f"{name} {values[0]} against {values[1]}")
     if not said and naive.profile.code_hash == optimised.profile.code_hash:
         return "Launch and machine code are the same as well: what differs is the data."
-    return _wrapped(f"What differs besides: {', '.join(said)}.") if said else ""
+    return _wrapped(f"What differs: {', '.join(said)}.") if said else ""
 
 
 def _shape(of: tuple[int, int, int] | None) -> str:
-    return " x ".join(map(str, of)) if of else "unknown"
+    sides = list(of or ())
+    while len(sides) > 1 and sides[-1] == 1:
+        del sides[-1]
+    return " x ".join(map(str, sides)) or "unknown"
 
 
 def _diff(lines: Sequence[str]) -> str:
-    shown = [*lines[:MOST_LINES], *([f"... {len(lines) - MOST_LINES} more lines"] if len(lines) > MOST_LINES else [])]
-    return "\n".join(["```diff", *shown, "```"])
+    return "\n".join(["```diff", *_cut(lines), "```"])
+
+
+def _cut(lines: Sequence[str]) -> list[str]:
+    return [*lines[:MOST_LINES], *([f"... {len(lines) - MOST_LINES} more lines"] if len(lines) > MOST_LINES else [])]
 
 
 def _machine_code(pair: Pair, recorded: Recorded, codes: MachineCodes) -> str:
@@ -175,12 +185,11 @@ def _counters(pair: Pair, recorded: Recorded) -> str:
 
 
 def _gains(pairs: Sequence[Pair], recorded: Recorded) -> str:
-    rows, noted = [], ""
+    rows = []
     for pair in pairs:
         gain = recorded.gain(pair)
         times = [recorded.time_ns(pair, name) for name in (pair.naive, pair.optimised)]
         shown = ["" if ns is None or pair.wall else duration(ns) for ns in times]
-        noted = noted or (WALL.format(claim=pair.wall) if pair.wall else "")
         rows.append([f"{pair.optimised} over {pair.naive}", *shown, f"{pair.work:g}",
                      "not on record yet" if gain is None else _number(gain),
                      pair.cause or "several things"])  # fmt: skip
@@ -188,6 +197,8 @@ def _gains(pairs: Sequence[Pair], recorded: Recorded) -> str:
     text = [f"Gain per work done on an {GPU.removeprefix('nvidia-').upper()}: the ratio of the times, times the ratio "
             "of the work."]  # fmt: skip
     picture = f"![Gains of {family}](../pictures/textbook/{family}.svg)" if recorded_gains(family, recorded) else ""
+    walls = [pair.wall for pair in pairs if pair.wall]
+    noted = _wrapped(WALL.format(claims=", ".join(walls))) if walls else ""
     table = _table(["pair", "naive", "optimised", "work", "gain", "slow of"], rows)
     return "\n\n".join(part for part in (_wrapped(text[0]), picture, table, noted) if part)
 

@@ -169,6 +169,12 @@ def test_instantiations_of_a_template_differ_in_their_arguments(kernel_text: Any
     assert kernel_text.difference(SOURCE, "any<Slow>", "any<Slow>") == []
 
 
+def test_what_both_sides_use_is_shown_if_their_difference_names_it(kernel_text: Any) -> None:
+    assert kernel_text.definitions("\n".join(kernel_text.shared(SOURCE, "slow", "fast"))).keys() == {"both"}
+    assert kernel_text.definitions("\n".join(kernel_text.shared(SOURCE, "any<Slow>", "any<Fast>"))).keys() == {"any"}
+    assert kernel_text.definitions("\n".join(kernel_text.shared(SOURCE, "slow", "slow"))).keys() == {"slow"}
+
+
 @pytest.fixture
 def codes(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Machine code of the two pairs of transpose32."""
