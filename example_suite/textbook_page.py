@@ -211,7 +211,7 @@ def recorded_gains(family: str, recorded: Recorded) -> dict[str, float]:
 
 def _exercise(family: str, lesson: Lesson) -> str:
     exercise = lesson.exercise
-    language = "cuda" if exercise.file.endswith(".cu") else "python"
+    language = "cuda" if exercise.file.endswith(".cu") else ""  # a piece of a line is no Python to be formatted
     return "\n\n".join([
         f"In [{exercise.file}]({UP}/{exercise.file}) replace", _block(language, exercise.replace),
         "by", _block(language, exercise.by),
