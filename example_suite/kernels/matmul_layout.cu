@@ -1,8 +1,8 @@
 // Which index of a matrix product runs along threadIdx.x: the layout decides.
 // From the "Optimization" chapter of a CUDA course (coalesced memory access comes first in its checklist).
 //
-// C = A B for square matrices of n x n floats, n a multiple of the block's width.  Each thread owns one element of C and
-// adds up n products, straight from global memory.  The two kernels differ in one line: which element.
+// C = A B for square matrices of n x n floats, n a multiple of the block's sides.  Each thread owns one element of C
+// and adds up n products, straight from global memory.  The two kernels differ in which element that is.
 //
 //   columns_along_x   threadIdx.x counts columns of C.  With rows in a row, a warp reads one element of A for all lanes
 //                     (1 sector), and 32 neighbours of B (4 sectors).

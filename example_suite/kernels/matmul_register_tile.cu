@@ -2,8 +2,8 @@
 // From the blog article "Five basic performance advice for porting kernels to the GPU" (when to stop: the occupancy
 // trap); the kernel with one element per thread is that of the "Optimization" chapter of a CUDA course.
 //
-// C = A B for square row-major matrices of n x n floats; n is a multiple of the tile.  A block of 16 x 16 threads owns a
-// tile of C and walks along k in slices of 16, staged in shared memory.  A thread owns PerThread x PerThread elements
+// C = A B for square row-major matrices of n x n floats; n is a multiple of the tile.  A block of 16 x 16 threads owns
+// a tile of C and walks along k in slices of 16, staged in shared memory.  A thread owns PerThread x PerThread elements
 // of the tile, and keeps their sums in registers:
 //
 //   register_tile<1>   one element: two loads from shared memory for every multiply-add.  Full occupancy.
@@ -13,9 +13,9 @@
 //                      blocks, a quarter of the warps that it could.
 //
 // What limits the first is shared memory: an SM loads one row of 32 words per cycle and could do four rows of
-// multiply-adds.  Warps do not help against that; 64 independent multiply-adds per thread do, and they hide their own
-// latency as well.  That a quarter of the warps is enough, and no secret of its own, shows the first kernel with shared
-// memory that it does not use: at the same occupancy as the last it is no faster than before.
+// multiply-adds.  More warps do not help against that.  64 independent multiply-adds per thread do, and they hide their
+// own latency as well.  Fewer warps are the price and not the cause: the first kernel, with shared memory that it does
+// not use, has as few of them as the last, and gains nothing.
 //
 // In the machine code: FFMA against LDS, and LDS.128 in the last two.  Registers, and what follows for occupancy.
 //
@@ -42,7 +42,8 @@ struct Tile {
 };
 
 template <int PerThread>
-__global__ void __launch_bounds__(256, Tile<PerThread>::blocks) register_tile(const float* A, const float* B, float* C, int n)
+__global__ void __launch_bounds__(256, Tile<PerThread>::blocks)
+    register_tile(const float* A, const float* B, float* C, int n)
 {
     using Own = Tile<PerThread>;
     __shared__ alignas(16) float tile_a[kDepth][Own::side + 4];

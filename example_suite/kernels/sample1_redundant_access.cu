@@ -7,11 +7,8 @@
 //   accumulate_register  adds up in a register and touches A[i] once: 4 loads and 1 store.
 //   accumulate_restrict  the naive loop, but with __restrict__: the compiler may now assume that A and B do
 //                        not overlap, and turns it into the register version by itself.
-//   accumulate_four      the register version with four elements per thread, whose loads are all on their way at once.
 //
-// accumulate_restrict is a control: its source is the naive one, and its time the register version's.  accumulate_four
-// is another: an H200 has five times the bandwidth of the article's GPU, and one element per thread leaves too few
-// loads on their way to use it.
+// accumulate_restrict is a control: its source is the naive one, and its time the register version's.
 //
 // In the machine code: count the STG.  Without __restrict__ the compiler must write A[i] after every addition,
 // because B[i+1] could be the same address.  So the naive version takes plain pointers on purpose; a
@@ -60,38 +57,5 @@ extern "C" __global__ void accumulate_restrict(float* __restrict__ A, float* __r
         A[i] += B[i - 1];
         A[i] += B[i];
         A[i] += B[i + 1];
-    }
-}
-
-// Elements of a thread are a block apart, so that the threads of a warp still read neighbours.  The grid covers all
-// elements with four per thread; what would be past the end loads the last one's B, and stores nothing.
-extern "C" __global__ void accumulate_four(float* __restrict__ A, const float* __restrict__ B, long long n)
-{
-    constexpr int kElements = 4;
-    const long long first = static_cast<long long>(blockIdx.x) * blockDim.x * kElements + threadIdx.x + 1;
-    float before[kElements];
-    float left[kElements];
-    float own[kElements];
-    float right[kElements];
-#pragma unroll
-    for (int e = 0; e < kElements; ++e) {
-        const long long mine = first + static_cast<long long>(e) * blockDim.x;
-        const long long i = min(mine, n - 2);
-        before[e] = mine < n - 1 ? A[mine] : 0.0f;
-        left[e] = B[i - 1];
-        own[e] = B[i];
-        right[e] = B[i + 1];
-    }
-#pragma unroll
-    for (int e = 0; e < kElements; ++e) {
-        const long long i = first + static_cast<long long>(e) * blockDim.x;
-        float sum = 0.0f;
-#pragma unroll
-        for (int repeat = 0; repeat < kRepeats; ++repeat) {
-            sum += left[e];
-            sum += own[e];
-            sum += right[e];
-        }
-        if (i < n - 1) A[i] = before[e] + sum;
     }
 }

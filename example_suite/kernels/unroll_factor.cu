@@ -1,4 +1,4 @@
-// How often a loop is unrolled: from no unrolling to a loop that fits into no instruction cache.
+// How often a loop is unrolled: from no unrolling to a loop that fits into no instruction cache of an SM.
 // From the GTC 2025 talk "CUDA Techniques to Maximize Compute and Instruction Throughput" (tip on unroll factors).
 //
 // A thread repeats one step `rounds` x Factor times.  The step is a single multiply-add, so the counter, the comparison
@@ -9,6 +9,8 @@
 //   repeat<MultiplyAdd, 4096>      64 KB of machine code: more than the caches next to the schedulers hold
 //   repeat<MultiplyAdd, 16384>     256 KB: more than any instruction cache of an SM holds, fetched from the L2 again
 //                                  and again
+//                                  On an H200 both take no longer than 256: warps that walk in step share what is
+//                                  fetched, and it comes in the order of its use.
 //   repeat<RootOf, ...>            the control: the step is limited by the special-function unit, which starts a warp
 //                                  only every 8 cycles; the loop's own instructions fit into the gaps and cost nothing.
 //

@@ -233,8 +233,12 @@ def headings(page: Path) -> set[str]:
 def test_the_index_of_the_documentation_has_every_page() -> None:
     docs = ROOT / "docs"
     text = (docs / "README.md").read_text(encoding="utf-8")
-    pages = {str(page.relative_to(docs)) for page in docs.rglob("*.md") if page.parent.name != "results"}
-    assert sorted(page for page in pages - {"README.md"} if f"]({page})" not in text) == []
+    pages = {page for page in docs.rglob("*.md") if page.parent.name != "results"}
+    of_an_index = {page for page in pages if page.parent != docs and (page.parent / "README.md") in pages - {page}}
+    named = {str(page.relative_to(docs)) for page in pages - of_an_index} - {"README.md"}
+    assert sorted(page for page in named if f"]({page})" not in text) == []
+    indices = {page: (page.parent / "README.md").read_text(encoding="utf-8") for page in of_an_index}
+    assert sorted(page.name for page, index in indices.items() if f"]({page.name})" not in index) == []
 
 
 def test_unit_tests_lie_where_what_they_test_lies() -> None:
