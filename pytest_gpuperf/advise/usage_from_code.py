@@ -179,7 +179,8 @@ def _unknown(access: Access) -> bool:
 def work_of(run: WarpEstimate) -> tuple[float | None, float | None]:
     """Elements of global memory that a warp, or a side of one that a branch split, writes and that it reads first.
 
-    None where data decide about the addresses of some of these: nobody knows how much the rest is of the whole.
+    What it stores to read it again is no result, and no part of the work.  None where data decide about the addresses
+    of some of these: nobody knows how much the rest is of the whole.
     """
     double = run.executed.get("fp64", 0) > run.executed.get("fp32", 0)
 
@@ -187,7 +188,7 @@ def work_of(run: WarpEstimate) -> tuple[float | None, float | None]:
         """In words of 4 bytes; a double is one element as a float is."""
         if any(map(_unknown, accesses)):
             return None
-        return sum(a.distinct / (8 if double and a.bytes == 8 else 4) for a in accesses)
+        return sum((a.distinct - a.scratch) / (8 if double and a.bytes == 8 else 4) for a in accesses)
 
     written = amount([a for a in run.accesses if a.op == "global_store" and a.lanes >= WARP / 2])
     read = amount([a for a in run.accesses if a.op == "global_load"])

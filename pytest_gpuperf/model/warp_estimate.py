@@ -28,6 +28,8 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     """Passes through the 32 banks (shared memory) or lines of 128 bytes (global memory); None: data decide."""
     distinct: float = 0
     """Bytes of global memory that a warp touches by these for the first time; 0 if data decide."""
+    scratch: float = 0
+    """Of ``distinct``, bytes that are stored and then read again, last of all: they wait, and are no result."""
     start: int = 0
     """Bytes from the beginning of a sector to the first lane's address."""
     strides: Strides | None = None

@@ -26,7 +26,7 @@ from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
 
 MOST_VISITS = 150_000
 """Instructions walked before a dry run is given up, about a second: deep nests of loops and calls."""
-MODEL_VERSION = 6
+MODEL_VERSION = 7
 """Raised whenever an estimate of the same machine code changes: a latency, a rule of the walk, a rounding."""
 DIGITS = 4
 """Significant digits of what is kept."""
@@ -224,6 +224,8 @@ def _accesses(visits: Sequence[Visit]) -> tuple[Access, ...]:
     """Memory instructions of one kind and pattern in one record, in a fixed order."""
     times: dict[Pattern, float] = defaultdict(float)
     fresh: dict[Pattern, float] = defaultdict(float)
+    waiting: dict[Pattern, float] = defaultdict(float)
+    scratch = _stores_of_scratch(visits)
     seen: dict[str, set[int]] = defaultdict(set)
     for visit in visits:
         pattern = visit.pattern
@@ -231,14 +233,30 @@ def _accesses(visits: Sequence[Visit]) -> tuple[Access, ...]:
             continue
         kind = pattern._replace(words=frozenset())
         times[kind] += visit.times * visit.data_share
-        fresh[kind] += visit.times * visit.data_share * len(pattern.words - seen[pattern.op])
+        words = visit.times * visit.data_share * len(pattern.words - seen[pattern.op])
+        fresh[kind] += words
+        waiting[kind] += words if visit.step.address in scratch else 0
         seen[pattern.op] |= pattern.words
     found = [
         Access(op=kind.op, bytes=kind.bytes, times=_rounded(times[kind]), lanes=kind.lanes, sectors=kind.sectors,
-               turns=kind.turns, start=kind.start, strides=kind.strides, distinct=_rounded(4 * fresh[kind]))
+               turns=kind.turns, start=kind.start, strides=kind.strides, distinct=_rounded(4 * fresh[kind]),
+               scratch=_rounded(4 * waiting[kind]))
         for kind in times
     ]  # fmt: skip
     return tuple(sorted(found, key=lambda one: (one.op, one.bytes, one.sectors or 0, one.turns or 0, str(one))))
+
+
+def _stores_of_scratch(visits: Sequence[Visit]) -> frozenset[int]:
+    """Addresses of the stores most of whose words are read again, and by the last access of the way to them."""
+    last: dict[int, str] = {}
+    stored: dict[int, set[int]] = defaultdict(set)
+    for visit in visits:
+        for word in visit.pattern.words if visit.pattern is not None else ():
+            last[word] = visit.step.klass
+            if visit.step.klass == "global_store":
+                stored[visit.step.address].add(word)
+    reread = {address: sum(last[word] == "global_load" for word in words) for address, words in stored.items()}
+    return frozenset(address for address, words in stored.items() if 2 * reread[address] > len(words))
 
 
 def _rounded(value: float) -> float:
