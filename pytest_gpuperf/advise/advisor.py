@@ -140,13 +140,24 @@ def counted_case(before: Side, after: Side) -> Case | None:
 
 
 def _declared_scale(before: Side, after: Side) -> float:
-    """By what to multiply figures of ``after`` for equal work: as declared, unless equal threads ask for the same."""
+    """By what to multiply figures of ``after`` for equal work: as declared, unless equal threads ask for the same.
+
+    One that moves more and computes less does so for the same work: neither declaration says how much that is.
+    """
     if before.threads is not None and before.threads == after.threads and same_traffic(before.counters, after.counters):
         return 1.0
-    for was, now in ((before.bytes, after.bytes), (before.flops, after.flops)):
+    declared = ((before.bytes, after.bytes), (before.flops, after.flops))
+    if {_trend(was, now) for was, now in declared} == {1, -1}:
+        return 1.0
+    for was, now in declared:
         if was and now:
             return was / now
     return 1.0
+
+
+def _trend(before: int | None, after: int | None) -> int:
+    """1 for more, -1 for less, 0 where that is not known."""
+    return 0 if not before or not after else (after > before) - (after < before)
 
 
 def _alike(case: Case) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pytest_gpuperf.advise import causes
 from pytest_gpuperf.advise.rule_case import Case, Finding, change, grew
-from pytest_gpuperf.advise.usage import SECTOR_BYTES, Usage
+from pytest_gpuperf.advise.usage import SECTOR_BYTES, WARP, Usage
 
 LOCAL_GROWTH = 1.01
 """Accesses to local memory; exact figures."""
@@ -18,6 +18,8 @@ UNLIKE = 0.25
 """Parts of the accesses that are known on either side: where these differ by more, their means do not compare."""
 TRAFFIC_GROWTH = 1.25
 """Bytes asked of global memory per unit of work (COURSE: shared memory saves 2-5x)."""
+LESS_COMPUTED = 2.0
+"""Arithmetic instructions where fetching takes their place: a table leaves hardly any of them."""
 OTHER_DATA = 0.5
 """Of the bytes asked for on top: where the larger part is new to the warp, or comes from DRAM, nothing is repeated."""
 WIDTH_LOSS = 1.4
@@ -154,10 +156,12 @@ def _turns_each(usage: Usage) -> float:
 
 
 def redundant_traffic(case: Case) -> Finding | None:
-    """More bytes asked of global memory for the same work."""
+    """More bytes asked of global memory for the same work: the same data again, or what used to be computed."""
     was, now = case.was.global_bytes, case.now.global_bytes
-    if not grew(was, now, TRAFFIC_GROWTH) or not was or not now or _of_other_data(case, now - was):
+    if not grew(was, now, TRAFFIC_GROWTH) or not was or not now:
         return None
+    if _of_other_data(case, now - was):
+        return _fetched(case, was, now)
     evidence = [
         change("global memory accesses", case.was.global_requests, case.now.global_requests, case.per),
         change("bytes asked of global memory", was, now, case.per),
@@ -175,6 +179,27 @@ def _of_other_data(case: Case, more: float) -> bool:
         return False
     was, now = ((side.dram_bytes if case.counted else side.global_distinct) for side in (case.was, case.now))
     return was is not None and now is not None and now - was >= OTHER_DATA * more
+
+
+def _fetched(case: Case, was: float, now: float) -> Finding | None:
+    """Other data, with half of the arithmetic gone for it: what was computed comes from memory.
+
+    An element that is fetched stands for one operation at least.  (GTC25, on avoiding stalls, asks which is cheaper;
+    that is weighed by the cost of the version that computes.)
+    """
+    computed, computes = (sum(side.classes.get(name, 0) for name in ARITHMETIC) for side in (case.was, case.now))
+    if not grew(computes, computed, LESS_COMPUTED) or (computed - computes) * WARP * WORD_BYTES < now - was:
+        return None
+    evidence = (
+        change("bytes asked of global memory", was, now, case.per),
+        change("arithmetic instructions", computed, computes, case.per),
+    )
+    return Finding(causes.REDUNDANT_TRAFFIC, evidence, case.was)
+
+
+ARITHMETIC = frozenset({"fp16", "fp32", "fp64", "mufu"})
+"""Classes of what a result is computed with; integers make addresses as well."""
+WORD_BYTES = 4
 
 
 def lost_vectorisation(case: Case) -> Finding | None:
@@ -236,8 +261,7 @@ def _widened(case: Case, shares: Mapping[str, float], sectors: float) -> Usage:
 OVERHEAD = frozenset({"integer", "compare", "branch", "move"})
 """Classes of what comes with each access: its address, the loop around it."""
 MOST_OVERHEAD = 8
-"""Instructions that come with one access, at most: a check of bounds (2), an address of 64 bits (IADD3, IADD3.X, or IMAD
-and SHF as well), and the count, comparison and jump of a loop (3).  What there is beyond is what the kernel computes:
+"""Instructions that come with one access, at most: a check of bounds (2), an address of 64 bits (3), and the count, comparison and jump of a loop (3).  What there is beyond is what the kernel computes:
 with integers, for instance, as the recurrence of an alignment does."""
 
 
