@@ -31,8 +31,11 @@ OUTWEIGHED = 0.2
 """Of its time: a version that seems faster by more, as a whole, is taken for faster.  A rough estimate: a loop over
 float4 that became one over float seems faster by 13 % on sm_90."""
 FEW = 0.3
-"""Weight of the case that every SM holds a single block: as at a grid's start and end, for what fits is not always there
+"""Weight of the case that every SM holds a single block, as at a grid's start and end: what fits is not always there
 (GTC23 "Occupancy": 14.5 of 16 warps were)."""
+
+OTHER_SMS = 2.0
+"""Ratio of launches that no number of SMs makes out: from 108 (A100) to 170 (RTX 5090) is a factor of 1.6."""
 
 
 def advise(before: Side, after: Side) -> tuple[Advice, ...]:
@@ -114,11 +117,8 @@ def case_of(before: Side, after: Side) -> Case | None:
 
 
 def static_case(before: Side, after: Side) -> Case | None:
-    """Both sides by their machine code, scaled to equal work; None if there is none of one.
-
-    A grid that is known of one side alone is left out: it would be a difference where there may be none.
-    """
-    if None in (before.grid, after.grid):
+    """Both sides by their machine code, scaled to equal work; None if there is none of one."""
+    if not _comparable_grids(before, after):
         before, after = (msgspec.structs.replace(side, grid=None) for side in (before, after))
     estimates = comparable_estimates(before, after)
     if estimates is None:
@@ -126,6 +126,19 @@ def static_case(before: Side, after: Side) -> Case | None:
     old, new = estimates
     scale = 1.0 if before.same_code(after) else scale_of(old, new)
     return Case(before, after, static_usage(before, old), static_usage(after, new, scale), counted=False, scale=scale)
+
+
+def _comparable_grids(before: Side, after: Side) -> bool:
+    """Whether both grids are known, and a difference of them is one of the launches.
+
+    What was not timed may be of another GPU, or of none, and a grid made for its number of SMs is somewhat larger or
+    smaller for that.
+    """
+    threads, now = before.threads, after.threads
+    if threads is None or now is None:
+        return False
+    timed = before.time_ns is not None and after.time_ns is not None
+    return timed or threads == now or max(threads, now) >= OTHER_SMS * min(threads, now)
 
 
 def counted_case(before: Side, after: Side) -> Case | None:

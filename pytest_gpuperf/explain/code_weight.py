@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from pytest_gpuperf.advise.advisor import weigh
 from pytest_gpuperf.advise.proven import proven_causes
+from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
-from pytest_gpuperf.explain.compare import WorkloadComparison, side_of
+from pytest_gpuperf.explain.compare import WorkloadComparison
 from pytest_gpuperf.explain.known_launch import known_launch
 from pytest_gpuperf.judge.static_weight import StaticEstimate
 from pytest_gpuperf.model.verdict import Change
@@ -34,8 +35,8 @@ def static_weight(comparison: WorkloadComparison, arch: str) -> StaticWeight:
         )
         if None not in launches and not all(one is not None and one.launched for one in (estimated, estimate)):
             continue  # other parameters, or too long to walk: examples have to do
-        before = side_of(arch, old, None, None, estimated)
-        after = side_of(arch, new, None, None, estimate)
+        before = Side(arch=arch, static=old, estimate=estimated)
+        after = Side(arch=arch, static=new, estimate=estimate)
         weight = weigh(before, after)
         if weight is not None:
             scale = _threads(launches[1]) / _threads(launches[0])

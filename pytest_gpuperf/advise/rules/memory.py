@@ -261,8 +261,9 @@ def _widened(case: Case, shares: Mapping[str, float], sectors: float) -> Usage:
 OVERHEAD = frozenset({"integer", "compare", "branch", "move"})
 """Classes of what comes with each access: its address, the loop around it."""
 MOST_OVERHEAD = 8
-"""Instructions that come with one access, at most: a check of bounds (2), an address of 64 bits (3), and the count, comparison and jump of a loop (3).  What there is beyond is what the kernel computes:
-with integers, for instance, as the recurrence of an alignment does."""
+"""Instructions that come with one access, at most, by the machine code around LDG: a check of bounds (ISETP, BRA), an
+address of 64 bits (up to 3), and the count, comparison and jump of a loop (3).  What there is beyond is what the kernel
+computes: the recurrence of an alignment, for instance, is integers as well."""
 
 
 def cache_hit_loss(case: Case) -> Finding | None:

@@ -153,8 +153,10 @@ def _accounted_for(case: Case) -> set[str]:
         found.add("shared_load")
     spread = grew(case.was.global_sectors, case.now.global_sectors, SECTOR_GROWTH)
     split = grew(case.now.load_lanes, case.was.load_lanes, SECTOR_GROWTH)
-    if split or (case.counted and spread):
-        found.add("global_load")  # the sides of a split warp wait for their loads one after the other
+    if case.counted and (spread or split):
+        found.add("global_load")
+    if split and grew(case.now.lanes, case.was.lanes, SECTOR_GROWTH):
+        found.add("global_load")  # divergence: each side of a branch waits for its own, once the branch is decided
     if grew(case.was.local_requests, case.now.local_requests, LOCAL_GROWTH):
         found.add("local_load")
         if case.now.local_requests - case.was.local_requests >= case.now.classes.get("global_load", 0):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from advise_samples import dry, load, record, side
 
 from pytest_gpuperf.advise.advisor import static_case
 from pytest_gpuperf.advise.rule_case import Case, change
-from pytest_gpuperf.advise.usage_from_code import scale_of
+from pytest_gpuperf.advise.usage_from_code import resident_warps, scale_of, static_usage
 from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
 
 STORE = load(op="global_store", times=1.0)
@@ -46,6 +47,29 @@ def test_work_is_equal_where_data_decide_about_some_addresses(unknown: Access) -
 def test_an_access_to_what_was_touched_before_leaves_the_work_known() -> None:
     again = Access(op="global_load", bytes=4, times=8.0, sectors=4.0, turns=1, strides=(4, 0, 0))
     assert scale_of(walked(load(times=1.0)), walked(load(times=2.0), again)) == 0.5
+
+
+def test_what_waits_in_memory_is_no_work() -> None:
+    """A value stored for the second pass of a thread is not a second result."""
+    both = load(op="global_store", times=2.0)
+    assert scale_of(walked(STORE), walked(msgspec.structs.replace(both, scratch=both.distinct / 2))) == 1.0
+    assert scale_of(walked(STORE), walked(both)) == 0.5
+
+
+def test_a_load_on_a_side_that_data_decide_is_one_of_half_a_warp() -> None:
+    """Executed twice, once on each side; together they ask for what one would."""
+    sides = static_usage(side(record("a")), dry({"global_load": 2.0}, load(times=1.0)))
+    assert sides.load_lanes == 16
+    assert static_usage(side(record("a")), dry({"global_load": 2.0}, load(times=2.0))).load_lanes == 32
+    assert static_usage(side(record("a")), dry({"fp32": 2.0})).load_lanes is None
+
+
+def test_without_a_gpu_a_grid_is_spread_over_the_sms_of_a_typical_one() -> None:
+    small = side(record("a"), grid=(132, 1, 1))
+    assert resident_warps(small, 16.0) == 2.0  # a block of 8 warps for each of 132 SMs
+    assert resident_warps(side(record("a"), grid=(132, 1, 1), sm_count=66), 16.0) == 4.0
+    assert resident_warps(side(record("a"), grid=(10**6, 1, 1)), 16.0) == 16.0
+    assert resident_warps(side(record("a")), 16.0) == 16.0
 
 
 def by_machine_code(*accesses: Access) -> Case:

@@ -142,6 +142,28 @@ def test_redundant_traffic_that_was_counted_does_not_come_from_dram() -> None:
     assert memory.redundant_traffic(case(was, now.replace(dram_bytes=700.0), counted=True)) is not None
 
 
+def test_redundant_traffic_is_what_used_to_be_computed() -> None:
+    """A polynomial of 16 steps for four elements of each lane, or a table that has them."""
+    was = COPY.replace(global_distinct=640.0, classes={**COPY.classes, "fp32": 68.0})
+    fetched = COPY.replace(global_bytes=1152.0, global_distinct=1152.0, classes={**COPY.classes, "fp32": 4.0})
+    found = memory.redundant_traffic(case(was, fetched))
+    assert found is not None
+    assert [str(one) for one in found.evidence] == [
+        "bytes asked of global memory 640 -> 1152 per warp", "arithmetic instructions 68 -> 4 per warp",
+    ]  # fmt: skip
+    assert found.without is was  # computing has its price
+
+
+def test_redundant_traffic_is_not_another_input_of_as_much_arithmetic() -> None:
+    was = COPY.replace(global_distinct=640.0, classes={**COPY.classes, "fp32": 68.0})
+    most = 68.0 / memory.LESS_COMPUTED / BELOW
+    another = COPY.replace(global_bytes=1152.0, global_distinct=1152.0, classes={**COPY.classes, "fp32": most})
+    assert memory.redundant_traffic(case(was, another)) is None
+    few = was.replace(classes={**COPY.classes, "fp32": 3.0})  # that is less than an operation for each word
+    none = another.replace(classes={**COPY.classes, "fp32": 0.0})
+    assert memory.redundant_traffic(case(few, none)) is None
+
+
 def test_redundant_traffic_tells_of_shared_memory_that_is_no_longer_used() -> None:
     now = COPY.replace(global_bytes=1280.0)
     found = memory.redundant_traffic(case(TILE, now))
@@ -162,6 +184,18 @@ def test_lost_vectorisation() -> None:
     assert both is not None
     assert [one.what.split()[2] for one in both.evidence[::2]] == ["global", "shared"]  # the more accesses, the earlier
     assert (both.without.global_requests, both.without.shared_requests) == (1.25, 1)
+
+
+def test_lost_vectorisation_answers_for_addresses_and_loops_but_not_for_integers_that_are_the_work() -> None:
+    wide = COPY.replace(global_width=16.0, global_requests=1.25, classes={"integer": 100.0})
+    copy = COPY.replace(issued=45.0, classes={"global_load": 4.0, "global_store": 1.0, "integer": 40.0})
+    found = memory.lost_vectorisation(case(wide.replace(issued=10.0, classes={"integer": 8.75}), copy))
+    assert found is not None
+    assert found.without.classes["integer"] == pytest.approx(10)  # as many for each of the wide ones
+    aligned = copy.replace(issued=4005.0, classes={**copy.classes, "integer": 4000.0})
+    found = memory.lost_vectorisation(case(wide, aligned))
+    assert found is not None
+    assert found.without.classes["integer"] == pytest.approx(4000 - 3.75 * memory.MOST_OVERHEAD)
 
 
 def test_cache_hit_loss() -> None:
@@ -345,6 +379,14 @@ def test_exposed_latency_is_not_that_of_local_memory() -> None:
     none = waiting.exposed_latency(case(was, many.replace(local_requests=2.0)))
     assert none is not None
     assert none.without.alone == pytest.approx(3400 - 1700 - 810)
+
+
+def test_exposed_latency_is_not_that_of_the_sides_of_a_branch() -> None:
+    waits = {"global_load": 2400.0, "fp32": 60.0}
+    was, now = COPY.replace(load_lanes=32.0), COPY.replace(waits=waits, alone=2700.0, load_lanes=20.0)
+    assert waiting.exposed_latency(case(was, now.replace(lanes=25.0))) is None
+    whole_warps = now.replace(lanes=32.0 / waiting.SECTOR_GROWTH / BELOW)  # nothing else would name the waits
+    assert waiting.exposed_latency(case(was, whole_warps)) is not None
 
 
 def test_exposed_latency_by_fewer_warps_than_there_could_be() -> None:

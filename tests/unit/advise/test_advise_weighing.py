@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_gpuperf.advise import cost
-from pytest_gpuperf.advise.advisor import COUNTED_LEAST_GAIN, advise, static_case
+from pytest_gpuperf.advise.advisor import COUNTED_LEAST_GAIN, advise, counted_case, static_case
 from pytest_gpuperf.advise.usage import Usage
 from pytest_gpuperf.advise.usage_from_counters import PARTS, STALL
 from pytest_gpuperf.explain.compare import Explained
@@ -67,6 +67,47 @@ def test_the_machine_code_names_uncoalesced_access_first() -> None:
 def test_the_same_code_launched_alike_has_no_cause() -> None:
     before = static("a", load())
     assert advise(before, before) == ()
+
+
+def test_a_grid_that_leaves_schedulers_few_warps_exposes_latency_without_a_gpu() -> None:
+    full, few = (msgspec.structs.replace(static("a", load(), cycles=4000.0), grid=(n, 1, 1)) for n in (1056, 132))
+    assert first(full, few) == "exposed latency"
+    assert advise(few, full) == ()
+    assert advise(full, full) == ()
+
+
+def test_a_grid_that_one_side_alone_knows_is_no_difference() -> None:
+    few = msgspec.structs.replace(static("a", load(), cycles=4000.0), grid=(132, 1, 1))
+    unknown = static("b", load(), cycles=4000.0)
+    assert advise(unknown, few) == advise(few, unknown) == ()
+
+
+def test_a_grid_made_for_the_sms_of_another_gpu_is_no_difference() -> None:
+    """132 blocks lie two on some of 108 SMs, and 108 lie one on each."""
+    many, few = (
+        msgspec.structs.replace(static(code, load(), cycles=4000.0), arch="sm_80", grid=(blocks, 1, 1))
+        for code, blocks in (("a", 132), ("b", 108))
+    )
+    assert advise(many, few) == ()
+    timed = [msgspec.structs.replace(one, time_ns=time) for one, time in ((many, 1000.0), (few, 2000.0))]
+    assert first(*timed) == "exposed latency"
+
+
+def test_what_a_full_gpu_would_hide_is_named_with_and_without_a_grid() -> None:
+    """A copy that memory bounds: narrow loads cost time where a single block is on an SM, as at the end of a grid."""
+    wide = load(sectors=16.0, times=1.0, size=16), load(sectors=16.0, op="global_store", times=1.0, size=16)
+    narrow = load(), load(op="global_store")
+    counts = {"global_load": 4.0, "global_store": 4.0, "integer": 24.0}
+    before, after = (
+        static(
+            "a", *wide, executed={name: n / 4 for name, n in counts.items()}, cycles=700.0, waits={"global_load": 600.0}
+        ),
+        static("b", *narrow, executed=counts, cycles=3000.0, waits={"global_load": 2400.0}),
+    )
+    (named, *_) = advise(before, after)
+    assert named.cause == "lost vectorisation"
+    known = advise(*(msgspec.structs.replace(one, grid=(10**6, 1, 1)) for one in (before, after)))
+    assert (known[0].cause, known[0].gain) == (named.cause, named.gain)
 
 
 def test_a_launch_of_half_the_work_is_compared_by_work() -> None:
@@ -132,6 +173,15 @@ def test_an_architecture_where_all_became_faster_is_not_the_one_to_explain() -> 
         (Explained(None, side(), advice) for advice in ((kept,), (lost,), ())), key=lambda one: one.strongest
     )
     assert [one.advice for one in ranked] == [(), (lost,), (kept,)]
+
+
+def test_more_bytes_for_fewer_operations_are_not_more_work() -> None:
+    """A table in place of a polynomial: neither declaration says how much work there is."""
+    computes = side(record("a"), counters=COUNTED, bytes=800, flops=3300)
+    for bytes_, flops, scale in ((1200, 100, 1.0), (1600, 6600, 0.5), (1600, 3300, 0.5), (1600, None, 0.5)):
+        case = counted_case(computes, side(record("b"), counters=COUNTED, bytes=bytes_, flops=flops))
+        assert case is not None
+        assert case.now.issued == scale * EXACT["smsp__inst_executed.sum"]
 
 
 def test_times_bound_the_gain() -> None:

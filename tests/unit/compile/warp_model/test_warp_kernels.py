@@ -89,6 +89,15 @@ extern "C" __global__ void skips(const float4* pos, float4* acc, int n) { attrac
 extern "C" __global__ void again(const float* in, float* out) {
     for (int k = 0; k < 10; ++k) out[INDEX] += in[INDEX];
 }
+extern "C" __global__ void two_passes(const float* in, float* out, float* scratch, int n, int pitch) {
+    float largest = 0.0f;
+    for (int i = 0; i < n; ++i) {
+        float value = in[i * pitch + INDEX];
+        scratch[i * pitch + INDEX] = value;
+        largest = fmaxf(largest, value);
+    }
+    for (int i = 0; i < n; ++i) out[i * pitch + INDEX] = largest - scratch[i * pitch + INDEX];
+}
 """
 ARCHS = ("sm_80", "sm_90", "sm_120")
 
@@ -189,6 +198,17 @@ def test_every_byte_of_every_array_is_counted_as_new_once(run_of, name: str) -> 
 
 def test_a_tree_has_a_barrier_for_each_of_its_steps(run_of) -> None:  # type: ignore[no-untyped-def]
     assert run_of("tree").executed["barrier"] == 1 + 8
+
+
+def test_what_is_stored_to_be_read_again_is_scratch(run_of) -> None:  # type: ignore[no-untyped-def]
+    """One store of the result and one of scratch, which look alike, for each of the elements."""
+    written = only(run_of("two_passes"), "global_store")
+    assert written.scratch == written.distinct / 2
+
+
+def test_a_sum_that_is_kept_in_memory_is_no_scratch(run_of) -> None:  # type: ignore[no-untyped-def]
+    """It is read again, but written last."""
+    assert [a.scratch for a in run_of("again").accesses] == [0] * len(run_of("again").accesses)
 
 
 def test_bytes_touched_again_are_not_counted_as_new(run_of) -> None:  # type: ignore[no-untyped-def]
