@@ -152,9 +152,33 @@ def _reached(name: str, named: Mapping[str, set[str]]) -> set[str]:
     return set[str]().union(*(named[one] for one in seen))
 
 
+def with_counters(run: outcomes.Outcomes, replayed: outcomes.Outcomes) -> outcomes.Outcomes:
+    """What a run without counters measured, and from the recording what only counters tell."""
+    known = {(one["module"], one["test"], one["workload"]): one.get("counters") for one in replayed.workloads}
+    workloads = []
+    for one in run.workloads:
+        counters = known.get((one["module"], one["test"], one["workload"]))
+        workloads.append({**one, "counters": counters} if counters and "counters" not in one else one)
+    claims = {name: _either(outcome, replayed.claims[name]) for name, outcome in run.claims.items()}
+    return outcomes.Outcomes(dataclasses.replace(run.run, source="run, counters replayed"), claims, workloads)
+
+
+def _either(measured: outcomes.Outcome, recorded: outcomes.Outcome) -> outcomes.Outcome:
+    """The run's outcome, with the recorded figures of reasons that it lacks; the recorded one if it has none."""
+    if measured["measured"] is None:
+        return recorded if recorded["measured"] is not None else measured
+    reasons = measured.get("because")
+    if not reasons or None not in reasons or len(recorded.get("because", ())) != len(reasons):
+        return measured
+    filled = [there if here is None else here for here, there in zip(reasons, recorded["because"], strict=True)]
+    return {**measured, "because": filled}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Run the claims without a GPU, on what an H200 recorded.")
     parser.add_argument("--to", type=Path, required=True, metavar="JSON", help="the outcomes file to write")
+    parser.add_argument("--run", type=Path, metavar="JSON", help="what --claims-to wrote on a GPU, without counters: "
+                        "these are filled in")  # fmt: skip
     chosen = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         done = replay(Path(folder))
@@ -162,6 +186,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(done.printed, file=sys.stderr)
         return 1
     found = completed(done.found)
+    if chosen.run is not None:
+        found = with_counters(outcomes.read(chosen.run), found)
     chosen.to.parent.mkdir(exist_ok=True)
     chosen.to.write_text(outcomes.text_of(found), encoding="utf-8")
     missing = [name for name, outcome in found.claims.items() if outcome.get("missing")]

@@ -103,6 +103,7 @@ def _by_family(claims: Iterable[Claim]) -> Mapping[str, Sequence[Claim]]:
 def _run(run: Run) -> str:
     how = {
         "run": "the suite on the GPU, with counters",
+        "run, counters replayed": "the suite on the GPU, with counters recorded before on this model",
         "replay": "the suite without a GPU, on times and counters that were recorded on this GPU's model: what needs "
         "data on a GPU was not measured",
     }
