@@ -31,7 +31,7 @@ import _signal, _socket, array, marshal, os, sys
 arguments = sys.argv[1:]
 if arguments[:1] == ["-mpytest"]:  # as pytester says it
     arguments[:1] = ["-m", "pytest"]
-warm = arguments[:1] == ["-m"] or arguments[:2] == ["-u", "-c"]
+warm = arguments[:1] == ["-m"] or arguments[:2] in (["-u", "-c"], ["-c", {pytest!r}])
 if warm and {cold!r} not in os.environ:
     server = _socket.socket(_socket.AF_UNIX)
     server.connect({socket!r})
@@ -58,9 +58,12 @@ IMPORTED = (
 @contextlib.contextmanager
 def start() -> Iterator[str]:
     """The program that stands for ``sys.executable``, for as long as its server runs."""
+    from pytest_gpuperf.context.child_command import AS_COMMAND  # not above: in the server, pytest imports it first
+
     with tempfile.TemporaryDirectory(prefix="gpuperf-warm-") as folder:
         launcher, place = Path(folder, "python"), Path(folder, "socket")
-        launcher.write_text(LAUNCHER.format(python=sys.executable, socket=str(place), cold=COLD), encoding="utf-8")
+        names = {"python": sys.executable, "socket": str(place), "cold": COLD, "pytest": AS_COMMAND}
+        launcher.write_text(LAUNCHER.format(**names), encoding="utf-8")
         launcher.chmod(0o755)
         command = [sys.executable, __file__, str(place), str(launcher)]
         with subprocess.Popen(
@@ -181,8 +184,9 @@ def run(streams: Sequence[int], arguments: Sequence[str], folder: str, environme
         runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
     else:
         sys.path[0] = ""
-        sys.argv[:] = ["-c", *arguments[3:]]
-        exec(arguments[2], vars(sys.modules["__main__"]))
+        code = arguments.index("-c") + 1
+        sys.argv[:] = ["-c", *arguments[code + 1 :]]
+        exec(arguments[code], vars(sys.modules["__main__"]))
     sys.exit()
 
 
