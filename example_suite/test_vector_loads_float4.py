@@ -121,7 +121,6 @@ def test_gain_of_wide_loads(cuda_kernel, gpu, gpuperf, claim):
     claim(
         "VEC-03",
         lambda: counters.stall(relieved, "lg_throttle") / counters.stall(throttled, "lg_throttle"),
-        because=[lambda: counters.stall_share(throttled, "lg_throttle")],
     )
     assert_rules_of_thumb(wide, few_warps["float"], full["float4"], claim)
     claim("VEC-02", scalar.time_ns / wide.time_ns)
