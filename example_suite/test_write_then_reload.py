@@ -67,17 +67,7 @@ def test_two_passes(cuda_kernel, gpu, gpuperf, claim):
     nothing = functools.cache(lambda: gpu.zeros((1, n)))
     rows_of_one, columns_of_one = (measure(name, one_each, nothing, ", one value") for name in VARIANTS[:2])
 
-    def reloaded_from_l2():
-        """Sectors from the L2 besides the input's, for a sector of scratch."""
-        return 8 * counters.l2_sectors(rows, "ld") / n - 1
-
-    def reloaded_from_dram():
-        """Bytes from DRAM besides the input's, for a byte of scratch."""
-        return counters.bytes_read_from_dram(rows) / (4 * n) - 1
-
     claim("WTR-01", rows.time_ns / columns.time_ns)
-    claim("WTR-02", reloaded_from_l2)
-    claim("WTR-03", reloaded_from_dram)
     claim("WTR-04", columns.time_ns / shared.time_ns)
     claim("WTR-05", rows_of_one.time_ns / columns_of_one.time_ns)
     claim("WTR-06", lambda: counters.sectors_per_request(rows, "st") / counters.sectors_per_request(columns, "st"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import sys
@@ -9,8 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import warm_nvdisasm
 import warm_python
 from hypothesis import HealthCheck, settings
+
+from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 
 pytest_plugins = ["pytester"]
 
@@ -69,7 +73,18 @@ def quiet_environment(shared_folder: Path) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def warm_children(quiet_environment: None) -> Iterator[None]:
+def warm_disassembler(quiet_environment: None) -> Iterator[None]:
+    """A disassembly need not start nvdisasm anew, here or in a child process; see ``warm_nvdisasm``."""
+    with warm_nvdisasm.servers() as variables, pytest.MonkeyPatch.context() as patch:
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        with contextlib.suppress(ToolchainMissing):
+            warm_nvdisasm.use()
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def warm_children(warm_disassembler: None) -> Iterator[None]:
     """A child process of pytest need not import pytest and the plugin anew; see ``warm_python``."""
     with warm_python.start() as program, pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "executable", program)

@@ -17,9 +17,13 @@ SUSTAINED = 'pair_slot="sustained"'
 POWERED = """
 def pytest_configure(config):
     if confirms(config):
-        import pytest_gpuperf.timing.sustained
+        from pytest_gpuperf.timing import paired_run, sustained
+        from pytest_gpuperf.workload import timed_rounds
 
-        pytest_gpuperf.timing.sustained.SLOT_S = 0.004
+        def pair(gpu, *given, **settings):
+            return paired_run.pair(gpu, *given, clock=lambda: gpu.elapsed_ns * 1e-9, **settings)
+
+        sustained.SLOT_S, timed_rounds.pair = 0.004, pair
 
 class Powered(SimulatedGpu):
     \"\"\"Code that is not the baseline's takes 3 % longer once it has run for 250 launches in a row.\"\"\"
@@ -49,8 +53,16 @@ def sustained(suite):
 
 @pytest.fixture
 def powered(recorded, monkeypatch):
-    """Baselines, changed code of the same speed unless it runs on, and slots of six hundred samples."""
+    """Baselines, changed code of the same speed unless it runs on, and slots of six hundred samples.
+
+    Pairs go by the simulated GPU's clock: on a busy machine slots as long by that of the wall hold fewer samples.
+    """
+
+    def pair(gpu, *given, **settings):
+        return paired_run.pair(gpu, *given, clock=lambda: gpu.elapsed_ns * 1e-9, **settings)
+
     monkeypatch.setattr(timing.sustained, "SLOT_S", 0.004)
+    monkeypatch.setattr(timed_rounds, "pair", pair)
     recorded.change_code()
     powered_by(recorded)
     return recorded
