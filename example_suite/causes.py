@@ -20,9 +20,10 @@ from recorded import ARCH, BASELINES, GPU, Recorded
 
 from pytest_gpuperf.advise.advisor import advise, case_of
 from pytest_gpuperf.advise.side import Side
+from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
 from pytest_gpuperf.model.advice import Advice
 
-PROMISED_STATIC = 0.70
+PROMISED_STATIC = 0.80
 PROMISED_COUNTED = 0.95
 SMS = {GPU: 132}
 """Multiprocessors of the GPU whose counters are on record."""
@@ -33,8 +34,8 @@ HEADER = """\
 
 What [advice](../explanation/why-slower.md) names first when an optimised workload of the example suite becomes its
 naive sibling. *True cause* is what `example_suite/pairs.py` says the naive one is slow of; pairs without a single
-dominant cause are left out. *By the machine code* uses the static evidence for {arch} alone, as a machine without a
-GPU has it; *by counters* uses what an {gpu} counted. A bold entry is right. Made by
+dominant cause are left out. *By the machine code* uses the static evidence for {arch} and the launch on record, as
+a machine without a GPU has both; *by counters* uses what an {gpu} counted. A bold entry is right. Made by
 
     python example_suite/causes.py --output docs/results/causes.md
 
@@ -85,17 +86,19 @@ class Suite:
     def rows(self, arch: str = ARCH, pairs: Sequence[Pair] = PAIRS) -> list[Row]:
         """Every pair with a cause."""
         named = [(pair, name) for pair in pairs if pair.cause for name in (pair.optimised, pair.naive)]
-        self._recorded.estimates([(arch, self._recorded.static(pair, name, arch)) for pair, name in named])
+        records = [self._recorded.static(pair, name, arch) for pair, name in named]
+        launches = [self._launch(pair, arch) for pair, _ in named]
+        self._recorded.prepare_estimates((arch, *each) for each in zip(records, launches, strict=True))
+        if arch == ARCH:
+            self._recorded.estimates([(arch, record) for record in records])
         return [self.row(pair, arch) for pair in pairs if pair.cause]
 
     def row(self, pair: Pair, arch: str) -> Row:
-        full = [self.side(pair, name, arch) for name in (pair.optimised, pair.naive)]
         bare = self.without_gpu(pair, arch)
-        case = case_of(*full)
         return Row(
             pair,
             static=advise(*bare) if bare is not None else None,
-            counted=advise(*full) if case is not None and case.counted else None,
+            counted=self.counted(pair) if arch == ARCH else None,
             data_only=bare is not None and bare[0].same_code(bare[1]) and bare[0].launch == bare[1].launch,
         )
 
@@ -107,8 +110,7 @@ class Suite:
         was, now = (self._recorded.static(pair, name, arch) for name in (pair.optimised, pair.naive))
         if was is None or now is None:
             return None
-        launch = self._recorded.launch(pair, pair.naive) if was.block == now.block else None
-        estimates = self._recorded.estimates_of_both(arch, was, now, launch)
+        estimates = self._recorded.estimates_of_both(arch, was, now, self._launch(pair, arch))
         grids = (self._recorded.grid(pair, name, arch) for name in (pair.optimised, pair.naive))
         first, second = (
             Side(arch=arch, static=static, estimate=estimate, grid=grid)
@@ -116,14 +118,26 @@ class Suite:
         )
         return first, second
 
-    def side(self, pair: Pair, name: str, arch: str = ARCH) -> Side:
-        """One workload with all that is known of it."""
-        static, time = self._recorded.static(pair, name, arch), self._recorded.time(pair, name)
-        (estimate,) = self._recorded.estimates([(arch, static)])
+    def _launch(self, pair: Pair, arch: str) -> KnownLaunch | None:
+        """That of the naive workload, if the blocks of both are alike."""
+        was, now = (self._recorded.static(pair, name, arch) for name in (pair.optimised, pair.naive))
+        alike = was is not None and now is not None and was.block == now.block
+        return self._recorded.launch(pair, pair.naive) if alike else None
+
+    def counted(self, pair: Pair) -> tuple[Advice, ...] | None:
+        """Causes by counters; None without."""
+        sides = [self.side(pair, name) for name in (pair.optimised, pair.naive)]
+        case = case_of(*sides)
+        return advise(*sides) if case is not None and case.counted else None
+
+    def side(self, pair: Pair, name: str) -> Side:
+        """One workload with all that a GPU told of it."""
+        static, time = self._recorded.static(pair, name), self._recorded.time(pair, name)
+        (estimate,) = self._recorded.estimates([(ARCH, static)])
         if time is None:
-            return Side(arch=arch, static=static, estimate=estimate)
+            return Side(arch=ARCH, static=static, estimate=estimate)
         return Side(
-            arch=arch, static=static, estimate=estimate, counters=time.counters, grid=time.grid, block=time.block,
+            arch=ARCH, static=static, estimate=estimate, counters=time.counters, grid=time.grid, block=time.block,
             sm_count=SMS[GPU], time_ns=self._recorded.time_ns(pair, name), bytes=time.bytes, flops=time.flops,
         )  # fmt: skip
 
@@ -143,7 +157,7 @@ def page(rows: Sequence[Row], elsewhere: dict[str, list[Row]]) -> str:
     text = f"{parts[0]} ({', '.join(parts[1:])}, where some pairs compile to equally good code)"
     if counted:
         text += f", and in {share(sum(row.counted_right for row in counted), len(counted))} by counters"
-    text += f". {sum(row.data_only for row in rows)} pairs differ in data or grid alone."
+    text += f". {sum(row.data_only for row in rows)} pairs differ in data alone."
     return HEADER.format(arch=ARCH, gpu="H200", summary=_wrapped(text)) + "\n".join(lines) + "\n"
 
 

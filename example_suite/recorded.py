@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -60,6 +60,10 @@ class Recorded:
         """What a warp does by the machine code of each record, given with its architecture; made together."""
         self._estimates.prepare((arch, record, None) for arch, record in records)
         return [self._estimates.of(arch, record) for arch, record in records]
+
+    def prepare_estimates(self, wanted: Iterable[tuple[str, StaticRecord | None, KnownLaunch | None]]) -> None:
+        """Make the estimates of several records together, each as it is launched if that is known."""
+        self._estimates.prepare(wanted)
 
     def estimates_of_both(
         self, arch: str, was: StaticRecord, now: StaticRecord, launch: KnownLaunch | None

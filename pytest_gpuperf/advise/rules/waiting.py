@@ -58,9 +58,11 @@ def _reshaped(case: Case) -> bool:
 
 
 def more_work_per_thread(case: Case) -> Finding | None:
-    """Fewer threads for the same work."""
+    """Fewer threads for the same work; by the machine code, only where an SM would hold more than it gets."""
     was, now = case.before.threads, case.after.threads
     if was is None or now is None or was < now * THREAD_LOSS or case.before.same_code(case.after):
+        return None
+    if not case.counted and not grew(case.now.warps, case.now.limit, WARP_LOSS):
         return None
     return Finding(causes.WORK_PER_THREAD, (change("threads of the launch", was, now),), case.was)
 

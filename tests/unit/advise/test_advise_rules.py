@@ -308,11 +308,14 @@ def test_launch_configuration() -> None:
 def test_more_work_per_thread() -> None:
     before = side(record("a"), grid=(100, 1, 1), sm_count=132)
     after = side(record("b"), grid=(25, 1, 1), sm_count=132)
-    found = waiting.more_work_per_thread(case(before=before, after=after))
+    few = COPY.replace(warps=2.0)
+    found = waiting.more_work_per_thread(case(now=few, before=before, after=after))
     assert found is not None
     assert str(found.evidence[0]) == "threads of the launch 25600 -> 6400"
     fewer = side(record("b"), grid=(81, 1, 1), sm_count=132)
-    assert waiting.more_work_per_thread(case(before=before, after=fewer)) is None
+    assert waiting.more_work_per_thread(case(now=few, before=before, after=fewer)) is None
+    assert waiting.more_work_per_thread(case(before=before, after=after)) is None  # the GPU is full of them
+    assert waiting.more_work_per_thread(case(before=before, after=after, counted=True)) is not None
     assert waiting.more_work_per_thread(case()) is None  # grids are not known
 
 

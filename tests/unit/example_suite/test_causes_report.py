@@ -141,10 +141,10 @@ def test_the_manual_says_how_often_a_hint_is_right(report: ModuleType, suite: An
     hinted = {False: 0, True: 0}
     differing = 0
     for pair in (pair for pair in report.PAIRS if pair.cause):
-        sides = [suite.side(pair, name) for name in (pair.optimised, pair.naive)]
-        before, after = (Side(arch=report.ARCH, static=one.static, estimate=one.estimate) for one in sides)
-        if None in (before.static, after.static) or before.same_code(after):
+        sides = suite.without_gpu(pair)
+        if sides is None or sides[0].same_code(sides[1]):
             continue
+        before, after = sides
         differing += 1
         for back in hinted:
             work = WorkloadEvidence(key=KEY, advice=advise(after, before) if back else advise(before, after))
