@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import known_plugins
 import pytest
 import warm_nvdisasm
 import warm_python
@@ -21,7 +22,7 @@ pytest_plugins = ["pytester"]
 settings.register_profile("dev", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
-
+known_plugins.remember()
 
 LEAN = "-p no:hypothesispytest -p no:unraisableexception"
 """No suite under test needs Hypothesis, whose import costs a child process more than its work, or the search for
