@@ -73,14 +73,14 @@ def _evidence(case: TimeCase, recording: Recording, spread: Spread) -> str:
     )
     if not recording.same_gpu or recording.changes or explained:
         return recording.possible_causes
-    if case.disturbances:
-        return f"{UNKNOWN_CAUSES}: its rounds were disturbed"
     others = case.unchanged_shifts
     middle = statistics.median(others) if len(others) >= OTHERS else 0.0
     if middle > CANARY_SHIFT and spread.difference <= AMPLIFIED * middle:
         return (
             f"{UNKNOWN_CAUSES} ({len(others)} other unchanged workloads moved by {env_shift.percent(middle)}, median)"
         )
+    if case.disturbances and spread.difference <= AMPLIFIED * case.disturbed_by:
+        return f"{UNKNOWN_CAUSES}: its rounds were disturbed"
     if recording.canary_shifts is None:
         return f"{UNKNOWN_CAUSES}: there are no canary kernels on record that could tell"
     return ""

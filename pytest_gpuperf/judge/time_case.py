@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 
 from pytest_gpuperf.model.evidence import CacheMode, Identity, Key, Round, Session, TimeRecord
@@ -29,6 +30,8 @@ class TimeCase:
     """The candidate's, in the order they were taken."""
     disturbances: Sequence[str] = ()
     """What health checks found; such rounds prove nothing against a kernel."""
+    disturbed_by: float = math.inf
+    """By how much, as a log, that can have moved the rounds; infinite where it is not known."""
     remarks: Sequence[str] = ()
     """What a reader should know about rounds that are fit all the same."""
     unchanged_shifts: Sequence[float] = ()

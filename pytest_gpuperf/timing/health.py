@@ -48,6 +48,18 @@ def disturbances(batch: Batch, *, alternating: bool = False, averages: bool = Fa
     )
 
 
+def disturbed_by(batch: Batch, *, alternating: bool = False) -> float:
+    """By how much disturbances can have moved this round, as a log: infinite where that is not known, 0 for none.
+
+    A drift moves a round by no more than itself, and a coarse timer by none.
+    """
+    outliers = batch.outliers > OUTLIERS_ALLOWED and not alternating
+    if outliers or batch.pauses_ns or any(_of_the_gpu(batch.before, batch.after)):
+        return math.inf
+    drift = abs(batch.round.drift)
+    return drift if drift > DRIFT_ALLOWED and not alternating else 0.0
+
+
 def remarks(round: Round, samples: sample_stats.Samples, step_ns: float, *, averages: bool = False) -> tuple[str, ...]:
     """Remarks on rounds that are fit all the same: ``round`` is one of them, ``samples`` are those of all."""
     found = (_bimodal(samples, step_ns), _coarse(round, step_ns, averages))

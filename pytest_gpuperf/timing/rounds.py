@@ -17,7 +17,7 @@ from pytest_gpuperf.device.interface import Device, Slot, Timer
 from pytest_gpuperf.device.timers.resolution import step_of
 from pytest_gpuperf.model.evidence import CacheMode, DeviceState, Round
 from pytest_gpuperf.timing import sample_stats
-from pytest_gpuperf.timing.health import Batch, disturbances, remarks
+from pytest_gpuperf.timing.health import Batch, disturbances, disturbed_by, remarks
 
 SAMPLES = 30
 LEAST_SAMPLES = 5
@@ -58,6 +58,8 @@ class Rounds:
     """The raw samples of each round, nanoseconds: for debugging, never for inference."""
     disturbed: tuple[str, ...] = ()
     """Reasons why these rounds are unfit as evidence, with advice; empty if they are fit."""
+    disturbed_by: float = 0.0
+    """By how much that can have moved them (``health.disturbed_by``)."""
     notes: tuple[str, ...] = ()
     """Remarks on rounds that are fit all the same."""
     seconds: float = 0.0
@@ -67,7 +69,9 @@ class Rounds:
         """These rounds and those that were taken next; the notes are those on the latter."""
         return Rounds(
             rounds=self.rounds + more.rounds, samples=self.samples + more.samples,
-            disturbed=_unique(self.disturbed + more.disturbed), notes=more.notes, seconds=self.seconds + more.seconds,
+            disturbed=_unique(self.disturbed + more.disturbed),
+            disturbed_by=max(self.disturbed_by, more.disturbed_by), notes=more.notes,
+            seconds=self.seconds + more.seconds,
         )  # fmt: skip
 
 
@@ -175,7 +179,8 @@ def take_rounds(
     if batches:
         notes += remarks(batches[-1].round, np.concatenate(raw), batches[-1].step_ns, averages=averages)
     rounds = tuple(one.round for one in batches)
-    return Rounds(rounds, tuple(raw), _unique(disturbed), _unique(notes), clock() - start)
+    by = max((disturbed_by(one, alternating=alternating) for one in batches), default=0.0)
+    return Rounds(rounds, tuple(raw), _unique(disturbed), by, _unique(notes), clock() - start)
 
 
 def warm_up(

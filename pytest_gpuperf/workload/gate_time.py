@@ -66,7 +66,8 @@ class BaselineComparison:
         return TimeCase(
             key=work.key, target=work.target, baseline=self.baseline, sessions=self.sessions, identity=work.identity,
             timer=work.worker.timer.name, cache=work.request.cache, session=self.session, rounds=taken.rounds,
-            disturbances=taken.disturbed, remarks=taken.notes, unchanged_shifts=self.unchanged_shifts,
+            disturbances=taken.disturbed, disturbed_by=taken.disturbed_by, remarks=taken.notes,
+            unchanged_shifts=self.unchanged_shifts,
         )  # fmt: skip
 
     def judge(self, taken: Rounds) -> TimeStep:

@@ -49,6 +49,7 @@ def test_half_as_slow_again_with_canaries_at_rest_is_unexplained() -> None:
         ({"canaries": None}, "there are no canary kernels on record that could tell"),
         ({"unchanged_shifts": (0.4, 0.4, 0.4, 0.0, 0.0)}, "5 other unchanged workloads moved by +49.2 %, median"),
         ({"disturbances": ("the GPU was throttled",)}, "its rounds were disturbed"),
+        ({"disturbances": ("times drifted",), "disturbed_by": 0.15}, "its rounds were disturbed"),
     ],
 )
 def test_evidence_excuses_it_and_is_named(evidence, words: str) -> None:
@@ -65,6 +66,7 @@ def test_evidence_excuses_it_and_is_named(evidence, words: str) -> None:
         {"unchanged_shifts": (0.4, 0.4, 0.4, 0.4)},  # four are not enough to be most
         {"unchanged_shifts": (0.4, 0.4, 0.0, 0.0, 0.0)},
         {"unchanged_shifts": (0.02,) * 9},
+        {"disturbances": ("times drifted",), "disturbed_by": 0.004},
         {"unchanged_shifts": (-0.4,) * 9},
     ],
 )

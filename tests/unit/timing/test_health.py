@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 
 from pytest_gpuperf.model.evidence import DeviceState, Round
-from pytest_gpuperf.timing.health import Batch, remarks
+from pytest_gpuperf.timing.health import Batch, disturbed_by, remarks
 from pytest_gpuperf.timing.health import disturbances as disturbances_of
 
 QUIET = DeviceState(sm_clock_mhz=1980)
@@ -57,6 +58,25 @@ def test_disturbances_are_named_with_advice(
     (message,) = disturbances(a_round(**changes), QUIET, after, 32.0, outliers=outliers)
     for word in words:
         assert word in message
+
+
+@pytest.mark.parametrize(
+    ("changes", "after", "outliers", "most"),
+    [
+        ({}, QUIET, 0.0, 0.0),
+        ({"drift": -0.011}, QUIET, 0.0, 0.011),
+        ({"drift": 0.0025}, QUIET, 0.0, 0.0),
+        ({"drift": -0.011}, QUIET, 0.2, math.inf),
+        ({}, DeviceState(throttle_reasons=("power cap",)), 0.0, math.inf),
+        ({}, DeviceState(sm_clock_mhz=1800), 0.0, math.inf),
+    ],
+)
+def test_what_a_drift_can_have_done_is_known_and_what_others_did_is_not(
+    changes: dict[str, Any], after: DeviceState, outliers: float, most: float
+) -> None:
+    batch = Batch(a_round(**changes), QUIET, after, 32.0, outliers)
+    assert disturbed_by(batch) == most
+    assert disturbed_by(batch._replace(pauses_ns=(2e6,))) == math.inf
 
 
 @pytest.mark.parametrize(("drift", "found"), [(0.0025, 0), (-0.0025, 0), (0.0026, 1), (-0.0026, 1)])

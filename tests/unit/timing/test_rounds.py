@@ -181,6 +181,7 @@ def test_a_lost_sample_is_never_summed_up() -> None:
 
 
 def test_rounds_that_follow_others_are_counted_with_them() -> None:
-    first = Rounds((), ((1.0,),), disturbed=("a",), notes=("old",), seconds=1.0)
+    first = Rounds((), ((1.0,),), disturbed=("a",), disturbed_by=0.01, notes=("old",), seconds=1.0)
     both = first.followed_by(Rounds((), ((2.0,),), disturbed=("a", "b"), notes=("new",), seconds=0.5))
     assert (both.samples, both.disturbed, both.notes, both.seconds) == (((1.0,), (2.0,)), ("a", "b"), ("new",), 1.5)
+    assert both.disturbed_by == 0.01
