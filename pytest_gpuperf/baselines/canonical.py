@@ -1,7 +1,8 @@
 """The one way to print an evidence file: equal content is equal bytes, and a change is a short diff.
 
-Keys are sorted; a round, a session, an opcode table, an occupancy and a list of plain values take one line each; all
-else is indented by two spaces.  Whole numbers have no fraction, others the shortest text that reads back the same.
+Keys are sorted; the figures of a machine code, its hashes, a launch, a session and what was timed in it, a family of
+counters and a list of plain values take one line each; all else is indented by two spaces.  Whole numbers have no
+fraction, others the shortest text that reads back the same.
 """
 
 from __future__ import annotations
@@ -12,13 +13,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from pytest_gpuperf.baselines.baseline_errors import UnwritableEvidenceError
-from pytest_gpuperf.baselines.checks import BadContentError, check
+from pytest_gpuperf.baselines.checks import BadContentError, check, check_plain
+from pytest_gpuperf.baselines.documents import document_of
 from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile
-from pytest_gpuperf.model.evidence import Round
 
 _EXACT = 2**53
 """Limit below which a double without a fraction is printed as a whole number and reads back the same."""
-_ROUND_DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(Round)}
 
 
 class _Line(NamedTuple):
@@ -30,30 +30,46 @@ class _Line(NamedTuple):
 def canonical_bytes(file: EvidenceFile) -> bytes:
     """UTF-8 JSON with a trailing newline.  Raises ``UnwritableEvidenceError`` for content that ``checks`` refuses."""
     try:
+        tree = _plain(msgspec.to_builtins(document_of(file)))
+        check_plain(tree)
         check(file)
     except BadContentError as error:
         raise UnwritableEvidenceError(f"this evidence cannot become a baseline for {file.target}: {error}") from error
-    tree = _plain(msgspec.to_builtins(file))
     _mark_static(tree) if isinstance(file, StaticFile) else _mark_time(tree)
     return (_text(tree, "") + "\n").encode("utf-8")
 
 
 def _mark_static(tree: dict[str, Any]) -> None:
-    for record in (one for tests in tree["toolchains"].values() for of in tests.values() for one in of.values()):
-        record["profile"]["opcodes"] = _Line(record["profile"]["opcodes"])
-        if "occupancy" in record:
-            record["occupancy"] = _Line(record["occupancy"])
+    for part in tree["toolchains"].values():
+        for code in part["codes"].values():
+            for name in ("figures", "hashes"):
+                code[name] = _Line(code[name])
+            if "occupancy" in code:
+                code["occupancy"] = {shape: _Line(value) for shape, value in code["occupancy"].items()}
+        part["tests"] = {function: _cases(cases) for function, cases in part["tests"].items()}
+
+
+def _cases(cases: dict[str, dict[str, Any]]) -> _Line | dict[str, Any]:
+    """What has a single entry takes a line, and otherwise each of its entries does."""
+    if len(cases) == 1 and all(len(workloads) == 1 for workloads in cases.values()):
+        return _Line(cases)
+    return {
+        parameters: _Line(workloads) if len(workloads) == 1 else {name: _Line(one) for name, one in workloads.items()}
+        for parameters, workloads in cases.items()
+    }
 
 
 def _mark_time(tree: dict[str, Any]) -> None:
     tree["sessions"] = [_Line(session) for session in tree["sessions"]]
-    for record in (one for workloads in tree["tests"].values() for one in workloads.values()):
-        record["rounds"] = [_Line(_without_defaults(entry)) for entry in record["rounds"]]
-
-
-def _without_defaults(entry: dict[str, Any]) -> dict[str, Any]:
-    """A round without fields at their default: msgspec leaves out None and the like, but not a computed 0.0."""
-    return {name: value for name, value in entry.items() if value != _ROUND_DEFAULTS.get(name)}
+    tree["codes"] = {label: _Line(code) for label, code in tree["codes"].items()}
+    for use in (one for cases in tree["tests"].values() for of in cases.values() for one in of.values()):
+        for name in ("rounds", "counters"):
+            if name in use:
+                use[name] = {key: _Line(value) for key, value in use[name].items()}
+        if "anchor" in use:
+            use["anchor"] = _Line(use["anchor"])
+        if "history" in use:
+            use["history"] = [_Line(one) for one in use["history"]]
 
 
 def _plain(value: Any) -> Any:

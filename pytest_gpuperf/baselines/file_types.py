@@ -1,4 +1,7 @@
-"""The two kinds of evidence files as typed records.  Their leaves are defined in ``pytest_gpuperf.model.evidence``."""
+"""The two kinds of evidence files in memory: every workload with all of its evidence.  ``documents`` writes them.
+
+Their leaves are defined in ``pytest_gpuperf.model.evidence``.
+"""
 
 from __future__ import annotations
 

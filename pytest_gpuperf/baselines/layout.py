@@ -10,7 +10,7 @@ from pytest_gpuperf.baselines.baseline_errors import UnreadableBaselineError, Un
 
 CUBIN_FOLDER = "cubins"
 COMPRESSED = ".cubin.z"
-"""By zlib; named by the hash of what it holds, since compressors differ."""
+"""By LZMA, those of schemas 2 and 3 by zlib; named by the hash of what it holds, since compressors differ."""
 PLAIN = ".cubin"
 """As schema 1 stored them."""
 _ARCH = re.compile(r"sm_[0-9]{2,3}[af]?")

@@ -2,6 +2,9 @@
 
 History
 -------
+4   One record per machine code, which workloads name; tests by function and parameters; of rounds what a judge reads;
+    metrics by family; ``history``, and the commit of a session.  Cubins are compressed by LZMA, those of
+    versions 2 and 3 by zlib.
 3   A time record may have an ``anchor``: the record that drift is measured from.  Without one it is its own.
 2   Static profiles hold no estimate (``dry_run``); static records name the cubin that the kernel lies in, and its
     symbol where that is not the kernel's name.  Cubins are stored compressed (``.cubin.z``), those of version 1 as
@@ -19,7 +22,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-SCHEMA_VERSION = 3
+import msgspec
+
+from pytest_gpuperf.baselines.documents import document_of
+from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile, TimeFile
+
+SCHEMA_VERSION = 4
+_ROUND = ("session", "process", "midmean", "sm_clock_mhz")
 
 Raw = dict[str, Any]
 
@@ -38,6 +47,25 @@ def _from_2(raw: Raw) -> Raw:
     return raw
 
 
+def _from_3(raw: Raw) -> Raw:
+    """Every workload had all of its evidence, and a round its quantiles.  Raises what ``msgspec.convert`` raises."""
+    file: EvidenceFile
+    if raw.get("kind") == "static":
+        file = msgspec.convert(raw, StaticFile)
+    else:
+        file = msgspec.convert(_without_samples(raw), TimeFile)
+    tree: Raw = msgspec.to_builtins(document_of(file))
+    return tree
+
+
+def _without_samples(value: Any, name: str = "") -> Any:
+    if name == "rounds" and isinstance(value, list):
+        return [{key: one[key] for key in _ROUND if key in one} if isinstance(one, dict) else one for one in value]
+    if isinstance(value, dict):
+        return {key: _without_samples(inner, key) for key, inner in value.items()}
+    return value
+
+
 def _without_estimates(value: Any, name: str) -> Any:
     if not isinstance(value, dict):
         return value
@@ -46,7 +74,7 @@ def _without_estimates(value: Any, name: str) -> Any:
     return {key: _without_estimates(inner, key) for key, inner in value.items()}
 
 
-MIGRATIONS: Mapping[int, Callable[[Raw], Raw]] = {0: _from_0, 1: _from_1, 2: _from_2}
+MIGRATIONS: Mapping[int, Callable[[Raw], Raw]] = {0: _from_0, 1: _from_1, 2: _from_2, 3: _from_3}
 """From version N to N + 1.  A step sets what changed; ``migrate`` sets the version number."""
 
 

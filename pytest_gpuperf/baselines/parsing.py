@@ -12,7 +12,9 @@ import msgspec
 
 from pytest_gpuperf.baselines.baseline_errors import NewerSchemaError, UnreadableBaselineError, quoted
 from pytest_gpuperf.baselines.checks import BadContentError, check, check_plain
-from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile, TimeFile
+from pytest_gpuperf.baselines.document_types import Document, StaticDocument, TimeDocument
+from pytest_gpuperf.baselines.documents import file_of
+from pytest_gpuperf.baselines.file_types import EvidenceFile
 from pytest_gpuperf.baselines.layout import is_arch
 from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION, Raw, migrate
 
@@ -56,8 +58,8 @@ def decode(content: bytes, path: Path, target: str) -> EvidenceFile:
             raise _RefusedError(
                 f"its kind is {_shown(raw.get('kind'))}, and in the folder of '{target}' must be '{expected}'"
             )
-        kind: type[EvidenceFile] = StaticFile if expected == "static" else TimeFile
-        file = msgspec.convert(raw, kind)
+        kind: type[Document] = StaticDocument if expected == "static" else TimeDocument
+        file = file_of(msgspec.convert(raw, kind))
         check(file)
     except RecursionError:
         raise UnreadableBaselineError(path, "it is nested too deeply") from None
@@ -83,7 +85,7 @@ def _parse(content: bytes) -> Raw:
         raise _syntax(text, error) from error
     if not isinstance(raw, dict):
         raise _RefusedError("it holds no JSON object")
-    check_plain({name: value for name, value in raw.items() if not isinstance(value, (dict, list))})
+    check_plain(raw)
     return raw
 
 

@@ -7,10 +7,12 @@ import math
 import msgspec
 
 from pytest_gpuperf.judge.counter_scatter import Counts
-from pytest_gpuperf.model.evidence import Anchor, Round, Session, TimeRecord
+from pytest_gpuperf.model.evidence import Anchor, RecordedRound, Session, TimeRecord
 
 MIN_DIGITS = 4
 MAX_DIGITS = 7
+SUMS = (".sum", ".max", ".min")
+"""Ends of metrics that count; others are ratios, which no gate compares exactly."""
 NOISE_PARTS = 20
 """A rounding error stays below this fraction (one twentieth) of the noise, where ``MAX_DIGITS`` allows."""
 
@@ -31,8 +33,13 @@ def _anchor(anchor: Anchor) -> Anchor:
 def with_counts(record: TimeRecord, counts: Counts) -> TimeRecord:
     """The record with these counters in place of its own, as they will be stored."""
     ranges = {name: (_count(least), _count(most)) for name, (least, most) in counts.ranges.items()}
-    values = {name: _count(value) for name, value in counts.values.items()}
+    values = {name: _count(value) if name.endswith(SUMS) else _share(value) for name, value in counts.values.items()}
     return msgspec.structs.replace(record, counters=values, counter_ranges=ranges)
+
+
+def _share(value: float) -> float:
+    """A ratio or a percentage: five digits are more than two takes of it agree in."""
+    return value if float(value).is_integer() else significant(value, 5)
 
 
 def _count(value: float) -> float:
@@ -50,18 +57,9 @@ def round_session(session: Session) -> Session:
     )
 
 
-def _round(entry: Round, tick_ns: float) -> Round:
-    noise = entry.quantiles[3] - entry.quantiles[1] or tick_ns
-    return msgspec.structs.replace(
-        entry,
-        midmean=round_time(entry.midmean, noise),
-        median=round_time(entry.median, noise),
-        minimum=round_time(entry.minimum, noise),
-        maximum=round_time(entry.maximum, noise),
-        quantiles=tuple(round_time(time, noise) for time in entry.quantiles),
-        rho1=round(entry.rho1, 3),
-        drift=round(entry.drift, 6),
-    )
+def _round(entry: RecordedRound, tick_ns: float) -> RecordedRound:
+    kept = entry.recorded()
+    return msgspec.structs.replace(kept, midmean=round_time(kept.midmean, kept.iqr or tick_ns), iqr=0.0)
 
 
 def round_time(time_ns: float, noise_ns: float) -> float:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from pytest_gpuperf.baselines.file_types import EvidenceFile
+from pytest_gpuperf.baselines.document_types import Document
 from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION
 
 SCHEMA_PATH = Path(__file__).with_name("schema.json")
@@ -21,8 +21,8 @@ SCHEMA_PATH = Path(__file__).with_name("schema.json")
 
 def json_schema() -> str:
     """JSON Schema (draft 2020-12) of both kinds of file, as text with a trailing newline."""
-    schema = msgspec.json.schema(EvidenceFile)
-    for name in ("StaticFile", "TimeFile"):
+    schema = msgspec.json.schema(Document)
+    for name in ("StaticDocument", "TimeDocument"):
         schema["$defs"][name]["properties"]["schema"] = {"const": SCHEMA_VERSION}
     for definition in schema["$defs"].values():
         definition["description"] = inspect.cleandoc(definition["description"])  # Python 3.13 does so itself

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from pytest_gpuperf.judge.two_sample import compare_rounds
-from pytest_gpuperf.model.evidence import Round
+from pytest_gpuperf.model.evidence import RecordedRound
 
 ALPHA = 1e-3
 """Rate of false ENV-SHIFT per workload; it warns and fails no test."""
@@ -29,19 +29,19 @@ def proven_slower(delta: float) -> str:
     return f"proven to be more than {amount(delta)} slower"
 
 
-def cycles(one: Round) -> float:
+def cycles(one: RecordedRound) -> float:
     """SM clock cycles of a round's midmean; NaN where the clock was not read."""
     return one.midmean * (sum(one.sm_clock_mhz) / 2) / 1000 if one.sm_clock_mhz else math.nan
 
 
-def cycles_ratio(baseline: Sequence[Round], candidate: Sequence[Round]) -> float | None:
+def cycles_ratio(baseline: Sequence[RecordedRound], candidate: Sequence[RecordedRound]) -> float | None:
     """The candidate's SM clock cycles over the baseline's; None where a clock was not read, or read as 0."""
     if not all(one.sm_clock_mhz and min(one.sm_clock_mhz) > 0 for one in (*baseline, *candidate)):
         return None
     return math.exp(compare_rounds(baseline, candidate, 0.0, cycles).difference)
 
 
-def only_clocks_changed(baseline: Sequence[Round], candidate: Sequence[Round], delta: float) -> bool:
+def only_clocks_changed(baseline: Sequence[RecordedRound], candidate: Sequence[RecordedRound], delta: float) -> bool:
     """True if the SM clock fell by more than 1 % and in cycles the candidate is within ``delta``; False without it."""
     ratio = cycles_ratio(baseline, candidate)
     if ratio is None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from pytest_gpuperf.judge import env_shift
 from pytest_gpuperf.judge.canary_shift import CANARY_SHIFT, canary_shifts
-from pytest_gpuperf.model.evidence import Round, Session, TimeRecord
+from pytest_gpuperf.model.evidence import RecordedRound, Session, TimeRecord
 
 UNKNOWN_CAUSES = "clocks, temperature or what else runs on this GPU"
 
@@ -16,7 +16,7 @@ UNKNOWN_CAUSES = "clocks, temperature or what else runs on this GPU"
 class Recording:
     """The part of a baseline that is compared with."""
 
-    rounds: tuple[Round, ...]
+    rounds: tuple[RecordedRound, ...]
     same_gpu: bool
     """Recorded on this very GPU, by UUID."""
     changes: tuple[str, ...]

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 
-from pytest_gpuperf.model.evidence import CacheMode, Identity, Key, Round, Session, TimeRecord
+from pytest_gpuperf.model.evidence import CacheMode, Identity, Key, RecordedRound, Session, TimeRecord
 from pytest_gpuperf.model.timer_names import TimerName
 from pytest_gpuperf.model.verdict import Judgement
 
@@ -26,7 +26,7 @@ class TimeCase:
     cache: CacheMode
     session: Session
     """The machine as it is now."""
-    rounds: Sequence[Round] = ()
+    rounds: Sequence[RecordedRound] = ()
     """The candidate's, in the order they were taken."""
     disturbances: Sequence[str] = ()
     """What health checks found; such rounds prove nothing against a kernel."""

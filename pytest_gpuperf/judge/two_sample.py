@@ -16,7 +16,7 @@ import numpy as np
 import scipy
 
 from pytest_gpuperf.judge.log_times import Logs, log_times
-from pytest_gpuperf.model.evidence import Round
+from pytest_gpuperf.model.evidence import RecordedRound
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,10 +57,10 @@ class Spread:
 
 
 def compare_rounds(
-    baseline: Sequence[Round],
-    candidate: Sequence[Round],
+    baseline: Sequence[RecordedRound],
+    candidate: Sequence[RecordedRound],
     omega: float,
-    figure: Callable[[Round], float] = operator.attrgetter("midmean"),
+    figure: Callable[[RecordedRound], float] = operator.attrgetter("midmean"),
 ) -> Spread:
     """Compare ``figure`` of the rounds; ``omega`` is the least standard deviation assumed between recordings.
 
@@ -80,7 +80,7 @@ def compare_rounds(
     )  # fmt: skip
 
 
-def _by_process(rounds: Sequence[Round], side: str, figure: Callable[[Round], float]) -> list[Logs]:
+def _by_process(rounds: Sequence[RecordedRound], side: str, figure: Callable[[RecordedRound], float]) -> list[Logs]:
     logs = log_times([figure(one) for one in rounds], f"{side} rounds")
     groups: dict[tuple[str, int], list[float]] = {}
     for one, value in zip(rounds, logs, strict=True):

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.judge.two_sample import Spread, compare_rounds
-from pytest_gpuperf.model.evidence import Round
+from pytest_gpuperf.model.evidence import RecordedRound
 
 LOOKS: tuple[int, ...] = (2, 4, 8, 16)
 """Candidate rounds at which the evidence is looked at."""
@@ -49,7 +49,7 @@ def coarse(policy: Policy) -> Policy:
 
 
 def judge_unpaired(
-    baseline: Sequence[Round], candidate: Sequence[Round], policy: Policy, *, same_gpu: bool = True
+    baseline: Sequence[RecordedRound], candidate: Sequence[RecordedRound], policy: Policy, *, same_gpu: bool = True
 ) -> Unpaired:
     """Look at the first 2, 4, 8 or 16 candidate rounds, as many of these as there are.
 

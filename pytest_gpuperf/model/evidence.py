@@ -168,16 +168,29 @@ class Identity(Record, frozen=True):
         return bool(self.code) and mine == theirs
 
 
-class Round(Record, frozen=True):
-    """Summary of one batch of samples of one workload.  All times are nanoseconds per launch."""
+class RecordedRound(Record, frozen=True, kw_only=True):
+    """What a record keeps of a round: all that a judge reads.  Times are nanoseconds per launch."""
 
     session: str
     """``Session.id`` under which it was taken."""
     process: int
     """Which of the session's processes took it; rounds of one process share what no round can see."""
-    samples: int
     midmean: float
     """Mean of the middle half, or of the core of coarse readings (``sample_stats.centre``); inference rests on it."""
+    sm_clock_mhz: tuple[int, int] | None = None
+    """SM clock before and after."""
+    iqr: float = 0.0
+    """Between the quartiles of its samples: what the midmean is rounded by when it is written, and not on disk."""
+
+    def recorded(self) -> RecordedRound:
+        """What a record keeps of it."""
+        return self
+
+
+class Round(RecordedRound, frozen=True, kw_only=True):
+    """Summary of one batch of samples of one workload, as it was taken."""
+
+    samples: int
     median: float
     quantiles: tuple[float, float, float, float, float]
     """5, 25, 50, 75 and 95 %."""
@@ -189,8 +202,12 @@ class Round(Record, frozen=True):
     """Relative change from the first to the last tenth by a line through ten batch medians; 0 if not significant."""
     modes: int = 1
     """2 if the samples split into two clear groups, else 1 (``timing.sample_stats.modes``)."""
-    sm_clock_mhz: tuple[int, int] | None = None
-    """SM clock before and after."""
+
+    def recorded(self) -> RecordedRound:
+        return RecordedRound(
+            session=self.session, process=self.process, midmean=self.midmean, sm_clock_mhz=self.sm_clock_mhz,
+            iqr=self.quantiles[3] - self.quantiles[1],
+        )  # fmt: skip
 
 
 class DeviceState(Record, frozen=True):
@@ -233,6 +250,10 @@ class Session(Record, frozen=True):
     ecc: bool | None = None
     mig: bool | None = None
     plugin: str = ""
+    commit: str = ""
+    """Of the tests' repository, as git names it; empty outside of one."""
+    dirty: bool = False
+    """Whether tracked files differed from that commit, those of the baseline folder aside."""
     canaries: dict[str, float] = {}
     """Nanoseconds of each canary kernel, the median of the processes (``timing.canaries``); empty: not timed."""
 
@@ -272,13 +293,29 @@ class Anchor(Record, frozen=True):
         )  # fmt: skip
 
 
+class PastTime(Record, frozen=True):
+    """What is left of a session whose rounds are not on record any more."""
+
+    date: str
+    """UTC, ISO 8601, seconds."""
+    time_ns: float
+    """Median of its rounds' midmeans, nanoseconds per run."""
+    spread: float
+    """Relative standard deviation of these."""
+    uuid: str = ""
+    """Of the GPU."""
+    commit: str = ""
+    code: str = ""
+    """The first twelve digits of ``Identity.code``."""
+
+
 class TimeRecord(Record, frozen=True):
     """Time evidence of one workload on one GPU model: a leaf of the time baseline."""
 
     identity: Identity
     timer: TimerName
     cache: CacheMode
-    rounds: tuple[Round, ...]
+    rounds: tuple[RecordedRound, ...]
     kernel: str = ""
     symbol: str = ""
     cubin: str = ""
@@ -296,3 +333,5 @@ class TimeRecord(Record, frozen=True):
     """Least and most of the counters that were not the same in every take of equal code."""
     anchor: Anchor | None = None
     """The record that drift is measured from; None while this one is its own anchor."""
+    history: tuple[PastTime, ...] = ()
+    """Earlier sessions since the anchor, oldest first."""

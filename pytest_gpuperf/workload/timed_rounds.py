@@ -170,7 +170,8 @@ def record_of(work: TimedWorkload, rounds: tuple[Round, ...]) -> TimeRecord:
     """The rounds with all that a baseline has to know of the workload."""
     request, launch = work.request, work.request.launch
     return TimeRecord(
-        identity=work.identity, timer=work.worker.timer.name, cache=request.cache, rounds=rounds,
+        identity=work.identity, timer=work.worker.timer.name, cache=request.cache,
+        rounds=tuple(one.recorded() for one in rounds),
         kernel=launch.kernel.name if launch else "", symbol=launch.binary.symbol if launch else "",
         cubin=launch.binary.cubin_hash if launch else "",
         grid=launch.grid if launch else None, block=launch.block if launch else None,

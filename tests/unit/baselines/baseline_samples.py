@@ -11,6 +11,7 @@ from pytest_gpuperf.model.evidence import (
     Identity,
     Key,
     Occupancy,
+    PastTime,
     Round,
     Session,
     StaticProfile,
@@ -108,6 +109,11 @@ def make_anchor(**changes: object) -> Anchor:
         "ratio": 1.00484567,
     }
     return Anchor(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+def make_past(**changes: object) -> PastTime:
+    fields: dict[str, object] = {"date": make_session().date, "time_ns": 51000.0, "spread": 0.001, "commit": "abc1234"}
+    return PastTime(**{**fields, **changes})  # type: ignore[arg-type]
 
 
 def static_update(record: StaticRecord | None = None, key: Key | None = None, toolchain: str = NVRTC) -> Update:

@@ -100,7 +100,7 @@ def test_an_anchor_that_cannot_be_is_refused_in_both_directions(
         anchored(store, make_anchor(**{name: value}))
     path = anchored(store, make_anchor())
     tree = json.loads(path.read_bytes())
-    tree["tests"]["test_transpose"]["padded"]["anchor"][name] = value
+    tree["tests"]["test_transpose"][""]["padded"]["anchor"][name] = value
     path.write_text(json.dumps(tree))
     store.forget()
     with pytest.raises(UnreadableBaselineError, match=words):

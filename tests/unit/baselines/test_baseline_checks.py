@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from baseline_samples import H200, NVRTC, make_round, make_session, make_static, make_time
+from baseline_samples import H200, NVRTC, make_past, make_round, make_session, make_static, make_time
 
 from pytest_gpuperf.baselines.checks import (
     MAX_INTEGER,
@@ -66,7 +66,7 @@ def flat(time_ns: float) -> Round:
         time_file(make_time(SESSION, rounds=[flat(MAX_TIME_NS)])),
         time_file(make_time(SESSION, cubin="")),
         time_file(with_round(sm_clock_mhz=(0, 0))),
-        time_file(with_round(samples=1, process=0, modes=1)),
+        time_file(with_round(process=0)),
         time_file(make_time(SESSION), make_session(tick_ns=0.0, overhead_ns=-MAX_TIME_NS)),
         time_file(make_time(SESSION), make_session(tick_ns=MAX_TIME_NS, overhead_ns=MAX_TIME_NS)),
         time_file(make_time(SESSION), make_session(canaries={"copy": MIN_TIME_NS, "fma": MAX_TIME_NS})),
@@ -95,20 +95,17 @@ def test_the_limits_themselves_are_allowed(file: StaticFile | TimeFile) -> None:
             f"{WHERE}: round 1 belongs to session 'gone', which is not in the file",
         ),
         (
-            time_file(with_round(median=MAX_TIME_NS * 1.01)),
+            time_file(with_round(midmean=MAX_TIME_NS * 1.01)),
             f"{WHERE}, round 1: a time is outside 0.001 to 1e+15 ns",
         ),
+        (time_file(with_round(process=-1)), f"{WHERE}, round 1: its process is -1, below zero"),
         (
-            time_file(with_round(quantiles=(1.0, 2.0, 4.0, 3.0, 5.0))),
-            f"{WHERE}, round 1: its quantiles are not in ascending order",
+            time_file(make_time(SESSION, history=(make_past(time_ns=0.0),))),
+            f"{WHERE}, history of 2026-11-01T10:15:00Z: a time is outside 0.001 to 1e+15 ns",
         ),
         (
-            time_file(with_round(minimum=9e9, maximum=8e9)),
-            f"{WHERE}, round 1: its quantiles are not in ascending order",
-        ),
-        *(
-            (time_file(with_round(**changes)), f"{WHERE}, round 1: samples, process or modes is too small")
-            for changes in ({"samples": 0}, {"process": -1}, {"modes": 0})
+            time_file(make_time(SESSION, history=(make_past(spread=-0.1),))),
+            f"{WHERE}, history of 2026-11-01T10:15:00Z: its spread is -0.1",
         ),
         (time_file(with_round(sm_clock_mhz=(1980, -1))), f"{WHERE}, round 1: its SM clock is -1 MHz, below zero"),
         (

@@ -43,7 +43,9 @@ def changed(path: list[str | int], value: Any, content: bytes = TIME) -> bytes:
     return json.dumps(tree).encode()
 
 
-ROUND: list[str | int] = ["tests", "test_transpose", "padded", "rounds", 0]
+USE: list[str | int] = ["tests", "test_transpose", "", "padded"]
+ROUNDS: list[str | int] = [*USE, "rounds", make_session().id]
+CODE: list[str | int] = ["codes", "transpose_padded"]
 
 # --- anything at all -----------------------------------------------------------------------------
 
@@ -151,15 +153,24 @@ def test_malformed_content_is_named(content: bytes, words: str) -> None:
         (["kind"], "evil\x1b[2J", r"the text 'evil\x1b[2J' with control characters"),
         (["tests"], [], "Expected `object`, got `array` - at `$.tests`"),
         (["surprise"], 1, "unknown field `surprise`"),
-        ([*ROUND, "midmean"], "fast", "Expected `float`, got `str`"),
-        ([*ROUND, "midmean"], 0, "a time is outside"),
-        ([*ROUND, "midmean"], 1e300, "a time is outside"),
-        ([*ROUND, "samples"], 1.5, "Expected `int`, got `float`"),
-        ([*ROUND, "samples"], True, "Expected `int`, got `bool`"),
-        ([*ROUND, "quantiles"], [1, 2], "length 5"),
-        ([*ROUND, "session"], "gone", "session 'gone', which is not in the file"),
-        (["tests", "test_transpose", "padded", "cubin"], "../../../../bin/sh", "not a SHA-256"),
-        (["tests", "test_transpose", "padded", "kernel"], "\x1b]0;owned", "control characters"),
+        ([*ROUNDS, "midmeans", "0", 0], "fast", "Expected `float`, got `str`"),
+        ([*ROUNDS, "midmeans", "0", 0], 0, "a time is outside"),
+        ([*ROUNDS, "midmeans", "0", 0], 1e300, "a time is outside"),
+        ([*ROUNDS, "midmeans", "0"], 1.5, "Expected `array`, got `float`"),
+        ([*ROUNDS, "midmeans", "zero"], [5.0], "a process that is no number"),
+        ([*ROUNDS, "midmeans", "\u00b2"], [5.0], "a process that is no number"),
+        ([*ROUNDS, "sm_clock_mhz"], [[1980, 1980]] * 5, "2 rounds and 5 clocks"),
+        ([*ROUNDS, "sm_clock_mhz"], [[1980, 1.5]], "Expected `int`, got `float`"),
+        ([*ROUNDS, "sm_clock_mhz"], [[1980, True]], "Expected `int`, got `bool`"),
+        ([*ROUNDS, "sm_clock_mhz"], [[1980]], "length 2"),
+        ([*USE, "rounds", "gone"], {"midmeans": {"0": [5.0]}}, "session 'gone', which is not in the file"),
+        ([*USE, "code"], "gone", "the workload 'padded' has the code 'gone', which is not in the file"),
+        ([*USE, "counters"], {"a*": {"b": 1}, "ab": 2}, "the metric 'ab' appears twice"),
+        ([*USE, "counters"], {"a": {"b": 1}}, "have no '*'"),
+        (["tests", "test_transpose", "x"], {}, "which start with ["),
+        (["tests", "test[x"], {"": {}}, "which start with ["),
+        ([*CODE, "cubin"], "../../../../bin/sh", "not a SHA-256"),
+        ([*CODE, "kernel"], "\x1b]0;owned", "control characters"),
         (["tests", "\x1b[31m"], {}, "control characters"),
         (["tests", "a\ud800"], {}, "control characters"),
     ],

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import lzma
 import math
-import zlib
 from pathlib import Path
 
 import msgspec
@@ -17,6 +17,7 @@ from pytest_gpuperf.baselines.baseline_errors import NewerSchemaError, Unreadabl
 from pytest_gpuperf.baselines.canonical import canonical_bytes
 from pytest_gpuperf.baselines.file_types import StaticFile, TimeFile
 from pytest_gpuperf.baselines.merging import KEPT_SESSIONS, Update, merge_static, merge_time
+from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION
 from pytest_gpuperf.baselines.parsing import decode
 from pytest_gpuperf.baselines.rounding import round_time
 from pytest_gpuperf.baselines.store import BaselineStore
@@ -97,27 +98,24 @@ def test_bytes_do_not_depend_on_the_order_of_recording() -> None:
     )
 
 
-def test_a_computed_zero_prints_like_a_default_one() -> None:
+def test_what_no_judge_reads_of_a_round_is_not_written() -> None:
     session = make_session()
-    computed = msgspec.structs.replace(make_round(session), rho1=float("0.00001"), drift=-0.0)
+    other = msgspec.structs.replace(make_round(session), rho1=0.5, drift=0.1, samples=7, maximum=9e9)
     plain = time_file(("a", make_time(session, rounds=[make_round(session)])), sessions=[session])
-    assert canonical_bytes(time_file(("a", make_time(session, rounds=[computed])), sessions=[session])) == (
+    assert canonical_bytes(time_file(("a", make_time(session, rounds=[other])), sessions=[session])) == (
         canonical_bytes(plain)
     )
-    assert b"drift" not in canonical_bytes(plain)
 
 
 def test_a_file_is_laid_out_for_diffs() -> None:
     text = canonical_bytes(recorded(make_session(1), make_session(2))).decode()
     assert text.endswith("}\n")
-    assert len([line for line in text.splitlines() if '"midmean"' in line]) == 4
+    assert len([line for line in text.splitlines() if '"midmeans"' in line]) == 2
     assert len([line for line in text.splitlines() if '"uuid"' in line]) == 2
     static = canonical_bytes(merge_static(None, "sm_90", [(NVRTC, make_key(), make_static())])).decode().splitlines()
     wider = canonical_bytes(merge_static(None, "sm_90", [(NVRTC, make_key(), make_static(40))])).decode().splitlines()
-    assert [(a.strip(), b.strip()) for a, b in zip(static, wider, strict=True) if a != b] == [
-        ('"registers": 32,', '"registers": 40,')
-    ]
-    assert '            "opcodes": {"barrier": 1, "global_load": 4, "shared_store": 4},' in static
+    [(before, after)] = [(a, b) for a, b in zip(static, wider, strict=True) if a != b]
+    assert before.replace('"registers": 32', '"registers": 40') == after
 
 
 def test_a_kernel_that_was_only_compiled_has_no_occupancy() -> None:
@@ -142,11 +140,11 @@ def test_keys_are_sorted_at_every_level() -> None:
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("field", ["midmean", "maximum", "rho1", "drift", "counters", "tick_ns"])
+@pytest.mark.parametrize("field", ["midmean", "counters", "tick_ns"])
 def test_nan_and_infinity_are_never_written(tmp_path: Path, field: str, value: float) -> None:
     session = make_session(**({"tick_ns": value} if field == "tick_ns" else {}))
     entry = make_round(session)
-    if field in ("midmean", "maximum", "rho1", "drift"):
+    if field == "midmean":
         entry = msgspec.structs.replace(entry, **{field: value})
     record = make_time(session, rounds=[entry], counters={"dram": value} if field == "counters" else {})
     with pytest.raises(UnwritableEvidenceError, match=r"cannot become a baseline for nvidia-h200.*finite"):
@@ -166,14 +164,9 @@ def test_nan_in_static_evidence_is_never_written() -> None:
     ("changes", "problem"),
     [
         ({"midmean": 0.0}, "a time is outside"),
-        ({"minimum": -1.0}, "a time is outside"),
-        ({"maximum": 1e16}, "a time is outside"),
-        ({"quantiles": (5.0, 4.0, 6.0, 7.0, 8.0)}, "not in ascending order"),
-        ({"minimum": 60000.0}, "not in ascending order"),
-        ({"samples": 0}, "too small"),
-        ({"process": -1}, "too small"),
-        ({"modes": 0}, "too small"),
-        ({"samples": 2**63}, "beyond 64 bits"),
+        ({"midmean": 1e16}, "a time is outside"),
+        ({"process": -1}, "below zero"),
+        ({"sm_clock_mhz": (1980, 2**63)}, "beyond 64 bits"),
     ],
 )
 def test_impossible_rounds_are_never_written(changes: dict[str, object], problem: str) -> None:
@@ -216,11 +209,13 @@ def test_file_size_is_bounded(tmp_path: Path) -> None:
 
 
 def test_unknown_newer_schema_is_refused_with_a_clear_message() -> None:
-    content = canonical_bytes(recorded(make_session())).replace(b'"schema": 3', b'"schema": 7, "future": 1')
+    content = canonical_bytes(recorded(make_session())).replace(
+        f'"schema": {SCHEMA_VERSION}'.encode(), b'"schema": 7, "future": 1'
+    )
     with pytest.raises(NewerSchemaError) as caught:
         decode(content, PATH, H200)
     assert str(caught.value) == (
-        "baselines/file.json: this baseline has schema version 7; this pytest-gpuperf knows up to version 3.\n"
+        "baselines/file.json: this baseline has schema version 7; this pytest-gpuperf knows up to version 4.\n"
         "Upgrade pytest-gpuperf to the release that wrote it (pip install --upgrade pytest-gpuperf)."
     )
 
@@ -228,7 +223,7 @@ def test_unknown_newer_schema_is_refused_with_a_clear_message() -> None:
 def test_a_newer_schema_is_never_overwritten(tmp_path: Path) -> None:
     store = BaselineStore(tmp_path / "baselines")
     *_, file = store.write(time_update(make_session()))
-    newer = file.path.read_bytes().replace(b'"schema": 3', b'"schema": 4')
+    newer = file.path.read_bytes().replace(f'"schema": {SCHEMA_VERSION}'.encode(), b'"schema": 99')
     file.path.write_bytes(newer)
     with pytest.raises(NewerSchemaError):
         store.write(time_update(make_session(2)))
@@ -344,11 +339,11 @@ def test_counters_without_a_record_are_refused() -> None:
         merge_time(None, H200, [], [], [(make_key(), Counts({"dram": 6.0}))])
 
 
-def test_counts_stay_exact_and_ratios_get_nine_digits() -> None:
+def test_counts_stay_exact_and_ratios_get_five_digits() -> None:
     session = make_session(1)
     figures = {"count": 12_345_678_901.0, "ratio": 12.345678901234}
     file = merge_time(None, H200, [(make_key(), make_time(session, counters=figures))], [session])
-    assert only(file).counters == {"count": 12_345_678_901.0, "ratio": 12.3456789}
+    assert only(file).counters == {"count": 12_345_678_901.0, "ratio": 12.346}
 
 
 # --- rounding ------------------------------------------------------------------------------------
@@ -415,7 +410,7 @@ def test_static_evidence_of_other_toolchains_stays() -> None:
     new = merge_static(old, "sm_90", [(NVRTC, make_key(), make_static())])
     assert new == StaticFile(
         target="sm_90",
-        schema=3,
+        schema=SCHEMA_VERSION,
         toolchains={
             "nvrtc 12.9.1": {"test_transpose": {"padded": make_static(30)}},
             NVRTC: {"test_transpose": {"padded": make_static()}},
@@ -427,4 +422,4 @@ def test_static_evidence_of_other_toolchains_stays() -> None:
 def test_cubins_are_binary_and_compressed(tmp_path: Path) -> None:
     content = bytes(range(256)) + CUBIN + b"\r\n"
     [file] = BaselineStore(tmp_path).write(Update(cubins=[content]))
-    assert zlib.decompress(file.path.read_bytes()) == content
+    assert lzma.decompress(file.path.read_bytes(), lzma.FORMAT_ALONE) == content

@@ -6,30 +6,48 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 from baseline_samples import H200, NVRTC, make_key, make_session, make_static, static_update, time_update
 
 from pytest_gpuperf.baselines import migrations
+from pytest_gpuperf.baselines.baseline_errors import UnreadableBaselineError
 from pytest_gpuperf.baselines.migrations import MIGRATIONS, SCHEMA_VERSION, migrate
 from pytest_gpuperf.baselines.schema import SCHEMA_PATH, json_schema
 from pytest_gpuperf.baselines.store import BaselineStore
 
 
-def as_version_0(path: Path) -> bytes:
-    tree = json.loads(path.read_bytes())
+def as_version_3(store: BaselineStore, path: Path, target: str) -> dict[str, Any]:
+    """The tree of a file as version 3 laid it out: what is in memory, with all that it had of a round."""
+    file = store.load(target, make_key().module)
+    assert file is not None
+    tree: dict[str, Any] = {**msgspec.to_builtins(file), "schema": 3}
+    for workloads in tree.get("tests", {}).values():
+        for record in workloads.values():
+            for entry in record["rounds"]:
+                entry.update(samples=30, median=1.0, quantiles=[1.0] * 5, minimum=1.0, maximum=1.0, rho1=0.1)
+    path.write_text(json.dumps(tree))
+    return tree
+
+
+def as_version_0(store: BaselineStore, path: Path, target: str) -> bytes:
+    tree = as_version_3(store, path, target)
     del tree["kind"]
     path.write_text(json.dumps({**tree, "schema": 0}))
     return path.read_bytes()
 
 
-def test_files_of_the_pre_release_layout_are_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("older", [as_version_0, as_version_3])
+def test_files_of_older_layouts_are_read(tmp_path: Path, older: Callable[[BaselineStore, Path, str], object]) -> None:
     store = BaselineStore(tmp_path)
     static, *_, timed = store.write(static_update()) + store.write(time_update(make_session()))
     before = store.load(H200, make_key().module)
-    for file in (static, timed):
-        as_version_0(file.path)
+    for file, target in ((static, "sm_90"), (timed, H200)):
+        older(store, file.path, target)
     store.forget()
     assert store.static("sm_90", make_key(), NVRTC).record == make_static()
     assert store.load(H200, make_key().module) == before
@@ -41,7 +59,7 @@ ESTIMATE = {"executed": {"fp32": 20.0}, "cycles": 712, "accesses": [{"op": "glob
 def test_files_with_estimates_are_read_without_them(tmp_path: Path) -> None:
     store = BaselineStore(tmp_path)
     [file] = store.write(static_update())
-    tree = json.loads(file.path.read_bytes())
+    tree = as_version_3(store, file.path, "sm_90")
     [record] = [
         record for tests in tree["toolchains"].values() for workloads in tests.values() for record in workloads.values()
     ]
@@ -51,10 +69,23 @@ def test_files_with_estimates_are_read_without_them(tmp_path: Path) -> None:
     assert store.static("sm_90", make_key(), NVRTC).record == make_static()
 
 
+@pytest.mark.parametrize(
+    "damage", [{"sessions": 5}, {"tests": {"a": {"b": []}}}, {"tests": {"a": {"b": {"rounds": 7}}}}]
+)
+def test_a_damaged_file_of_an_older_layout_is_refused(tmp_path: Path, damage: dict[str, Any]) -> None:
+    store = BaselineStore(tmp_path)
+    path = store.write(time_update(make_session()))[-1].path
+    tree = as_version_3(store, path, H200)
+    path.write_text(json.dumps({**tree, **damage}))
+    store.forget()
+    with pytest.raises(UnreadableBaselineError):
+        store.load(H200, make_key().module)
+
+
 def test_an_older_file_is_rewritten_only_when_its_content_changes(tmp_path: Path) -> None:
     store = BaselineStore(tmp_path)
     [file] = store.write(static_update())
-    old = as_version_0(file.path)
+    old = as_version_0(store, file.path, "sm_90")
     assert store.write(static_update()) == []
     assert file.path.read_bytes() == old
     store.write(static_update(make_static(40)))
@@ -85,9 +116,9 @@ def test_the_shipped_json_schema_is_current() -> None:
 
 def test_the_json_schema_describes_both_kinds() -> None:
     definitions = json.loads(json_schema())["$defs"]
-    assert definitions["StaticFile"]["properties"]["kind"] == {"enum": ["static"]}
-    assert definitions["TimeFile"]["properties"]["schema"] == {"const": SCHEMA_VERSION}
-    assert "midmean" in definitions["Round"]["required"]
+    assert definitions["StaticDocument"]["properties"]["kind"] == {"enum": ["static"]}
+    assert definitions["TimeDocument"]["properties"]["schema"] == {"const": SCHEMA_VERSION}
+    assert "midmeans" in definitions["SessionRounds"]["required"]
 
 
 def test_the_generator_writes_what_is_shipped(tmp_path: Path) -> None:

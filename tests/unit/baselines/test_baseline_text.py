@@ -23,27 +23,20 @@ STATIC = f"""{{
   "target": "sm_90",
   "toolchains": {{
     "nvrtc 13.0.88": {{
-      "test_transpose": {{
-        "padded": {{
-          "block": [32, 32, 1],
-          "kernel": "transpose_padded",
-          "occupancy": {{"blocks_per_sm": 2, "fraction": 0.6666666666666666, "limiter": "registers", \
-"warps_per_sm": 32}},
-          "profile": {{
-            "barriers": 1,
-            "code_bytes": 1152,
-            "code_hash": "{"c0" * 32}",
-            "constant_bytes": 368,
-            "instructions": 61,
-            "opcodes": {{"barrier": 1, "global_load": 4, "shared_store": 4}},
-            "registers": 32,
-            "shared_bytes": 4224,
-            "spill_load_bytes": 0,
-            "spill_store_bytes": 0,
-            "stack_bytes": 0
-          }},
-          "source_hash": "{"50" * 32}"
+      "codes": {{
+        "transpose_padded": {{
+          "figures": {{"barriers": 1, "code_bytes": 1152, "constant_bytes": 368, "instructions": 61, \
+"opcodes": {{"barrier": 1, "global_load": 4, "shared_store": 4}}, "registers": 32, "shared_bytes": 4224, \
+"spill_load_bytes": 0, "spill_store_bytes": 0, "stack_bytes": 0}},
+          "hashes": {{"code": "{"c0" * 32}", "source": "{"50" * 32}"}},
+          "occupancy": {{
+            "32x32x1": {{"blocks_per_sm": 2, "fraction": 0.6666666666666666, "limiter": "registers", \
+"warps_per_sm": 32}}
+          }}
         }}
+      }},
+      "tests": {{
+        "test_transpose": {{"": {{"padded": {{"block": [32, 32, 1], "code": "transpose_padded"}}}}}}
       }}
     }}
   }}
@@ -51,6 +44,9 @@ STATIC = f"""{{
 """
 
 TIME = f"""{{
+  "codes": {{
+    "transpose_padded": {{"code": "{"c0" * 32}"}}
+  }},
   "kind": "time",
   "schema": {SCHEMA_VERSION},
   "sessions": [
@@ -61,25 +57,24 @@ TIME = f"""{{
   "target": "nvidia-h200",
   "tests": {{
     "test_transpose": {{
-      "padded": {{
-        "block": [32, 32, 1],
-        "cache": "cold",
-        "counter_ranges": {{
-          "é": [1.5, 9007199254740992.0]
-        }},
-        "counters": {{
-          "é": 2.5
-        }},
-        "identity": {{
-          "code": "{"c0" * 32}",
-          "launch": "grid=(1024, 1, 1) block=(32, 32, 1) shared=0"
-        }},
-        "kernel": "transpose_padded",
-        "rounds": [
-          {{"maximum": 51510, "median": 51230, "midmean": 51230, "minimum": 50950, "process": 3, \
-"quantiles": [51090, 51160, 51230, 51300, 51370], "rho1": 0.25, "samples": 40, "session": "20261101T101500-9f3a"}}
-        ],
-        "timer": "cupti"
+      "": {{
+        "padded": {{
+          "block": [32, 32, 1],
+          "cache": "cold",
+          "code": "transpose_padded",
+          "counter_ranges": {{
+            "é": [1.5, 9007199254740992.0]
+          }},
+          "counters": {{
+            "dram__bytes_*.sum": {{"read": 512}},
+            "é": 2.5
+          }},
+          "launch": "grid=(1024, 1, 1) block=(32, 32, 1) shared=0",
+          "rounds": {{
+            "20261101T101500-9f3a": {{"midmeans": {{"3": [51230]}}}}
+          }},
+          "timer": "cupti"
+        }}
       }}
     }}
   }}
@@ -95,7 +90,11 @@ def test_time_evidence_has_one_text() -> None:
     session = make_session()
     entry = msgspec.structs.replace(make_round(session, 3, midmean=51230.0), rho1=0.25)
     record = make_time(
-        session, rounds=[entry], cubin="", counters={"\u00e9": 2.5}, counter_ranges={"\u00e9": (1.5, 2.0**53)}
+        session,
+        rounds=[entry],
+        cubin="",
+        counters={"\u00e9": 2.5, "dram__bytes_read.sum": 512.0},
+        counter_ranges={"\u00e9": (1.5, 2.0**53)},
     )
     assert canonical_bytes(merge_time(None, H200, [(make_key(), record)], [session])).decode() == TIME
 
@@ -152,7 +151,7 @@ def test_a_time_file_in_the_folder_of_an_architecture_is_told_so() -> None:
 @pytest.mark.parametrize("marker", ["<<<<<<< HEAD", ">>>>>>> theirs"])
 def test_a_merge_conflict_is_named_with_its_line_and_both_ways_out(marker: str) -> None:
     with pytest.raises(UnreadableBaselineError) as caught:
-        decode(TIME.replace('  "kind"', f'{marker}\n  "kind"').encode(), PATH, H200)
+        decode(TIME.replace('  "codes"', f'{marker}\n  "codes"').encode(), PATH, H200)
     assert str(caught.value) == (
         "baselines/file.json: this baseline cannot be read: line 2 is an unresolved merge conflict.\n"
         "Resolve the code first; then take either side (while git merges: git checkout --theirs -- "
@@ -172,7 +171,7 @@ def test_a_damaged_file_is_named_with_what_to_do() -> None:
 
 
 def test_a_long_problem_is_cut_at_four_hundred_characters() -> None:
-    found = problem(TIME.replace('"kernel": ', f'"{"x" * 500}": 1, "kernel": '))
+    found = problem(TIME.replace('"launch": ', f'"{"x" * 500}": 1, "launch": '))
     assert len(found) == 400
     assert found.endswith("...")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import threading
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from baseline_samples import CUBIN, NVRTC, make_key, make_session, make_static, 
 
 from pytest_gpuperf.baselines import transaction
 from pytest_gpuperf.baselines.baseline_errors import BaselineLockedError, BaselineLockError, BaselineWriteError
+from pytest_gpuperf.baselines.cubin_store import compressed
 from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.baselines.store import BaselineStore
 
@@ -95,8 +95,8 @@ def test_a_failure_in_the_middle_names_what_was_written_before(
     with pytest.raises(BaselineWriteError, match=r"1 other file\(s\) of this update were already written") as caught:
         store.write(time_update(make_session()))
     [cubin] = caught.value.written
-    assert cubin.read_bytes() == zlib.compress(CUBIN, 9)
-    assert snapshot(store.root) == {**before, cubin: zlib.compress(CUBIN, 9)}
+    assert cubin.read_bytes() == compressed(CUBIN)
+    assert snapshot(store.root) == {**before, cubin: compressed(CUBIN)}
 
 
 def test_a_file_where_the_folder_should_be_is_named(tmp_path: Path) -> None:
