@@ -2,11 +2,13 @@
 
 Static evidence replaces what its toolchain had; other toolchains stay.  Time evidence of the same execution, timer and
 cache mode joins the earlier rounds, the last five sessions of each workload being kept; anything else replaces them.
+Of a session that goes one line stays, back to the anchor.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import statistics
 from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
@@ -14,9 +16,9 @@ import msgspec
 from pytest_gpuperf.baselines.baseline_errors import UnwritableEvidenceError
 from pytest_gpuperf.baselines.file_types import StaticFile, TimeFile
 from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION
-from pytest_gpuperf.baselines.rounding import round_record, round_session, with_counts
+from pytest_gpuperf.baselines.rounding import MAX_DIGITS, round_record, round_session, significant, with_counts
 from pytest_gpuperf.judge.counter_scatter import Counts, replaced
-from pytest_gpuperf.model.evidence import Key, Session, StaticRecord, TimeRecord
+from pytest_gpuperf.model.evidence import Key, PastTime, Session, StaticRecord, TimeRecord
 
 KEPT_SESSIONS = 5
 
@@ -50,9 +52,27 @@ def merge_static(old: StaticFile | None, target: str, new: Iterable[tuple[str, K
         toolchain: {test: dict(workloads) for test, workloads in tests.items()}
         for toolchain, tests in (old.toolchains if old else {}).items()
     }
+    latest: dict[tuple[str, ...], StaticRecord] = {}
     for toolchain, key, record in new:
         toolchains.setdefault(toolchain, {}).setdefault(key.test, {})[key.workload] = record
+        latest[_code(toolchain, record)] = record
+    for toolchain, tests in toolchains.items():
+        for workloads in tests.values():
+            for name, record in workloads.items():
+                known = latest.get(_code(toolchain, record), record)
+                if known is not record:
+                    workloads[name] = _from_the_source_of(record, known)
     return StaticFile(target=target, toolchains=toolchains, schema=SCHEMA_VERSION)
+
+
+def _code(toolchain: str, record: StaticRecord) -> tuple[str, ...]:
+    """What makes records those of one machine code."""
+    return toolchain, record.kernel, record.symbol, record.profile.code_hash
+
+
+def _from_the_source_of(record: StaticRecord, latest: StaticRecord) -> StaticRecord:
+    """Of equal code, the record with the source and the cubin of the one that was taken last."""
+    return msgspec.structs.replace(record, source_hash=latest.source_hash, cubin=latest.cubin or record.cubin)
 
 
 def merge_time(
@@ -74,7 +94,7 @@ def merge_time(
         for name in (entry.session for entry in record.rounds if entry.session not in given):
             raise UnwritableEvidenceError(f"{key}: a round names session '{name}', which the update does not have")
         workloads = tests.setdefault(key.test, {})
-        workloads[key.workload] = _joined(workloads.get(key.workload), round_record(record, given), list(table))
+        workloads[key.workload] = _joined(workloads.get(key.workload), round_record(record, given), table)
     for key, counts in counters:
         known = tests.get(key.test, {}).get(key.workload)
         if known is None:
@@ -83,7 +103,7 @@ def merge_time(
     for key in anchors:
         known = tests.get(key.test, {}).get(key.workload)
         if known is not None:
-            tests[key.test][key.workload] = msgspec.structs.replace(known, anchor=None)
+            tests[key.test][key.workload] = msgspec.structs.replace(known, anchor=None, history=())
     return referenced_only(TimeFile(target=target, sessions=tuple(table.values()), tests=tests, schema=SCHEMA_VERSION))
 
 
@@ -99,18 +119,40 @@ def _by_date(sessions: Iterable[Session]) -> dict[str, Session]:
     return {session.id: session for session in sorted(latest.values(), key=lambda session: session.date)}
 
 
-def _joined(old: TimeRecord | None, new: TimeRecord, order: list[str]) -> TimeRecord:
-    """The new record, with the old one's counters and, of the same timer, rounds if both ran the same thing alike."""
+def _joined(old: TimeRecord | None, new: TimeRecord, sessions: Mapping[str, Session]) -> TimeRecord:
+    """The new record, with the old one's counters and, of the same timer, rounds if both ran the same thing alike.
+
+    Sessions that go leave a line of history, back to the anchor.
+    """
     rounds, counts = list(new.rounds), Counts.of(new)
-    if old is not None and _alike(old, new):
+    alike = old is not None and _alike(old, new)
+    if old is not None and alike:
         counts = replaced(Counts.of(old), counts, new.cache)
         if old.timer == new.timer:
             again = {entry.session for entry in new.rounds}
             rounds = [entry for entry in old.rounds if entry.session not in again] + rounds
-    place = {session: index for index, session in enumerate(order)}
+    place = {session: index for index, session in enumerate(sessions)}
     kept = set(sorted({entry.session for entry in rounds}, key=place.__getitem__)[-KEPT_SESSIONS:])
     rounds = sorted((entry for entry in rounds if entry.session in kept), key=lambda entry: place[entry.session])
-    return with_counts(msgspec.structs.replace(new, rounds=tuple(rounds)), counts)
+    own_anchor = new.anchor is None and (not alike or (old is not None and old.anchor is not None))
+    history = () if old is None or own_anchor else (*old.history, *_past(old, kept, sessions))
+    return with_counts(msgspec.structs.replace(new, rounds=tuple(rounds), history=history), counts)
+
+
+def _past(old: TimeRecord, kept: Collection[str], sessions: Mapping[str, Session]) -> list[PastTime]:
+    """A line for each session of a record whose rounds are not kept."""
+    times: dict[str, list[float]] = {}
+    for entry in old.rounds:
+        if entry.session not in kept:
+            times.setdefault(entry.session, []).append(entry.midmean)
+    return [
+        PastTime(
+            date=sessions[name].date, time_ns=significant(statistics.median(of), MAX_DIGITS),
+            spread=significant(statistics.pstdev(of) / statistics.median(of), 2), uuid=sessions[name].uuid,
+            commit=sessions[name].commit, code=old.identity.code[:12],
+        )
+        for name, of in times.items()
+    ]  # fmt: skip
 
 
 def _alike(old: TimeRecord, new: TimeRecord) -> bool:

@@ -18,6 +18,7 @@ from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.version import toolchain
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context.early_stop import CheckedOnly
+from pytest_gpuperf.context.repository import Commit, commit_of
 from pytest_gpuperf.device.device_errors import NoDevice
 from pytest_gpuperf.device.discovery import open_device
 from pytest_gpuperf.device.gpu import Gpu
@@ -168,13 +169,15 @@ class Worker:
         """This recording: the machine as it is now.  An update's has canaries, so ask for it under the GPU's lock."""
         facts, state = self.device.facts, self.device.state()
         now = datetime.datetime.now(datetime.timezone.utc)
+        recording = isinstance(self.options.task, RecordTask)
+        commit = commit_of(self.config.rootpath, self.store.root) if recording else Commit()
         return Session(
             id=f"{now:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:4]}", date=f"{now:%Y-%m-%dT%H:%M:%SZ}",
             gpu=facts.name, uuid=facts.uuid, driver=facts.driver, cuda=facts.cuda, toolchain=toolchain(),
             cupy=facts.cupy, timer=self.timer.name, tick_ns=self.timer.tick_ns, overhead_ns=self.timer.overhead_ns,
             sm_clock_mhz=state.sm_clock_mhz, memory_clock_mhz=state.memory_clock_mhz,
             power_limit_w=facts.power_limit_w, temperature_c=state.temperature_c, ecc=facts.ecc, mig=facts.mig,
-            plugin=__version__, canaries=self.canaries if isinstance(self.options.task, RecordTask) else {},
+            plugin=__version__, commit=commit.name, dirty=commit.dirty, canaries=self.canaries if recording else {},
         )  # fmt: skip
 
     def require_gpu(self) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
-from baseline_samples import H200, make_key, make_round, make_session, make_time
+from baseline_samples import H200, NVRTC, make_anchor, make_key, make_round, make_session, make_static, make_time
 
 from pytest_gpuperf.baselines.baseline_errors import UnwritableEvidenceError
 from pytest_gpuperf.baselines.file_types import TimeFile
-from pytest_gpuperf.baselines.merging import KEPT_SESSIONS, merge_time
+from pytest_gpuperf.baselines.merging import KEPT_SESSIONS, merge_static, merge_time
 from pytest_gpuperf.judge.counter_scatter import Counts
 from pytest_gpuperf.judge.counter_verdict import PASSES
-from pytest_gpuperf.model.evidence import Key, Session, TimeRecord
+from pytest_gpuperf.model.evidence import Identity, Key, Session, TimeRecord
 
 WARM_TRAFFIC = "dram__bytes_read.sum"
 
@@ -85,3 +86,40 @@ def test_counters_of_a_workload_without_a_time_are_refused(key: Key) -> None:
     with pytest.raises(UnwritableEvidenceError) as caught:
         merge_time(old, H200, [], [], [(key, Counts({"dram": 6.0}))])
     assert str(caught.value) == f"{key}: counters belong to a time on record, and there is none"
+
+
+# --- what is left of earlier sessions ------------------------------------------------------------
+
+
+def test_a_session_that_goes_leaves_a_line() -> None:
+    sessions = [make_session(number, commit=f"{number}" * 8) for number in range(1, 8)]
+    file = None
+    for session in sessions:
+        file = merge_time(file, H200, [(make_key(), make_time(session))], [session])
+    assert file is not None
+    history = file.tests["test_transpose"]["padded"].history
+    assert [(one.date, one.commit, one.uuid) for one in history] == [
+        (session.date, session.commit, "GPU-1") for session in sessions[: 7 - KEPT_SESSIONS]
+    ]
+    assert {(one.time_ns, one.spread, one.code) for one in history} == {(51230.0, 0.0, "c0" * 6)}
+
+
+def test_history_follows_changed_code_back_to_the_anchor_and_no_further() -> None:
+    first, second, third = make_session(1), make_session(2), make_session(3)
+    file = merge_time(None, H200, [(make_key(), make_time(first))], [first])
+    other = Identity(code="d0" * 32, launch="grid=(1024, 1, 1) block=(32, 32, 1) shared=0")
+    file = merge_time(file, H200, [(make_key(), make_time(second, identity=other, anchor=make_anchor()))], [second])
+    assert [one.code for one in file.tests["test_transpose"]["padded"].history] == ["c0" * 6]
+    accepted = merge_time(file, H200, [(make_key(), make_time(third))], [third])
+    assert accepted.tests["test_transpose"]["padded"].history == ()
+    moved = merge_time(file, H200, [], [], anchors=[make_key()])
+    assert moved.tests["test_transpose"]["padded"].history == ()
+
+
+def test_records_of_equal_code_have_the_source_of_the_latest() -> None:
+    one, other = make_key("test_a"), make_key("test_b")
+    file = merge_static(None, "sm_90", [(NVRTC, one, make_static()), (NVRTC, other, make_static())])
+    edited = msgspec.structs.replace(make_static(), source_hash="51" * 32)
+    records = merge_static(file, "sm_90", [(NVRTC, other, edited)]).toolchains[NVRTC]
+    assert {of["padded"].source_hash for of in records.values()} == {"51" * 32}
+    assert {of["padded"].source_hash for of in file.toolchains[NVRTC].values()} == {"50" * 32}

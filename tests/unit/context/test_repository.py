@@ -1,0 +1,53 @@
+"""The commit that a record is of, and whether the tree was that commit."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pytest_gpuperf.context import repository
+from pytest_gpuperf.context.repository import Commit, commit_of
+
+
+def git(folder: Path, *arguments: str) -> str:
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+    done = subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    (tmp_path / "baselines").mkdir()
+    (tmp_path / "kernel.cu").write_text("a")
+    (tmp_path / "baselines/one.json").write_text("a")
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "first")
+    return tmp_path
+
+
+def test_a_clean_tree_is_its_commit(tree: Path) -> None:
+    (tree / "untracked").write_text("a")
+    assert commit_of(tree) == Commit(git(tree, "rev-parse", "HEAD"), dirty=False)
+
+
+def test_an_edited_source_is_another_tree_also_seen_from_a_folder_of_it(tree: Path) -> None:
+    (tree / "kernel.cu").write_text("b")
+    assert commit_of(tree).dirty
+    assert commit_of(tree / "baselines", tree / "baselines").dirty
+
+
+def test_baselines_that_an_update_rewrites_leave_the_tree_clean(tree: Path, tmp_path_factory) -> None:
+    (tree / "baselines/one.json").write_text("b")
+    assert not commit_of(tree, tree / "baselines").dirty
+    assert commit_of(tree).dirty
+    assert commit_of(tree, tmp_path_factory.mktemp("elsewhere")).dirty
+
+
+def test_there_is_no_commit_outside_of_a_repository_or_without_git(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+    assert commit_of(tmp_path) == Commit()
+    monkeypatch.setattr(repository.subprocess, "run", lambda *_, **__: (_ for _ in ()).throw(FileNotFoundError("git")))
+    assert commit_of(tmp_path) == Commit()
