@@ -35,7 +35,8 @@ from campaign.child import gpu_label, opened
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.device.interface import Device, Slot, Timer
 from pytest_gpuperf.device.timers.resolution import step_of
-from pytest_gpuperf.model.evidence import CacheMode, DeviceState, Round
+from pytest_gpuperf.model.evidence import CacheMode
+from pytest_gpuperf.model.timed_round import DeviceState, Round
 from pytest_gpuperf.selftest.kernels import COPY, FAMILIES, LOOP, Probe, compile_probes, launch_of
 from pytest_gpuperf.selftest.known_slowdowns import Subject, Wanted, make_subjects
 from pytest_gpuperf.timing.health import Batch, disturbances

@@ -22,7 +22,8 @@ from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.judge.time_case import TimeCase
 from pytest_gpuperf.judge.time_verdict import judge_time
-from pytest_gpuperf.model.evidence import Round, Session, TimeRecord
+from pytest_gpuperf.model.evidence import Session, TimeRecord
+from pytest_gpuperf.model.timed_round import Round
 from pytest_gpuperf.model.verdict import Verdict
 
 ROOT = Path(__file__).parents[1]

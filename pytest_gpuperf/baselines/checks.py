@@ -14,7 +14,8 @@ import msgspec
 from pytest_gpuperf.baselines.baseline_errors import has_unprintable, quoted
 from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile, TimeFile
 from pytest_gpuperf.baselines.layout import is_sha256
-from pytest_gpuperf.model.evidence import Anchor, PastTime, RecordedRound, Session, StaticRecord, TimeRecord
+from pytest_gpuperf.model.evidence import Anchor, PastTime, Session, StaticRecord, TimeRecord
+from pytest_gpuperf.model.timed_round import RecordedRound
 
 _T = TypeVar("_T")
 MIN_TIME_NS = 1e-3

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Union
 
-from pytest_gpuperf.model.evidence import Anchor, CacheMode, Occupancy, PastTime, Record, Session
+from pytest_gpuperf.model.evidence import Anchor, CacheMode, Occupancy, PastTime, Session
+from pytest_gpuperf.model.record import Record
 from pytest_gpuperf.model.timer_names import TimerName
 
 
@@ -45,7 +46,7 @@ class StaticCode(Record, frozen=True):
     kernel: str | None = None
     """None where it is the label that users know it by."""
     symbol: str = ""
-    occupancy: dict[str, Occupancy] = {}  # noqa: RUF012
+    occupancy: dict[str, Occupancy] = {}
     """By block and dynamic shared memory: ``256x1x1``, ``256x1x1+4096``."""
 
 
@@ -115,9 +116,9 @@ class TimeUse(Record, frozen=True):
     dynamic_shared_bytes: int = 0
     bytes: int | None = None
     flops: int | None = None
-    counters: dict[str, Union[float, dict[str, float]]] = {}  # noqa: RUF012, UP007
+    counters: dict[str, Union[float, dict[str, float]]] = {}  # noqa: UP007
     """By metric; a name with a ``*`` has what stands for it in several names."""
-    counter_ranges: dict[str, tuple[float, float]] = {}  # noqa: RUF012
+    counter_ranges: dict[str, tuple[float, float]] = {}
     anchor: Anchor | None = None
     history: tuple[PastTime, ...] = ()
 

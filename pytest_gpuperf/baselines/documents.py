@@ -29,7 +29,8 @@ from pytest_gpuperf.baselines.document_types import (
 )
 from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile, TimeFile
 from pytest_gpuperf.baselines.metric_names import folded, unfolded
-from pytest_gpuperf.model.evidence import Identity, RecordedRound, StaticProfile, StaticRecord, TimeRecord
+from pytest_gpuperf.model.evidence import Identity, StaticProfile, StaticRecord, TimeRecord
+from pytest_gpuperf.model.timed_round import RecordedRound
 
 _T = TypeVar("_T")
 _U = TypeVar("_U")

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Union
 
-from pytest_gpuperf.model.evidence import Record, Session, StaticRecord, TimeRecord
+from pytest_gpuperf.model.evidence import Session, StaticRecord, TimeRecord
+from pytest_gpuperf.model.record import Record
 
 
 class StaticFile(Record, frozen=True, tag_field="kind", tag="static"):

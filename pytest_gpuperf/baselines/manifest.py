@@ -14,7 +14,7 @@ import msgspec
 from pytest_gpuperf.baselines import layout
 from pytest_gpuperf.baselines.baseline_errors import NewerSchemaError, UnreadableBaselineError, quoted
 from pytest_gpuperf.baselines.parsing import read_bounded
-from pytest_gpuperf.model.evidence import Record
+from pytest_gpuperf.model.record import Record
 
 FILE = "manifest.json"
 SCHEMA = 1

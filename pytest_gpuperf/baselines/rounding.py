@@ -7,7 +7,8 @@ import math
 import msgspec
 
 from pytest_gpuperf.judge.counter_scatter import Counts
-from pytest_gpuperf.model.evidence import Anchor, RecordedRound, Session, TimeRecord
+from pytest_gpuperf.model.evidence import Anchor, Session, TimeRecord
+from pytest_gpuperf.model.timed_round import RecordedRound
 
 MIN_DIGITS = 4
 MAX_DIGITS = 7

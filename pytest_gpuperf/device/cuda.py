@@ -22,7 +22,8 @@ from pytest_gpuperf.device.nvml_state import Nvml
 from pytest_gpuperf.device.peaks import measure_peak
 from pytest_gpuperf.device.persisting_l2 import PersistingL2
 from pytest_gpuperf.model.device_facts import DeviceFacts
-from pytest_gpuperf.model.evidence import DeviceState, KernelBinary
+from pytest_gpuperf.model.evidence import KernelBinary
+from pytest_gpuperf.model.timed_round import DeviceState
 from pytest_gpuperf.model.timer_names import TimerName
 
 FLUSH = "write-2xl2-v1"

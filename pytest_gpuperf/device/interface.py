@@ -11,7 +11,8 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
 from pytest_gpuperf.model.device_facts import DeviceFacts
-from pytest_gpuperf.model.evidence import CacheMode, DeviceState, KernelBinary
+from pytest_gpuperf.model.evidence import CacheMode, KernelBinary
+from pytest_gpuperf.model.timed_round import DeviceState
 from pytest_gpuperf.model.timer_names import TimerName
 
 Dim3 = tuple[int, int, int]

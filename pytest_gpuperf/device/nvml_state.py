@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pytest_gpuperf.device.related_processes import ProcessFamily
-from pytest_gpuperf.model.evidence import DeviceState
+from pytest_gpuperf.model.timed_round import DeviceState
 
 _REASONS = {
     0x4: "power cap",

@@ -15,7 +15,8 @@ from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.facts import nominal_facts
 from pytest_gpuperf.device.interface import Dim3, LoadedKernel, Timer
 from pytest_gpuperf.device.placeholder_array import PlaceholderArray, without_data
-from pytest_gpuperf.model.evidence import DeviceState, KernelBinary
+from pytest_gpuperf.model.evidence import KernelBinary
+from pytest_gpuperf.model.timed_round import DeviceState
 from pytest_gpuperf.model.timer_names import TimerName
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from pytest_gpuperf.judge.two_sample import compare_rounds
-from pytest_gpuperf.model.evidence import RecordedRound
+from pytest_gpuperf.model.timed_round import RecordedRound
 
 ALPHA = 1e-3
 """Rate of false ENV-SHIFT per workload; it warns and fails no test."""

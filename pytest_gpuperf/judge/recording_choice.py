@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 
 from pytest_gpuperf.judge import env_shift
 from pytest_gpuperf.judge.canary_shift import CANARY_SHIFT, canary_shifts
-from pytest_gpuperf.model.evidence import RecordedRound, Session, TimeRecord
+from pytest_gpuperf.model.evidence import Session, TimeRecord
+from pytest_gpuperf.model.timed_round import RecordedRound
 
 UNKNOWN_CAUSES = "clocks, temperature or what else runs on this GPU"
 

@@ -6,7 +6,8 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 
-from pytest_gpuperf.model.evidence import CacheMode, Identity, Key, RecordedRound, Session, TimeRecord
+from pytest_gpuperf.model.evidence import CacheMode, Identity, Key, Session, TimeRecord
+from pytest_gpuperf.model.timed_round import RecordedRound
 from pytest_gpuperf.model.timer_names import TimerName
 from pytest_gpuperf.model.verdict import Judgement
 

@@ -16,7 +16,7 @@ import numpy as np
 import scipy
 
 from pytest_gpuperf.judge.log_times import Logs, log_times
-from pytest_gpuperf.model.evidence import RecordedRound
+from pytest_gpuperf.model.timed_round import RecordedRound
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.judge.two_sample import Spread, compare_rounds
-from pytest_gpuperf.model.evidence import RecordedRound
+from pytest_gpuperf.model.timed_round import RecordedRound
 
 LOOKS: tuple[int, ...] = (2, 4, 8, 16)
 """Candidate rounds at which the evidence is looked at."""

@@ -11,7 +11,8 @@ import msgspec
 
 from pytest_gpuperf.model.advice import Advice, State
 from pytest_gpuperf.model.device_facts import DeviceFacts
-from pytest_gpuperf.model.evidence import Identity, Key, Record, Session, StaticRecord, TimeRecord
+from pytest_gpuperf.model.evidence import Identity, Key, Session, StaticRecord, TimeRecord
+from pytest_gpuperf.model.record import Record
 from pytest_gpuperf.model.verdict import Judgement
 
 Status = Literal["complete", "static only", "checked only"]

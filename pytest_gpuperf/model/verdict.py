@@ -5,7 +5,8 @@ from __future__ import annotations
 import enum
 from typing import Literal
 
-from pytest_gpuperf.model.evidence import Key, Record
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.record import Record
 
 EvidenceKind = Literal["static", "counters", "time"]
 PairSlot = Literal["short", "sustained"]

@@ -20,7 +20,7 @@ import numpy as np
 
 from pytest_gpuperf.device.interface import Device, Slot, Timer
 from pytest_gpuperf.device.timers.resolution import step_of
-from pytest_gpuperf.model.evidence import DeviceState
+from pytest_gpuperf.model.timed_round import DeviceState
 from pytest_gpuperf.timing import sample_stats
 from pytest_gpuperf.timing.health import clock_moved
 from pytest_gpuperf.timing.rounds import Clock, Workload, valid_samples

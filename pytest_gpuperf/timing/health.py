@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from pytest_gpuperf.model.evidence import DeviceState, Round
+from pytest_gpuperf.model.timed_round import DeviceState, Round
 from pytest_gpuperf.timing import sample_stats
 
 REFUSED_RESOLUTION = 0.005

@@ -16,7 +16,7 @@ import numpy as np
 
 from pytest_gpuperf.device.interface import Device, Slot, Timer
 from pytest_gpuperf.judge.rank_eprocess import LAUNCHES, orders
-from pytest_gpuperf.model.evidence import Round
+from pytest_gpuperf.model.timed_round import Round
 from pytest_gpuperf.timing.blocks import (
     move_and_reload,
     remark_on,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from pytest_gpuperf.model.evidence import DeviceState
+from pytest_gpuperf.model.timed_round import DeviceState
 from pytest_gpuperf.timing.health import clock_moved
 
 LOOK_EVERY_S = 0.05

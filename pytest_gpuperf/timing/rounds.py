@@ -15,7 +15,8 @@ import numpy as np
 
 from pytest_gpuperf.device.interface import Device, Slot, Timer
 from pytest_gpuperf.device.timers.resolution import step_of
-from pytest_gpuperf.model.evidence import CacheMode, DeviceState, Round
+from pytest_gpuperf.model.evidence import CacheMode
+from pytest_gpuperf.model.timed_round import DeviceState, Round
 from pytest_gpuperf.timing import sample_stats
 from pytest_gpuperf.timing.health import Batch, disturbances, disturbed_by, remarks
 

@@ -24,7 +24,8 @@ from pytest_gpuperf.context.child_process import LOG_LINES, errors_in, log_lines
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.model.device_facts import DeviceFacts
-from pytest_gpuperf.model.evidence import Key, Record, Session
+from pytest_gpuperf.model.evidence import Key, Session
+from pytest_gpuperf.model.record import Record
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.task import RecordTask
 from pytest_gpuperf.update.retake import disturbed_in, with_fit_rounds

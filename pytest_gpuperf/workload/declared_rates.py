@@ -11,7 +11,7 @@ from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.judge.log_times import geometric_mean
 from pytest_gpuperf.judge.plausibility import Implausible, implausible
 from pytest_gpuperf.model.device_facts import DeviceFacts
-from pytest_gpuperf.model.evidence import Round
+from pytest_gpuperf.model.timed_round import Round
 from pytest_gpuperf.workload.request import Request
 
 _LEAST_ADDRESS = 1 << 32

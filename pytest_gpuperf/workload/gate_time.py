@@ -22,8 +22,9 @@ from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.judge.recording_choice import choose_recording
 from pytest_gpuperf.judge.time_case import TimeCase, TimeStep
 from pytest_gpuperf.judge.time_verdict import judge_time
-from pytest_gpuperf.model.evidence import Round, Session, TimeRecord
+from pytest_gpuperf.model.evidence import Session, TimeRecord
 from pytest_gpuperf.model.result import SelfPairReading
+from pytest_gpuperf.model.timed_round import Round
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.timing.long_blocks import LONG_NS, rounds_of
 from pytest_gpuperf.timing.machine_profile import omega_of

@@ -16,9 +16,10 @@ from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.early_stop import CheckedOnly, CountersMissing, StaticOnly
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.judge.counter_verdict import not_counted
-from pytest_gpuperf.model.evidence import Key, Round, StaticRecord
+from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.task import ConfirmTask, ProfileTask, RecordTask
+from pytest_gpuperf.model.timed_round import Round
 from pytest_gpuperf.workload import profiled_run
 from pytest_gpuperf.workload.checked_run import check_again, run_and_check
 from pytest_gpuperf.workload.counter_evidence import Counted, counted

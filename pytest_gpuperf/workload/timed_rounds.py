@@ -19,7 +19,8 @@ from pytest_gpuperf.device.launch import Configuration
 from pytest_gpuperf.device.recorded_arguments import RecordedArguments
 from pytest_gpuperf.judge.log_times import geometric_mean
 from pytest_gpuperf.judge.policy import Policy
-from pytest_gpuperf.model.evidence import Identity, KernelBinary, Key, Round, TimeRecord
+from pytest_gpuperf.model.evidence import Identity, KernelBinary, Key, TimeRecord
+from pytest_gpuperf.model.timed_round import Round
 from pytest_gpuperf.model.verdict import Judgement, PairSlot
 from pytest_gpuperf.timing.blocks import MOST_PAD
 from pytest_gpuperf.timing.long_blocks import LONG_NS

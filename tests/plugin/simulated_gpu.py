@@ -19,7 +19,8 @@ import numpy as np
 
 from pytest_gpuperf.device.interface import Dim3, Slot, Timer
 from pytest_gpuperf.model.device_facts import DeviceFacts
-from pytest_gpuperf.model.evidence import DeviceState, KernelBinary
+from pytest_gpuperf.model.evidence import KernelBinary
+from pytest_gpuperf.model.timed_round import DeviceState
 from pytest_gpuperf.model.timer_names import TimerName
 
 FACTS = DeviceFacts(

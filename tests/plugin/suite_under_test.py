@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from evidence_tree import read_evidence
 
 HERE = Path(__file__).parent
 
@@ -145,7 +146,7 @@ class Suite:
 
     def counters(self) -> dict[str, dict[str, float]]:
         """Counters on record, by test; each has one workload."""
-        tests = json.loads((self.path / "baselines/simulated-gpu/test_suite.json").read_text())["tests"]
+        tests = read_evidence(self.path / "baselines/simulated-gpu/test_suite.json")["tests"]
         return {test: next(iter(work.values())).get("counters", {}) for test, work in tests.items()}
 
     def blame_another_compiler(self) -> None:

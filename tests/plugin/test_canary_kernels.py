@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
+from evidence_tree import read_evidence, write_evidence
 
 from pytest_gpuperf.timing import canaries
 from pytest_gpuperf.workload import gate_time
@@ -14,7 +13,7 @@ ONE = ("-k", "1024")
 
 def sessions_of(suite):
     path = suite.path / "baselines" / "simulated-gpu" / "test_suite.json"
-    return path, json.loads(path.read_text())
+    return path, read_evidence(path)
 
 
 def edit_canaries(suite, factor):
@@ -22,7 +21,7 @@ def edit_canaries(suite, factor):
     path, content = sessions_of(suite)
     for session in content["sessions"]:
         session["canaries"] = {name: time * factor for name, time in session["canaries"].items()}
-    path.write_text(json.dumps(content))
+    write_evidence(path, content)
 
 
 def test_a_recording_has_the_canaries_of_its_processes(recorded):
@@ -74,7 +73,7 @@ def test_without_canaries_on_record_none_is_timed(recorded, monkeypatch):
     path, content = sessions_of(recorded)
     for session in content["sessions"]:
         del session["canaries"]
-    path.write_text(json.dumps(content))
+    write_evidence(path, content)
     monkeypatch.setattr(canaries, "canary_times", None)
     recorded.run("--gpuperf").assert_outcomes(passed=3)
 
@@ -88,7 +87,7 @@ def test_nor_for_a_run_that_times_nothing(recorded, monkeypatch):
 def test_a_canary_on_record_that_took_no_time_is_refused(recorded, time):
     path, content = sessions_of(recorded)
     content["sessions"][0]["canaries"]["fma"] = time
-    path.write_text(json.dumps(content))
+    write_evidence(path, content)
     result = recorded.run("--gpuperf", *ONE)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*test_suite.json*canary 'fma' took * ns, out of range*"])

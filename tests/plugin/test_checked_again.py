@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
+from evidence_tree import read_evidence
 
 ONCE = "{'work': lambda a, b, n, runs=[]: (runs.append(1), b.__setitem__(slice(None), a if len(runs) == 1 else 0))}"
 
@@ -15,7 +14,7 @@ def right_once(suite):
 
 def times_of(suite):
     path = suite.path / "baselines/simulated-gpu/test_suite.json"
-    return set(json.loads(path.read_text())["tests"]) if path.exists() else set()
+    return set(read_evidence(path)["tests"]) if path.exists() else set()
 
 
 def test_what_is_wrong_after_its_timing_fails_as_a_wrong_result(recorded):

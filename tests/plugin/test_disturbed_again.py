@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
+from evidence_tree import read_evidence
 
 UPDATE = ("--update-baselines", "--gpuperf-rounds=4", "--gpuperf-processes=2", "-k", "other")
 DEVICE = """
 def pytest_gpuperf_device(config, worker):
     from pathlib import Path
-    from pytest_gpuperf.model.evidence import DeviceState
+    from pytest_gpuperf.model.timed_round import DeviceState
     recording = Path(config.rootpath, "recording")
     state = None
     if task_of(config).get("type") == "record":
@@ -23,7 +22,7 @@ def pytest_gpuperf_device(config, worker):
 
 NOTED = """
 from pytest_gpuperf.context.stash import worker_of
-from pytest_gpuperf.model.evidence import DeviceState
+from pytest_gpuperf.model.timed_round import DeviceState
 
 def pytest_runtest_setup(item):
     file = item.config.rootpath / "ran"
@@ -56,7 +55,7 @@ def started(suite):
 
 
 def rounds(suite):
-    tests = json.loads((suite.path / "baselines/simulated-gpu/test_suite.json").read_text())["tests"]
+    tests = read_evidence(suite.path / "baselines/simulated-gpu/test_suite.json")["tests"]
     return [one["process"] for one in tests["test_other"]["doubling"]["rounds"]]
 
 

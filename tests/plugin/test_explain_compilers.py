@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
+from evidence_tree import read_evidence
 from suite_under_test import Suite
 
 from pytest_gpuperf.cli.command_line import main
@@ -36,7 +35,7 @@ def test_baselines_of_several_compilers_are_told_apart(one_recorded, monkeypatch
     assert main(["explain", "--baseline", OTHER]) == 0
     assert "compiler:" not in capsys.readouterr().out
     path = one_recorded.path / "baselines/sm_90/test_suite.json"
-    compiler = next(iter(json.loads(path.read_text())["toolchains"]))
+    compiler = next(iter(read_evidence(path)["toolchains"]))
     one_recorded.blame_another_compiler()
     one_recorded.run("--update-baselines=new", "-k", "other")
     capsys.readouterr()

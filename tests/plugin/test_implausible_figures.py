@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
+from evidence_tree import read_evidence
 
 LIMITED = """
 @pytest.hookimpl(tryfirst=True)
@@ -60,6 +59,6 @@ def test_an_update_refuses_what_cannot_be(limited, declared, written):
     path = limited.path / "baselines/simulated-gpu/test_suite.json"
     assert path.exists() == bool(written)
     if written:
-        assert json.loads(path.read_text())["tests"]["test_other"]
+        assert read_evidence(path)["tests"]["test_other"]
     else:
         result.stdout.fnmatch_lines(["*refused*IMPLAUSIBLE: *"])

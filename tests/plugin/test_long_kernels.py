@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
+from evidence_tree import read_evidence, write_evidence
 
 from pytest_gpuperf.judge import error_budget
 
@@ -18,10 +17,10 @@ MOST_LAUNCHES = 60
 def long(recorded):
     """Its record and its kernel take about a second, 8 ms of the host's; launches are counted over all processes."""
     path = recorded.path / "baselines" / "simulated-gpu" / "test_suite.json"
-    content = json.loads(path.read_text())
+    content = read_evidence(path)
     for one in content["tests"]["test_work[1024]"]["work"]["rounds"]:
         one["midmean"] *= SECOND
-    path.write_text(json.dumps(content))
+    write_evidence(path, content)
     launches = recorded.path / "launches"
     recorded.edit("conftest.py", "SimulatedGpu(", f"SimulatedGpu(slowdown={SECOND}, sample_sd=0.0005, ")
     recorded.edit(

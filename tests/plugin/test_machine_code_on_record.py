@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
 import pytest
+from evidence_tree import read_evidence, write_evidence
 
 KERNELS = """
 template <int N> __global__ void add(float* data) { data[threadIdx.x] += N; }
@@ -56,11 +56,11 @@ def cold(suite, monkeypatch, read):
 def change_record(suite, test, **figures):
     """Of one test on sm_80."""
     path = Path(suite.path, "baselines/sm_80/test_suite.json")
-    content = json.loads(path.read_text())
+    content = read_evidence(path)
     for tests in content["toolchains"].values():
         for record in tests[test].values():
             record["profile"].update(figures)
-    path.write_text(json.dumps(content), encoding="utf-8")
+    write_evidence(path, content)
 
 
 def test_machine_code_on_record_is_not_read(cold, read):

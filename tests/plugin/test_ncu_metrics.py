@@ -7,6 +7,7 @@ import os
 import shutil
 
 import pytest
+from evidence_tree import read_evidence, write_evidence
 from recorded_baselines import baselines_of
 from suite_under_test import FILES, READER, SIMULATED
 
@@ -69,9 +70,9 @@ def test_metrics_of_a_call_are_taken_by_a_second_process_together_with_the_set(c
 
 def scale_on_record(suite, metric, factor):
     path = suite.path / "baselines/simulated-gpu/test_suite.json"
-    tree = json.loads(path.read_text())
+    tree = read_evidence(path)
     tree["tests"]["test_other"]["doubling"]["counters"][metric] *= factor
-    path.write_text(json.dumps(tree))
+    write_evidence(path, tree)
 
 
 @pytest.fixture(scope="session")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
+from evidence_tree import read_evidence
 
 INSTRUCTIONS = "smsp__inst_executed.sum"
 RECORD = ("--gpuperf-rounds=4", "--gpuperf-processes=1")
 
 
 def rounds(suite):
-    tests = json.loads((suite.path / "baselines/simulated-gpu/test_suite.json").read_text())["tests"]
+    tests = read_evidence(suite.path / "baselines/simulated-gpu/test_suite.json")["tests"]
     return {test: next(iter(work.values()))["rounds"] for test, work in tests.items()}
 
 
@@ -29,7 +28,7 @@ def test_counters_are_taken_three_times_and_those_that_differ_get_a_band(ncu_sui
     result = ncu_suite.run("--update-baselines=new", "--gpuperf-ncu")
     result.stdout.fnmatch_lines(["gpuperf: counting 3 tests under ncu 2025.3.1.0, take 3 of 3"])
     assert len(ncu_suite.ncu_calls()) == 3
-    record = json.loads((ncu_suite.path / "baselines/simulated-gpu/test_suite.json").read_text())
+    record = read_evidence(ncu_suite.path / "baselines/simulated-gpu/test_suite.json")
     (other,) = record["tests"]["test_other"].values()
     least, most = other["counter_ranges"][INSTRUCTIONS]
     assert (least / other["counters"][INSTRUCTIONS], most / least) == pytest.approx((1 / 1.01, 1.02))
@@ -117,7 +116,7 @@ def test_a_larger_set_adds_what_is_not_on_record(counted):
 def test_counters_without_a_time_on_record_are_refused_with_the_reason(ncu_suite):
     ncu_suite.edit(
         "conftest.py", "return SimulatedGpu(",
-        "from pytest_gpuperf.model.evidence import DeviceState\n"
+        "from pytest_gpuperf.model.timed_round import DeviceState\n"
         "    return SimulatedGpu(state=DeviceState(throttle_reasons=('power cap',)), ",
     )  # fmt: skip
     (ncu_suite.path / "baselines/simulated-gpu/test_suite.json").unlink()

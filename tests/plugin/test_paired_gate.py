@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import lzma
 import zlib
 
 import pytest
+from evidence_tree import read_evidence, write_evidence
 from suite_under_test import CONFIRMS, RECORD
 
 from pytest_gpuperf.baselines.layout import cubin_path
@@ -30,13 +32,13 @@ def slower(suite, steps=104):
 def edit_baseline(suite, edit):
     """Let ``edit`` change the time baseline of test_work[1024], a dict, on disk."""
     path = suite.path / "baselines" / "simulated-gpu" / "test_suite.json"
-    content = json.loads(path.read_text())
+    content = read_evidence(path)
     edit(content["tests"]["test_work[1024]"]["work"])
-    path.write_text(json.dumps(content))
+    write_evidence(path, content)
 
 
 def stored_cubin(suite):
-    content = json.loads((suite.path / "baselines" / "simulated-gpu" / "test_suite.json").read_text())
+    content = read_evidence(suite.path / "baselines" / "simulated-gpu" / "test_suite.json")
     return cubin_path(suite.path / "baselines", content["tests"]["test_work[1024]"]["work"]["cubin"])
 
 
@@ -309,7 +311,7 @@ def test_what_differs_is_left_out_where_nothing_is_left_of_the_baseline_s_code(r
 
 def test_an_altered_cubin_is_never_run(recorded):
     path = stored_cubin(recorded)
-    path.write_bytes(zlib.compress(zlib.decompress(path.read_bytes()) + b"x"))
+    path.write_bytes(zlib.compress(lzma.decompress(path.read_bytes(), lzma.FORMAT_ALONE) + b"x"))
     recorded.change_code()
     result = recorded.run("--gpuperf", *ONE)
     result.assert_outcomes(passed=1)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
+from evidence_tree import read_evidence
 
 from pytest_gpuperf.judge import error_budget
 
@@ -13,7 +12,7 @@ ONE = ("-k", "1024")
 
 def tails(suite, ours, theirs):
     """Let these shares of the candidate's and of the baseline's launches take five times as long."""
-    content = json.loads((suite.path / "baselines" / "simulated-gpu" / "test_suite.json").read_text())
+    content = read_evidence(suite.path / "baselines" / "simulated-gpu" / "test_suite.json")
     recorded = content["tests"]["test_work[1024]"]["work"]["cubin"]
     suite.edit(
         "conftest.py", "SimulatedGpu(",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 
 import pytest
+from evidence_tree import read_evidence
 from suite_under_test import HERE, KERNEL, RECORD, SIMULATED
 
 from pytest_gpuperf.baselines.store import BaselineStore
@@ -53,7 +53,7 @@ def make_cubin(suite, steps, arch="sm_90", text=KERNEL):
 
 def baseline(suite, target):
     """The one workload on record, by toolchain for an architecture."""
-    content = json.loads((suite.path / "baselines" / target / "test_suite.json").read_text())
+    content = read_evidence(suite.path / "baselines" / target / "test_suite.json")
     toolchains = content.get("toolchains") or {"": content["tests"]}
     return {name: work for name, tests in toolchains.items() for works in tests.values() for work in works.values()}
 

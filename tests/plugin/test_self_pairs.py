@@ -16,7 +16,7 @@ def test_body(cuda_kernel, gpu, gpuperf):
 """
 
 THROTTLING = """
-from pytest_gpuperf.model.evidence import DeviceState
+from pytest_gpuperf.model.timed_round import DeviceState
 import itertools
 
 class Throttling(SimulatedGpu):

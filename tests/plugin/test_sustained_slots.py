@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
+from evidence_tree import read_evidence
 
 from pytest_gpuperf import timing
 from pytest_gpuperf.config.options import SUSTAINED_BUDGET_S
@@ -69,7 +68,7 @@ def powered(recorded, monkeypatch):
 
 
 def powered_by(suite):
-    content = json.loads((suite.path / "baselines/simulated-gpu/test_suite.json").read_text())
+    content = read_evidence(suite.path / "baselines/simulated-gpu/test_suite.json")
     baseline = content["tests"]["test_work[1024]"]["work"]["identity"]["code"]
     suite.edit("conftest.py", "\ndef work(", f"{POWERED.replace('BASELINE', baseline)}\ndef work(")
     suite.edit("conftest.py", "return SimulatedGpu(", "return Powered(")

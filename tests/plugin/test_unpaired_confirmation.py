@@ -160,7 +160,7 @@ def test_disturbed_rounds_of_the_second_process_confirm_nothing(slower):
     busy = "DeviceState(other_processes=(7,)) if confirms(config) else None"
     slower.edit("conftest.py", "SimulatedGpu(", f"SimulatedGpu(state={busy}, ")
     slower.edit(
-        "conftest.py", "import pytest\n", "import pytest\nfrom pytest_gpuperf.model.evidence import DeviceState\n"
+        "conftest.py", "import pytest\n", "import pytest\nfrom pytest_gpuperf.model.timed_round import DeviceState\n"
     )
     assert_suspect(slower, "its rounds were disturbed, so they prove nothing")
 

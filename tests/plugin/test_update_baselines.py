@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
+from evidence_tree import read_evidence
 from suite_under_test import TEST
 
 from pytest_gpuperf.baselines.store import BaselineStore
@@ -23,7 +22,7 @@ def test_many(cuda_kernel, gpu, gpuperf, number):
 
 
 def static_file(suite, module="test_suite", arch="sm_90"):
-    return json.loads((suite.path / "baselines" / arch / f"{module}.json").read_text())
+    return read_evidence(suite.path / "baselines" / arch / f"{module}.json")
 
 
 def test_static_evidence_is_recorded_without_a_gpu(suite):
@@ -130,7 +129,7 @@ def test_update_never_takes_a_failed_check(gpu_suite):
     tests = static_file(gpu_suite)["toolchains"].popitem()[1]
     assert "test_other" not in tests
     assert "test_work[1024]" in tests
-    times = json.loads((gpu_suite.path / "baselines/simulated-gpu/test_suite.json").read_text())
+    times = read_evidence(gpu_suite.path / "baselines/simulated-gpu/test_suite.json")
     assert set(times["tests"]) == {"test_work[1024]", "test_work[2048]"}
 
 
@@ -148,7 +147,7 @@ def test_update_never_takes_a_test_that_fails_as_expected(gpu_suite):
     result = gpu_suite.run("--update-baselines", "--gpuperf-rounds=2", "--gpuperf-processes=1")
     result.assert_outcomes(xfailed=2, passed=1)
     assert set(static_file(gpu_suite)["toolchains"].popitem()[1]) == {"test_work[1024]"}
-    times = json.loads((gpu_suite.path / "baselines/simulated-gpu/test_suite.json").read_text())
+    times = read_evidence(gpu_suite.path / "baselines/simulated-gpu/test_suite.json")
     assert set(times["tests"]) == {"test_work[1024]"}
 
 
@@ -189,7 +188,7 @@ def test_rounds_come_from_fresh_processes(gpu_suite):
     result = gpu_suite.run("--update-baselines", "--gpuperf-rounds=5", "--gpuperf-processes=3", "-k", "other")
     assert result.ret == 0
     result.stdout.fnmatch_lines(["gpuperf: recording 1 test, process 3 of 3"])
-    file = json.loads((gpu_suite.path / "baselines/simulated-gpu/test_suite.json").read_text())
+    file = read_evidence(gpu_suite.path / "baselines/simulated-gpu/test_suite.json")
     record = file["tests"]["test_other"]["doubling"]
     assert [r["process"] for r in record["rounds"]] == [0, 0, 1, 1, 2]
     assert len({r["session"] for r in record["rounds"]}) == 1
@@ -263,7 +262,7 @@ def test_unchanged_workloads_are_not_recorded_again(recorded):
 
 def test_recording_all_again_appends_a_session(recorded):
     recorded.run("--update-baselines=all", "--gpuperf-rounds=2", "--gpuperf-processes=2", "-k", "other")
-    file = json.loads((recorded.path / "baselines/simulated-gpu/test_suite.json").read_text())
+    file = read_evidence(recorded.path / "baselines/simulated-gpu/test_suite.json")
     assert len(file["sessions"]) == 2
     assert len(file["tests"]["test_other"]["doubling"]["rounds"]) == 10 + 2
 
@@ -272,7 +271,7 @@ def test_a_disturbed_measurement_is_refused_unless_forced(gpu_suite):
     gpu_suite.edit(
         "conftest.py",
         "return SimulatedGpu(",
-        "from pytest_gpuperf.model.evidence import DeviceState\n    "
+        "from pytest_gpuperf.model.timed_round import DeviceState\n    "
         "return SimulatedGpu(state=DeviceState(throttle_reasons=('power cap',)), ",
     )
     flags = ("--update-baselines", "--gpuperf-rounds=2", "--gpuperf-processes=1", "-k", "other")
@@ -321,7 +320,7 @@ def test_a_recording_process_that_dies_once_is_replaced(gpu_suite):
         "6 baselines written",
     ])  # fmt: skip
     assert tried(gpu_suite) == ["0", "1", "1"]
-    file = json.loads((gpu_suite.path / "baselines/simulated-gpu/test_suite.json").read_text())
+    file = read_evidence(gpu_suite.path / "baselines/simulated-gpu/test_suite.json")
     assert file["sessions"][0]["processes"] == 2
     assert [r["process"] for r in file["tests"]["test_other"]["doubling"]["rounds"]] == [0, 1]
 

@@ -12,12 +12,12 @@ from pytest_gpuperf.model.evidence import (
     Key,
     Occupancy,
     PastTime,
-    Round,
     Session,
     StaticProfile,
     StaticRecord,
     TimeRecord,
 )
+from pytest_gpuperf.model.timed_round import Round
 
 H200 = "nvidia-h200"
 NVRTC = "nvrtc 13.0.88"

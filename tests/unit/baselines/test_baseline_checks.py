@@ -16,7 +16,8 @@ from pytest_gpuperf.baselines.checks import (
 )
 from pytest_gpuperf.baselines.file_types import StaticFile, TimeFile
 from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION
-from pytest_gpuperf.model.evidence import Round, Session, StaticRecord, TimeRecord
+from pytest_gpuperf.model.evidence import Session, StaticRecord, TimeRecord
+from pytest_gpuperf.model.timed_round import Round
 
 SESSION = make_session()
 WHERE = "test_transpose [padded]"

@@ -11,7 +11,7 @@ from device_samples import FakeNvml
 from pytest_gpuperf.device.facts import slug, version
 from pytest_gpuperf.device.nvml_state import Nvml, Settings, reasons
 from pytest_gpuperf.device.related_processes import ProcessFamily
-from pytest_gpuperf.model.evidence import DeviceState
+from pytest_gpuperf.model.timed_round import DeviceState
 
 REFUSED = FakeNvml.NVMLError("not supported")
 

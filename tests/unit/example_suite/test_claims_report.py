@@ -15,7 +15,8 @@ import msgspec
 import pytest
 
 from pytest_gpuperf.device.facts import nominal_facts
-from pytest_gpuperf.model.evidence import Identity, Occupancy, Round, StaticProfile, StaticRecord, TimeRecord
+from pytest_gpuperf.model.evidence import Identity, Occupancy, StaticProfile, StaticRecord, TimeRecord
+from pytest_gpuperf.model.timed_round import RecordedRound
 
 SUITE = Path(__file__).parents[3] / "example_suite"
 
@@ -307,11 +308,7 @@ def test_figures_of_a_workload_are_those_of_its_evidence(report: ModuleType) -> 
     )  # fmt: skip
     occupancy = Occupancy(blocks_per_sm=8, warps_per_sm=48, fraction=0.75, limiter="registers")
     record = StaticRecord(kernel="copy", source_hash="", profile=profile, occupancy=occupancy)
-    rounds = tuple(
-        Round(session="s", process=0, samples=9, midmean=midmean, median=1, quantiles=(1, 1, 1, 1, 1), minimum=1,
-              maximum=1)
-        for midmean in (4000.0, 9000.0)
-    )  # fmt: skip
+    rounds = tuple(RecordedRound(session="s", process=0, midmean=midmean) for midmean in (4000.0, 9000.0))
     time = TimeRecord(identity=Identity(code="", launch=""), timer="graph", cache="cold", rounds=rounds, bytes=10**6)
     counted = {"sm__cycles_elapsed.max": 9.0}
     found = figures_of(

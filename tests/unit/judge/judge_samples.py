@@ -9,16 +9,8 @@ import msgspec
 import numpy as np
 
 from pytest_gpuperf.judge.time_case import TimeCase
-from pytest_gpuperf.model.evidence import (
-    Identity,
-    Key,
-    Occupancy,
-    Round,
-    Session,
-    StaticProfile,
-    StaticRecord,
-    TimeRecord,
-)
+from pytest_gpuperf.model.evidence import Identity, Key, Occupancy, Session, StaticProfile, StaticRecord, TimeRecord
+from pytest_gpuperf.model.timed_round import Round
 
 KEY = Key(module="suite/test_a.py", test="test_a", workload="copy")
 

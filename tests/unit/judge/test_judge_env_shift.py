@@ -10,7 +10,7 @@ from judge_samples import one_round, rounds
 
 from pytest_gpuperf.judge.env_shift import cycles, cycles_ratio, only_clocks_changed
 from pytest_gpuperf.judge.log_times import InvalidTimesError, geometric_mean
-from pytest_gpuperf.model.evidence import Round
+from pytest_gpuperf.model.timed_round import Round
 
 DELTA = 0.02
 

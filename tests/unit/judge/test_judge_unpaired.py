@@ -15,7 +15,7 @@ from pytest_gpuperf.judge.log_times import InvalidTimesError
 from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.judge.two_sample import Spread, compare_rounds
 from pytest_gpuperf.judge.unpaired import LOOKS, WEIGHTS, Unpaired, judge_unpaired
-from pytest_gpuperf.model.evidence import Round
+from pytest_gpuperf.model.timed_round import Round
 
 QUIET = [[100.0, 100.1]] * 5
 RESTLESS = [[100.0] * 2, [101.0] * 2, [99.0] * 2, [100.8] * 2, [99.2] * 2]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pytest_gpuperf.judge.log_times import InvalidTimesError
-from pytest_gpuperf.model.evidence import Round
+from pytest_gpuperf.model.timed_round import Round
 from pytest_gpuperf.selftest.noise import (
     LEAST_OMEGA,
     MOST_OMEGA,

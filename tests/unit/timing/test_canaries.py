@@ -14,7 +14,8 @@ from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.device import peaks
 from pytest_gpuperf.device.facts import nominal_facts
 from pytest_gpuperf.device.interface import Slot
-from pytest_gpuperf.model.evidence import CacheMode, DeviceState
+from pytest_gpuperf.model.evidence import CacheMode
+from pytest_gpuperf.model.timed_round import DeviceState
 from pytest_gpuperf.model.timer_names import TimerName
 from pytest_gpuperf.timing import canaries
 

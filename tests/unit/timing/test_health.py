@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pytest_gpuperf.model.evidence import DeviceState, Round
+from pytest_gpuperf.model.timed_round import DeviceState, Round
 from pytest_gpuperf.timing.health import Batch, disturbed_by, remarks
 from pytest_gpuperf.timing.health import disturbances as disturbances_of
 

@@ -15,7 +15,8 @@ import pytest
 
 from pytest_gpuperf.device.interface import Slot
 from pytest_gpuperf.judge.rank_eprocess import orders
-from pytest_gpuperf.model.evidence import CacheMode, DeviceState
+from pytest_gpuperf.model.evidence import CacheMode
+from pytest_gpuperf.model.timed_round import DeviceState
 from pytest_gpuperf.timing.long_blocks import MOST_ROUNDS, NO_PAUSE_NS, drawn_order, long_blocks, rounds_of
 from pytest_gpuperf.timing.rounds import Workload
 from pytest_gpuperf.timing.taken_block import Block

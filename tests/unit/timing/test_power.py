@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from pytest_gpuperf.model.evidence import DeviceState
+from pytest_gpuperf.model.timed_round import DeviceState
 from pytest_gpuperf.timing import power
 from pytest_gpuperf.timing.power import Draw, compared, draw_of, watched
 

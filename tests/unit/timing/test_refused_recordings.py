@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from pytest_gpuperf.device.timers.resolution import step_of
-from pytest_gpuperf.model.evidence import DeviceState
+from pytest_gpuperf.model.timed_round import DeviceState
 from pytest_gpuperf.timing import sample_stats
 from pytest_gpuperf.timing.health import Batch, disturbances
 from pytest_gpuperf.timing.rounds import summarise

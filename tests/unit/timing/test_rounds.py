@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_gpuperf.device.interface import Slot
-from pytest_gpuperf.model.evidence import CacheMode, DeviceState, Round
+from pytest_gpuperf.model.evidence import CacheMode
+from pytest_gpuperf.model.timed_round import DeviceState, Round
 from pytest_gpuperf.model.timer_names import TimerName
 from pytest_gpuperf.timing.rounds import (
     InvalidSampleError,

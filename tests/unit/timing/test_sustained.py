@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from pytest_gpuperf.device.interface import Slot
 from pytest_gpuperf.judge.block_decision import judge_blocks
 from pytest_gpuperf.judge.policy import Decision, Policy
-from pytest_gpuperf.model.evidence import CacheMode, DeviceState
+from pytest_gpuperf.model.evidence import CacheMode
+from pytest_gpuperf.model.timed_round import DeviceState
 from pytest_gpuperf.model.timer_names import TimerName
 from pytest_gpuperf.timing.blocks import (
     Noise,

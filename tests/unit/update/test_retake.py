@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from pytest_gpuperf.model.evidence import Identity, Key, Round, TimeRecord
+from pytest_gpuperf.model.evidence import Identity, Key, TimeRecord
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
+from pytest_gpuperf.model.timed_round import Round
 from pytest_gpuperf.update.retake import disturbed_in, with_fit_rounds
 
 NOISE = ("noise",)

@@ -8,8 +8,9 @@ import msgspec
 import pytest
 
 from pytest_gpuperf.config.options import Options
-from pytest_gpuperf.model.evidence import Identity, Key, Round, Session, TimeRecord
+from pytest_gpuperf.model.evidence import Identity, Key, Session, TimeRecord
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
+from pytest_gpuperf.model.timed_round import Round
 from pytest_gpuperf.model.verdict import Drift, Judgement, TimeFigures, Verdict
 from pytest_gpuperf.update.anchor import accepts_drift, become_anchors, with_anchor
 from pytest_gpuperf.update.modes import by_name
