@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from evidence_tree import read_evidence
 
 from pytest_gpuperf.device.facts import nominal_facts
 from pytest_gpuperf.model.evidence import Identity, Occupancy, StaticProfile, StaticRecord, TimeRecord
@@ -285,7 +286,7 @@ def test_headline_tables_are_of_workloads_that_are_there(headlines: ModuleType) 
     baselines = SUITE.parent / "baselines" / "sm_90" / SUITE.name
     for each in headlines.HEADLINES:
         file = baselines / Path(each.module).with_suffix(".json")
-        recorded = json.loads(file.read_text(encoding="utf-8"))["toolchains"]
+        recorded = read_evidence(file)["toolchains"]
         (by_test,) = recorded.values()
         assert {each.reference, *each.documents} <= by_test[each.test].keys(), each.title
 
