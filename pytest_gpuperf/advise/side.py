@@ -6,8 +6,8 @@ import math
 
 import msgspec
 
+from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.evidence import StaticRecord
-from pytest_gpuperf.model.record import Record
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
 Extent = tuple[int, int, int]

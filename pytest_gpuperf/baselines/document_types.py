@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Union
 
+from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.evidence import Anchor, CacheMode, Occupancy, PastTime, Session
-from pytest_gpuperf.model.record import Record
 from pytest_gpuperf.model.timer_names import TimerName
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Union
 
+from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.evidence import Session, StaticRecord, TimeRecord
-from pytest_gpuperf.model.record import Record
 
 
 class StaticFile(Record, frozen=True, tag_field="kind", tag="static"):

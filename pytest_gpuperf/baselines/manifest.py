@@ -1,6 +1,7 @@
-"""``baselines/manifest.json``: the targets that an update has recorded, so that a folder that is gone is missed.
+"""``baselines/manifest.json``: what a team gates, so that a folder that is gone is missed, and a compiler is known.
 
-An update adds targets and removes none; ``gpuperf prune --yes`` takes those off whose folder is gone.
+An update adds targets and toolchains and removes none; ``gpuperf targets`` does both, and ``gpuperf prune --yes`` takes
+those targets off whose folder is gone.
 """
 
 from __future__ import annotations
@@ -12,13 +13,20 @@ from pathlib import Path
 import msgspec
 
 from pytest_gpuperf.baselines import layout
-from pytest_gpuperf.baselines.baseline_errors import NewerSchemaError, UnreadableBaselineError, quoted
+from pytest_gpuperf.baselines.baseline_errors import (
+    NewerSchemaError,
+    UnreadableBaselineError,
+    has_unprintable,
+    quoted,
+)
 from pytest_gpuperf.baselines.parsing import read_bounded
-from pytest_gpuperf.model.record import Record
+from pytest_gpuperf.model.base_record import Record
+from pytest_gpuperf.model.toolchain_names import is_known
 
 FILE = "manifest.json"
-SCHEMA = 1
+SCHEMA = 2
 MAX_BYTES = 1 << 20
+MAX_NAME = 200
 
 
 class Manifest(Record, frozen=True):
@@ -30,6 +38,10 @@ class Manifest(Record, frozen=True):
     """Static targets, in numeric order."""
     gpu_models: tuple[str, ...]
     """Time targets, by name."""
+    toolchains: tuple[str, ...] = ()
+    """Compilers whose static records the team keeps (``nvrtc 13.0.88``), by name; none in schema 1."""
+    profile: str = ""
+    """Tolerance profile of the first update; empty in schema 1."""
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -61,6 +73,10 @@ def read(root: Path) -> Manifest | None:
     odd += [name for name in manifest.gpu_models if not layout.is_device(name)]
     if odd:
         raise UnreadableBaselineError(path, f"'{quoted(odd[0])}' is no architecture or GPU model of its list")
+    odd = [name for name in manifest.toolchains if not is_toolchain(name)]
+    odd += [manifest.profile] if manifest.profile and not manifest.profile.isidentifier() else []
+    if odd:
+        raise UnreadableBaselineError(path, f"'{quoted(odd[0])}' is no toolchain with a version, or no profile")
     return manifest
 
 
@@ -73,25 +89,47 @@ def gone(root: Path) -> tuple[str, ...]:
     return tuple(target for target in manifest.targets if target not in there)
 
 
-def with_targets(root: Path, new: Iterable[str]) -> list[tuple[Path, bytes]]:
-    """The write that adds targets to those on disk and in the manifest; none without any.  Raises as ``read``."""
-    old = read(root)
+def with_targets(
+    root: Path, new: Iterable[str], toolchains: Iterable[str] = (), profile: str = ""
+) -> list[tuple[Path, bytes]]:
+    """The write that adds targets to those on disk and in the manifest; none without any.  Raises as ``read``.
+
+    ``profile`` is taken where the manifest has none.
+    """
+    old = read(root) or Manifest(schema=0, architectures=(), gpu_models=())
     there = layout.targets(root) if root.is_dir() else ()
-    return _plan(root, {*(old.targets if old else ()), *there, *new}, old)
+    return _plan(
+        root, old, targets={*old.targets, *there, *new}, toolchains={*old.toolchains, *toolchains},
+        profile=old.profile or profile,
+    )  # fmt: skip
 
 
 def without_targets(root: Path, names: Collection[str]) -> list[tuple[Path, bytes]]:
-    """The write that takes targets off the manifest; none without a manifest.  Raises as ``read``."""
+    """The write that takes targets and toolchains off the manifest; none without a manifest.  Raises as ``read``."""
     old = read(root)
-    return _plan(root, set(old.targets).difference(names), old) if old else []
+    if old is None:
+        return []
+    return _plan(
+        root, old, targets=set(old.targets).difference(names), toolchains=set(old.toolchains).difference(names),
+        profile=old.profile,
+    )  # fmt: skip
 
 
-def _plan(root: Path, targets: set[str], old: Manifest | None) -> list[tuple[Path, bytes]]:
+def is_toolchain(name: str) -> bool:
+    """True for compilers with their versions: ``nvrtc 13.0.88``, ``triton 3.6.0, ptxas 13.0.88``."""
+    return " " in name and is_known(name) and len(name) <= MAX_NAME and not has_unprintable(name)
+
+
+def _plan(
+    root: Path, old: Manifest, *, targets: set[str], toolchains: set[str], profile: str
+) -> list[tuple[Path, bytes]]:
     new = Manifest(
         schema=SCHEMA,
         architectures=tuple(sorted(filter(layout.is_arch, targets), key=layout.arch_order)),
         gpu_models=tuple(sorted(filter(layout.is_device, targets))),
+        toolchains=tuple(sorted(filter(is_toolchain, toolchains))),
+        profile=profile,
     )
-    if new == old or (old is None and not targets):
+    if new == old or (old.schema == 0 and not targets):
         return []
     return [(root / FILE, (json.dumps(msgspec.to_builtins(new), indent=2, sort_keys=True) + "\n").encode())]

@@ -39,11 +39,18 @@ class Update:
     """Sessions that the time records' rounds name, oldest first."""
     cubins: Collection[bytes] = ()
     """Machine code that the time records name, unless the store has it already."""
+    profile: str = ""
+    """Tolerance profile, for a manifest that names none."""
 
     @property
     def targets(self) -> set[str]:
         """Architectures and GPU models that it has evidence of."""
         return {arch for arch, _, _ in self.static} | {device for device, _ in (*self.time, *self.counters)}
+
+    @property
+    def toolchains(self) -> set[str]:
+        """Compilers of its static evidence."""
+        return {toolchain for _, toolchain, _ in self.static}
 
 
 def merge_static(old: StaticFile | None, target: str, new: Iterable[tuple[str, Key, StaticRecord]]) -> StaticFile:

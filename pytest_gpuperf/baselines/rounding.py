@@ -39,8 +39,8 @@ def with_counts(record: TimeRecord, counts: Counts) -> TimeRecord:
 
 
 def _share(value: float) -> float:
-    """A ratio or a percentage: five digits are more than two takes of it agree in."""
-    return value if float(value).is_integer() else significant(value, 5)
+    """A ratio or a percentage: six digits are more than two takes of it agree in."""
+    return value if float(value).is_integer() else significant(value, 6)
 
 
 def _count(value: float) -> float:

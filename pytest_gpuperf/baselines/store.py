@@ -38,6 +38,7 @@ class BaselineStore:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._files: dict[tuple[str, str], EvidenceFile | None] = {}
+        self._toolchains: tuple[str, ...] | None = None
 
     def static(self, arch: str, key: Key, toolchain: str) -> StaticLookup:
         """Static evidence of a workload for ``arch`` (``sm_90``) and ``toolchain`` (``nvrtc 13.0.88``)."""
@@ -75,6 +76,19 @@ class BaselineStore:
         """GPU models with time baselines, by name."""
         return tuple(filter(layout.is_device, layout.targets(self.root)))
 
+    def toolchains(self) -> tuple[str, ...]:
+        """Compilers that the manifest declares, or, where it declares none, all that have static baselines."""
+        if self._toolchains is None:
+            found = manifest.read(self.root)
+            self._toolchains = found.toolchains if found is not None else ()
+            self._toolchains = self._toolchains or self.recorded_toolchains()
+        return self._toolchains
+
+    def recorded_toolchains(self) -> tuple[str, ...]:
+        """Compilers that have static baselines, by name."""
+        files = (self._static_file(arch, module) for arch in self.archs() for module in self.modules(arch))
+        return tuple(sorted({name for file in files if file is not None for name in file.toolchains}))
+
     def modules(self, target: str) -> tuple[str, ...]:
         """Test modules that have a file for a target, sorted."""
         return tuple(module for module, _ in layout.evidence_files(self.root, target))
@@ -107,6 +121,7 @@ class BaselineStore:
     def forget(self) -> None:
         """Reads every file anew at its next use."""
         self._files.clear()
+        self._toolchains = None
 
     def write(self, update: Update) -> list[WrittenFile]:
         """Merges the update into the folder, by the rules of ``merging``, and returns the files whose bytes changed.
@@ -120,7 +135,8 @@ class BaselineStore:
             self.forget()
             transaction.clean_leftovers(self.root)
             plan = self._cubin_plan(update) + self._static_plan(update) + self._time_plan(update)
-            named = manifest.with_targets(self.root, update.targets)
+            toolchains = {*update.toolchains, *(self.toolchains() if self.root.is_dir() else ())}
+            named = manifest.with_targets(self.root, update.targets, toolchains, update.profile)
             try:
                 written = transaction.write_all(plan)
                 transaction.write_all(named)

@@ -29,7 +29,7 @@ from pytest_gpuperf.compile.nvrtc_options import without_paths
 from pytest_gpuperf.compile.ptxas_log import read_log
 from pytest_gpuperf.compile.toolkit import disassembler
 from pytest_gpuperf.compile.version import toolchain
-from pytest_gpuperf.model.record import Record
+from pytest_gpuperf.model.base_record import Record
 
 CACHE_VERSION = 9
 """Raised whenever what is read from a cubin, or the form of an entry, changes."""

@@ -16,6 +16,7 @@ from pytest_gpuperf.compile.cubin.symbol_names import find_kernel
 from pytest_gpuperf.compile.includes import Dependencies, dependencies
 from pytest_gpuperf.compile.nvrtc import Program, compile_ptx
 from pytest_gpuperf.compile.nvrtc_options import canonical_options, include_folders, pre_includes, without_paths
+from pytest_gpuperf.compile.plain_text import without_comments
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.toolkit import toolkit_folders
 from pytest_gpuperf.compile.version import toolchain
@@ -127,7 +128,7 @@ def _prepare(source: KernelSource) -> _Prepared:
     headers = dependencies(source.text.encode(), searched, pre_includes(options))
     in_order = (*_include_options(source.own_folder), *options, *_include_options(last))
     program = Program(source.text, source.program, source.place, in_order, source.expression)
-    parts = [source.text, list(without_paths(options)), headers.of_user(toolkit)]
+    parts = [without_comments(source.text), list(without_paths(options)), headers.of_user(toolkit)]
     return _Prepared(source, program, headers, hashlib.sha256(json.dumps(parts).encode()).hexdigest())
 
 

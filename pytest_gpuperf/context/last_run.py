@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from pytest_gpuperf.atomic_write import write_whole
-from pytest_gpuperf.model.record import Record
+from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.verdict import Verdict
 

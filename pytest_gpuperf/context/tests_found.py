@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from pytest_gpuperf.judge.vanished import Ended
-from pytest_gpuperf.model.record import Record
+from pytest_gpuperf.model.base_record import Record
 
 HANDED_OVER = "gpuperf_tests_found"
 """Where a worker of pytest-xdist leaves it for the controller."""

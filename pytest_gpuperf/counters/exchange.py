@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 
 from pytest_gpuperf.counters.ncu_report import KernelResult
+from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.evidence import CacheMode, Identity, Key
-from pytest_gpuperf.model.record import Record
 
 INDEX = "index.jsonl"
 COLLECTED = "collected.json"

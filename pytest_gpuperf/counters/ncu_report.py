@@ -20,7 +20,7 @@ import msgspec
 
 from pytest_gpuperf.counters.ncu_command import RANGE_PREFIX
 from pytest_gpuperf.counters.unavailable import CountersUnavailable
-from pytest_gpuperf.model.record import Record
+from pytest_gpuperf.model.base_record import Record
 
 MODULE = "ncu_report"
 LIMIT_S = 120.0

@@ -10,7 +10,7 @@ where the caller has one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -69,6 +69,38 @@ def missing_static(key: Key, target: str, toolchain: str, other_toolchains: Iter
     else:
         verdict, reason = Verdict.NEW, f"no baseline for {target}: record one with pytest --update-baselines=new"
     return Judgement(key=key, target=target, kind="static", verdict=verdict, reason=reason)
+
+
+SUPERSEDED = (Verdict.WORSE, Verdict.BETTER, Verdict.NOT_COMPARABLE)
+"""Verdicts on a difference from a record that another toolchain's newer one may account for."""
+
+
+def accepted_elsewhere(
+    found: Judgement, new: StaticRecord, old: StaticRecord | None, toolchain: str, others: Mapping[str, StaticRecord]
+) -> Judgement:
+    """``found``, or ACCEPTED-ELSEWHERE where the source of ``new`` is the one that another toolchain has on record.
+
+    ``old`` is the record of ``toolchain``, ``others`` are those of the other toolchains that the team declares.  A
+    record of this toolchain that has this very source already is not older, and its difference stays what it is.
+    """
+    if found.verdict not in SUPERSEDED or not new.source_hash:
+        return found
+    if old is not None and old.source_hash == new.source_hash:
+        return found
+    launch = new.block, new.dynamic_shared_bytes
+    for name, record in others.items():
+        if record.source_hash == new.source_hash and (
+            new.block is None or launch == (record.block, record.dynamic_shared_bytes)
+        ):
+            older = (
+                f"the record of {toolchain} is older" if old is not None else f"there is no record of {toolchain} yet"
+            )
+            return Judgement(
+                key=found.key, target=found.target, kind="static", verdict=Verdict.ACCEPTED_ELSEWHERE,
+                reason=f"its source is on record as accepted under {name}, and {older}: bring it up to date with "
+                f"pytest --update-baselines", changes=found.changes,
+            )  # fmt: skip
+    return found
 
 
 def with_launch_of(record: StaticRecord, old: StaticRecord) -> StaticRecord:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pytest_gpuperf.model.record import Record
+from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.verdict import Change
 
 Bound = Literal["compute", "memory", "latency", "compute and memory", "divergence"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Literal
 
-from pytest_gpuperf.model.record import Record
+from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.timed_round import RecordedRound
 from pytest_gpuperf.model.timer_names import TimerName
 

@@ -10,9 +10,9 @@ from typing import Literal
 import msgspec
 
 from pytest_gpuperf.model.advice import Advice, State
+from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.evidence import Identity, Key, Session, StaticRecord, TimeRecord
-from pytest_gpuperf.model.record import Record
 from pytest_gpuperf.model.verdict import Judgement
 
 Status = Literal["complete", "static only", "checked only"]

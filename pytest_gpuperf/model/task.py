@@ -8,8 +8,8 @@ from typing import ClassVar
 import msgspec
 
 from pytest_gpuperf.atomic_write import write_whole
+from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.evidence import CacheMode, Key
-from pytest_gpuperf.model.record import Record
 
 TASK_FILE = "task.json"
 

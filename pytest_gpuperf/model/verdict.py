@@ -5,8 +5,8 @@ from __future__ import annotations
 import enum
 from typing import Literal
 
+from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.record import Record
 
 EvidenceKind = Literal["static", "counters", "time"]
 PairSlot = Literal["short", "sustained"]
@@ -22,6 +22,9 @@ class Verdict(enum.Enum):
 
     UNCHANGED = "UNCHANGED"
     """The same machine code, launched alike: it cannot have regressed.  Counters: all that gate are in their bands."""
+    ACCEPTED_ELSEWHERE = "ACCEPTED-ELSEWHERE"
+    """Static: other machine code than on record, of a source that is on record as accepted by another declared
+    toolchain; the record of this one is older."""
     SAME = "SAME"
     """Time: proven neither slower nor faster by the detection bound.  Static: nothing that gates changed."""
     NOT_SLOWER = "NOT-SLOWER"
@@ -58,7 +61,7 @@ class Verdict(enum.Enum):
     @property
     def is_pass(self) -> bool:
         """Needs no word of warning."""
-        return self in (Verdict.UNCHANGED, Verdict.SAME, Verdict.NOT_SLOWER)
+        return self in (Verdict.UNCHANGED, Verdict.ACCEPTED_ELSEWHERE, Verdict.SAME, Verdict.NOT_SLOWER)
 
 
 class Change(Record, frozen=True):

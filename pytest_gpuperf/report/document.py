@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from pytest_gpuperf.formatting import describe
-from pytest_gpuperf.model.record import Record
+from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import EvidenceKind, TimeFigures, Verdict
 from pytest_gpuperf.report.message import workload_lines

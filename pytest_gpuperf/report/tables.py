@@ -19,7 +19,7 @@ MARKUP = {
     Verdict.FASTER: ("green",), Verdict.BETTER: ("green",),
 }  # fmt: skip
 """Markup of a row in the terminal, in the order of what a reader has to know first."""
-PASSING = (Verdict.NOT_SLOWER, Verdict.SAME, Verdict.UNCHANGED)
+PASSING = (Verdict.ACCEPTED_ELSEWHERE, Verdict.NOT_SLOWER, Verdict.SAME, Verdict.UNCHANGED)
 """Verdicts that come last: unchanged is only what nothing changed of, on any architecture."""
 RANK = {verdict: place for place, verdict in enumerate((*MARKUP, *PASSING))}
 """Rank of verdicts, by what a reader has to know first."""

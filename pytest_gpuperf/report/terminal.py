@@ -94,6 +94,7 @@ def _of_workloads(book: Book, options: Options) -> list[str]:
     evidence = _told(book)
     lines = _not_paired(evidence)
     if not options.update:
+        lines += remarks.accepted_lines(evidence)
         lines += [] if options.strict else remarks.stale_lines(evidence)
         lines += remarks.no_longer_expected(evidence)
         lines += remarks.drift_lines(evidence)

@@ -20,7 +20,7 @@ import msgspec
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.judge.policy import Policy
-from pytest_gpuperf.model.record import Record
+from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.timed_round import Round
 from pytest_gpuperf.model.timer_names import TimerName
 from pytest_gpuperf.selftest.kernels import FAMILIES, compile_probes, launch_of

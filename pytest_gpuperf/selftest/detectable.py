@@ -13,7 +13,7 @@ from pytest_gpuperf.judge.block_decision import judge_many
 from pytest_gpuperf.judge.block_scores import Ratios, checked
 from pytest_gpuperf.judge.log_times import Logs
 from pytest_gpuperf.judge.policy import Policy
-from pytest_gpuperf.model.record import Record
+from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.timing.blocks import Noise, block_size
 
 DETECTION = 0.95

@@ -16,8 +16,8 @@ import numpy as np
 
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.device.interface import Device, Slot, Timer
+from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.evidence import KernelBinary
-from pytest_gpuperf.model.record import Record
 from pytest_gpuperf.selftest.kernels import FAMILIES, LOOP, Family, Probe, capacity_of, compile_probes, launch_of
 from pytest_gpuperf.selftest.sass_loop import UnexpectedCode, loop_codes
 from pytest_gpuperf.timing.rounds import Workload, valid_samples, warm_up

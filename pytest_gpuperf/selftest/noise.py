@@ -13,7 +13,7 @@ import numpy as np
 import scipy
 
 from pytest_gpuperf.judge.log_times import log_times
-from pytest_gpuperf.model.record import Record
+from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.timed_round import Round
 
 CONFIDENCE = 0.9

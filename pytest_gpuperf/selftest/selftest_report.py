@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_gpuperf.model.record import Record
+from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.timer_names import TimerName
 from pytest_gpuperf.selftest.detectable import Detectable
 from pytest_gpuperf.selftest.noise import KernelNoise

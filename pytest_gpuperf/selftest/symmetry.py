@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pytest_gpuperf.model.record import Record
+from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.tolerance import PROFILES
 
 DELTA = PROFILES["tight"].delta

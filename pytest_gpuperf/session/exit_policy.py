@@ -40,6 +40,7 @@ class Treatment:
 
 POLICY: Mapping[Verdict, Treatment] = MappingProxyType({
     Verdict.UNCHANGED: Treatment(Effect.PASS),
+    Verdict.ACCEPTED_ELSEWHERE: Treatment(Effect.REMARK),
     Verdict.SAME: Treatment(Effect.PASS),
     Verdict.NOT_SLOWER: Treatment(Effect.PASS),
     Verdict.FASTER: Treatment(Effect.REMARK, "strict"),

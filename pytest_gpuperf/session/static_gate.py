@@ -15,7 +15,7 @@ from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.judge import evidence_order
-from pytest_gpuperf.judge.static_verdict import compare_static, missing_static
+from pytest_gpuperf.judge.static_verdict import SUPERSEDED, accepted_elsewhere, compare_static, missing_static
 from pytest_gpuperf.judge.static_weight import is_decided_by_weight, weighed
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
@@ -40,6 +40,13 @@ def judge_static(
     changed = [arch for arch, one in judged.items() if _may_change(one, worker.options)]
     if changed:
         judged |= _weighed(judged, changed, worker, workload, workloads, estimates)
+    if compiler in (declared := store.toolchains()):
+        for arch, found in judged.items():
+            if found.verdict in SUPERSEDED:
+                old = static_baseline(store, arch, compiler, workload, workloads)
+                records = {name: store.static(arch, key, name).record for name in declared if name != compiler}
+                known = {name: record for name, record in records.items() if record is not None}
+                judged[arch] = accepted_elsewhere(found, workload.static[arch], old, compiler, known)
     return msgspec.structs.replace(workload, judgements=(*judged.values(), *workload.judgements))
 
 

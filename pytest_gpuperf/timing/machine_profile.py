@@ -17,7 +17,7 @@ import filelock
 import msgspec
 
 from pytest_gpuperf.atomic_write import write_durably
-from pytest_gpuperf.model.record import Record
+from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.timer_names import TimerName
 
 SCHEMA = 1

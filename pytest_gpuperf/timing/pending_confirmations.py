@@ -16,8 +16,8 @@ from pytest_gpuperf.judge.paired_verdict import judge_pairs, unheard
 from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.judge.time_case import TimeCase
 from pytest_gpuperf.judge.time_verdict import confirm_rounds
+from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.evidence import Anchor, Identity, Key
-from pytest_gpuperf.model.record import Record
 from pytest_gpuperf.model.timed_round import Round
 from pytest_gpuperf.model.verdict import Judgement
 from pytest_gpuperf.timing.paired_run import Pairing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from pytest_gpuperf.model.record import Record
+from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.timing import sample_stats
 
 NO_SLOW = sample_stats.SlowShare(0, 0.0)

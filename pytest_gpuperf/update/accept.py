@@ -65,7 +65,7 @@ def accept(config: pytest.Config, worker: Worker, book: Book) -> list[Recorded]:
     }
     worker.store.write(Update(
         static=static, time=times.update, counters=times.counters, anchors=moved, sessions=times.sessions,
-        cubins=cubins,
+        cubins=cubins, profile=worker.options.profile,
     ))  # fmt: skip
     return [*recorded, *times.recorded, *(_as_anchor(place, before) for place, before in moved.items())]
 

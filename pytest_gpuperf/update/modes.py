@@ -12,7 +12,8 @@ from pytest_gpuperf.config.options import Options, UpdateMode
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 
 CHANGED = frozenset({
-    Verdict.NEW, Verdict.SLOWER, Verdict.SUSPECT, Verdict.FASTER, Verdict.WORSE, Verdict.BETTER, Verdict.NOT_COMPARABLE
+    Verdict.NEW, Verdict.ACCEPTED_ELSEWHERE, Verdict.SLOWER, Verdict.SUSPECT, Verdict.FASTER, Verdict.WORSE,
+    Verdict.BETTER, Verdict.NOT_COMPARABLE,
 })  # fmt: skip
 TAKEN: Mapping[UpdateMode, frozenset[Verdict]] = MappingProxyType({
     "new": frozenset({Verdict.NEW}),

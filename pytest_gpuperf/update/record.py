@@ -23,9 +23,9 @@ from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.child_process import LOG_LINES, errors_in, log_lines, run_task
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.formatting import numbered
+from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.evidence import Key, Session
-from pytest_gpuperf.model.record import Record
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.task import RecordTask
 from pytest_gpuperf.update.retake import disturbed_in, with_fit_rounds

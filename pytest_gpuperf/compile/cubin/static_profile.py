@@ -19,8 +19,8 @@ from pytest_gpuperf.compile.cubin.symbol_names import parameter_types
 from pytest_gpuperf.compile.nvrtc import Compiled
 from pytest_gpuperf.compile.ptx_text import ptx_parameter_types, unreachable_symbols
 from pytest_gpuperf.compile.ptxas_log import Frame, PtxasUsage, Report, read_log
+from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.evidence import Parameter, StaticProfile
-from pytest_gpuperf.model.record import Record
 
 
 class KernelAnalysis(Record, frozen=True):

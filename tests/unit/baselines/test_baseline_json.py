@@ -339,11 +339,11 @@ def test_counters_without_a_record_are_refused() -> None:
         merge_time(None, H200, [], [], [(make_key(), Counts({"dram": 6.0}))])
 
 
-def test_counts_stay_exact_and_ratios_get_five_digits() -> None:
+def test_counts_stay_exact_and_ratios_get_six_digits() -> None:
     session = make_session(1)
     figures = {"count": 12_345_678_901.0, "ratio": 12.345678901234}
     file = merge_time(None, H200, [(make_key(), make_time(session, counters=figures))], [session])
-    assert only(file).counters == {"count": 12_345_678_901.0, "ratio": 12.346}
+    assert only(file).counters == {"count": 12_345_678_901.0, "ratio": 12.3457}
 
 
 # --- rounding ------------------------------------------------------------------------------------

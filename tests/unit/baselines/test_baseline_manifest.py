@@ -32,7 +32,8 @@ def named(root: Path) -> tuple[str, ...]:
 
 def test_an_update_names_its_targets(root: Path) -> None:
     assert (root / manifest.FILE).read_text() == (
-        '{\n  "architectures": [\n    "sm_90"\n  ],\n  "gpu_models": [\n    "nvidia-h200"\n  ],\n  "schema": 1\n}\n'
+        '{\n  "architectures": [\n    "sm_90"\n  ],\n  "gpu_models": [\n    "nvidia-h200"\n  ],\n'
+        '  "schema": 2,\n  "toolchains": [\n    "nvrtc 13.0.88"\n  ]\n}\n'
     )
 
 
@@ -101,8 +102,8 @@ def test_one_that_cannot_be_understood_is_refused_and_not_overwritten(root: Path
 
 
 def test_a_newer_one_is_refused(root: Path) -> None:
-    (root / manifest.FILE).write_text(json.dumps({"schema": 2, "targets": []}))
-    with pytest.raises(NewerSchemaError, match="schema version 2"):
+    (root / manifest.FILE).write_text(json.dumps({"schema": 3, "targets": []}))
+    with pytest.raises(NewerSchemaError, match="schema version 3"):
         manifest.gone(root)
 
 

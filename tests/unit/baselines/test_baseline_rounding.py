@@ -50,11 +50,11 @@ def test_a_session_keeps_four_digits_of_its_clock_and_five_of_its_canaries() -> 
     assert round_session(found) == found
 
 
-def test_ratios_have_five_digits_and_counts_all_of_them() -> None:
+def test_ratios_have_six_digits_and_counts_all_of_them() -> None:
     values = {"ratio": 1.23456789123, "count": 12_345_678_901.0, "a.sum": 123456789.512}
     counts = Counts(values, {"ratio": (0.111111111111, 1.55555555555)})
     found = with_counts(make_time(make_session(), counters={"old": 1.0}), counts)
-    assert found.counters == {"ratio": 1.2346, "count": 12_345_678_901.0, "a.sum": 123456790.0}
+    assert found.counters == {"ratio": 1.23457, "count": 12_345_678_901.0, "a.sum": 123456790.0}
     assert found.counter_ranges == {"ratio": (0.111111111, 1.55555556)}
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from evidence_tree import read_evidence
 from loaded_scripts import load_script
 
 from pytest_gpuperf.baselines.store import BaselineStore
@@ -81,7 +81,7 @@ def test_runs_that_are_picked_are_made_once_and_told(
 def test_a_copy_of_the_baselines_says_that_all_timed_code_was_another(script: ModuleType, tmp_path: Path) -> None:
     script.as_if_changed(ROOT / "baselines", tmp_path)
     name = "nvidia-h200/example_suite/test_transpose32.json"
-    before, after = (json.loads((root / name).read_text()) for root in (ROOT / "baselines", tmp_path))
+    before, after = (read_evidence(root / name) for root in (ROOT / "baselines", tmp_path))
     work = after["tests"]["test_transpose_of_a_batch"]
     assert {one["identity"]["code"] for one in work.values()} == {script.OTHER_CODE}
     for test, workloads in before["tests"].items():
@@ -89,7 +89,7 @@ def test_a_copy_of_the_baselines_says_that_all_timed_code_was_another(script: Mo
             record["identity"].update(code=script.OTHER_CODE, source=script.OTHER_CODE)
             assert after["tests"][test][workload] == record
     static = "sm_90/example_suite/test_transpose32.json"
-    before, after = (json.loads((root / static).read_text()) for root in (ROOT / "baselines", tmp_path))
+    before, after = (read_evidence(root / static) for root in (ROOT / "baselines", tmp_path))
     for toolchain, tests in before["toolchains"].items():
         for test, workloads in tests.items():
             for workload, record in workloads.items():

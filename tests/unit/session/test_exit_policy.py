@@ -33,6 +33,7 @@ PASS, REMARK, WARN, FAIL = Effect.PASS, Effect.REMARK, Effect.WARN, Effect.FAIL
 TABLE = {
     # verdict: local, under CI, and by which option alone it fails
     Verdict.UNCHANGED: (PASS, PASS, {}),
+    Verdict.ACCEPTED_ELSEWHERE: (REMARK, REMARK, {}),
     Verdict.SAME: (PASS, PASS, {}),
     Verdict.NOT_SLOWER: (PASS, PASS, {}),
     Verdict.FASTER: (REMARK, REMARK, {"strict": True}),
