@@ -45,6 +45,10 @@ def pytest_configure(config: pytest.Config) -> None:
         from pytest_gpuperf.context import child_process  # noqa: PLC0415 a plain run is no child
 
         child_process.end_with_parent()
+    if options.nvrtc is not None and options.active:
+        from pytest_gpuperf.session.other_toolchains import choose  # noqa: PLC0415 a plain run compiles with its own
+
+        choose(options.nvrtc)
     if options.gates:
         from pytest_gpuperf.context.tests_found import FindingTests  # noqa: PLC0415 a plain run misses no record
 

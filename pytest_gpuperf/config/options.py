@@ -87,6 +87,10 @@ class Options:
     """State and causes of every workload in the summary, not only of red ones."""
     reports: tuple[str, ...] = ()
     """Files to write what the run found to, absolute, by their ending; ``github`` is the summary of a GitHub job."""
+    nvrtc: Path | None = None
+    """Folder with the NVRTC to compile with, absolute; None: the environment's."""
+    toolchains: Path | None = None
+    """Folder whose folders have the NVRTCs of other declared toolchains, for which an update records too, absolute."""
     allow_ci_update: bool = False
     """Baselines may be written although ``ci``."""
     force_update: bool = False

@@ -79,6 +79,9 @@ def read_options(config: pytest.Config) -> Options:
                        "ncu": (), "ncu_json": None, "reports": ()})  # fmt: skip
     if values.get("ncu_json"):
         values["ncu_json"] = _file(config, values["ncu_json"], bool(values.get("ncu")))
+    for field in ("nvrtc", "toolchains"):
+        if field in values:
+            values[field] = _folder(config, field, values[field])
     values["reports"] = tuple(_report(config, name) for name in values.get("reports", ()))
     values["without_gpu"] = values.get("missing", "warn")  # under CI too: times are for the runner with a GPU
     is_open = values.setdefault("open", "fail" if values["ci"] else "warn")
@@ -136,6 +139,13 @@ def _file(config: pytest.Config, given: str, ncu: bool) -> Path:
         raise pytest.UsageError(f"--gpuperf-ncu-json={given}: there is nothing to write without --gpuperf-ncu")
     if not path.parent.is_dir():
         raise pytest.UsageError(f"--gpuperf-ncu-json={given}: there is no folder {path.parent}")
+    return path
+
+
+def _folder(config: pytest.Config, field: str, given: str) -> Path:
+    path = _path(config, given, by_hand=config.getoption(f"gpuperf_{field}") is not None)
+    if not path.is_dir():
+        raise pytest.UsageError(f"--gpuperf-{field}: there is no folder {path}")
     return path
 
 

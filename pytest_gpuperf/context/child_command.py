@@ -41,6 +41,11 @@ def child_command(config: pytest.Config, task: ChildTask, folder: Path, *, whole
     ]  # fmt: skip
 
 
+def same_command(config: pytest.Config, folder: Path) -> list[str]:
+    """The command line of this run, for the same tests, without touching the run's files; ``folder`` is for its own."""
+    return [*_python(config), *_options(config), *_of_its_own(config, folder), *_places(config)]
+
+
 def run_arguments(config: pytest.Config) -> list[str]:
     """The run's command line after the program's name; in a pytest-xdist worker that of its controller."""
     given: Any = getattr(config, "workerinput", {}).get(WORKER_ARGUMENTS)

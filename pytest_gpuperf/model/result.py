@@ -129,6 +129,8 @@ class Outcome:
     recorded: list[Recorded] = dataclasses.field(default_factory=list)
     replaced: tuple[str, ...] = ()
     """Recording processes that left no rounds and were replaced."""
+    other_toolchains: tuple[str, ...] = ()
+    """What became of the records of other declared compilers, a line for each."""
     updated: bool = False
     """An update came to its end."""
     problem: str = ""

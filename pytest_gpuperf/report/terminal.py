@@ -256,7 +256,7 @@ def _update(reporter: pytest.TerminalReporter, outcome: Outcome, book: Book, opt
         written = sum(not one.refused for one in outcome.recorded)
         refused = len(outcome.recorded) - written
         reporter.write_line(numbered(written, "baseline") + " written" + (f", {refused} refused" if refused else ""))
-        _warn(reporter, remarks.recorded_drift_lines(outcome.recorded))
+        _warn(reporter, (*remarks.recorded_drift_lines(outcome.recorded), *outcome.other_toolchains))
     elif outcome.updated and not outcome.nothing:
         why = _why_none(book, options)
         reporter.write_line(f"0 baselines written: {why}{', failed tests aside' if book.any_failed else ''}")

@@ -11,6 +11,7 @@ from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import last_run, stash
 from pytest_gpuperf.context.book import Book
+from pytest_gpuperf.context.child_process import progress_of
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.explain.lines import explain_all
 from pytest_gpuperf.formatting import numbered
@@ -23,6 +24,7 @@ from pytest_gpuperf.report.document import document_of
 from pytest_gpuperf.report.files import write_reports
 from pytest_gpuperf.session.collect_counters import counters_at_end
 from pytest_gpuperf.session.missed_records import tell_vanished
+from pytest_gpuperf.session.other_toolchains import record_others
 from pytest_gpuperf.session.static_gate import ENDED_AT, PUT_BEHIND
 from pytest_gpuperf.update.accept import accept
 from pytest_gpuperf.update.record import REPLACED, RecordingFailed, leave_rounds
@@ -228,6 +230,8 @@ def _update(config: pytest.Config, worker: Worker, book: Book, outcome: Outcome)
     try:
         outcome.recorded += accept(config, worker, book)
         outcome.updated = True
+        lines = record_others(config, worker.options, worker.store, outcome.recorded, progress_of(config))
+        outcome.other_toolchains = tuple(lines)
     except (RecordingFailed, BaselineError) as problem:
         outcome.problem = str(problem)
     outcome.replaced = config.stash.get(REPLACED, ())
