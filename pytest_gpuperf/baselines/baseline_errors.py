@@ -83,7 +83,7 @@ class BaselineWriteError(BaselineError):
 
 
 class BaselineLockError(BaselineError):
-    """There can be no lock for the baselines, so nothing was written: the temporary folder refuses files."""
+    """There can be no lock for the baselines, so nothing was written: their folder refuses it."""
 
 
 class BaselineLockedError(BaselineError):
