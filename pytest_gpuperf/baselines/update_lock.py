@@ -42,7 +42,7 @@ PATIENCE_S = 2.0
 LOCK = "lock"
 MARKER = "held"
 """The lock where there are no others: held as long as this file exists."""
-OWNER = "owner.json"
+OWNER = "owner"
 MAX_OWNER_BYTES = 1 << 16
 _SHOWN_COMMAND = 200
 _NO_LOCKS = frozenset({errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP})

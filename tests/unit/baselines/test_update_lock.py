@@ -181,7 +181,7 @@ def test_a_link_in_the_place_of_the_lock_is_refused(root: Path, work: Path, tmp_
 def test_links_in_the_place_of_files_that_are_replaced_are_not_followed(root: Path, work: Path, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("precious")
-    for name in (".gitignore", "owner.json"):
+    for name in (".gitignore", update_lock.OWNER):
         (work / name).unlink(missing_ok=True)
         (work / name).symlink_to(victim)
     BaselineStore(root).write(static_update(key=make_key("test_other")))
