@@ -22,7 +22,9 @@ EXIT_PIPE_CLOSED = 141
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point of the console script; returns the exit status."""
     parsed = build_parser().parse_args(arguments)
-    commands = {"doctor": _doctor, "selftest": _selftest, "explain": _explain, "prune": _prune, "mv": _mv}
+    commands = {
+        "doctor": _doctor, "selftest": _selftest, "explain": _explain, "prune": _prune, "mv": _mv, "resolve": _resolve
+    }  # fmt: skip
     try:
         status = commands[parsed.command](parsed)
         sys.stdout.flush()
@@ -68,6 +70,9 @@ def build_parser() -> argparse.ArgumentParser:
     mv.add_argument("new", metavar="NEW", help="what it is called now")
     mv.add_argument("--force", action="store_true", help="overwrite records that have the new name already")
     mv.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
+
+    resolve = commands.add_parser("resolve", help="merge baselines that are in conflict, and say what to record anew")
+    resolve.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
     return parser
 
 
@@ -128,6 +133,16 @@ def _mv(parsed: argparse.Namespace) -> int:
         )
     except mv_command.PROBLEMS as problem:
         sys.stderr.write(f"gpuperf mv: {problem}\n")
+        return 1
+
+
+def _resolve(parsed: argparse.Namespace) -> int:
+    from pytest_gpuperf.cli import resolve_command  # noqa: PLC0415 of this command alone
+
+    try:
+        return resolve_command.run(given=parsed.baselines, start=Path.cwd(), write=sys.stdout.write)
+    except resolve_command.PROBLEMS as problem:
+        sys.stderr.write(f"gpuperf resolve: {problem}\n")
         return 1
 
 
