@@ -1,4 +1,4 @@
-"""Writing a file that is never seen half written: beside its place first, then moved into it.
+"""Writing a file that is never seen half written: beside its place or in another folder first, then moved into it.
 
 Baselines are written with more care than this: ``baselines.transaction``.
 """
@@ -16,30 +16,28 @@ PART = ".part"
 """Ending of a file that is being written, or that was left by a process which was killed meanwhile."""
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes, ending: str = PART, folder: Path | None = None) -> None:
     """Put ``content`` in the place of ``path``, old or new: whoever reads it sees the old content or the new one.
 
-    Raises ``OSError``; then the old file is as it was, and nothing is left beside it.
+    While it is written, the file's name has this ``ending``; it lies in ``folder``, on the same file system, or
+    beside ``path``.  Raises ``OSError``; then the old file is as it was, and nothing is left there.
     """
-    with _moved_in(path) as file:
+    with _moved_in(path, ending, folder) as file:
         file.write(content)
 
 
-def write_durably(path: Path, content: bytes, ending: str = PART) -> None:
-    """``write_whole`` for what must outlive a power cut: the content is on the disk before the old one goes.
-
-    ``ending`` is that of the file's name while it is written.
-    """
-    with _moved_in(path, ending) as file:
+def write_durably(path: Path, content: bytes, ending: str = PART, folder: Path | None = None) -> None:
+    """``write_whole`` for what must outlive a power cut: the content is on the disk before the old one goes."""
+    with _moved_in(path, ending, folder) as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
 
 
 @contextlib.contextmanager
-def _moved_in(path: Path, ending: str = PART) -> Iterator[BinaryIO]:
+def _moved_in(path: Path, ending: str, folder: Path | None) -> Iterator[BinaryIO]:
     """A new file that takes the place of ``path`` once it is written."""
-    part = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}{ending}")
+    part = (folder or path.parent) / f".{path.name[:100]}.{secrets.token_hex(8)}{ending}"
     try:
         with part.open("xb") as file:
             yield file

@@ -28,9 +28,9 @@ _RESTORE = (
     "with --update-baselines."
 )
 _TAKE_A_SIDE = (
-    "Resolve the code first; then take either side (while git merges: git checkout --theirs -- {path}; when to keep "
-    "both: docs/how-to/accepting-changes.md, 'Merge conflicts') "
-    "or delete it and record it again with --update-baselines."
+    "Resolve the code first; then merge this and all other baselines in conflict with 'gpuperf resolve'. "
+    "Or take either side (while git merges: git checkout --theirs -- {path}; see "
+    "docs/how-to/accepting-changes.md, 'Merge conflicts'), or delete it and record it again with --update-baselines."
 )
 """A plain ``git checkout`` of a file refuses while it is unmerged."""
 
@@ -83,7 +83,7 @@ class BaselineWriteError(BaselineError):
 
 
 class BaselineLockError(BaselineError):
-    """There can be no lock for the baselines, so nothing was written: the temporary folder refuses files."""
+    """There can be no lock for the baselines, so nothing was written: their folder refuses it."""
 
 
 class BaselineLockedError(BaselineError):

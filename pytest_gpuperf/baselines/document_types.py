@@ -64,7 +64,7 @@ class StaticPart(Record, frozen=True):
     """Evidence of one toolchain."""
 
     codes: dict[str, StaticCode]
-    """By label: the kernel's name, ``name (2)`` for the second code of that name."""
+    """By label: the kernel's name, and, of several codes of that name, of whom it is first: ``scale [32]``."""
     tests: dict[str, dict[str, dict[str, Use]]]
     """Test without parameters, then its parameters (``[32]``, or nothing), then workload."""
 

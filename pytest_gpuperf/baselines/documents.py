@@ -6,9 +6,11 @@ of equal code the one of the last workload is written.
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -89,27 +91,49 @@ def _flat(tests: _ByFunction[_T], convert: Callable[[str, _T], _U]) -> _Tests[_U
 # --- machine code --------------------------------------------------------------------------------
 
 
-def _labels(users: Iterable[tuple[str, _T]]) -> dict[_T, str]:
-    """A label for each code, by the kernel's name; users come in the order of their names."""
-    labels: dict[_T, str] = {}
-    taken: set[str] = set()
-    for kernel, code in users:
-        if code not in labels:
-            kernel = kernel or UNNAMED
-            label, number = kernel, 1
-            while label in taken:
-                number += 1
-                label = f"{kernel} ({number})"
+@dataclasses.dataclass(frozen=True)
+class _User(Generic[_T]):
+    """A workload with what it uses of a machine code."""
+
+    test: str
+    workload: str
+    record: _T
+
+
+def _labels(users: Iterable[tuple[str, _U, _User[_T]]]) -> dict[_U, str]:
+    """A label for each code: its kernel's name, and, of several codes of a name, whose they are first.
+
+    Users come in the order of their names.  No label depends on how many other codes there are: two branches that add
+    some do not call different ones alike.
+    """
+    first: dict[str, dict[_U, _User[_T]]] = {}
+    for kernel, code, user in users:
+        first.setdefault(kernel or UNNAMED, {}).setdefault(code, user)
+    labels: dict[_U, str] = {}
+    taken = set(first)
+    for kernel, codes in first.items():
+        for code, user in codes.items():
+            label = kernel if len(codes) == 1 else next(one for one in _names(kernel, user) if one not in taken)
             taken.add(label)
             labels[code] = label
     return labels
 
 
-def _in_order(tests: _Tests[_T]) -> Iterable[tuple[str, _T]]:
+def _names(kernel: str, user: _User[_T]) -> Iterable[str]:
+    """What a code of several may be called, the shortest first."""
+    bracket = user.test.find("[")
+    if bracket >= 0:
+        yield f"{kernel} {user.test[bracket:]}"
+    yield f"{kernel} ({user.test})"
+    yield f"{kernel} ({user.test} [{user.workload}])"
+    yield from (f"{kernel} ({number})" for number in itertools.count(2))
+
+
+def _in_order(tests: _Tests[_T]) -> Iterable[_User[_T]]:
     """Workloads and their records by the numbers in their tests' names, so that [8] comes before [16]."""
     for test in sorted(tests, key=_natural):
         for name in sorted(tests[test], key=_natural):
-            yield name, tests[test][name]
+            yield _User(test, name, tests[test][name])
 
 
 def _natural(name: str) -> tuple[list[tuple[int, str]], str]:
@@ -122,11 +146,11 @@ def _static_part(tests: _Tests[StaticRecord]) -> StaticPart:
         profile = record.profile
         return record.kernel, record.symbol, profile.code_hash, _figure_bytes(profile)
 
-    users = [(code_of(record), record) for _, record in _in_order(tests)]
-    labels = _labels((code[0], code) for code, _ in users)
+    users = [(code_of(user.record), user) for user in _in_order(tests)]
+    labels = _labels((code[0], code, user) for code, user in users)
     codes: dict[str, StaticCode] = {}
-    for code, record in users:
-        label = labels[code]
+    for code, user in users:
+        label, record = labels[code], user.record
         known = codes[label].occupancy if label in codes else {}
         occupancy = {} if record.occupancy is None else {_shape(record): record.occupancy}
         codes[label] = StaticCode(
@@ -192,8 +216,8 @@ def _known(codes: Mapping[str, _T], label: str, workload: str) -> _T:
 
 
 def _time_document(file: TimeFile) -> TimeDocument:
-    users = [(name, _timed_code(record), record) for name, record in _in_order(file.tests)]
-    labels = _labels((code.kernel or "", code) for _, code, _ in users)
+    users = [(_timed_code(user.record), user) for user in _in_order(file.tests)]
+    labels = _labels((code.kernel or "", code, user) for code, user in users)
     codes = {label: _without_name(code, label) for code, label in labels.items()}
 
     def use_of(_: str, record: TimeRecord) -> TimeUse:

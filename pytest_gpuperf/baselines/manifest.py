@@ -59,8 +59,11 @@ def read(root: Path) -> Manifest | None:
     """
     path = layout.inside(root, root / FILE)
     content = read_bounded(path, MAX_BYTES) if root.is_dir() else None
-    if content is None:
-        return None
+    return None if content is None else decoded(content, path)
+
+
+def decoded(content: bytes, path: Path) -> Manifest:
+    """The manifest that a file's content is; ``path`` is for messages.  Raises as ``read``."""
     try:
         schema = msgspec.json.decode(content, type=_ManifestSchema).schema
         if schema > SCHEMA:
@@ -132,4 +135,9 @@ def _plan(
     )
     if new == old or (old.schema == 0 and not targets):
         return []
-    return [(root / FILE, (json.dumps(msgspec.to_builtins(new), indent=2, sort_keys=True) + "\n").encode())]
+    return [(root / FILE, encoded(new))]
+
+
+def encoded(manifest: Manifest) -> bytes:
+    """The one way to print a manifest."""
+    return (json.dumps(msgspec.to_builtins(manifest), indent=2, sort_keys=True) + "\n").encode()

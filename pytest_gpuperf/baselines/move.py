@@ -15,6 +15,7 @@ from pytest_gpuperf.baselines.merging import referenced_only
 from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION
 from pytest_gpuperf.baselines.prune import remove_with_empty_folders
 from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.baselines.update_lock import Say, silent
 from pytest_gpuperf.model.evidence import Key
 
 _T = TypeVar("_T")
@@ -67,14 +68,14 @@ class Moved(NamedTuple):
         return f"{self.target}: {self.old} -> {self.new}"
 
 
-def move(store: BaselineStore, old: str, new: str, *, force: bool = False) -> list[Moved]:
+def move(store: BaselineStore, old: str, new: str, *, force: bool = False, say: Say = silent) -> list[Moved]:
     """Give the records of ``old`` the name ``new`` for every target, and return what was moved.
 
     All is read and checked before the first byte is written, and what is written under the new name goes before what
     is taken from the old one.  Raises ``MoveRefusedError`` where there is nothing to move, or a record has the new name
     already and it is not to be overwritten by ``force``; and what reading and writing raise.
     """
-    with transaction.exclusive(store.root):
+    with transaction.exclusive(store.root, say):
         store.forget()
         try:
             moved, there, here = _plan(store, *_places(store, old, new), force=force)
@@ -83,7 +84,7 @@ def move(store: BaselineStore, old: str, new: str, *, force: bool = False) -> li
                     f"{quoted(old)}: there is no such record in {store.root}. Name a test file, a node id, "
                     "or a node id and ' [workload]', as pytest names them from its root"
                 )
-            transaction.write_all(there)
+            transaction.write_all(store.root, there)
             for target, file, left in here:
                 _take_away(store, target, file, left)
         finally:
@@ -194,6 +195,6 @@ def _take_away(store: BaselineStore, target: str, module: str, left: EvidenceFil
     """Leave in a file what stays; none is left without records."""
     if any(left.parts):
         kept = referenced_only(left) if isinstance(left, TimeFile) else left
-        transaction.write_all(store.changed(module, None, kept))
+        transaction.write_all(store.root, store.changed(module, None, kept))
     else:
         remove_with_empty_folders(store.root, layout.evidence_path(store.root, target, module))

@@ -19,6 +19,7 @@ from pytest_gpuperf.baselines.cubin_store import stored_cubins
 from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile, TimeFile
 from pytest_gpuperf.baselines.merging import referenced_only
 from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.baselines.update_lock import Say, silent
 from pytest_gpuperf.model.evidence import Key
 
 _T = TypeVar("_T")
@@ -87,7 +88,7 @@ def referenced_cubins(store: BaselineStore) -> frozenset[str]:
     return frozenset[str]().union(*(_cubins(file) for _, _, _, file in _evidence(store)))
 
 
-def prune(store: BaselineStore, entries: Iterable[Unused]) -> list[Unused]:
+def prune(store: BaselineStore, entries: Iterable[Unused], say: Say = silent) -> list[Unused]:
     """Removes what ``unused`` found and returns what it removed: a cubin that got used in between stays.
 
     Evidence goes before the machine code that it names.  Raises ``BaselineWriteError``, ``BaselineLockedError`` and
@@ -103,9 +104,8 @@ def prune(store: BaselineStore, entries: Iterable[Unused]) -> list[Unused]:
         else:
             groups[entry.target, entry.module].append(entry)
     removed: list[Unused] = []
-    with transaction.exclusive(store.root):
+    with transaction.exclusive(store.root, say):
         store.forget()
-        transaction.clean_leftovers(store.root)
         try:
             for (target, module), gone in sorted(groups.items()):
                 removed += _prune_file(store, target, module, gone)
@@ -136,7 +136,7 @@ def _prune_file(store: BaselineStore, target: str, module: str, gone: list[Unuse
         {(entry.test, entry.workload) for entry in gone if entry.kind == "workload"},
     )  # fmt: skip
     if _tests(new):
-        transaction.write_all(store.changed(module, old, new))
+        transaction.write_all(store.root, store.changed(module, old, new))
     else:
         remove_with_empty_folders(store.root, layout.evidence_path(store.root, target, module))
     return [
@@ -164,7 +164,7 @@ def _prune_manifest(store: BaselineStore, targets: Iterable[Unused], emptied: Co
     gone = manifest.gone(store.root)
     removed = [entry for entry in targets if entry.target in gone]
     names = {entry.target for entry in removed} | set(emptied).intersection(gone)
-    transaction.write_all(manifest.without_targets(store.root, names))
+    transaction.write_all(store.root, manifest.without_targets(store.root, names))
     left = manifest.read(store.root)
     if left is not None and not left.targets:
         transaction.remove(store.root / manifest.FILE)

@@ -23,7 +23,6 @@ def rewrite(store: BaselineStore) -> list[WrittenFile]:
     """
     with transaction.exclusive(store.root):
         store.forget()
-        transaction.clean_leftovers(store.root)
         try:
             plan = [
                 (path, canonical_bytes(_rounded(file)))
@@ -36,7 +35,7 @@ def rewrite(store: BaselineStore) -> list[WrittenFile]:
                 (layout.cubin_path(store.root, sha256), compressed(read_cubin(store.root, sha256)))
                 for sha256 in sorted(set(cubins.values()))
             ]
-            written = transaction.write_all([*packed, *plan])
+            written = transaction.write_all(store.root, [*packed, *plan])
             for path in cubins:
                 if path.name.endswith(layout.PLAIN):
                     transaction.remove(path)

@@ -6,7 +6,7 @@ import dataclasses
 from collections import defaultdict
 from pathlib import Path
 
-from pytest_gpuperf.baselines import layout, manifest, transaction
+from pytest_gpuperf.baselines import layout, manifest, transaction, working_folder
 from pytest_gpuperf.baselines.baseline_errors import CubinError, UnsafePathError, UnwritableEvidenceError
 from pytest_gpuperf.baselines.canonical import canonical_bytes
 from pytest_gpuperf.baselines.cubin_store import placed, read_cubin
@@ -14,6 +14,7 @@ from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile, TimeFi
 from pytest_gpuperf.baselines.merging import Update, merge_static, merge_time
 from pytest_gpuperf.baselines.parsing import MAX_JSON_BYTES, decode, read_bounded
 from pytest_gpuperf.baselines.transaction import WrittenFile
+from pytest_gpuperf.baselines.update_lock import Say, silent
 from pytest_gpuperf.judge.counter_scatter import Counts
 from pytest_gpuperf.model.evidence import Key, Session, StaticRecord, TimeRecord
 
@@ -123,26 +124,32 @@ class BaselineStore:
         self._files.clear()
         self._toolchains = None
 
-    def write(self, update: Update) -> list[WrittenFile]:
+    def write(self, update: Update, say: Say = silent) -> list[WrittenFile]:
         """Merges the update into the folder, by the rules of ``merging``, and returns the files whose bytes changed.
 
         The manifest, which gets new targets, is not among them.  All is read, merged and checked before the first byte
-        is written; cubins go before the files that name them.
-        Raises ``UnwritableEvidenceError``, ``BaselineWriteError``, ``BaselineLockedError``, ``BaselineLockError`` and
-        what reading raises: a file that cannot be understood is never overwritten.
+        is written; cubins go before the files that name them.  ``say`` is told which other update it waits for.
+        Raises ``UnwritableEvidenceError``, ``BaselineWriteError``, ``BaselineLockedError``, ``BaselineLockError``,
+        ``UnsafePathError`` and what reading raises: a file that cannot be understood is never overwritten.
         """
-        with transaction.exclusive(self.root):
+        first = not (self.root / working_folder.NAME).exists()
+        if first and not self._plan(update) and not self.root.exists():  # a refused update makes no folder either
+            return []
+        with transaction.exclusive(self.root, say):
             self.forget()
-            transaction.clean_leftovers(self.root)
-            plan = self._cubin_plan(update) + self._static_plan(update) + self._time_plan(update)
+            plan = self._plan(update)
             toolchains = {*update.toolchains, *(self.toolchains() if self.root.is_dir() else ())}
             named = manifest.with_targets(self.root, update.targets, toolchains, update.profile)
             try:
-                written = transaction.write_all(plan)
-                transaction.write_all(named)
+                written = transaction.write_all(self.root, plan)
+                transaction.write_all(self.root, named)
                 return written
             finally:
                 self.forget()
+
+    def _plan(self, update: Update) -> list[tuple[Path, bytes]]:
+        """The writes that put the update on disk, in their order, but for the manifest."""
+        return self._cubin_plan(update) + self._static_plan(update) + self._time_plan(update)
 
     def _cubin_plan(self, update: Update) -> list[tuple[Path, bytes]]:
         given = {sha256: (path, content) for sha256, path, content in (placed(self.root, one) for one in update.cubins)}

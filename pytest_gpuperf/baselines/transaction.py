@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import hashlib
 import os
-import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import filelock
-
 from pytest_gpuperf.atomic_write import write_durably
-from pytest_gpuperf.baselines.baseline_errors import BaselineLockedError, BaselineLockError, BaselineWriteError
+from pytest_gpuperf.baselines import update_lock, working_folder
+from pytest_gpuperf.baselines.baseline_errors import BaselineWriteError
+from pytest_gpuperf.baselines.update_lock import Say, silent
 
 LOCK_TIMEOUT_S = 60.0
-_LEFTOVER = ".gpuperf-tmp"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,38 +26,28 @@ class WrittenFile:
 
 
 @contextlib.contextmanager
-def exclusive(root: Path, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
-    """Holds the lock of a baseline folder against every other writer of this user on this machine.
+def exclusive(root: Path, say: Say = silent, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
+    """Holds the lock of a baseline folder against every other writer; the folder is made if there is none.
 
-    The lock file lies in the system's temporary folder; the system drops the lock when its holder dies.  Raises
-    ``BaselineLockedError`` after ``timeout_s`` and ``BaselineLockError`` if there can be no lock at all.
+    What interrupted writers left is removed first: under the lock, no other writer has any.  ``say`` is told whom it
+    waits for.  Raises ``BaselineLockedError`` after ``timeout_s``, ``BaselineLockError`` if there can be no lock,
+    ``BaselineWriteError`` if the folder refuses files and ``UnsafePathError`` for a link in the lock's place.
     """
-    user = os.getuid() if hasattr(os, "getuid") else "user"
-    name = hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:16]
-    path = Path(tempfile.gettempdir()) / f"gpuperf-baselines-{user}-{name}.lock"
-    lock = filelock.FileLock(path)
     try:
-        lock.acquire(timeout=timeout_s)
-    except filelock.Timeout as error:
-        raise BaselineLockedError(
-            f"{root}: another run has been writing these baselines for more than {timeout_s:g} s (it holds {path}). "
-            "Nothing was written. Wait for it to end, or stop it, and run the update again."
-        ) from error
+        _make_folder(root)
+        folder = working_folder.make(root)
     except OSError as error:
-        raise BaselineLockError(
-            f"{path}: the lock for {root} cannot be taken: {error.strerror or error}. Nothing was written. "
-            "Point TMPDIR at a folder that you may write to."
-        ) from error
-    try:
+        raise BaselineWriteError(root, error) from error
+    with update_lock.held(folder, say, timeout_s):
+        working_folder.clean(root)
         yield
-    finally:
-        lock.release()
 
 
-def write_all(contents: Iterable[tuple[Path, bytes]]) -> list[WrittenFile]:
-    """Writes the files in order, each whole or not at all, and skips those that have these bytes already.
+def write_all(root: Path, contents: Iterable[tuple[Path, bytes]]) -> list[WrittenFile]:
+    """Writes files of ``root`` in order, each whole or not at all, and skips those that have these bytes already.
 
-    Raises ``BaselineWriteError`` at the first failure; its ``written`` names the files that were replaced before.
+    The caller holds the lock.  Raises ``BaselineWriteError`` at the first failure; its ``written`` names the files that
+    were replaced before.
     """
     written: list[WrittenFile] = []
     for path, content in contents:
@@ -69,7 +56,7 @@ def write_all(contents: Iterable[tuple[Path, bytes]]) -> list[WrittenFile]:
             if existed and path.read_bytes() == content:
                 continue
             _make_folder(path.parent)
-            write_durably(path, content, _LEFTOVER)
+            write_durably(path, content, working_folder.LEFTOVER, root / working_folder.NAME)
             _sync_folder(path.parent)
         except OSError as error:
             raise BaselineWriteError(path, error, tuple(file.path for file in written)) from error
@@ -93,12 +80,6 @@ def remove_folder(folder: Path) -> None:
         _sync_folder(folder.parent)
     except OSError as error:
         raise BaselineWriteError(folder, error) from error
-
-
-def clean_leftovers(root: Path) -> None:
-    """Removes the temporary files of interrupted writes.  Only under the lock: then no other writer has any."""
-    for path in root.rglob(f".*{_LEFTOVER}"):
-        remove(path)
 
 
 def _make_folder(folder: Path) -> None:

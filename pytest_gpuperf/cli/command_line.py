@@ -23,7 +23,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point of the console script; returns the exit status."""
     parsed = build_parser().parse_args(arguments)
     commands = {
-        "doctor": _doctor, "selftest": _selftest, "explain": _explain, "prune": _prune, "mv": _mv, "migrate": _migrate
+        "doctor": _doctor, "selftest": _selftest, "explain": _explain, "prune": _prune, "mv": _mv, "migrate": _migrate,
+        "resolve": _resolve,
     }  # fmt: skip
     try:
         status = commands[parsed.command](parsed)
@@ -73,6 +74,9 @@ def build_parser() -> argparse.ArgumentParser:
 
     migrate = commands.add_parser("migrate", help="rewrite baselines of an older schema in the current one")
     migrate.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
+
+    resolve = commands.add_parser("resolve", help="merge baselines that are in conflict, and say what to record anew")
+    resolve.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
     return parser
 
 
@@ -143,6 +147,16 @@ def _migrate(parsed: argparse.Namespace) -> int:
         return migrate_command.run(given=parsed.baselines, start=Path.cwd(), write=sys.stdout.write)
     except migrate_command.PROBLEMS as problem:
         sys.stderr.write(f"gpuperf migrate: {problem}\n")
+        return 1
+
+
+def _resolve(parsed: argparse.Namespace) -> int:
+    from pytest_gpuperf.cli import resolve_command  # noqa: PLC0415 of this command alone
+
+    try:
+        return resolve_command.run(given=parsed.baselines, start=Path.cwd(), write=sys.stdout.write)
+    except resolve_command.PROBLEMS as problem:
+        sys.stderr.write(f"gpuperf resolve: {problem}\n")
         return 1
 
 

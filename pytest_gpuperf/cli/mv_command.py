@@ -17,7 +17,7 @@ PROBLEMS = (BaselineError, ExplainError)
 def run(old: str, new: str, *, given: Path | None, start: Path, force: bool, write: Callable[[str], object]) -> int:
     """Move the records and say which.  Returns the exit status, 0.  Raises one of ``PROBLEMS``."""
     folder = folder_of(given, start)
-    for moved in move(BaselineStore(folder), old, new, force=force):
+    for moved in move(BaselineStore(folder), old, new, force=force, say=lambda line: write(f"{line}\n")):
         write(f"moved  {moved}\n")
     write(f"Commit {folder}.\n")
     return 0

@@ -50,7 +50,7 @@ def run(
     refuse_unless_whole(collection, inside)
     gone = workloads_gone(store, collection.root, write)
     found = unused(store, collection.tests, modules_collected=inside, workloads_gone=gone)
-    for entry in prune(store, found) if confirmed else found:
+    for entry in prune(store, found, lambda line: write(f"{line}\n")) if confirmed else found:
         write(f"{'removed' if confirmed else 'unused '}  {entry}\n")
     if not found:
         write(f"Nothing to prune in {collection.baselines}.\n")

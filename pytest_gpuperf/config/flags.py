@@ -175,11 +175,11 @@ FLAGS: tuple[Flag, ...] = (
     Flag("--gpuperf-explain", "explain", "say of every workload what holds it back, and the causes of what changed"),
     Flag("--gpuperf-report", "reports", "write what the run found to files that end in .json, .md or .html; github: "
          "to the summary of the GitHub job", reports, metavar="FILE,..."),
-    Flag("--gpuperf-nvrtc", "nvrtc", "folder with another NVRTC (pip install --target FOLDER "
+    Flag("--gpuperf-nvrtc", "nvrtc", "folder with another NVRTC (pip install --target DIR "
          "nvidia-cuda-nvrtc==VERSION)",
-         str, ini=False, metavar="FOLDER"),
+         str, ini=False, metavar="DIR"),
     Flag("--gpuperf-toolchains", "toolchains", "an update records static evidence of all declared toolchains, whose "
-         "NVRTCs lie in folders of FOLDER", str, ini=False, metavar="FOLDER"),
+         "NVRTCs lie in folders of DIR", str, ini=False, metavar="DIR"),
     Flag("--gpuperf-allow-ci-update", "allow_ci_update", "let --update-baselines write under CI", ini=False),
     Flag("--gpuperf-force-update", "force_update", "record measurements that were disturbed, too", ini=False),
     Flag("--gpuperf-task", "task", "", str, ini=False, hidden=True),

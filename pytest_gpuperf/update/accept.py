@@ -63,10 +63,11 @@ def accept(config: pytest.Config, worker: Worker, book: Book) -> list[Recorded]:
         for place in become_anchors(accepted, worker.options)
         if place not in times.update
     }
-    worker.store.write(Update(
+    update = Update(
         static=static, time=times.update, counters=times.counters, anchors=moved, sessions=times.sessions,
         cubins=cubins, profile=worker.options.profile,
-    ))  # fmt: skip
+    )  # fmt: skip
+    worker.store.write(update, progress_of(config))
     return [*recorded, *times.recorded, *(_as_anchor(place, before) for place, before in moved.items())]
 
 

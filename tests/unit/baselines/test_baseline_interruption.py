@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from baseline_samples import H200, NVRTC, make_key, make_static, static_update
 
+from pytest_gpuperf.baselines import working_folder
 from pytest_gpuperf.baselines.canonical import canonical_bytes
 from pytest_gpuperf.baselines.file_types import StaticFile, TimeFile
 from pytest_gpuperf.baselines.merging import Update
@@ -163,6 +164,28 @@ def test_death_before_any_system_call_of_an_update_leaves_every_file_whole(root:
     assert point > 15
     assert left >= 3
     assert not any(root.rglob("*.gpuperf-tmp"))
+
+
+@needs_fork
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_death_before_any_system_call_of_a_first_update_leaves_nothing_that_git_would_take(
+    root: Path, updater: Any
+) -> None:
+    subprocess.run(["git", "init", "-q", root.parent], check=True)
+    taken = set()
+    for point in range(1, LAST):
+        _, status = updater(point, point)
+        died = status()
+        files_are_whole(root)
+        seen = ["git", "status", "--porcelain", "-uall"]
+        listed = subprocess.run(seen, cwd=root.parent, capture_output=True, text=True, check=True).stdout
+        taken |= set(listed.replace("?? ", "").split())
+        if died == 0:
+            break
+        shutil.rmtree(root, ignore_errors=True)
+    assert died == 0
+    assert {Path(path).suffix for path in taken} == {".json", ".z"}
+    assert not any(working_folder.NAME in Path(path).parts for path in taken)
 
 
 def test_a_file_that_an_interrupted_write_left_is_removed_by_the_next_one(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from baseline_samples import (
     time_update,
 )
 
+from pytest_gpuperf.baselines import working_folder
 from pytest_gpuperf.baselines.baseline_errors import UnreadableBaselineError
 from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.baselines.prune import prune, referenced_cubins, unused
@@ -90,7 +91,7 @@ def test_pruning_removes_what_was_named_and_nothing_else(store: BaselineStore) -
 def test_a_file_without_tests_goes_with_the_folders_it_leaves_empty(store: BaselineStore) -> None:
     found = unused(store, [], modules_collected=[MODULE, ELSEWHERE])
     assert sorted(prune(store, found)) == found
-    assert list(store.root.iterdir()) == []
+    assert [path.name for path in store.root.iterdir()] == [working_folder.NAME]
     assert store.root.is_dir()
     assert prune(store, found) == []
 
@@ -219,4 +220,4 @@ def test_pruning_the_last_file_leaves_the_baseline_folder(tmp_path: Path) -> Non
     store.write(static_update())
     prune(store, unused(store, [], modules_collected=[MODULE]))
     assert store.root.is_dir()
-    assert list(store.root.iterdir()) == []
+    assert [path.name for path in store.root.iterdir()] == [working_folder.NAME]

@@ -20,6 +20,7 @@ from baseline_samples import (
     time_update,
 )
 
+from pytest_gpuperf.baselines import working_folder
 from pytest_gpuperf.baselines.baseline_errors import CubinError, UnsafePathError, UnwritableEvidenceError
 from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.baselines.store import BaselineStore, StaticLookup
@@ -39,7 +40,8 @@ def store(root: Path) -> BaselineStore:
 
 
 def names(root: Path) -> list[str]:
-    return sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
+    files = (path.relative_to(root) for path in root.rglob("*") if path.is_file())
+    return sorted(path.as_posix() for path in files if path.parts[0] != working_folder.NAME)
 
 
 def test_a_missing_folder_is_a_store_without_baselines(store: BaselineStore) -> None:

@@ -149,14 +149,15 @@ def test_a_time_file_in_the_folder_of_an_architecture_is_told_so() -> None:
 
 
 @pytest.mark.parametrize("marker", ["<<<<<<< HEAD", ">>>>>>> theirs"])
-def test_a_merge_conflict_is_named_with_its_line_and_both_ways_out(marker: str) -> None:
+def test_a_merge_conflict_is_named_with_its_line_and_every_way_out(marker: str) -> None:
     with pytest.raises(UnreadableBaselineError) as caught:
         decode(TIME.replace('  "codes"', f'{marker}\n  "codes"').encode(), PATH, H200)
     assert str(caught.value) == (
         "baselines/file.json: this baseline cannot be read: line 2 is an unresolved merge conflict.\n"
-        "Resolve the code first; then take either side (while git merges: git checkout --theirs -- "
-        "baselines/file.json; when to keep both: docs/how-to/accepting-changes.md, 'Merge conflicts') or delete it "
-        "and record it again with --update-baselines."
+        "Resolve the code first; then merge this and all other baselines in conflict with 'gpuperf resolve'. Or take "
+        "either side (while git merges: git checkout --theirs -- baselines/file.json; see "
+        "docs/how-to/accepting-changes.md, 'Merge conflicts'), or delete it and record it again with "
+        "--update-baselines."
     )
 
 

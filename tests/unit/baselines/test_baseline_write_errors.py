@@ -12,7 +12,7 @@ import filelock
 import pytest
 from baseline_samples import CUBIN, NVRTC, make_key, make_session, make_static, static_update, time_update
 
-from pytest_gpuperf.baselines import transaction
+from pytest_gpuperf.baselines import transaction, working_folder
 from pytest_gpuperf.baselines.baseline_errors import BaselineLockedError, BaselineLockError, BaselineWriteError
 from pytest_gpuperf.baselines.cubin_store import compressed
 from pytest_gpuperf.baselines.merging import Update
@@ -157,12 +157,12 @@ def test_the_lock_is_the_same_by_every_name_of_the_folder(tmp_path: Path) -> Non
 
 def test_another_folder_is_not_locked(tmp_path: Path) -> None:
     with transaction.exclusive(tmp_path / "one"), transaction.exclusive(tmp_path / "two", timeout_s=0.0):
-        assert not (tmp_path / "one").exists()
+        assert [path.name for path in (tmp_path / "one").iterdir()] == [working_folder.NAME]
 
 
 def test_no_place_for_a_lock_is_named_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(filelock.FileLock, "acquire", failing(errno.EROFS))
-    with pytest.raises(BaselineLockError, match=r"\.lock: .*Read-only.*TMPDIR"), transaction.exclusive(tmp_path):
+    with pytest.raises(BaselineLockError, match=r"\.work/lock: .*Read-only.*writable"), transaction.exclusive(tmp_path):
         pytest.fail("no lock, no writing")
 
 
@@ -184,12 +184,14 @@ def test_two_writers_at_once_lose_nothing(tmp_path: Path) -> None:
 
 def test_files_after_an_unchanged_one_are_written(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"same")
-    written = transaction.write_all([(tmp_path / "a", b"same"), (tmp_path / "b", b"new")])
+    working_folder.make(tmp_path)
+    written = transaction.write_all(tmp_path, [(tmp_path / "a", b"same"), (tmp_path / "b", b"new")])
     assert written == [transaction.WrittenFile(tmp_path / "b", created=True)]
     assert (tmp_path / "b").read_bytes() == b"new"
 
 
 def test_a_folder_that_another_process_makes_meanwhile_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    working_folder.make(tmp_path)
     real = Path.mkdir
 
     def after_another_process(path: Path, *args: object, **kwargs: object) -> None:
@@ -197,7 +199,7 @@ def test_a_folder_that_another_process_makes_meanwhile_is_used(tmp_path: Path, m
         real(path, *args, **kwargs)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Path, "mkdir", after_another_process)
-    transaction.write_all([(tmp_path / "one/two/file", b"new")])
+    transaction.write_all(tmp_path, [(tmp_path / "one/two/file", b"new")])
     assert (tmp_path / "one/two/file").read_bytes() == b"new"
 
 
@@ -205,6 +207,7 @@ def test_a_folder_that_another_process_makes_meanwhile_is_used(tmp_path: Path, m
 def test_a_write_syncs_the_file_and_every_folder_that_it_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    working_folder.make(tmp_path)
     synced: list[int] = []
     real = os.fsync
 
@@ -213,7 +216,7 @@ def test_a_write_syncs_the_file_and_every_folder_that_it_changed(
         real(handle)
 
     monkeypatch.setattr(os, "fsync", noting)
-    transaction.write_all([(tmp_path / "one/two/file", b"new")])
+    transaction.write_all(tmp_path, [(tmp_path / "one/two/file", b"new")])
     changed = [tmp_path, tmp_path / "one", tmp_path / "one/two/file", tmp_path / "one/two"]
     assert synced == [path.stat().st_ino for path in changed], "a name is durable once its folder is synced"
     synced.clear()

@@ -1,0 +1,93 @@
+"""Resolving what a merge left unmerged in a baseline folder: each file by its records, all of them in one go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple, TypeVar
+
+from pytest_gpuperf.baselines import layout, manifest, transaction
+from pytest_gpuperf.baselines.baseline_errors import UnsafePathError
+from pytest_gpuperf.baselines.canonical import canonical_bytes
+from pytest_gpuperf.baselines.file_types import StaticFile, TimeFile
+from pytest_gpuperf.baselines.parsing import decode
+from pytest_gpuperf.baselines.prune import remove_with_empty_folders
+from pytest_gpuperf.baselines.three_way import Resolved, Versions, merge_manifests, merge_static, merge_times
+from pytest_gpuperf.baselines.unmerged import Unmerged, unmerged
+from pytest_gpuperf.baselines.update_lock import Say, silent
+
+_T = TypeVar("_T")
+
+
+class Outcome(NamedTuple):
+    """What became of one file."""
+
+    path: PurePosixPath
+    """Seen from the folder."""
+    merged: Resolved | None
+    """None for a manifest, and for a file that is no evidence: that is left to the user."""
+    written: bool
+
+
+class _Done(NamedTuple):
+    outcome: Outcome
+    content: bytes | None
+    """What the file is to have; None if it goes."""
+
+
+def resolve(root: Path, say: Say = silent) -> list[Outcome]:
+    """Merges every unmerged file of ``root`` by its records and writes it; git is told of none of it.
+
+    All is read and merged before the first byte is written.  Raises a ``BaselineError``.
+    """
+    if not unmerged(root):
+        return []
+    with transaction.exclusive(root, say):
+        done = [_merged(root, one) for one in unmerged(root)]
+        written = [one for one in done if one.outcome.written]
+        transaction.write_all(
+            root, [(root / one.outcome.path, one.content) for one in written if one.content is not None]
+        )
+        for one in written:
+            if one.content is None and (root / one.outcome.path).exists():
+                remove_with_empty_folders(root, root / one.outcome.path)
+    return [one.outcome for one in done]
+
+
+def _merged(root: Path, one: Unmerged) -> _Done:
+    place = layout.inside(root, root / one.path)
+    if one.path.as_posix() == manifest.FILE:
+        found = merge_manifests(_each(one.versions, lambda content: manifest.decoded(content, place)))
+        return _Done(Outcome(one.path, None, written=True), manifest.encoded(found))
+    if not _is_evidence(root, one.path):
+        return _Done(Outcome(one.path, None, written=False), None)
+    target, module = one.path.parts[0], _module(one.path)
+    merged = _merged_evidence(one.versions, place, target, module)
+    content = None if merged.file is None else canonical_bytes(merged.file)
+    return _Done(Outcome(one.path, merged, written=True), content)
+
+
+def _is_evidence(root: Path, path: PurePosixPath) -> bool:
+    try:
+        return len(path.parts) > 1 and root / path == layout.evidence_path(root, path.parts[0], _module(path))
+    except UnsafePathError:
+        return False
+
+
+def _module(path: PurePosixPath) -> str:
+    return layout.module_of(PurePosixPath(*path.parts[1:]))
+
+
+def _merged_evidence(versions: Versions[bytes], place: Path, target: str, module: str) -> Resolved:
+    def read(content: bytes, kind: type[_T]) -> _T:
+        file = decode(content, place, target)
+        assert isinstance(file, kind)  # by the target, which ``decode`` has checked
+        return file
+
+    if layout.is_arch(target):
+        return merge_static(_each(versions, lambda content: read(content, StaticFile)), target, module)
+    return merge_times(_each(versions, lambda content: read(content, TimeFile)), target, module)
+
+
+def _each(versions: Versions[bytes], read: Callable[[bytes], _T]) -> Versions[_T]:
+    return Versions(*(None if content is None else read(content) for content in versions))

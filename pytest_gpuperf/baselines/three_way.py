@@ -1,0 +1,149 @@
+"""Baselines of two branches and of where they parted, merged record by record.  Pure.
+
+A record that one side changed is taken from it.  One that both changed stays as ours, and is named: neither side has
+evidence of the merged code.  Rounds of equal records are kept of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from pytest_gpuperf.baselines import layout
+from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile, TimeFile
+from pytest_gpuperf.baselines.manifest import Manifest
+from pytest_gpuperf.baselines.merging import merge_time
+from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION
+from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
+
+_Name = tuple[str, str, str]
+"""Toolchain, empty for a time; test; workload."""
+_T = TypeVar("_T")
+
+
+class Versions(NamedTuple, Generic[_T]):
+    """What git has of one file; None where it was not there."""
+
+    base: _T | None
+    """Where the sides parted; None as well if that is not known."""
+    ours: _T | None
+    theirs: _T | None
+
+
+class Resolved(NamedTuple):
+    """One file, merged."""
+
+    file: EvidenceFile | None
+    """None if no record is left."""
+    changed_by_both: tuple[Key, ...] = ()
+    """Records that are ours, and should be recorded anew."""
+    removed_by_one: tuple[Key, ...] = ()
+    """Records that one side removed and the other changed; they are as on our side."""
+
+
+class _Picked(NamedTuple, Generic[_T]):
+    records: dict[_Name, _T]
+    differ: list[_Name]
+    """Changed by both sides; ours is in ``records``, if there is one."""
+
+
+def merge_static(versions: Versions[StaticFile], target: str, module: str) -> Resolved:
+    """Static evidence of one architecture and module."""
+    base, ours, theirs = (_static_records(file) for file in versions)
+    picked = _pick(base, ours, theirs)
+    toolchains: dict[str, dict[str, dict[str, StaticRecord]]] = {}
+    for (toolchain, test, workload), record in picked.records.items():
+        toolchains.setdefault(toolchain, {}).setdefault(test, {})[workload] = record
+    file = StaticFile(target=target, toolchains=toolchains, schema=SCHEMA_VERSION)
+    return _resolved(file, module, picked.differ, ours, theirs)
+
+
+def merge_times(versions: Versions[TimeFile], target: str, module: str) -> Resolved:
+    """Time evidence of one GPU model and module.  Raises ``UnwritableEvidenceError``."""
+    base, ours, theirs = (_time_records(file) for file in versions)
+    picked = _pick(base, ours, theirs)
+    alike = {name for name in picked.differ if name in ours and name in theirs and _alike(ours[name], theirs[name])}
+    tests: dict[str, dict[str, TimeRecord]] = {}
+    for (_, test, workload), record in picked.records.items():
+        tests.setdefault(test, {})[workload] = record
+    sessions = [file.sessions if file else () for file in versions]
+    file = merge_time(
+        TimeFile(target=target, sessions=sessions[1], tests=tests, schema=SCHEMA_VERSION),
+        target,
+        [(_key(module, name), theirs[name]) for name in sorted(alike)],
+        sessions[2],
+    )
+    return _resolved(file, module, [name for name in picked.differ if name not in alike], ours, theirs)
+
+
+def merge_manifests(versions: Versions[Manifest]) -> Manifest:
+    """Of each list what no side took off; of each other field what one side changed, else ours.
+
+    There is one of them at least.
+    """
+    base, ours, theirs = versions
+    one = ours or theirs
+    assert one is not None
+    fields: dict[str, object] = {}
+    for name in one.__struct_fields__:
+        was, mine, other = (getattr(file, name, None) for file in (base, ours or one, theirs or one))
+        fields[name] = (
+            _names(was or (), mine, other)
+            if isinstance(mine, tuple) and isinstance(other, tuple)
+            else other if mine == was else mine
+        )  # fmt: skip
+    return msgspec.structs.replace(one, **fields)
+
+
+def _names(base: tuple[str, ...], ours: tuple[str, ...], theirs: tuple[str, ...]) -> tuple[str, ...]:
+    kept = {name for name in {*ours, *theirs} if (name in ours and name in theirs) or name not in base}
+    return tuple(sorted(kept, key=lambda name: layout.arch_order(name) if layout.is_arch(name) else (0, name)))
+
+
+def _pick(base: Mapping[_Name, _T], ours: Mapping[_Name, _T], theirs: Mapping[_Name, _T]) -> _Picked[_T]:
+    picked = _Picked[_T]({}, [])
+    for name in sorted({*ours, *theirs, *base}):
+        was, mine, other = base.get(name), ours.get(name), theirs.get(name)
+        if mine not in (was, other) and other != was:
+            picked.differ.append(name)
+        record = other if mine == was else mine
+        if record is not None:
+            picked.records[name] = record
+    return picked
+
+
+def _alike(ours: TimeRecord, theirs: TimeRecord) -> bool:
+    """Whether the two differ by what was measured alone: rounds of such records can stand side by side."""
+    bare = [msgspec.structs.replace(one, rounds=(), counters={}, counter_ranges={}) for one in (ours, theirs)]
+    return bare[0] == bare[1]
+
+
+def _resolved(
+    file: EvidenceFile, module: str, differ: list[_Name], ours: Mapping[_Name, object], theirs: Mapping[_Name, object]
+) -> Resolved:
+    both = {_key(module, name) for name in differ if name in ours and name in theirs}
+    removed = {_key(module, name) for name in differ} - both
+    return Resolved(file if any(file.parts) else None, tuple(sorted(both)), tuple(sorted(removed)))
+
+
+def _key(module: str, name: _Name) -> Key:
+    return Key(module=module, test=name[1], workload=name[2])
+
+
+def _static_records(file: StaticFile | None) -> dict[_Name, StaticRecord]:
+    return {
+        (toolchain, test, workload): record
+        for toolchain, tests in (file.toolchains if file else {}).items()
+        for test, workloads in tests.items()
+        for workload, record in workloads.items()
+    }
+
+
+def _time_records(file: TimeFile | None) -> dict[_Name, TimeRecord]:
+    return {
+        ("", test, workload): record
+        for test, workloads in (file.tests if file else {}).items()
+        for workload, record in workloads.items()
+    }

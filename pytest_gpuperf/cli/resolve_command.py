@@ -1,0 +1,56 @@
+"""``gpuperf resolve``: merges baselines that are in conflict, and says how to record what both sides changed."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pytest_gpuperf.baselines.baseline_errors import BaselineError, quoted
+from pytest_gpuperf.baselines.resolve import Outcome, resolve
+from pytest_gpuperf.cli.explain_command import ExplainError, folder_of
+
+PROBLEMS = (BaselineError, ExplainError)
+"""What can keep the command from its work."""
+
+
+def run(*, given: Path | None, start: Path, write: Callable[[str], object]) -> int:
+    """Merge what is unmerged and say what to record anew.  Returns the exit status.
+
+    1 if a file is left that is no evidence, else 0.  Raises one of ``PROBLEMS``.
+    """
+    folder = folder_of(given, start)
+    outcomes = resolve(folder, lambda line: write(f"{line}\n"))
+    if not outcomes:
+        write(f"Nothing is in conflict in {folder}.\n")
+        return 0
+    for outcome in outcomes:
+        _show(outcome, write)
+    again = sorted({key.node_id for one in outcomes if one.merged for key in one.merged.changed_by_both})
+    if again:
+        write(
+            "Neither side has evidence of the merged code for what both changed: ours is kept. Resolve the code, then "
+            f"record it anew:\n  pytest --gpuperf --update-baselines=all {shlex.join(again)}\n"
+        )
+    left = [one for one in outcomes if not one.written]
+    write(f"Nothing was staged: git add {shlex.quote(str(folder))}\n")
+    return 1 if left else 0
+
+
+def _show(outcome: Outcome, write: Callable[[str], object]) -> None:
+    path = quoted(str(outcome.path), 200)
+    if not outcome.written:
+        write(f"left     {path}: no evidence of a target; resolve it by hand\n")
+        return
+    write(f"merged   {path}\n")
+    for words, keys in _named(outcome):
+        for key in keys:
+            write(f"{words}  {key}\n")
+
+
+def _named(outcome: Outcome) -> Sequence[tuple[str, Sequence[object]]]:
+    merged = outcome.merged
+    if merged is None:
+        return ()
+    return (("  both changed, ours kept:", merged.changed_by_both),
+            ("  one removed, the other changed, as ours:", merged.removed_by_one))  # fmt: skip

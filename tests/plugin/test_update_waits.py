@@ -1,0 +1,76 @@
+"""An update that meets another one of the same baselines waits for it, and says so."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from pytest_gpuperf.baselines import transaction, update_lock
+from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.baselines.working_folder import NAME
+
+HOLDER = """
+import pathlib, sys
+from pytest_gpuperf.baselines import transaction
+with transaction.exclusive(pathlib.Path("baselines")):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def holder(suite):
+    """A process that writes these baselines until its input ends."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER], cwd=suite.path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with process:
+        assert process.stdout.readline() == "held\n"
+        yield process
+        process.stdin.close()
+
+
+def test_an_update_waits_for_another_one_and_says_for_which(suite, holder, monkeypatch):
+    monkeypatch.setattr(update_lock, "PATIENCE_S", 0.2)
+    ends = threading.Timer(3.0, holder.stdin.close)
+    ends.start()
+    result = suite.run("--update-baselines", "--gpuperf-arch=sm_90")
+    ends.cancel()
+    assert result.ret == 0
+    result.stdout.fnmatch_lines([
+        f"gpuperf: waiting for another update of *baselines, process {holder.pid} on * since *Z: -c",
+        "3 baselines written",
+    ])  # fmt: skip
+    assert BaselineStore(suite.path / "baselines").archs() == ("sm_90",)
+
+
+def test_an_update_that_waited_too_long_writes_nothing_and_is_red(suite, holder, monkeypatch):
+    monkeypatch.setattr(transaction.exclusive.__wrapped__, "__defaults__", (update_lock.silent, 0.2))
+    result = suite.run("--update-baselines", "--gpuperf-arch=sm_90")
+    assert result.ret != 0
+    result.stdout.fnmatch_lines([
+        f"*another run has been writing these baselines for more than 0.2 s (process {holder.pid} on *",
+        "*Wait for it to end, or stop it, and run the update again.*",
+    ])  # fmt: skip
+    assert BaselineStore(suite.path / "baselines").archs() == ()
+
+
+def test_a_gated_run_takes_no_lock(suite, holder, monkeypatch):
+    monkeypatch.setattr(update_lock, "PATIENCE_S", 0.0)
+    result = suite.run("--gpuperf", "--gpuperf-arch=sm_90")
+    assert "waiting" not in result.stdout.str()
+
+
+def test_a_gated_run_makes_no_working_folder(suite, holder):
+    holder.stdin.close()
+    holder.wait()
+    folder = suite.path / "baselines" / NAME
+    assert folder.is_dir()
+    for path in folder.iterdir():
+        path.unlink()
+    folder.rmdir()
+    suite.run("--gpuperf", "--gpuperf-arch=sm_90")
+    assert not folder.exists()
