@@ -31,7 +31,7 @@ _Workload = tuple[str, str]
 class Unused:
     """One thing that may go.  ``str()`` names it for people."""
 
-    kind: Literal["test", "workload", "file", "cubin", "target"]
+    kind: Literal["test", "workload", "file", "cubin", "target", "toolchain"]
     path: Path
     target: str = ""
     """``sm_90`` or ``nvidia-h200``; empty for a cubin."""
@@ -39,12 +39,15 @@ class Unused:
     test: str = ""
     """The part of the node id after the module, for the kinds ``test`` and ``workload``."""
     workload: str = ""
+    toolchain: str = ""
 
     def __str__(self) -> str:
         if self.kind == "test":
             return f"{self.target}: {self.module}::{self.test} (in {self.path})"
         if self.kind == "workload":
             return f"{self.target}: {self.module}::{self.test} [{self.workload}] (in {self.path})"
+        if self.kind == "toolchain":
+            return f"{self.target}: records of {self.toolchain}, which the manifest does not declare (in {self.path})"
         if self.kind == "target":
             return f"{self.target}: named in {self.path}, and its folder is gone"
         return f"{self.path} (" + ("no tests in it)" if self.kind == "file" else "machine code that no baseline uses)")
@@ -67,6 +70,7 @@ def unused(
     store.forget()
     found = []
     referenced: set[str] = set()
+    declared = store.toolchains()
     for path, target, module, file in _evidence(store):
         tests: set[str] = set()
         workloads: set[_Workload] = set()
@@ -77,7 +81,9 @@ def unused(
             found += [Unused("test", path, target, module, test) for test in tests]
             found += [Unused("workload", path, target, module, test, name) for test, name in workloads]
             found += [] if _tests(file) else [Unused("file", path, target, module)]
-        referenced |= _cubins(_without(file, tests, workloads))
+        undeclared = _undeclared(file, declared)
+        found += [Unused("toolchain", path, target, module, toolchain=name) for name in undeclared]
+        referenced |= _cubins(_without(file, tests, workloads, undeclared))
     found += [Unused("cubin", path) for path, sha256 in stored_cubins(store.root).items() if sha256 not in referenced]
     found += [Unused("target", store.root / manifest.FILE, target) for target in manifest.gone(store.root)]
     return sorted(found)
@@ -134,6 +140,7 @@ def _prune_file(store: BaselineStore, target: str, module: str, gone: list[Unuse
     new = _without(
         old, {entry.test for entry in gone if entry.kind == "test"},
         {(entry.test, entry.workload) for entry in gone if entry.kind == "workload"},
+        toolchains := {entry.toolchain for entry in gone if entry.kind == "toolchain"},
     )  # fmt: skip
     if _tests(new):
         transaction.write_all(store.root, store.changed(module, old, new))
@@ -145,6 +152,7 @@ def _prune_file(store: BaselineStore, target: str, module: str, gone: list[Unuse
         if (entry.kind == "test" and entry.test in present)
         or (entry.kind == "workload" and (entry.test, entry.workload) in workloads)
         or (entry.kind == "file" and not present)
+        or (entry.kind == "toolchain" and isinstance(old, StaticFile) and toolchains & old.toolchains.keys())
     ]
 
 
@@ -188,9 +196,18 @@ def _workloads(file: EvidenceFile) -> set[_Workload]:
     return {(test, name) for tests in file.parts for test, workloads in tests.items() for name in workloads}
 
 
-def _without(file: EvidenceFile, tests: Collection[str], workloads: Collection[_Workload]) -> EvidenceFile:
+def _undeclared(file: EvidenceFile, declared: Collection[str]) -> list[str]:
+    """Toolchains of a file that are not among those that the team has declared."""
+    names = set(file.toolchains).difference(declared) if isinstance(file, StaticFile) else set()
+    return sorted(filter(manifest.is_toolchain, names))  # an unknown compiler can be declared by nobody
+
+
+def _without(
+    file: EvidenceFile, tests: Collection[str], workloads: Collection[_Workload], toolchains: Collection[str] = ()
+) -> EvidenceFile:
     if isinstance(file, StaticFile):
-        kept = {name: _others(of, tests, workloads) for name, of in file.toolchains.items()}
+        files = {name: of for name, of in file.toolchains.items() if name not in toolchains}
+        kept = {name: _others(of, tests, workloads) for name, of in files.items()}
         return msgspec.structs.replace(file, toolchains={name: of for name, of in kept.items() if of})
     return referenced_only(msgspec.structs.replace(file, tests=_others(file.tests, tests, workloads)))
 

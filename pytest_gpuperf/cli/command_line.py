@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = build_parser().parse_args(arguments)
     commands = {
         "doctor": _doctor, "selftest": _selftest, "explain": _explain, "prune": _prune, "mv": _mv, "migrate": _migrate,
-        "resolve": _resolve,
+        "resolve": _resolve, "targets": _targets,
     }  # fmt: skip
     try:
         status = commands[parsed.command](parsed)
@@ -71,6 +71,11 @@ def build_parser() -> argparse.ArgumentParser:
     mv.add_argument("new", metavar="NEW", help="what it is called now")
     mv.add_argument("--force", action="store_true", help="overwrite records that have the new name already")
     mv.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
+
+    targets = commands.add_parser("targets", help="list, add or remove what the team gates: the manifest")
+    targets.add_argument("action", nargs="?", choices=("list", "add", "remove"), default="list", help="default: list")
+    targets.add_argument("names", nargs="*", metavar="NAME", help="sm_90, nvidia-h200, or a compiler: 'nvrtc 13.0.88'")
+    targets.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
 
     migrate = commands.add_parser("migrate", help="rewrite baselines of an older schema in the current one")
     migrate.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
@@ -147,6 +152,18 @@ def _migrate(parsed: argparse.Namespace) -> int:
         return migrate_command.run(given=parsed.baselines, start=Path.cwd(), write=sys.stdout.write)
     except migrate_command.PROBLEMS as problem:
         sys.stderr.write(f"gpuperf migrate: {problem}\n")
+        return 1
+
+
+def _targets(parsed: argparse.Namespace) -> int:
+    from pytest_gpuperf.cli import targets_command  # noqa: PLC0415 of this command alone
+
+    try:
+        return targets_command.run(
+            parsed.action, parsed.names, given=parsed.baselines, start=Path.cwd(), write=sys.stdout.write
+        )
+    except targets_command.PROBLEMS as problem:
+        sys.stderr.write(f"gpuperf targets: {problem}\n")
         return 1
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pytest_gpuperf.doctor import gpus, ncu_probes, packages, toolchain
+from pytest_gpuperf.doctor import gpus, ncu_probes, packages, team, toolchain
 from pytest_gpuperf.doctor.findings import ProbeResult
 from pytest_gpuperf.doctor.machine import HostMachine
 
@@ -20,6 +20,7 @@ PROBES: tuple[Probe, ...] = (
     packages.probe_cupy,
     packages.probe_cupti,
     packages.probe_xdist,
+    team.probe_team,
     ncu_probes.probe_ncu,
     ncu_probes.probe_ncu_report,
     ncu_probes.probe_counter_permission,

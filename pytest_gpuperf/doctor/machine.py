@@ -13,6 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 
+from pytest_gpuperf.config.flags import USUAL_FOLDER
 from pytest_gpuperf.counters.locate_ncu import find_program
 
 RUN_LIMIT_S = 30
@@ -45,6 +46,11 @@ class HostMachine:
             return Path(path).read_text(encoding="utf-8", errors="replace")
         except OSError:
             return None
+
+    def baselines(self) -> Path | None:
+        """The folder of the baselines in the current folder or above; None without one."""
+        here = Path.cwd()
+        return next((path for one in (here, *here.parents) if (path := one / USUAL_FOLDER).is_dir()), None)
 
     def environ(self, name: str) -> str | None:
         return os.environ.get(name)

@@ -86,6 +86,7 @@ class FakeMachine(HostMachine):
         self.programs: dict[str, str] = {}
         self.outputs: dict[str, str | ProgramError] = {}
         self.variables: dict[str, str] = {}
+        self.folder: Path | None = None
 
     def install(self, distribution: str, version: str, module: str | None = None) -> None:
         self.versions[distribution] = version
@@ -105,6 +106,9 @@ class FakeMachine(HostMachine):
 
     def read(self, path: str) -> str | None:
         return self.files.get(path)
+
+    def baselines(self) -> Path | None:
+        return self.folder
 
     def environ(self, name: str) -> str | None:
         return self.variables.get(name)

@@ -1,0 +1,93 @@
+"""``gpuperf targets``: what a team gates, as its manifest says: architectures, GPU models and compilers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pytest_gpuperf.baselines import layout, manifest, transaction
+from pytest_gpuperf.baselines.baseline_errors import BaselineError, quoted
+from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.cli.explain_command import ExplainError, folder_of
+from pytest_gpuperf.formatting import numbered
+
+
+class UnknownTarget(ValueError):
+    """A name that is none of the things that a manifest lists."""
+
+
+PROBLEMS = (BaselineError, ExplainError, UnknownTarget)
+"""What can keep the command from its work."""
+
+
+def run(action: str, names: Sequence[str], *, given: Path | None, start: Path, write: Callable[[str], object]) -> int:
+    """List, add or remove targets.  Returns the exit status, 0; 1 where one of those listed has no records.
+
+    Raises one of ``PROBLEMS``.
+    """
+    folder = folder_of(given, start)
+    for name in names:
+        if not (layout.is_arch(name) or layout.is_device(name) or manifest.is_toolchain(name)):
+            raise UnknownTarget(
+                f"'{quoted(name)}' is no architecture (sm_90), no GPU model (nvidia-h200) and no compiler with its "
+                f"version ('nvrtc 13.0.88')"
+            )
+    if action == "list":
+        return _list(BaselineStore(folder), write)
+    with transaction.exclusive(folder):
+        if action == "add":
+            writes = manifest.with_targets(
+                folder, [name for name in names if not manifest.is_toolchain(name)],
+                [name for name in names if manifest.is_toolchain(name)],
+            )  # fmt: skip
+        else:
+            _refuse_unknown(folder, names)
+            writes = manifest.without_targets(folder, names)
+        transaction.write_all(folder, writes)
+    write(f"{'nothing to do' if not writes else 'written'}: {folder / manifest.FILE}\n")
+    for name in names:
+        _next_step(folder, action, name, write)
+    return 0
+
+
+def _refuse_unknown(folder: Path, names: Sequence[str]) -> None:
+    found = manifest.read(folder)
+    listed = (*found.targets, *found.toolchains) if found is not None else ()
+    for name in names:
+        if name not in listed:
+            raise UnknownTarget(f"'{quoted(name)}' is not in {folder / manifest.FILE}: it lists {', '.join(listed)}")
+
+
+def _next_step(folder: Path, action: str, name: str, write: Callable[[str], object]) -> None:
+    if action == "add":
+        write(f"{name}: its records are missed until they are there: pytest --update-baselines=new\n")
+    elif manifest.is_toolchain(name):
+        write(f"{name}: its records are unused now: gpuperf prune --yes removes them\n")
+    elif (folder / name).is_dir():
+        write(f"{name}: remove its records too (git rm -r {folder / name}): the next update lists what it finds\n")
+
+
+def _list(store: BaselineStore, write: Callable[[str], object]) -> int:
+    found = manifest.read(store.root)
+    if found is None:
+        write(f"{store.root} has no {manifest.FILE} yet: the first pytest --update-baselines writes it\n")
+        return 0
+    gone = manifest.gone(store.root)
+    counts = {target: len(store.keys(target)) for target in found.targets}
+    counts |= {name: _workloads_of(store, name) for name in found.toolchains}
+    width = max(map(len, counts), default=0)
+    for name, count in counts.items():
+        write(f"{name:<{width}}  {numbered(count, 'workload')}{'  its records are gone' if name in gone else ''}\n")
+    if found.profile:
+        write(f"profile {found.profile}\n")
+    return 1 if gone else 0
+
+
+def _workloads_of(store: BaselineStore, toolchain: str) -> int:
+    return len({
+        (module, test, name)
+        for arch in store.archs()
+        for module in store.modules(arch)
+        for test, workloads in store.static_tests(arch, module, toolchain).items()
+        for name in workloads
+    })  # fmt: skip

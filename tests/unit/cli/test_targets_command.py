@@ -1,0 +1,89 @@
+"""``gpuperf targets``: the manifest, listed and edited by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from baseline_samples import NVRTC, make_key, make_session, static_update, time_update
+
+from pytest_gpuperf.baselines import manifest
+from pytest_gpuperf.baselines.prune import prune, unused
+from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.cli.command_line import main
+
+OTHER = "nvrtc 13.2.86"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "baselines"
+    BaselineStore(folder).write(static_update())
+    BaselineStore(folder).write(time_update(make_session()))
+    return folder
+
+
+def targets(root: Path, *words: str) -> int:
+    return main(["targets", *words, "--baselines", str(root)])
+
+
+def listed(root: Path) -> tuple[str, ...]:
+    found = manifest.read(root)
+    assert found is not None
+    return (*found.targets, *found.toolchains)
+
+
+def test_what_is_gated_is_listed_with_its_records(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert targets(root) == 0
+    assert capsys.readouterr().out == f"sm_90          1 workload\nnvidia-h200    1 workload\n{NVRTC}  1 workload\n"
+
+
+def test_a_target_that_is_added_is_missed_until_it_has_records(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert targets(root, "add", "sm_120", "nvidia-a100", OTHER) == 0
+    assert "sm_120: its records are missed until they are there: pytest --update-baselines=new" in (
+        capsys.readouterr().out
+    )
+    assert listed(root) == ("sm_90", "sm_120", "nvidia-a100", "nvidia-h200", NVRTC, OTHER)
+    assert manifest.gone(root) == ("sm_120", "nvidia-a100")
+    assert targets(root) == 1
+    assert "sm_120         0 workloads  its records are gone" in capsys.readouterr().out
+    assert targets(root, "remove", "sm_120", "nvidia-a100") == 0
+    assert targets(root) == 0
+
+
+def test_records_of_a_compiler_that_is_removed_are_pruned(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = BaselineStore(root)
+    store.write(static_update(toolchain=OTHER))
+    assert listed(root)[-2:] == (NVRTC, OTHER)
+    assert [entry for entry in unused(store, [], modules_collected=[]) if entry.kind == "toolchain"] == []
+    assert targets(root, "remove", OTHER) == 0
+    assert f"{OTHER}: its records are unused now: gpuperf prune --yes removes them" in capsys.readouterr().out
+    found = [entry for entry in unused(store, [], modules_collected=[]) if entry.kind == "toolchain"]
+    path = root / "sm_90/example_suite/test_transpose.json"
+    words = f"sm_90: records of {OTHER}, which the manifest does not declare (in {path})"
+    assert [str(entry) for entry in found] == [words]
+    assert prune(store, found) == found
+    assert store.recorded_toolchains() == (NVRTC,)
+    assert store.static("sm_90", make_key(), NVRTC).record is not None
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("add", "../x"), "'../x' is no architecture"),
+        (("remove", "sm_80"), "'sm_80' is not in"),
+        (("remove", "nvrtc 12.0"), "it lists sm_90, nvidia-h200, nvrtc 13.0.88"),
+    ],
+)
+def test_other_names_are_refused(
+    root: Path, words: tuple[str, ...], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = listed(root)
+    assert targets(root, *words) == 1
+    assert problem in capsys.readouterr().err
+    assert listed(root) == before
+
+
+def test_a_folder_without_a_manifest_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert targets(tmp_path) == 0
+    assert "has no manifest.json yet" in capsys.readouterr().out
