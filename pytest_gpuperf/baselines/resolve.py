@@ -19,7 +19,7 @@ from pytest_gpuperf.baselines.update_lock import Say, silent
 _T = TypeVar("_T")
 
 
-class Outcome(NamedTuple):
+class ResolvedFile(NamedTuple):
     """What became of one file."""
 
     path: PurePosixPath
@@ -30,12 +30,12 @@ class Outcome(NamedTuple):
 
 
 class _Done(NamedTuple):
-    outcome: Outcome
+    outcome: ResolvedFile
     content: bytes | None
     """What the file is to have; None if it goes."""
 
 
-def resolve(root: Path, say: Say = silent) -> list[Outcome]:
+def resolve(root: Path, say: Say = silent) -> list[ResolvedFile]:
     """Merges every unmerged file of ``root`` by its records and writes it; git is told of none of it.
 
     All is read and merged before the first byte is written.  Raises a ``BaselineError``.
@@ -58,13 +58,13 @@ def _merged(root: Path, one: Unmerged) -> _Done:
     place = layout.inside(root, root / one.path)
     if one.path.as_posix() == manifest.FILE:
         found = merge_manifests(_each(one.versions, lambda content: manifest.decoded(content, place)))
-        return _Done(Outcome(one.path, None, written=True), manifest.encoded(found))
+        return _Done(ResolvedFile(one.path, None, written=True), manifest.encoded(found))
     if not _is_evidence(root, one.path):
-        return _Done(Outcome(one.path, None, written=False), None)
+        return _Done(ResolvedFile(one.path, None, written=False), None)
     target, module = one.path.parts[0], _module(one.path)
     merged = _merged_evidence(one.versions, place, target, module)
     content = None if merged.file is None else canonical_bytes(merged.file)
-    return _Done(Outcome(one.path, merged, written=True), content)
+    return _Done(ResolvedFile(one.path, merged, written=True), content)
 
 
 def _is_evidence(root: Path, path: PurePosixPath) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, quoted
-from pytest_gpuperf.baselines.resolve import Outcome, resolve
+from pytest_gpuperf.baselines.resolve import ResolvedFile, resolve
 from pytest_gpuperf.cli.explain_command import ExplainError, folder_of
 
 PROBLEMS = (BaselineError, ExplainError)
@@ -37,7 +37,7 @@ def run(*, given: Path | None, start: Path, write: Callable[[str], object]) -> i
     return 1 if left else 0
 
 
-def _show(outcome: Outcome, write: Callable[[str], object]) -> None:
+def _show(outcome: ResolvedFile, write: Callable[[str], object]) -> None:
     path = quoted(str(outcome.path), 200)
     if not outcome.written:
         write(f"left     {path}: no evidence of a target; resolve it by hand\n")
@@ -48,7 +48,7 @@ def _show(outcome: Outcome, write: Callable[[str], object]) -> None:
             write(f"{words}  {key}\n")
 
 
-def _named(outcome: Outcome) -> Sequence[tuple[str, Sequence[object]]]:
+def _named(outcome: ResolvedFile) -> Sequence[tuple[str, Sequence[object]]]:
     merged = outcome.merged
     if merged is None:
         return ()

@@ -43,7 +43,8 @@ def _compiler(found: Manifest, machine: HostMachine) -> ProbeResult | None:
         return ProbeResult("static", "team's NVRTC", "ok", detail)
     if own in declared:
         return ProbeResult("static", "team's NVRTC", "ok", f"{detail}; this machine has {own}")
-    advice = f"pip install nvidia-cuda-nvrtc=={declared[-1].split()[1]}, or declare this one too: gpuperf targets add '{own}'"
+    version = declared[-1].split()[1]
+    advice = f"pip install nvidia-cuda-nvrtc=={version}, or declare this one too: gpuperf targets add '{own}'"
     return ProbeResult("static", "team's NVRTC", "warn", f"{detail}; this machine has {own}", advice)
 
 
