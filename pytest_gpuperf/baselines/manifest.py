@@ -47,8 +47,11 @@ def read(root: Path) -> Manifest | None:
     """
     path = layout.inside(root, root / FILE)
     content = read_bounded(path, MAX_BYTES) if root.is_dir() else None
-    if content is None:
-        return None
+    return None if content is None else decoded(content, path)
+
+
+def decoded(content: bytes, path: Path) -> Manifest:
+    """The manifest that a file's content is; ``path`` is for messages.  Raises as ``read``."""
     try:
         schema = msgspec.json.decode(content, type=_ManifestSchema).schema
         if schema > SCHEMA:

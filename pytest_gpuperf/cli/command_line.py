@@ -93,12 +93,12 @@ def _selftest(parsed: argparse.Namespace) -> int:
 
 
 def _explain(parsed: argparse.Namespace) -> int:
-    from pytest_gpuperf.cli import explain_command  # noqa: PLC0415 of this command alone
+    from pytest_gpuperf.cli import baseline_folder, explain_command  # noqa: PLC0415 of this command alone
 
     wanted = explain_command.WantedWorkloads(parsed.node_id, parsed.workload)
     try:
         if parsed.baseline or parsed.baselines is not None:
-            folder = explain_command.folder_of(parsed.baselines, Path.cwd())
+            folder = baseline_folder.folder_of(parsed.baselines, Path.cwd())
             return explain_command.from_baselines(wanted.seen_from(Path.cwd(), folder.parent), folder, sys.stdout.write)
         return explain_command.from_last_run(wanted, Path.cwd(), sys.stdout.write)
     except explain_command.PROBLEMS as problem:
