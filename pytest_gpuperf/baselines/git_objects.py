@@ -71,6 +71,12 @@ class GitFolder:
         found = [_entry(line, self._inside) for line in os.fsdecode(listed.stdout).split("\0") if line]
         return sorted(found)
 
+    @property
+    def hash_name(self) -> str:
+        """``sha1`` or ``sha256``: what names the repository's files."""
+        said = _git(self._start, "rev-parse", "--show-object-format").stdout.decode("ascii", "replace").strip()
+        return said if said in ("sha1", "sha256") else "sha1"  # a git before 2.25 knows no other
+
     def open(self) -> ObjectReader:
         """The reader of this repository's files."""
         return ObjectReader(self._top)

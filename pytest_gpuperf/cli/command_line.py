@@ -22,7 +22,14 @@ EXIT_PIPE_CLOSED = 141
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point of the console script; returns the exit status."""
     parsed = build_parser().parse_args(arguments)
-    commands = {"doctor": _doctor, "selftest": _selftest, "explain": _explain, "prune": _prune, "mv": _mv}
+    commands = {
+        "doctor": _doctor,
+        "selftest": _selftest,
+        "explain": _explain,
+        "prune": _prune,
+        "mv": _mv,
+        "diff": _diff,
+    }
     try:
         status = commands[parsed.command](parsed)
         sys.stdout.flush()
@@ -68,6 +75,13 @@ def build_parser() -> argparse.ArgumentParser:
     mv.add_argument("new", metavar="NEW", help="what it is called now")
     mv.add_argument("--force", action="store_true", help="overwrite records that have the new name already")
     mv.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
+
+    diff = commands.add_parser("diff", help="say what a change of the baselines means, kernel by kernel, from git")
+    diff.add_argument("before", metavar="REV", nargs="?", help="the commit to compare with (default: HEAD)")
+    diff.add_argument("after", metavar="REV", nargs="?", help="the commit that is compared (default: the working tree)")
+    diff.add_argument("--markdown", action="store_true", help="tables for a pull request, at most 60,000 characters")
+    diff.add_argument("--all", action="store_true", help="the time of every workload, not the slowest of each kernel")
+    diff.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
     return parser
 
 
@@ -128,6 +142,20 @@ def _mv(parsed: argparse.Namespace) -> int:
         )
     except mv_command.PROBLEMS as problem:
         sys.stderr.write(f"gpuperf mv: {problem}\n")
+        return 1
+
+
+def _diff(parsed: argparse.Namespace) -> int:
+    from pytest_gpuperf.cli import diff_command  # noqa: PLC0415 of this command alone
+
+    revisions = [revision for revision in (parsed.before, parsed.after) if revision is not None]
+    try:
+        return diff_command.run(
+            revisions, given=parsed.baselines, start=Path.cwd(), markdown=parsed.markdown, whole=parsed.all,
+            write=sys.stdout.write,
+        )  # fmt: skip
+    except diff_command.PROBLEMS as problem:
+        sys.stderr.write(f"gpuperf diff: {problem}\n")
         return 1
 
 

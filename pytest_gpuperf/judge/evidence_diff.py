@@ -80,8 +80,8 @@ def compare_evidence(
 ) -> EvidenceDiff:
     """Compare the records of every workload by name.
 
-    ``rules``: the counters that are known; others are compared exactly.  ``elsewhere``: workloads that have records
-    which are the same in both states and are in neither mapping.
+    ``rules``: the counters that are known, of which those without a band only inform; others are compared exactly.
+    ``elsewhere``: workloads that have records which are the same in both states and are in neither mapping.
     """
     new = {key: after[key] for key in after if key not in before and key not in elsewhere}
     gone = {key: before[key] for key in before if key not in after and key not in elsewhere}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Sequence
 
 from pytest_gpuperf.judge.code_diff import text_changes
@@ -72,8 +73,8 @@ def _conditions(old: TimeRecord, new: TimeRecord, *, code_told: bool) -> list[Ch
     return [
         *code,
         *text_changes(
-            ("timer", old.timer, new.timer), ("L2", old.cache, new.cache), ("launch", was.launch, now.launch),
-            ("arguments", *_arguments(was.arguments, now.arguments)),
+            ("timer", old.timer, new.timer), ("L2", old.cache, new.cache),
+            *_launch(was.launch, now.launch), *_arguments(was.arguments, now.arguments),
             ("declared bytes", _declared(old.bytes), _declared(new.bytes)),
             ("declared operations", _declared(old.flops), _declared(new.flops)),
             ("anchor", _anchor(old.anchor), _anchor(new.anchor)),
@@ -81,12 +82,32 @@ def _conditions(old: TimeRecord, new: TimeRecord, *, code_told: bool) -> list[Ch
     ]  # fmt: skip
 
 
-def _arguments(old: Sequence[str], new: Sequence[str]) -> tuple[str, str]:
-    """Those that differ, or all if there are more or fewer."""
-    if len(old) == len(new):
-        differ = [(was, now) for was, now in zip(old, new, strict=True) if was != now]
-        return ", ".join(was for was, _ in differ), ", ".join(now for _, now in differ)
-    return ", ".join(old) or "none", ", ".join(new) or "none"
+_PART = re.compile(r"(\w+)=(\([^)]*\)|\S+)")
+"""Of a launch: ``grid=(1024, 1, 1)``."""
+
+
+def _launch(old: str, new: str) -> list[tuple[str, str, str]]:
+    """Grid, block and shared memory, each by itself where they can be told apart."""
+    was, now = dict(_PART.findall(old)), dict(_PART.findall(new))
+    if was.keys() == now.keys() and was != now:
+        return [(name, was[name], now[name]) for name in was]
+    return [("launch", old or "none", new or "none")]
+
+
+def _arguments(old: Sequence[str], new: Sequence[str]) -> list[tuple[str, str, str]]:
+    """Each by itself, without what is the same in both; all as one if there are more or fewer."""
+    if len(old) != len(new):
+        return [("arguments", ", ".join(old) or "none", ", ".join(new) or "none")]
+    return [(f"argument {at}", *_parts(*pair)) for at, pair in enumerate(zip(old, new, strict=True), start=1)]
+
+
+def _parts(old: str, new: str) -> tuple[str, str]:
+    """Words that differ: of ``int32[8] align=256`` and ``int32[9] align=256`` the first."""
+    was, now = old.split(), new.split()
+    if len(was) != len(now) or old == new:
+        return old, new
+    differ = [(one, other) for one, other in zip(was, now, strict=True) if one != other]
+    return " ".join(one for one, _ in differ), " ".join(other for _, other in differ)
 
 
 def _declared(amount: int | None) -> str:
