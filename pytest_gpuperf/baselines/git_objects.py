@@ -45,7 +45,8 @@ class GitFolder:
                 "Start gpuperf in a repository, or name the folder of the baselines in one with --baselines DIR"
             )
         self._top = Path(os.fsdecode(top.stdout).rstrip("\n")).resolve()
-        self._inside = resolved.relative_to(self._top).as_posix()
+        self.inside = PurePosixPath(resolved.relative_to(self._top).as_posix())
+        """Where it lies in the repository; ``.`` for the repository itself."""
 
     def commit(self, revision: str) -> str:
         """Full id of the commit that a revision names.  Raises ``RevisionError``."""
@@ -64,11 +65,11 @@ class GitFolder:
 
     def entries(self, commit: str) -> list[TreeEntry]:
         """Every file below the folder at a commit; none if it was not there.  Raises ``RevisionError``."""
-        inside = () if self._inside == "." else ("--", self._inside)
+        inside = () if self.inside == PurePosixPath() else ("--", str(self.inside))
         listed = _git(self._top, "ls-tree", "-r", "-z", "--full-tree", commit, *inside)
         if listed.returncode:
-            raise RevisionError(f"git cannot list {self._inside} of {commit[:12]} ({_said(listed)}). Try git fsck")
-        found = [_entry(line, self._inside) for line in os.fsdecode(listed.stdout).split("\0") if line]
+            raise RevisionError(f"git cannot list {self.inside} of {commit[:12]} ({_said(listed)}). Try git fsck")
+        found = [_entry(line, self.inside) for line in os.fsdecode(listed.stdout).split("\0") if line]
         return sorted(found)
 
     @property
@@ -131,13 +132,12 @@ def _skip(stream: IO[bytes], size: int) -> None:
         size -= read
 
 
-def _entry(line: str, inside: str) -> TreeEntry:
+def _entry(line: str, inside: PurePosixPath) -> TreeEntry:
     """Of ``100644 blob 3f9a...<tab>path``."""
     head, _, name = line.partition("\t")
     mode, _, object_id = head.split(" ")
     problem = {_LINK: "it is a link", _SUBMODULE: "it is a submodule"}.get(mode, "")
-    path = PurePosixPath(name)
-    return TreeEntry(path if inside == "." else path.relative_to(inside), object_id, problem)
+    return TreeEntry(PurePosixPath(name).relative_to(inside), object_id, problem)
 
 
 def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:

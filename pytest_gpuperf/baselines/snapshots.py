@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from pytest_gpuperf.baselines import layout, manifest
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, UnreadableBaselineError, UnsafePathError, quoted
 from pytest_gpuperf.baselines.file_types import EvidenceFile
-from pytest_gpuperf.baselines.git_objects import ObjectReader, TreeEntry
+from pytest_gpuperf.baselines.git_objects import GitFolder, ObjectReader
 from pytest_gpuperf.baselines.manifest import Manifest
 from pytest_gpuperf.baselines.parsing import MAX_JSON_BYTES, decode, read_bounded
 
@@ -74,10 +74,12 @@ class Snapshot(ABC):
 class AtRevision(Snapshot):
     """The baselines at a commit."""
 
-    def __init__(self, name: str, entries: Iterable[TreeEntry], reader: ObjectReader) -> None:
+    def __init__(self, name: str, folder: GitFolder, reader: ObjectReader) -> None:
+        """``name``: a revision.  Raises ``RevisionError``."""
         super().__init__(name)
+        self._folder = folder
         self._reader = reader
-        for entry in entries:
+        for entry in folder.entries(folder.commit(name)):
             try:
                 place = _place_of(entry.path)
                 if place is not None and entry.problem:
@@ -85,10 +87,14 @@ class AtRevision(Snapshot):
                 if place is not None:
                     self.ids[place] = entry.object_id
             except BaselineError as error:
-                self.skipped[entry.path] = self._remark(quoted(f"{name}:{entry.path}", 200), error)
+                self.skipped[entry.path] = self._remark(quoted(self._named(entry.path), 200), error)
 
     def path(self, place: Place) -> Path:
-        return Path(f"{self.name}:{relative_path(place)}")
+        return Path(self._named(relative_path(place)))
+
+    def _named(self, path: PurePosixPath) -> str:
+        """As ``git show`` takes it."""
+        return f"{self.name}:{self._folder.inside / path}"
 
     def content(self, place: Place) -> bytes:
         limit = _limit(place)

@@ -9,7 +9,7 @@ import msgspec
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.changed_records import difference
-from pytest_gpuperf.baselines.git_objects import GitFolder, ObjectReader
+from pytest_gpuperf.baselines.git_objects import GitFolder
 from pytest_gpuperf.baselines.manifest import Manifest
 from pytest_gpuperf.baselines.snapshots import AtRevision, OnDisk, Snapshot
 from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
@@ -36,8 +36,8 @@ def run(
     folder = given or folder_of(None, start)  # one that is given may be gone by now
     git = GitFolder(folder)
     with git.open() as reader:
-        before = _at(git, revisions[0] if revisions else "HEAD", reader)
-        after = _at(git, revisions[1], reader) if len(revisions) > 1 else OnDisk(folder, git.hash_name)
+        before = AtRevision(revisions[0] if revisions else "HEAD", git, reader)
+        after = AtRevision(revisions[1], git, reader) if len(revisions) > 1 else OnDisk(folder, git.hash_name)
         if not any((before.ids, after.ids, before.skipped, after.skipped)):
             raise NoFolderError(
                 f"there are no baselines in {folder}, neither at {before.name} nor {_where(after)}: name their folder "
@@ -55,10 +55,6 @@ def run(
     else:
         write("\n".join([title, "", *diff_lines(modules, remarks, summary_of(diff))]) + "\n")
     return 1 if skipped else 0
-
-
-def _at(git: GitFolder, revision: str, reader: ObjectReader) -> AtRevision:
-    return AtRevision(revision, git.entries(git.commit(revision)), reader)
 
 
 def _where(state: Snapshot) -> str:
