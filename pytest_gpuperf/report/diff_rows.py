@@ -178,7 +178,8 @@ def run_words(run: RunDiff) -> str:
     for count, word in zip(run.sets, ("removed", "added"), strict=True):
         parts += [f"{numbered(count, 'counter')} {word}"] if count else []
     if not parts:
-        parts.append(f"{numbered(run.others, 'counter')} differ, none beyond its band")
+        of_bands = "its band" if run.others == 1 else "their bands"
+        parts.append(f"{numbered(run.others, 'counter', 'differs', 'differ')}, none beyond {of_bands}")
     return ", ".join(parts)
 
 

@@ -11,6 +11,8 @@ from pytest_gpuperf.report.document import Document, Row
 
 MOST_BYTES = 900_000
 """GitHub takes no step's summary above 1 MiB."""
+NO_NAME = "\N{WORD JOINER}"
+"""Behind an ``@``, it keeps GitHub from calling the user whose name follows; nothing of it is seen."""
 
 
 def as_markdown(document: Document) -> str:
@@ -75,5 +77,5 @@ def _fenced(lines: Sequence[str]) -> str:
 
 def escaped(text: str) -> str:
     """The text escaped, so that no name is taken for markup, ends its cell, or calls a user of GitHub (``@name``)."""
-    plain = re.sub(r"([\\`*_\[\]|~])", r"\\\1", html.escape(text, quote=False)).replace("@", "@<!-- -->")
+    plain = re.sub(r"([\\`*_\[\]|~])", r"\\\1", html.escape(text, quote=False)).replace("@", f"@{NO_NAME}")
     return re.sub(r"\s*[\r\n]+\s*", " ", plain) or "-"
