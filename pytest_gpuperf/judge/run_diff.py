@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import re
 from collections.abc import Sequence
@@ -88,6 +89,8 @@ _PART = re.compile(r"(\w+)=(\([^)]*\)|\S+)")
 
 def _launch(old: str, new: str) -> list[tuple[str, str, str]]:
     """Grid, block and shared memory, each by itself where they can be told apart."""
+    if old == new:
+        return []
     was, now = dict(_PART.findall(old)), dict(_PART.findall(new))
     if was.keys() == now.keys() and was != now:
         return [(name, was[name], now[name]) for name in was]
@@ -121,11 +124,16 @@ def _anchor(anchor: Anchor | None) -> str:
 def _moved_counters(
     key: Key, gpu: str, old: TimeRecord, new: TimeRecord, rules: Sequence[CounterRule]
 ) -> tuple[Change, ...]:
-    known = {rule.name for rule in rules}
-    others = sorted(old.counters.keys() & new.counters.keys() - known)
-    table = [*rules, *(CounterRule(name, name, better="neutral") for name in others)]
+    others = old.counters.keys() & new.counters.keys() - {rule.name for rule in rules}
+    table = [*rules, *map(_unknown, sorted(others))]
     changes = compare_counters(key, gpu, old.counters, new.counters, table).changes
     return tuple(sorted(changes, key=_relative, reverse=True))
+
+
+@functools.lru_cache(maxsize=1024)
+def _unknown(name: str) -> CounterRule:
+    """A metric that a team added, of which nobody knows a band."""
+    return CounterRule(name, name, better="neutral")
 
 
 def _relative(change: Change) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pytest_gpuperf.report.advice_lines import wrapped
+from pytest_gpuperf.report.advice_lines import NO_BREAK, wrapped
 from pytest_gpuperf.report.diff_rows import DiffRow, ModuleDiff
 
 
@@ -15,7 +15,7 @@ def diff_lines(modules: Iterable[ModuleDiff], remarks: Sequence[str], summary: s
         lines.append(module.module)
         for kernel in module.kernels:
             lines.append(f"  {kernel.kernel}")
-            lines += [line for row in kernel.rows for line in wrapped(_words(row), 4)]
+            lines += [line for row in kernel.rows for line in wrapped(_together(_words(row)), 4)]
         lines.append("")
     lines += [line for remark in remarks for line in wrapped(remark, 0)]
     return [*lines, summary]
@@ -24,3 +24,8 @@ def diff_lines(modules: Iterable[ModuleDiff], remarks: Sequence[str], summary: s
 def _words(row: DiffRow) -> str:
     """``64 workloads of test_scale[...] on sm_90: registers 40 -> 48``, or ``new: test_scale[8] [scale]``."""
     return f"{row.workloads} on {row.targets}: {row.figures}" if row.targets else f"{row.figures}: {row.workloads}"
+
+
+def _together(text: str) -> str:
+    """The text with both sides of each arrow on one line."""
+    return text.replace(" -> ", f"{NO_BREAK}->{NO_BREAK}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from judge_records import identity_of, records_of, static_of, time_of
+from record_samples import identity_of, records_of, static_of, time_of
 
 from pytest_gpuperf.counters.catalogue import METRICS
 from pytest_gpuperf.judge.counter_verdict import CounterRule

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import msgspec
-from judge_records import identity_of, records_of
+from record_samples import identity_of, records_of
 
 from pytest_gpuperf.judge.moved_workloads import moved_workloads
 from pytest_gpuperf.model.evidence import Key
