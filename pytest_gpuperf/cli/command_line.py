@@ -1,7 +1,7 @@
 """The ``gpuperf`` command: parses arguments and hands over to the room that does the work.
 
-Exit status: 0 done, 1 the answer is no (something needed is missing, pruning was refused, ``--check`` found something),
-2 wrong usage, 141 whoever read the output has closed it, as of any program that a pipe ends.
+Exit status: 0 done, 1 the answer is no (something needed is missing or cannot be read, pruning was refused, ``--check``
+found something), 2 wrong usage, 141 whoever read the output has closed it, as of any program that a pipe ends.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -48,13 +49,18 @@ def run(
     skipped = [f"not compared: {words}" for side in (before, after) for words in side.skipped.values()]
     manifests = _fields(changed.manifests[0]), _fields(changed.manifests[1])
     remarks = [*remarks_of(diff, manifests), *dict.fromkeys(skipped)]
-    title = f"Baselines of {before.name} -> {after.name}"
+    title = f"Baselines of {_shown(before)} -> {_shown(after)}"
     modules = modules_of(diff, whole=whole)
     if markdown:
         write(diff_markdown(title, modules, remarks, summary_of(diff)))
     else:
         write("\n".join([title, "", *diff_lines(modules, remarks, summary_of(diff))]) + "\n")
     return 1 if skipped else 0
+
+
+def _shown(state: Snapshot) -> str:
+    """Its name; of a commit's full id the beginning."""
+    return state.name[:12] if re.fullmatch("[0-9a-f]{40,64}", state.name) else state.name
 
 
 def _where(state: Snapshot) -> str:

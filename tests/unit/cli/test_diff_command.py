@@ -95,6 +95,12 @@ def test_no_revision_is_head_and_two_are_compared_with_each_other(
     assert "registers 48 -> 40, spilled bytes 268 -> 0" in " ".join(said.split())
 
 
+def test_of_a_full_id_the_beginning_is_shown(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = git(root.parent, "rev-parse", "HEAD~1")
+    assert main(["diff", first, "HEAD"]) == 0
+    assert capsys.readouterr().out.startswith(f"Baselines of {first[:12]} -> HEAD\n")
+
+
 def test_the_working_tree_counts_before_it_is_committed(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(root, SPILLING, {}, [key("new")])
     assert main(["diff"]) == 0
