@@ -53,7 +53,7 @@ def _is_plain(file: EvidenceFile) -> bool:
         text = msgspec.json.encode(file).decode()
     except (UnicodeEncodeError, UnicodeDecodeError, OverflowError):
         return False
-    return _NOT_PLAIN.search(text) is None and not has_unprintable(text)
+    return text.isprintable() and _NOT_PLAIN.search(text) is None
 
 
 def _records(tests: Mapping[str, Mapping[str, _T]]) -> Iterator[tuple[str, _T]]:

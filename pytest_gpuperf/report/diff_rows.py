@@ -14,6 +14,7 @@ from pytest_gpuperf.formatting import duration, numbered, percent
 from pytest_gpuperf.judge.evidence_diff import EvidenceDiff, WorkloadDiff
 from pytest_gpuperf.judge.run_diff import RunDiff
 from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.verdict import Change
 from pytest_gpuperf.report.tables import arch_number
 
 NAMED = 3
@@ -130,16 +131,16 @@ def _code_rows(changed: Iterable[WorkloadDiff], by_compiler: bool) -> list[DiffR
             target = f"{one.arch} by {one.toolchain}" if by_compiler else one.arch
             figures = [change for change in one.changes if change.what != "compiler"]
             compiler = [change for change in one.changes if change.what == "compiler"]
-            words = _listed([*map(str, compiler), *(map(str, figures) if figures else [NO_FIGURE])], MOST_FIGURES)
+            words = _listed([*compiler, *figures, *([] if figures else [NO_FIGURE])], MOST_FIGURES)
             targets[words].append(quoted(target))
         for words, those in targets.items():
             alike[words, tuple(those)].append(workload.key)
     return [DiffRow(names_of(keys), ", ".join(targets), words) for (words, targets), keys in alike.items()]
 
 
-def _listed(words: Sequence[str], most: int, rest: str = "") -> str:
+def _listed(words: Sequence[str | Change], most: int, rest: str = "") -> str:
     """The first few, and how many more."""
-    shown = [quoted(one, LONGEST_TEXT) for one in words[:most]]
+    shown = [quoted(str(one), LONGEST_TEXT) for one in words[:most]]
     if len(words) > most:
         shown.append(f"and {len(words) - most} more{rest}")
     return ", ".join(shown)
@@ -172,9 +173,9 @@ def run_words(run: RunDiff) -> str:
     parts = []
     if run.times_ns is not None:
         parts.append(f"{duration(run.times_ns[0])} -> {duration(run.times_ns[1])} ({percent(run.ratio - 1)})")
-    parts += [_listed([str(change) for change in run.conditions], MOST_CONDITIONS)] if run.conditions else []
+    parts += [_listed(run.conditions, MOST_CONDITIONS)] if run.conditions else []
     if run.counters:
-        parts.append(_listed([str(change) for change in run.counters], MOST_COUNTERS, " counters"))
+        parts.append(_listed(run.counters, MOST_COUNTERS, " counters"))
     for count, word in zip(run.sets, ("removed", "added"), strict=True):
         parts += [f"{numbered(count, 'counter')} {word}"] if count else []
     if not parts:
