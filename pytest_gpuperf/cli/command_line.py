@@ -1,7 +1,7 @@
 """The ``gpuperf`` command: parses arguments and hands over to the room that does the work.
 
-Exit status: 0 done, 1 the answer is no (something needed is missing, pruning was refused, ``--check`` found something),
-2 wrong usage, 141 whoever read the output has closed it, as of any program that a pipe ends.
+Exit status: 0 done, 1 the answer is no (something needed is missing or cannot be read, pruning was refused, ``--check``
+found something), 2 wrong usage, 141 whoever read the output has closed it, as of any program that a pipe ends.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = build_parser().parse_args(arguments)
     commands = {
         "doctor": _doctor, "selftest": _selftest, "explain": _explain, "prune": _prune, "mv": _mv, "migrate": _migrate,
-        "resolve": _resolve, "targets": _targets,
+        "resolve": _resolve, "targets": _targets, "diff": _diff,
     }  # fmt: skip
     try:
         status = commands[parsed.command](parsed)
@@ -82,6 +82,13 @@ def build_parser() -> argparse.ArgumentParser:
 
     resolve = commands.add_parser("resolve", help="merge baselines that are in conflict, and say what to record anew")
     resolve.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
+
+    diff = commands.add_parser("diff", help="say what a change of the baselines means, kernel by kernel, from git")
+    diff.add_argument("before", metavar="REV", nargs="?", help="the commit to compare with (default: HEAD)")
+    diff.add_argument("after", metavar="REV", nargs="?", help="the commit that is compared (default: the working tree)")
+    diff.add_argument("--markdown", action="store_true", help="tables for a pull request, at most 60,000 characters")
+    diff.add_argument("--all", action="store_true", help="the time of every workload, not the slowest of each kernel")
+    diff.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
     return parser
 
 
@@ -107,12 +114,12 @@ def _selftest(parsed: argparse.Namespace) -> int:
 
 
 def _explain(parsed: argparse.Namespace) -> int:
-    from pytest_gpuperf.cli import explain_command  # noqa: PLC0415 of this command alone
+    from pytest_gpuperf.cli import baseline_folder, explain_command  # noqa: PLC0415 of this command alone
 
     wanted = explain_command.WantedWorkloads(parsed.node_id, parsed.workload)
     try:
         if parsed.baseline or parsed.baselines is not None:
-            folder = explain_command.folder_of(parsed.baselines, Path.cwd())
+            folder = baseline_folder.folder_of(parsed.baselines, Path.cwd())
             return explain_command.from_baselines(wanted.seen_from(Path.cwd(), folder.parent), folder, sys.stdout.write)
         return explain_command.from_last_run(wanted, Path.cwd(), sys.stdout.write)
     except explain_command.PROBLEMS as problem:
@@ -174,6 +181,20 @@ def _resolve(parsed: argparse.Namespace) -> int:
         return resolve_command.run(given=parsed.baselines, start=Path.cwd(), write=sys.stdout.write)
     except resolve_command.PROBLEMS as problem:
         sys.stderr.write(f"gpuperf resolve: {problem}\n")
+        return 1
+
+
+def _diff(parsed: argparse.Namespace) -> int:
+    from pytest_gpuperf.cli import diff_command  # noqa: PLC0415 of this command alone
+
+    revisions = [revision for revision in (parsed.before, parsed.after) if revision is not None]
+    try:
+        return diff_command.run(
+            revisions, given=parsed.baselines, start=Path.cwd(), markdown=parsed.markdown, whole=parsed.all,
+            write=sys.stdout.write,
+        )  # fmt: skip
+    except diff_command.PROBLEMS as problem:
+        sys.stderr.write(f"gpuperf diff: {problem}\n")
         return 1
 
 

@@ -11,8 +11,8 @@ from pytest_gpuperf.advise.limiting_resource import state_of
 from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.cli.baseline_folder import NoFolderError
 from pytest_gpuperf.compile.cache import CompileCache
-from pytest_gpuperf.config.flags import USUAL_FOLDER
 from pytest_gpuperf.context import last_run
 from pytest_gpuperf.explain.compare import recorded_side
 from pytest_gpuperf.explain.estimates import Estimates
@@ -28,7 +28,7 @@ class ExplainError(Exception):
     """Nothing can be explained; the message says what is missing and what to do."""
 
 
-PROBLEMS = (BaselineError, last_run.LastRunError, ExplainError)
+PROBLEMS = (BaselineError, last_run.LastRunError, NoFolderError, ExplainError)
 """What can keep the command from an answer."""
 
 
@@ -69,28 +69,6 @@ def from_last_run(wanted: WantedWorkloads, start: Path, write: Callable[[str], o
     lines = list(explain_all(BaselineStore(Path(run.baselines)), found, CompileCache()))
     write("\n" + "\n".join(lines))
     return 0
-
-
-def folder_of(given: Path | None, start: Path) -> Path:
-    """The folder of the baselines: the one given, else that of the last run, else the nearest one of the usual name."""
-    folder = given or _of_last_run(start) or _nearest(start)
-    if folder is None:
-        raise ExplainError(f"there is no folder {USUAL_FOLDER} in {start} or above: name it with --baselines DIR")
-    if not folder.is_dir():
-        raise ExplainError(f"there is no folder {folder}: name that of the baselines with --baselines DIR")
-    return folder
-
-
-def _of_last_run(start: Path) -> Path | None:
-    path = last_run.find(start)
-    try:
-        return Path(last_run.read(path).baselines) if path else None
-    except last_run.LastRunError:  # whose remedy is to read the baselines instead
-        return None
-
-
-def _nearest(start: Path) -> Path | None:
-    return next((path for folder in (start, *start.parents) if (path := folder / USUAL_FOLDER).is_dir()), None)
 
 
 def from_baselines(wanted: WantedWorkloads, baselines: Path, write: Callable[[str], object]) -> int:

@@ -9,10 +9,10 @@ from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION
 from pytest_gpuperf.baselines.rewrite import rewrite, size_of
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.cli.explain_command import ExplainError, folder_of
+from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
 from pytest_gpuperf.formatting import numbered
 
-PROBLEMS = (BaselineError, ExplainError)
+PROBLEMS = (BaselineError, NoFolderError)
 """What can keep the command from its work."""
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.move import move
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.cli.explain_command import ExplainError, folder_of
+from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
 
-PROBLEMS = (BaselineError, ExplainError)
+PROBLEMS = (BaselineError, NoFolderError)
 """What can keep the command from its work."""
 
 

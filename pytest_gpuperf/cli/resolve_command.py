@@ -8,9 +8,9 @@ from pathlib import Path
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, quoted
 from pytest_gpuperf.baselines.resolve import ResolvedFile, resolve
-from pytest_gpuperf.cli.explain_command import ExplainError, folder_of
+from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
 
-PROBLEMS = (BaselineError, ExplainError)
+PROBLEMS = (BaselineError, NoFolderError)
 """What can keep the command from its work."""
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from pytest_gpuperf.baselines import layout, manifest, transaction
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, quoted
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.cli.explain_command import ExplainError, folder_of
+from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
 from pytest_gpuperf.formatting import numbered
 
 
@@ -16,7 +16,7 @@ class UnknownTarget(ValueError):
     """A name that is none of the things that a manifest lists."""
 
 
-PROBLEMS = (BaselineError, ExplainError, UnknownTarget)
+PROBLEMS = (BaselineError, NoFolderError, UnknownTarget)
 """What can keep the command from its work."""
 
 

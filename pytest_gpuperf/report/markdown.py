@@ -11,6 +11,8 @@ from pytest_gpuperf.report.document import Document, Row
 
 MOST_BYTES = 900_000
 """GitHub takes no step's summary above 1 MiB."""
+NO_NAME = "\N{WORD JOINER}"
+"""Behind an ``@``, it keeps GitHub from calling the user whose name follows; nothing of it is seen."""
 
 
 def as_markdown(document: Document) -> str:
@@ -18,9 +20,9 @@ def as_markdown(document: Document) -> str:
     told = [row for row in document.rows if not row.passes]
     passed = [row for row in document.rows if row.passes]
     parts = [
-        f"## gpuperf: {document.title}", _text(document.report.task),
-        *(f"**{_text(problem)}**" for problem in document.report.problems),
-        "\n".join(f"* {_text(text)}" for text in (*document.machines, *document.report.warnings)),
+        f"## gpuperf: {document.title}", escaped(document.report.task),
+        *(f"**{escaped(problem)}**" for problem in document.report.problems),
+        "\n".join(f"* {escaped(text)}" for text in (*document.machines, *document.report.warnings)),
         _table(told) if told else "",
     ]  # fmt: skip
     parts += [_explained(row) for row in told if row.words]
@@ -54,10 +56,9 @@ def _table(rows: Sequence[Row]) -> str:
     for row in rows:
         time = row.time if row.interval == "-" else f"{row.time} {row.interval}"
         verdict = "-" if row.verdict is None else row.verdict.value if row.passes else f"**{row.verdict.value}**"
-        name = f"<code>{_text(row.workload)}</code><br>{_text(row.test)}"
-        lines.append(
-            f"| {verdict} | {name} | {_text(time)} | {_text(row.against)} | {_text(', '.join(row.machine_code))} |"
-        )
+        name = f"<code>{escaped(row.workload)}</code><br>{escaped(row.test)}"
+        cells = [escaped(cell) for cell in (time, row.against, ", ".join(row.machine_code))]
+        lines.append(f"| {verdict} | {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -74,7 +75,7 @@ def _fenced(lines: Sequence[str]) -> str:
     return "\n".join([f"{fence}text", *lines, fence])
 
 
-def _text(text: str) -> str:
-    """The text escaped, so that no name is taken for markup, and none ends its cell."""
-    escaped = re.sub(r"([\\`*_\[\]|~])", r"\\\1", html.escape(text, quote=False))
-    return re.sub(r"\s*[\r\n]+\s*", " ", escaped) or "-"
+def escaped(text: str) -> str:
+    """The text escaped, so that no name is taken for markup, ends its cell, or calls a user of GitHub (``@name``)."""
+    plain = re.sub(r"([\\`*_\[\]|~])", r"\\\1", html.escape(text, quote=False)).replace("@", f"@{NO_NAME}")
+    return re.sub(r"\s*[\r\n]+\s*", " ", plain) or "-"

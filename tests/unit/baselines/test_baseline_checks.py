@@ -5,13 +5,17 @@ from __future__ import annotations
 import msgspec
 import pytest
 from baseline_samples import H200, NVRTC, make_past, make_round, make_session, make_static, make_time
+from hypothesis import given
+from hypothesis import strategies as st
 
+from pytest_gpuperf.baselines import checks
 from pytest_gpuperf.baselines.checks import (
     MAX_INTEGER,
     MAX_TIME_NS,
     MIN_TIME_NS,
     BadContentError,
     check,
+    check_each,
     check_plain,
 )
 from pytest_gpuperf.baselines.file_types import StaticFile, TimeFile
@@ -188,3 +192,27 @@ def test_a_long_place_is_shortened_to_two_hundred_characters() -> None:
     with pytest.raises(BadContentError) as caught:
         check(TimeFile(target=H200, sessions=(SESSION,), tests=tests, schema=SCHEMA_VERSION))
     assert str(caught.value) == "x" * 197 + "...: there are no rounds"
+
+
+ODD_TEXT = st.text(
+    alphabet=st.sampled_from('ab"\\,:[-0123456789\x00\x1f\x7f\x9f\u2028\u202e\u2069\ud800é'), max_size=25
+)
+ODD_INTEGER = st.integers(-(2**64), 2**64) | st.sampled_from([MAX_INTEGER, MAX_INTEGER + 1, -MAX_INTEGER - 1])
+
+
+@given(ODD_TEXT, ODD_TEXT, ODD_INTEGER, st.floats())
+def test_the_quick_look_passes_nothing_that_the_closer_one_refuses(
+    kernel: str, workload: str, registers: int, fraction: float
+) -> None:
+    record = with_profile(registers=registers)
+    occupancy = msgspec.structs.replace(record.occupancy, fraction=fraction)
+    record = msgspec.structs.replace(record, kernel=kernel, occupancy=occupancy)
+    file = StaticFile(target="sm_90", toolchains={NVRTC: {"test": {workload: record}}}, schema=SCHEMA_VERSION)
+    tree = msgspec.to_builtins(file)
+    if checks._is_plain(tree):
+        check_each(tree, "$")
+
+
+def test_the_quick_look_is_enough_for_a_usual_file() -> None:
+    assert checks._is_plain(msgspec.to_builtins(static_file(make_static())))
+    assert checks._is_plain(msgspec.to_builtins(time_file(make_time(SESSION))))

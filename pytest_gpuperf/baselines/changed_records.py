@@ -1,0 +1,78 @@
+"""The records of the files that differ between two states of the baselines."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile
+from pytest_gpuperf.baselines.manifest import Manifest
+from pytest_gpuperf.baselines.snapshots import MANIFEST, Place, Snapshot, relative_path
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.workload_records import WorkloadRecords
+
+
+class Difference(NamedTuple):
+    """What two states have on record of the workloads of files that differ."""
+
+    before: Mapping[Key, WorkloadRecords]
+    after: Mapping[Key, WorkloadRecords]
+    elsewhere: frozenset[Key]
+    """Those that files have which do not differ."""
+    manifests: tuple[Manifest | None, Manifest | None]
+    """Both None if they do not differ."""
+
+
+def difference(before: Snapshot, after: Snapshot) -> Difference:
+    """Everything of the files that differ; one that cannot be read on a side is left out on the other too."""
+    places = sorted((before.ids.keys() | after.ids.keys()) - {MANIFEST})
+    equal = {place for place in places if before.ids.get(place) == after.ids.get(place)}
+    old, new, elsewhere = _records(), _records(), _records()
+    for place in places:
+        if place in equal or _skipped(place, before, after):
+            continue
+        files = before.file(place), after.file(place)
+        if not _skipped(place, before, after):
+            for records, file in zip((old, new), files, strict=True):
+                _gather(records, place.module, file)
+    modules = {key.module for key in old.keys() ^ new.keys()}
+    for place in sorted(equal):
+        if place.module in modules:
+            _gather(elsewhere, place.module, after.file(place))
+    return Difference(dict(old), dict(new), frozenset(elsewhere), _manifests(before, after))
+
+
+def _manifests(before: Snapshot, after: Snapshot) -> tuple[Manifest | None, Manifest | None]:
+    if before.ids.get(MANIFEST) == after.ids.get(MANIFEST):
+        return None, None
+    both = before.manifest(), after.manifest()
+    return (None, None) if _skipped(MANIFEST, before, after) else both
+
+
+def _skipped(place: Place, before: Snapshot, after: Snapshot) -> bool:
+    path = relative_path(place)
+    return path in before.skipped or path in after.skipped
+
+
+_Records = defaultdict[Key, WorkloadRecords]
+
+
+def _records() -> _Records:
+    return defaultdict(lambda: WorkloadRecords({}, {}))
+
+
+def _gather(records: _Records, module: str, file: EvidenceFile | None) -> None:
+    """Add a file's records, if there is one, to those of their workloads."""
+    if file is None:
+        return
+    if isinstance(file, StaticFile):
+        for toolchain, tests in file.toolchains.items():
+            for test, workloads in tests.items():
+                for name, record in workloads.items():
+                    key = Key(module=module, test=test, workload=name)
+                    records[key].static[file.target, toolchain] = record
+        return
+    for test, timed in file.tests.items():
+        for name, time in timed.items():
+            records[Key(module=module, test=test, workload=name)].times[file.target] = time

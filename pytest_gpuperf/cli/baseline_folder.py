@@ -1,0 +1,34 @@
+"""The folder of the baselines that a command reads or changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pytest_gpuperf.config.flags import USUAL_FOLDER
+from pytest_gpuperf.context import last_run
+
+
+class NoFolderError(Exception):
+    """There is no folder of baselines; the message says where it was looked for and what to do."""
+
+
+def folder_of(given: Path | None, start: Path) -> Path:
+    """The folder of the baselines: the one given, else that of the last run, else the nearest one of the usual name."""
+    folder = given or _of_last_run(start) or _nearest(start)
+    if folder is None:
+        raise NoFolderError(f"there is no folder {USUAL_FOLDER} in {start} or above: name it with --baselines DIR")
+    if not folder.is_dir():
+        raise NoFolderError(f"there is no folder {folder}: name that of the baselines with --baselines DIR")
+    return folder
+
+
+def _of_last_run(start: Path) -> Path | None:
+    path = last_run.find(start)
+    try:
+        return Path(last_run.read(path).baselines) if path else None
+    except last_run.LastRunError:  # whose remedy is to read the baselines instead
+        return None
+
+
+def _nearest(start: Path) -> Path | None:
+    return next((path for folder in (start, *start.parents) if (path := folder / USUAL_FOLDER).is_dir()), None)

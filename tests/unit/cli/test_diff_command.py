@@ -1,0 +1,219 @@
+"""``gpuperf diff`` on repositories of baselines: what it says, how fast, and what keeps it from an answer."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+import pytest
+from git_samples import commit, git
+from record_samples import LAUNCH, identity_of, static_of, time_of
+
+from pytest_gpuperf.baselines.merging import Update
+from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.cli.command_line import main
+from pytest_gpuperf.model.evidence import Key, Session, StaticRecord, TimeRecord
+
+H200, NVRTC, ARCHS = "nvidia-h200", "nvrtc 13.0.88", ("sm_80", "sm_90", "sm_120")
+NEW_CODE = "d1" * 32
+SESSIONS = [
+    Session(
+        id=name, date=f"2026-11-0{day}T10:00:00Z", gpu="NVIDIA H200", uuid="GPU-1", driver="580", cuda="13.0",
+        toolchain=NVRTC, cupy="14.2.0", timer="cupti", tick_ns=32.0, overhead_ns=0.0,
+    )
+    for day, name in ((1, "s1"), (2, "s2"))
+]  # fmt: skip
+READ = "dram__bytes_read.sum"
+SPILLING = static_of(code=NEW_CODE, registers=48, spills=134, occupancy=0.4375)
+
+
+def key(size: int | str, module: str = "tests/test_scale.py", test: str = "test_scale") -> Key:
+    return Key(module=module, test=f"{test}[{size}]", workload="scale")
+
+
+def taken_again(midmean: float, **changes: object) -> TimeRecord:
+    """Of other code, in the second session."""
+    record = time_of(midmean, identity_of(code=NEW_CODE), **changes)  # type: ignore[arg-type]
+    rounds = tuple(msgspec.structs.replace(one, session="s2") for one in record.rounds)
+    return msgspec.structs.replace(record, rounds=rounds)
+
+
+def write(root: Path, static: StaticRecord, times: dict[Key, TimeRecord], keys: Iterable[Key] = ()) -> None:
+    """Static records of all architectures for the keys, and for those of the times."""
+    everywhere = {(arch, NVRTC, one): static for arch in ARCHS for one in (*keys, *times)}
+    BaselineStore(root).write(
+        Update(static=everywhere, time={(H200, one): t for one, t in times.items()}, sessions=SESSIONS)
+    )
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A kernel at 64 sizes, one of them timed, in the first commit; it spills in the second."""
+    monkeypatch.chdir(tmp_path)
+    root = tmp_path / "baselines"
+    sizes = [key(size) for size in range(64)]
+    write(root, static_of(), {key(8): time_of(6640.0, counters={READ: 1e8})}, sizes)
+    commit(tmp_path)
+    write(root, SPILLING, {key(8): taken_again(9960.0, counters={READ: 2e8})}, sizes)
+    commit(tmp_path)
+    return root
+
+
+SAID = """\
+Baselines of HEAD~1 -> the working tree
+
+tests/test_scale.py
+  scale
+    64 workloads of test_scale[...] on sm_80, sm_90, sm_120: registers 40 -> 48, spilled bytes
+      0 -> 268, occupancy 50 -> 43.8 % (limited by registers)
+    test_scale[8] [scale] on nvidia-h200: 6.64 us -> 9.96 us (+50.0 %), DRAM bytes read
+      100000000 -> 200000000 bytes (+100.00 %)
+
+1 kernel changed
+"""
+
+
+def test_a_change_is_told_in_registers_spills_occupancy_time_and_counters(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["diff", "HEAD~1"]) == 0
+    assert capsys.readouterr().out == SAID
+
+
+def test_no_revision_is_head_and_two_are_compared_with_each_other(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["diff"]) == 0
+    assert capsys.readouterr().out == "Baselines of HEAD -> the working tree\n\nNo figure differs\n"
+    assert main(["diff", "HEAD", "HEAD~1"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("Baselines of HEAD -> HEAD~1\n")
+    assert "registers 48 -> 40, spilled bytes 268 -> 0" in " ".join(said.split())
+
+
+def test_of_a_full_id_the_beginning_is_shown(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = git(root.parent, "rev-parse", "HEAD~1")
+    assert main(["diff", first, "HEAD"]) == 0
+    assert capsys.readouterr().out.startswith(f"Baselines of {first[:12]} -> HEAD\n")
+
+
+def test_the_working_tree_counts_before_it_is_committed(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(root, SPILLING, {}, [key("new")])
+    assert main(["diff"]) == 0
+    assert capsys.readouterr().out.endswith("  scale\n    new: test_scale[new] [scale]\n\n1 workload new\n")
+
+
+def test_markdown_for_a_pull_request(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", "--markdown", "HEAD~1"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("## Baselines of HEAD\\~1 -&gt; the working tree\n\n**1 kernel changed**\n")
+    assert (
+        "| <code>scale</code> | 64 workloads of test\\_scale\\[...\\] | sm\\_80, sm\\_90, sm\\_120 | registers 40 "
+        in said
+    )
+
+
+@pytest.mark.parametrize("place", ["other", "baselines"])
+def test_another_folder_and_another_place(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    git(root.parent, "mv", "baselines", "other") if place == "other" else None
+    commit(root.parent)
+    write(root.parent / place, static_of(), {}, [key(1)])
+    monkeypatch.chdir(root.parent / place / "sm_90")
+    assert main(["diff", "--baselines", str(root.parent / place)]) == 0
+    assert "test_scale[1] [scale] on sm_80, sm_90, sm_120: registers 48 -> 40" in capsys.readouterr().out
+
+
+def test_baselines_that_are_all_gone_are_told(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    git(root.parent, "rm", "-rq", "baselines")
+    assert main(["diff", "--baselines", "baselines"]) == 0
+    said = capsys.readouterr().out
+    assert "gone: 64 workloads of test_scale[...]" in said
+    assert "manifest: gpu models: nvidia-h200 removed" in said
+    assert said.endswith("64 workloads gone\n")
+
+
+def test_a_file_that_cannot_be_read_is_named_and_makes_exit_status_1(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (root / "sm_90" / "tests" / "test_scale.json").write_text("{")
+    assert main(["diff", "HEAD~1"]) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert "64 workloads of test_scale[...] on sm_80, sm_120: registers 40 -> 48" in said
+    assert f"not compared: {root / 'sm_90/tests/test_scale.json'} cannot be read: line 1" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["no-such"], "git knows no revision 'no-such'"),
+        (["HEAD~9", "HEAD"], "git knows no revision 'HEAD~9'"),
+        (
+            ["--baselines", "none"],
+            "there are no baselines in none, neither at HEAD nor in the working tree: name their",
+        ),
+    ],
+)
+def test_what_cannot_be_answered_is_said_with_a_remedy(
+    root: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+) -> None:
+    assert main(["diff", *arguments]) == 1
+    written = capsys.readouterr()
+    assert written.out == ""
+    assert written.err.startswith(f"gpuperf diff: {words}")
+
+
+def test_a_folder_outside_of_git_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "baselines").mkdir()
+    assert main(["diff", "--baselines", str(tmp_path / "baselines")]) == 1
+    assert "is in no git repository" in capsys.readouterr().err
+
+
+def test_three_revisions_are_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["diff", "a", "b", "c"])
+    assert stop.value.code == 2
+
+
+TIMED = """
+import sys, time
+start = time.process_time()
+from pytest_gpuperf.cli import main
+status = main(["diff", "HEAD~1"])
+sys.stderr.write(str(time.process_time() - start))
+sys.exit(status)
+"""
+"""Seconds of a process's own time from the end of its start; what others do on the machine is not in it."""
+
+
+def test_500_workloads_that_all_changed_are_compared_within_a_second(tmp_path: Path) -> None:
+    keys = [key(size, f"tests/test_{kernel}.py") for kernel in range(10) for size in range(50)]
+    counters = {f"metric_{n}.sum": 1e6 for n in range(40)}
+    root = tmp_path / "baselines"
+
+    def record(static: StaticRecord, midmean: float, code: str) -> None:
+        identity = identity_of("float32[1024] align=256", "int32=7", code=code, launch=LAUNCH)
+        one = time_of(midmean, identity, {name: value * midmean for name, value in counters.items()})
+        ten = msgspec.structs.replace(one, rounds=one.rounds * 10)
+        write(root, static, dict.fromkeys(keys, ten))
+
+    record(static_of(), 6640.0, static_of().profile.code_hash)
+    commit(tmp_path)
+    record(SPILLING, 9960.0, NEW_CODE)
+    commit(tmp_path)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
+    command, takes = [sys.executable, "-c", TIMED], []
+    for _ in range(3):
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+        takes.append(float(done.stderr))
+        if min(takes) < 1:
+            break
+    assert done.stdout.count("50 workloads of test_scale[...] on sm_80, sm_90, sm_120: registers 40 -> 48") == 10
+    assert done.stdout.endswith("\n10 kernels changed\n")
+    print("gpuperf diff of 500 workloads:", *takes, "s")
+    assert min(takes) < 1

@@ -1,0 +1,143 @@
+"""What differs between two states of the baselines, in figures."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from record_samples import identity_of, records_of, static_of, time_of
+
+from pytest_gpuperf.counters.catalogue import METRICS
+from pytest_gpuperf.judge.counter_verdict import CounterRule
+from pytest_gpuperf.judge.evidence_diff import Coverage, EvidenceDiff, compare_evidence
+from pytest_gpuperf.judge.run_diff import RunDiff
+from pytest_gpuperf.model.evidence import Anchor, Key, StaticRecord, TimeRecord
+from pytest_gpuperf.model.workload_records import WorkloadRecords
+
+KEY = Key(module="test_a.py", test="test_scale[8]", workload="scale")
+H200, NVRTC = "nvidia-h200", "nvrtc 13.0.88"
+RULES = [metric.rule for metric in METRICS.values()]
+OTHER = "d1" * 32
+
+
+def code_changes(old: StaticRecord, new: StaticRecord) -> list[str]:
+    """Of one architecture."""
+    before, after = ({KEY: WorkloadRecords({("sm_90", NVRTC): one}, {})} for one in (old, new))
+    (workload,) = compare_evidence(before, after, RULES).workloads
+    (code,) = workload.code
+    return [str(change) for change in code.changes]
+
+
+def timed(record: TimeRecord) -> dict[Key, WorkloadRecords]:
+    return {KEY: WorkloadRecords({}, {H200: record})}
+
+
+def run_diff(old: TimeRecord, new: TimeRecord) -> RunDiff:
+    (workload,) = compare_evidence(timed(old), timed(new), RULES).workloads
+    (run,) = workload.runs
+    return run
+
+
+def test_figures_that_a_reader_asks_for_come_first() -> None:
+    new = static_of(code=OTHER, registers=48, spills=134, occupancy=0.4375, stack_bytes=136, shared_bytes=512)
+    assert code_changes(static_of(), new) == [
+        "registers 40 -> 48",
+        "spilled bytes 0 -> 268",
+        "occupancy 50 -> 43.8 % (limited by registers)",
+        "stack frame 0 -> 136 bytes",
+        "static shared memory 0 -> 512 bytes",
+    ]
+
+
+def test_spills_of_an_equal_sum_are_told_apart() -> None:
+    old, new = static_of(spills=8), static_of(code=OTHER, spills=8)
+    profile = msgspec.structs.replace(new.profile, spill_store_bytes=4, spill_load_bytes=12)
+    new = msgspec.structs.replace(new, profile=profile)
+    assert code_changes(old, new) == ["spill stores 8 -> 4 bytes", "spill loads 8 -> 12 bytes"]
+
+
+def test_code_without_a_figure_that_differs_is_told_with_none() -> None:
+    assert code_changes(static_of(), static_of(code=OTHER)) == []
+
+
+def test_the_grid_and_the_kernels_name_are_figures_of_a_launch() -> None:
+    assert code_changes(static_of(grid=(8, 1, 1)), static_of(grid=(16, 1, 1), kernel="scale2")) == [
+        "kernel scale -> scale2", "grid 8x1x1 -> 16x1x1",
+    ]  # fmt: skip
+
+
+def test_equal_records_are_not_told_and_those_that_differ_in_hashes_alone_are_counted() -> None:
+    old = {KEY: WorkloadRecords({("sm_90", NVRTC): static_of()}, {H200: time_of()})}
+    assert compare_evidence(old, dict(old), RULES) == EvidenceDiff((), (), (), (), 0)
+    new = {KEY: WorkloadRecords({("sm_90", NVRTC): static_of(source="51" * 32)}, {H200: time_of()})}
+    assert compare_evidence(old, new, RULES) == EvidenceDiff((), (), (), (), 1)
+
+
+def test_a_time_is_the_geometric_mean_of_its_rounds() -> None:
+    one = time_of(1000.0)
+    both = msgspec.structs.replace(one, rounds=(*one.rounds, *time_of(4000.0).rounds))
+    run = run_diff(one, both)
+    assert run.times_ns == pytest.approx((1000.0, 2000.0))
+    assert run.ratio == pytest.approx(2.0)
+
+
+def test_what_was_run_and_how_is_told() -> None:
+    old = time_of(identity=identity_of("float32[8] align=256", "int32=7"))
+    launch = "grid=(16, 1, 1) block=(256, 1, 1) shared=0"
+    anchor = Anchor(
+        identity=old.identity, timer="cupti", cache="cold", time_ns=1.0, session="s", date="2026-11-01T10:00:00Z"
+    )
+    new = time_of(
+        identity=identity_of("float32[9] align=256", "int32=7", launch=launch, code=OTHER), bytes=64, anchor=anchor
+    )
+    new = msgspec.structs.replace(new, timer="events", cache="warm")
+    run = run_diff(old, new)
+    assert [str(change) for change in run.conditions] == [
+        "machine code c0c0c0c0 -> d1d1d1d1", "timer cupti -> events", "L2 cold -> warm",
+        "grid (8, 1, 1) -> (16, 1, 1)", "argument 1 float32[8] -> float32[9]", "declared bytes none -> 64",
+        "anchor its own -> of 2026-11-01",
+    ]  # fmt: skip
+    assert run.times_ns is None, "the rounds are the same"
+
+
+def test_counters_beyond_their_bands_come_with_the_largest_change_first_and_the_others_are_counted() -> None:
+    read, instructions = "dram__bytes_read.sum", "smsp__inst_executed.sum"
+    informs, own = "sm__cycles_elapsed.max", "my__own_metric.sum"
+    old = time_of(counters={read: 1e8, instructions: 1000.0, informs: 5.0, own: 7.0, "lts__t_sectors.sum": 100.0})
+    new = time_of(counters={read: 2e8, instructions: 1100.0, informs: 6.0, own: 70.0, "lts__t_bytes.sum": 3200.0})
+    run = run_diff(old, new)
+    assert [change.what for change in run.counters] == [own, "DRAM bytes read", "instructions executed"]
+    assert (run.others, run.sets) == (1, (1, 1))
+
+
+def test_a_counter_that_came_from_nothing_is_the_largest_change() -> None:
+    rules = [CounterRule("a", "a"), CounterRule("b", "b")]
+    old, new = time_of(counters={"a": 1.0, "b": 0.0}), time_of(counters={"a": 99.0, "b": 1.0})
+    (workload,) = compare_evidence(timed(old), timed(new), rules).workloads
+    assert [change.what for change in workload.runs[0].counters] == ["b", "a"]
+
+
+def test_new_gone_and_moved_workloads() -> None:
+    stays, old_name, new_name = KEY, Key("test_a.py", "test_old", "k"), Key("test_a.py", "test_new", "k")
+    came, went = Key("test_a.py", "test_came", "k"), Key("test_a.py", "test_went", "k")
+    before = {stays: records_of(), old_name: records_of(code="a1" * 32), went: records_of(code="b1" * 32)}
+    after = {stays: records_of(), new_name: records_of(code="a1" * 32), came: records_of(code="e1" * 32)}
+    diff = compare_evidence(before, after, RULES)
+    assert [(one.key, one.was) for one in diff.workloads] == [(new_name, old_name)]
+    assert [one.key for one in diff.new] == [came]
+    assert [one.key for one in diff.gone] == [went]
+
+
+def test_records_of_a_target_more_are_no_new_workload() -> None:
+    known = WorkloadRecords({("sm_120", NVRTC): static_of()}, {H200: time_of()})
+    diff = compare_evidence({}, {KEY: known}, RULES, elsewhere={KEY})
+    assert diff == EvidenceDiff((), (), (), (Coverage(H200, "", True, 1), Coverage("sm_120", NVRTC, True, 1)), 0)
+    assert compare_evidence({KEY: known}, {}, RULES, elsewhere={KEY}).coverage[0] == Coverage(H200, "", False, 1)
+
+
+def test_one_compiler_in_the_place_of_another_is_compared_with_it() -> None:
+    before = {KEY: WorkloadRecords({("sm_90", NVRTC): static_of()}, {})}
+    after = {KEY: WorkloadRecords({("sm_90", "nvrtc 13.2.51"): static_of(code=OTHER, registers=48)}, {})}
+    diff = compare_evidence(before, after, RULES)
+    changes = [str(change) for change in diff.workloads[0].code[0].changes]
+    assert changes == [f"compiler {NVRTC} -> nvrtc 13.2.51", "registers 40 -> 48 (occupancy holds)"]
+    assert [(one.toolchain, one.added) for one in diff.coverage] == [(NVRTC, False), ("nvrtc 13.2.51", True)]

@@ -1,0 +1,55 @@
+"""Records of workloads to compare, as two states of the baselines have them."""
+
+from __future__ import annotations
+
+from pytest_gpuperf.model.evidence import Identity, Occupancy, Round, StaticProfile, StaticRecord, TimeRecord
+from pytest_gpuperf.model.workload_records import WorkloadRecords
+
+CODE = "c0" * 32
+LAUNCH = "grid=(8, 1, 1) block=(256, 1, 1) shared=0"
+
+
+def static_of(
+    *, code: str = CODE, block: tuple[int, int, int] = (256, 1, 1), registers: int = 40, spills: int = 0,
+    occupancy: float = 0.5, kernel: str = "scale", source: str = "50" * 32, grid: tuple[int, int, int] | None = None,
+    **profile: int,
+) -> StaticRecord:  # fmt: skip
+    """``spills``: bytes stored, and as many loaded."""
+    figures = {"stack_bytes": 0, "shared_bytes": 0, "constant_bytes": 368, "barriers": 0, "code_bytes": 1152,
+               "instructions": 61, **profile}  # fmt: skip
+    return StaticRecord(
+        kernel=kernel, source_hash=source, block=block, grid=grid,
+        profile=StaticProfile(
+            registers=registers, spill_store_bytes=spills, spill_load_bytes=spills, opcodes={"global_load": 4},
+            code_hash=code, **figures,
+        ),
+        occupancy=Occupancy(blocks_per_sm=4, warps_per_sm=32, fraction=occupancy, limiter="registers"),
+    )  # fmt: skip
+
+
+def identity_of(*arguments: str, code: str = CODE, launch: str = LAUNCH) -> Identity:
+    return Identity(code=code, launch=launch, arguments=arguments)
+
+
+def time_of(
+    midmean: float = 6640.0, identity: Identity | None = None, counters: dict[str, float] | None = None,
+    kernel: str = "scale", **changes: object,
+) -> TimeRecord:  # fmt: skip
+    """A record of one round."""
+    taken = Round(
+        session="s1", process=0, samples=40, midmean=midmean, median=midmean, quantiles=(midmean,) * 5,
+        minimum=midmean, maximum=midmean,
+    )  # fmt: skip
+    return TimeRecord(
+        identity=identity or identity_of(), timer="cupti", cache="cold", rounds=(taken,), counters=counters or {},
+        kernel=kernel, **changes,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def records_of(
+    *, code: str = CODE, block: tuple[int, int, int] = (256, 1, 1), identity: Identity | None = None,
+    static: bool = True,
+) -> WorkloadRecords:  # fmt: skip
+    """Static evidence for one architecture, and a time where there is an ``identity``."""
+    of_code = {("sm_90", "nvrtc 13.0.88"): static_of(code=code, block=block)} if static else {}
+    return WorkloadRecords(of_code, {"nvidia-h200": time_of(identity=identity)} if identity is not None else {})

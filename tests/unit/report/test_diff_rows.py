@@ -1,0 +1,225 @@
+"""A difference of baselines as a reader sees it: rows, text and Markdown."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_gpuperf.judge.code_diff import CodeDiff
+from pytest_gpuperf.judge.evidence_diff import Coverage, EvidenceDiff, Listed, WorkloadDiff
+from pytest_gpuperf.judge.run_diff import RunDiff
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.verdict import Change
+from pytest_gpuperf.report.diff_markdown import CUT_OFF, MOST_CHARACTERS, diff_markdown
+from pytest_gpuperf.report.diff_rows import DiffRow, ModuleDiff, modules_of, names_of, remarks_of, run_words, summary_of
+from pytest_gpuperf.report.diff_text import diff_lines
+
+NVRTC = "nvrtc 13.0.88"
+REGISTERS = Change(what="registers", before=40, after=48)
+SPILLED = Change(what="spilled bytes", before=0, after=268, direction="worse")
+
+
+def key(test: str = "test_scale[8]", workload: str = "scale", module: str = "test_a.py") -> Key:
+    return Key(module=module, test=test, workload=workload)
+
+
+def changed(
+    where: Key, *runs: RunDiff, archs: tuple[str, ...] = (), changes: tuple[Change, ...] = (REGISTERS,),
+    kernel: str = "scale", was: Key | None = None, toolchain: str = NVRTC,
+) -> WorkloadDiff:  # fmt: skip
+    code = tuple(CodeDiff(arch, toolchain, changes) for arch in archs)
+    return WorkloadDiff(where, kernel, was, code, runs)
+
+
+def diff_of(
+    *workloads: WorkloadDiff, new: tuple[Listed, ...] = (), gone: tuple[Listed, ...] = (),
+    coverage: tuple[Coverage, ...] = (), unseen: int = 0,
+) -> EvidenceDiff:  # fmt: skip
+    return EvidenceDiff(workloads, new, gone, coverage, unseen)
+
+
+def rows(diff: EvidenceDiff, *, whole: bool = False) -> list[DiffRow]:
+    """Of the only kernel."""
+    ((_, (kernel,)),) = modules_of(diff, whole=whole)
+    return list(kernel.rows)
+
+
+def test_an_equal_change_of_many_workloads_on_many_architectures_is_one_row() -> None:
+    many = [
+        changed(key(f"test_scale[{n}]"), archs=("sm_120", "sm_90"), changes=(REGISTERS, SPILLED)) for n in range(64)
+    ]
+    assert rows(diff_of(*many)) == [
+        DiffRow("64 workloads of test_scale[...]", "sm_90, sm_120", "registers 40 -> 48, spilled bytes 0 -> 268")
+    ]
+
+
+def test_distinct_changes_have_a_row_each() -> None:
+    one, other = changed(key("test_a"), archs=("sm_90",)), changed(key("test_b"), archs=("sm_90",), changes=(SPILLED,))
+    assert [row.workloads for row in rows(diff_of(one, other))] == ["test_a [scale]", "test_b [scale]"]
+
+
+def test_code_without_a_figure_that_differs_says_so() -> None:
+    assert (
+        rows(diff_of(changed(key(), archs=("sm_90",), changes=())))[0].figures
+        == "machine code changed, no figure of it"
+    )
+
+
+def test_the_compiler_is_named_where_there_are_several() -> None:
+    one = changed(key("test_a"), archs=("sm_90",))
+    other = changed(key("test_b"), archs=("sm_90",), toolchain="nvrtc 13.2.51")
+    assert [row.targets for row in rows(diff_of(one, other))] == ["sm_90 by nvrtc 13.0.88", "sm_90 by nvrtc 13.2.51"]
+
+
+def test_more_figures_than_a_row_has_room_for_are_counted() -> None:
+    many = tuple(Change(what=f"instructions: c{n}", before=1, after=2) for n in range(20))
+    (row,) = rows(diff_of(changed(key(), archs=("sm_90",), changes=many)))
+    assert row.figures.endswith("instructions: c7 1 -> 2, and 12 more")
+
+
+def test_the_slowest_of_many_times_are_named_and_the_rest_are_counted() -> None:
+    many = [changed(key(f"test_scale[{n}]"), RunDiff("nvidia-h200", (1000.0, 1000.0 + n))) for n in range(-2, 18)]
+    shown = rows(diff_of(*many))
+    assert [row.workloads for row in shown[:2]] == ["test_scale[17] [scale]", "test_scale[16] [scale]"]
+    assert shown[5:] == [DiffRow("15 more", "nvidia-h200", "-0.2 % to +1.2 % (--all names them)")]
+    assert len(rows(diff_of(*many), whole=True)) == 20
+
+
+def test_figures_of_a_run() -> None:
+    counters = tuple(Change(what=f"c{n}", before=1, after=2, note="+100.00 %") for n in range(5))
+    run = RunDiff("g", (6640.0, 9960.0), (Change(what="timer", before="cupti", after="events"),), counters, 7, (1, 2))
+    assert run_words(run) == (
+        "6.64 us -> 9.96 us (+50.0 %), timer cupti -> events, c0 1 -> 2 (+100.00 %), c1 1 -> 2 (+100.00 %), "
+        "c2 1 -> 2 (+100.00 %), and 2 more counters, 1 counter removed, 2 counters added"
+    )
+    assert run_words(RunDiff("g", None, others=1)) == "1 counter differs, none beyond its band"
+    assert run_words(RunDiff("g", None, others=7)) == "7 counters differ, none beyond their bands"
+
+
+def test_the_worst_module_and_kernel_come_first() -> None:
+    slower, faster = RunDiff("g", (100.0, 150.0)), RunDiff("g", (100.0, 50.0))
+    diff = diff_of(
+        changed(key(module="test_a.py"), faster, kernel="a"),
+        changed(key(module="test_b.py"), archs=("sm_90",), kernel="neutral"),
+        changed(key(module="test_b.py"), archs=("sm_90",), changes=(SPILLED,), kernel="spills"),
+        changed(key(module="test_c.py"), slower, kernel="c"),
+    )
+    shown = [(module.module, [one.kernel for one in module.kernels]) for module in modules_of(diff)]
+    assert shown == [("test_c.py", ["c"]), ("test_b.py", ["spills", "neutral"]), ("test_a.py", ["a"])]
+
+
+def test_names_of_few_are_said_and_of_many_counted() -> None:
+    assert names_of([key("test_a"), key("test_b", "k")]) == "test_a [scale], test_b [k]"
+    several = [key(f"test_a[{n}]") for n in range(4)] + [key("test_b", f"{n}") for n in range(2)]
+    assert names_of(several) == "4 workloads of test_a[...], 2 of test_b"
+    many = [key(f"test_{letter}", f"{n}") for letter in "abcde" for n in range(2)]
+    assert names_of(many) == "2 workloads of test_a, 2 of test_b, 2 of test_c and 4 of others"
+
+
+def test_new_gone_and_moved_workloads_are_told() -> None:
+    moved = changed(key("test_new"), was=key("test_old"))
+    many = [changed(key(f"test_y[{n}]"), was=key(f"test_x[{n}]", module="test_0.py")) for n in range(4)]
+    diff = diff_of(moved, *many, new=(Listed(key("test_came"), "scale"),), gone=(Listed(key("test_went"), "scale"),))
+    assert rows(diff) == [
+        DiffRow("test_old [scale] -> test_new [scale]", "", "moved"),
+        DiffRow("test_0.py::test_x -> test_a.py::test_y (4 workloads)", "", "moved"),
+        DiffRow("test_came [scale]", "", "new"),
+        DiffRow("test_went [scale]", "", "gone"),
+    ]
+    assert summary_of(diff) == "1 workload new, 1 gone, 5 moved"
+
+
+def test_many_new_kernels_share_one_row() -> None:
+    new = tuple(Listed(key(f"test_{n}"), f"kernel{n}") for n in range(5))
+    ((_, kernels),) = modules_of(diff_of(changed(key(), archs=("sm_90",)), new=new))
+    assert [one.kernel for one in kernels] == ["scale", "5 other kernels"]
+
+
+def test_the_last_line_counts() -> None:
+    run = RunDiff("g", (1.0, 2.0))
+    diff = diff_of(
+        *(changed(key(f"test_{name}"), run, kernel=name) for name in "abc"), changed(key("test_d"), run, kernel=""),
+        new=tuple(Listed(key(f"test_n{n}"), "n") for n in range(2)), gone=(Listed(key("test_g"), "g"),),
+    )  # fmt: skip
+    assert summary_of(diff) == "3 kernels changed, 1 callable changed, 2 workloads new, 1 gone"
+    assert summary_of(diff_of()) == "No figure differs"
+
+
+def test_targets_manifest_and_hashes_are_remarks() -> None:
+    coverage = (Coverage("nvidia-h200", "", False, 1), Coverage("sm_120", NVRTC, True, 500))
+    before = {"architectures": ("sm_80", "sm_90"), "gpu_models": (), "schema": 1}
+    after = {"architectures": ("sm_90", "sm_120"), "gpu_models": (), "schema": 2}
+    assert remarks_of(diff_of(coverage=coverage, unseen=3), (before, after)) == [
+        "nvidia-h200 removed: records of 1 workload",
+        "sm_120 by nvrtc 13.0.88 added: records of 500 workloads",
+        "manifest: architectures: sm_120 added, sm_80 removed",
+        "manifest: schema: 1 -> 2",
+        "3 workloads differ in nothing that is compared (hashes of sources and cubins, ranges of counters)",
+    ]
+
+
+def test_text_has_a_line_for_each_change_below_its_kernel() -> None:
+    diff = diff_of(
+        changed(key(), RunDiff("nvidia-h200", (6640.0, 9960.0)), archs=("sm_90",)),
+        new=(Listed(key("test_b"), "scale"),),
+    )
+    assert diff_lines(modules_of(diff), ["a remark"], summary_of(diff)) == [
+        "test_a.py",
+        "  scale",
+        "    test_scale[8] [scale] on sm_90: registers 40 -> 48",
+        "    test_scale[8] [scale] on nvidia-h200: 6.64 us -> 9.96 us (+50.0 %)",
+        "    new: test_b [scale]",
+        "",
+        "a remark",
+        "1 kernel changed, 1 workload new",
+    ]
+
+
+# --- Markdown ------------------------------------------------------------------------------------
+
+
+def table_rows(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("|")][2:]
+
+
+def test_markdown_has_a_table_for_each_module() -> None:
+    diff = diff_of(changed(key(), RunDiff("nvidia-h200", (6640.0, 9960.0)), archs=("sm_90",)))
+    text = diff_markdown("Baselines of a -> b", modules_of(diff), ["a remark"], summary_of(diff))
+    assert text.splitlines()[:8] == [
+        "## Baselines of a -&gt; b", "", "**1 kernel changed**", "", "* a remark", "", "### test\\_a.py", "",
+    ]  # fmt: skip
+    assert table_rows(text) == [
+        "| <code>scale</code> | test\\_scale\\[8\\] \\[scale\\] | sm\\_90 | registers 40 -&gt; 48 |",
+        "|  | test\\_scale\\[8\\] \\[scale\\] | nvidia-h200 | 6.64 us -&gt; 9.96 us (+50.0 %) |",
+    ]
+
+
+HOSTILE = st.text(alphabet=st.sampled_from("`|<>*_[]!@#\\&\n\r ~x"), min_size=1, max_size=30)
+
+
+@given(HOSTILE, HOSTILE, HOSTILE)
+def test_no_name_leaves_its_cell_or_becomes_markup(test: str, kernel: str, figure: str) -> None:
+    one = changed(
+        key(test, test), archs=("sm_90",), changes=(Change(what=figure, before=figure, after="x"),), kernel=kernel
+    )
+    (row,) = table_rows(diff_markdown("t", modules_of(diff_of(one)), [], "s"))
+    inner = row.replace("\\\\", "")
+    assert inner.count("|") - inner.count("\\|") == 5
+    assert row.count("<") == row.count("<code>") + row.count("</code>") == 2
+    assert inner.count("`") == inner.count("\\`")
+    assert not any(f"@{letter}" in row for letter in "x_*[")
+
+
+def test_markdown_fits_a_comment_and_says_what_was_cut_off() -> None:
+    many = [changed(key(f"test_{n}", "w" * 150), archs=("sm_90",), kernel=f"k{n}") for n in range(2000)]
+    text = diff_markdown("t", modules_of(diff_of(*many)), [], "s")
+    assert MOST_CHARACTERS - 1000 < len(text) <= MOST_CHARACTERS
+    assert text.endswith(f"|\n\n{CUT_OFF}\n")
+
+
+def test_names_of_any_length_are_shortened() -> None:
+    one = changed(key("x" * 10_000, "y" * 10_000), archs=("sm_90",), kernel="k" * 10_000)
+    (module,) = modules_of(diff_of(one))
+    assert isinstance(module, ModuleDiff)
+    assert len(module.kernels[0].kernel) == 200
+    assert len(module.kernels[0].rows[0].workloads) <= 200
