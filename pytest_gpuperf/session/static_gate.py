@@ -40,14 +40,26 @@ def judge_static(
     changed = [arch for arch, one in judged.items() if _may_change(one, worker.options)]
     if changed:
         judged |= _weighed(judged, changed, worker, workload, workloads, estimates)
-    if compiler in (declared := store.toolchains()):
-        for arch, found in judged.items():
-            if found.verdict in SUPERSEDED:
-                old = static_baseline(store, arch, compiler, workload, workloads)
-                records = {name: store.static(arch, key, name).record for name in declared if name != compiler}
-                known = {name: record for name, record in records.items() if record is not None}
-                judged[arch] = accepted_elsewhere(found, workload.static[arch], old, compiler, known)
+    if any(found.verdict in SUPERSEDED for found in judged.values()):
+        judged = _accepted_elsewhere(store, judged, workload, workloads)
     return msgspec.structs.replace(workload, judgements=(*judged.values(), *workload.judgements))
+
+
+def _accepted_elsewhere(
+    store: BaselineStore, judged: Mapping[str, Judgement], workload: WorkloadEvidence,
+    workloads: Collection[WorkloadEvidence],
+) -> dict[str, Judgement]:  # fmt: skip
+    """The judgements, less what another toolchain that the team declares has on record as accepted."""
+    compiler, declared = workload.toolchain, store.toolchains()
+    if compiler not in declared:
+        return dict(judged)
+    found = {}
+    for arch, judgement in judged.items():
+        old = static_baseline(store, arch, compiler, workload, workloads)
+        records = {name: store.static(arch, workload.key, name).record for name in declared if name != compiler}
+        others = {name: record for name, record in records.items() if record is not None}
+        found[arch] = accepted_elsewhere(judgement, workload.static[arch], old, compiler, others)
+    return found
 
 
 def _may_change(one: Judgement, options: Options) -> bool:

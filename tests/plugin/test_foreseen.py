@@ -126,7 +126,7 @@ def test_a_second_recording_of_static_evidence_keeps_the_machine_code_on_record(
 
 
 def test_an_edited_source_is_compiled_once(recorded, varying):
-    recorded.edit("work.cu", "// Copies", "// Now copies")
+    recorded.edit("work.cu", "b[i] = x;", "b[i] = x;;")
     result = recorded.run("--gpuperf", "-k", "1024")
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["*SAME*"])

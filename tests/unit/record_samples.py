@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_gpuperf.model.evidence import Identity, Occupancy, Round, StaticProfile, StaticRecord, TimeRecord
+from pytest_gpuperf.model.evidence import Identity, Occupancy, StaticProfile, StaticRecord, TimeRecord
+from pytest_gpuperf.model.timed_round import Round
 from pytest_gpuperf.model.workload_records import WorkloadRecords
 
 CODE = "c0" * 32

@@ -189,7 +189,8 @@ def test_the_source_hash_covers_source_headers_and_options_but_no_path(tmp_path:
     assert hash_of(with_header(tmp_path / "b", "1.5f")) == before
     assert hash_of(with_header(tmp_path / "c", "2.5f")) != before
     assert hash_of(KernelSource(first.text, "set", first.path, ("-DX",))) != before
-    assert hash_of(KernelSource(first.text + " ", "set", first.path)) != before
+    assert hash_of(KernelSource(first.text + ";", "set", first.path)) != before
+    assert hash_of(KernelSource(first.text + " // a comment", "set", first.path)) == before
 
 
 def test_one_file_gives_the_same_cubin_wherever_it_lies(tmp_path: Path) -> None:
