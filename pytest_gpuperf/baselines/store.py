@@ -133,11 +133,13 @@ class BaselineStore:
         ``UnsafePathError`` and what reading raises: a file that cannot be understood is never overwritten.
         """
         first = not (self.root / working_folder.NAME).exists()
-        if first and not self._plan(update) and not self.root.exists():  # a refused update makes no folder either
+        plan = self._plan(update) if first else None  # a refused update makes no folder
+        if plan == [] and not self.root.exists():
             return []
         with transaction.exclusive(self.root, say):
             self.forget()
-            plan = self._plan(update)
+            if plan is None or layout.targets(self.root):
+                plan = self._plan(update)
             toolchains = {*update.toolchains, *(self.toolchains() if self.root.is_dir() else ())}
             named = manifest.with_targets(self.root, update.targets, toolchains, update.profile)
             try:
