@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pytest_gpuperf.baselines.baseline_errors import (
     CubinError,
+    MissingCubinError,
     UnreadableBaselineError,
     UnwritableEvidenceError,
     quoted,
@@ -27,7 +28,7 @@ _REMEDY = (
 
 
 def read_cubin(root: Path, sha256: str) -> bytes:
-    """The verified machine code.  Raises ``CubinError`` if it is missing, altered, too large or unreadable."""
+    """The verified machine code.  Raises ``MissingCubinError``, ``CubinError`` if altered, too large or unreadable."""
     if not is_sha256(sha256):
         raise CubinError(f"'{quoted(sha256)}' is no SHA-256, so it names no cubin in {root}")
     plain = cubin_path(root, sha256, PLAIN)
@@ -39,7 +40,7 @@ def read_cubin(root: Path, sha256: str) -> bytes:
     except UnreadableBaselineError as error:
         raise CubinError(f"{path}: the baseline's machine code cannot be used: {error.problem}. {_REMEDY}") from error
     if content is None:
-        raise CubinError(f"{path}: the baseline's machine code is missing. {_REMEDY}")
+        raise MissingCubinError(f"{path}: the baseline's machine code is missing. {_REMEDY}")
     found = hashlib.sha256(content).hexdigest()
     if found != sha256:
         raise CubinError(f"{path}: the content does not match the name (its SHA-256 is {found[:12]}...). {_REMEDY}")

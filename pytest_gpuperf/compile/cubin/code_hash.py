@@ -7,15 +7,22 @@ line tables, the source file, other kernels.  What cannot be followed goes in wh
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import itertools
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from pytest_gpuperf.compile.cubin import cubin_reader as cubin_format
 from pytest_gpuperf.compile.cubin.cubin_reader import Cubin, CubinKernel, text_of
 from pytest_gpuperf.compile.cubin.disassembly import Instruction
 from pytest_gpuperf.compile.cubin.elf import STT_FUNC
-from pytest_gpuperf.compile.cubin.references import ReferenceWalk
+from pytest_gpuperf.compile.cubin.references import ReferenceWalk, bank_symbols
+
+FORM = 1
+"""Raised whenever equal machine code gets another hash than before."""
+_MOST_STEPS = 200_000
+"""Instructions that are walked, all tries together, to find out what the PTX on record had excluded: about a second."""
 
 
 def hash_code(
@@ -32,11 +39,36 @@ def hash_code(
     """
     walk = ReferenceWalk(cubin.elf, text_of(cubin.elf, kernel.symbol), instructions, unreachable)
     walk.follow(next(s for s in cubin.elf.symbols if s.name == kernel.symbol and s.type == STT_FUNC))
-    digest = hashlib.sha256(b"gpuperf code 1\0")
+    digest = hashlib.sha256(b"gpuperf code %d\0" % FORM)
     for part in (*walk.parts(), *_launch_facts(cubin, kernel), struct.pack(f"<{len(resources)}q", *resources)):
         digest.update(struct.pack("<Q", len(part)))
         digest.update(part)
     return digest.hexdigest()
+
+
+def has_code(cubin: Cubin, kernel: CubinKernel, instructions: Sequence[Instruction], code_hash: str) -> bool:
+    """Whether ``code_hash`` is that of this kernel, by nothing but its cubin.
+
+    What the assembler's log says is in the cubin too.  What PTX excluded of a constant bank that the kernel indexes is
+    not: nothing is tried first, then all but few of its symbols, and few.
+    """
+    resources = (kernel.registers, kernel.shared_bytes, kernel.barriers)
+    tries = 1 + _MOST_STEPS // max(len(instructions), 1)
+    return any(
+        hash_code(cubin, kernel, instructions, resources, functools.partial(frozenset, excluded)) == code_hash
+        for excluded in itertools.islice(_exclusions(cubin), tries)
+    )
+
+
+def _exclusions(cubin: Cubin) -> Iterator[frozenset[str]]:
+    """Every set of symbols in constant banks: none, then all but few and few in turn."""
+    yield frozenset()
+    names = sorted(bank_symbols(cubin.elf))
+    for size in range(len(names) // 2 + 1):
+        for few in itertools.combinations(names, size):
+            yield frozenset(names).difference(few)
+        for few in itertools.combinations(names, size):
+            yield frozenset(few)
 
 
 def _launch_facts(cubin: Cubin, kernel: CubinKernel) -> list[bytes]:
