@@ -20,7 +20,8 @@ from pytest_gpuperf.baselines.baseline_errors import (
 from pytest_gpuperf.baselines.layout import COMPRESSED, CUBIN_FOLDER, PLAIN, cubin_path, inside, is_sha256
 from pytest_gpuperf.baselines.parsing import read_bounded
 
-MAX_CUBIN_BYTES = 8 * 1024 * 1024
+MAX_CUBIN_BYTES = 3 * 1024 * 1024
+"""Eleven times the largest that was seen (docs/results/hostile_files.md)."""
 _REMEDY = (
     "Restore it from version control (cubins need '*.cubin.z binary' in .gitattributes), or record the workload again "
     "with --update-baselines."

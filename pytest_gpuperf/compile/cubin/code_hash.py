@@ -7,7 +7,6 @@ line tables, the source file, other kernels.  What cannot be followed goes in wh
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import itertools
 import struct
@@ -21,8 +20,8 @@ from pytest_gpuperf.compile.cubin.references import ReferenceWalk, bank_symbols
 
 FORM = 1
 """Raised whenever equal machine code gets another hash than before."""
-_MOST_STEPS = 200_000
-"""Instructions that are walked, all tries together, to find out what the PTX on record had excluded: about a second."""
+_MOST_BYTES = 2 << 20
+"""Of cubins that are walked, all tries together, to find out what the PTX on record had excluded."""
 
 
 def hash_code(
@@ -46,29 +45,33 @@ def hash_code(
     return digest.hexdigest()
 
 
-def has_code(cubin: Cubin, kernel: CubinKernel, instructions: Sequence[Instruction], code_hash: str) -> bool:
-    """Whether ``code_hash`` is that of this kernel, by nothing but its cubin.
-
-    What the assembler's log says is in the cubin too.  What PTX excluded of a constant bank that the kernel indexes is
-    not: nothing is tried first, then all but few of its symbols, and few.
-    """
+def own_hash(cubin: Cubin, kernel: CubinKernel, instructions: Sequence[Instruction], excluded: frozenset[str]) -> str:
+    """The hash by nothing but the cubin, which has what the assembler's log says too."""
     resources = (kernel.registers, kernel.shared_bytes, kernel.barriers)
-    tries = 1 + _MOST_STEPS // max(len(instructions), 1)
-    return any(
-        hash_code(cubin, kernel, instructions, resources, functools.partial(frozenset, excluded)) == code_hash
-        for excluded in itertools.islice(_exclusions(cubin), tries)
-    )
+    return hash_code(cubin, kernel, instructions, resources, lambda: excluded)
+
+
+def may_be_recorded_as(
+    code_hash: str, cubin: Cubin, kernel: CubinKernel, instructions: Sequence[Instruction], own: str
+) -> bool:
+    """Whether the kernel, whose hash by the cubin alone is its ``own``, may have this one on record.
+
+    What PTX excluded of a constant bank that the kernel indexes is in no cubin: all but few of its symbols are tried,
+    and few, until much was walked.
+    """
+    tries = _MOST_BYTES // max(sum(len(section.data) for section in cubin.elf.sections), 1)
+    sets = itertools.islice(_exclusions(cubin), tries)
+    return code_hash == own or any(own_hash(cubin, kernel, instructions, one) == code_hash for one in sets)
 
 
 def _exclusions(cubin: Cubin) -> Iterator[frozenset[str]]:
-    """Every set of symbols in constant banks: none, then all but few and few in turn."""
-    yield frozenset()
-    names = sorted(bank_symbols(cubin.elf))
-    for size in range(len(names) // 2 + 1):
-        for few in itertools.combinations(names, size):
-            yield frozenset(names).difference(few)
-        for few in itertools.combinations(names, size):
-            yield frozenset(few)
+    """Every set of symbols in constant banks, but for none: all but few and few in turn."""
+    names = frozenset(bank_symbols(cubin.elf))
+    for size in range((len(names) + 1) // 2):
+        for few in map(frozenset, itertools.combinations(sorted(names), size)):
+            yield names - few
+        for few in map(frozenset, itertools.combinations(sorted(names), size + 1)):
+            yield few
 
 
 def _launch_facts(cubin: Cubin, kernel: CubinKernel) -> list[bytes]:

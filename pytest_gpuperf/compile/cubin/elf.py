@@ -27,7 +27,7 @@ _REL = struct.Struct("<QQ")
 _RELA = struct.Struct("<QQq")
 _MAX_SECTIONS = 65536
 _MAX_SHARED = 2
-"""Bytes of all sections over those of the file: from sm_100 on, two sections of a cubin lie in others (``.nv.merc``)."""
+"""Bytes of all sections over those of the file: from sm_100 on, two sections (``.nv.merc``) lie in others."""
 _MAX_NAME_BYTES = 64 << 10
 """Mangled names of nested templates have some thousand bytes."""
 _MAX_NAMES = 4

@@ -11,7 +11,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from pytest_gpuperf.compile.compile_errors import BadCubin
@@ -27,7 +27,7 @@ _MOST_BYTES = 8
 """Bytes that a walk may collect, over those of all sections: real ones collect no byte twice."""
 _LEAST_BYTES = 1 << 20
 """A walk may always collect as much."""
-_MOST_LOOKS = 4_000_000
+_MOST_LOOKS = 300_000
 """Symbols and relocations that a walk may look at, where they overlap; real ones take some thousand."""
 
 
@@ -60,6 +60,8 @@ class ReferenceWalk:
         self._relocations: dict[int, tuple[Relocation, ...]] = {}
         self._ends: dict[int, list[int]] = {}
         """By bank: how far its first objects reach, by their number."""
+        if len(self._functions()) > 1 + self._text.size // INSTRUCTION_BYTES:
+            raise BadCubin("not a whole cubin: its kernel has more functions than instructions")
         self._starts = [symbol.value for symbol in self._functions()]
         self._first_at = {symbol.value: symbol for symbol in reversed(self._functions())}
         self._bytes_left = max(_LEAST_BYTES, _MOST_BYTES * sum(len(section.data) for section in elf.sections))
@@ -163,7 +165,7 @@ class ReferenceWalk:
         return known or found[0]
 
     def _addresses(self, bank: Section, offset: int, width: int) -> str:
-        slots = list(self._between(bank, offset - 7, offset + width))
+        slots = self._between(bank, offset - 7, offset + width)
         if not slots or slots[0].offset > offset:
             return ""
         parts = []
@@ -214,13 +216,12 @@ class ReferenceWalk:
             self._relocations[section.index] = self._elf.relocations(section)
         return self._relocations[section.index]
 
-    def _between(self, section: Section, start: int, end: int) -> Iterator[Relocation]:
+    def _between(self, section: Section, start: int, end: int) -> tuple[Relocation, ...]:
         """Relocations of a section from ``start`` and before ``end``, by offset."""
         everywhere = self._relocations_of(section)
-        first = bisect.bisect_left(everywhere, (start,))
-        for relocation in itertools.islice(everywhere, first, bisect.bisect_left(everywhere, (end,))):
-            self._look(1)
-            yield relocation
+        found = everywhere[bisect.bisect_left(everywhere, (start,)) : bisect.bisect_left(everywhere, (end,))]
+        self._look(len(found))
+        return found
 
     def _collect(self, size: int) -> None:
         """Count bytes that go into the hash.  Raises ``BadCubin`` where things lie in each other over and over."""

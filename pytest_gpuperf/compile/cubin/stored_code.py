@@ -14,9 +14,9 @@ import msgspec
 
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import OtherCode
-from pytest_gpuperf.compile.cubin.code_hash import FORM, has_code
-from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin, text_of
-from pytest_gpuperf.compile.cubin.disassembly import disassemble
+from pytest_gpuperf.compile.cubin.code_hash import FORM, may_be_recorded_as
+from pytest_gpuperf.compile.cubin.cubin_reader import Cubin, read_cubin, text_of
+from pytest_gpuperf.compile.cubin.disassembly import Instruction, disassemble
 from pytest_gpuperf.compile.cubin.ready_made import check_holds
 from pytest_gpuperf.compile.cubin.static_profile import KernelAnalysis, profile_of
 from pytest_gpuperf.compile.toolkit import disassembler
@@ -52,10 +52,15 @@ def _kept(key: str, cache: CompileCache | None) -> KernelAnalysis | None:
 def _read(cubin: bytes, symbol: str, arch: str, code_hash: str) -> KernelAnalysis:
     found = read_cubin(cubin)
     check_holds(found, symbol, arch)
-    kernel = found.kernels[symbol]
     instructions = disassemble(arch, {symbol: text_of(found.elf, symbol).data})[symbol]
-    profile = profile_of(found, kernel, instructions)
-    if not has_code(found, kernel, instructions, code_hash):
+    return checked(found, symbol, instructions, code_hash)
+
+
+def checked(cubin: Cubin, symbol: str, instructions: tuple[Instruction, ...], code_hash: str) -> KernelAnalysis:
+    """Evidence of the kernel whose ``instructions`` these are.  Raises ``OtherCode``, ``BadCubin``."""
+    kernel = cubin.kernels[symbol]
+    profile = profile_of(cubin, kernel, instructions)
+    if not may_be_recorded_as(code_hash, cubin, kernel, instructions, profile.code_hash):
         raise OtherCode(
             f"its code has the hash {profile.code_hash[:12]}, and the record says {code_hash[:12] or 'none'}"
         )

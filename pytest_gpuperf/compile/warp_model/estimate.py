@@ -11,7 +11,7 @@ import msgspec
 
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import BadCubin
-from pytest_gpuperf.compile.cubin.code_hash import has_code
+from pytest_gpuperf.compile.cubin.code_hash import may_be_recorded_as, own_hash
 from pytest_gpuperf.compile.cubin.cubin_reader import Cubin, CubinKernel, parameter_base, read_cubin, text_of
 from pytest_gpuperf.compile.cubin.disassembly import Instruction, disassemble
 from pytest_gpuperf.compile.cubin.static_profile import executable
@@ -81,7 +81,8 @@ def _made(codes: Sequence[KernelCode]) -> dict[KernelCode, _Result]:
 def _is_on_record(cubin: Cubin, kernel: CubinKernel, instructions: tuple[Instruction, ...], code_hash: str) -> bool:
     """Whether the cubin holds the code that its record says."""
     try:
-        return has_code(cubin, kernel, instructions, code_hash)
+        own = own_hash(cubin, kernel, instructions, frozenset())
+        return may_be_recorded_as(code_hash, cubin, kernel, instructions, own)
     except BadCubin:  # whoever would launch it says so
         return False
 

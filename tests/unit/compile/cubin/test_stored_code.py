@@ -87,7 +87,7 @@ def test_a_cubin_without_the_kernel_or_of_another_architecture_is_refused(
     made: dict[tuple[str, str], KernelBinary], symbol: str, arch: str
 ) -> None:
     binary = made[TWO, "one"]
-    with pytest.raises(BadCubin, match="no kernel three; it has|compiled for sm_90, and not for sm_80"):
+    with pytest.raises(BadCubin, match=r"no kernel three; it has|compiled for sm_90, and not for sm_80"):
         read_stored(binary.cubin, symbol, arch, binary.profile.code_hash)
 
 
