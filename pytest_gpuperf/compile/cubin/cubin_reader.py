@@ -204,7 +204,11 @@ def _shared_bytes(elf: Elf, symbol: str, generation: int) -> int:
 def _barriers(text: Section, attributes: tuple[Attribute, ...]) -> int:
     """An attribute of its own in the newer ABI, bits 20 to 26 of the section's flags in the older one."""
     own = _value(attributes, NUM_BARRIERS)
-    return text.flags >> 20 & 0x7F if own is None else int.from_bytes(own, "little")
+    if own is None:
+        return text.flags >> 20 & 0x7F
+    if len(own) > 4:
+        raise BadCubin(f"not a whole cubin: {len(own)} bytes for a number of barriers")
+    return int.from_bytes(own, "little")
 
 
 def _unpack(layout: str, attribute: Attribute) -> tuple[int, ...]:

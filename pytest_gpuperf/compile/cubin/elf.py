@@ -26,6 +26,8 @@ _SYMBOL = struct.Struct("<IBBHQQ")
 _REL = struct.Struct("<QQ")
 _RELA = struct.Struct("<QQq")
 _MAX_SECTIONS = 65536
+_MAX_ADDRESS = 1 << 40
+"""Of a place in a section, and of its size: more than any GPU has memory."""
 _MAX_SHARED = 2
 """Bytes of all sections over those of the file: from sm_100 on, two sections (``.nv.merc``) lie in others."""
 _MAX_NAME_BYTES = 64 << 10
@@ -127,7 +129,7 @@ def read_elf(content: bytes) -> Elf:
     _slice(content, phoff, phnum * phentsize, "table of segments")
     raw = [_SECTION.unpack_from(content, shoff + index * _SECTION.size) for index in range(shnum)]
     _refuse_overlaps(raw, len(content))
-    names = _Names(_slice(content, raw[shstrndx][4], raw[shstrndx][5], "section names"))
+    names = _StringTable(_slice(content, raw[shstrndx][4], raw[shstrndx][5], "section names"))
     sections = tuple(_section(content, index, fields, names) for index, fields in enumerate(raw))
     return Elf(machine, ident[7], flags, sections, _symbols(sections))
 
@@ -138,8 +140,10 @@ def _refuse_overlaps(headers: Iterable[tuple[int, ...]], file_bytes: int) -> Non
         raise BadCubin("not a whole cubin: its sections overlap")
 
 
-def _section(content: bytes, index: int, fields: tuple[int, ...], names: _Names) -> Section:
+def _section(content: bytes, index: int, fields: tuple[int, ...], names: _StringTable) -> Section:
     name, kind, flags, _address, offset, size, link, info, alignment, _entry = fields
+    if size >= _MAX_ADDRESS:
+        raise BadCubin(f"not a whole cubin: section {index} has {size} bytes")
     data = b"" if kind in (NOBITS, 0) else _slice(content, offset, size, f"section {index}")
     return Section(index, names.at(name), kind, flags, size, link, info, alignment, data)
 
@@ -150,7 +154,7 @@ def _symbols(sections: tuple[Section, ...]) -> tuple[Symbol, ...]:
         return ()
     if table.link >= len(sections) or len(table.data) % _SYMBOL.size:
         raise BadCubin("not a whole cubin: its symbol table is malformed")
-    names = _Names(sections[table.link].data)
+    names = _StringTable(sections[table.link].data)
     symbols = []
     for index, (name, info, other, section, value, size) in enumerate(_SYMBOL.iter_unpack(table.data)):
         if in_section(section) and section >= len(sections):
@@ -164,7 +168,10 @@ def _relocations(section: Section) -> list[Relocation]:
     if len(section.data) % entry.size:
         raise BadCubin(f"not a whole cubin: {section.name} is cut short")
     records = entry.iter_unpack(section.data)
-    return [Relocation(at, info & 0xFFFFFFFF, info >> 32, *(addend or (0,))) for at, info, *addend in records]
+    found = [Relocation(at, info & 0xFFFFFFFF, info >> 32, *(addend or (0,))) for at, info, *addend in records]
+    if any(relocation.offset >= _MAX_ADDRESS for relocation in found):
+        raise BadCubin(f"not a whole cubin: {section.name} relocates what is beyond any section")
+    return found
 
 
 def in_section(index: int) -> bool:
@@ -172,7 +179,7 @@ def in_section(index: int) -> bool:
     return _SHN_UNDEF < index < _SHN_LORESERVE
 
 
-class _Names:
+class _StringTable:
     """A table of NUL-terminated strings."""
 
     def __init__(self, table: bytes) -> None:

@@ -264,7 +264,7 @@ def test_a_damaged_file_is_never_overwritten(root: Path) -> None:
         (b'{"a":[' + b"[]," * 500_000 + b"0]}", "it has more objects than a baseline of its size"),
         (b'{"a":{' + b'"k":0,' * 500_000 + b'"k":0}}', "it has more keys than a baseline of its size"),
         (b'{"a":[' + b"0," * 1_000_000 + b"0]}", "it has more values than a baseline of its size"),
-        (b'{"a":{' + b",".join(b'"%016x":0' % n for n in range(100_001)) + b"}}", "one object has 100001 keys"),
+        (b'{"a":{' + b",".join(b'"%020x":0' % n for n in range(100_001)) + b"}}", "one object has 100001 keys"),
         (b"{" + b"\n" * 100_000 + b"<<<<<<< HEAD\n", "line 100001 is an unresolved merge conflict"),
     ],
     ids=["objects", "keys", "values", "one object", "lines"],
