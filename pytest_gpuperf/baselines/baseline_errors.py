@@ -66,6 +66,10 @@ class CubinError(BaselineError):
     """The machine code that a baseline refers to is missing, altered, too large or not readable."""
 
 
+class MissingCubinError(CubinError):
+    """There is no file of the machine code that a baseline refers to."""
+
+
 class UnwritableEvidenceError(BaselineError):
     """Evidence that must not become a baseline: not finite, out of range, or referring to what is not there."""
 

@@ -73,22 +73,33 @@ def check_each(tree: Any, where: str) -> None:
     """The same, value by value; ``where`` says where they are."""
     if isinstance(tree, dict):
         for key, value in tree.items():
-            _check_text(key, where)
-            check_each(value, f"{where}.{key}")
+            if has_unprintable(key):
+                raise _unprintable(key, where)
+            if _is_not_plain(value):
+                check_each(value, f"{where}.{key}")
     elif isinstance(tree, (list, tuple)):
         for index, value in enumerate(tree):
-            check_each(value, f"{where}[{index}]")
-    elif isinstance(tree, str):
-        _check_text(tree, where)
+            if _is_not_plain(value):
+                check_each(value, f"{where}[{index}]")
+    elif isinstance(tree, str) and has_unprintable(tree):
+        raise _unprintable(tree, where)
     elif isinstance(tree, float) and not math.isfinite(tree):
         raise BadContentError(f"{quoted(where, 200)} is {tree}, which is not a finite number")
     elif isinstance(tree, int) and abs(tree) > MAX_INTEGER:
         raise BadContentError(f"{quoted(where, 200)} is beyond 64 bits")
 
 
-def _check_text(text: str, where: str) -> None:
-    if has_unprintable(text):
-        raise BadContentError(f"{quoted(where, 200)} has the text '{quoted(text)}' with control characters")
+def _is_not_plain(value: Any) -> bool:
+    """Whether a value has to be looked into, or named: most are not, and need no words for their place."""
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    if isinstance(value, int):
+        return abs(value) > MAX_INTEGER
+    return has_unprintable(value) if isinstance(value, str) else bool(value)
+
+
+def _unprintable(text: str, where: str) -> BadContentError:
+    return BadContentError(f"{quoted(where, 200)} has the text '{quoted(text)}' with control characters")
 
 
 def _check_static(where: str, record: StaticRecord, seen: set[int]) -> None:

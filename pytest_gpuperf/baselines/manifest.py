@@ -72,6 +72,8 @@ def decoded(content: bytes, path: Path) -> Manifest:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         merging = content.startswith(b"<<<<<<< ") or b"\n<<<<<<< " in content
         raise UnreadableBaselineError(path, quoted(str(error), 400), merging=merging) from error
+    except RecursionError:
+        raise UnreadableBaselineError(path, "it is nested too deeply") from None
     odd = [name for name in manifest.architectures if not layout.is_arch(name)]
     odd += [name for name in manifest.gpu_models if not layout.is_device(name)]
     if odd:

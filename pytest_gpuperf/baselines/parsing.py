@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import json
 import math
+import re
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,6 +23,14 @@ from pytest_gpuperf.baselines.layout import is_arch
 from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION, Raw, migrate
 
 MAX_JSON_BYTES = 16 * 1024 * 1024
+MOST = {"objects": ((b"}", b"]"), 280_000), "keys": ((b":",), 700_000), "values": ((b",",), 2_000_000)}
+"""Characters that end one of a kind, and how many a file may have, so that it takes 200 MB at most to read.
+
+Ten thousand workloads have a third to a half of it.  What is opened and not closed is nested too deeply, or no JSON.
+"""
+_MOST_KEYS = 100_000
+"""Of one object: ten times as many tests as a module may well have."""
+_MARKER = re.compile(r"^(?:<<<<<<<|>>>>>>>) ", re.MULTILINE)
 
 
 class _RefusedError(ValueError):
@@ -48,24 +60,43 @@ def read_bounded(path: Path, limit: int) -> bytes | None:
 def decode(content: bytes, path: Path, target: str) -> EvidenceFile:
     """Typed content of an evidence file of ``target``.  Raises ``UnreadableBaselineError`` and ``NewerSchemaError``."""
     try:
-        raw = _current(_parse(content), path)
-        if raw.get("target") != target:
-            raise _RefusedError(
-                f"it says that its target is {_shown(raw.get('target'))}, but lies in the folder of '{target}'"
-            )
-        expected = "static" if is_arch(target) else "time"
-        if raw.get("kind") != expected:
-            raise _RefusedError(
-                f"its kind is {_shown(raw.get('kind'))}, and in the folder of '{target}' must be '{expected}'"
-            )
-        kind: type[Document] = StaticDocument if expected == "static" else TimeDocument
-        file = file_of(msgspec.convert(raw, kind))
-        check(file)
+        with _without_collection():
+            return _decoded(content, path, target)
+    except UnicodeEncodeError:
+        raise UnreadableBaselineError(path, "it has text of lone surrogates, which is no UTF-8") from None
     except RecursionError:
         raise UnreadableBaselineError(path, "it is nested too deeply") from None
     except (_RefusedError, BadContentError, msgspec.ValidationError) as error:
         merging = isinstance(error, _ConflictError)
         raise UnreadableBaselineError(path, quoted(str(error), 400), merging=merging) from error
+
+
+@contextlib.contextmanager
+def _without_collection() -> Iterator[None]:
+    """Inside, nobody looks for circles of references: parsing makes none, and the search takes a third of its time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _decoded(content: bytes, path: Path, target: str) -> EvidenceFile:
+    raw = _current(_parse(content), path)
+    if raw.get("target") != target:
+        raise _RefusedError(
+            f"it says that its target is {_shown(raw.get('target'))}, but lies in the folder of '{target}'"
+        )
+    expected = "static" if is_arch(target) else "time"
+    if raw.get("kind") != expected:
+        raise _RefusedError(
+            f"its kind is {_shown(raw.get('kind'))}, and in the folder of '{target}' must be '{expected}'"
+        )
+    kind: type[Document] = StaticDocument if expected == "static" else TimeDocument
+    file = file_of(msgspec.convert(raw, kind))
+    check(file)
     return file
 
 
@@ -77,6 +108,7 @@ def _parse(content: bytes) -> Raw:
         raise _RefusedError(f"it is not UTF-8 (byte {error.start})") from error
     if not text.strip():
         raise _RefusedError("it is empty")
+    _refuse_dense(content)
     try:
         raw = json.loads(
             text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_int=_integer, parse_float=_finite
@@ -89,14 +121,23 @@ def _parse(content: bytes) -> Raw:
     return raw
 
 
+def _refuse_dense(content: bytes) -> None:
+    """Raise ``_RefusedError`` where there is more in it than in the records of any module."""
+    for kind, (marks, most) in MOST.items():
+        if sum(content.count(mark) for mark in marks) > most:
+            raise _RefusedError(f"it has more than {most} {kind}")
+
+
 def _syntax(text: str, error: json.JSONDecodeError) -> _RefusedError:
-    for number, line in enumerate(text.splitlines(), start=1):
-        if line.startswith(("<<<<<<< ", ">>>>>>> ")):
-            return _ConflictError(f"line {number} is an unresolved merge conflict")
+    if marker := _MARKER.search(text):
+        number = text.count("\n", 0, marker.start()) + 1
+        return _ConflictError(f"line {number} is an unresolved merge conflict")
     return _RefusedError(f"line {error.lineno}, column {error.colno}: {error.msg}")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> Raw:
+    if len(pairs) > _MOST_KEYS:
+        raise _RefusedError(f"one object has {len(pairs)} keys")
     table = dict(pairs)
     if len(table) != len(pairs):
         seen: set[str] = set()

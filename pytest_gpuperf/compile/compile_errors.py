@@ -59,6 +59,10 @@ class BadCubin(CompileProblem):
     """These bytes are not a cubin, or one that is cut short or contradicts itself."""
 
 
+class OtherCode(CompileProblem):
+    """A cubin on record holds other machine code than its record says."""
+
+
 class UnsupportedTritonKernel(CompileProblem):
     """Not a kernel that Triton compiled for CUDA, or one that only Triton itself can launch; says why."""
 

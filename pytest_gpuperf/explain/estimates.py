@@ -15,7 +15,7 @@ from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
 
 class Estimates:
-    """Estimates by architecture and record; a kernel whose machine code is not at hand has none."""
+    """Estimates by architecture and record; a kernel whose machine code is not at hand, or another's, has none."""
 
     def __init__(self, store: BaselineStore, cubins: Mapping[str, bytes], cache: CompileCache | None) -> None:
         """``cubins``, by SHA-256, are of this run."""
@@ -56,4 +56,4 @@ class Estimates:
             cubin = self._cubins.get(record.cubin) or self._store.cubin(record.cubin)
         except CubinError:  # who launches it says so; an explanation does without
             return None
-        return KernelCode(cubin, record.symbol or record.kernel, arch, launch)
+        return KernelCode(cubin, record.symbol or record.kernel, arch, launch, record.profile.code_hash)

@@ -19,7 +19,7 @@ from pytest_gpuperf.judge.time_verdict import confirm_rounds
 from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.evidence import Anchor, Identity, Key
 from pytest_gpuperf.model.timed_round import Round
-from pytest_gpuperf.model.verdict import Judgement
+from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.timing.paired_run import Pairing
 
 
@@ -71,6 +71,8 @@ class UnpairedPending:
     judgement: Judgement
     budget_s: float
     """Time budget of this workload, or the time of its rounds where that was more."""
+    not_comparable: str = ""
+    """Reason why nothing but SLOWER can be the verdict; empty where any can."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,4 +127,13 @@ def _unpaired(pending: UnpairedPending, second: Confirmation) -> Judgement:
     if not second.not_paired:
         return unheard(pending.judgement, "it could pair the two, and the first process could not")
     case = dataclasses.replace(pending.case, rounds=second.rounds, disturbances=second.disturbed)
-    return confirm_rounds(pending.judgement, case, pending.policy)
+    judged = confirm_rounds(pending.judgement, case, pending.policy)
+    return not_comparable(judged, pending.not_comparable) if pending.not_comparable else judged
+
+
+def not_comparable(judgement: Judgement, reason: str) -> Judgement:
+    """The judgement as NOT-COMPARABLE for this reason, unless it is red: that is proven all the same."""
+    if judgement.verdict.is_regression:
+        return judgement
+    time = judgement.time and msgspec.structs.replace(judgement.time, not_paired="")  # the reason says it
+    return msgspec.structs.replace(judgement, verdict=Verdict.NOT_COMPARABLE, reason=reason, time=time)

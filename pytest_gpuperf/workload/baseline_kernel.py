@@ -1,18 +1,22 @@
 """The baseline's own machine code: whether it can be run again, and how the candidate's differs from it.
 
-A stored cubin is a stranger's code: all that can be checked is checked here, before anything is loaded.  It runs as
-it was launched when it was recorded, on the candidate's arrays: the work as it was recorded.
+A stored cubin is a stranger's code: all that can be checked is checked here, before anything is loaded.  What is not
+the code of the identity on record is refused, and then nothing passes against that record.  What is runs as it was
+launched when it was recorded, on the candidate's arrays: the work as it was recorded.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from pytest_gpuperf.baselines.baseline_errors import BaselineError
+from pytest_gpuperf.baselines.baseline_errors import BaselineError, MissingCubinError
+from pytest_gpuperf.baselines.layout import cubin_path, evidence_path
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.compile.compile_errors import CompileProblem
+from pytest_gpuperf.compile.cache import CompileCache
+from pytest_gpuperf.compile.compile_errors import BadCubin, CompileProblem, OtherCode
 from pytest_gpuperf.compile.cubin.occupancy import occupancy
 from pytest_gpuperf.compile.cubin.ready_made import binary_of
+from pytest_gpuperf.compile.cubin.stored_code import read_stored
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.launch import Configuration, Launch
 from pytest_gpuperf.device.limits import check_limits, dim3
@@ -21,6 +25,8 @@ from pytest_gpuperf.judge.comparability import other_arguments
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.evidence import KernelBinary, Key, Parameter, StaticRecord, TimeRecord
 from pytest_gpuperf.model.verdict import Change
+
+_REMEDY = "Restore the baselines from version control, or record the workload again with --update-baselines"
 
 
 class Opponent(NamedTuple):
@@ -32,22 +38,39 @@ class Opponent(NamedTuple):
     """Why it cannot."""
     other_parameters: bool = False
     """It takes other parameters, and its arguments cannot be formed again: the two do not do the same work."""
+    refused: bool = False
+    """Its machine code is there, and not shown to be that of the record: no comparison with the record passes."""
     configuration: Configuration | None = None
     """How it was launched, where that differs from the candidate's launch."""
     arguments: RecordedArguments | None = None
     """What it was launched on, where that differs from the candidate's arguments."""
 
 
-def opponent_of(store: BaselineStore, key: Key, record: TimeRecord, launch: Launch | None) -> Opponent:
-    """The baseline's kernel, read from the store and checked against the launch that it would be given."""
+def opponent_of(
+    store: BaselineStore,
+    cache: CompileCache,
+    key: Key,
+    record: TimeRecord,
+    launch: Launch | None,
+    *,
+    what: str = "record",
+) -> Opponent:
+    """The baseline's kernel, read from the store and checked against its record and the launch it would be given.
+
+    ``what`` the record is to its workload: ``record`` or ``anchor``.
+    """
     if launch is None:
         return Opponent(None, "a callable has no machine code of its own that could be run again")
     if not record.cubin:
         return Opponent(None, "the baseline was recorded without its machine code")
     try:
-        binary = _stored(store, key, record, launch)
-    except (BaselineError, CompileProblem) as problem:
+        binary = _stored(store, cache, record, launch)
+    except MissingCubinError as problem:
         return Opponent(None, f"the baseline's machine code cannot be run again: {problem}")
+    except (BaselineError, CompileProblem) as problem:
+        file = evidence_path(store.root, launch.kernel.device.facts.slug, key.module)
+        why = f"{file}: the machine code of the {what} of {key} is refused: {problem}"
+        return Opponent(None, why, refused=True)
     other_parameters = _layout(binary) != _layout(launch.binary)
     try:
         arguments = None
@@ -73,7 +96,9 @@ def _recorded_launch(record: TimeRecord, binary: KernelBinary, launch: Launch) -
     return recorded
 
 
-def changes_since(store: BaselineStore, key: Key, record: TimeRecord, launch: Launch) -> tuple[Change, ...]:
+def changes_since(
+    store: BaselineStore, cache: CompileCache, key: Key, record: TimeRecord, launch: Launch
+) -> tuple[Change, ...]:
     """What differs between the baseline's machine code and the candidate's; empty if the baseline's is lost."""
     arch = launch.binary.arch
     old, new = _on_record(store, key, record, arch), launch.binary
@@ -83,19 +108,26 @@ def changes_since(store: BaselineStore, key: Key, record: TimeRecord, launch: La
         now = new.record(block=block, dynamic_shared_bytes=dynamic_bytes, occupancy=resident)
         return compare_static(key, arch, old, now).changes
     try:
-        stored = _stored(store, key, record, launch)
+        stored = _stored(store, cache, record, launch)
         same = binary_of(new.cubin, new.symbol, arch)  # read in the same way, so that the same is left out
     except (BaselineError, CompileProblem):
         return ()
     return compare_static(key, arch, stored.record(block=launch.block), same.record(block=launch.block)).changes
 
 
-def _stored(store: BaselineStore, key: Key, record: TimeRecord, launch: Launch) -> KernelBinary:
-    arch = launch.binary.arch
-    known = _on_record(store, key, record, arch)
+def _stored(store: BaselineStore, cache: CompileCache, record: TimeRecord, launch: Launch) -> KernelBinary:
+    """The kernel on record, if its cubin holds the code of the record's identity.
+
+    Raises ``CubinError``, ``BadCubin``, ``OtherCode``, ``ToolchainMissing``.
+    """
+    arch, cubin = launch.binary.arch, store.cubin(record.cubin)
+    try:
+        read = read_stored(cubin, record.symbol, arch, record.identity.code, cache)
+    except (BadCubin, OtherCode) as problem:
+        raise type(problem)(f"{cubin_path(store.root, record.cubin)}: {problem}. {_REMEDY}") from problem
     return binary_of(
-        store.cubin(record.cubin), record.symbol, arch, name=record.kernel, source_hash=record.identity.source,
-        toolchain=record.identity.toolchain, profile=known.profile if known else None,
+        cubin, record.symbol, arch, name=record.kernel, source_hash=record.identity.source,
+        toolchain=record.identity.toolchain, read=read,
     )  # fmt: skip
 
 

@@ -27,7 +27,7 @@ def explained(work: TimedWorkload, baseline: TimeRecord | None, judgement: Judge
     """The judgement with what differs in a slower launch's code, or a callable's kernels if it did not pass."""
     launch, changes, notes = work.request.launch, judgement.changes, judgement.notes
     if launch is not None and baseline is not None and judgement.verdict is Verdict.SLOWER:
-        changes = changes_since(work.worker.store, work.key, baseline, launch)
+        changes = changes_since(work.worker.store, work.worker.compile_cache, work.key, baseline, launch)
     if launch is None and not judgement.verdict.is_pass:
         notes = (*notes, *_breakdown(work.worker.timer))
     return msgspec.structs.replace(judgement, changes=changes, notes=notes)

@@ -18,7 +18,7 @@ from pytest_gpuperf.judge.error_budget import ALPHA, ALPHA_FASTER
 from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.judge.time_case import TimeCase
 from pytest_gpuperf.model.evidence import Anchor
-from pytest_gpuperf.model.verdict import Drift, Judgement
+from pytest_gpuperf.model.verdict import Drift, Judgement, Verdict
 from pytest_gpuperf.timing.pending_confirmations import AnchorPending
 from pytest_gpuperf.workload.baseline_kernel import Opponent, opponent_of
 from pytest_gpuperf.workload.timed_rounds import TimedRounds, TimedWorkload, pair_with
@@ -26,7 +26,7 @@ from pytest_gpuperf.workload.timed_rounds import TimedRounds, TimedWorkload, pai
 
 @dataclasses.dataclass(frozen=True)
 class AnchorPairs:
-    """Blocks against the anchor that are to be taken."""
+    """Blocks against the anchor that are to be taken, or were to be: the opponent's code may be refused."""
 
     opponent: Opponent
     policy: Policy
@@ -43,6 +43,8 @@ def anchor_pairs(work: TimedWorkload, state: RunState) -> AnchorPairs | None:
     if work.identity.same_execution(record.identity) and record.anchor.ratio is not None:
         return None
     opponent = anchor_opponent(work)
+    if opponent.refused:
+        return AnchorPairs(opponent, Policy())
     if opponent.binary is None:
         return None
     alpha, zone = state.next_share(), work.request.zone
@@ -55,7 +57,10 @@ def anchor_opponent(work: TimedWorkload) -> Opponent:
     record = work.baseline
     if record is None or record.anchor is None:
         return Opponent(None, "the record is its own anchor")
-    return opponent_of(work.worker.store, work.key, record.anchor.as_record(), work.request.launch)
+    return opponent_of(
+        work.worker.store, work.worker.compile_cache, work.key, record.anchor.as_record(), work.request.launch,
+        what="anchor",
+    )  # fmt: skip
 
 
 def with_drift(work: TimedWorkload, case: TimeCase, found: TimedRounds, measured: Drift | None = None,
@@ -85,6 +90,11 @@ def pair_with_anchor(
     if pairs is None or anchor is None:
         return with_drift(work, case, found)
     opponent, request = pairs.opponent, work.request
+    if opponent.refused:
+        found = with_drift(work, case, found)
+        refused = Judgement(key=case.key, target=case.target, kind="time", verdict=Verdict.NOT_COMPARABLE,
+                            reason=opponent.obstacle, against="anchor")  # fmt: skip
+        return dataclasses.replace(found, on_drift=found.on_drift or refused)
     assert opponent.binary is not None
     try:
         pairing = pair_with(

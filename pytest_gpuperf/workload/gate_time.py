@@ -28,7 +28,7 @@ from pytest_gpuperf.model.timed_round import Round
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.timing.long_blocks import LONG_NS, rounds_of
 from pytest_gpuperf.timing.machine_profile import omega_of
-from pytest_gpuperf.timing.pending_confirmations import PairedPending, UnpairedPending
+from pytest_gpuperf.timing.pending_confirmations import PairedPending, UnpairedPending, not_comparable
 from pytest_gpuperf.timing.rounds import NO_ROUNDS, Rounds
 from pytest_gpuperf.workload import self_pairs
 from pytest_gpuperf.workload.baseline_kernel import Opponent
@@ -119,7 +119,7 @@ def gate_time(work: TimedWorkload, state: RunState) -> TimedRounds:
         found = decide_by_pairs(compared, state, opponent, taken, step, taken.rounds[-1].midmean)
     else:
         obstacle = opponent.obstacle if step.pairing_helps or sustained else ""
-        found = _less_comparable(opponent, decide_by_rounds(compared, state, taken, step, obstacle))
+        found = _less_comparable(state, opponent, decide_by_rounds(compared, state, taken, step, obstacle))
     found = _with_anchor(compared, state, drift, found)
     _pair_with_itself(work, state, taken.rounds)
     return found
@@ -197,14 +197,22 @@ def once_more(compared: BaselineComparison, state: RunState, first: Rounds) -> t
     return dataclasses.replace(compared, session=session), again
 
 
-def _less_comparable(opponent: Opponent, found: TimedRounds) -> TimedRounds:
-    """Nothing but SLOWER is proven by rounds of a kernel that takes other parameters than the record's."""
+def _less_comparable(state: RunState, opponent: Opponent, found: TimedRounds) -> TimedRounds:
+    """Nothing but SLOWER is proven by rounds of a kernel that takes other parameters than the record's.
+
+    Nor by rounds against a record whose machine code is refused: who wrote the one may have written the other.
+    """
     judgement = found.judgement
-    if not opponent.other_parameters or judgement is None or judgement.verdict is Verdict.SLOWER:
+    if not (opponent.other_parameters or opponent.refused) or judgement is None:
         return found
-    reason = f"{opponent.obstacle}: record the baseline anew with pytest --update-baselines if that is intended"
-    judgement = msgspec.structs.replace(judgement, verdict=Verdict.NOT_COMPARABLE, reason=reason)
-    return dataclasses.replace(found, judgement=judgement)
+    reason = opponent.obstacle
+    if opponent.other_parameters:
+        reason += ": record the baseline anew with pytest --update-baselines if that is intended"
+    pending = state.pending.get(judgement.key)
+    if isinstance(pending, UnpairedPending):
+        state.pending[judgement.key] = dataclasses.replace(pending, not_comparable=reason)
+        return found
+    return dataclasses.replace(found, judgement=not_comparable(judgement, reason))
 
 
 def _shifts_of_others(work: TimedWorkload, state: RunState) -> tuple[float, ...]:

@@ -130,7 +130,7 @@ def opponent_for(work: TimedWorkload) -> Opponent:
     baseline = work.baseline
     if baseline is None:
         return Opponent(None, "there is no baseline")
-    return opponent_of(work.worker.store, work.key, baseline, work.request.launch)
+    return opponent_of(work.worker.store, work.worker.compile_cache, work.key, baseline, work.request.launch)
 
 
 def pair_with(

@@ -42,12 +42,15 @@ def stored_cubin(suite):
     return cubin_path(suite.path / "baselines", content["tests"]["test_work[1024]"]["work"]["cubin"])
 
 
-def store_cubin(suite, cubin):
+def store_cubin(suite, binary):
+    """Let the record be of this kernel: its machine code and the hash of that."""
+    cubin = binary.cubin
     sha256 = hashlib.sha256(cubin).hexdigest()
     path = cubin_path(suite.path / "baselines", sha256)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(zlib.compress(cubin))
     edit_baseline(suite, lambda record: record.update(cubin=sha256))
+    edit_baseline(suite, lambda record: record["identity"].update(code=binary.profile.code_hash))
 
 
 def test_a_suite_that_its_code_made_slower_is_no_shift_of_the_environment(recorded):
@@ -316,13 +319,13 @@ def test_an_altered_cubin_is_never_run(recorded):
     result = recorded.run("--gpuperf", *ONE)
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(
-        ["1 workload was compared with the record alone, *5 %: *: the content does not match the name*"]
+        ["*work  NOT-COMPARABLE*", "*the machine code of the record of * is refused: *the content does not match the *"]
     )
 
 
 def test_a_cubin_with_other_parameters_is_not_comparable_and_never_run(recorded):
     source = 'extern "C" __global__ void work(const float* a, float* b, long long n, int m) { b[n] = a[m]; }'
-    store_cubin(recorded, compile_kernel(KernelSource(text=source, name="work"), "sm_90").cubin)
+    store_cubin(recorded, compile_kernel(KernelSource(text=source, name="work"), "sm_90"))
     slower(recorded)
     result = recorded.run("--gpuperf", *ONE)
     result.assert_outcomes(passed=1)
@@ -337,7 +340,7 @@ def test_a_cubin_with_other_parameters_is_not_comparable_and_never_run(recorded)
 )
 def test_a_cubin_of_another_kernel_or_architecture_is_never_run(recorded, name, arch, words):
     source = f'extern "C" __global__ void {name}(const float* a, float* b, int n) {{ b[n] = a[n]; }}'
-    store_cubin(recorded, compile_kernel(KernelSource(text=source, name=name), arch).cubin)
+    store_cubin(recorded, compile_kernel(KernelSource(text=source, name=name), arch))
     slower(recorded, 120)
     result = recorded.run("--gpuperf", *ONE)
     result.assert_outcomes(failed=1)

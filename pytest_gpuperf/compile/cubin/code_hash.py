@@ -8,14 +8,20 @@ line tables, the source file, other kernels.  What cannot be followed goes in wh
 from __future__ import annotations
 
 import hashlib
+import itertools
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from pytest_gpuperf.compile.cubin import cubin_reader as cubin_format
 from pytest_gpuperf.compile.cubin.cubin_reader import Cubin, CubinKernel, text_of
 from pytest_gpuperf.compile.cubin.disassembly import Instruction
 from pytest_gpuperf.compile.cubin.elf import STT_FUNC
-from pytest_gpuperf.compile.cubin.references import ReferenceWalk
+from pytest_gpuperf.compile.cubin.references import ReferenceWalk, bank_symbols
+
+FORM = 1
+"""Raised whenever equal machine code gets another hash than before."""
+_MOST_BYTES = 2 << 20
+"""Of cubins that are walked, all tries together, to find out what the PTX on record had excluded."""
 
 
 def hash_code(
@@ -32,11 +38,40 @@ def hash_code(
     """
     walk = ReferenceWalk(cubin.elf, text_of(cubin.elf, kernel.symbol), instructions, unreachable)
     walk.follow(next(s for s in cubin.elf.symbols if s.name == kernel.symbol and s.type == STT_FUNC))
-    digest = hashlib.sha256(b"gpuperf code 1\0")
+    digest = hashlib.sha256(b"gpuperf code %d\0" % FORM)
     for part in (*walk.parts(), *_launch_facts(cubin, kernel), struct.pack(f"<{len(resources)}q", *resources)):
         digest.update(struct.pack("<Q", len(part)))
         digest.update(part)
     return digest.hexdigest()
+
+
+def own_hash(cubin: Cubin, kernel: CubinKernel, instructions: Sequence[Instruction], excluded: frozenset[str]) -> str:
+    """The hash by nothing but the cubin, which has what the assembler's log says too."""
+    resources = (kernel.registers, kernel.shared_bytes, kernel.barriers)
+    return hash_code(cubin, kernel, instructions, resources, lambda: excluded)
+
+
+def may_be_recorded_as(
+    code_hash: str, cubin: Cubin, kernel: CubinKernel, instructions: Sequence[Instruction], own: str
+) -> bool:
+    """Whether the kernel, whose hash by the cubin alone is its ``own``, may have this one on record.
+
+    What PTX excluded of a constant bank that the kernel indexes is in no cubin: all but few of its symbols are tried,
+    and few, until much was walked.
+    """
+    tries = _MOST_BYTES // max(sum(len(section.data) for section in cubin.elf.sections), 1)
+    sets = itertools.islice(_exclusions(cubin), tries)
+    return code_hash == own or any(own_hash(cubin, kernel, instructions, one) == code_hash for one in sets)
+
+
+def _exclusions(cubin: Cubin) -> Iterator[frozenset[str]]:
+    """Every set of symbols in constant banks, but for none: all but few and few in turn."""
+    names = frozenset(bank_symbols(cubin.elf))
+    for size in range((len(names) + 1) // 2):
+        for few in map(frozenset, itertools.combinations(sorted(names), size)):
+            yield names - few
+        for few in map(frozenset, itertools.combinations(sorted(names), size + 1)):
+            yield few
 
 
 def _launch_facts(cubin: Cubin, kernel: CubinKernel) -> list[bytes]:

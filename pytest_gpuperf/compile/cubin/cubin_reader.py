@@ -7,6 +7,7 @@ sm_120.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import struct
@@ -35,6 +36,12 @@ NUM_BARRIERS = 0x4C
 RESERVED_SHARED_BYTES = 1024
 """Part of every block's shared memory that the driver takes; counted in the cubin from sm_90 on."""
 
+_CONSTANT_BANKS = 32
+"""As many as an instruction can name."""
+_BYTES_PER_ATTRIBUTE = 16
+"""Least size of a cubin, over the number of its attributes; real ones have hundreds of bytes for each."""
+_MAX_ATTRIBUTES = 1 << 17
+"""Of one section; a kernel has some for each of at most 32,764 parameters."""
 _VERSION = re.compile(rb"V(\d+(?:\.\d+)+)")
 
 
@@ -89,11 +96,16 @@ def read_cubin(content: bytes) -> Cubin:
     if elf.machine != EM_CUDA:
         raise BadCubin(f"not a cubin: an ELF file for machine {elf.machine}, not {EM_CUDA}")
     number = elf.flags & 0xFF if elf.abi == OLD_ABI else elf.flags >> 8 & 0xFF
-    general = _general(elf)
-    kernels = {}
+    general, attributes = _general(elf), 0
+    kernels: dict[str, CubinKernel] = {}
     for symbol in elf.symbols:
         if symbol.type == STT_FUNC and symbol.other & STO_CUDA_ENTRY and in_section(symbol.section):
+            if symbol.name in kernels:
+                raise BadCubin(f"not a whole cubin: it has two kernels {symbol.name}")
             kernels[symbol.name] = _kernel(elf, symbol, general, number)
+            attributes += len(kernels[symbol.name].attributes)
+            if attributes * _BYTES_PER_ATTRIBUTE > len(content):
+                raise BadCubin("not a whole cubin: it has more attributes than a file of its size can")
     return Cubin(f"sm_{number}", _assembler(elf), kernels, elf)
 
 
@@ -106,9 +118,9 @@ def text_of(elf: Elf, symbol: str) -> Section:
 
 
 def constant_banks(elf: Elf, symbol: str) -> list[Section]:
-    """The constant banks that belong to one kernel alone, in the order of their numbers."""
-    name = re.compile(rf"\.nv\.constant\d+\.{re.escape(symbol)}")
-    return sorted((s for s in elf.sections if name.fullmatch(s.name)), key=lambda section: section.name)
+    """The constant banks that belong to one kernel alone, in the order of their names."""
+    names = sorted(f".nv.constant{number}.{symbol}" for number in range(_CONSTANT_BANKS))
+    return [bank for bank in map(elf.section, names) if bank is not None]
 
 
 def _kernel(elf: Elf, symbol: Symbol, general: dict[tuple[int, int], int], generation: int) -> CubinKernel:
@@ -118,8 +130,8 @@ def _kernel(elf: Elf, symbol: Symbol, general: dict[tuple[int, int], int], gener
     prefix = f"${symbol.name}$"
     functions = (
         other.name.removeprefix(prefix)
-        for other in elf.symbols
-        if other.type == STT_FUNC and other.section == text.index and other.index != symbol.index
+        for other in elf.symbols_in(text)
+        if other.type == STT_FUNC and other.index != symbol.index
     )
     return CubinKernel(
         symbol=symbol.name,
@@ -152,7 +164,11 @@ def _attributes(section: Section | None) -> Iterator[Attribute]:
     if section is None:
         return
     data, at = section.data, 0
-    while at < len(data):
+    for count in itertools.count():
+        if at == len(data):
+            return
+        if count == _MAX_ATTRIBUTES:
+            raise BadCubin(f"not a whole cubin: {section.name} has more than {count} records")
         if at + 4 > len(data):
             raise BadCubin(f"not a whole cubin: {section.name} is cut short")
         form, number, short = struct.unpack_from("<BBH", data, at)
@@ -188,7 +204,11 @@ def _shared_bytes(elf: Elf, symbol: str, generation: int) -> int:
 def _barriers(text: Section, attributes: tuple[Attribute, ...]) -> int:
     """An attribute of its own in the newer ABI, bits 20 to 26 of the section's flags in the older one."""
     own = _value(attributes, NUM_BARRIERS)
-    return text.flags >> 20 & 0x7F if own is None else int.from_bytes(own, "little")
+    if own is None:
+        return text.flags >> 20 & 0x7F
+    if len(own) > 4:
+        raise BadCubin(f"not a whole cubin: {len(own)} bytes for a number of barriers")
+    return int.from_bytes(own, "little")
 
 
 def _unpack(layout: str, attribute: Attribute) -> tuple[int, ...]:

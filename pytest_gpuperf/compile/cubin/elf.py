@@ -1,13 +1,17 @@
 """Reading ELF64 little-endian files: sections, symbols, relocations.  Pure; trusts no byte of the input.
 
 Only what cubins use (https://refspecs.linuxfoundation.org/elf/gabi4+/contents.html); every offset is
-checked against the file, so hostile input ends in ``BadCubin`` and in nothing else.
+checked against the file, so hostile input ends in ``BadCubin`` and in nothing else.  Time and memory grow with the
+size of the file: sections and names may not overlap much.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import struct
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from pytest_gpuperf.compile.compile_errors import BadCubin
@@ -22,9 +26,17 @@ _SYMBOL = struct.Struct("<IBBHQQ")
 _REL = struct.Struct("<QQ")
 _RELA = struct.Struct("<QQq")
 _MAX_SECTIONS = 65536
+_MAX_ADDRESS = 1 << 40
+"""Of a place in a section, and of its size: more than any GPU has memory."""
+_MAX_SHARED = 2
+"""Bytes of all sections over those of the file: from sm_100 on, two sections (``.nv.merc``) lie in others."""
+_MAX_NAME_BYTES = 64 << 10
+"""Mangled names of nested templates have some thousand bytes."""
+_MAX_NAMES = 4
+"""Bytes of all distinct names of a string table, over its own size; names may share their ends."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Section:
     """One section; ``data`` is empty for one that takes no room in the file."""
 
@@ -39,7 +51,7 @@ class Section:
     data: bytes
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Symbol:
     """One entry of the symbol table."""
 
@@ -62,7 +74,8 @@ class Relocation(NamedTuple):
     addend: int
 
 
-class Elf(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Elf:
     """A file, read."""
 
     machine: int
@@ -73,15 +86,35 @@ class Elf(NamedTuple):
 
     def section(self, name: str) -> Section | None:
         """The first section of that name."""
-        return next((section for section in self.sections if section.name == name), None)
+        return self._by_name.get(name)
 
     def relocations(self, target: Section) -> tuple[Relocation, ...]:
         """Relocations applied to ``target``, by offset.  Raises ``BadCubin``."""
-        found: list[Relocation] = []
+        return tuple(sorted(one for section in self._relocating[target.index] for one in _relocations(section)))
+
+    def symbols_in(self, section: Section) -> Sequence[Symbol]:
+        """Symbols that lie in a section, in the table's order."""
+        return self._by_section[section.index]
+
+    @functools.cached_property
+    def _by_name(self) -> dict[str, Section]:
+        return {section.name: section for section in reversed(self.sections)}
+
+    @functools.cached_property
+    def _relocating(self) -> defaultdict[int, list[Section]]:
+        """Tables of relocations by the number of the section that they apply to."""
+        found: defaultdict[int, list[Section]] = defaultdict(list)
         for section in self.sections:
-            if section.type in (RELA, REL) and section.info & 0xFFFFFF == target.index and section.data:
-                found.extend(_relocations(section))
-        return tuple(sorted(found))
+            if section.type in (RELA, REL):
+                found[section.info & 0xFFFFFF].append(section)
+        return found
+
+    @functools.cached_property
+    def _by_section(self) -> defaultdict[int, list[Symbol]]:
+        found: defaultdict[int, list[Symbol]] = defaultdict(list)
+        for symbol in self.symbols:
+            found[symbol.section].append(symbol)
+        return found
 
 
 def read_elf(content: bytes) -> Elf:
@@ -95,15 +128,24 @@ def read_elf(content: bytes) -> Elf:
     _slice(content, shoff, shnum * _SECTION.size, "section table")
     _slice(content, phoff, phnum * phentsize, "table of segments")
     raw = [_SECTION.unpack_from(content, shoff + index * _SECTION.size) for index in range(shnum)]
-    names = _slice(content, raw[shstrndx][4], raw[shstrndx][5], "section names")
+    _refuse_overlaps(raw, len(content))
+    names = _StringTable(_slice(content, raw[shstrndx][4], raw[shstrndx][5], "section names"))
     sections = tuple(_section(content, index, fields, names) for index, fields in enumerate(raw))
     return Elf(machine, ident[7], flags, sections, _symbols(sections))
 
 
-def _section(content: bytes, index: int, fields: tuple[int, ...], names: bytes) -> Section:
+def _refuse_overlaps(headers: Iterable[tuple[int, ...]], file_bytes: int) -> None:
+    """Raise ``BadCubin`` where sections overlap by more than real ones do."""
+    if sum(size for _, kind, _, _, _, size, *_ in headers if kind not in (NOBITS, 0)) > _MAX_SHARED * file_bytes:
+        raise BadCubin("not a whole cubin: its sections overlap")
+
+
+def _section(content: bytes, index: int, fields: tuple[int, ...], names: _StringTable) -> Section:
     name, kind, flags, _address, offset, size, link, info, alignment, _entry = fields
+    if size >= _MAX_ADDRESS:
+        raise BadCubin(f"not a whole cubin: section {index} has {size} bytes")
     data = b"" if kind in (NOBITS, 0) else _slice(content, offset, size, f"section {index}")
-    return Section(index, string_at(names, name), kind, flags, size, link, info, alignment, data)
+    return Section(index, names.at(name), kind, flags, size, link, info, alignment, data)
 
 
 def _symbols(sections: tuple[Section, ...]) -> tuple[Symbol, ...]:
@@ -112,12 +154,12 @@ def _symbols(sections: tuple[Section, ...]) -> tuple[Symbol, ...]:
         return ()
     if table.link >= len(sections) or len(table.data) % _SYMBOL.size:
         raise BadCubin("not a whole cubin: its symbol table is malformed")
-    names = sections[table.link].data
+    names = _StringTable(sections[table.link].data)
     symbols = []
     for index, (name, info, other, section, value, size) in enumerate(_SYMBOL.iter_unpack(table.data)):
         if in_section(section) and section >= len(sections):
             raise BadCubin(f"not a whole cubin: symbol {index} lies in a section that is not there")
-        symbols.append(Symbol(index, string_at(names, name), info & 0xF, other, section, value, size))
+        symbols.append(Symbol(index, names.at(name), info & 0xF, other, section, value, size))
     return tuple(symbols)
 
 
@@ -126,7 +168,10 @@ def _relocations(section: Section) -> list[Relocation]:
     if len(section.data) % entry.size:
         raise BadCubin(f"not a whole cubin: {section.name} is cut short")
     records = entry.iter_unpack(section.data)
-    return [Relocation(at, info & 0xFFFFFFFF, info >> 32, *(addend or (0,))) for at, info, *addend in records]
+    found = [Relocation(at, info & 0xFFFFFFFF, info >> 32, *(addend or (0,))) for at, info, *addend in records]
+    if any(relocation.offset >= _MAX_ADDRESS for relocation in found):
+        raise BadCubin(f"not a whole cubin: {section.name} relocates what is beyond any section")
+    return found
 
 
 def in_section(index: int) -> bool:
@@ -134,14 +179,33 @@ def in_section(index: int) -> bool:
     return _SHN_UNDEF < index < _SHN_LORESERVE
 
 
-def string_at(table: bytes, offset: int) -> str:
-    """The NUL-terminated string at ``offset`` of a string table."""
-    end = table.find(b"\0", offset)
-    if offset >= len(table) or end < 0:
-        if offset == 0:
+class _StringTable:
+    """A table of NUL-terminated strings."""
+
+    def __init__(self, table: bytes) -> None:
+        self._table = table
+        self._left = _MAX_NAMES * len(table)
+        self._found: dict[int, str] = {}
+
+    def at(self, offset: int) -> str:
+        """The string at ``offset``.  Raises ``BadCubin``, also where names overlap over and over."""
+        if offset not in self._found:
+            name = self._read(offset)
+            self._left -= len(name)
+            if self._left < 0:
+                raise BadCubin("not a whole cubin: its names overlap")
+            if not name.isprintable():
+                raise BadCubin(f"not a whole cubin: a name has control characters ({name[:80]!a})")
+            self._found[offset] = name
+        return self._found[offset]
+
+    def _read(self, offset: int) -> str:
+        if offset == 0 and not self._table:
             return ""
-        raise BadCubin("not a whole cubin: a name lies outside its string table")
-    return table[offset:end].decode(errors="backslashreplace")
+        end = self._table.find(b"\0", offset, offset + _MAX_NAME_BYTES)
+        if offset >= len(self._table) or end < 0:
+            raise BadCubin("not a whole cubin: a name lies outside its string table, or does not end")
+        return self._table[offset:end].decode(errors="backslashreplace")
 
 
 def _slice(content: bytes, offset: int, size: int, what: str) -> bytes:

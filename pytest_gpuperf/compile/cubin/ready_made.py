@@ -6,13 +6,16 @@ import hashlib
 import re
 
 from pytest_gpuperf.compile.compile_errors import BadCubin
-from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin
+from pytest_gpuperf.compile.cubin.cubin_reader import Cubin, read_cubin
 from pytest_gpuperf.compile.cubin.occupancy import limits_of
-from pytest_gpuperf.compile.cubin.static_profile import analyse
+from pytest_gpuperf.compile.cubin.static_profile import KernelAnalysis, analyse
 from pytest_gpuperf.compile.cubin.symbol_names import find_kernel, readable
 from pytest_gpuperf.compile.nvrtc import Compiled
-from pytest_gpuperf.model.evidence import KernelBinary, StaticProfile
+from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.model.toolchain_names import UNKNOWN_TOOLCHAIN
+
+_NAMED = 8
+"""Kernels that a message names at most."""
 
 
 def ready_made(
@@ -47,24 +50,17 @@ def binary_of(
     name: str = "",
     source_hash: str = "",
     toolchain: str = "",
-    profile: StaticProfile | None = None,
+    read: KernelAnalysis | None = None,
 ) -> KernelBinary:
     """The kernel ``symbol`` of a cubin for ``arch``; ``name`` is what people call it.
 
-    ``profile`` is its static evidence where that is on record.  Without one it is read from the machine code (0.2 s),
-    and spilled bytes stay unknown where the code uses local memory.
+    ``read`` is what its machine code says where that was read before; else it is read now (0.2 s), and spilled bytes
+    stay unknown where the code uses local memory.
     Raises ``BadCubin`` if it is no cubin, is for another architecture or has no such kernel.
     """
-    found = read_cubin(cubin)
-    if re.sub("[af]$", "", arch) != found.arch:
-        raise BadCubin(f"it was compiled for {found.arch}, and not for {arch}")
-    if symbol not in found.kernels:
-        raise BadCubin(f"it has no kernel {symbol}; it has {', '.join(found.kernels) or 'none'}")
-    kernel = found.kernels[symbol]
-    parameters = kernel.parameters
-    if profile is None:
+    if read is None:
+        check_holds(read_cubin(cubin), symbol, arch)
         read = analyse([Compiled(cubin)], arch)[0][symbol]
-        profile, parameters = read.profile, read.parameters
     return KernelBinary(
         name=name or symbol,
         symbol=symbol,
@@ -72,7 +68,15 @@ def binary_of(
         toolchain=toolchain,
         source_hash=source_hash,
         cubin=cubin,
-        profile=profile,
-        parameters=parameters,
-        max_threads_per_block=kernel.max_threads_per_block,
+        profile=read.profile,
+        parameters=read.parameters,
+        max_threads_per_block=read.max_threads_per_block,
     )
+
+
+def check_holds(found: Cubin, symbol: str, arch: str) -> None:
+    """Raise ``BadCubin`` unless the cubin is one for ``arch`` and has the kernel ``symbol``."""
+    if re.sub("[af]$", "", arch) != found.arch:
+        raise BadCubin(f"it was compiled for {found.arch}, and not for {arch}")
+    if symbol not in found.kernels:
+        raise BadCubin(f"it has no kernel {symbol}; it has {', '.join([*found.kernels][:_NAMED]) or 'none'}")

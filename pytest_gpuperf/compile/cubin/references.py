@@ -8,10 +8,13 @@ stays, and everything goes in that the access may reach.
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from pytest_gpuperf.compile.compile_errors import BadCubin
 from pytest_gpuperf.compile.cubin.disassembly import INSTRUCTION_BYTES, Instruction, target_of, without_padding
 from pytest_gpuperf.compile.cubin.elf import NOBITS, STT_FUNC, STT_OBJECT, Elf, Relocation, Section, Symbol, in_section
 
@@ -20,6 +23,12 @@ _BANK_BY_REGISTER = re.compile(r"c\[0x([34])\]\[[^\]]*R\d[^\]]*\]|(?<!des)c\[U?R
 _JUMPS = ("CALL", "RET", "BRA", "JMP")
 _SCHEDULING_BITS = 105
 """Stall counts, barriers and reuse flags lie above this bit of an instruction; its text does not show them."""
+_MOST_BYTES = 8
+"""Bytes that a walk may collect, over those of all sections: real ones collect no byte twice."""
+_LEAST_BYTES = 1 << 20
+"""A walk may always collect as much."""
+_MOST_LOOKS = 300_000
+"""Symbols and relocations that a walk may look at, where they overlap; real ones take some thousand."""
 
 
 class _Piece(NamedTuple):
@@ -47,6 +56,16 @@ class ReferenceWalk:
         self._pieces: list[_Piece] = []
         self._done = 0
         self._indexed: dict[str, list[bytes]] = {}
+        self._places: dict[tuple[int, int], list[Symbol]] = {}
+        self._relocations: dict[int, tuple[Relocation, ...]] = {}
+        self._ends: dict[int, list[int]] = {}
+        """By bank: how far its first objects reach, by their number."""
+        if len(self._functions()) > 1 + self._text.size // INSTRUCTION_BYTES:
+            raise BadCubin("not a whole cubin: its kernel has more functions than instructions")
+        self._starts = [symbol.value for symbol in self._functions()]
+        self._first_at = {symbol.value: symbol for symbol in reversed(self._functions())}
+        self._bytes_left = max(_LEAST_BYTES, _MOST_BYTES * sum(len(section.data) for section in elf.sections))
+        self._looks_left = _MOST_LOOKS
         self._text_relocations: dict[int, list[Relocation]] = {}
         for relocation in elf.relocations(text):
             at = relocation.offset // INSTRUCTION_BYTES * INSTRUCTION_BYTES
@@ -88,8 +107,10 @@ class ReferenceWalk:
 
     def _function(self, piece: _Piece) -> None:
         start = piece.symbol.value  # up to the next function, since a kernel's own size counts those it calls
-        end = min((other.value for other in self._functions() if other.value > start), default=self._text.size)
+        later = bisect.bisect_right(self._starts, start)
+        end = self._starts[later] if later < len(self._starts) else self._text.size
         first, last = start // INSTRUCTION_BYTES, -(-end // INSTRUCTION_BYTES)
+        self._collect(max(0, last - first) * INSTRUCTION_BYTES)
         body = without_padding(self._instructions[first:last])
         returns = {line.address + INSTRUCTION_BYTES for line in body if start and line.opcode.startswith("CALL")}
         for line in body:
@@ -121,7 +142,7 @@ class ReferenceWalk:
             return
         lines = self._indexed[name] = []
         excluded = self._unreachable()
-        for slot in self._elf.relocations(bank):
+        for slot in self._relocations_of(bank):
             if slot.symbol >= len(self._elf.symbols) or self._elf.symbols[slot.symbol].name not in excluded:
                 lines.append(f"{slot.offset} {self._reference(slot.symbol, slot.addend)}".encode())
         own = self._placed(STT_OBJECT, bank)
@@ -129,6 +150,7 @@ class ReferenceWalk:
             if symbol.name not in excluded:
                 self._number(symbol)
         if not own:
+            self._collect(len(bank.data))
             lines.append(bank.data)
 
     def _bank_reference(self, found: re.Match[str], width: int) -> str:
@@ -143,7 +165,7 @@ class ReferenceWalk:
         return known or found[0]
 
     def _addresses(self, bank: Section, offset: int, width: int) -> str:
-        slots = [slot for slot in self._elf.relocations(bank) if offset - 8 < slot.offset < offset + width]
+        slots = self._between(bank, offset - 7, offset + width)
         if not slots or slots[0].offset > offset:
             return ""
         parts = []
@@ -153,7 +175,13 @@ class ReferenceWalk:
         return " ".join(parts)
 
     def _variables(self, bank: Section, offset: int, width: int) -> str:
-        read = [s for s in self._placed(STT_OBJECT, bank) if s.value < offset + width and offset < s.value + s.size]
+        placed = self._placed(STT_OBJECT, bank)
+        if bank.index not in self._ends:
+            self._ends[bank.index] = list(itertools.accumulate((s.value + s.size for s in placed), max))
+        first = bisect.bisect_right(self._ends[bank.index], offset)
+        near = placed[first : bisect.bisect_left(placed, offset + width, key=lambda symbol: symbol.value)]
+        self._look(len(near))
+        read = [s for s in near if offset < s.value + s.size]
         if not read or read[0].value > offset:
             return ""
         return " ".join(f"*{self._number(symbol)}{symbol.value - offset:+}" for symbol in read)
@@ -164,7 +192,7 @@ class ReferenceWalk:
             target = target_of(line)
             if target is None or start <= target < end:
                 return operands
-            callee = next((symbol for symbol in self._functions() if symbol.value == target), None)
+            callee = self._first_at.get(target)
             return operands if callee is None else f"{operands.rpartition('0x')[0]}#{self._number(callee)}"
         if returns and line.opcode.startswith("MOV"):
             register, _, value = operands.rpartition(", ")
@@ -177,8 +205,35 @@ class ReferenceWalk:
 
     def _placed(self, kind: int, section: Section) -> list[Symbol]:
         """Symbols of one kind in a section, in its order."""
-        own = (one for one in self._elf.symbols if one.type == kind and one.section == section.index)
-        return sorted(own, key=lambda symbol: symbol.value)
+        place = kind, section.index
+        if place not in self._places:
+            own = (one for one in self._elf.symbols_in(section) if one.type == kind)
+            self._places[place] = sorted(own, key=lambda symbol: symbol.value)
+        return self._places[place]
+
+    def _relocations_of(self, section: Section) -> tuple[Relocation, ...]:
+        if section.index not in self._relocations:
+            self._relocations[section.index] = self._elf.relocations(section)
+        return self._relocations[section.index]
+
+    def _between(self, section: Section, start: int, end: int) -> tuple[Relocation, ...]:
+        """Relocations of a section from ``start`` and before ``end``, by offset."""
+        everywhere = self._relocations_of(section)
+        found = everywhere[bisect.bisect_left(everywhere, (start,)) : bisect.bisect_left(everywhere, (end,))]
+        self._look(len(found))
+        return found
+
+    def _collect(self, size: int) -> None:
+        """Count bytes that go into the hash.  Raises ``BadCubin`` where things lie in each other over and over."""
+        self._bytes_left -= size
+        if self._bytes_left < 0:
+            raise BadCubin("not a whole cubin: what its kernel refers to overlaps")
+
+    def _look(self, count: int) -> None:
+        """Count what is looked at.  Raises ``BadCubin`` as above."""
+        self._looks_left -= count
+        if self._looks_left < 0:
+            raise BadCubin("not a whole cubin: what its kernel refers to overlaps")
 
     def _reference(self, index: int, addend: int) -> str:
         if index >= len(self._elf.symbols):
@@ -191,11 +246,22 @@ class ReferenceWalk:
         section = self._elf.sections[symbol.section]
         end = symbol.value + symbol.size if symbol.size else section.size
         piece.lines.append(f"object {symbol.type} {symbol.size} {section.type == NOBITS}".encode())
-        piece.lines.append(section.data[symbol.value : end])
-        for relocation in self._elf.relocations(section):
-            if symbol.value <= relocation.offset < end:
-                reference = self._reference(relocation.symbol, relocation.addend)
-                piece.lines.append(f"{relocation.offset - symbol.value} {relocation.type} {reference}".encode())
+        data = section.data[symbol.value : end]
+        self._collect(len(data))
+        piece.lines.append(data)
+        for relocation in self._between(section, symbol.value, end):
+            reference = self._reference(relocation.symbol, relocation.addend)
+            piece.lines.append(f"{relocation.offset - symbol.value} {relocation.type} {reference}".encode())
+
+
+def bank_symbols(elf: Elf) -> frozenset[str]:
+    """Names of all that lies in the constant banks 3 and 4, or that these refer to."""
+    found: set[str] = set()
+    for bank in filter(None, (elf.section(f".nv.constant{number}") for number in (3, 4))):
+        found.update(one.name for one in elf.symbols_in(bank) if one.type == STT_OBJECT)
+        slots = (slot.symbol for slot in elf.relocations(bank))
+        found.update(elf.symbols[index].name for index in slots if index < len(elf.symbols))
+    return frozenset(found - {""})
 
 
 def _width(opcode: str) -> int:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from pytest_gpuperf.compile.cubin.code_hash import hash_code
 from pytest_gpuperf.compile.cubin.cubin_reader import Cubin, CubinKernel, read_cubin, text_of
-from pytest_gpuperf.compile.cubin.disassembly import Instruction, disassemble, without_padding
+from pytest_gpuperf.compile.cubin.disassembly import INSTRUCTION_BYTES, Instruction, disassemble, without_padding
 from pytest_gpuperf.compile.cubin.opcode_classes import histogram
 from pytest_gpuperf.compile.cubin.symbol_names import parameter_types
 from pytest_gpuperf.compile.nvrtc import Compiled
@@ -71,6 +72,11 @@ def analyse(
 
 Place = tuple[int, str]
 """Number of a cubin, and a kernel's symbol in it."""
+
+
+def profile_of(cubin: Cubin, kernel: CubinKernel, instructions: tuple[Instruction, ...]) -> StaticProfile:
+    """The profile by nothing but the cubin.  Raises ``BadCubin``."""
+    return _read(cubin, kernel, _unread(kernel, read_log("")), instructions, "")
 
 
 def _known(
@@ -142,10 +148,10 @@ def _read(
 def executable(cubin: Cubin, kernel: CubinKernel, instructions: tuple[Instruction, ...]) -> list[Instruction]:
     """Instructions of the kernel and the functions it calls, each without its padding."""
     text = text_of(cubin.elf, kernel.symbol)
-    starts = sorted({0} | {symbol.value for symbol in cubin.elf.symbols if symbol.section == text.index})
+    starts = {0} | {-(-symbol.value // INSTRUCTION_BYTES) for symbol in cubin.elf.symbols_in(text)}
     executed: list[Instruction] = []
-    for start, end in zip(starts, [*starts[1:], text.size], strict=True):
-        executed.extend(without_padding(tuple(line for line in instructions if start <= line.address < end)))
+    for first, last in itertools.pairwise([*sorted(starts), -(-text.size // INSTRUCTION_BYTES)]):
+        executed.extend(without_padding(instructions[first:last]))
     return executed
 
 

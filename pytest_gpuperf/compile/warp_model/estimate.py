@@ -11,8 +11,9 @@ import msgspec
 
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import BadCubin
+from pytest_gpuperf.compile.cubin.code_hash import may_be_recorded_as, own_hash
 from pytest_gpuperf.compile.cubin.cubin_reader import Cubin, CubinKernel, parameter_base, read_cubin, text_of
-from pytest_gpuperf.compile.cubin.disassembly import disassemble
+from pytest_gpuperf.compile.cubin.disassembly import Instruction, disassemble
 from pytest_gpuperf.compile.cubin.static_profile import executable
 from pytest_gpuperf.compile.toolkit import disassembler
 from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
@@ -29,12 +30,14 @@ class KernelCode(NamedTuple):
     """``sm_90``"""
     launch: KnownLaunch | None = None
     """None: of no launch in particular."""
+    code_hash: str = ""
+    """What its record says; empty: whatever it is."""
 
 
 def estimates_of(
     codes: Iterable[KernelCode], cache: CompileCache | None = None
 ) -> dict[KernelCode, WarpEstimate | None]:
-    """An estimate of each kernel; None where its way is too long to walk, or its cubin has no such kernel.
+    """An estimate of each kernel; None where its way is too long to walk, or its cubin has no such kernel or code.
 
     One run of nvdisasm reads all kernels of an architecture.  Raises ``ToolchainMissing``.
     """
@@ -66,11 +69,22 @@ def _made(codes: Sequence[KernelCode]) -> dict[KernelCode, _Result]:
     found = dict.fromkeys(codes, _Result(None))
     for code, cubin in contents.items():
         kernel = cubin.kernels[code.symbol]
+        if code.code_hash and not _is_on_record(cubin, kernel, instructions[code], code.code_hash):
+            continue
         executed = executable(cubin, kernel, instructions[code])
         found[code] = _Result(
             dry_run(executed, code.arch, kernel.parameters, parameter_base(kernel), _fitting(code, kernel))
         )
     return found
+
+
+def _is_on_record(cubin: Cubin, kernel: CubinKernel, instructions: tuple[Instruction, ...], code_hash: str) -> bool:
+    """Whether the cubin holds the code that its record says."""
+    try:
+        own = own_hash(cubin, kernel, instructions, frozenset())
+        return may_be_recorded_as(code_hash, cubin, kernel, instructions, own)
+    except BadCubin:  # whoever would launch it says so
+        return False
 
 
 def _fitting(code: KernelCode, kernel: CubinKernel) -> KnownLaunch | None:
@@ -98,5 +112,14 @@ def _kept(code: KernelCode, cache: CompileCache | None) -> _Result | None:
 
 def _key(code: KernelCode) -> str:
     content = hashlib.sha256(code.cubin).hexdigest()
-    parts = ("warp model", MODEL_VERSION, disassembler().version, code.arch, code.symbol, content, code.launch)
+    parts = (
+        "warp model",
+        MODEL_VERSION,
+        disassembler().version,
+        code.arch,
+        code.symbol,
+        content,
+        code.launch,
+        code.code_hash,
+    )
     return hashlib.sha256(repr(parts).encode()).hexdigest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 from pathlib import Path
@@ -263,3 +264,44 @@ def test_a_damaged_file_is_never_overwritten(root: Path) -> None:
     with pytest.raises(UnreadableBaselineError, match="delete it and record it again"):
         store.write(static_update(make_static(40)))
     assert file.path.read_bytes() == STATIC[:100]
+
+
+# --- what a reader would take much time or memory for -------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b'{"a":[' + b"[]," * 500_000 + b"0]}", "it has more than 280000 objects"),
+        (b'{"a":{' + b'"k":0,' * 700_000 + b'"k":0}}', "it has more than 700000 keys"),
+        (b'{"a":[' + b"0," * 2_000_001 + b"0]}", "it has more than 2000000 values"),
+        (b'{"a":{' + b",".join(b'"%020x":0' % n for n in range(100_001)) + b"}}", "one object has 100001 keys"),
+        (b"{" + b"\n" * 100_000 + b"<<<<<<< HEAD\n", "line 100001 is an unresolved merge conflict"),
+    ],
+    ids=["objects", "keys", "values", "one object", "lines"],
+)
+def test_more_than_any_module_has_is_refused(content: bytes, words: str) -> None:
+    assert words in problem(content)
+
+
+@pytest.mark.parametrize(
+    "path", [["surprise"], ["kind"], ["sessions", 0, "gpu"], [*USE, "launch"], [*ROUNDS, "midmeans"], ["tests", "x"]]
+)
+@pytest.mark.parametrize("value", ["\ud800", {"\ud800": 1}, {"\udfff": {"x": {}}}, ["a\udc00"]], ids=repr)
+def test_lone_surrogates_are_refused_wherever_they_are(path: list[str | int], value: Any) -> None:
+    found = problem(changed(path, value))
+    assert found.isprintable()
+
+
+def test_a_lone_surrogate_as_a_key_twice_is_refused() -> None:
+    assert problem(b'{"\\ud800": 1, "\\ud800": 1}') == r"the key '\ud800' appears twice in one object"
+
+
+def test_reading_leaves_the_collector_as_it_was() -> None:
+    for was in (True, False):
+        (gc.enable if was else gc.disable)()
+        try:
+            decode(TIME, PATH, H200)
+            assert gc.isenabled() is was
+        finally:
+            gc.enable()

@@ -112,3 +112,10 @@ def test_a_refused_update_leaves_no_target_behind(root: Path) -> None:
     with pytest.raises(UnwritableEvidenceError):
         BaselineStore(root).write(Update(time={("other-gpu", key): one for (_, key), one in bad.time.items()}))
     assert named(root) == ("sm_90", "nvidia-h200")
+
+
+@pytest.mark.parametrize("inside", ["[" * 5000, "[" * 5000 + "]" * 5000, '{"a":' * 5000])
+def test_a_manifest_that_is_nested_too_deeply_is_refused(tmp_path: Path, inside: str) -> None:
+    (tmp_path / "manifest.json").write_text(f'{{"schema": 1, "x": {inside}}}', encoding="utf-8")
+    with pytest.raises(UnreadableBaselineError, match="it is nested too deeply"):
+        manifest.read(tmp_path)

@@ -177,7 +177,7 @@ def test_a_callable_without_a_cubin_is_recorded(store: BaselineStore) -> None:
     assert store.time(H200, make_key()) is not None
 
 
-@pytest.mark.parametrize("content", [b"", b"x" * (8 * 1024 * 1024 + 1)], ids=["empty", "too large"])
+@pytest.mark.parametrize("content", [b"", b"x" * (3 * 1024 * 1024 + 1)], ids=["empty", "too large"])
 def test_a_cubin_that_could_not_be_read_back_is_refused(store: BaselineStore, content: bytes) -> None:
     with pytest.raises(UnwritableEvidenceError, match="cannot be stored"):
         store.write(Update(cubins=[content]))
@@ -221,7 +221,7 @@ def test_a_cubin_that_swells_beyond_the_limit_is_refused(store: BaselineStore, r
     path = root / "cubins" / SHA[:2] / f"{SHA}.cubin.z"
     path.parent.mkdir(parents=True)
     path.write_bytes(zlib.compress(bytes(64 * 1024 * 1024)))
-    with pytest.raises(CubinError, match="larger than 8 MB"):
+    with pytest.raises(CubinError, match="larger than 3 MB"):
         store.cubin(SHA)
 
 
@@ -238,8 +238,8 @@ def test_an_oversized_cubin_is_not_read(store: BaselineStore, root: Path, ending
     path = root / "cubins" / SHA[:2] / f"{SHA}{ending}"
     path.parent.mkdir(parents=True)
     with path.open("wb") as file:
-        file.truncate(8 * 1024 * 1024 + 1)
-    with pytest.raises(CubinError, match="larger than 8 MB"):
+        file.truncate(3 * 1024 * 1024 + 1)
+    with pytest.raises(CubinError, match="larger than 3 MB"):
         store.cubin(SHA)
 
 
@@ -322,7 +322,7 @@ def test_a_file_may_have_as_many_bytes_as_can_be_read_again(
     )
 
 
-@pytest.mark.parametrize("size", [1, 8 * 1024 * 1024])
+@pytest.mark.parametrize("size", [1, 3 * 1024 * 1024])
 def test_cubins_from_one_byte_to_the_limit_are_stored(store: BaselineStore, size: int) -> None:
     content = b"x" * size
     store.write(Update(cubins=[content]))

@@ -139,3 +139,76 @@ def test_parameters_that_leave_a_gap_are_refused(cubin: bytes) -> None:
 def test_a_real_file_reads_the_same_from_disk(cubin: bytes, tmp_path: Path) -> None:
     (tmp_path / "k.cubin").write_bytes(cubin)
     assert read_cubin((tmp_path / "k.cubin").read_bytes()) == read_cubin(cubin)
+
+
+# --- what a reader would take much time or memory for -------------------------------------------
+
+
+def section_headers(cubin: bytes) -> list[int]:
+    (table,), (count,) = struct.unpack_from("<Q", cubin, 40), struct.unpack_from("<H", cubin, 60)
+    return [table + 64 * index for index in range(count)]
+
+
+def edited(cubin: bytes, *edits: tuple[int, str, int]) -> bytes:
+    content = bytearray(cubin)
+    for at, layout, value in edits:
+        struct.pack_into(layout, content, at, value)
+    return bytes(content)
+
+
+def symbol_table(cubin: bytes) -> tuple[int, int]:
+    """Offset and number of entries."""
+    (at,) = (at for at in section_headers(cubin) if struct.unpack_from("<I", cubin, at + 4)[0] == 2)
+    offset, size = struct.unpack_from("<QQ", cubin, at + 24)
+    return offset, size // 24
+
+
+def test_sections_that_overlap_much_are_refused(cubin: bytes) -> None:
+    whole = [edit for at in section_headers(cubin)[5:8] for edit in ((at + 24, "<Q", 0), (at + 32, "<Q", len(cubin)))]
+    with pytest.raises(BadCubin, match="its sections overlap"):
+        read_cubin(edited(cubin, *whole))
+
+
+def test_names_that_overlap_over_and_over_are_refused(cubin: bytes) -> None:
+    found = read_elf(cubin)
+    table, count = symbol_table(cubin)
+    (strings,) = (one for one in found.sections if one.name == ".strtab")
+    place = cubin.index(strings.data)
+    long = bytearray(cubin)
+    long[place : place + strings.size] = b"x" * (strings.size - 1) + b"\0"
+    names = [(table + 24 * index, "<I", index) for index in range(count)]
+    with pytest.raises(BadCubin, match="its names overlap"):
+        read_cubin(edited(bytes(long), *names))
+
+
+def test_a_name_without_an_end_is_refused(cubin: bytes) -> None:
+    strings = next(one for one in read_elf(cubin).sections if one.name == ".strtab")
+    with pytest.raises(BadCubin, match="or does not end"):
+        read_cubin(cubin.replace(strings.data, strings.data.replace(b"\0", b"x")))
+
+
+def test_a_name_with_control_characters_is_refused_and_escaped(cubin: bytes) -> None:
+    with pytest.raises(BadCubin, match=r"control characters \('sma\\x1bl'\)"):
+        read_cubin(cubin.replace(b"\0small\0", b"\0sma\x1bl\0"))
+
+
+def test_two_kernels_of_one_name_are_refused(cubin: bytes) -> None:
+    table, _ = symbol_table(cubin)
+    first, second, *_ = (one.index for one in read_elf(cubin).symbols if one.other & 0x10 and one.type == 2)
+    with pytest.raises(BadCubin, match="it has two kernels"):
+        read_cubin(cubin[: table + 24 * second] + cubin[table + 24 * first :][:24] + cubin[table + 24 * second + 24 :])
+
+
+def test_a_section_larger_than_any_memory_is_refused(cubin: bytes) -> None:
+    at = next(at for at in section_headers(cubin) if struct.unpack_from("<I", cubin, at + 4)[0] == 1)
+    with pytest.raises(BadCubin, match="has 9223372036854775808 bytes"):
+        read_cubin(edited(cubin, (at + 4, "<I", 8), (at + 32, "<Q", 1 << 63)))
+
+
+def test_a_relocation_beyond_any_section_is_refused(cubin: bytes) -> None:
+    found = read_elf(cubin)
+    table = next(one for one in found.sections if one.type in (4, 9) and one.data)
+    (place,) = struct.unpack_from("<Q", cubin, section_headers(cubin)[table.index] + 24)
+    target = found.sections[table.info & 0xFFFFFF]
+    with pytest.raises(BadCubin, match="relocates what is beyond any section"):
+        read_elf(edited(cubin, (place, "<Q", 1 << 63))).relocations(target)

@@ -1,0 +1,596 @@
+"""Mutated cubins and baselines through the readers: no crash, no long wait, little memory.
+
+    python benchmarks/hostile_files.py [--cubins 30000] [--baselines 40000] [--seed 1] [--output PAGE]
+
+Takes the committed baselines and their cubins, changes each copy at random places, and reads it as a gated run does:
+cubins with the code hash of every kernel, on the instructions that nvdisasm printed of the unchanged one.  Files that
+are built to cost much, just below the size limits, are read too.  Children with a bound on their memory do the reading.
+Exit status 1 if one raised anything but the documented errors, took more than a second of processor time, or more than
+200 MB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import contextlib
+import copy
+import functools
+import itertools
+import json
+import multiprocessing
+import random
+import resource
+import struct
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pytest_gpuperf.baselines import manifest
+from pytest_gpuperf.baselines.baseline_errors import BaselineError
+from pytest_gpuperf.baselines.cubin_store import MAX_CUBIN_BYTES, stored_cubins
+from pytest_gpuperf.baselines.layout import is_arch
+from pytest_gpuperf.baselines.parsing import MAX_JSON_BYTES, decode
+from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.compile.compile_errors import BadCubin, OtherCode
+from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin, text_of
+from pytest_gpuperf.compile.cubin.disassembly import INSTRUCTION_BYTES, Instruction, disassemble
+from pytest_gpuperf.compile.cubin.elf import REL, SYMTAB
+from pytest_gpuperf.compile.cubin.stored_code import checked
+
+ROOT = Path(__file__).parents[1]
+BASELINES = ROOT / "baselines"
+MOST_S, MOST_MB = 1.0, 200
+CHUNK = 1000
+"""Files that one child reads."""
+SAMPLES = 24
+"""Files of each kind that are mutated."""
+_SECTION, _SYMBOL = 64, 24
+_WHOLE = 1 << 16
+"""Bytes of a section that is all that there is."""
+
+
+class Hostile(NamedTuple):
+    """One file."""
+
+    name: str
+    content: bytes
+    target: str = ""
+    """Of a baseline; ``manifest`` for that."""
+    instructions: tuple[Instruction, ...] = ()
+    """Of the kernels of a cubin, if nvdisasm had something to print."""
+
+
+class Found(NamedTuple):
+    """What reading one chunk of files came to."""
+
+    outcomes: Counter[str]
+    """How often they were read, refused, or what else was raised."""
+    slowest: tuple[float, str]
+    """Seconds of processor time, and the name of the file."""
+    peak_mb: float
+    """Most memory of the child, less what it had before."""
+    failures: tuple[str, ...]
+
+
+# --- cubins --------------------------------------------------------------------------------------
+
+
+@functools.cache
+def sample_cubins() -> tuple[Hostile, ...]:
+    """Small committed cubins of all architectures, with their instructions."""
+    store = BaselineStore(BASELINES)
+    contents = {store.cubin(sha256) for sha256 in stored_cubins(BASELINES).values()}
+    by_size = sorted(contents, key=lambda one: (len(one), one))
+    found = []
+    for content in by_size[:: len(by_size) // SAMPLES]:
+        cubin = read_cubin(content)
+        texts = {name: text_of(cubin.elf, name).data for name in cubin.kernels}
+        printed = disassemble(cubin.arch, texts)
+        found.append(Hostile(cubin.arch, content, instructions=tuple(itertools.chain(*printed.values()))))
+    return tuple(found)
+
+
+def mutated_cubins(count: int, seed: int) -> Iterator[Hostile]:
+    """So many of them, the same for the same seed."""
+    chance = random.Random(seed)
+    for number in range(count):
+        sample = chance.choice(sample_cubins())
+        change = chance.choice(CUBIN_CHANGES)
+        content = bytearray(sample.content)
+        for _ in range(chance.choice((1, 1, 2, 4))):
+            change(content, chance)
+        yield sample._replace(name=f"{change.__name__} {number}", content=bytes(content[:MAX_CUBIN_BYTES]))
+
+
+def _odd(chance: random.Random, size: int) -> int:
+    """A number that readers trip over."""
+    near = chance.choice((0, 1, 2, 0x7F, 0xFF, 0xFF00, 0xFFFF, 1 << 31, (1 << 32) - 1, 1 << 63, (1 << 64) - 1, size))
+    return max(0, near + chance.choice((-8, -1, 0, 0, 0, 1, 8)))
+
+
+def _put(content: bytearray, at: int, width: int, value: int) -> None:
+    if 0 <= at <= len(content) - width:
+        content[at : at + width] = (value & ((1 << 8 * width) - 1)).to_bytes(width, "little")
+
+
+def flip_bytes(content: bytearray, chance: random.Random) -> None:
+    for _ in range(chance.randint(1, 16)):
+        if content:
+            content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+
+
+def truncate(content: bytearray, chance: random.Random) -> None:
+    del content[chance.randint(0, len(content)) :]
+
+
+def move_bytes(content: bytearray, chance: random.Random) -> None:
+    start, size, to = (chance.randrange(len(content) + 1) for _ in range(3))
+    content[to:to] = content[start : start + size]
+
+
+def edit_header(content: bytearray, chance: random.Random) -> None:
+    at, width = chance.choice(
+        ((16, 2), (18, 2), (24, 8), (32, 8), (40, 8), (48, 4), (54, 2), (56, 2), (58, 2), (60, 2), (62, 2))
+    )
+    _put(content, at, width, _odd(chance, len(content)))
+
+
+def edit_section(content: bytearray, chance: random.Random) -> None:
+    at, width = chance.choice(((0, 4), (4, 4), (8, 8), (16, 8), (24, 8), (32, 8), (40, 4), (44, 4), (48, 8), (56, 8)))
+    _put(content, _some_section(content, chance) + at, width, _odd(chance, len(content)))
+
+
+def overlap_sections(content: bytearray, chance: random.Random) -> None:
+    one, other = _some_section(content, chance), _some_section(content, chance)
+    content[one + 24 : one + 40] = content[other + 24 : other + 40].ljust(16, b"\0")
+
+
+def share_a_section_header(content: bytearray, chance: random.Random) -> None:
+    one, other = _some_section(content, chance), _some_section(content, chance)
+    content[one : one + _SECTION] = content[other : other + _SECTION].ljust(_SECTION, b"\0")
+
+
+def edit_symbol(content: bytearray, chance: random.Random) -> None:
+    at, width = chance.choice(((0, 4), (4, 1), (5, 1), (6, 2), (8, 8), (16, 8)))
+    start, size = _table(content, SYMTAB)
+    _put(content, start + chance.randrange(size // _SYMBOL + 1) * _SYMBOL + at, width, _odd(chance, len(content)))
+
+
+def edit_strings(content: bytearray, chance: random.Random) -> None:
+    """Names without ends, and of other bytes."""
+    start, size = _table(content, 3)
+    piece = slice(start + chance.randrange(size + 1), start + size)
+    if chance.random() < 0.5:
+        content[piece] = content[piece].replace(b"\0", b"A")
+    else:
+        content[piece] = bytes(chance.randrange(256) for _ in content[piece])
+
+
+def edit_attributes(content: bytearray, chance: random.Random) -> None:
+    start, size = _table(content, 0x70000000)
+    _put(content, start + chance.randrange(size + 1), chance.choice((1, 2, 4)), _odd(chance, len(content)))
+
+
+def edit_relocations(content: bytearray, chance: random.Random) -> None:
+    start, size = _table(content, REL)
+    _put(content, start + chance.randrange(size // 8 + 1) * 8, chance.choice((4, 8)), _odd(chance, len(content)))
+
+
+CUBIN_CHANGES: tuple[Callable[[bytearray, random.Random], None], ...] = (
+    flip_bytes, truncate, move_bytes, edit_header, edit_section, overlap_sections, share_a_section_header, edit_symbol,
+    edit_strings, edit_attributes, edit_relocations,
+)  # fmt: skip
+
+
+def _sections(content: bytes | bytearray) -> list[tuple[int, int, int, int]]:
+    """Place of the header, type, offset and size of each section that the file still has."""
+    found = []
+    with contextlib.suppress(struct.error):
+        (table,), (count,) = struct.unpack_from("<Q", content, 40), struct.unpack_from("<H", content, 60)
+        for at in range(table, table + count * _SECTION, _SECTION):
+            (kind,), (offset, size) = (
+                struct.unpack_from("<I", content, at + 4),
+                struct.unpack_from("<QQ", content, at + 24),
+            )
+            found.append((at, kind, offset, size))
+    return found
+
+
+def _some_section(content: bytearray, chance: random.Random) -> int:
+    return chance.choice(_sections(content) or [(0, 0, 0, 0)])[0]
+
+
+def _table(content: bytearray, kind: int) -> tuple[int, int]:
+    """Offset and size of a section of this type, within the file."""
+    found = [(offset, size) for _, type_, offset, size in _sections(content) if type_ == kind and offset < len(content)]
+    offset, size = found[-1] if found else (0, 0)
+    return offset, min(size, len(content) - offset)
+
+
+def read_as_cubin(file: Hostile) -> None:
+    """All that is read of a cubin before it is loaded, but for nvdisasm's own part."""
+    cubin = read_cubin(file.content)
+    for name in itertools.islice(cubin.kernels, 4):
+        count = -(-text_of(cubin.elf, name).size // INSTRUCTION_BYTES)
+        with contextlib.suppress(OtherCode):
+            checked(cubin, name, file.instructions[:count], "0" * 64)
+
+
+def _references(count: int) -> tuple[Instruction, ...]:
+    """Instructions that refer to everything: banks by place and by index, and functions."""
+    ways = ("LDC R1, c[0x3][{:#x}]", "LDC.64 R2, c[0x4][{:#x}]", "LDC R1, c[0x3][R2+0x10]", "CALL.REL.NOINC {:#x}")
+    texts = (ways[number % 4].format(number // 4 * 16) for number in range(count))
+    return tuple(Instruction(number * INSTRUCTION_BYTES, "", *text.split(" ", 1)) for number, text in enumerate(texts))
+
+
+# --- cubins that are built to cost much ----------------------------------------------------------
+
+
+def built_cubins(size: int = MAX_CUBIN_BYTES) -> Iterator[Hostile]:
+    """Of about ``size`` bytes each."""
+    room = size - 4096
+    few, quarter, kernels = (".text.k", 1, bytes(1024)), (".text.k", 1, bytes(room // 4)), min(30_000, room // 200)
+    kernel = ("k", 1)
+    parameters = _records("<BBHIHHI", ((4, 0x17, 12, 0, n & 0xFFFF, 0, 1 << 20) for n in range(room // 16)))
+    figures = _records("<BBHII", ((4, 0x2F, 8, n, n) for n in range(room // 12)))
+    slots = _records("<QQ", ((n % 4096, (n % 9) << 32 | 2) for n in range(room // 40)))
+    for name, sections, symbols in (
+        ("sections that are each the whole file", [("a", 1, None)] * min(20_000, room // 150), []),
+        ("many sections", [few, *[("b", 1, b"\0")] * min(65_000, room // 80)], [kernel]),
+        ("one text", [(".text.k", 1, bytes(room))], [kernel]),
+        ("many symbols of one name", [few], [kernel, *[("o" * 60_000, 1)] * (room // 30)]),
+        ("many functions at one place", [few], [kernel, *[("f", 1)] * (room // 30)]),
+        ("many kernels of one name", [few], [kernel] * (room // 30)),
+        ("many attributes", [few, (".nv.info.k", 1, b"\1\1\0\0" * (room // 4))], [kernel]),
+        ("many parameters", [few, (".nv.info.k", 1, parameters)], [kernel]),
+        ("many figures", [few, (".nv.info", 1, figures)], [kernel]),
+        (
+            "objects that lie in each other",
+            [quarter, (".nv.constant3", 1, bytes(room // 4))],
+            [kernel, *[("o", 2, 1)] * (room // 60)],
+        ),
+        (
+            "many relocations",
+            [quarter, (".nv.constant4", 1, bytes(room // 4)), ("r", REL, slots, 2)],
+            [kernel, *[("o", 2, 1)] * 8],
+        ),
+        (
+            "many kernels",
+            [(f".text.k{n}", 1, bytes(16)) for n in range(kernels)],
+            [(f"k{n}", n + 1) for n in range(kernels)],
+        ),
+        ("a long name", [(".text." + "k" * room, 1, bytes(16))], []),
+    ):
+        code = sum(len(data) for where, _, data, *_ in sections if where == ".text.k")
+        instructions = _references(-(-code // INSTRUCTION_BYTES))
+        yield Hostile(f"{name}, {size >> 20} MB", _elf(sections, symbols)[:size], instructions=instructions)
+
+
+def _records(layout: str, fields: Iterator[tuple[int, ...]]) -> bytes:
+    return b"".join(struct.pack(layout, *one) for one in fields)
+
+
+def _elf(sections: list[Any], symbols: list[Any]) -> bytes:
+    """A cubin for sm_90; a section of None is all that is there, symbols are ``(name, section, is an object)``."""
+    strings, places = bytearray(b"\0"), {"": 0}
+
+    def place(name: str) -> int:
+        if name not in places:
+            places[name] = len(strings)
+            strings.extend(name.encode() + b"\0")
+        return places[name]
+
+    table = b"".join(
+        struct.pack(
+            "<IBBHQQ", place(name), 1 if is_object else 2, 0 if is_object or name[0] in "of" else 0x10, where, 0, 4096
+        )
+        for name, where, *is_object in symbols
+    )
+    given = [*sections, ("symbols", SYMTAB, table)]
+    names = [place(name) for name, *_ in given]
+    given.append(("", 3, bytes(strings)))
+    body, headers = bytearray(64), [bytes(_SECTION)]
+    for name, (_, kind, data, *info) in zip([*names, 0], given, strict=True):
+        offset, length = (0, _WHOLE) if data is None else (len(body), len(data))
+        body += data or b""
+        headers.append(
+            struct.pack("<IIQQQQIIQQ", name, kind, 0, 0, offset, length, len(given), info[0] if info else 0, 1, 0)
+        )
+    body += bytes(max(0, _WHOLE - len(body)) if any(one[2] is None for one in given) else 0)
+    struct.pack_into("<16sHHIQQQIHHHHHH", body, 0, b"\x7fELF\2\1\1\x33\7", 2, 190, 1, 0, 0, len(body), 90, 64, 56, 0,
+                     _SECTION, len(headers) & 0xFFFF, len(headers) - 1 & 0xFFFF)  # fmt: skip
+    return bytes(body) + b"".join(headers)
+
+
+# --- baselines -----------------------------------------------------------------------------------
+
+
+@functools.cache
+def sample_baselines() -> tuple[Hostile, ...]:
+    """Small committed files of each kind, and the manifest."""
+    files = sorted(BASELINES.glob("*/**/*.json"), key=lambda path: (path.stat().st_size, path))
+    found = []
+    for is_static in (True, False):
+        kind = [path for path in files if is_arch(path.relative_to(BASELINES).parts[0]) == is_static]
+        for path in kind[: SAMPLES // 2]:
+            found.append(Hostile(path.stem, path.read_bytes(), path.relative_to(BASELINES).parts[0]))
+    return (*found, Hostile("manifest", (BASELINES / manifest.FILE).read_bytes(), "manifest"))
+
+
+def mutated_baselines(count: int, seed: int) -> Iterator[Hostile]:
+    """So many of them, the same for the same seed."""
+    chance = random.Random(seed)
+    for number in range(count):
+        sample = chance.choice(sample_baselines())
+        if chance.random() < 0.4:
+            content = bytearray(sample.content)
+            change = chance.choice((flip_bytes, truncate, move_bytes, put_a_token, repeat_a_key))
+            change(content, chance)
+            yield sample._replace(name=f"{change.__name__} {number}", content=bytes(content))
+        else:
+            tree = json.loads(sample.content)
+            for _ in range(chance.choice((1, 1, 2, 5))):
+                edit_tree(tree, chance)
+            yield sample._replace(name=f"edit_tree {number}", content=json.dumps(tree).encode())
+
+
+TOKENS = (
+    b"NaN", b"-Infinity", b"1e999", b"9" * 5000, b"-" + b"9" * 30, b"0.1e-400", b'"\\ud800"', b'"\\udfff\\ud800"',
+    b"[" * 5000, b'{"a":' * 5000, b"]" * 40, b"\0", b"\xff\xfe", b"\xed\xa0\x80", b'"\\u0000"', b"\n<<<<<<< HEAD\n",
+    b",,", b"true", b"null", b'"' + b"\xf0\x9f\x98\x80" * 999 + b'"', b"\\", b"[]," * 4000,
+)  # fmt: skip
+VALUES: tuple[Any, ...] = (
+    None, True, 0, -1, 2**63, -(2**63) - 1, 10**400, 1e308, 5e-324, -0.0, float("inf"), float("nan"), "", "\ud800",
+    "a\udfffb", "\x1b[2J", "\u202e", "x" * 10_000, "0" * 64, "../../x", [], {}, [[]] * 50, {"\ud800": 1}, 10**18,
+)  # fmt: skip
+
+
+def put_a_token(content: bytearray, chance: random.Random) -> None:
+    at = chance.randrange(len(content) + 1)
+    content[at : at + chance.choice((0, 0, 1, 8))] = chance.choice(TOKENS)
+
+
+def repeat_a_key(content: bytearray, chance: random.Random) -> None:
+    """One that is there, or one of a lone surrogate, twice."""
+    at = chance.randrange(len(content))
+    start = content.find(b'"', at)
+    end = content.find(b"\n", start)
+    line = bytes(content[start:end]).rstrip(b", \n")
+    content[start:start] = chance.choice((line + b",", b'"\\ud800":1,"\\ud800":1,'))
+
+
+def edit_tree(tree: Any, chance: random.Random) -> None:
+    """Change one place of it."""
+    place = tree
+    while True:
+        keys = list(place) if isinstance(place, dict) else list(range(len(place)))
+        if not keys:
+            return
+        key = chance.choice(keys)
+        if not isinstance(place[key], (dict, list)) or not place[key] or chance.random() < 0.1:
+            break
+        place = place[key]
+    way = chance.randrange(6)
+    if way == 0:
+        del place[key]
+    elif way == 1 and isinstance(place, dict):
+        place[chance.choice(("\ud800", "", "x", "schema", "a\x00", "k" * 5000, "$"))] = place.pop(key)
+    elif way == 2:
+        place[key] = _deep(chance.choice((2, 50, 150)), place[key])
+    elif way == 3 and isinstance(place, list):
+        place.extend([place[key]] * chance.choice((1, 5, 300)))
+    elif way == 4 and isinstance(place[key], float):
+        place[key] *= chance.choice((-1, 0, 1e9, 1e300, 1e-300))
+    else:
+        place[key] = copy.deepcopy(chance.choice(VALUES))
+
+
+def _deep(levels: int, inside: Any) -> Any:
+    for level in range(levels):
+        inside = [inside] if level % 2 else {"a": inside}
+    return inside
+
+
+FIGURES = b",".join(
+    b'"%s":0' % name for name in (
+        b"registers", b"stack_bytes", b"spill_store_bytes", b"spill_load_bytes", b"shared_bytes", b"constant_bytes",
+        b"barriers", b"code_bytes", b"instructions",
+    )
+) + b',"opcodes":{}'  # fmt: skip
+
+
+def built_baselines(size: int = MAX_JSON_BYTES) -> Iterator[Hostile]:
+    """Of about ``size`` bytes each, and manifests as large as they may be."""
+    head = b'{"schema":4,"kind":"static","target":"sm_90","toolchains":{%s}}'
+    older = head.replace(b"4", b"2", 1)
+    part = b'"nvrtc 13.0":{"codes":{},"tests":{%s}}'
+    code = b'"nvrtc 13.0":{"codes":{"w":{"figures":{%s},"hashes":{"code":""}}},"tests":{"t":{%s}}}' % (FIGURES, b"%s")
+    for name, content in (
+        ("lists", b'{"a":[' + b"[]," * (size // 3) + b"0]}"),
+        ("objects", b'{"a":[' + b'{"a":1},' * (size // 8) + b"0]}"),
+        ("integers", b'{"a":[' + b"0," * (size // 2) + b"0]}"),
+        ("numbers", b'{"a":[' + b"6640.15," * (size // 8 - 10) + b"0]}"),
+        ("long integers", b'{"a":[' + b"999999999999," * (size // 13 - 10) + b"0]}"),
+        ("keys", b'{"a":{' + b",".join(b'"%x":0' % n for n in range(size // 11)) + b"}}"),
+        ("longer keys", b'{"a":{' + b",".join(b'"%020x":0' % n for n in range(size // 25)) + b"}}"),
+        ("equal keys", b'{"a":{' + b'"longer than most of them":0,' * (size // 29 - 10) + b'"a":0}}'),
+        ("toolchains", older % b",".join(b'"%x":{}' % n for n in range(size // 11))),
+        ("longer toolchains", older % b",".join(b'"%055x":{}' % n for n in range(size // 61))),
+        ("tests", head % (part % b",".join(b'"%x":{"":{}}' % n for n in range(min(size // 16, 90_000))))),
+        ("users of a code", head % (code % b",".join(b'"[%x]":{"w":{}}' % n for n in range(min(size // 20, 90_000))))),
+        (
+            "as many things as may be",
+            b'{"a":[' + b",".join([b'{"a":[0,0,0,0,0,0],"b":0}'] * min(size // 24, 139_000)) + b"]}",
+        ),
+        ("lines", b"{" + b"\n" * (size - 2)),
+        ("nested", b"[" * (size - 1)),
+        ("one text", b'{"a":"' + b"a" * (size - 20) + b'\xf0\x9f\x98\x80"}'),
+        ("surrogates", b'{"schema":2,"a":"' + b"\\ud800" * (size // 6 - 10) + b'"}'),
+    ):
+        yield Hostile(f"{name}, {size >> 20} MB", content[:size], "sm_90")
+    most = manifest.MAX_BYTES
+    for name, content in (
+        ("names", b'{"schema":1,"gpu_models":[],"architectures":[' + b'"sm_90",' * (most // 8 - 10) + b'"sm_90"]}'),
+        ("nested", b'{"schema":1,"a":' + b"[" * (most - 100)),
+        ("nested and closed", b'{"schema":1,"a":' + b"[" * (most // 3) + b"]" * (most // 3) + b"}"),
+        ("surrogates", b'{"schema":1,"architectures":[],"gpu_models":["' + b"\\ud800" * (most // 7) + b'"]}'),
+    ):
+        yield Hostile(f"manifest of {name}, 1 MB", content[:most], "manifest")
+
+
+def read_as_baseline(file: Hostile) -> None:
+    """As the store reads it."""
+    if file.target != "manifest":
+        decode(file.content, Path("file.json"), file.target)
+        return
+    with tempfile.TemporaryDirectory(prefix="gpuperf-hostile-") as name:
+        Path(name, manifest.FILE).write_bytes(file.content)
+        manifest.read(Path(name))
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+def outcome_of(file: Hostile) -> str:
+    """``read``, ``refused``, or the error that must not be."""
+    try:
+        (read_as_baseline if file.target else read_as_cubin)(file)
+    except (BaselineError, BadCubin):
+        return "refused"
+    except Exception as error:  # noqa: BLE001 what it is said to be is what is looked for
+        return f"{type(error).__name__}: {error}"[:200]
+    return "read"
+
+
+def read_all(files: Iterator[Hostile]) -> Found:
+    """Read them here, one after the other."""
+    outcomes: Counter[str] = Counter()
+    failures, slowest = [], (0.0, "")
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak is that from now on
+    before_kb = _peak_kb()
+    for file in files:
+        began = time.process_time()
+        outcome = outcome_of(file)
+        seconds = time.process_time() - began
+        slowest = max(slowest, (seconds, file.name))
+        outcomes[outcome if outcome in ("read", "refused") else "failed"] += 1
+        if outcome not in ("read", "refused"):
+            failures.append(f"{file.name}: {outcome}")
+        elif seconds > MOST_S:
+            failures.append(f"{file.name}: {seconds:.2f} s")
+    return Found(outcomes, slowest, (_peak_kb() - before_kb) / 1024, tuple(failures))
+
+
+def _peak_kb() -> int:
+    """Most memory that this process has had."""
+    (line,) = (one for one in Path("/proc/self/status").read_text(encoding="ascii").splitlines() if "VmHWM" in one)
+    return int(line.split()[1])
+
+
+_CPU_S, _MOST_BYTES = 600, 4 << 30
+"""Bounds of a child, so that a hang ends; memory is measured, this is where the machine would suffer."""
+
+
+def in_child(read: Callable[[], Iterator[Hostile]], start: str = "fork") -> Found:
+    """The same in a process of its own, which may die of it.
+
+    One that is forked has the samples, one that is spawned no memory that was freed and shows in no peak.
+    """
+    context = multiprocessing.get_context(start)
+    with concurrent.futures.ProcessPoolExecutor(1, context, _bounded) as pool:
+        try:
+            return pool.submit(_read_all, read).result()
+        except concurrent.futures.process.BrokenProcessPool:
+            return Found(Counter(failed=1), (0.0, ""), 0.0, (f"a process died of one of {read}",))
+
+
+def _bounded() -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (_CPU_S, _CPU_S))
+    resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, _MOST_BYTES))
+
+
+def _read_all(read: Callable[[], Iterator[Hostile]]) -> Found:
+    return read_all(read())
+
+
+def chunks(make: Callable[[int, int], Iterator[Hostile]], count: int, seed: int) -> Iterator[Found]:
+    """Of ``count`` files, ``CHUNK`` for each child, each chunk with a seed of its own."""
+    for number, start in enumerate(range(0, count, CHUNK)):
+        yield in_child(functools.partial(make, min(CHUNK, count - start), seed * 1_000_000 + number))
+
+
+def one_by_one(files: Iterator[Hostile]) -> Iterator[Found]:
+    """A child for each, so that the memory of each is known."""
+    for file in files:
+        found = in_child(functools.partial(iter, [file]), "spawn")
+        print(f"{file.name}: {found.slowest[0]:.2f} s, {found.peak_mb:.0f} MB", file=sys.stderr)
+        yield found
+
+
+def together(found: Iterator[Found]) -> Found:
+    """The worst of several."""
+    every = list(found)
+    failures = [failure for one in every for failure in one.failures]
+    failures += [f"{one.slowest[1]}: {one.peak_mb:.0f} MB" for one in every if one.peak_mb > MOST_MB]
+    return Found(
+        sum((one.outcomes for one in every), Counter()), max(one.slowest for one in every),
+        max(one.peak_mb for one in every), tuple(failures),
+    )  # fmt: skip
+
+
+def page(command: str, rows: list[tuple[str, Found]]) -> str:
+    """What was found, as Markdown."""
+    lines = [
+        f"| {what} | {sum(one.outcomes.values()):,} | {one.outcomes['refused']:,} | {one.outcomes['read']:,} | "
+        f"{len(one.failures)} | {one.slowest[0]:.2f} ({one.slowest[1]}) | {one.peak_mb:.0f} |"
+        for what, one in rows
+    ]
+    sizes = sorted(len(BaselineStore(BASELINES).cubin(sha256)) for sha256 in stored_cubins(BASELINES).values())
+    largest = max(path.stat().st_size for path in BASELINES.rglob("*.json"))
+    return "\n".join([
+        "# Hostile baselines and cubins", "",
+        f"By `{command}`. A file is",
+        "*refused* with a documented error, or *read*. It *fails* if anything else is raised, if it takes more than",
+        f"{MOST_S:g} s of processor time, or more than {MOST_MB} MB beyond what the process had. Mutated files are",
+        "copies of committed ones with changed bytes, headers, sections, symbols, strings, values and keys. Built",
+        "files are just below the size limit, in the shapes that cost readers most: things that lie in each other,",
+        "many small things, long names, deep nesting.", "",
+        "| files | number | refused | read | failed | slowest, s (which) | peak, MB |", "|---|---|---|---|---|---|---|",
+        *lines, "",
+        f"Limits: {MAX_CUBIN_BYTES >> 20} MiB for a cubin, {MAX_JSON_BYTES >> 20} MiB for a file of baselines.",
+        f"The largest of the {len(sizes)} committed cubins has {sizes[-1]:,} bytes (half have",
+        f"{sizes[len(sizes) // 2]:,} or less), the largest committed file of baselines {largest:,}.", "",
+    ])  # fmt: skip
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cubins", type=int, default=30_000)
+    parser.add_argument("--baselines", type=int, default=40_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--output", type=Path)
+    given = parser.parse_args()
+    sample_cubins(), sample_baselines()  # here, so that no child has to read them
+    rows = [
+        ("built cubins", together(one_by_one(built_cubins()))),
+        ("built baselines", together(one_by_one(built_baselines()))),
+        ("mutated cubins", together(chunks(mutated_cubins, given.cubins, given.seed))),
+        ("mutated baselines", together(chunks(mutated_baselines, given.baselines, given.seed))),
+    ]
+    text = page(f"python benchmarks/hostile_files.py --cubins {given.cubins} --baselines {given.baselines} "
+                f"--seed {given.seed}", rows)  # fmt: skip
+    print(text)
+    failures = [failure for _, one in rows for failure in one.failures]
+    print("\n".join(failures[:40]), file=sys.stderr)
+    if given.output:
+        given.output.write_text(text, encoding="utf-8")
+    return int(bool(failures))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
