@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 _TOKEN = re.compile(
@@ -14,6 +15,7 @@ _TOKEN = re.compile(
 _LINE_MATTERS = re.compile(r"__LINE__|\bassert\b|#\s*line\b")
 
 
+@functools.lru_cache(maxsize=256)
 def without_comments(text: str) -> str:
     """The text without comments, blank lines and spaces at the ends of lines.
 
