@@ -64,7 +64,7 @@ def page(workloads: int) -> str:
         found, size = costs(workloads, modules)
         rows.append(f"| {modules} | {' | '.join(f'{one:.1f}' for one in found)} | {size:.1f} |")
     return "\n".join([
-        "# Many workloads", "", f"Made by `python benchmarks/many_workloads.py`: {workloads} workloads of one kernel, no "
+        "# Many workloads", "", f"By `python benchmarks/many_workloads.py`: {workloads} workloads of one kernel, no "
         "GPU, one process. Milliseconds per workload, pytest's own part included.", "",
         f"| modules | {' | '.join(name for name, *_ in RUNS)} | JSON, MB |", f"|{'---|' * (len(RUNS) + 2)}", *rows, "",
     ])  # fmt: skip
