@@ -43,17 +43,17 @@ def check(file: EvidenceFile) -> None:
             _check_time(where, timed, known)
 
 
-_NOT_PLAIN = re.compile(r"\\|null|(?<=[:,\[-])[0-9]{19}")
-"""In JSON: an escaped character, what is no finite number, an integer that may be beyond 64 bits."""
+_NOT_PLAIN = re.compile(rb"[\\\x7f]|null|(?<=[:,\[-])[0-9]{19}")
+"""In JSON: an escaped character, one that is not printed, no finite number, an integer that may be beyond 64 bits."""
 
 
 def _is_plain(tree: Any) -> bool:
     """True if one look at all of it shows that ``check_plain`` has nothing to say; False if that has to look closer."""
     try:
-        text = msgspec.json.encode(tree).decode()
-    except (UnicodeEncodeError, UnicodeDecodeError, OverflowError):
+        content = msgspec.json.encode(tree)
+    except (UnicodeEncodeError, OverflowError):
         return False
-    return text.isprintable() and _NOT_PLAIN.search(text) is None
+    return content.isascii() and _NOT_PLAIN.search(content) is None
 
 
 def _records(tests: Mapping[str, Mapping[str, _T]]) -> Iterator[tuple[str, _T]]:
