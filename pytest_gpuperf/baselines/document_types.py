@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Union
 
 from pytest_gpuperf.model.base_record import Record
-from pytest_gpuperf.model.evidence import Anchor, CacheMode, Occupancy, PastTime, Session
+from pytest_gpuperf.model.evidence import Anchor, CacheMode, Figures, Occupancy, PastTime, Session
 from pytest_gpuperf.model.timer_names import TimerName
 
 
@@ -21,21 +21,6 @@ class Hashes(Record, frozen=True):
     source: str = ""
     """Of source, headers and options."""
     cubin: str = ""
-
-
-class Figures(Record, frozen=True):
-    """``StaticProfile`` without its hash."""
-
-    registers: int
-    stack_bytes: int
-    spill_store_bytes: int | None
-    spill_load_bytes: int | None
-    shared_bytes: int
-    constant_bytes: int
-    barriers: int
-    code_bytes: int
-    instructions: int
-    opcodes: dict[str, int]
 
 
 class StaticCode(Record, frozen=True):

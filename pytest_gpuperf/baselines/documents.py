@@ -18,7 +18,6 @@ from pytest_gpuperf.baselines.baseline_errors import quoted
 from pytest_gpuperf.baselines.checks import BadContentError
 from pytest_gpuperf.baselines.document_types import (
     Document,
-    Figures,
     Hashes,
     SessionRounds,
     StaticCode,
@@ -31,7 +30,7 @@ from pytest_gpuperf.baselines.document_types import (
 )
 from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile, TimeFile
 from pytest_gpuperf.baselines.metric_names import folded, unfolded
-from pytest_gpuperf.model.evidence import Identity, StaticProfile, StaticRecord, TimeRecord
+from pytest_gpuperf.model.evidence import Figures, Identity, StaticProfile, StaticRecord, TimeRecord
 from pytest_gpuperf.model.timed_round import RecordedRound
 
 _T = TypeVar("_T")

@@ -45,8 +45,8 @@ class Parameter(Record, frozen=True):
     """What the source calls it; empty where the compiler does not tell."""
 
 
-class StaticProfile(Record, frozen=True):
-    """What the machine code of one kernel on one architecture says about itself.  Exact."""
+class Figures(Record, frozen=True):
+    """What the machine code of one kernel on one architecture says about itself in numbers.  Exact."""
 
     registers: int
     """32-bit registers per thread."""
@@ -68,6 +68,11 @@ class StaticProfile(Record, frozen=True):
     """SASS instructions, without the NOP padding at the end."""
     opcodes: dict[str, int]
     """SASS instructions by class (``global_load``, ``fp32``, ``tensor``, ...); zero classes are left out."""
+
+
+class StaticProfile(Figures, frozen=True):
+    """All that the machine code of one kernel on one architecture says about itself."""
+
     code_hash: str
     """SHA-256 of everything in the cubin that execution depends on; names and neighbours are not in it."""
 
