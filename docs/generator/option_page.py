@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 from typing import Any
 
@@ -75,7 +74,7 @@ def _accepts(flag: Flag) -> str:
 
 
 def _default(flag: Flag) -> str:
-    default: Any = {field.name: field.default for field in dataclasses.fields(Options)}[flag.field]
+    default: Any = vars(Options).get(flag.field)
     if flag.parse is None:
         return "off"
     shown = isinstance(default, str | int | float) and flag.field not in ("missing",)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_gpuperf.config.flags import USUAL_FOLDER
 from pytest_gpuperf.model.timer_names import TimerName
@@ -24,11 +24,10 @@ SUSTAINED_BUDGET_S = 320.0
 """The same with sustained slots: room for 28 blocks of four slots, each of up to 2.67 s, and for rounds."""
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Options:
-    """What this run was asked to do.
+    """What this run was asked to do; read, and never changed.
 
-    Every pytest run imports this module: methods without a caller are not generated, which halves its cost.
+    Every pytest run imports this module: as a dataclass of as many fields it would take two milliseconds more.
     """
 
     enabled: bool = False
@@ -77,7 +76,7 @@ class Options:
     """Tests per process whose suspected regressions are confirmed in a second process."""
     ncu: tuple[str, ...] = ()
     """Counters to collect: names of sets and of metrics; empty: none."""
-    metrics: Mapping[str, float | None] = dataclasses.field(default_factory=dict)
+    metrics: Mapping[str, float | None] = MappingProxyType({})
     """More metrics for every workload, with the tolerance that gates them."""
     ncu_timeout_s: float | None = None
     """Bound of collecting counters, seconds; None: by the number of tests."""
@@ -99,6 +98,16 @@ class Options:
     """The ``CI`` environment variable is set (and not ``0`` or ``false``)."""
     task: ChildTask | None = None
     """Internal: what this process does for the run that started it; None: it was started by a user."""
+
+    def __init__(self, **given: Any) -> None:
+        """Fields by name; the others have their defaults.  Raises ``TypeError`` for a name that is none."""
+        unknown = given.keys() - Options.__annotations__.keys()
+        if unknown:
+            raise TypeError(f"there is no option {', '.join(sorted(unknown))}")
+        vars(self).update(given)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"the option {name} is read, not set")
 
     @property
     def active(self) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -106,6 +105,6 @@ class Run:
 
     def with_options(self, **changes: Any) -> Run:
         """The same process, asked for something else."""
-        self.options = dataclasses.replace(self.options, **changes)
+        self.options = Options(**{**vars(self.options), **changes})
         self.worker.options = self.config.stash[stash.OPTIONS] = self.options
         return self
