@@ -119,7 +119,8 @@ class Book:
         self._results: dict[str, TestEvidence] = {}
         self.tests_run = 0
         self._seconds: dict[str, float] = {}
-        self._failed: set[str] = set()
+        self._failed: dict[str, str] = {}
+        """Why, in a line."""
         self._failed_as_expected: set[str] = set()
         """Those that pytest calls xfailed: green, and wrong all the same."""
 
@@ -132,7 +133,7 @@ class Book:
         if payload is not None:
             self._results[report.nodeid] = msgspec.json.decode(payload, type=TestEvidence)
         if report.failed:
-            self._failed.add(report.nodeid)
+            self._failed.setdefault(report.nodeid, _first_line(report))
         if report.skipped and hasattr(report, "wasxfail"):
             self._failed_as_expected.add(report.nodeid)
 
@@ -155,8 +156,13 @@ class Book:
 
     def accepted(self) -> list[TestEvidence]:
         """Evidence of tests that passed in every phase, gate included: all that may become a baseline."""
-        not_passed = self._failed | self._failed_as_expected
+        not_passed = self._failed.keys() | self._failed_as_expected
         return [evidence for node, evidence in self._results.items() if node not in not_passed]
+
+    @property
+    def failures(self) -> Mapping[str, str]:
+        """By the node id of a test that failed: why, in a line."""
+        return self._failed
 
     @property
     def only_times_failed(self) -> bool:
@@ -184,3 +190,10 @@ class Book:
     @property
     def judged_times(self) -> bool:
         return any(judgement.kind == "time" for judgement in self.judgements)
+
+
+def _first_line(report: pytest.TestReport) -> str:
+    """Of what pytest says of a failure, as its short summary has it."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    lines = str(crash.message if crash is not None else report.longrepr or "").strip().splitlines()
+    return lines[0] if lines else "it failed"

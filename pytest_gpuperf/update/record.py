@@ -51,6 +51,8 @@ class ProcessRecord(Record, frozen=True):
     device: DeviceFacts
     tests: tuple[TestEvidence, ...]
     """Of tests that passed."""
+    failures: dict[str, str] = msgspec.field(default_factory=dict)
+    """By the node id of a test that failed: why, in a line."""
     cubins: dict[str, bytes] = msgspec.field(default_factory=dict)
     """By SHA-256."""
 
@@ -87,7 +89,7 @@ def leave_rounds(worker: Worker, book: Book, task: RecordTask, cubins: dict[str,
     passed = tuple(book.accepted())
     if any(evidence.device for evidence in passed):
         found = ProcessRecord(index=task.index, session=worker.session, device=worker.device.facts, tests=passed,
-                              cubins=cubins)  # fmt: skip
+                              failures=dict(book.failures), cubins=cubins)  # fmt: skip
         write_whole(task.folder / f"{task.index}.json", msgspec.json.encode(found))
 
 

@@ -156,7 +156,8 @@ def _merge_one(
     slug = records[0].device.slug
     parts = [workload.time for workload in found if workload.time is not None]
     if len(parts) < len(records):
-        return Recorded(key=key, target=slug, refused="its test did not pass in every recording process")
+        why = next((f": {record.failures[key.node_id]}" for record in records if key.node_id in record.failures), "")
+        return Recorded(key=key, target=slug, refused=f"its test did not pass in every recording process{why}")
     if any(part.identity != parts[0].identity for part in parts):
         return Recorded(key=key, target=slug, refused="the recording processes did not run the same code or arguments")
     if mine.identity is not None and parts[0].identity != mine.identity:

@@ -371,7 +371,10 @@ def test_one_failed_test_of_a_recording_process_is_refused_and_not_taken_again(g
     gpu_suite.edit("conftest.py", '"other": work', f'"other": {wrong}')
     result = gpu_suite.run(*TWO_PROCESSES)
     result.stdout.fnmatch_lines(
-        ["*its test did not pass in every recording process*", "5 baselines written, 1 refused"]
+        [
+            "*its test did not pass in every recording process: AssertionError: 512 of 512*",
+            "5 baselines written, 1 refused",
+        ]
     )
     result.stdout.no_fnmatch_line("*was replaced*")
     assert tried(gpu_suite) == ["0", "1"]
