@@ -46,6 +46,8 @@ def summed_up(takes: Sequence[Mapping[str, float]]) -> Counts:
 
 def replaced(old: Counts, new: Counts, cache: CacheMode) -> Counts:
     """The newer counts, with those of the old that they lack, but for traffic of a warm workload in other passes."""
+    if not new.values:
+        return old
     foreign = cache == "warm" and not same_passes(old.values.get(PASSES), new.values.get(PASSES))
     kept = {
         name: value

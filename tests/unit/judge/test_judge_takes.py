@@ -89,3 +89,9 @@ def test_traffic_of_a_warm_workload_goes_with_the_passes_it_was_taken_in(
     counts = replaced(old, Counts({"dram__bytes_read.sum": 3.0, **WARM_ONE}), cache)
     assert counts.values["inst"] == 5.0
     assert ("lts__t_bytes.sum" in counts.values, "lts__t_bytes.sum" in counts.ranges) == (stays, stays)
+
+
+@pytest.mark.parametrize("cache", ["cold", "warm"])
+def test_a_recording_without_counters_takes_none_away(cache: CacheMode) -> None:
+    old = Counts({"dram__bytes_read.sum": 3.0, **WARM_ONE}, {"dram__bytes_read.sum": (2.0, 4.0)})
+    assert replaced(old, Counts({}), cache) == old

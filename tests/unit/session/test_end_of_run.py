@@ -32,7 +32,13 @@ def came(run: Run, test: str = TEST, *, failed: bool = False, **evidence: Any) -
     found = TestEvidence(module=MODULE, test=test, **evidence) if evidence else None
     payload = {} if found is None else {"gpuperf": msgspec.json.encode(found).decode()}
     report: Any = SimpleNamespace(
-        nodeid=f"{MODULE}::{test}", when="call", duration=1.0, failed=failed, skipped=False, **payload
+        nodeid=f"{MODULE}::{test}",
+        when="call",
+        duration=1.0,
+        failed=failed,
+        skipped=False,
+        longrepr="it failed",
+        **payload,
     )
     stash.run_book_of(run.config).collect(report)
 
