@@ -38,10 +38,10 @@ class GitFolder:
         """Raises ``RevisionError`` if the folder is in no repository, or there is no git."""
         resolved = folder.resolve()
         self._start = next(path for path in (resolved, *resolved.parents) if path.is_dir())
-        top = _git(self._start, "rev-parse", "--show-toplevel")
+        top = run_git(self._start, "rev-parse", "--show-toplevel")
         if top.returncode:
             raise RevisionError(
-                f"{folder} is in no git repository, so there is nothing to compare with (git says: {_said(top)}). "
+                f"{folder} is in no git repository, so there is nothing to compare with (git says: {said(top)}). "
                 "Start gpuperf in a repository, or name the folder of the baselines in one with --baselines DIR"
             )
         self._top = Path(os.fsdecode(top.stdout).rstrip("\n")).resolve()
@@ -52,30 +52,30 @@ class GitFolder:
         """Full id of the commit that a revision names.  Raises ``RevisionError``."""
         if revision.startswith("-"):  # which git would take for an option
             raise RevisionError(f"'{quoted(revision)}' is no revision. Name a commit, a branch or a tag")
-        found = _git(self._start, "rev-parse", "--verify", f"{revision}^{{commit}}")
+        found = run_git(self._start, "rev-parse", "--verify", f"{revision}^{{commit}}")
         if found.returncode == 0:
             return found.stdout.decode("ascii", "replace").strip()
-        shallow = _git(self._start, "rev-parse", "--is-shallow-repository").stdout.strip() == b"true"
+        shallow = run_git(self._start, "rev-parse", "--is-shallow-repository").stdout.strip() == b"true"
         remedy = (
             "This clone is shallow: fetch the rest by git fetch --unshallow, in CI by a checkout with fetch-depth: 0"
             if shallow
             else "Name a commit, a branch or a tag that git log shows; one of another clone wants a git fetch first"
         )
-        raise RevisionError(f"git knows no revision '{quoted(revision)}' ({_said(found)}). {remedy}")
+        raise RevisionError(f"git knows no revision '{quoted(revision)}' ({said(found)}). {remedy}")
 
     def entries(self, commit: str) -> list[TreeEntry]:
         """Every file below the folder at a commit; none if it was not there.  Raises ``RevisionError``."""
         inside = () if self.inside == PurePosixPath() else ("--", str(self.inside))
-        listed = _git(self._top, "ls-tree", "-r", "-z", "--full-tree", commit, *inside)
+        listed = run_git(self._top, "ls-tree", "-r", "-z", "--full-tree", commit, *inside)
         if listed.returncode:
-            raise RevisionError(f"git cannot list {self.inside} of {commit[:12]} ({_said(listed)}). Try git fsck")
+            raise RevisionError(f"git cannot list {self.inside} of {commit[:12]} ({said(listed)}). Try git fsck")
         found = [_entry(line, self.inside) for line in os.fsdecode(listed.stdout).split("\0") if line]
         return sorted(found)
 
     @property
     def hash_name(self) -> str:
         """``sha1`` or ``sha256``: what names the repository's files."""
-        said = _git(self._start, "rev-parse", "--show-object-format").stdout.decode("ascii", "replace").strip()
+        said = run_git(self._start, "rev-parse", "--show-object-format").stdout.decode("ascii", "replace").strip()
         return said if said in ("sha1", "sha256") else "sha1"  # a git before 2.25 knows no other
 
     def open(self) -> ObjectReader:
@@ -140,7 +140,8 @@ def _entry(line: str, inside: PurePosixPath) -> TreeEntry:
     return TreeEntry(PurePosixPath(name).relative_to(inside), object_id, problem)
 
 
-def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+def run_git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    """Run git in a folder, whatever repository a hook runs for.  Raises ``RevisionError`` if it cannot be started."""
     command = ["git", "--literal-pathspecs", *arguments]
     try:
         return subprocess.run(
@@ -157,6 +158,7 @@ def _environment() -> Mapping[str, str]:
     return {**own, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
 
 
-def _said(done: subprocess.CompletedProcess[bytes]) -> str:
+def said(done: subprocess.CompletedProcess[bytes]) -> str:
+    """The first line of what git complained about."""
     lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
     return quoted(lines[0].removeprefix("fatal: "), 200) if lines else f"exit status {done.returncode}"

@@ -1,0 +1,156 @@
+"""Checkouts of other revisions: git worktrees below the cache folder, for one run at a time, kept for the next.
+
+A worktree is locked while a run uses it, by the operating system: a run that is killed leaves one that the next takes
+over.  Those not used for long are removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import filelock
+
+from pytest_gpuperf.baselines.git_objects import GitFolder, RevisionError, run_git, said
+from pytest_gpuperf.compile.cache import default_folder
+
+MERGE_BASE = "merge-base:"
+"""Before a revision: the commit that it and the present one descend from."""
+KEPT = 4
+"""Worktrees of one repository that stay when nobody uses them, the last used."""
+_NO_HOOKS = ("-c", f"core.hooksPath={os.devnull}")
+_SUFFIX = ".lock"
+
+
+class Repository(NamedTuple):
+    """The git repository around a folder."""
+
+    top: Path
+    """Of the working tree, links resolved."""
+    common: Path
+    """Where git keeps it: the same for all of its worktrees."""
+
+
+def repository_of(folder: Path) -> Repository:
+    """Raises ``RevisionError`` where there is no repository, or no git."""
+    found = run_git(folder, "rev-parse", "--path-format=absolute", "--show-toplevel", "--git-common-dir")
+    lines = os.fsdecode(found.stdout).splitlines()
+    if found.returncode or len(lines) != 2:
+        raise RevisionError(
+            f"{folder} is in no git repository with a working tree, so it has no other revisions (git says: "
+            f"{said(found)}). Start in the repository that the tests belong to"
+        )
+    return Repository(*(Path(line).resolve() for line in lines))
+
+
+def resolve(folder: Path, ref: str) -> str:
+    """Full id of the commit that ``ref`` names: a revision, or ``merge-base:main``.  Raises ``RevisionError``."""
+    repository = repository_of(folder)
+    git = GitFolder(repository.top)
+    if not ref.startswith(MERGE_BASE):
+        return git.commit(ref)
+    other = git.commit(ref.removeprefix(MERGE_BASE))
+    found = run_git(repository.top, "merge-base", "HEAD", other)
+    if found.returncode:
+        shallow = run_git(repository.top, "rev-parse", "--is-shallow-repository").stdout.strip() == b"true"
+        remedy = "this clone is shallow: in CI check out with fetch-depth: 0" if shallow else "name a commit instead"
+        raise RevisionError(f"'{ref}': HEAD and {other[:12]} have no commit in common; {remedy}")
+    return found.stdout.decode("ascii", "replace").strip()
+
+
+def described(folder: Path, commit: str) -> str:
+    """``3f9a2c1b04de (2026-11-20, Unroll the inner loop)``; the id alone if git does not tell."""
+    told = run_git(folder, "show", "-s", "--format=%cs, %s", commit)
+    words = told.stdout.decode("utf-8", "replace").strip()
+    return f"{commit[:12]} ({words[:80]})" if told.returncode == 0 and words else commit[:12]
+
+
+@contextlib.contextmanager
+def worktree_of(folder: Path, commit: str) -> Iterator[Path]:
+    """A worktree of this commit, for this process alone until the end: its top level, links resolved.
+
+    Nothing is in it but what the commit has, and files that git ignores of runs before.  Raises ``RevisionError``.
+    """
+    repository = repository_of(folder)
+    place = default_folder() / "worktrees" / hashlib.sha256(os.fsencode(repository.common)).hexdigest()[:12]
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        tree, lock = _locked(place, commit)
+    except OSError as problem:
+        raise RevisionError(
+            f"no worktree of {commit[:12]} can be made in {place} ({problem.strerror or problem}): let "
+            "GPUPERF_CACHE_DIR name a folder that can be written"
+        ) from None
+    try:
+        _check_out(repository, tree, commit)
+        _remove_old(repository, place)
+        yield tree.resolve()
+    finally:
+        lock.release()
+
+
+def _locked(place: Path, commit: str) -> tuple[Path, filelock.BaseFileLock]:
+    """The first folder for this commit that no other run uses."""
+    for number in itertools.count():
+        tree = place / f"{commit[:16]}-{number}"
+        lock = filelock.FileLock(tree.with_suffix(_SUFFIX))
+        with contextlib.suppress(filelock.Timeout):
+            lock.acquire(timeout=0)
+            os.utime(tree.with_suffix(_SUFFIX))
+            return tree, lock
+    raise AssertionError  # pragma: no cover
+
+
+def _check_out(repository: Repository, tree: Path, commit: str) -> None:
+    if _is_as_committed(tree, commit):
+        return
+    _remove(repository, tree)
+    done = run_git(repository.top, *_NO_HOOKS, "worktree", "add", "--detach", "--force", str(tree), commit)
+    if done.returncode:
+        _remove(repository, tree)
+        raise RevisionError(
+            f"git cannot check {commit[:12]} out into {tree} ({said(done)}). Try git worktree prune, and see that the "
+            "disk has room"
+        )
+
+
+def _is_as_committed(tree: Path, commit: str) -> bool:
+    """Whether a run before has left a whole worktree here; what that run made and git does not ignore goes."""
+    if not (tree / ".git").is_file():
+        return False
+    head = run_git(tree, "rev-parse", "HEAD")
+    if head.stdout.decode("ascii", "replace").strip() != commit:
+        return False
+    run_git(tree, "clean", "-ffdq")
+    status = run_git(tree, "status", "--porcelain")
+    return status.returncode == 0 and not status.stdout.strip()
+
+
+def _remove(repository: Repository, tree: Path) -> None:
+    run_git(repository.top, "worktree", "remove", "--force", "--force", str(tree))
+    shutil.rmtree(tree, ignore_errors=True)
+    run_git(repository.top, "worktree", "prune")
+
+
+def _remove_old(repository: Repository, place: Path) -> None:
+    """Remove the worktrees that nobody uses, but for the last used."""
+    used = []
+    for path in place.glob(f"*{_SUFFIX}"):
+        with contextlib.suppress(OSError):
+            used.append((path.stat().st_mtime, path))
+    for _, path in sorted(used, reverse=True)[KEPT:]:
+        lock = filelock.FileLock(path)
+        with contextlib.suppress(filelock.Timeout, OSError):
+            lock.acquire(timeout=0)
+            try:
+                if path.with_suffix("").exists():
+                    _remove(repository, path.with_suffix(""))
+            finally:
+                path.unlink(missing_ok=True)
+                lock.release()

@@ -1,0 +1,156 @@
+"""Worktrees of other revisions: one run each, taken over after a kill, never of another state, removed in the end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from git_samples import commit, git
+
+from pytest_gpuperf.baselines.git_objects import RevisionError
+from pytest_gpuperf.context import worktree
+from pytest_gpuperf.context.worktree import described, resolve, worktree_of
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("GPUPERF_CACHE_DIR", str(tmp_path / "cache"))
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "kernel.cu").write_text("first")
+    commit(folder, "First state")
+    return folder
+
+
+def next_state(folder: Path, text: str) -> str:
+    (folder / "kernel.cu").write_text(text)
+    return commit(folder, f"State {text}")
+
+
+def registered(folder: Path) -> int:
+    """Worktrees that git knows besides the repository itself."""
+    return git(folder, "worktree", "list").count("\n")
+
+
+def test_it_has_what_the_commit_has(repository: Path) -> None:
+    first = resolve(repository, "HEAD")
+    next_state(repository, "second")
+    (repository / "kernel.cu").write_text("edited")
+    with worktree_of(repository, first) as tree:
+        assert (tree / "kernel.cu").read_text() == "first"
+        assert tree != repository
+    assert (repository / "kernel.cu").read_text() == "edited"
+
+
+def test_the_same_one_serves_the_next_run_without_what_that_left(repository: Path) -> None:
+    (repository / ".gitignore").write_text("built\n")
+    head = next_state(repository, "second")
+    with worktree_of(repository, head) as tree:
+        (tree / "left.py").write_text("of a run")
+        (tree / "built").write_text("by a build")
+    with worktree_of(repository, head) as again:
+        assert again == tree
+        assert sorted(path.name for path in again.iterdir()) == [".git", ".gitignore", "built", "kernel.cu"]
+
+
+@pytest.mark.parametrize("harm", ["edited", "torn", "gone", "no git file"])
+def test_what_is_not_as_committed_is_made_anew(repository: Path, harm: str) -> None:
+    head = resolve(repository, "HEAD")
+    with worktree_of(repository, head) as tree:
+        pass
+    if harm == "edited":
+        (tree / "kernel.cu").write_text("edited")
+    elif harm == "torn":
+        (tree / "kernel.cu").unlink()
+    elif harm == "gone":
+        shutil.rmtree(tree)
+    else:
+        (tree / ".git").unlink()
+    with worktree_of(repository, head) as again:
+        assert (again / "kernel.cu").read_text() == "first"
+
+
+def test_two_runs_have_one_each(repository: Path) -> None:
+    head = resolve(repository, "HEAD")
+    with worktree_of(repository, head) as one, worktree_of(repository, head) as other:
+        assert one != other
+        assert (one / "kernel.cu").read_text() == (other / "kernel.cu").read_text() == "first"
+
+
+def test_a_killed_run_leaves_one_that_the_next_takes_over(repository: Path) -> None:
+    script = (
+        "import os, signal, sys\nfrom pathlib import Path\n"
+        "from pytest_gpuperf.context.worktree import resolve, worktree_of\n"
+        "folder = Path(sys.argv[1])\n"
+        "with worktree_of(folder, resolve(folder, 'HEAD')) as tree:\n"
+        "    print(tree, flush=True)\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    root = str(Path(worktree.__file__).parents[2])
+    environment = {**os.environ, "PYTHONPATH": root}
+    killed = subprocess.run([sys.executable, "-c", script, str(repository)], env=environment, capture_output=True,
+                            text=True, check=False)  # fmt: skip
+    assert killed.returncode == -9, killed.stderr
+    with worktree_of(repository, resolve(repository, "HEAD")) as tree:
+        assert str(tree) == killed.stdout.strip()
+    assert registered(repository) == 1
+
+
+def test_those_not_used_for_long_are_removed(repository: Path) -> None:
+    trees = []
+    for number in range(worktree.KEPT + 3):
+        with worktree_of(repository, next_state(repository, str(number))) as tree:
+            trees.append(tree)
+            os.utime(tree.with_suffix(".lock"), (number, number))
+    assert [tree.exists() for tree in trees] == [False] * 3 + [True] * worktree.KEPT
+    assert registered(repository) == worktree.KEPT
+
+
+def test_the_merge_base_is_where_the_branch_began(repository: Path) -> None:
+    base = resolve(repository, "HEAD")
+    git(repository, "checkout", "-q", "-b", "branch")
+    mine = next_state(repository, "mine")
+    git(repository, "checkout", "-q", "main")
+    next_state(repository, "theirs")
+    git(repository, "checkout", "-q", "branch")
+    assert resolve(repository, "merge-base:main") == base
+    assert resolve(repository, "HEAD") == mine
+    assert described(repository, mine).startswith(f"{mine[:12]} (20")
+    assert described(repository, mine).endswith(", State mine)")
+
+
+@pytest.mark.parametrize(
+    ("ref", "said"),
+    [("nowhere", "git knows no revision 'nowhere'"), ("--all", "is no revision"),
+     ("merge-base:nowhere", "git knows no revision 'nowhere'"), ("merge-base:island", "have no commit in common")],
+)  # fmt: skip
+def test_a_revision_that_is_none_is_refused_in_words(repository: Path, ref: str, said: str) -> None:
+    git(repository, "checkout", "-q", "--orphan", "island")
+    commit(repository)
+    git(repository, "checkout", "-q", "main")
+    with pytest.raises(RevisionError, match=said):
+        resolve(repository, ref)
+
+
+def test_a_shallow_clone_is_told_how_to_get_the_rest(repository: Path, tmp_path: Path) -> None:
+    first = resolve(repository, "HEAD")
+    next_state(repository, "second")
+    git(tmp_path, "clone", "-q", "--depth=1", f"file://{repository}", "shallow")
+    with pytest.raises(RevisionError, match="fetch-depth: 0"):
+        resolve(tmp_path / "shallow", first)
+
+
+def test_outside_of_a_repository(tmp_path: Path) -> None:
+    with pytest.raises(RevisionError, match="is in no git repository"):
+        resolve(tmp_path, "HEAD")
+
+
+def test_a_cache_folder_that_cannot_be_written(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocked = repository.parent / "file"
+    blocked.write_text("")
+    monkeypatch.setenv("GPUPERF_CACHE_DIR", str(blocked))
+    with pytest.raises(RevisionError, match="GPUPERF_CACHE_DIR"), worktree_of(repository, resolve(repository, "HEAD")):
+        pass
