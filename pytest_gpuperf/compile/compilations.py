@@ -27,11 +27,11 @@ from pytest_gpuperf.compile.includes import Dependencies
 from pytest_gpuperf.compile.nvrtc import Compiled, Program, compile_cubin
 from pytest_gpuperf.compile.nvrtc_options import without_paths
 from pytest_gpuperf.compile.ptxas_log import read_log
-from pytest_gpuperf.compile.toolkit import disassembler
+from pytest_gpuperf.compile.toolkit import disassembler, toolkit_folders
 from pytest_gpuperf.compile.version import toolchain
 from pytest_gpuperf.model.base_record import Record
 
-CACHE_VERSION = 9
+CACHE_VERSION = 10
 """Raised whenever what is read from a cubin, or the form of an entry, changes."""
 
 
@@ -183,6 +183,8 @@ def _read(jobs: Sequence[Job], compiling: Iterable[Compiled], recorded: Recorded
     }
 
 
+_WITH_LINES = ("--generate-line-info", "--device-debug")
+"""Options by which the machine code names files."""
 _FORMS_TRIED = 6
 _ALIKE = 3
 _ALONE = threading.Lock()
@@ -210,9 +212,14 @@ def _compiled(job: Job, before: Compilation | None = None) -> Compiled:
 
 
 def _key(program: Program, headers: Dependencies, arch: str) -> str:
-    """Cache key of a compilation.  Include paths count only where one of them holds a header of the source."""
-    options = program.options if headers.found else without_paths(program.options)
+    """Cache key of a compilation: the same for two checkouts of a project, unless lines of the source go into it.
+
+    What include paths lead to counts, and not the paths.
+    """
+    placed = any(option.startswith(_WITH_LINES) for option in program.options)
+    options = program.options if placed and headers.found else without_paths(program.options)
     found = [(name, str(path), digest) for name, path, digest in headers.found]
+    found = found if placed else headers.placed(toolkit_folders())
     tools = [CACHE_VERSION, toolchain(), disassembler().version, arch]
     parts = [*tools, program.file, program.text, options, program.expression, found, headers.missing]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

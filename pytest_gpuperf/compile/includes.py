@@ -63,6 +63,19 @@ class Dependencies(NamedTuple):
         own = ((name, digest) for name, path, digest in self.found if not str(path).startswith(roots))
         return tuple(sorted(set(own)))
 
+    def placed(self, toolkit: Sequence[Path]) -> list[tuple[str, str, str]]:
+        """``found`` with places as text: those outside the toolkit's folders as seen from the folder above them all.
+
+        So they are the same wherever the project lies.
+        """
+        roots = tuple(f"{folder}{os.sep}" for folder in toolkit)
+        own = [path for _, path, _ in self.found if not str(path).startswith(roots)]
+        above = os.path.commonpath([path.parent for path in own]) if own else ""
+        return [
+            (name, str(path) if str(path).startswith(roots) else os.path.relpath(path, above), digest)
+            for name, path, digest in self.found
+        ]
+
 
 def scan_text(content: bytes) -> Scan:
     """The headers that ``content`` names."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -261,11 +262,15 @@ def test_a_source_without_headers_is_the_same_wherever_it_lies(
     assert compile_kernel(there, "sm_90") == made  # as it would be made there
 
 
-def test_a_source_with_a_header_is_compiled_where_it_lies(tmp_path: Path, compiled: list[str]) -> None:
+@pytest.mark.parametrize(("options", "times"), [((), 1), (("-lineinfo",), 2), (("-G",), 2)])
+def test_a_source_with_a_header_is_compiled_once_for_two_checkouts_but_for_lines(
+    tmp_path: Path, compiled: list[str], options: tuple[str, ...], times: int
+) -> None:
     cache = CompileCache(tmp_path / "cache")
     for name in "ab":
-        compile_kernel(with_header(tmp_path / name, "1.5f"), "sm_90", cache=cache)
-    assert len(compiled) == 2
+        source = dataclasses.replace(with_header(tmp_path / name, "1.5f"), options=options)
+        compile_kernel(source, "sm_90", cache=cache)
+    assert len(compiled) == times
 
 
 def test_a_header_that_one_folder_lacks_is_no_header_of_the_other(tmp_path: Path, compiled: list[str]) -> None:
