@@ -49,7 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
         from pytest_gpuperf.session.other_toolchains import choose  # noqa: PLC0415 a plain run compiles with its own
 
         choose(options.nvrtc)
-    if options.gates:
+    if options.gates or options.is_child:
         from pytest_gpuperf.context.tests_found import FindingTests  # noqa: PLC0415 a plain run misses no record
 
         config.stash[stash.FINDING] = FindingTests()

@@ -70,7 +70,7 @@ def _accepts(flag: Flag) -> str:
         flag.parse(NO_VALUE)
     except BadValue as refusal:
         return str(refusal).removeprefix("accepts ")
-    return {"DIR": "a folder", "FILE": "a file"}[flag.metavar or ""]
+    return {"DIR": "a folder", "FILE": "a file", "REF": "a git revision", "PATH": "a program"}[flag.metavar or ""]
 
 
 def _default(flag: Flag) -> str:

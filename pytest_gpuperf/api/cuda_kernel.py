@@ -74,6 +74,7 @@ class KernelCompiler:
             text=text, name=name, path=path, options=tuple(options), name_expression=name_expression,
             headers=self._headers(headers),
         )  # fmt: skip
+        self._worker.sources.update(place.resolve() for place in (path, *source.headers) if place is not None)
         targets = self._targets(arch)
         native = self._native(targets)
         wanted = list(dict.fromkeys([*targets, *([native] if native else [])]))

@@ -21,6 +21,7 @@ ALONE = frozenset({"require_gpu", "archs", "baselines", "ncu_json"})
 def refuse_conflicts(config: pytest.Config, options: Options) -> None:
     """Raise ``pytest.UsageError`` if the options of this run contradict each other or their surroundings."""
     _refuse_ci_update(options)
+    _refuse_with_revision(config, options)
     if not options.active:
         _refuse_idle_flags(config)
     elif not options.is_child and options.update is None:
@@ -30,6 +31,24 @@ def refuse_conflicts(config: pytest.Config, options: Options) -> None:
             "--gpuperf-all and --gpuperf-changed exclude each other: the one pairs unchanged workloads, the other "
             "leaves them out"
         )
+
+
+def _refuse_with_revision(config: pytest.Config, options: Options) -> None:
+    if options.against_python is not None and not options.against:
+        raise pytest.UsageError("--gpuperf-against-python: there is no revision to run: add --gpuperf-against=REF")
+    if not options.against or options.is_child:
+        return
+    if options.update is not None:
+        raise pytest.UsageError(
+            "--gpuperf-against and --update-baselines exclude each other: the one compares with a revision, the other "
+            "writes what this one has"
+        )
+    if config.getoption("gpuperf_baselines") is not None:
+        raise pytest.UsageError(
+            "--gpuperf-against and --gpuperf-baselines exclude each other: leave one of the two opponents out"
+        )
+    if options.ncu:
+        raise pytest.UsageError("--gpuperf-against compares no counters: leave --gpuperf-ncu out")
 
 
 def _refuse_ci_update(options: Options) -> None:

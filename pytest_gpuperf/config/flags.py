@@ -134,6 +134,10 @@ FLAGS: tuple[Flag, ...] = (
          architectures, metavar="sm_80,sm_90"),
     Flag("--gpuperf-baselines", "baselines", "folder of the baselines (default: baselines, beside the ini file)",
          str, metavar="DIR"),
+    Flag("--gpuperf-against", "against", "compare with a git revision instead of with baselines: a commit, a branch or "
+         "merge-base:main", str, ini=False, metavar="REF"),
+    Flag("--gpuperf-against-python", "against_python", "Python that runs the revision's tests (default: this one)", str,
+         ini=False, metavar="PATH"),
     Flag("--gpuperf-open", "open", "what is not decided (NEW, NOT-COMPARABLE, NOT-MEASURED, UNEXPLAINED): "
          "fail (default under CI) or warn", one_of("fail", "warn"), metavar="ACTION"),
     Flag("--gpuperf-missing", "missing", "a workload without a baseline: fail or warn (default: as --gpuperf-open); "

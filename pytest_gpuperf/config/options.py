@@ -42,6 +42,10 @@ class Options:
     """Static targets; empty: those with baselines, else the GPU's own."""
     baselines: Path = Path(USUAL_FOLDER)
     """Folder of the baselines, absolute."""
+    against: str = ""
+    """Git revision that takes the place of the baselines, as it was given; empty: none does."""
+    against_python: Path | None = None
+    """Python that runs the tests of that revision, absolute; None: this one."""
     open: Action = "warn"
     """What is not decided does: new, not compared, not reached, unexplained; the default is ``fail`` under CI."""
     missing: Action = "warn"

@@ -77,6 +77,8 @@ def read_options(config: pytest.Config) -> Options:
     if "task" in values:  # the ini file may ask for a gate or an update, which is for the parent to do
         values.update({"task": _task(values["task"]), "enabled": False, "update": None, "changed_only": False,
                        "ncu": (), "ncu_json": None, "reports": ()})  # fmt: skip
+    if values.get("against"):
+        values.update(_against(config, values))
     if values.get("ncu_json"):
         values["ncu_json"] = _file(config, values["ncu_json"], bool(values.get("ncu")))
     for field in ("nvrtc", "toolchains"):
@@ -116,6 +118,23 @@ def _parse(flag: Flag, given: Any, origin: str) -> Any:
         return flag.parse(str(given))
     except BadValue as problem:
         raise pytest.UsageError(f"{origin}: {given!r} is not valid: it {problem}") from None
+
+
+REVISION_FOLDER = "gpuperf_revision_folder"
+"""Under this name a worker of pytest-xdist is told where the evidence of the revision lies."""
+
+
+def _against(config: pytest.Config, values: dict[str, Any]) -> dict[str, Any]:
+    """What else follows where a revision takes the place of the baselines: what is new there is no open question."""
+    found: dict[str, Any] = {"missing": values.get("missing", "warn")}
+    folder: str | None = getattr(config, "workerinput", {}).get(REVISION_FOLDER)
+    if folder is not None:
+        found["baselines"] = Path(folder)
+    if given := values.get("against_python"):
+        python = found["against_python"] = _path(config, given, by_hand=True)
+        if not os.access(python, os.X_OK) or python.is_dir():
+            raise pytest.UsageError(f"--gpuperf-against-python={given}: there is no program {python}")
+    return found
 
 
 def _task(given: str) -> ChildTask:

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from pytest_gpuperf.model.task import TASK_FILE, ChildTask, write_task
+from pytest_gpuperf.context import stash
+from pytest_gpuperf.context.revision_imports import BOOTSTRAP
+from pytest_gpuperf.model.task import TASK_FILE, ChildTask, RevisionTask, write_task
 
 WRITES = (
     ("xmlpath", "--junit-xml"), ("log_file", "--log-file"), ("basetemp", "--basetemp"), ("htmlpath", "--html"),
@@ -36,14 +38,51 @@ def child_command(config: pytest.Config, task: ChildTask, folder: Path, *, whole
     modules = dict.fromkeys(node.partition("::")[0] for node in task.nodes)
     places = _places(config) if whole else [str(config.rootpath / module) for module in modules]
     return [
-        *_python(config), *_options(config), *_of_its_own(config, folder), f"--gpuperf-task={folder / TASK_FILE}",
+        *_python(config), *_options(config), *_of_this_run(config, folder), f"--gpuperf-task={folder / TASK_FILE}",
         *places,
     ]  # fmt: skip
 
 
+def revision_command(
+    config: pytest.Config, task: RevisionTask, folder: Path, python: Path | None, archs: Sequence[str]
+) -> list[str] | None:
+    """The command line of this run for the worktree of another revision; None if that has none of its places.
+
+    The revision is configured by its own ini file.  ``python`` is another than this one's.  Raises
+    ``pytest.UsageError`` for a place outside of the repository.
+    """
+    write_task(task, folder / TASK_FILE)
+    given = _places(config)
+    places = [place for place in (there(config, task, one) for one in given) if place is not None]
+    if given and not places:
+        return None
+    as_module = "-m" in _python(config)
+    root = task.tree / config.rootpath.resolve().relative_to(task.top)
+    ini = None if config.inipath is None else root / config.inipath.name
+    return [
+        str(python or sys.executable), "-c", BOOTSTRAP, str(Path(__file__).parents[2]), str(task.top), str(task.tree),
+        "1" if as_module else "", *_options(config),
+        *_of_its_own(config, folder, root, ini if ini is not None and ini.is_file() else None),
+        "--continue-on-collection-errors", f"--gpuperf-task={folder / TASK_FILE}", f"--gpuperf-arch={','.join(archs)}",
+        f"--gpuperf-baselines={folder / 'none'}", *places,
+    ]  # fmt: skip
+
+
+def there(config: pytest.Config, task: RevisionTask, place: str) -> str | None:
+    """Where the worktree has the file or folder of a place; None if it has none.  Raises ``pytest.UsageError``."""
+    path = (config.invocation_params.dir / place.partition("::")[0]).resolve()
+    if not path.is_relative_to(task.top):
+        raise pytest.UsageError(
+            f"{place} lies outside of the repository {task.top}, so --gpuperf-against has no other revision of it: "
+            "start pytest in the repository that the tests belong to"
+        )
+    found = task.tree / path.relative_to(task.top)
+    return str(found) if found.exists() else None
+
+
 def same_command(config: pytest.Config, folder: Path) -> list[str]:
     """The command line of this run, for the same tests, without touching the run's files; ``folder`` is for its own."""
-    return [*_python(config), *_options(config), *_of_its_own(config, folder), *_places(config)]
+    return [*_python(config), *_options(config), *_of_this_run(config, folder), *_places(config)]
 
 
 def run_arguments(config: pytest.Config) -> list[str]:
@@ -73,12 +112,19 @@ def _places(config: pytest.Config) -> list[str]:
     return list(map(str, config.getoption("file_or_dir") or ()))
 
 
-def _of_its_own(config: pytest.Config, folder: Path) -> Iterator[str]:
+def _of_this_run(config: pytest.Config, folder: Path) -> Iterator[str]:
+    yield from _of_its_own(config, folder, config.rootpath, config.inipath)
+    options = config.stash[stash.OPTIONS]
+    if options.against:  # the evidence of that revision is there already
+        yield f"--gpuperf-baselines={options.baselines}"
+
+
+def _of_its_own(config: pytest.Config, folder: Path, root: Path, ini: Path | None) -> Iterator[str]:
     own = folder / "pytest"
     own.mkdir(parents=True, exist_ok=True)
-    yield f"--rootdir={config.rootpath}"
-    if config.inipath is not None:
-        yield f"--config-file={config.inipath}"
+    yield f"--rootdir={root}"
+    if ini is not None:
+        yield f"--config-file={ini}"
     yield from ("--verbosity=-1", "--tb=short", "--color=no", "--maxfail=0")
     if config.pluginmanager.hasplugin("xdist"):
         yield from ("-n", "0")

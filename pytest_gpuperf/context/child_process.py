@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from pytest_gpuperf.context.child_command import child_command
-from pytest_gpuperf.model.task import ChildTask, ProfileTask, RecordTask
+from pytest_gpuperf.model.task import ChildTask, ProfileTask, RecordTask, RevisionTask
 
 PARENT_VARIABLE = "GPUPERF_PARENT"
 """Names the end of a pipe whose other end the parent holds: it closes when the parent is gone, however it went."""
@@ -97,10 +97,11 @@ def select(config: pytest.Config, items: list[pytest.Item], task: ChildTask) -> 
     Where only counters are taken, tests without ``gpuperf`` have nothing to run for.
     """
     nodes, fixtures = set(task.nodes), {"gpuperf"} if isinstance(task, ProfileTask) else set()
+    takes = task.takes if isinstance(task, RevisionTask) else nodes.__contains__
     kept: list[pytest.Item] = []
     dropped: list[pytest.Item] = []
     for item in items:
-        fits = item.nodeid in nodes and fixtures <= set(getattr(item, "fixturenames", ()))
+        fits = takes(item.nodeid) and fixtures <= set(getattr(item, "fixturenames", ()))
         (kept if fits else dropped).append(item)
     items[:] = kept
     if dropped:

@@ -10,6 +10,7 @@ import gc
 import uuid
 from contextlib import ExitStack
 from functools import cached_property
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +28,7 @@ from pytest_gpuperf.device.placeholder import PlaceholderDevice
 from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.evidence import Session
 from pytest_gpuperf.model.plugin_version import __version__
+from pytest_gpuperf.model.revision import Revision, read_revision
 from pytest_gpuperf.model.task import ProfileTask, RecordTask
 
 FALLBACK_ARCHS = ("sm_80", "sm_90", "sm_120")
@@ -47,6 +49,10 @@ class Worker:
         self.options = options
         self.no_device: NoDevice | None = None
         """Why there is no GPU; None while there is one, or before the first question."""
+        self.sources: set[Path] = set()
+        """Files that kernels were compiled from, and folders that headers of theirs may lie in; links resolved."""
+        self.visited: set[Path] = set()
+        """Current folders at the end of tests, links resolved; of a process that stands for another revision."""
         self._hold: ExitStack | None = None
 
     @property
@@ -57,6 +63,11 @@ class Worker:
     @cached_property
     def store(self) -> BaselineStore:
         return BaselineStore(self.options.baselines)
+
+    @cached_property
+    def revision(self) -> Revision | None:
+        """The revision that takes the place of the baselines, if one does."""
+        return read_revision(self.options.baselines) if self.options.against else None
 
     @cached_property
     def compile_cache(self) -> CompileCache:
@@ -131,6 +142,8 @@ class Worker:
         """
         if self.options.archs:
             return self.options.archs
+        if self.revision is not None:
+            return self.revision.archs
         known = self.store.archs() if self.options.active else ()
         own = tuple(arch for arch in known if plain(arch) == arch or plain(arch) not in known)
         return own or ((self.native_arch,) if self.native_arch else FALLBACK_ARCHS)

@@ -19,6 +19,8 @@ Relation = Literal["unchanged", "comparable", "not comparable"]
 Cause = Literal["environment", "launch", "arguments", "compiler", "code", "code or compiler", "unknown"]
 
 _ALIGNMENT = re.compile(r"\s+align=\d+")
+RECORD_ANEW = ": record the baseline anew with pytest --update-baselines if that is intended"
+"""What to do about other work, where there is a record."""
 _UNSAID = "neither says which compiler made it"
 _CALLABLE = "callable"
 """The launch of what is no single launch."""
@@ -54,7 +56,7 @@ def same_work(old: TimeRecord, new: Identity, timer: TimerName, cache: CacheMode
         return Comparability("unchanged", "environment", reason, otherwise, pairable=True)
     if otherwise or other_work:
         obstacles = "; ".join([*otherwise, *other_work])
-        reason = f"{obstacles}: record the baseline anew with pytest --update-baselines if that is intended"
+        reason = f"{obstacles}{RECORD_ANEW}"
         return Comparability("not comparable", cause, reason, otherwise, pairable=not same)
     return Comparability("comparable", cause, explain(cause, old.identity, new), pairable=True)
 

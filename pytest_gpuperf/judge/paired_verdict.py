@@ -47,6 +47,7 @@ def judge_pairs(
         raise ValueError(f"{case.key}: there is no baseline that blocks could be paired with")
     work = same_work(case.baseline, case.identity, case.timer, case.cache)
     recording = choose_recording(case.baseline, case.sessions, case.session)
+    of_recording = () if case.of_revision else recording.notes
     spread = None if work.measured_otherwise else _against_the_record(case, recording)
     verdict, reason = _verdict(policy, first, second)
     if first.by_tail:
@@ -61,7 +62,7 @@ def judge_pairs(
         key=case.key, target=case.target, kind="time", verdict=verdict, reason=f"{reason}; {cause}",
         time=_figures(policy, case, first, second, spread, seeds, pair_slot),
         notes=tuple(dict.fromkeys(
-            (*case.disturbances, *case.remarks, *recording.notes, *work.measured_otherwise, *notes)
+            (*case.disturbances, *case.remarks, *of_recording, *work.measured_otherwise, *notes)
         )),
     )  # fmt: skip
     return TimeStep(judgement, confirmation_wanted=verdict is Verdict.SLOWER and second is None)
@@ -89,7 +90,7 @@ def _tail(first: Paired, slow_launches: str) -> str:
 
 
 def _against_the_record(case: TimeCase, recording: Recording) -> Spread | None:
-    if not case.rounds:
+    if not case.rounds or case.of_revision:
         return None
     omega = LEAST_OMEGA if recording.same_gpu else OTHER_GPU_OMEGA
     return compare_rounds(recording.rounds, case.rounds, omega)

@@ -35,6 +35,8 @@ class TimeCase:
     """By how much, as a log, that can have moved the rounds; infinite where it is not known."""
     remarks: Sequence[str] = ()
     """What a reader should know about rounds that are fit all the same."""
+    of_revision: bool = False
+    """The baseline is what another revision runs: its rounds say about how long that takes, and decide nothing."""
     unchanged_shifts: Sequence[float] = ()
     """Log of time over record of the other unchanged workloads of this process so far, all recorded on this GPU."""
 

@@ -17,7 +17,7 @@ import msgspec
 
 from pytest_gpuperf.judge import env_shift
 from pytest_gpuperf.judge import unpaired as unpaired_rounds
-from pytest_gpuperf.judge.comparability import Comparability, same_work
+from pytest_gpuperf.judge.comparability import RECORD_ANEW, Comparability, same_work
 from pytest_gpuperf.judge.log_times import geometric_mean
 from pytest_gpuperf.judge.machine_evidence import slower_by_the_machine, slower_without_change
 from pytest_gpuperf.judge.noninferiority import OMEGA, noninferiority_test
@@ -27,6 +27,7 @@ from pytest_gpuperf.judge.recording_choice import Recording, choose_recording
 from pytest_gpuperf.judge.time_case import TimeCase, TimeStep
 from pytest_gpuperf.judge.two_sample import Spread, compare_rounds
 from pytest_gpuperf.judge.unpaired import Unpaired, coarse
+from pytest_gpuperf.model.evidence import TimeRecord
 from pytest_gpuperf.model.verdict import UNDECIDED, Judgement, TimeFigures, Verdict
 
 
@@ -36,6 +37,8 @@ def judge_time(case: TimeCase, policy: Policy) -> TimeStep:
     Without rounds a workload of equal identity is UNCHANGED and any other one INCONCLUSIVE.  Raises
     ``InvalidTimesError`` if a midmean on either side is no time.
     """
+    if case.baseline is not None and case.of_revision:
+        return _against_revision(case, case.baseline)
     if case.baseline is None or not case.baseline.rounds:
         reason = f"no time baseline for {case.target}: record one with pytest --update-baselines=new"
         return TimeStep(_judgement(case, Verdict.NEW, reason))
@@ -49,6 +52,17 @@ def judge_time(case: TimeCase, policy: Policy) -> TimeStep:
         untimed = _judgement(case, Verdict.INCONCLUSIVE, f"no round was taken; {work.reason}")
         return TimeStep(untimed, unpaired_rounds.LOOKS[0], pairing_helps=True)
     return _not_inferior(case, recording, work, policy) or _unpaired(case, recording, work, policy)
+
+
+def _against_revision(case: TimeCase, baseline: TimeRecord) -> TimeStep:
+    """What can be said without times of the other side: all of unchanged work, else that pairs have to decide."""
+    work = same_work(baseline, case.identity, case.timer, case.cache)
+    if work.relation == "unchanged":
+        return TimeStep(_judgement(case, Verdict.UNCHANGED, work.reason))
+    if work.relation == "not comparable":
+        reason = work.reason.removesuffix(RECORD_ANEW)
+        return TimeStep(_judgement(case, Verdict.NOT_COMPARABLE, reason), pairing_helps=work.pairable)
+    return TimeStep(_judgement(case, Verdict.INCONCLUSIVE, f"{UNDECIDED}; {work.reason}"), pairing_helps=True)
 
 
 def confirm_rounds(suspected: Judgement, case: TimeCase, policy: Policy) -> Judgement:

@@ -63,7 +63,31 @@ class ProfileTask(Record, frozen=True, tag="profile"):
     """Workloads to profile; None: all that the tests have."""
 
 
-ChildTask = RecordTask | ConfirmTask | ProfileTask
+class RevisionTask(Record, frozen=True, tag="revision"):
+    """Tell what the tests of another revision run: their machine code, launches and arguments."""
+
+    takes_times: ClassVar = True
+    folder: Path
+    """Where this process leaves what it found."""
+    top: Path
+    """Of the repository's working tree, of which nothing may be used."""
+    tree: Path
+    """Of the worktree that this process runs in, links resolved."""
+    named: tuple[str, ...] = ()
+    """Files, folders and tests that the run was given, relative to pytest's root; empty: all tests."""
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return self.named
+
+    def takes(self, node_id: str) -> bool:
+        """Whether the run asks for this test."""
+        places = [one for one in self.named if one != "."]
+        below = tuple(f"{one}{mark}" for one in places for mark in ("/", "::", "["))
+        return not places or node_id in places or node_id.startswith(below)
+
+
+ChildTask = RecordTask | ConfirmTask | ProfileTask | RevisionTask
 
 
 def write_task(task: ChildTask, path: Path) -> None:

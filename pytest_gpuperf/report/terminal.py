@@ -8,10 +8,11 @@ from collections.abc import Iterable, Sequence
 import pytest
 
 from pytest_gpuperf.config.options import Options
+from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.formatting import describe, numbered
 from pytest_gpuperf.model.result import Outcome, TestEvidence
-from pytest_gpuperf.model.task import ConfirmTask, RecordTask
+from pytest_gpuperf.model.task import ConfirmTask, RecordTask, RevisionTask
 from pytest_gpuperf.model.verdict import RENAMED, Judgement, Verdict
 from pytest_gpuperf.report import remarks
 from pytest_gpuperf.report.counter_lines import counter_table, counter_words
@@ -23,6 +24,8 @@ def header(options: Options) -> str:
     child = options.task
     if isinstance(child, RecordTask):
         return f"gpuperf: recording process {child.index + 1} of {child.processes}"
+    if isinstance(child, RevisionTask):
+        return "gpuperf: telling what the tests of another revision run"
     if child is not None:
         return f"gpuperf: {'confirming suspected regressions' if isinstance(child, ConfirmTask) else 'under ncu'}"
     task = "measuring and gating" if options.enabled else "gating counters only"
@@ -32,7 +35,8 @@ def header(options: Options) -> str:
         task += f", counters {', '.join(options.ncu)}"
     by_hand = options.tolerance is not None
     zone = f"tolerance {options.zone().delta * 100:g} %" if by_hand else f"profile {options.profile}"
-    return f"gpuperf: {task}, {zone}, baselines in {options.baselines}"
+    opponent = f"against {options.against}" if options.against else f"baselines in {options.baselines}"
+    return f"gpuperf: {task}, {zone}, {opponent}"
 
 
 def summary(reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, options: Options) -> None:
@@ -162,8 +166,10 @@ def _words(reporter: pytest.TerminalReporter, evidence: Sequence[TestEvidence], 
     if new:
         targets = ", ".join(dict.fromkeys(judgement.target for judgement in new))
         those = numbered(len({judgement.key for judgement in new}), "workload", "has", "have")
+        options = reporter.config.stash[stash.OPTIONS]
         remedy = "record them with pytest --update-baselines=new and commit the files"
-        reporter.write_line(f"{those} no baseline for {targets}: {remedy}", yellow=True)
+        lack = f"no counterpart in {options.against}" if options.against else f"no baseline for {targets}: {remedy}"
+        reporter.write_line(f"{those} {lack}", yellow=True)
 
 
 def _failures_shown(reporter: pytest.TerminalReporter) -> dict[str, str]:

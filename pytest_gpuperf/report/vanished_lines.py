@@ -35,6 +35,22 @@ def vanished_lines(found: Iterable[Vanished], root: Path) -> list[str]:
     return [_line(cause, those, root, no_gpu=no_gpu) for (cause, no_gpu), those in groups.items()]
 
 
+_GONE_HERE = (WhyVanished.DELETED, WhyVanished.FILE_GONE, WhyVanished.RENAMED)
+"""Causes that are no open question where a revision is compared with: its tests are its own."""
+
+
+def gone_lines(found: Iterable[Vanished], revision: str) -> list[str]:
+    """A line on what only the revision has, that a run compares with."""
+    names = list(dict.fromkeys(one.record.key.node_id for one in found if one.cause in _GONE_HERE))
+    rest = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return [f"GONE, only in {revision}: {', '.join(names[:NAMED])}{rest}"] if names else []
+
+
+def is_gone(one: Vanished) -> bool:
+    """Whether its test is not there any more."""
+    return one.cause in _GONE_HERE
+
+
 def _line(cause: WhyVanished, those: Sequence[Vanished], root: Path, *, no_gpu: bool) -> str:
     workloads = numbered(len({one.record.key for one in those}), "workload")
     targets = ", ".join(dict.fromkeys(one.record.target for one in those))

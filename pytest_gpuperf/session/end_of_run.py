@@ -17,12 +17,13 @@ from pytest_gpuperf.explain.lines import explain_all
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.model.plugin_version import __version__
 from pytest_gpuperf.model.result import Outcome
-from pytest_gpuperf.model.task import RecordTask
+from pytest_gpuperf.model.task import RecordTask, RevisionTask
 from pytest_gpuperf.model.verdict import TimeFigures, Verdict
 from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.document import document_of
 from pytest_gpuperf.report.files import write_reports
 from pytest_gpuperf.session.collect_counters import counters_at_end
+from pytest_gpuperf.session.compare_revision import leave_revision
 from pytest_gpuperf.session.missed_records import tell_vanished
 from pytest_gpuperf.session.other_toolchains import record_others
 from pytest_gpuperf.session.static_gate import ENDED_AT, PUT_BEHIND
@@ -48,6 +49,8 @@ def finish(session: pytest.Session) -> None:
     outcome = config.stash.setdefault(OUTCOME, Outcome())
     if isinstance(worker.options.task, RecordTask):
         leave_rounds(worker, book, worker.options.task, stash.run_state_of(config).cubins)
+    if isinstance(worker.options.task, RevisionTask):
+        leave_revision(config, book, worker.options.task)
     if worker.options.is_child:
         return
     if worker.options.ncu:

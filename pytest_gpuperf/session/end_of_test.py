@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unittest
 import zlib
+from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -22,6 +23,8 @@ from pytest_gpuperf.device.discovery import is_missing_device
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence
+from pytest_gpuperf.model.revision import Revision
+from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.model.verdict import Judgement
 from pytest_gpuperf.session import exit_policy
 from pytest_gpuperf.session.follow_renames import name_origins
@@ -55,7 +58,7 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
     failed = exit_policy.failures([*_judgements(book), *book.unreached], worker.options)
     if failed and settings_of(item).xfail is None:
         book.red_on_time = all(judgement.kind == "time" for judgement in failed)
-        raise pytest.fail.Exception(exit_policy.failure_message(failed, _advice(book)), pytrace=False)
+        raise pytest.fail.Exception(_message(failed, worker, book), pytrace=False)
     if problem is not None and skipped:
         raise problem
     if book.status == "static only":
@@ -139,10 +142,15 @@ def _judge(config: pytest.Config, worker: Worker, book: TestBook, *, stopped: bo
     from pytest_gpuperf.session.advise_test import advise_test  # noqa: PLC0415 a plain run explains nothing
 
     try:
+        if isinstance(worker.options.task, RevisionTask):
+            worker.visited.add(Path.cwd().resolve())
+            _tell_all(book, stopped=stopped)
         if worker.options.gates:
             _judge_static(worker, book, stopped=stopped)
             name_origins(config, worker, book, whole=whole)
             _judge_unreached(worker, book, stopped=stopped, whole=whole)
+            if worker.revision is not None:
+                _in_words_of(worker.revision, book)
         if not worker.options.is_child:
             advise_test(worker, book)
     except (BaselineError, AmbiguousKernel) as problem:
@@ -161,6 +169,21 @@ def _judge_static(worker: Worker, book: TestBook, *, stopped: bool) -> None:
         book.add(in_order(worker, judge_static(worker, workload, book.workloads.values(), estimates)))
 
 
+def _tell_all(book: TestBook, *, stopped: bool) -> None:
+    """Let the evidence have every kernel of the test, with its machine code."""
+    for workload in book.unlaunched(stopped=stopped):
+        book.add(workload)
+    book.unrecorded = set(book.cubins)
+
+
+def _in_words_of(revision: Revision, book: TestBook) -> None:
+    from pytest_gpuperf.session.compare_revision import reworded  # noqa: PLC0415 few runs have another one
+
+    for workload in list(book.workloads.values()):
+        judgements = tuple(reworded(revision, one) for one in workload.judgements)
+        book.add(msgspec.structs.replace(workload, judgements=judgements))
+
+
 def _judge_unreached(worker: Worker, book: TestBook, *, stopped: bool, whole: bool) -> None:
     """An update of a whole test leaves records that it has no workload for to ``gpuperf prune``."""
     if not stopped and (not whole or worker.options.update is not None):
@@ -168,6 +191,11 @@ def _judge_unreached(worker: Worker, book: TestBook, *, stopped: bool, whole: bo
     red_as_new = worker.options.missing == "fail"
     renamed = {work.was for work in book.workloads.values()} if red_as_new else set()
     book.unreached = tuple(one for one in unreached(worker, book, stopped=stopped) if one.key not in renamed)
+
+
+def _message(failed: list[Judgement], worker: Worker, book: TestBook) -> str:
+    revision = worker.revision.name if worker.revision is not None else ""
+    return exit_policy.failure_message(failed, _advice(book), revision)
 
 
 def _advice(book: TestBook) -> dict[Key, tuple[Advice, ...]]:
@@ -196,7 +224,7 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
 def _add_section(report: pytest.TestReport, book: TestBook, worker: Worker) -> None:
     """A test that failed by its own assertion still shows what the gate would have said."""
     failed = exit_policy.failures(_judgements(book), worker.options)
-    text = exit_policy.failure_message(failed, _advice(book)) if failed else ""
+    text = _message(failed, worker, book) if failed else ""
     if text and text not in str(report.longrepr):
         report.sections.append(("gpuperf", text))
 

@@ -108,20 +108,25 @@ REMEDIES = {
 NO_ADVICE: Mapping[Key, Sequence[Advice]] = MappingProxyType({})
 
 
-def failure_message(failed: Sequence[Judgement], advice: Mapping[Key, Sequence[Advice]] = NO_ADVICE) -> str:
+def failure_message(
+    failed: Sequence[Judgement], advice: Mapping[Key, Sequence[Advice]] = NO_ADVICE, revision: str = ""
+) -> str:
     """The whole message of a failed gate: what got worse, by how much, of what cause, what to do.
 
-    ``advice`` are the causes found, by workload.
+    ``advice`` are the causes found, by workload; ``revision`` is what was compared with, where that was no baseline.
     """
     lines: list[str] = []
     for key in dict.fromkeys(judgement.key for judgement in failed):
         lines += workload_lines([judgement for judgement in failed if judgement.key == key], advice.get(key, ()))
     ncu = " --gpuperf-ncu" if any(judgement.kind == "counters" for judgement in failed) else ""
     regressed = [judgement for judgement in failed if judgement.verdict.is_regression]
-    if regressed:
+    if revision:
+        lines.append(f"Compared with {revision}; a baseline would keep what is intended.")
+    elif regressed:
         mode = "=anchor" if any(judgement.kind == "time" for judgement in regressed) else ""
         lines.append(f"If this change is intended: pytest{ncu} --update-baselines{mode}, and commit what it writes.")
-    lines += dict.fromkeys(words.format(ncu=ncu) for words in map(_remedy, failed) if words)
+    remedies = [] if revision else [words.format(ncu=ncu) for words in map(_remedy, failed) if words]
+    lines += dict.fromkeys(remedies)
     return "\n".join(lines)
 
 

@@ -19,7 +19,13 @@ from pytest_gpuperf.judge.vanished import OnRecord, RunSeen, Vanished, WhyVanish
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import Outcome
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
-from pytest_gpuperf.report.vanished_lines import no_baselines_line, targets_gone_line, vanished_lines
+from pytest_gpuperf.report.vanished_lines import (
+    gone_lines,
+    is_gone,
+    no_baselines_line,
+    targets_gone_line,
+    vanished_lines,
+)
 from pytest_gpuperf.session import exit_policy
 from pytest_gpuperf.session.run_scope import RunScope, scope_of
 
@@ -43,7 +49,7 @@ def tell_vanished(session: pytest.Session, book: Book, outcome: Outcome) -> None
     if found.partial:
         return
     scope = scope_of(config)
-    strict = scope.full and found.selected <= ends.keys() and options.update is None
+    strict = (scope.full or bool(options.against)) and found.selected <= ends.keys() and options.update is None
     try:
         red, remarks = _lines(config, book, scope, found)
     except BaselineError as problem:
@@ -66,9 +72,14 @@ def _lines(config: pytest.Config, book: Book, scope: RunScope, found: TestsFound
         one._replace(cause=WhyVanished.RENAMED) if one.record.key in renamed else one
         for one in vanished(records, _seen(config, book, scope, found, records))
     ]
+    revision = stash.worker_of(config).revision
+    gone = [one for one in those if is_gone(one)] if revision is not None else []
+    those = [one for one in those if one not in gone]
     failing = [one for one in those if fails(one, options)]
     others = [one for one in those if one not in failing]
     red, remarks = (vanished_lines(some, config.rootpath) for some in (failing, others))
+    if revision is not None:
+        return red, [*remarks, *gone_lines(gone, revision.name)]
     targets = () if options.archs else manifest.gone(options.baselines)
     if targets:
         line = targets_gone_line(targets, options.baselines)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_gpuperf.config.options import Options
+from pytest_gpuperf.config.parse_options import REVISION_FOLDER
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.child_command import WORKER_ARGUMENTS, run_arguments
 from pytest_gpuperf.report import terminal
@@ -23,6 +24,13 @@ class Reporting:
     def pytest_report_header(self) -> str:
         return terminal.header(self.options)
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self) -> None:
+        if self.options.against and not self.options.is_child and not self.config.option.collectonly:
+            from pytest_gpuperf.session import compare_revision  # noqa: PLC0415 few runs have another one
+
+            self.options = self.config.stash[stash.OPTIONS] = compare_revision.begin(self.config, self.options)
+
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         if self.options.ncu and not self.config.option.collectonly:
             collect_counters.count_items(self.config, session.items)
@@ -30,6 +38,8 @@ class Reporting:
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         node.workerinput[WORKER_ARGUMENTS] = run_arguments(self.config)
+        if self.options.against:
+            node.workerinput[REVISION_FOLDER] = str(self.options.baselines)
         if self.options.ncu:
             collect_counters.prepare_worker(self.config, node.workerinput)
 

@@ -68,7 +68,7 @@ class BaselineComparison:
             key=work.key, target=work.target, baseline=self.baseline, sessions=self.sessions, identity=work.identity,
             timer=work.worker.timer.name, cache=work.request.cache, session=self.session, rounds=taken.rounds,
             disturbances=taken.disturbed, disturbed_by=taken.disturbed_by, remarks=taken.notes,
-            unchanged_shifts=self.unchanged_shifts,
+            unchanged_shifts=self.unchanged_shifts, of_revision=work.worker.revision is not None,
         )  # fmt: skip
 
     def judge(self, taken: Rounds) -> TimeStep:
@@ -142,6 +142,9 @@ def decide_by_rounds(
         taken = taken.followed_by(take(work, step.rounds_wanted - len(taken.rounds), budget_s - taken.seconds))
         step = compared.judge(taken)
     judgement = with_obstacle(explained(work, compared.baseline, step.judgement), obstacle)
+    if obstacle and work.worker.revision is not None:  # there is no time of it that rounds could be compared with
+        why = f"it cannot be paired with {work.worker.revision.name}: {obstacle}; {step.judgement.reason}"
+        judgement = not_comparable(judgement, why)
     if judgement.verdict is Verdict.SLOWER:
         time_s = max(budget_s, taken.seconds)  # long work takes more than its budget, there as here
         state.pending[work.key] = UnpairedPending(compared.case(taken), compared.policy, judgement, time_s)

@@ -18,7 +18,7 @@ from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.judge.counter_verdict import not_counted
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
-from pytest_gpuperf.model.task import ConfirmTask, ProfileTask, RecordTask
+from pytest_gpuperf.model.task import ConfirmTask, ProfileTask, RecordTask, RevisionTask
 from pytest_gpuperf.model.timed_round import Round
 from pytest_gpuperf.workload import profiled_run
 from pytest_gpuperf.workload.checked_run import check_again, run_and_check
@@ -104,6 +104,8 @@ def _time(worker: Worker, book: TestBook, request: Request, counted: Counted) ->
     task, state = worker.options.task, stash.run_state_of(worker.config)
     if isinstance(task, RecordTask):
         taken = record_time.record_time(work, task, state)
+    elif isinstance(task, RevisionTask):
+        taken = record_time.one_round(work)
     elif isinstance(task, ConfirmTask):
         taken = confirm_time.confirm_time(work, task)
     else:

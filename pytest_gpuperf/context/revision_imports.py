@@ -1,0 +1,151 @@
+"""Which code a process that stands for another revision imports: never that of the working tree.
+
+``enter`` comes before all imports of the tests' own: it turns what leads into the working tree towards the worktree,
+and ``leaks`` names, afterwards, what came from elsewhere all the same.
+"""
+
+from __future__ import annotations
+
+import os
+import site
+import sys
+import sysconfig
+from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping
+from pathlib import Path
+from typing import Any
+
+OWN = "pytest_gpuperf"
+"""This plugin is what both sides are measured with, and no side's own code."""
+_EDITABLE = "__editable__"
+"""How the modules begin that setuptools puts in the place of a folder on the path."""
+BOOTSTRAP = """\
+import os, sys
+root, top, tree, as_module = sys.argv[1:5]
+del sys.argv[1:5]
+getattr(sys.flags, "safe_path", 0) or sys.path.pop(0)
+sys.path.insert(0, root)
+from pytest_gpuperf.context import revision_imports
+sys.path[:1] = [os.getcwd()] if as_module else []
+revision_imports.enter(top, tree)
+import pytest
+sys.exit(pytest.main([*sys.argv[1:], *revision_imports.load_plugin()]))
+"""
+"""Program of the process.  There follow: where the plugin lies, the working tree, the worktree, something if it is to
+be like ``python -m pytest``, which has the current folder on its path, and pytest's arguments."""
+
+
+def enter(top: str, tree: str) -> None:
+    """Turn every way into the working tree ``top`` that Python knows by now towards the worktree ``tree``."""
+    installed = installed_folders()
+
+    def turned(path: str) -> str:
+        return _turned(path, top, tree, installed)
+
+    sys.path[:] = [turned(path) for path in sys.path]
+    if "PYTHONPATH" in os.environ:
+        os.environ["PYTHONPATH"] = os.pathsep.join(map(turned, os.environ["PYTHONPATH"].split(os.pathsep)))
+    for name, module in list(sys.modules.items()):
+        if name.startswith(_EDITABLE):
+            _turn_finder(vars(module), turned)
+    sys.path_importer_cache.clear()
+
+
+def _turn_finder(names: MutableMapping[str, Any], turned: Any) -> None:
+    """The tables of an editable installation by setuptools: packages to folders."""
+    mapping, namespaces = names.get("MAPPING"), names.get("NAMESPACES")
+    if isinstance(mapping, dict):
+        mapping.update({name: turned(path) for name, path in mapping.items() if isinstance(path, str)})
+    if isinstance(namespaces, dict):
+        namespaces.update({name: list(map(turned, paths)) for name, paths in namespaces.items()})
+
+
+def _turned(path: str, top: str, tree: str, installed: Collection[str]) -> str:
+    real = os.path.realpath(path or os.curdir)
+    if not path or not _within(real, top) or _within(real, tree) or any(_within(real, one) for one in installed):
+        return path
+    return os.path.normpath(Path(tree, os.path.relpath(real, top)))
+
+
+def load_plugin() -> tuple[str, ...]:
+    """Arguments by which pytest loads this plugin where it is not installed."""
+    from importlib import metadata  # noqa: PLC0415 in the child alone
+
+    known = any(one.value.partition(":")[0] == f"{OWN}.plugin" for one in metadata.entry_points(group="pytest11"))
+    return () if known or f"{OWN}.plugin" in sys.argv else ("-p", f"{OWN}.plugin")
+
+
+def installed_folders() -> tuple[str, ...]:
+    """Where installed packages and the standard library lie, links resolved: not part of any revision."""
+    paths = sysconfig.get_paths()
+    folders = [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    folders += [*site.getsitepackages(), site.getusersitepackages()]
+    return tuple(dict.fromkeys(map(os.path.realpath, folders)))
+
+
+def imported() -> dict[str, str]:
+    """File of every module that this process has imported, links resolved; those of this plugin aside."""
+    files = {}
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str) and name.partition(".")[0] not in (OWN, "__main__"):
+            files[name] = os.path.realpath(file)
+    return files
+
+
+def leaks(
+    modules: Mapping[str, str], top: Path, tree: Path, roots: Iterable[Path], installed: Collection[str]
+) -> list[str]:
+    """Why this process does not run the revision's own code, a line each; empty if it does.
+
+    ``modules`` are files by name; ``roots`` folders of the worktree that modules are imported from; ``installed`` as by
+    ``installed_folders``.
+    """
+    return [*_of_the_working_tree(modules, str(top), str(tree), installed), *_shadowed(modules, tree, roots)]
+
+
+def _of_the_working_tree(modules: Mapping[str, str], top: str, tree: str, installed: Collection[str]) -> Iterator[str]:
+    for name, file in _shown(modules):
+        if _within(file, top) and not _within(file, tree) and not any(_within(file, one) for one in installed):
+            compiled = not file.endswith(".py")
+            how = "a compiled extension built in place" if compiled else "an editable installation, a link or the path"
+            remedy = (
+                "build it in an environment of its own and name that with --gpuperf-against-python"
+                if compiled
+                else "install it by a path that can be turned (pip install -e), or name an environment of its own with "
+                "--gpuperf-against-python"
+            )
+            yield f"{name} was imported from the working tree, {file}: {how} leads there; {remedy}"
+
+
+def _shadowed(modules: Mapping[str, str], tree: Path, roots: Iterable[Path]) -> Iterator[str]:
+    """Modules that the worktree has as well, and that came from elsewhere."""
+    standard = sys.stdlib_module_names
+    for name, file in _shown(modules):
+        if name.partition(".")[0] in standard or _within(file, str(tree)):
+            continue
+        own = next((one for one in _homes(name, roots) if one.is_file()), None)
+        if own is not None:
+            yield (
+                f"{name} was imported from {file}, though the revision has {own.relative_to(tree)}: both sides would "
+                "run the same code; install the project with pip install -e, let the ini setting pythonpath name its "
+                "folder, or name an environment of its own with --gpuperf-against-python"
+            )
+
+
+def _shown(modules: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Packages before what they hold."""
+    return sorted(modules.items())
+
+
+def _homes(name: str, roots: Iterable[Path]) -> Iterator[Path]:
+    """Where the worktree would have a module; a package that it lacks is not looked into."""
+    parts = name.split(".")
+    for root in roots:
+        if len(parts) > 1 and not (root / parts[0]).is_dir():
+            continue
+        place = root.joinpath(*parts)
+        yield from (place.with_name(f"{place.name}.py"), place / "__init__.py")
+
+
+def _within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(f"{folder}{os.sep}")

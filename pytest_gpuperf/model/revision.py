@@ -1,0 +1,54 @@
+"""Another revision as an opponent: what its tests were found to run, and what kept some of them from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from pytest_gpuperf.model.base_record import Record
+from pytest_gpuperf.model.device_facts import DeviceFacts
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.result import TestEvidence
+
+REVISION_FILE = "revision.json"
+
+
+class Revision(Record, frozen=True):
+    """What a run has to know of the revision that it compares with, beside its evidence."""
+
+    commit: str
+    """In full."""
+    name: str
+    """For people: ``3f9a2c1b04de (2026-11-20, Unroll the inner loop)``."""
+    archs: tuple[str, ...]
+    """Architectures that its machine code was made for."""
+    lacking: dict[str, str] = msgspec.field(default_factory=dict)
+    """Tests and files that left no evidence, or not all of it, by node id: ``its test failed there: ...``."""
+    modules: int = 0
+    """Python modules of its own that its tests imported, none of them from the working tree."""
+
+    def why_lacking(self, key: Key) -> str:
+        """Why the revision has no evidence of a workload that it may well have; empty if nothing speaks for that."""
+        return self.lacking.get(key.node_id) or self.lacking.get(key.module, "")
+
+
+class RevisionFound(Record, frozen=True):
+    """What the process found that ran the tests of a revision."""
+
+    tests: tuple[TestEvidence, ...]
+    lacking: dict[str, str]
+    failed: frozenset[str]
+    """Node ids of tests that failed: what they ran is known, and not whether it is right."""
+    device: DeviceFacts | None
+    leaks: tuple[str, ...]
+    """Why it may have run code of the working tree, a line each."""
+    modules: int
+
+
+def read_revision(folder: Path) -> Revision | None:
+    """What ``folder`` says of the revision whose evidence it holds; None of a folder of baselines."""
+    try:
+        return msgspec.json.decode((folder / REVISION_FILE).read_bytes(), type=Revision)
+    except (OSError, msgspec.DecodeError):
+        return None

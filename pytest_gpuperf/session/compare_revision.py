@@ -1,0 +1,204 @@
+"""Comparing with another revision: its tests run in a process of their own, and what they run is the baseline.
+
+The first half of this module runs in that process, the second in the one that compares.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from pytest_gpuperf.atomic_write import write_whole
+from pytest_gpuperf.baselines.git_objects import RevisionError
+from pytest_gpuperf.baselines.merging import Update
+from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.compile.cache import default_folder
+from pytest_gpuperf.config.options import Options
+from pytest_gpuperf.context import stash
+from pytest_gpuperf.context.book import Book
+from pytest_gpuperf.context.child_command import revision_command
+from pytest_gpuperf.context.child_process import LOG_LINES, errors_in, log_lines, progress_of, run_child
+from pytest_gpuperf.context.revision_imports import imported, installed_folders, leaks
+from pytest_gpuperf.context.tests_found import TestsFound
+from pytest_gpuperf.context.worker import Worker
+from pytest_gpuperf.context.worktree import described, repository_of, resolve, worktree_of
+from pytest_gpuperf.judge.vanished import Ended
+from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
+from pytest_gpuperf.model.result import unpacked
+from pytest_gpuperf.model.revision import REVISION_FILE, Revision, RevisionFound
+from pytest_gpuperf.model.task import RevisionTask
+from pytest_gpuperf.model.verdict import Judgement, Verdict
+
+FOUND_FILE = "found.json"
+LIMIT_S = 4 * 3600.0
+"""Bound of the process that runs the revision's tests, which compiles all its kernels: it is there for hangs alone."""
+KEPT_S = 24 * 3600.0
+"""How long the evidence of a revision stays after its run: ``gpuperf explain`` reads it."""
+
+
+# --- in the process that runs the revision's tests -------------------------------------------------
+
+
+def leave_revision(config: pytest.Config, book: Book, task: RevisionTask) -> None:
+    """Write what this process found for the run that started it."""
+    finding = config.stash[stash.FINDING]
+    found = RevisionFound(
+        tests=tuple(book.evidence), lacking=_lacking(finding.found or TestsFound(), finding.ends, book.failures),
+        failed=frozenset(book.failures), leaks=tuple(_leaks(config, task, stash.worker_of(config))),
+        device=next((one.device for one in book.evidence if one.device is not None), None),
+        modules=sum(Path(file).is_relative_to(task.tree) for file in imported().values()),
+    )  # fmt: skip
+    write_whole(task.folder / FOUND_FILE, msgspec.json.encode(found))
+
+
+def _lacking(found: TestsFound, ends: Mapping[str, Ended], failures: Mapping[str, str]) -> dict[str, str]:
+    """Why tests and files left no evidence, or not all of it."""
+    lacking = dict.fromkeys(found.failed, "its file could not be collected there")
+    lacking |= {node: f"its file skips itself there: {why}" for node, why in found.skipped.items()}
+    for node, end in ends.items():
+        if end.how == "skipped":
+            lacking[node] = f"its test is skipped there: {end.reason}"
+    return lacking | {node: f"its test fails there: {why}" for node, why in failures.items()}
+
+
+def _leaks(config: pytest.Config, task: RevisionTask, worker: Worker) -> list[str]:
+    root = config.rootpath.resolve()
+    on_path = [Path(os.path.realpath(path)) for path in config.getini("pythonpath")]
+    roots = dict.fromkeys([task.tree, task.tree / "src", root, root / "src", *on_path])
+    inside = [one for one in roots if one.is_relative_to(task.tree)]
+    lines = leaks(imported(), task.top, task.tree, inside, installed_folders())
+    for here in _of_working_tree(worker.visited, task):
+        lines.append(
+            f"a conftest or a test changed the current folder to {here}, of the working tree: let it go to a folder "
+            "beside its own file (Path(__file__).parent)"
+        )
+    for place in _of_working_tree(worker.sources, task):
+        lines.append(
+            f"a kernel was compiled from {place}, of the working tree: name sources and headers relative to the test "
+            "file"
+        )
+    return lines
+
+
+def _of_working_tree(places: Iterable[Path], task: RevisionTask) -> list[Path]:
+    inside = (place for place in places if place.is_relative_to(task.top))
+    return sorted(place for place in inside if not place.is_relative_to(task.tree))
+
+
+# --- in the process that compares ------------------------------------------------------------------
+
+
+def begin(config: pytest.Config, options: Options) -> Options:
+    """Run the revision's tests and put what they run on record in a folder of its own: the options that name it.
+
+    Raises ``pytest.UsageError`` for a revision that is none, and where its tests cannot run, or not by themselves.
+    """
+    try:
+        top = repository_of(config.rootpath).top
+        commit = resolve(config.rootpath, options.against)
+        held = contextlib.ExitStack()
+        config.add_cleanup(held.close)
+        tree = held.enter_context(worktree_of(config.rootpath, commit))
+        name = described(top, commit)
+    except RevisionError as problem:
+        raise pytest.UsageError(f"--gpuperf-against={options.against}: {problem}") from None
+    folder = _new_folder()
+    archs = Worker(config, options).targets
+    task = RevisionTask(folder=folder, top=top, tree=tree, named=_named(config))
+    progress_of(config)(f"running the tests of {name}")
+    found = _run(config, options, task, archs)
+    if found.leaks:
+        lines = "\n".join(f"  {line}" for line in found.leaks[:LOG_LINES])
+        raise pytest.UsageError(
+            f"--gpuperf-against={options.against}: the tests of {name} ran code that is not theirs, so nothing would "
+            f"be compared:\n{lines}"
+        )
+    BaselineStore(folder).write(_update(found))
+    revision = Revision(commit=commit, name=name, archs=archs, lacking=found.lacking, modules=found.modules)
+    write_whole(folder / REVISION_FILE, msgspec.json.encode(revision))
+    return Options(**{**vars(options), "baselines": folder})
+
+
+def _named(config: pytest.Config) -> tuple[str, ...]:
+    """Files, folders and tests that the run was given, relative to pytest's root."""
+    named = []
+    for argument in map(str, config.getoption("file_or_dir") or ()):
+        path, mark, test = argument.partition("::")
+        place = os.path.relpath((config.invocation_params.dir / path).resolve(), config.rootpath.resolve())
+        named.append(f"{Path(place).as_posix()}{mark}{test}")
+    return tuple(named)
+
+
+def _new_folder() -> Path:
+    """For the evidence of one run; those of runs long ago are removed."""
+    place = default_folder() / "revisions"
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        for old in place.iterdir():
+            if time.time() - old.stat().st_mtime > KEPT_S:
+                shutil.rmtree(old, ignore_errors=True)
+        return Path(tempfile.mkdtemp(dir=place))
+    except OSError as problem:
+        raise pytest.UsageError(
+            f"--gpuperf-against: nothing can be kept in {place} ({problem.strerror or problem}): let GPUPERF_CACHE_DIR "
+            "name a folder that can be written"
+        ) from None
+
+
+def _run(config: pytest.Config, options: Options, task: RevisionTask, archs: Sequence[str]) -> RevisionFound:
+    log = task.folder / "log"
+    command = revision_command(config, task, task.folder, options.against_python, archs)
+    if command is None:
+        return RevisionFound(tests=(), lacking={}, failed=frozenset(), device=None, leaks=(), modules=0)
+    start = task.tree / os.path.relpath(config.invocation_params.dir.resolve(), task.top)
+    try:
+        status = run_child(command, start if start.is_dir() else task.tree, log, LIMIT_S)
+    except OSError as problem:
+        raise pytest.UsageError(f"--gpuperf-against: {command[0]} cannot be started ({problem})") from None
+    left = task.folder / FOUND_FILE
+    if left.exists():
+        return msgspec.json.decode(left.read_bytes(), type=RevisionFound)
+    lines = log_lines(log)
+    why = next(iter(errors_in(lines)), f"pytest exit status {status}" if status is not None else "it hung")
+    said = "\n".join(f"  {line}" for line in lines[-LOG_LINES:])
+    raise pytest.UsageError(
+        f"--gpuperf-against={options.against}: its tests did not come to an end ({why}). The last lines of their run:\n"
+        f"{said}"
+    )
+
+
+def _update(found: RevisionFound) -> Update:
+    """What the revision runs, as an update would record it; its single round says about how long that takes."""
+    cubins = unpacked(found.tests)
+    static: dict[tuple[str, str, Key], StaticRecord] = {}
+    times: dict[tuple[str, Key], TimeRecord] = {}
+    for test in found.tests:
+        for work in test.workloads:
+            for arch, record in work.static.items():
+                cubin = record.cubin if record.cubin in cubins else ""
+                static[arch, work.toolchain, work.key] = msgspec.structs.replace(record, cubin=cubin)
+            if work.time is not None and found.device is not None and work.key.node_id not in found.failed:
+                cubin = work.time.cubin if work.time.cubin in cubins else ""
+                times[found.device.slug, work.key] = msgspec.structs.replace(work.time, cubin=cubin)
+    sessions = {test.session.id: test.session for test in found.tests if test.session is not None}
+    return Update(static=static, time=times, sessions=tuple(sessions.values()), cubins=list(cubins.values()))
+
+
+def reworded(revision: Revision, judgement: Judgement) -> Judgement:
+    """A judgement for want of a record, in the words of a revision: NEW there, or NOT-COMPARABLE where it failed."""
+    if judgement.verdict is not Verdict.NEW:
+        return judgement
+    why = revision.why_lacking(judgement.key)
+    if why:
+        return msgspec.structs.replace(
+            judgement, verdict=Verdict.NOT_COMPARABLE, reason=f"{revision.name} has nothing to compare with: {why}"
+        )
+    return msgspec.structs.replace(judgement, reason=f"it is not in {revision.name}")

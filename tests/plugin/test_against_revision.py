@@ -1,0 +1,301 @@
+"""Comparing with a git revision instead of with baselines, without a GPU: exact, by machine code."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sysconfig
+
+import pytest
+from git_samples import commit, git
+from suite_under_test import HOG, Suite
+
+STATIC = ("--gpuperf", "--gpuperf-arch=sm_90")
+AGAINST = (*STATIC, "--gpuperf-against=HEAD")
+
+
+@pytest.fixture
+def project(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> Suite:
+    """A repository without baselines."""
+    suite.write(".gitignore", "__pycache__\n.gpuperf\n")
+    commit(suite.path)
+    return suite
+
+
+def outcome(result: pytest.RunResult) -> dict[str, int]:
+    return {name: count for name, count in result.parseoutcomes().items() if name != "warnings"}
+
+
+def test_the_same_code_is_unchanged_without_any_baseline(project: Suite) -> None:
+    result = project.run(*AGAINST, subprocess=True)
+    assert result.ret == 0, result.stdout.str()
+    result.stdout.fnmatch_lines(["*against HEAD*"])
+    result.stdout.no_fnmatch_line("*NEW*")
+    assert not (project.path / "baselines").exists()
+
+
+def test_a_spill_is_red_with_its_figures(project: Suite) -> None:
+    project.write("hog.cu", HOG)
+    project.write("test_hog.py", hog_test("[]"))
+    commit(project.path)
+    project.write("test_hog.py", hog_test("['-maxrregcount=32']"))
+    result = project.run(*AGAINST, "test_hog.py", subprocess=True)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*WORSE*", "*spill*0 -> *"])
+    result.stdout.no_fnmatch_line("*--update-baselines*")
+
+
+def hog_test(options: str) -> str:
+    return (
+        "def test_hog(cuda_kernel, gpu, gpuperf):\n"
+        f"    kernel = cuda_kernel('hog.cu', 'hog', options={options})\n"
+        "    a = gpu.random(4096, seed=1)\n"
+        "    gpuperf(kernel.launch(grid=1, block=32, args=(a, gpu.empty_like(a))))\n"
+    )
+
+
+def test_what_only_one_side_has_is_new_or_gone_and_passes(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "true")
+    project.edit("test_suite.py", "def test_other(", "def test_another(")
+    project.edit("test_suite.py", 'cuda_kernel("other.cu", "other")', 'cuda_kernel("third.cu", "third")')
+    project.write("third.cu", (project.path / "other.cu").read_text().replace("other", "third").replace("2.0f", "3.0f"))
+    result = project.run(*AGAINST, subprocess=True)
+    assert result.ret == 0, result.stdout.str()
+    result.stdout.fnmatch_lines(
+        ["*1 workload has no counterpart in HEAD", "GONE, only in *: test_suite.py::test_other"]
+    )
+
+
+def test_a_test_that_fails_there_is_not_comparable(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "true")
+    project.edit("test_suite.py", 'kernel = cuda_kernel("other.cu", "other")', 'assert False, "unready"')
+    commit(project.path)
+    project.edit("test_suite.py", 'assert False, "unready"', 'kernel = cuda_kernel("other.cu", "other")')
+    result = project.run(*AGAINST, subprocess=True)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*NOT-COMPARABLE*", "*its test fails there: AssertionError: unready*"])
+
+
+def test_a_file_that_cannot_be_collected_there_is_not_comparable(
+    project: Suite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI", "true")
+    project.write("test_more.py", "import nothing_of_that_name\n")
+    commit(project.path)
+    project.write("test_more.py", hog_test("[]"))
+    project.write("hog.cu", HOG)
+    result = project.run(*AGAINST, subprocess=True)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*NOT-COMPARABLE*", "*its file could not be collected there*"])
+    assert outcome(result) == {"failed": 1, "static": 3}
+
+
+def test_a_test_that_is_skipped_here_is_missed(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "true")
+    project.edit("test_suite.py", "def test_other(", "@pytest.mark.skip(reason='later')\ndef test_other(")
+    result = project.run(*AGAINST, subprocess=True)
+    assert result.ret == 13
+    result.stdout.fnmatch_lines(["*NOT-MEASURED*test_other (later)*"])
+
+
+def test_a_selection_is_that_of_both_sides(project: Suite) -> None:
+    project.edit("work.cu", "x * 1.5f", "x * 1.5f + b[i]")
+    result = project.run(*AGAINST, "-k", "other", subprocess=True)
+    assert (result.ret, outcome(result)) == (0, {"static": 1, "deselected": 2})
+    result = project.run(*AGAINST, "test_suite.py::test_work", subprocess=True)
+    assert outcome(result) == {"static": 2}
+    result.stdout.fnmatch_lines(["*SAME*"])
+    result.stdout.no_fnmatch_line("*GONE*")
+
+
+def test_workers_of_xdist_compare_with_it_too(project: Suite) -> None:
+    project.edit("other.cu", "2.0f", "4.0f")
+    result = project.run(*AGAINST, "-n", "2", subprocess=True)
+    assert (result.ret, outcome(result)) == (0, {"static": 3})
+    result.stdout.fnmatch_lines(["*doubling*SAME*"])
+    assert result.stdout.str().count("running the tests of") == 1
+
+
+def test_the_merge_base_is_compared_with(project: Suite) -> None:
+    git(project.path, "checkout", "-q", "-b", "branch")
+    project.edit("other.cu", "2.0f", "4.0f")
+    commit(project.path)
+    git(project.path, "checkout", "-q", "main")
+    project.edit("other.cu", "2.0f", "8.0f * a[0]")
+    commit(project.path)
+    git(project.path, "checkout", "-q", "branch")
+    result = project.run(*STATIC, "--gpuperf-against=merge-base:main", "-k", "other", subprocess=True)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*doubling*10 / 0 / 100%*SAME*"])
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--gpuperf-against=nowhere",), "--gpuperf-against=nowhere: git knows no revision 'nowhere'*"),
+        (("--gpuperf-against=HEAD", "--gpuperf-baselines=baselines"), "*exclude each other*"),
+        (("--gpuperf-against=HEAD", "--gpuperf-ncu"), "*compares no counters*"),
+        (("--gpuperf-against=HEAD", "--gpuperf-against-python=nowhere"), "*there is no program*nowhere*"),
+        (("--gpuperf-against-python=python",), "*there is no revision to run*"),
+    ],
+)
+def test_what_cannot_be_compared_is_a_usage_error(project: Suite, flags: tuple[str, ...], said: str) -> None:
+    result = project.run(*STATIC, *flags, subprocess=True)
+    assert result.ret == 4
+    result.stderr.fnmatch_lines([f"*{said}"])
+
+
+def test_a_conftest_that_breaks_there_is_told_with_its_log(project: Suite) -> None:
+    project.write("conftest.py", "raise RuntimeError('not today')\n")
+    commit(project.path)
+    project.write("conftest.py", "")
+    result = project.run(*AGAINST, subprocess=True)
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*its tests did not come to an end*", "*not today*"])
+
+
+# --- with a simulated GPU ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def gpu_project(gpu_suite: Suite) -> Suite:
+    """The same with a simulated GPU."""
+    gpu_suite.write(".gitignore", "__pycache__\n.gpuperf\n")
+    commit(gpu_suite.path)
+    return gpu_suite
+
+
+def test_unchanged_code_is_not_paired(gpu_project: Suite) -> None:
+    result = gpu_project.run("--gpuperf", "--gpuperf-against=HEAD", subprocess=True)
+    assert (result.ret, outcome(result)) == (0, {"passed": 3})
+    assert result.stdout.str().count("UNCHANGED") >= 3
+    result.stdout.no_fnmatch_line("*no time baseline*")
+
+
+def test_changed_code_of_the_same_speed_is_the_same(gpu_project: Suite) -> None:
+    gpu_project.change_code()
+    result = gpu_project.run("--gpuperf", "--gpuperf-against=HEAD", "-k", "work", subprocess=True)
+    assert (result.ret, outcome(result)) == (0, {"passed": 2, "deselected": 1})
+    result.stdout.fnmatch_lines(["*work*SAME*"])
+
+
+def test_slower_code_is_slower_in_two_processes(gpu_project: Suite) -> None:
+    gpu_project.edit("test_suite.py", "STEPS=100", "STEPS=105")
+    result = gpu_project.run("--gpuperf", "--gpuperf-against=HEAD", "-k", "work and 1024", subprocess=True)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*SLOWER*", "*in two processes*", "*Compared with *"])
+    result.stdout.no_fnmatch_line("*--update-baselines*")
+
+
+def test_other_arguments_are_paired_or_named(gpu_project: Suite) -> None:
+    gpu_project.edit("test_suite.py", "[1024, 2048]", "[1024, 2047]")
+    gpu_project.edit("test_suite.py", "def test_work(cuda_kernel, gpu, gpuperf, size):",
+                     "def test_work(cuda_kernel, gpu, gpuperf, size):\n    size = size // 2")  # fmt: skip
+    result = gpu_project.run("--gpuperf", "--gpuperf-against=HEAD", "-k", "work", "-v", subprocess=True)
+    result.stdout.fnmatch_lines(["*NOT-COMPARABLE*", "*argument 1 was float32?1024? and is float32?512?*"])
+
+
+# --- imports ------------------------------------------------------------------------------------------
+
+USES = """
+import numbers_of_{name} as numbers
+
+def test_work(cuda_kernel):
+    cuda_kernel("work.cu", "work", options=[f"-DSTEPS={{numbers.STEPS}}"])
+"""
+
+
+@pytest.fixture
+def with_package(suite: Suite) -> Suite:
+    """A project whose kernel is compiled as a package of its own says, which lies where tests do not find it."""
+    (suite.path / "lib").mkdir()
+    suite.write(".gitignore", "__pycache__\n.gpuperf\n*.so\n")
+    suite.write("lib/numbers_of_a.py", "STEPS = 100\n")
+    suite.write("test_suite.py", USES.format(name="a"))
+    commit(suite.path)
+    suite.write("lib/numbers_of_a.py", "STEPS = 200\n")
+    return suite
+
+
+def right(result: pytest.RunResult) -> None:
+    """Each side has compiled its own number of steps."""
+    assert result.ret == 0, result.stdout.str()
+    result.stdout.fnmatch_lines(["*SAME*"])
+
+
+def refused(result: pytest.RunResult, *said: str) -> None:
+    assert result.ret == 4, result.stdout.str()
+    result.stderr.fnmatch_lines(["*ran code that is not theirs*", *said])
+
+
+def test_a_pythonpath_into_the_working_tree_leads_into_the_worktree(
+    with_package: Suite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", f"{with_package.path / 'lib'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    right(with_package.run(*AGAINST, subprocess=True))
+
+
+def test_an_ini_pythonpath_is_the_revisions_own(with_package: Suite) -> None:
+    with_package.write("pytest.ini", "[pytest]\npythonpath = lib\n")
+    commit(with_package.path)
+    with_package.write("lib/numbers_of_a.py", "STEPS = 300\n")
+    right(with_package.run(*AGAINST, subprocess=True))
+
+
+def test_another_checkout_on_the_path_is_refused(with_package: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = with_package.path.parent / f"{with_package.path.name}-elsewhere"
+    shutil.copytree(with_package.path / "lib", elsewhere)
+    with_package.write("pytest.ini", "[pytest]\npythonpath = lib\n")
+    with_package.write("conftest.py", f"import sys\nsys.path.insert(0, {str(elsewhere)!r})\n")
+    commit(with_package.path)
+    refused(with_package.run(*AGAINST, subprocess=True), "*numbers_of_a was imported from *elsewhere*both sides*")
+
+
+def test_a_conftest_that_names_the_working_tree_is_refused(with_package: Suite) -> None:
+    with_package.write("conftest.py", f"import sys\nsys.path.insert(0, {str(with_package.path / 'lib')!r})\n")
+    commit(with_package.path)
+    refused(with_package.run(*AGAINST, subprocess=True), "*numbers_of_a was imported from the working tree*")
+
+
+def test_a_conftest_that_goes_into_the_working_tree_is_refused(project: Suite) -> None:
+    project.write("conftest.py", f"import os\nos.chdir({str(project.path)!r})\n")
+    commit(project.path)
+    refused(project.run(*AGAINST, subprocess=True), "*changed the current folder to*")
+
+
+def test_a_conftest_that_goes_to_its_own_folder_is_right(project: Suite) -> None:
+    project.write("conftest.py", "import os\nfrom pathlib import Path\nos.chdir(Path(__file__).parent)\n")
+    commit(project.path)
+    assert project.run(*AGAINST, subprocess=True).ret == 0
+
+
+def test_a_kernel_of_the_working_tree_is_refused(project: Suite) -> None:
+    project.edit("test_suite.py", '"other.cu"', repr(str(project.path / "other.cu")))
+    commit(project.path)
+    refused(project.run(*AGAINST, subprocess=True), "*a kernel was compiled from *other.cu*")
+
+
+def test_an_extension_built_in_place_is_refused(with_package: Suite) -> None:
+    """Git ignores it, so the worktree has none, and a link in an installed folder leads to the working tree's."""
+    installed = with_package.path.parent / f"{with_package.path.name}-installed"
+    installed.mkdir()
+    built = with_package.path / f"lib/built{sysconfig.get_config_var('EXT_SUFFIX')}"
+    shutil.copy(importlib.util.find_spec("msgspec._core").origin, built)  # type: ignore[union-attr]
+    (installed / built.name).symlink_to(built)
+    with_package.write("conftest.py", f"import sys\nsys.path.insert(0, {str(installed)!r})\n")
+    with_package.write("test_suite.py", LOADS)
+    commit(with_package.path)
+    refused(with_package.run(*AGAINST, subprocess=True), "*built was imported from the working tree*built in place*")
+
+
+LOADS = """
+import importlib.machinery, importlib.util, sys
+
+def test_other(cuda_kernel):
+    loader = importlib.machinery.PathFinder.find_spec("built", sys.path)
+    module = type(sys)("built")
+    module.__file__ = loader.origin
+    sys.modules["built"] = module
+    cuda_kernel("other.cu", "other")
+"""
