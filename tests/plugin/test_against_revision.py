@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import shutil
-import sysconfig
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from git_samples import commit, git
@@ -16,7 +18,7 @@ AGAINST = (*STATIC, "--gpuperf-against=HEAD")
 
 
 @pytest.fixture
-def project(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> Suite:
+def project(suite: Suite) -> Suite:
     """A repository without baselines."""
     suite.write(".gitignore", "__pycache__\n.gpuperf\n")
     commit(suite.path)
@@ -196,106 +198,54 @@ def test_other_arguments_are_paired_or_named(gpu_project: Suite) -> None:
     result.stdout.fnmatch_lines(["*NOT-COMPARABLE*", "*argument 1 was float32?1024? and is float32?512?*"])
 
 
-# --- imports ------------------------------------------------------------------------------------------
+# --- kills --------------------------------------------------------------------------------------------
 
-USES = """
-import numbers_of_{name} as numbers
+HANGS = """
+import os, time
+from pathlib import Path
 
-def test_work(cuda_kernel):
-    cuda_kernel("work.cu", "work", options=[f"-DSTEPS={{numbers.STEPS}}"])
-"""
-
-
-@pytest.fixture
-def with_package(suite: Suite) -> Suite:
-    """A project whose kernel is compiled as a package of its own says, which lies where tests do not find it."""
-    (suite.path / "lib").mkdir()
-    suite.write(".gitignore", "__pycache__\n.gpuperf\n*.so\n")
-    suite.write("lib/numbers_of_a.py", "STEPS = 100\n")
-    suite.write("test_suite.py", USES.format(name="a"))
-    commit(suite.path)
-    suite.write("lib/numbers_of_a.py", "STEPS = 200\n")
-    return suite
-
-
-def right(result: pytest.RunResult) -> None:
-    """Each side has compiled its own number of steps."""
-    assert result.ret == 0, result.stdout.str()
-    result.stdout.fnmatch_lines(["*SAME*"])
-
-
-def refused(result: pytest.RunResult, *said: str) -> None:
-    assert result.ret == 4, result.stdout.str()
-    result.stderr.fnmatch_lines(["*ran code that is not theirs*", *said])
-
-
-def test_a_pythonpath_into_the_working_tree_leads_into_the_worktree(
-    with_package: Suite, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYTHONPATH", f"{with_package.path / 'lib'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
-    right(with_package.run(*AGAINST, subprocess=True))
-
-
-def test_an_ini_pythonpath_is_the_revisions_own(with_package: Suite) -> None:
-    with_package.write("pytest.ini", "[pytest]\npythonpath = lib\n")
-    commit(with_package.path)
-    with_package.write("lib/numbers_of_a.py", "STEPS = 300\n")
-    right(with_package.run(*AGAINST, subprocess=True))
-
-
-def test_another_checkout_on_the_path_is_refused(with_package: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
-    elsewhere = with_package.path.parent / f"{with_package.path.name}-elsewhere"
-    shutil.copytree(with_package.path / "lib", elsewhere)
-    with_package.write("pytest.ini", "[pytest]\npythonpath = lib\n")
-    with_package.write("conftest.py", f"import sys\nsys.path.insert(0, {str(elsewhere)!r})\n")
-    commit(with_package.path)
-    refused(with_package.run(*AGAINST, subprocess=True), "*numbers_of_a was imported from *elsewhere*both sides*")
-
-
-def test_a_conftest_that_names_the_working_tree_is_refused(with_package: Suite) -> None:
-    with_package.write("conftest.py", f"import sys\nsys.path.insert(0, {str(with_package.path / 'lib')!r})\n")
-    commit(with_package.path)
-    refused(with_package.run(*AGAINST, subprocess=True), "*numbers_of_a was imported from the working tree*")
-
-
-def test_a_conftest_that_goes_into_the_working_tree_is_refused(project: Suite) -> None:
-    project.write("conftest.py", f"import os\nos.chdir({str(project.path)!r})\n")
-    commit(project.path)
-    refused(project.run(*AGAINST, subprocess=True), "*changed the current folder to*")
-
-
-def test_a_conftest_that_goes_to_its_own_folder_is_right(project: Suite) -> None:
-    project.write("conftest.py", "import os\nfrom pathlib import Path\nos.chdir(Path(__file__).parent)\n")
-    commit(project.path)
-    assert project.run(*AGAINST, subprocess=True).ret == 0
-
-
-def test_a_kernel_of_the_working_tree_is_refused(project: Suite) -> None:
-    project.edit("test_suite.py", '"other.cu"', repr(str(project.path / "other.cu")))
-    commit(project.path)
-    refused(project.run(*AGAINST, subprocess=True), "*a kernel was compiled from *other.cu*")
-
-
-def test_an_extension_built_in_place_is_refused(with_package: Suite) -> None:
-    """Git ignores it, so the worktree has none, and a link in an installed folder leads to the working tree's."""
-    installed = with_package.path.parent / f"{with_package.path.name}-installed"
-    installed.mkdir()
-    built = with_package.path / f"lib/built{sysconfig.get_config_var('EXT_SUFFIX')}"
-    shutil.copy(importlib.util.find_spec("msgspec._core").origin, built)  # type: ignore[union-attr]
-    (installed / built.name).symlink_to(built)
-    with_package.write("conftest.py", f"import sys\nsys.path.insert(0, {str(installed)!r})\n")
-    with_package.write("test_suite.py", LOADS)
-    commit(with_package.path)
-    refused(with_package.run(*AGAINST, subprocess=True), "*built was imported from the working tree*built in place*")
-
-
-LOADS = """
-import importlib.machinery, importlib.util, sys
-
-def test_other(cuda_kernel):
-    loader = importlib.machinery.PathFinder.find_spec("built", sys.path)
-    module = type(sys)("built")
-    module.__file__ = loader.origin
-    sys.modules["built"] = module
+def test_hangs(cuda_kernel):
     cuda_kernel("other.cu", "other")
+    Path(os.environ["HANGING"]).write_text(str(os.getpid()))
+    time.sleep(60)
 """
+
+
+def test_a_run_that_is_killed_leaves_no_process_and_no_lock(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = project.path.parent / f"{project.path.name}-cache"
+    monkeypatch.setenv("GPUPERF_CACHE_DIR", str(cache))
+    hanging = project.path.parent / f"{project.path.name}-hanging"
+    monkeypatch.setenv("HANGING", str(hanging))
+    project.write("test_suite.py", HANGS)
+    commit(project.path)
+    project.write("test_suite.py", HANGS.replace("    time.sleep(60)\n", ""))
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *AGAINST]
+    killed = subprocess.Popen(command, cwd=project.path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    child = int(until(lambda: hanging.exists() and hanging.read_text()))
+    killed.kill()
+    killed.wait()
+    until(lambda: not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text().split()[2])
+    project.write("test_suite.py", HANGS.replace("    time.sleep(60)\n", ""))
+    git(project.path, "commit", "-qam", "No more")
+    assert project.run(*AGAINST, subprocess=True).ret == 0
+    trees = (cache / "worktrees").glob("*/*-0")
+    assert len(list(trees)) == 2  # of each commit one: the killed run's was taken over, or is there to be
+
+
+def test_a_killed_process_of_the_revision_is_an_error(project: Suite) -> None:
+    project.write("test_suite.py", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
+    commit(project.path)
+    project.write("test_suite.py", HANGS.replace("time.sleep(60)", "pass"))
+    result = project.run(*AGAINST, subprocess=True)
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*its tests did not come to an end (pytest exit status -9)*"])
+
+
+def until(found: Callable[[], Any], seconds: float = 20.0) -> Any:
+    """What it gives, as soon as that is something."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if value := found():
+            return value
+        time.sleep(0.02)
+    raise AssertionError("it did not come to that")
