@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = build_parser().parse_args(arguments)
     commands = {
         "doctor": _doctor, "selftest": _selftest, "explain": _explain, "prune": _prune, "mv": _mv, "migrate": _migrate,
-        "resolve": _resolve, "targets": _targets, "diff": _diff,
+        "resolve": _resolve, "targets": _targets, "diff": _diff, "bisect": _bisect, "bisect-step": _bisect_step,
     }  # fmt: skip
     try:
         status = commands[parsed.command](parsed)
@@ -89,6 +89,15 @@ def build_parser() -> argparse.ArgumentParser:
     diff.add_argument("--markdown", action="store_true", help="tables for a pull request, at most 60,000 characters")
     diff.add_argument("--all", action="store_true", help="the time of every workload, not the slowest of each kernel")
     diff.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
+
+    bisect = commands.add_parser("bisect", help="find the commit that made a test's kernels slower")
+    bisect.add_argument("node_id", metavar="NODEID", help="a test, file or folder, as pytest takes it")
+    bisect.add_argument("--good", metavar="REF", help="where it was not slower (default: where it was recorded)")
+    bisect.add_argument("--bad", metavar="REF", default="HEAD", help="where it is (default: HEAD)")
+
+    step = commands.add_parser("bisect-step", help="judge the working tree for git bisect run: 0 good, 1 bad, 125 skip")
+    step.add_argument("node_id", metavar="NODEID", help="a test, file or folder, as pytest takes it")
+    step.add_argument("--good", metavar="REF", required=True, help="what the working tree is compared with")
     return parser
 
 
@@ -196,6 +205,32 @@ def _diff(parsed: argparse.Namespace) -> int:
     except diff_command.PROBLEMS as problem:
         sys.stderr.write(f"gpuperf diff: {problem}\n")
         return 1
+
+
+def _bisect(parsed: argparse.Namespace) -> int:
+    from pytest_gpuperf.cli import bisect_command  # noqa: PLC0415 of this command alone
+
+    try:
+        return bisect_command.run(parsed.node_id, good=parsed.good, bad=parsed.bad, start=Path.cwd(), write=_at_once)
+    except bisect_command.PROBLEMS as problem:
+        sys.stderr.write(f"gpuperf bisect: {problem}\n")
+        return 1
+
+
+def _bisect_step(parsed: argparse.Namespace) -> int:
+    from pytest_gpuperf.cli import bisect_command  # noqa: PLC0415 of this command alone
+
+    try:
+        return bisect_command.step(parsed.node_id, good=parsed.good, start=Path.cwd(), write=_at_once)
+    except bisect_command.PROBLEMS as problem:
+        sys.stderr.write(f"gpuperf bisect-step: {problem}\n")
+        return bisect_command.EXIT_ABORT
+
+
+def _at_once(text: str) -> None:
+    """Print what takes long to come line by line."""
+    sys.stdout.write(text)
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.revision_imports import BOOTSTRAP
+from pytest_gpuperf.context.revision_imports import BOOTSTRAP, bootstrap_arguments
 from pytest_gpuperf.model.task import TASK_FILE, ChildTask, RevisionTask, write_task
 
 WRITES = (
@@ -60,8 +60,8 @@ def revision_command(
     root = task.tree / config.rootpath.resolve().relative_to(task.top)
     ini = None if config.inipath is None else root / config.inipath.name
     return [
-        str(python or sys.executable), "-c", BOOTSTRAP, str(Path(__file__).parents[2]), str(task.top), str(task.tree),
-        "1" if as_module else "", *_options(config),
+        str(python or sys.executable), "-c", BOOTSTRAP,
+        *bootstrap_arguments(task.others, task.tree, as_module=as_module), *_options(config),
         *_of_its_own(config, folder, root, ini if ini is not None and ini.is_file() else None),
         "--continue-on-collection-errors", f"--gpuperf-task={folder / TASK_FILE}", f"--gpuperf-arch={','.join(archs)}",
         f"--gpuperf-baselines={folder / 'none'}", *places,

@@ -6,11 +6,12 @@ and ``leaks`` names, afterwards, what came from elsewhere all the same.
 
 from __future__ import annotations
 
+import functools
 import os
 import site
 import sys
 import sysconfig
-from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,26 +21,33 @@ _EDITABLE = "__editable__"
 """How the modules begin that setuptools puts in the place of a folder on the path."""
 BOOTSTRAP = """\
 import os, sys
-root, top, tree, as_module = sys.argv[1:5]
+root, others, tree, as_module = sys.argv[1:5]
 del sys.argv[1:5]
 getattr(sys.flags, "safe_path", 0) or sys.path.pop(0)
 sys.path.insert(0, root)
 from pytest_gpuperf.context import revision_imports
 sys.path[:1] = [os.getcwd()] if as_module else []
-revision_imports.enter(top, tree)
+revision_imports.enter(others.split(os.pathsep), tree)
 import pytest
 sys.exit(pytest.main([*sys.argv[1:], *revision_imports.load_plugin()]))
 """
-"""Program of the process.  There follow: where the plugin lies, the working tree, the worktree, something if it is to
-be like ``python -m pytest``, which has the current folder on its path, and pytest's arguments."""
+"""Program of the process.  There follow ``bootstrap_arguments``, and pytest's arguments."""
 
 
-def enter(top: str, tree: str) -> None:
-    """Turn every way into the working tree ``top`` that Python knows by now towards the worktree ``tree``."""
+def bootstrap_arguments(others: Iterable[Path], tree: Path, *, as_module: bool) -> tuple[str, ...]:
+    """Where the plugin lies, working trees and the worktree that they are turned to, and how pytest is started.
+
+    ``as_module`` is like ``python -m pytest``, which has the current folder on its path.
+    """
+    return str(Path(__file__).parents[2]), os.pathsep.join(map(str, others)), str(tree), "1" if as_module else ""
+
+
+def enter(others: Sequence[str], tree: str) -> None:
+    """Turn every way into other working trees that Python knows by now towards the worktree ``tree``."""
     installed = installed_folders()
 
     def turned(path: str) -> str:
-        return _turned(path, top, tree, installed)
+        return functools.reduce(lambda way, top: _turned(way, top, tree, installed), others, path)
 
     sys.path[:] = [turned(path) for path in sys.path]
     if "PYTHONPATH" in os.environ:
@@ -93,17 +101,18 @@ def imported() -> dict[str, str]:
 
 
 def leaks(
-    modules: Mapping[str, str], top: Path, tree: Path, roots: Iterable[Path], installed: Collection[str]
+    modules: Mapping[str, str], others: Iterable[Path], tree: Path, roots: Iterable[Path], installed: Collection[str]
 ) -> list[str]:
     """Why this process does not run the revision's own code, a line each; empty if it does.
 
-    ``modules`` are files by name; ``roots`` folders of the worktree that modules are imported from; ``installed`` as by
-    ``installed_folders``.
+    ``modules`` are files by name; ``others`` working trees of the repository but ``tree``; ``roots`` folders of the
+    worktree that modules are imported from; ``installed`` as by ``installed_folders``.
     """
-    return [*_of_the_working_tree(modules, str(top), str(tree), installed), *_shadowed(modules, tree, roots)]
+    foreign = [line for top in others for line in _of_a_working_tree(modules, str(top), str(tree), installed)]
+    return [*foreign, *_shadowed(modules, tree, roots)]
 
 
-def _of_the_working_tree(modules: Mapping[str, str], top: str, tree: str, installed: Collection[str]) -> Iterator[str]:
+def _of_a_working_tree(modules: Mapping[str, str], top: str, tree: str, installed: Collection[str]) -> Iterator[str]:
     for name, file in _shown(modules):
         if _within(file, top) and not _within(file, tree) and not any(_within(file, one) for one in installed):
             compiled = not file.endswith(".py")

@@ -49,6 +49,14 @@ def repository_of(folder: Path) -> Repository:
     return Repository(*(Path(line).resolve() for line in lines))
 
 
+def working_trees(folder: Path) -> tuple[Path, ...]:
+    """Tops of all working trees of the repository, links resolved.  Raises ``RevisionError``."""
+    listed = run_git(folder, "worktree", "list", "--porcelain")
+    names = [line.partition(" ") for line in os.fsdecode(listed.stdout).splitlines()]
+    found = (Path(path).resolve() for word, _, path in names if word == "worktree")
+    return tuple(dict.fromkeys([repository_of(folder).top, *found]))
+
+
 def resolve(folder: Path, ref: str) -> str:
     """Full id of the commit that ``ref`` names: a revision, or ``merge-base:main``.  Raises ``RevisionError``."""
     repository = repository_of(folder)

@@ -70,7 +70,9 @@ class RevisionTask(Record, frozen=True, tag="revision"):
     folder: Path
     """Where this process leaves what it found."""
     top: Path
-    """Of the repository's working tree, of which nothing may be used."""
+    """Of the repository's working tree that is compared."""
+    others: tuple[Path, ...]
+    """That and all other working trees of the repository but ``tree``: of none of them anything may be used."""
     tree: Path
     """Of the worktree that this process runs in, links resolved."""
     named: tuple[str, ...] = ()

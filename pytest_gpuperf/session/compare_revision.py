@@ -29,7 +29,7 @@ from pytest_gpuperf.context.child_process import LOG_LINES, errors_in, log_lines
 from pytest_gpuperf.context.revision_imports import imported, installed_folders, leaks
 from pytest_gpuperf.context.tests_found import TestsFound
 from pytest_gpuperf.context.worker import Worker
-from pytest_gpuperf.context.worktree import described, repository_of, resolve, worktree_of
+from pytest_gpuperf.context.worktree import described, repository_of, resolve, working_trees, worktree_of
 from pytest_gpuperf.judge.vanished import Ended
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
 from pytest_gpuperf.model.result import unpacked
@@ -70,11 +70,7 @@ def _lacking(found: TestsFound, ends: Mapping[str, Ended], failures: Mapping[str
 
 
 def _leaks(config: pytest.Config, task: RevisionTask, worker: Worker) -> list[str]:
-    root = config.rootpath.resolve()
-    on_path = [Path(os.path.realpath(path)) for path in config.getini("pythonpath")]
-    roots = dict.fromkeys([task.tree, task.tree / "src", root, root / "src", *on_path])
-    inside = [one for one in roots if one.is_relative_to(task.tree)]
-    lines = leaks(imported(), task.top, task.tree, inside, installed_folders())
+    lines = _foreign_imports(config, task.others, task.tree)
     for here in _of_working_tree(worker.visited, task):
         lines.append(
             f"a conftest or a test changed the current folder to {here}, of the working tree: let it go to a folder "
@@ -88,8 +84,17 @@ def _leaks(config: pytest.Config, task: RevisionTask, worker: Worker) -> list[st
     return lines
 
 
+def _foreign_imports(config: pytest.Config, others: Sequence[Path], tree: Path) -> list[str]:
+    """Modules that this process imported from elsewhere than the working tree ``tree`` that it runs in, in words."""
+    root = config.rootpath.resolve()
+    on_path = [Path(os.path.realpath(path)) for path in config.getini("pythonpath")]
+    roots = dict.fromkeys([tree, tree / "src", root, root / "src", *on_path])
+    inside = [one for one in roots if one.is_relative_to(tree)]
+    return leaks(imported(), others, tree, inside, installed_folders())
+
+
 def _of_working_tree(places: Iterable[Path], task: RevisionTask) -> list[Path]:
-    inside = (place for place in places if place.is_relative_to(task.top))
+    inside = (place for place in places if any(map(place.is_relative_to, task.others)))
     return sorted(place for place in inside if not place.is_relative_to(task.tree))
 
 
@@ -108,11 +113,12 @@ def begin(config: pytest.Config, options: Options) -> Options:
         config.add_cleanup(held.close)
         tree = held.enter_context(worktree_of(config.rootpath, commit))
         name = described(top, commit)
+        others = tuple(one for one in working_trees(top) if one != tree)
     except RevisionError as problem:
         raise pytest.UsageError(f"--gpuperf-against={options.against}: {problem}") from None
     folder = _new_folder()
     archs = Worker(config, options).targets
-    task = RevisionTask(folder=folder, top=top, tree=tree, named=_named(config))
+    task = RevisionTask(folder=folder, top=top, others=others, tree=tree, named=_named(config))
     progress_of(config)(f"running the tests of {name}")
     found = _run(config, options, task, archs)
     if found.leaks:
@@ -190,6 +196,15 @@ def _update(found: RevisionFound) -> Update:
                 times[found.device.slug, work.key] = msgspec.structs.replace(work.time, cubin=cubin)
     sessions = {test.session.id: test.session for test in found.tests if test.session is not None}
     return Update(static=static, time=times, sessions=tuple(sessions.values()), cubins=list(cubins.values()))
+
+
+def foreign_code(config: pytest.Config) -> str:
+    """Why this side's tests ran code that is not theirs; empty if they did not, or workers ran them."""
+    if config.pluginmanager.hasplugin("dsession"):
+        return ""
+    top = repository_of(config.rootpath).top
+    lines = _foreign_imports(config, [one for one in working_trees(top) if one != top], top)
+    return f"these tests ran code that is not of {top}, so nothing was compared: {'; '.join(lines)}" if lines else ""
 
 
 def reworded(revision: Revision, judgement: Judgement) -> Judgement:

@@ -23,7 +23,7 @@ from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.document import document_of
 from pytest_gpuperf.report.files import write_reports
 from pytest_gpuperf.session.collect_counters import counters_at_end
-from pytest_gpuperf.session.compare_revision import leave_revision
+from pytest_gpuperf.session.compare_revision import foreign_code, leave_revision
 from pytest_gpuperf.session.missed_records import tell_vanished
 from pytest_gpuperf.session.other_toolchains import record_others
 from pytest_gpuperf.session.static_gate import ENDED_AT, PUT_BEHIND
@@ -53,6 +53,8 @@ def finish(session: pytest.Session) -> None:
         leave_revision(config, book, worker.options.task)
     if worker.options.is_child:
         return
+    if worker.options.against and (problem := foreign_code(config)):
+        outcome.problem, session.exitstatus = problem, pytest.ExitCode.USAGE_ERROR
     if worker.options.ncu:
         outcome.counter_notes = counters_at_end(config)
     if worker.options.update is not None:

@@ -39,7 +39,7 @@ def test_what_leads_into_the_working_tree_leads_into_the_worktree(
     finder = ModuleType("__editable___pkg_finder")
     vars(finder).update(MAPPING={"pkg": str(top / "src/pkg")}, NAMESPACES={"ns": [str(top / "ns"), "/opt/ns"]})
     monkeypatch.setitem(sys.modules, finder.__name__, finder)
-    enter(str(top), str(tree))
+    enter([str(tmp_path / "other"), str(top)], str(tree))
     turned = [str(tree), str(tree / "src"), str(tree / "src")]
     assert sys.path == [*turned, str(venv), str(tree), "/usr/lib", ""]
     assert os.environ["PYTHONPATH"] == f"{tree / 'src'}{os.pathsep}/opt"
@@ -50,7 +50,7 @@ def test_what_leads_into_the_working_tree_leads_into_the_worktree(
 def named(sides: tuple[Path, Path], **files: str) -> list[str]:
     top, tree = sides
     modules = {name.replace("__", "."): file.format(top=top, tree=tree) for name, file in files.items()}
-    return leaks(modules, top, tree, [tree, tree / "src"], [str(top / ".venv")])
+    return leaks(modules, [top], tree, [tree, tree / "src"], [str(top / ".venv")])
 
 
 def test_the_worktrees_own_modules_and_installed_ones_are_no_leak(sides: tuple[Path, Path]) -> None:
@@ -86,7 +86,7 @@ def test_a_module_that_the_revision_has_and_that_came_from_elsewhere_is_one(side
     ],
 )
 def test_the_revision_runs_what_the_run_was_given(named: tuple[str, ...], node: str, *, takes: bool) -> None:
-    task = RevisionTask(folder=Path(), top=Path(), tree=Path(), named=named)
+    task = RevisionTask(folder=Path(), top=Path(), others=(), tree=Path(), named=named)
     assert task.takes(node) is takes
 
 

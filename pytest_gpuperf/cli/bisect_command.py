@@ -1,0 +1,236 @@
+"""``gpuperf bisect``: which commit made a test's kernels slower, by runs against the good end.
+
+Each commit is checked out in a worktree of its own, and its test compared with the good end by
+``pytest --gpuperf --gpuperf-against``: first without a GPU, for its machine code, then, if nothing equal was judged
+before and there is a GPU, by paired times.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from pytest_gpuperf.baselines.baseline_errors import BaselineError
+from pytest_gpuperf.baselines.git_objects import GitFolder, RevisionError, run_git
+from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
+from pytest_gpuperf.context.child_process import errors_in
+from pytest_gpuperf.context.revision_imports import BOOTSTRAP, bootstrap_arguments
+from pytest_gpuperf.context.worktree import described, repository_of, working_trees, worktree_of
+from pytest_gpuperf.judge.bisection import Answer, NothingToFind, search
+from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
+from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.report.document import RunReport
+from pytest_gpuperf.report.message import workload_lines
+
+Write = Callable[[str], object]
+GOOD = frozenset({Verdict.UNCHANGED, Verdict.SAME, Verdict.NOT_SLOWER, Verdict.FASTER, Verdict.BETTER,
+                  Verdict.ACCEPTED_ELSEWHERE})  # fmt: skip
+BAD = frozenset({Verdict.SLOWER, Verdict.WORSE})
+STEP_STATUS: Mapping[Answer, int] = {"good": 0, "bad": 1, "undecided": 125}
+"""As ``git bisect run`` reads it."""
+EXIT_ABORT = 128
+"""``git bisect run`` stops at this and more."""
+
+
+class NoBisection(Exception):
+    """What was asked for cannot be looked for; the message says why, and what to do."""
+
+
+PROBLEMS = (NoBisection, NothingToFind, RevisionError)
+"""What keeps the command from an answer."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """What one commit came to against the good end."""
+
+    answer: Answer
+    code: Hashable | None
+    """What its workloads run; None where the test did not come to any."""
+    why: str
+    """In a few words: a verdict, a ratio, an error."""
+    words: tuple[str, ...] = ()
+    """The verdicts that are red, in the words of a failing test."""
+    timed: bool = False
+    """A GPU took times for it."""
+
+
+def run(node_id: str, *, good: str | None, bad: str, start: Path, write: Write) -> int:
+    """Look for the commit and say which it is.  Returns the exit status: 0 if it is found, 1 if others may be it.
+
+    Raises one of ``PROBLEMS``.
+    """
+    git = GitFolder(start)
+    last = git.commit(bad)
+    first = git.commit(good) if good is not None else recorded_commit(node_id, start)
+    commits = _between(start, first, last)
+    write(f"{len(commits) - 1} commits from {described(start, first)} to {described(start, last)}\n")
+    trials = _Trials(node_id, first, start, write)
+    found = search(commits, trials.code, trials.answer)
+    suspects = [*found.between, found.bad]
+    if found.culprit is None:
+        write(f"\nnot told apart, one of {len(suspects)} commits after {found.good[:12]}:\n")
+        write("".join(f"  {described(start, one)}: {trials.why(one)}\n" for one in suspects))
+    else:
+        write(f"\n{described(start, found.bad)} made it slower\n")
+    words = "".join(f"{line}\n" for line in trials.words(found.bad))
+    write(f"{words}against {described(start, first)}; {found.verdicts} verdicts\n")
+    return 0 if found.culprit is not None else 1
+
+
+def step(node_id: str, *, good: str, start: Path, write: Write) -> int:
+    """Judge the working tree against the good end: an exit status for ``git bisect run``.  Raises ``PROBLEMS``."""
+    commit = GitFolder(start).commit(good)
+    command = [sys.executable, "-m", "pytest"]
+    trial = _tried(command, node_id, commit, start, {})
+    write(f"{trial.answer}: {trial.why}\n")
+    return STEP_STATUS[trial.answer]
+
+
+def recorded_commit(node_id: str, start: Path) -> str:
+    """The commit at which the test's times, or those of its module, were recorded last.  Raises ``NoBisection``."""
+    try:
+        folder = folder_of(None, start)
+        store, module = BaselineStore(folder), os.path.relpath(start / node_id.partition("::")[0], folder.parent)
+        sessions = [one for device in store.devices() for one in store.sessions(device, Path(module).as_posix())]
+    except (NoFolderError, BaselineError):
+        sessions = []
+    known = [one for one in sessions if one.commit and not one.dirty]
+    if not known:
+        raise NoBisection("no record says at which commit the test was still good: name it with --good REF")
+    return GitFolder(start).commit(max(known, key=lambda one: one.date).commit)
+
+
+def _between(start: Path, first: str, last: str) -> list[str]:
+    """The commits from the good end to the bad one, along first parents, both included."""
+    if run_git(start, "merge-base", "--is-ancestor", first, last).returncode:
+        raise NoBisection(
+            f"the good end {first[:12]} is no ancestor of the bad end {last[:12]}: name the commit that both come from "
+            f"(git merge-base {first[:12]} {last[:12]}) with --good"
+        )
+    if first == last:
+        raise NoBisection(f"both ends are {first[:12]}: name an older good one with --good, or another bad one")
+    listed = run_git(start, "rev-list", "--first-parent", "--reverse", f"{first}..{last}")
+    return [first, *listed.stdout.decode("ascii", "replace").split()]
+
+
+class _Trials:
+    """Commits that were tried: their code without a GPU, and their times only if these are asked for."""
+
+    def __init__(self, node_id: str, good: str, start: Path, write: Write) -> None:
+        self._node_id, self._good, self._start, self._write = node_id, good, start, write
+        self._static: dict[str, Trial] = {}
+        self._final: dict[str, Trial] = {}
+        self._gpu: bool | None = None
+        """Whether there is one; None until a commit is judged."""
+
+    def code(self, commit: str) -> Hashable | None:
+        if commit not in self._static:
+            self._static[commit] = self._try(commit, {"CUDA_VISIBLE_DEVICES": ""})
+        return self._static[commit].code
+
+    def answer(self, commit: str) -> Answer:
+        """Without a GPU what the machine code says, with one what times say."""
+        if self._gpu is not False:
+            self._final[commit] = self._try(commit, {})
+            self._gpu = self._final[commit].timed
+        return self._last(commit).answer
+
+    def why(self, commit: str) -> str:
+        return self._last(commit).why if commit in self._static else "not looked at"
+
+    def words(self, commit: str) -> tuple[str, ...]:
+        return self._last(commit).words
+
+    def _last(self, commit: str) -> Trial:
+        final = self._final.get(commit)
+        return final if final is not None and (final.timed or commit not in self._static) else self._static[commit]
+
+    def _try(self, commit: str, environ: Mapping[str, str]) -> Trial:
+        began = time.perf_counter()
+        top = repository_of(self._start).top
+        with worktree_of(self._start, commit) as tree:
+            others = [one for one in working_trees(self._start) if one != tree]
+            start = tree / os.path.relpath(self._start.resolve(), top)
+            arguments = bootstrap_arguments(others, tree, as_module=True)
+            command = [sys.executable, "-c", BOOTSTRAP, *arguments]
+            trial = _tried(command, self._node_id, self._good, start if start.is_dir() else tree, environ)
+        self._write(f"  {commit[:12]}  {trial.answer:9}  {trial.why}  {time.perf_counter() - began:.1f} s\n")
+        return trial
+
+
+def _tried(command: Sequence[str], node_id: str, good: str, start: Path, environ: Mapping[str, str]) -> Trial:
+    """Run one test in a folder against the good end."""
+    with tempfile.TemporaryDirectory(prefix="gpuperf-bisect-") as name:
+        file = Path(name) / "report.json"
+        flags = ["-p", "no:cacheprovider", "--gpuperf", f"--gpuperf-against={good}", f"--gpuperf-report={file}",
+                 "--gpuperf-open=warn", "--color=no"]  # fmt: skip
+        done = subprocess.run(
+            [*command, *flags, node_id], cwd=start, env={**os.environ, **environ}, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, errors="replace", check=False,
+        )  # fmt: skip
+        report = _report(file)
+    lines = (done.stdout + done.stderr).splitlines()
+    errors = [
+        *errors_in(lines),
+        *(line for line in lines if line.startswith("ERROR")),
+        f"exit status {done.returncode}",
+    ]
+    if report is None or done.returncode not in (0, 1):
+        return Trial("undecided", None, errors[0])
+    return trial_of(report.tests, errors[0] if done.returncode else "")
+
+
+def _report(file: Path) -> RunReport | None:
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=RunReport)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def trial_of(tests: Sequence[TestEvidence], failure: str) -> Trial:
+    """What the evidence of a run against the good end says; ``failure`` is what a test failed for, a verdict or not."""
+    judged = [(work, one) for test in tests for work in test.workloads for one in work.judgements]
+    timed = any(test.device is not None for test in tests)
+    works = [work for test in tests for work in test.workloads]
+    code = tuple(sorted(map(_code, works))) if works and all(work.static for work in works) else object()
+    red = [(work, one) for work, one in judged if one.verdict in BAD]
+    open_ones = [one for _, one in judged if one.verdict not in BAD | GOOD]
+    if red:
+        worst = next((one for _, one in red if one.kind == "time"), red[0][1])
+        return Trial("bad", code, _said(worst), tuple(_words(red)), timed)
+    if open_ones:
+        return Trial("undecided", code, _said(open_ones[0]), timed=timed)
+    if failure or not judged:
+        return Trial("undecided", code if judged else None, failure or "nothing was judged", timed=timed)
+    return Trial("good", code, _said(judged[0][1]), timed=timed)
+
+
+def _code(work: WorkloadEvidence) -> tuple[str, str]:
+    """A workload's name, and what it runs."""
+    codes = ",".join(f"{arch}={record.profile.code_hash}" for arch, record in sorted(work.static.items()))
+    launch = f"{work.identity.launch} {work.identity.arguments}" if work.identity is not None else ""
+    return work.key.workload, f"{codes} {launch}"
+
+
+def _said(judgement: Judgement) -> str:
+    time_ = judgement.time
+    if time_ is None or time_.ratio is None:
+        return f"{judgement.verdict.value} on {judgement.target}"
+    interval = f" [{time_.interval[0]:.4f}, {time_.interval[1]:.4f}]" if time_.interval else ""
+    return f"{judgement.verdict.value} x{time_.ratio:.4f}{interval} on {judgement.target}"
+
+
+def _words(red: Sequence[tuple[WorkloadEvidence, Judgement]]) -> Iterator[str]:
+    for key in dict.fromkeys(work.key for work, _ in red):
+        of_key = [(work, one) for work, one in red if work.key == key]
+        yield from workload_lines([one for _, one in of_key], of_key[0][0].advice)

@@ -1,0 +1,132 @@
+"""``gpuperf bisect`` on real histories of real kernels, without a GPU: exact, by machine code."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from git_samples import commit, git
+from suite_under_test import HOG
+
+from pytest_gpuperf.cli.command_line import main
+from pytest_gpuperf.context.worktree import resolve
+
+TEST = """
+def test_hog(cuda_kernel, gpu, gpuperf):
+    kernel = cuda_kernel("hog.cu", "hog", options={options})
+    a = gpu.random(4096, seed=1)
+    gpuperf(kernel.launch(grid=1, block=32, args=(a, gpu.empty_like(a))))
+"""
+FREE, SPILLING = "[]", "['-maxrregcount=32']"
+
+
+class History:
+    """A repository of one kernel."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.commits: list[str] = []
+
+    def add(self, *, options: str = FREE, source: str = HOG, test: str = TEST) -> None:
+        """Commit a state."""
+        (self.folder / "hog.cu").write_text(source)
+        (self.folder / "test_hog.py").write_text(test.format(options=options))
+        self.commits.append(commit(self.folder, f"State {len(self.commits)}"))
+
+
+@pytest.fixture
+def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> History:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "pytest.ini").write_text("[pytest]\ngpuperf_arch = sm_90\n")
+    (folder / ".gitignore").write_text("__pycache__\n.gpuperf\n")
+    monkeypatch.chdir(folder)
+    return History(folder)
+
+
+def bisected(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    status = main(["bisect", *arguments])
+    said = capsys.readouterr()
+    return status, said.out, said.err
+
+
+def test_a_planted_spill_is_found(history: History, capsys: pytest.CaptureFixture[str]) -> None:
+    """Three machine codes in seven commits: what only comments changed is not judged again."""
+    for number in range(7):
+        source = f"// {number}\n{HOG}".replace("0.25f", "0.125f" if number >= 2 else "0.25f")
+        history.add(options=SPILLING if number >= 4 else FREE, source=source)
+    (history.folder / "test_hog.py").write_text("edited, and not looked at")
+    status, out, err = bisected(capsys, "--good", history.commits[0], "test_hog.py")
+    assert (status, err) == (0, "")
+    assert f"{history.commits[4][:12]} (" in out
+    assert "State 4) made it slower" in out
+    assert "cause: register spilling" in out
+    assert "2 verdicts" in out
+    assert (history.folder / "test_hog.py").read_text() == "edited, and not looked at"
+
+
+def test_commits_that_do_not_build_are_not_told_apart(history: History, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(6):
+        source = "#error not today\n" if number in (2, 3) else f"{HOG}\n".replace("0.25f", f"0.{number + 2}f")
+        history.add(options=SPILLING if number >= 4 else FREE, source=source)
+    status, out, _ = bisected(capsys, "--good", history.commits[0], "test_hog.py::test_hog")
+    assert status == 1
+    assert "not told apart, one of 3 commits" in out
+    assert "made it slower" not in out
+    assert "not today" in out
+
+
+@pytest.mark.parametrize(
+    ("good", "said"),
+    [
+        (0, "the bad end * is not slower than the good one"), ("HEAD", "both ends are"),
+        ("nowhere", "git knows no revision"), (None, "name it with --good REF"),
+    ],
+)  # fmt: skip
+def test_ends_that_cannot_be_are_told(
+    history: History, capsys: pytest.CaptureFixture[str], good: int | str | None, said: str
+) -> None:
+    for number in range(2):
+        history.add(source=f"// {number}\n{HOG}")
+    named = history.commits[good] if isinstance(good, int) else good
+    status, _, err = bisected(capsys, *(() if named is None else ("--good", named)), "test_hog.py")
+    assert status == 1
+    assert all(part in err for part in said.split("*"))
+
+
+def test_a_good_end_on_another_branch_is_told_its_merge_base(
+    history: History, capsys: pytest.CaptureFixture[str]
+) -> None:
+    history.add()
+    git(history.folder, "checkout", "-q", "-b", "side")
+    history.add(options="['-DA']")
+    git(history.folder, "checkout", "-q", "main")
+    history.add(options=SPILLING)
+    status, _, err = bisected(capsys, "--good", "side", "test_hog.py")
+    assert (status, "is no ancestor of" in err) == (1, True)
+
+
+def test_git_bisect_runs_the_steps(history: History) -> None:
+    for number in range(5):
+        history.add(options=SPILLING if number >= 3 else FREE, source=f"// {number}\n{HOG}")
+    good = history.commits[0]
+    git(history.folder, "bisect", "start", "HEAD", good)
+    command = [sys.executable, "-m", "pytest_gpuperf.cli.command_line", "bisect-step", "--good", good, "test_hog.py"]
+    root = str(Path(__file__).parents[2])
+    done = subprocess.run(
+        ["git", "bisect", "run", *command], cwd=history.folder, env={**os.environ, "PYTHONPATH": root},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert f"{history.commits[3]} is the first bad commit" in done.stdout, done.stdout + done.stderr
+    git(history.folder, "bisect", "reset")
+    assert resolve(history.folder, "HEAD") == history.commits[-1]
+
+
+def test_a_step_without_such_a_revision_aborts(history: History, capsys: pytest.CaptureFixture[str]) -> None:
+    history.add()
+    assert main(["bisect-step", "--good", "nowhere", "test_hog.py"]) == 128
+    assert "git knows no revision" in capsys.readouterr().err
