@@ -45,6 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
         from pytest_gpuperf.context import child_process  # noqa: PLC0415 a plain run is no child
 
         child_process.end_with_parent()
+        child_process.serve_if_opponent(config, options.task)
     if options.nvrtc is not None and options.active:
         from pytest_gpuperf.session.other_toolchains import choose  # noqa: PLC0415 a plain run compiles with its own
 

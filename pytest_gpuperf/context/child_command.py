@@ -12,7 +12,7 @@ import pytest
 
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.revision_imports import BOOTSTRAP, bootstrap_arguments
-from pytest_gpuperf.model.task import TASK_FILE, ChildTask, RevisionTask, write_task
+from pytest_gpuperf.model.task import TASK_FILE, ChildTask, OpponentTask, RevisionTask, write_task
 
 WRITES = (
     ("xmlpath", "--junit-xml"), ("log_file", "--log-file"), ("basetemp", "--basetemp"), ("htmlpath", "--html"),
@@ -44,7 +44,7 @@ def child_command(config: pytest.Config, task: ChildTask, folder: Path, *, whole
 
 
 def revision_command(
-    config: pytest.Config, task: RevisionTask, folder: Path, python: Path | None, archs: Sequence[str]
+    config: pytest.Config, task: RevisionTask | OpponentTask, folder: Path, python: Path | None, archs: Sequence[str]
 ) -> list[str] | None:
     """The command line of this run for the worktree of another revision; None if that has none of its places.
 
@@ -68,7 +68,7 @@ def revision_command(
     ]  # fmt: skip
 
 
-def there(config: pytest.Config, task: RevisionTask, place: str) -> str | None:
+def there(config: pytest.Config, task: RevisionTask | OpponentTask, place: str) -> str | None:
     """Where the worktree has the file or folder of a place; None if it has none.  Raises ``pytest.UsageError``."""
     path = (config.invocation_params.dir / place.partition("::")[0]).resolve()
     if not path.is_relative_to(task.top):

@@ -17,8 +17,9 @@ from pathlib import Path
 
 import pytest
 
+from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.child_command import child_command
-from pytest_gpuperf.model.task import ChildTask, ProfileTask, RecordTask, RevisionTask
+from pytest_gpuperf.model.task import ChildTask, OpponentTask, ProfileTask, RecordTask, RevisionTask
 
 PARENT_VARIABLE = "GPUPERF_PARENT"
 """Names the end of a pipe whose other end the parent holds: it closes when the parent is gone, however it went."""
@@ -73,11 +74,59 @@ def run_child(
         os.close(ours)
 
 
+class RunningChild:
+    """A child that goes on beside this process; it is ended with all that it started, at the latest with this one."""
+
+    def __init__(self, command: Sequence[str], cwd: Path, log: Path, environ: Mapping[str, str], keep: Sequence[int]):
+        """``keep``: file descriptors that it is to have, too.  Raises ``OSError`` if it cannot be started."""
+        theirs, self._ours = os.pipe()
+        try:
+            with log.open("wb") as output:
+                self._process = subprocess.Popen(
+                    command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                    env={**environ, PARENT_VARIABLE: str(theirs)}, start_new_session=True, pass_fds=(theirs, *keep),
+                )  # fmt: skip
+        except BaseException:
+            os.close(self._ours)
+            raise
+        finally:
+            os.close(theirs)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def waited(self, patience_s: float) -> int | None:
+        """Its exit status; None if it goes on for so long."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._process.wait(patience_s)
+        return None
+
+    def end(self, patience_s: float) -> None:
+        """Wait for its end, and bring that about if it does not come."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(patience_s)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        os.close(self._ours)
+
+
 def end_with_parent() -> None:
     """In a child: end it, and what it started, as soon as its parent is gone.  Does nothing without a parent's pipe."""
     theirs = os.environ.pop(PARENT_VARIABLE, "")
     if theirs.isdigit():
         threading.Thread(target=_wait_for_the_end_of, args=(int(theirs),), daemon=True).start()
+
+
+def serve_if_opponent(config: pytest.Config, task: ChildTask | None) -> None:
+    """Let a process that stands for another revision run tests when it is told to, instead of all of them."""
+    if isinstance(task, OpponentTask):
+        from pytest_gpuperf.context.opponent_loop import OpponentLoop  # noqa: PLC0415 few children are one
+
+        loop = OpponentLoop(task)
+        stash.run_state_of(config).link = loop.link
+        config.pluginmanager.register(loop, "gpuperf-opponent")
 
 
 def _wait_for_the_end_of(pipe: int) -> None:
@@ -96,6 +145,8 @@ def select(config: pytest.Config, items: list[pytest.Item], task: ChildTask) -> 
 
     Where only counters are taken, tests without ``gpuperf`` have nothing to run for.
     """
+    if isinstance(task, OpponentTask):  # all of its files' tests: it is told which to run
+        return
     nodes, fixtures = set(task.nodes), {"gpuperf"} if isinstance(task, ProfileTask) else set()
     takes = task.takes if isinstance(task, RevisionTask) else nodes.__contains__
     kept: list[pytest.Item] = []

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pytest_gpuperf.model.evidence import Key
     from pytest_gpuperf.model.result import SelfPairReading
     from pytest_gpuperf.timing.pending_confirmations import PendingConfirmation
+    from pytest_gpuperf.timing.turns import Link
 
 
 class RunState:
@@ -44,6 +45,8 @@ class RunState:
         """Log of each canary's time here over that on record, where it moved the most; by name."""
         self.unchanged_shifts: dict[Key, float] = {}
         """Log of time over record of the unchanged workloads so far whose record is of this GPU."""
+        self.link: Link | None = None
+        """To the process that gates, in one that stands for another revision."""
         self.cubins: dict[str, bytes] = {}
         """Machine code of the timed kernels by SHA-256, kept for an update to store."""
 

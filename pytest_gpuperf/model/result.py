@@ -47,6 +47,8 @@ class WorkloadEvidence(Record, frozen=True):
     """Causes of what changed for the worse: of what gates first, then the likeliest gain."""
     state: State | None = None
     """What holds the workload back; None if nothing tells, or it was not asked for."""
+    check: str = ""
+    """Fingerprint of what checks its result; empty without a check."""
     was: Key | None = None
     """Of a NEW one: the record without a test that it seems to continue under another name."""
 

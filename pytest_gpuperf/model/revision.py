@@ -25,6 +25,12 @@ class Revision(Record, frozen=True):
     """Architectures that its machine code was made for."""
     lacking: dict[str, str] = msgspec.field(default_factory=dict)
     """Tests and files that left no evidence, or not all of it, by node id: ``its test failed there: ...``."""
+    top: Path = Path()
+    """Of the working tree that is compared with it."""
+    others: tuple[Path, ...] = ()
+    """Working trees of the repository of which its process may use nothing."""
+    tree: Path = Path()
+    """The worktree that it is checked out in, for as long as the run lasts."""
     modules: int = 0
     """Python modules of its own that its tests imported, none of them from the working tree."""
 
@@ -49,6 +55,8 @@ class RevisionFound(Record, frozen=True):
 def read_revision(folder: Path) -> Revision | None:
     """What ``folder`` says of the revision whose evidence it holds; None of a folder of baselines."""
     try:
-        return msgspec.json.decode((folder / REVISION_FILE).read_bytes(), type=Revision)
+        return msgspec.json.decode(
+            (folder / REVISION_FILE).read_bytes(), type=Revision, dec_hook=lambda _, text: Path(text)
+        )
     except (OSError, msgspec.DecodeError):
         return None

@@ -89,7 +89,23 @@ class RevisionTask(Record, frozen=True, tag="revision"):
         return not places or node_id in places or node_id.startswith(below)
 
 
-ChildTask = RecordTask | ConfirmTask | ProfileTask | RevisionTask
+class OpponentTask(Record, frozen=True, tag="opponent"):
+    """Stand for another revision in pairs of processes: run its tests when told, and take turns in them."""
+
+    takes_times: ClassVar = True
+    folder: Path
+    top: Path
+    others: tuple[Path, ...]
+    tree: Path
+    """As of a ``RevisionTask``."""
+    reading: int
+    """File descriptor of the pipe that says what to do."""
+    writing: int
+    """File descriptor of the pipe that takes the answers."""
+    nodes: ClassVar = ()
+
+
+ChildTask = RecordTask | ConfirmTask | ProfileTask | RevisionTask | OpponentTask
 
 
 def write_task(task: ChildTask, path: Path) -> None:

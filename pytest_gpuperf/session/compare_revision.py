@@ -128,8 +128,17 @@ def begin(config: pytest.Config, options: Options) -> Options:
             f"be compared:\n{lines}"
         )
     BaselineStore(folder).write(_update(found))
-    revision = Revision(commit=commit, name=name, archs=archs, lacking=found.lacking, modules=found.modules)
-    write_whole(folder / REVISION_FILE, msgspec.json.encode(revision))
+    revision = Revision(
+        commit=commit,
+        name=name,
+        archs=archs,
+        lacking=found.lacking,
+        modules=found.modules,
+        top=top,
+        others=others,
+        tree=tree,
+    )
+    write_whole(folder / REVISION_FILE, msgspec.json.encode(revision, enc_hook=str))
     return Options(**{**vars(options), "baselines": folder})
 
 

@@ -45,6 +45,10 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
     skipped = isinstance(problem, pytest.skip.Exception | unittest.SkipTest)
     if problem is not None and stopped:
         _note_early_stop(worker, book, problem)
+    if worker.revision is not None:
+        from pytest_gpuperf.workload.gate_process import leave_opponent  # noqa: PLC0415 few runs have one
+
+        leave_opponent(item.config)
     failed_by_pytest = isinstance(problem, pytest.fail.Exception)
     _settle_pending(item, worker, book, cut_short=failed_by_pytest)
     failed_itself = problem is not None and not stopped and not skipped

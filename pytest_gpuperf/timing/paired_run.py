@@ -10,7 +10,7 @@ import dataclasses
 import random
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.device.launch import Configuration, Launch
@@ -144,7 +144,7 @@ def pair(
     coin = random.Random(f"load order {seed}")
     exchange = _Exchange(device, launch, binaries, configuration, arguments, buffers, coin)
     sides = Workload(exchange.run_baseline, reset, cache), Workload(exchange.run_candidate, reset, cache)
-    taking = _Taking(device, timer, *sides, exchange, seed, clock)
+    taking = PairTaking(device, timer, *sides, exchange, seed, clock)
     slots, aside = None, ""
     if pair_slot == "sustained":
         piloted = sustained_pilot(device, timer, *sides, duration_ns=duration_ns or 1.0, clock=clock)
@@ -163,15 +163,24 @@ def pair(
     return Pairing(paired, tuple(blocks), seed, taking.size, taking.noise, clock() - start, slots, aside, unmoved)
 
 
+class Exchange(Protocol):
+    """How both sides are loaded and placed anew between blocks."""
+
+    @property
+    def reload(self) -> Callable[[], None] | None: ...
+    @property
+    def moving(self) -> Callable[[int], None] | None: ...
+
+
 @dataclasses.dataclass
-class _Taking:
+class PairTaking:
     """The ways of taking blocks of two sides, and what each found out beforehand."""
 
     device: Device
     timer: Timer
     baseline: Workload
     candidate: Workload
-    exchange: _Exchange
+    exchange: Exchange
     seed: int
     clock: Clock
     size: int = LAUNCHES

@@ -16,6 +16,7 @@ from pytest_gpuperf.timing.rounds import NO_ROUNDS, Rounds
 from pytest_gpuperf.workload.baseline_kernel import Opponent
 from pytest_gpuperf.workload.checked_run import check_again
 from pytest_gpuperf.workload.gate_anchor import anchor_opponent
+from pytest_gpuperf.workload.gate_process import NotPaired, pair_with_revision
 from pytest_gpuperf.workload.timed_rounds import (
     FIRST_ROUNDS,
     ROUNDS_SHARE,
@@ -48,6 +49,8 @@ def confirm_time(work: TimedWorkload, task: ConfirmTask) -> TimedRounds:
 def _confirm(work: TimedWorkload, task: ConfirmTask, number: int, opponent: Opponent) -> TimedRounds:
     """Pair it with ``opponent``, or take its rounds where there is none to pair with, for the file of this number."""
     request = work.request
+    if request.launch is None and work.worker.revision is not None:
+        return _confirm_by_processes(work, task, number)
     if opponent.binary is None:
         return _leave_rounds(work, task, number, NO_ROUNDS, opponent.obstacle)
     expected = expected_ns(work) if request.pair_slot == "short" else 0.0
@@ -64,6 +67,20 @@ def _confirm(work: TimedWorkload, task: ConfirmTask, number: int, opponent: Oppo
     except LoadError as problem:
         return _leave_rounds(work, task, number, taken, not_loaded(problem))
     taken = rounds_of(pairing.blocks, work.worker.session.id) if long else taken
+    _leave(work, task, number, taken, of_pairs(work.key, work.identity, pairing))
+    return TimedRounds(taken.rounds)
+
+
+def _confirm_by_processes(work: TimedWorkload, task: ConfirmTask, number: int) -> TimedRounds:
+    """Pair a callable with another revision's, in a second pair of processes, for the file of this number."""
+    request = work.request
+    taken = take(work, FIRST_ROUNDS, request.budget_s * ROUNDS_SHARE)
+    policy = Policy(delta=request.zone.delta, epsilon=request.zone.epsilon).confirming()
+    left_s = request.budget_s - taken.seconds
+    try:
+        pairing, _ = pair_with_revision(work, taken.rounds[-1].midmean, left_s, policy)
+    except NotPaired as problem:
+        return _leave_rounds(work, task, number, taken, str(problem))
     _leave(work, task, number, taken, of_pairs(work.key, work.identity, pairing))
     return TimedRounds(taken.rounds)
 

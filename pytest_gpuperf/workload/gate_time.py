@@ -28,12 +28,14 @@ from pytest_gpuperf.model.timed_round import Round
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.timing.long_blocks import LONG_NS, rounds_of
 from pytest_gpuperf.timing.machine_profile import omega_of
+from pytest_gpuperf.timing.paired_run import Pairing
 from pytest_gpuperf.timing.pending_confirmations import PairedPending, UnpairedPending, not_comparable
 from pytest_gpuperf.timing.rounds import NO_ROUNDS, Rounds
 from pytest_gpuperf.workload import self_pairs
 from pytest_gpuperf.workload.baseline_kernel import Opponent
 from pytest_gpuperf.workload.explained_verdict import explained, short_of_time, with_obstacle
 from pytest_gpuperf.workload.gate_anchor import AnchorPairs, anchor_pairs, pair_with_anchor, with_drift
+from pytest_gpuperf.workload.gate_process import NotPaired, pair_with_revision
 from pytest_gpuperf.workload.timed_rounds import (
     FIRST_ROUNDS,
     ROUNDS_SHARE,
@@ -107,7 +109,9 @@ def gate_time(work: TimedWorkload, state: RunState) -> TimedRounds:
         found = _with_anchor(compared, state, drift, found)
         _pair_with_itself(work, state, found.rounds)
         return found
-    taken = take(work, FIRST_ROUNDS, request.budget_s * (ROUNDS_SHARE if opponent.binary else 1), duration_ns=expected)
+    by_process = request.launch is None and work.worker.revision is not None
+    share = ROUNDS_SHARE if opponent.binary or by_process else 1
+    taken = take(work, FIRST_ROUNDS, request.budget_s * share, duration_ns=expected)
     step = compared.judge(taken)
     if unchanged and not asked_for:
         undisturbed = compared.judge(dataclasses.replace(taken, disturbed=()))
@@ -115,7 +119,9 @@ def gate_time(work: TimedWorkload, state: RunState) -> TimedRounds:
             compared, taken = once_more(compared, state, taken)
             step = compared.judge(taken)
         _note_unchanged(compared, state, step)
-    if opponent.binary is not None and (step.pairing_helps or asked_for or sustained):
+    if by_process and step.pairing_helps:
+        found = decide_by_processes(compared, state, taken, step)
+    elif opponent.binary is not None and (step.pairing_helps or asked_for or sustained):
         found = decide_by_pairs(compared, state, opponent, taken, step, taken.rounds[-1].midmean)
     else:
         obstacle = opponent.obstacle if step.pairing_helps or sustained else ""
@@ -173,6 +179,27 @@ def decide_by_pairs(
         return decide_by_rounds(compared, state, taken, step, not_loaded(problem))
     if not taken.rounds:
         taken = rounds_of(pairing.blocks, work.worker.session.id)
+    return _decided(compared, state, taken, pairing, policy, left_s)
+
+
+def decide_by_processes(compared: BaselineComparison, state: RunState, taken: Rounds, step: TimeStep) -> TimedRounds:
+    """Let another revision's callable run beside the candidate's, each in its process.
+
+    What is slower waits for a second pair of processes.
+    """
+    left_s, policy = compared.work.request.budget_s - taken.seconds, compared.policy
+    try:
+        pairing, policy = pair_with_revision(compared.work, taken.rounds[-1].midmean, left_s, policy)
+    except NotPaired as problem:
+        return decide_by_rounds(compared, state, taken, step, str(problem))
+    return _decided(compared, state, taken, pairing, policy, left_s)
+
+
+def _decided(
+    compared: BaselineComparison, state: RunState, taken: Rounds, pairing: Pairing, policy: Policy, left_s: float
+) -> TimedRounds:
+    """The verdict on a pairing; ``left_s`` is what the rounds ``taken`` had left of the budget."""
+    work, request = compared.work, compared.work.request
     notes = (*pairing.remarks, *short_of_time(pairing, policy, request.budget_s, request.budget_s - left_s))
     judge = functools.partial(
         judge_pairs, policy=policy, first=pairing.paired, seeds=(pairing.seed,), notes=notes,

@@ -18,7 +18,7 @@ from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.judge.counter_verdict import not_counted
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
-from pytest_gpuperf.model.task import ConfirmTask, ProfileTask, RecordTask, RevisionTask
+from pytest_gpuperf.model.task import ConfirmTask, OpponentTask, ProfileTask, RecordTask, RevisionTask
 from pytest_gpuperf.model.timed_round import Round
 from pytest_gpuperf.workload import profiled_run
 from pytest_gpuperf.workload.checked_run import check_again, run_and_check
@@ -95,7 +95,13 @@ def _untimed(
 
 def _time(worker: Worker, book: TestBook, request: Request, counted: Counted) -> Measurement:
     """Take rounds for what this process is there for, and put them on record; the caller holds the GPU's lock."""
-    from pytest_gpuperf.workload import confirm_time, gate_time, record_time, timed_rounds  # noqa: PLC0415 with SciPy
+    from pytest_gpuperf.workload import (  # noqa: PLC0415 SciPy comes with them
+        confirm_time,
+        gate_time,
+        record_time,
+        take_turns,
+        timed_rounds,
+    )
     from pytest_gpuperf.workload.declared_rates import beyond_limits  # noqa: PLC0415 NumPy comes with it
 
     began = time.perf_counter()
@@ -106,6 +112,8 @@ def _time(worker: Worker, book: TestBook, request: Request, counted: Counted) ->
         taken = record_time.record_time(work, task, state)
     elif isinstance(task, RevisionTask):
         taken = record_time.one_round(work)
+    elif isinstance(task, OpponentTask):
+        taken = take_turns.take_turns(work, state)
     elif isinstance(task, ConfirmTask):
         taken = confirm_time.confirm_time(work, task)
     else:

@@ -1,0 +1,93 @@
+"""A workload and the same workload of another revision in its own process: paired blocks until the judge has enough.
+
+The blocks are those of ``blocks`` and ``long_blocks``: the coin, what is discarded and the proof are the same.  What a
+coin cannot randomise is the process itself (see docs/explanation/statistics.md, "Paired processes"): so a second pair
+of fresh processes has to confirm what is slower, and work of a few microseconds has a tolerance of its own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pytest_gpuperf.device.interface import Device, Timer
+from pytest_gpuperf.judge.policy import Policy
+from pytest_gpuperf.model.evidence import CacheMode
+from pytest_gpuperf.timing.long_blocks import LONG_NS
+from pytest_gpuperf.timing.paired_run import Pairing, PairTaking
+from pytest_gpuperf.timing.rounds import Clock, Workload
+from pytest_gpuperf.timing.turns import Done, Link, Place, Placement, TurnTimer, asked_for, run_there
+from pytest_gpuperf.timing.until_decided import until_decided
+
+SHORT_NS = 10_000.0
+SHORT_DELTA = 0.03
+"""Below ``SHORT_NS`` two processes that run the same differ by up to so much: measured on an H200 with an addition of
+4.8 us, whose six pairs came out between -2.8 and +2.4 %."""
+
+
+def zone_of(delta: float, epsilon: float, duration_ns: float) -> tuple[float, float]:
+    """The indifference zone of a pair of processes: that asked for, but for work of a few microseconds."""
+    if duration_ns >= SHORT_NS or delta >= SHORT_DELTA:
+        return delta, epsilon
+    return SHORT_DELTA, SHORT_DELTA + max(epsilon - delta, SHORT_DELTA)
+
+
+@dataclasses.dataclass
+class _BothPlaces:
+    """Other addresses for both sides before each block, behind pads of their own."""
+
+    link: Link
+    here: Placement
+    coin: random.Random
+    patience_s: float
+    reload: Callable[[], None] | None = None
+    """Code stays where each process has it."""
+
+    @property
+    def moving(self) -> Callable[[int], None]:
+        return self.move
+
+    def move(self, pad_bytes: int) -> None:
+        """``pad_bytes`` here, and as many as a coin says there."""
+        self.here.move(pad_bytes)
+        asked_for(self.link, Place(pad_bytes=512 * (1 + self.coin.randrange(4096))), Done, self.patience_s)
+
+
+def pair_processes(
+    device: Device,
+    timer: Timer,
+    link: Link,
+    run: Callable[[], Any],
+    policy: Policy,
+    *,
+    seed: int,
+    reset: Callable[[], Any] | None,
+    cache: CacheMode,
+    duration_ns: float,
+    budget_s: float,
+    clock: Clock = time.perf_counter,
+) -> Pairing:
+    """Blocks of the workload of the other process, which waits for its turns, against ``run``.
+
+    ``duration_ns`` is about what ``run`` takes.  The caller holds the GPU's lock.  Raises ``OtherSideLost`` and what
+    the timer raises.
+    """
+    start = clock()
+    patience_s = 60.0 + 10 * budget_s
+    turns = TurnTimer(timer, link, patience_s)
+    both = _BothPlaces(link, Placement(device), random.Random(f"places {seed}"), patience_s)
+    there = Workload(run_there, None, cache)  # which restores its inputs itself
+    taking = PairTaking(device, turns, there, Workload(run, reset, cache), both, seed, clock)
+    if duration_ns >= LONG_NS:
+        taken = taking.single_launches(duration_ns)
+    else:
+        taken = taking.short(policy, duration_ns, budget_s)
+    paired, blocks = until_decided(taken, policy, start + budget_s, clock, patient=True)
+    if turns.turns:
+        aside = f"paired by processes: {turns.turns} turns of {1e3 * turns.turn_s / turns.turns:.2g} ms"
+    return Pairing(
+        paired, tuple(blocks), seed, taking.size, taking.noise, clock() - start, aside=aside if turns.turns else ""
+    )

@@ -1,0 +1,34 @@
+"""What checks a workload's result, as a hash: a test of another revision that checks otherwise does other work."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable, Iterator
+from types import CodeType
+from typing import Any
+
+
+def fingerprint(check: Callable[[], Any] | None) -> str:
+    """Of a function's code: what it does, calls and compares with, not where it stands nor how it names its variables.
+
+    Empty without a check, and the type's name for a callable without code of its own.
+    """
+    if check is None:
+        return ""
+    while isinstance(check, functools.partial):
+        check = check.func
+    code = getattr(check, "__code__", None)
+    if not isinstance(code, CodeType):
+        return type(check).__qualname__
+    return hashlib.sha256("\n".join(_parts(code)).encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def _parts(code: CodeType) -> Iterator[str]:
+    yield code.co_code.hex()
+    yield repr(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _parts(constant)
+        else:
+            yield repr(constant)

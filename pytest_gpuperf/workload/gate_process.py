@@ -1,0 +1,91 @@
+"""Gating a callable against another revision: that revision's own process runs it, and the two take turns."""
+
+from __future__ import annotations
+
+import functools
+import secrets
+
+import pytest
+
+from pytest_gpuperf.context.worker import Worker
+from pytest_gpuperf.judge.comparability import other_arguments
+from pytest_gpuperf.judge.policy import Policy
+from pytest_gpuperf.model.revision import Revision
+from pytest_gpuperf.timing.paired_processes import pair_processes, zone_of
+from pytest_gpuperf.timing.paired_run import Pairing
+from pytest_gpuperf.timing.turns import Arrived, OtherSideLost
+from pytest_gpuperf.workload.check_fingerprint import fingerprint
+from pytest_gpuperf.workload.opponent_process import OpponentProcess, OtherWork
+from pytest_gpuperf.workload.timed_rounds import TimedWorkload
+
+OPPONENT: pytest.StashKey[OpponentProcess] = pytest.StashKey()
+
+
+class NotPaired(Exception):
+    """Why there are no blocks of a callable and of what it was; never a reason to pass it."""
+
+
+def pair_with_revision(
+    work: TimedWorkload, duration_ns: float, left_s: float, policy: Policy
+) -> tuple[Pairing, Policy]:
+    """Paired blocks of the callable against the revision's, and the policy that they were judged by.
+
+    Raises ``NotPaired``.
+    """
+    worker, request, revision = work.worker, work.request, work.worker.revision
+    assert revision is not None
+    delta, epsilon = zone_of(policy.delta, policy.epsilon, duration_ns)
+    policy = Policy(delta=delta, epsilon=epsilon, alpha=policy.alpha, alpha_faster=policy.alpha_faster)
+    opponent = None
+    try:
+        opponent = _opponent(worker, revision)
+        worker.give_memory_back()
+        _require_same_work(work, opponent.arrive(work.key))
+        pairing = pair_processes(
+            worker.device, worker.timer, opponent.link, request.workload, policy, seed=secrets.randbits(32),
+            reset=request.reset, cache=request.cache, duration_ns=duration_ns, budget_s=left_s,
+        )  # fmt: skip
+    except OtherWork as problem:
+        raise NotPaired(str(problem)) from None
+    except OtherSideLost as problem:
+        why = opponent.in_words(problem) if opponent is not None else problem
+        _give_up(worker.config)
+        raise NotPaired(str(why)) from None
+    return pairing, policy
+
+
+def _require_same_work(work: TimedWorkload, there: Arrived) -> None:
+    """Raise ``OtherWork`` if the other side's workload is not this one, or is checked otherwise."""
+    differs = other_arguments(there.identity, work.identity)
+    if there.identity.launch != work.identity.launch:
+        raise OtherWork(f"the workload was {there.identity.launch} there and is {work.identity.launch}")
+    if differs:
+        raise OtherWork("; ".join(differs))
+    if there.check != fingerprint(work.request.check):
+        raise OtherWork("the check of its result is another one there: the two may not do the same work")
+
+
+def _opponent(worker: Worker, revision: Revision) -> OpponentProcess:
+    """This process's opponent, started at its first use."""
+    config = worker.config
+    if OPPONENT not in config.stash:
+        config.stash[OPPONENT] = OpponentProcess(config, worker, revision)
+        config.add_cleanup(functools.partial(_give_up, config))
+    return config.stash[OPPONENT]
+
+
+def leave_opponent(config: pytest.Config) -> None:
+    """Let the opponent come to the end of its test, at the end of this process's: it holds no memory then."""
+    if OPPONENT in config.stash:
+        try:
+            config.stash[OPPONENT].leave()
+        except OtherSideLost:
+            _give_up(config)
+
+
+def _give_up(config: pytest.Config) -> None:
+    """End the opponent; the next callable starts another one."""
+    if OPPONENT in config.stash:
+        opponent = config.stash[OPPONENT]
+        del config.stash[OPPONENT]
+        opponent.close()

@@ -1,0 +1,142 @@
+"""Callables against another revision: each side in its own process, on a simulated GPU."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from git_samples import commit
+from suite_under_test import Suite
+
+AGAINST = ("--gpuperf", "--gpuperf-against=HEAD")
+TEST = """
+import os, sys
+
+def test_steps(cuda_kernel, gpu, gpuperf):
+    kernels = [cuda_kernel("work.cu", "work", options=[f"-DSTEPS={{steps}}"]) for steps in {steps}]
+    a = gpu.random(1024, seed=1)
+    b = gpu.empty_like(a)
+    launches = [kernel.launch(grid=8, block=256, args=(a, b, 1024)) for kernel in kernels]
+
+    def steps():
+        for launch in launches:
+            launch()
+
+    result = gpuperf(steps, check=lambda: gpu.assert_equal(b, a){more})
+    assert result.time_ns > 0
+"""
+EQUAL, SLOWER = "(200, 300, 200)", "(200, 306, 204)"
+
+
+@pytest.fixture
+def project(gpu_suite: Suite) -> Suite:
+    """A repository whose one test times a callable."""
+    gpu_suite.write(".gitignore", "__pycache__\n.gpuperf\n")
+    gpu_suite.write("test_suite.py", TEST.format(steps=EQUAL, more=""))
+    commit(gpu_suite.path)
+    return gpu_suite
+
+
+def test_the_same_is_the_same_in_two_processes(project: Suite) -> None:
+    result = project.run(*AGAINST, subprocess=True)
+    assert result.ret == 0, result.stdout.str()
+    result.stdout.fnmatch_lines(["*steps*SAME*"])
+
+
+def test_a_slower_one_is_slower_in_two_pairs_of_processes(project: Suite) -> None:
+    project.write("test_suite.py", TEST.format(steps=SLOWER, more=""))
+    result = project.run(*AGAINST, subprocess=True)
+    assert result.ret == 1, result.stdout.str()
+    result.stdout.fnmatch_lines(["*steps*SLOWER*", "*in two processes*"])
+
+
+def test_another_check_is_not_comparable(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "true")
+    text = TEST.format(steps=SLOWER, more="").replace("gpu.assert_equal(b, a)", "True")
+    project.write("test_suite.py", text)
+    result = project.run(*AGAINST, subprocess=True)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*NOT-COMPARABLE*", "*the check of its result is another one there*"])
+
+
+def test_a_test_that_fails_there_is_not_comparable(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "true")
+    project.write(
+        "test_suite.py", TEST.format(steps=EQUAL, more="").replace("    a = gpu", "    assert not 1\n    a = gpu")
+    )
+    commit(project.path)
+    project.write("test_suite.py", TEST.format(steps=EQUAL, more=""))
+    result = project.run(*AGAINST, subprocess=True)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*NOT-COMPARABLE*", "*its test fails there: *"])
+
+
+KILLS = """
+
+def pytest_configure(config):
+    if task_of(config).get("type") == {who!r}:
+        import os, signal
+        import simulated_gpu
+        taken = []
+        original = simulated_gpu.SimulatedTimer.measure
+
+        def measure(self, slots, cache):
+            taken.append(1)
+            if len(taken) > 6:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return original(self, slots, cache)
+
+        simulated_gpu.SimulatedTimer.measure = measure
+"""
+
+
+@pytest.mark.parametrize("who", ["opponent", "confirm"])
+def test_a_side_that_is_killed_is_never_green(project: Suite, monkeypatch: pytest.MonkeyPatch, who: str) -> None:
+    monkeypatch.setenv("CI", "true")
+    conftest = (project.path / "conftest.py").read_text()
+    project.write("conftest.py", conftest + KILLS.format(who=who))
+    commit(project.path)
+    project.write("test_suite.py", TEST.format(steps=SLOWER, more=""))
+    result = project.run(*AGAINST, subprocess=True)
+    assert result.ret == 1
+    said = "*NOT-COMPARABLE*the other process is gone*" if who == "opponent" else "*SUSPECT*"
+    assert any(word in result.stdout.str() for word in said.strip("*").split("*")), result.stdout.str()
+
+
+def test_a_killed_run_takes_its_opponent_along(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    noted = project.path.parent / f"{project.path.name}-opponent"
+    monkeypatch.setenv("NOTED", str(noted))
+    conftest = (project.path / "conftest.py").read_text()
+    project.write("conftest.py", conftest + NOTES)
+    commit(project.path)
+    result = project.run(*AGAINST, subprocess=True)
+    assert result.ret != 0
+    pid = int(noted.read_text())
+    end = time.monotonic() + 10
+    while Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split()[2]:
+        assert time.monotonic() < end, "the opponent outlived the run"
+        time.sleep(0.02)
+    assert os.getpid() != pid
+
+
+NOTES = """
+
+def pytest_configure(config):
+    import os, signal
+    import simulated_gpu
+    original = simulated_gpu.SimulatedTimer.measure
+    taken, task = [], task_of(config)
+
+    def measure(self, slots, cache):
+        taken.append(1)
+        if task.get("type") == "opponent":
+            with open(os.environ["NOTED"], "w") as file:
+                file.write(str(os.getpid()))
+        elif not task and os.path.exists(os.environ["NOTED"]):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return original(self, slots, cache)
+
+    simulated_gpu.SimulatedTimer.measure = measure
+"""
