@@ -31,6 +31,8 @@ class Revision(Record, frozen=True):
     """Working trees of the repository of which its process may use nothing."""
     tree: Path = Path()
     """The worktree that it is checked out in, for as long as the run lasts."""
+    checks: dict[str, str] = msgspec.field(default_factory=dict)
+    """Fingerprints of what checks its workloads' results, by ``str`` of their keys."""
     modules: int = 0
     """Python modules of its own that its tests imported, none of them from the working tree."""
 

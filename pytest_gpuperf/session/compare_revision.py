@@ -32,7 +32,7 @@ from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.context.worktree import described, repository_of, resolve, working_trees, worktree_of
 from pytest_gpuperf.judge.vanished import Ended
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
-from pytest_gpuperf.model.result import unpacked
+from pytest_gpuperf.model.result import WorkloadEvidence, unpacked
 from pytest_gpuperf.model.revision import REVISION_FILE, Revision, RevisionFound
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.model.verdict import Judgement, Verdict
@@ -128,7 +128,9 @@ def begin(config: pytest.Config, options: Options) -> Options:
             f"be compared:\n{lines}"
         )
     BaselineStore(folder).write(_update(found))
+    checks = {str(work.key): work.check for test in found.tests for work in test.workloads if work.launched}
     revision = Revision(
+        checks=checks,
         commit=commit,
         name=name,
         archs=archs,
@@ -216,13 +218,25 @@ def foreign_code(config: pytest.Config) -> str:
     return f"these tests ran code that is not of {top}, so nothing was compared: {'; '.join(lines)}" if lines else ""
 
 
-def reworded(revision: Revision, judgement: Judgement) -> Judgement:
-    """A judgement for want of a record, in the words of a revision: NEW there, or NOT-COMPARABLE where it failed."""
-    if judgement.verdict is not Verdict.NEW:
-        return judgement
-    why = revision.why_lacking(judgement.key)
-    if why:
+def reworded(revision: Revision, workload: WorkloadEvidence, judgement: Judgement) -> Judgement:
+    """A judgement in the words of a revision.
+
+    NEW is NOT-COMPARABLE where the test failed there, and so is a pass of changed work that is checked otherwise.
+    """
+    if judgement.verdict is Verdict.NEW:
+        why = revision.why_lacking(judgement.key)
+        if not why:
+            return msgspec.structs.replace(judgement, reason=f"it is not in {revision.name}")
+        reason = f"{revision.name} has nothing to compare with: {why}"
+        return msgspec.structs.replace(judgement, verdict=Verdict.NOT_COMPARABLE, reason=reason)
+    decided = judgement.kind == "time" and judgement.verdict is not Verdict.UNCHANGED
+    if decided and not judgement.verdict.is_regression and _checks_otherwise(revision, workload):
+        reason = f"the check of its result is not that of {revision.name}: the two may not do the same work"
         return msgspec.structs.replace(
-            judgement, verdict=Verdict.NOT_COMPARABLE, reason=f"{revision.name} has nothing to compare with: {why}"
+            judgement, verdict=Verdict.NOT_COMPARABLE, reason=f"{reason}; {judgement.reason}"
         )
-    return msgspec.structs.replace(judgement, reason=f"it is not in {revision.name}")
+    return judgement
+
+
+def _checks_otherwise(revision: Revision, workload: WorkloadEvidence) -> bool:
+    return revision.checks.get(str(workload.key), workload.check) != workload.check

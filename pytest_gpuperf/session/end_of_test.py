@@ -184,7 +184,7 @@ def _in_words_of(revision: Revision, book: TestBook) -> None:
     from pytest_gpuperf.session.compare_revision import reworded  # noqa: PLC0415 few runs have another one
 
     for workload in list(book.workloads.values()):
-        judgements = tuple(reworded(revision, one) for one in workload.judgements)
+        judgements = tuple(reworded(revision, workload, one) for one in workload.judgements)
         book.add(msgspec.structs.replace(workload, judgements=judgements))
 
 

@@ -31,4 +31,4 @@ def _parts(code: CodeType) -> Iterator[str]:
         if isinstance(constant, CodeType):
             yield from _parts(constant)
         else:
-            yield repr(constant)
+            yield repr(sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant)

@@ -21,6 +21,7 @@ from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.task import ConfirmTask, OpponentTask, ProfileTask, RecordTask, RevisionTask
 from pytest_gpuperf.model.timed_round import Round
 from pytest_gpuperf.workload import profiled_run
+from pytest_gpuperf.workload.check_fingerprint import fingerprint
 from pytest_gpuperf.workload.checked_run import check_again, run_and_check
 from pytest_gpuperf.workload.counter_evidence import Counted, counted
 from pytest_gpuperf.workload.measurement import Measurement
@@ -29,7 +30,7 @@ from pytest_gpuperf.workload.request import Request
 
 def measure(worker: Worker, book: TestBook, request: Request) -> Measurement:
     """Run, check, measure and judge one workload.  Raises what the check raises, and nothing is timed then."""
-    launch, evidence = request.launch, WorkloadEvidence(key=book.open(request.name))
+    launch, evidence = request.launch, WorkloadEvidence(key=book.open(request.name), check=_check(worker, request))
     if launch is not None:  # a callable has no static evidence of its own
         static = {arch: record for arch, record in launch.records().items() if arch in launch.kernel.targets}
         evidence = msgspec.structs.replace(evidence, static=static, toolchain=launch.binary.toolchain)
@@ -45,6 +46,13 @@ def measure(worker: Worker, book: TestBook, request: Request) -> Measurement:
         run_and_check(worker, request)
         with worker.device.current():  # anew, for the first run may have been the first that PyTorch saw of the GPU
             return _measured(worker, book, request, evidence)
+
+
+def _check(worker: Worker, request: Request) -> str:
+    """What checks the result, where that is compared: with another revision, and in its process."""
+    if worker.revision is None and not isinstance(worker.options.task, RevisionTask):
+        return ""
+    return fingerprint(request.check)
 
 
 def _measured(worker: Worker, book: TestBook, request: Request, evidence: WorkloadEvidence) -> Measurement:
