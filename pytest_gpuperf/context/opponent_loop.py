@@ -6,7 +6,7 @@ import pytest
 
 from pytest_gpuperf.context.tests_found import skip_reason
 from pytest_gpuperf.model.task import OpponentTask
-from pytest_gpuperf.timing.turns import Ended, GoOn, Link, OtherSideLost, Quit, RunTest
+from pytest_gpuperf.timing.turns import GoOn, Link, OtherSideLost, Quit, RunTest, TestEnded
 
 PATIENCE_S = 4 * 3600.0
 """For the next word of the process that gates, whose end ends this one anyway."""
@@ -27,7 +27,7 @@ class OpponentLoop:
         try:
             while not isinstance(request := self.link.receive(RunTest | GoOn | Quit, PATIENCE_S), Quit):
                 if isinstance(request, RunTest):
-                    self.link.send(Ended(why=self._run(items.get(request.node_id), request.node_id)))
+                    self.link.send(TestEnded(why=self._run(items.get(request.node_id), request.node_id)))
         except OtherSideLost:
             return True  # there is nobody to work for
         return True

@@ -19,7 +19,7 @@ from pytest_gpuperf.model.evidence import CacheMode
 from pytest_gpuperf.timing.long_blocks import LONG_NS
 from pytest_gpuperf.timing.paired_run import Pairing, PairTaking
 from pytest_gpuperf.timing.rounds import Clock, Workload
-from pytest_gpuperf.timing.turns import Done, Link, Place, Placement, TurnTimer, asked_for, run_there
+from pytest_gpuperf.timing.turns import Done, Link, MemoryPad, TakePad, TurnTimer, asked_for, run_there
 from pytest_gpuperf.timing.until_decided import until_decided
 
 SHORT_NS = 10_000.0
@@ -40,7 +40,7 @@ class _BothPlaces:
     """Other addresses for both sides before each block, behind pads of their own."""
 
     link: Link
-    here: Placement
+    here: MemoryPad
     coin: random.Random
     patience_s: float
     reload: Callable[[], None] | None = None
@@ -53,7 +53,7 @@ class _BothPlaces:
     def move(self, pad_bytes: int) -> None:
         """``pad_bytes`` here, and as many as a coin says there."""
         self.here.move(pad_bytes)
-        asked_for(self.link, Place(pad_bytes=512 * (1 + self.coin.randrange(4096))), Done, self.patience_s)
+        asked_for(self.link, TakePad(pad_bytes=512 * (1 + self.coin.randrange(4096))), Done, self.patience_s)
 
 
 def pair_processes(
@@ -78,7 +78,7 @@ def pair_processes(
     start = clock()
     patience_s = 60.0 + 10 * budget_s
     turns = TurnTimer(timer, link, patience_s)
-    both = _BothPlaces(link, Placement(device), random.Random(f"places {seed}"), patience_s)
+    both = _BothPlaces(link, MemoryPad(device), random.Random(f"places {seed}"), patience_s)
     there = Workload(run_there, None, cache)  # which restores its inputs itself
     taking = PairTaking(device, turns, there, Workload(run, reset, cache), both, seed, clock)
     if duration_ns >= LONG_NS:

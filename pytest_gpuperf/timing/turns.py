@@ -35,7 +35,7 @@ class OtherSideLost(Exception):
 
 
 class RunTest(Record, frozen=True, tag="run"):
-    """Asks the other side to run a test; it answers ``Arrived`` at each callable, and ``Ended``."""
+    """Asks the other side to run a test; it answers ``Arrived`` at each callable, and ``TestEnded``."""
 
     node_id: str
 
@@ -48,7 +48,7 @@ class Measure(Record, frozen=True, tag="measure"):
     cache: CacheMode
 
 
-class Place(Record, frozen=True, tag="place"):
+class TakePad(Record, frozen=True, tag="place"):
     """Asks for other addresses: memory kept for reuse is given back, and a pad taken; the answer is ``Done``."""
 
     pad_bytes: int
@@ -62,7 +62,7 @@ class Quit(Record, frozen=True, tag="quit"):
     """Lets the other process end."""
 
 
-Request = RunTest | Measure | Place | GoOn | Quit
+TurnRequest = RunTest | Measure | TakePad | GoOn | Quit
 
 
 class Arrived(Record, frozen=True, tag="arrived"):
@@ -84,8 +84,10 @@ class Done(Record, frozen=True, tag="done"):
     """What was asked for has been done."""
 
 
-class Ended(Record, frozen=True, tag="ended"):
+class TestEnded(Record, frozen=True, tag="ended"):
     """The test is over."""
+
+    __test__ = False
 
     why: str
     """Its failure or the reason of its skip; empty if it passed."""
@@ -97,7 +99,7 @@ class Failed(Record, frozen=True, tag="failed"):
     why: str
 
 
-Answer = Arrived | Taken | Done | Ended | Failed
+Answer = Arrived | Taken | Done | TestEnded | Failed
 Kind = TypeVar("Kind")
 
 
@@ -206,7 +208,7 @@ def asked_for(link: Link, request: Record, kind: type[Kind], timeout_s: float) -
 # --- the other side --------------------------------------------------------------------------------
 
 
-class Placement:
+class MemoryPad:
     """Where a callable's own allocations will lie: behind a pad that is drawn anew."""
 
     def __init__(self, device: Device) -> None:
@@ -228,13 +230,13 @@ def serve_turns(
 
     Raises ``OtherSideLost`` if it is gone, or silent for ``patience_s``.
     """
-    placement, samples = Placement(device), list[float]()
+    placement, samples = MemoryPad(device), list[float]()
     while True:
-        request = link.receive(Measure | Place | GoOn, patience_s)
+        request = link.receive(Measure | TakePad | GoOn, patience_s)
         if isinstance(request, GoOn):
             return samples
         try:
-            if isinstance(request, Place):
+            if isinstance(request, TakePad):
                 placement.move(request.pad_bytes)
                 link.send(Done())
                 continue

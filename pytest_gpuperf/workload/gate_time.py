@@ -9,33 +9,31 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import msgspec
 
 from pytest_gpuperf.context.run_state import RunState
 from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.judge.canary_shift import canary_shifts, has_comparable_canaries
-from pytest_gpuperf.judge.error_budget import ALPHA, ALPHA_FASTER, SELF_PAIR_E
+from pytest_gpuperf.judge.error_budget import ALPHA, ALPHA_FASTER
 from pytest_gpuperf.judge.paired_verdict import judge_pairs
 from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.judge.recording_choice import choose_recording
 from pytest_gpuperf.judge.time_case import TimeCase, TimeStep
 from pytest_gpuperf.judge.time_verdict import judge_time
 from pytest_gpuperf.model.evidence import Session, TimeRecord
-from pytest_gpuperf.model.result import SelfPairReading
-from pytest_gpuperf.model.timed_round import Round
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.timing.long_blocks import LONG_NS, rounds_of
 from pytest_gpuperf.timing.machine_profile import omega_of
 from pytest_gpuperf.timing.paired_run import Pairing
 from pytest_gpuperf.timing.pending_confirmations import PairedPending, UnpairedPending, not_comparable
 from pytest_gpuperf.timing.rounds import NO_ROUNDS, Rounds
-from pytest_gpuperf.workload import self_pairs
 from pytest_gpuperf.workload.baseline_kernel import Opponent
 from pytest_gpuperf.workload.explained_verdict import explained, short_of_time, with_obstacle
 from pytest_gpuperf.workload.gate_anchor import AnchorPairs, anchor_pairs, pair_with_anchor, with_drift
 from pytest_gpuperf.workload.gate_process import NotPaired, pair_with_revision
+from pytest_gpuperf.workload.pair_with_itself import pair_with_itself
 from pytest_gpuperf.workload.timed_rounds import (
     FIRST_ROUNDS,
     ROUNDS_SHARE,
@@ -107,7 +105,7 @@ def gate_time(work: TimedWorkload, state: RunState) -> TimedRounds:
     if expected >= LONG_NS:  # its launches in the blocks are its rounds
         found = decide_by_pairs(compared, state, opponent, NO_ROUNDS, known, expected)
         found = _with_anchor(compared, state, drift, found)
-        _pair_with_itself(work, state, found.rounds)
+        pair_with_itself(work, state, found.rounds)
         return found
     by_process = request.launch is None and work.worker.revision is not None
     share = ROUNDS_SHARE if opponent.binary or by_process else 1
@@ -127,7 +125,7 @@ def gate_time(work: TimedWorkload, state: RunState) -> TimedRounds:
         obstacle = opponent.obstacle if step.pairing_helps or sustained else ""
         found = _less_comparable(state, opponent, decide_by_rounds(compared, state, taken, step, obstacle))
     found = _with_anchor(compared, state, drift, found)
-    _pair_with_itself(work, state, taken.rounds)
+    pair_with_itself(work, state, taken.rounds)
     return found
 
 
@@ -286,21 +284,3 @@ def _sessions_of(compared: BaselineComparison) -> list[Session]:
     """Those that the record's rounds are of."""
     named = {one.session for one in compared.baseline.rounds} if compared.baseline is not None else set()
     return [compared.sessions[name] for name in named & compared.sessions.keys()]
-
-
-def _pair_with_itself(work: TimedWorkload, state: RunState, rounds: Sequence[Round]) -> None:
-    """Pair the launch with itself if this test is one of the run's A/A self-pairs."""
-    launch, node_id = work.request.launch, work.key.node_id
-    too_long = rounds[-1].midmean > self_pairs.LONGEST_NS
-    if launch is None or too_long or node_id not in state.self_pairs:
-        return
-    state.self_pairs.discard(node_id)
-    zone, rate = work.request.zone, 1 / SELF_PAIR_E  # in both directions: neither side is a candidate
-    policy = Policy(delta=zone.delta, epsilon=zone.epsilon, alpha=rate, alpha_faster=rate)
-    pairing = pair_with(work, launch.binary, policy, rounds[-1].midmean, self_pairs.BUDGET_S, "short")
-    paired = pairing.paired
-    if paired.blocks:  # else all of them were discarded, and say nothing
-        state.self_pair_readings[node_id] = SelfPairReading(
-            workload=work.key.workload, ratio=paired.ratio, blocks=paired.blocks, seed=pairing.seed,
-            log_e_slower=paired.evidence.log_e_slower, log_e_faster=paired.evidence.log_e_faster,
-        )  # fmt: skip

@@ -16,7 +16,7 @@ from pytest_gpuperf.device.lock import HELD_VARIABLE
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.revision import Revision
 from pytest_gpuperf.model.task import OpponentTask
-from pytest_gpuperf.timing.turns import Arrived, Ended, GoOn, Link, OtherSideLost, Quit, RunTest
+from pytest_gpuperf.timing.turns import Arrived, GoOn, Link, OtherSideLost, Quit, RunTest, TestEnded
 
 START_S = 600.0
 """For its start, imports and collection included, and for a test to come to its workload, compilation included."""
@@ -79,14 +79,14 @@ class OpponentProcess:
         while self._test:
             self._next()
 
-    def _next(self) -> Arrived | Ended:
+    def _next(self) -> Arrived | TestEnded:
         """Where it comes to next in its test, or how that ends."""
         if self._waits:
             self.link.send(GoOn())
             self._waits = False
-        found: Arrived | Ended = self.link.receive(Arrived | Ended, START_S)
+        found: Arrived | TestEnded = self.link.receive(Arrived | TestEnded, START_S)
         self._waits = isinstance(found, Arrived)
-        if isinstance(found, Ended):
+        if isinstance(found, TestEnded):
             self._test = ""
         return found
 

@@ -23,8 +23,8 @@ from pytest_gpuperf.timing.turns import (
     Link,
     Measure,
     OtherSideLost,
-    Place,
     Taken,
+    TakePad,
     TurnTimer,
     asked_for,
     run_there,
@@ -132,7 +132,7 @@ def test_what_fails_there_is_said_here_and_the_other_side_goes_on(links: tuple[L
     with serving(links[1], Side(lambda: 1.0), broken):
         with pytest.raises(OtherSideLost, match="the other side failed: MemoryError: no more"):
             asked_for(links[0], Measure(slots=((1, 1),), cache="cold"), Taken, SOON_S)
-        assert asked_for(links[0], Place(pad_bytes=512), Done, SOON_S) == Done()
+        assert asked_for(links[0], TakePad(pad_bytes=512), Done, SOON_S) == Done()
         links[0].send(GoOn())
 
 
