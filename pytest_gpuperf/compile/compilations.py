@@ -108,10 +108,10 @@ def another(
     cache: CompileCache | None,
     recorded: Recorded,
 ) -> Compilation | None:
-    """Compile once more, up to six times, for an entry that is ``wanted``; it takes the place of the cache's.
+    """Compile once more, up to nine times, for an entry that is ``wanted``; it takes the place of the cache's.
 
     NVRTC makes several machine codes of one source where a kernel indexes an array in local memory (seen with
-    13.0.88).  Three alike at first are taken for all there are.  None if there is no such entry; the cache remembers
+    13.0.88).  Five alike at first are taken for all there are.  None if there is no such entry; the cache remembers
     that of each ``wish``, which says in words what is ``wanted``.
     """
     cache = cache if headers.complete else None
@@ -185,8 +185,8 @@ def _read(jobs: Sequence[Job], compiling: Iterable[Compiled], recorded: Recorded
 
 _WITH_LINES = ("--generate-line-info", "--device-debug")
 """Options by which the machine code names files."""
-_FORMS_TRIED = 6
-_ALIKE = 3
+_FORMS_TRIED = 9
+_ALIKE = 5
 _ALONE = threading.Lock()
 _MORE_ATTEMPTS = 3
 

@@ -168,6 +168,12 @@ FLAGS: tuple[Flag, ...] = (
     Flag("--gpuperf-confirmations", "confirmations",
          "tests per process whose suspected regressions a second process confirms (default 20)",
          whole(0, 100_000), metavar="N"),
+    Flag("--gpuperf-ledger", "ledger", "add up the evidence of runs: report (default) what they prove together, let it "
+         "fail the run (gate), or off", one_of("off", "report", "gate"), metavar="WHAT"),
+    Flag("--gpuperf-ledger-file", "ledger_file", "file that runs add to (default: .gpuperf/ledger.jsonl)", str,
+         metavar="FILE"),
+    Flag("--gpuperf-ledger-tolerance", "ledger_tolerance", "slower by no more than this fraction is accepted by many "
+         "runs together (default 0.0005)", number(0.0001, 0.5), metavar="FRACTION"),
     Flag("--gpuperf-ncu", "ncu", "collect and gate hardware counters with Nsight Compute: default, memory, compute, "
          "latency, full, or names of metrics", metric_words, metavar="SET", const="default"),
     Flag("--gpuperf-metrics", "metrics", "metrics to collect with the set, each with a tolerance to gate it by, "

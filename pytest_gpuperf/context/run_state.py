@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from pytest_gpuperf.judge.canary_shift import furthest
 if TYPE_CHECKING:
     from pytest_gpuperf.judge.error_budget import Spending
     from pytest_gpuperf.model.evidence import Key
+    from pytest_gpuperf.model.ledger import PairingNote
     from pytest_gpuperf.model.result import SelfPairReading
     from pytest_gpuperf.timing.pending_confirmations import PendingConfirmation
     from pytest_gpuperf.timing.turns import Link
@@ -45,6 +46,8 @@ class RunState:
         """Log of each canary's time here over that on record, where it moved the most; by name."""
         self.unchanged_shifts: dict[Key, float] = {}
         """Log of time over record of the unchanged workloads so far whose record is of this GPU."""
+        self.pairing_notes: dict[Key, list[PairingNote]] = {}
+        """Of the pairings of each workload, for the ledger."""
         self.link: Link | None = None
         """To the process that gates, in one that stands for another revision."""
         self.cubins: dict[str, bytes] = {}
@@ -61,6 +64,14 @@ class RunState:
         """Wall-clock time that a test, and the start of a process for it with imports and collection, has taken."""
         node, began = self._test_began
         return self._start_s + (time.perf_counter() - began if node == item.nodeid else 0.0)
+
+    def note_pairing(self, key: Key, opponent: str, ratios: Sequence[Sequence[float]], seed: int) -> None:
+        """Keep what a process found when it paired a workload with machine code of this hash."""
+        from pytest_gpuperf.model.ledger import note_of  # noqa: PLC0415 a plain run pairs nothing
+
+        note = note_of(opponent, ratios, seed)
+        if note is not None:
+            self.pairing_notes.setdefault(key, []).append(note)
 
     @cached_property
     def spending(self) -> Spending:

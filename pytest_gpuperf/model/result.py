@@ -13,6 +13,7 @@ from pytest_gpuperf.model.advice import Advice, State
 from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.evidence import Identity, Key, Session, StaticRecord, TimeRecord
+from pytest_gpuperf.model.ledger import PairingNote
 from pytest_gpuperf.model.verdict import Judgement
 
 Status = Literal["complete", "static only", "checked only"]
@@ -49,6 +50,8 @@ class WorkloadEvidence(Record, frozen=True):
     """What holds the workload back; None if nothing tells, or it was not asked for."""
     check: str = ""
     """Fingerprint of what checks its result; empty without a check."""
+    notes: tuple[PairingNote, ...] = ()
+    """Of its pairings, for the ledger."""
     was: Key | None = None
     """Of a NEW one: the record without a test that it seems to continue under another name."""
 
@@ -141,6 +144,10 @@ class Outcome:
     nothing: str = ""
     vanished: tuple[str, ...] = ()
     """Records that no test came to and that fail the run, a line for each cause."""
+    ledger: tuple[str, ...] = ()
+    """What runs prove together, a line for each workload."""
+    drifted: str = ""
+    """The same where it fails the run; empty if it does not."""
     left_out: tuple[str, ...] = ()
     """The same, of those that do not."""
     environment: str = ""
@@ -159,4 +166,4 @@ class Outcome:
     @property
     def errors(self) -> list[str]:
         """What speaks against the run as a whole."""
-        return [text for text in (self.problem, self.environment, self.nothing, *self.vanished) if text]
+        return [text for text in (self.problem, self.environment, self.nothing, self.drifted, *self.vanished) if text]

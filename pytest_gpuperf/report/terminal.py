@@ -63,6 +63,7 @@ def summary(reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, opt
         counter_words(reporter, evidence, outcome.counter_notes)
     _warn(reporter, [*_of_workloads(book, options), *remarks.unreached_lines(book.unreached)])
     _update(reporter, outcome, book, options)
+    _warn(reporter, outcome.ledger)
     _warn(
         reporter, [*_undecided(book, outcome), *filter(None, [outcome.not_kept]), *_shifts(outcome), *outcome.left_out]
     )

@@ -24,6 +24,7 @@ from pytest_gpuperf.report.document import document_of
 from pytest_gpuperf.report.files import write_reports
 from pytest_gpuperf.session.collect_counters import counters_at_end
 from pytest_gpuperf.session.compare_revision import foreign_code, leave_revision
+from pytest_gpuperf.session.keep_ledger import add_up
 from pytest_gpuperf.session.missed_records import tell_vanished
 from pytest_gpuperf.session.other_toolchains import record_others
 from pytest_gpuperf.session.static_gate import ENDED_AT, PUT_BEHIND
@@ -38,6 +39,9 @@ EXIT_ENVIRONMENT = 12
 """A run whose A/A self-pairs came out different: the machine is the finding, not the code."""
 EXIT_VANISHED = 13
 """A full run in which no test came to what is on record, under ``--gpuperf-open=fail``: test, file or target gone."""
+
+EXIT_LEDGER = 14
+"""A run that is slower by the evidence of many, or drifts, under ``--gpuperf-ledger=gate``."""
 
 OUTCOME: pytest.StashKey[Outcome] = pytest.StashKey()
 
@@ -69,6 +73,8 @@ def finish(session: pytest.Session) -> None:
     _watch(session, book, outcome)
     _guard(session, book, outcome)
     tell_vanished(session, book, outcome)
+    if add_up(config, book, outcome) and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = EXIT_LEDGER
     if outcome.vanished and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = EXIT_VANISHED
     _report(session, book, outcome)

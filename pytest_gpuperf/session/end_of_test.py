@@ -22,7 +22,7 @@ from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.discovery import is_missing_device
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.result import TestEvidence
+from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.revision import Revision
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.model.verdict import Judgement
@@ -233,6 +233,11 @@ def _add_section(report: pytest.TestReport, book: TestBook, worker: Worker) -> N
         report.sections.append(("gpuperf", text))
 
 
+def _with_notes(state: RunState, work: WorkloadEvidence) -> WorkloadEvidence:
+    notes = tuple(state.pairing_notes.pop(work.key, ()))
+    return msgspec.structs.replace(work, notes=notes) if notes else work
+
+
 def evidence_of(worker: Worker, state: RunState, book: TestBook, item: pytest.Item) -> TestEvidence:
     """What this test found, as it travels."""
     timed = any(workload.time for workload in book.workloads.values())
@@ -243,7 +248,7 @@ def evidence_of(worker: Worker, state: RunState, book: TestBook, item: pytest.It
         reason=book.reason,
         device=worker.device.facts if timed else None,
         session=worker.session if timed else None,
-        workloads=tuple(book.workloads.values()),
+        workloads=tuple(_with_notes(state, work) for work in book.workloads.values()),
         xfail=settings_of(item).xfail or "",
         self_pair=state.self_pair_readings.pop(item.nodeid, None),
         red_on_time=book.red_on_time,

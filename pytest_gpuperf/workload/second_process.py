@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.child_process import LOG_LINES, errors_in, log_lines, run_task
 from pytest_gpuperf.context.run_state import RunState
@@ -24,7 +25,12 @@ from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.judge.paired_verdict import unheard
 from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.verdict import Judgement, Verdict
-from pytest_gpuperf.timing.pending_confirmations import Confirmation, PendingConfirmation, settled
+from pytest_gpuperf.timing.pending_confirmations import (
+    AnchorPending,
+    Confirmation,
+    PendingConfirmation,
+    settled,
+)
 
 TIMEOUT_S = 120.0
 """Least bound of a confirming process, besides what its workloads may take."""
@@ -84,8 +90,17 @@ def _confirmed(
         judged = []
         for file, one in zip(task.files(), pending, strict=True):
             found = _left(file)
+            _note(stash.run_state_of(item.config), one, found)
             judged.append(unheard(one.judgement, problem) if found is None else settled(one, found))
         return judged
+
+
+def _note(state: RunState, pending: PendingConfirmation, found: Confirmation | None) -> None:
+    """Keep for the ledger what the second process found where it paired the two."""
+    record = pending.anchor if isinstance(pending, AnchorPending) else pending.case.baseline
+    if found is not None and record is not None and not pending.case.of_revision:
+        ratios = found.pairs or tuple((one,) for one in found.r)
+        state.note_pairing(pending.case.key, record.identity.code, ratios, found.seed)
 
 
 def _left(file: Path) -> Confirmation | None:
