@@ -76,6 +76,8 @@ class Options:
     """Workloads of equal identity are not timed."""
     pair_all: bool = False
     """Workloads of equal identity are paired too, and count in the run's error rate."""
+    pair_callables: Literal["auto", "always", "off"] = "auto"
+    """Which callables are paired with the commit on their record: those that rounds do not pass, all, or none."""
     confirmations: int = 20
     """Tests per process whose suspected regressions are confirmed in a second process."""
     ledger: Literal["off", "report", "gate"] = "report"

@@ -100,6 +100,16 @@ def imported() -> dict[str, str]:
     return files
 
 
+def foreign_imports(root: Path, on_path: Iterable[str], others: Iterable[Path], tree: Path) -> list[str]:
+    """``leaks`` of this process, which runs in the working tree ``tree``.
+
+    ``root`` is pytest's, ``on_path`` what its ini file puts on the path.
+    """
+    real = [Path(os.path.realpath(path)) for path in on_path]
+    roots = dict.fromkeys([tree, tree / "src", root, root / "src", *real])
+    return leaks(imported(), others, tree, [one for one in roots if one.is_relative_to(tree)], installed_folders())
+
+
 def leaks(
     modules: Mapping[str, str], others: Iterable[Path], tree: Path, roots: Iterable[Path], installed: Collection[str]
 ) -> list[str]:

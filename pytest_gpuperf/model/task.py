@@ -40,6 +40,9 @@ class ConfirmTask(Record, frozen=True, tag="confirm"):
     drifts: tuple[Key, ...] = ()
     """Those to pair with their anchor; their numbers follow."""
 
+    by_process: tuple[Key, ...] = ()
+    """Those of ``workloads`` to pair with another revision's process."""
+
     @property
     def nodes(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(key.node_id for key in (*self.workloads, *self.drifts)))

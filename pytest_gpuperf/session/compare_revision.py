@@ -26,7 +26,7 @@ from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.child_command import revision_command
 from pytest_gpuperf.context.child_process import LOG_LINES, errors_in, log_lines, progress_of, run_child
-from pytest_gpuperf.context.revision_imports import imported, installed_folders, leaks
+from pytest_gpuperf.context.revision_imports import foreign_imports, imported
 from pytest_gpuperf.context.tests_found import TestsFound
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.context.worktree import described, repository_of, resolve, working_trees, worktree_of
@@ -86,11 +86,7 @@ def _leaks(config: pytest.Config, task: RevisionTask, worker: Worker) -> list[st
 
 def _foreign_imports(config: pytest.Config, others: Sequence[Path], tree: Path) -> list[str]:
     """Modules that this process imported from elsewhere than the working tree ``tree`` that it runs in, in words."""
-    root = config.rootpath.resolve()
-    on_path = [Path(os.path.realpath(path)) for path in config.getini("pythonpath")]
-    roots = dict.fromkeys([tree, tree / "src", root, root / "src", *on_path])
-    inside = [one for one in roots if one.is_relative_to(tree)]
-    return leaks(imported(), others, tree, inside, installed_folders())
+    return foreign_imports(config.rootpath.resolve(), config.getini("pythonpath"), others, tree)
 
 
 def _of_working_tree(places: Iterable[Path], task: RevisionTask) -> list[Path]:

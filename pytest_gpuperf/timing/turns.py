@@ -72,6 +72,8 @@ class Arrived(Record, frozen=True, tag="arrived"):
     identity: Identity
     check: str
     """Fingerprint of what checks its result; empty without a check."""
+    leaks: tuple[str, ...] = ()
+    """Why it may have run code of another working tree, a line each."""
 
 
 class Taken(Record, frozen=True, tag="taken"):

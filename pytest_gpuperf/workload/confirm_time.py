@@ -16,7 +16,8 @@ from pytest_gpuperf.timing.rounds import NO_ROUNDS, Rounds
 from pytest_gpuperf.workload.baseline_kernel import Opponent
 from pytest_gpuperf.workload.checked_run import check_again
 from pytest_gpuperf.workload.gate_anchor import anchor_opponent
-from pytest_gpuperf.workload.gate_process import NotPaired, pair_with_revision
+from pytest_gpuperf.workload.gate_process import pair_with_revision
+from pytest_gpuperf.workload.recorded_revision import NotPaired
 from pytest_gpuperf.workload.timed_rounds import (
     FIRST_ROUNDS,
     ROUNDS_SHARE,
@@ -49,7 +50,7 @@ def confirm_time(work: TimedWorkload, task: ConfirmTask) -> TimedRounds:
 def _confirm(work: TimedWorkload, task: ConfirmTask, number: int, opponent: Opponent) -> TimedRounds:
     """Pair it with ``opponent``, or take its rounds where there is none to pair with, for the file of this number."""
     request = work.request
-    if request.launch is None and work.worker.revision is not None:
+    if work.key in task.by_process:
         return _confirm_by_processes(work, task, number)
     if opponent.binary is None:
         return _leave_rounds(work, task, number, NO_ROUNDS, opponent.obstacle)

@@ -16,13 +16,11 @@ from pytest_gpuperf.timing.paired_run import Pairing
 from pytest_gpuperf.timing.turns import Arrived, OtherSideLost
 from pytest_gpuperf.workload.check_fingerprint import fingerprint
 from pytest_gpuperf.workload.opponent_process import OpponentProcess, OtherWork
+from pytest_gpuperf.workload.recorded_revision import NotPaired, opponent_revision
 from pytest_gpuperf.workload.timed_rounds import TimedWorkload
 
-OPPONENT: pytest.StashKey[OpponentProcess] = pytest.StashKey()
-
-
-class NotPaired(Exception):
-    """Why there are no blocks of a callable and of what it was; never a reason to pass it."""
+OPPONENT: pytest.StashKey[tuple[str, OpponentProcess]] = pytest.StashKey()
+"""The one that runs, and the commit that it stands for."""
 
 
 def pair_with_revision(
@@ -32,8 +30,7 @@ def pair_with_revision(
 
     Raises ``NotPaired``.
     """
-    worker, request, revision = work.worker, work.request, work.worker.revision
-    assert revision is not None
+    worker, request, revision = work.worker, work.request, opponent_revision(work)
     delta, epsilon = zone_of(policy.delta, policy.epsilon, duration_ns)
     policy = Policy(delta=delta, epsilon=epsilon, alpha=policy.alpha, alpha_faster=policy.alpha_faster)
     opponent = None
@@ -57,6 +54,8 @@ def pair_with_revision(
 def _require_same_work(work: TimedWorkload, there: Arrived) -> None:
     """Raise ``OtherWork`` if the other side's workload is not this one, or is checked otherwise."""
     differs = other_arguments(there.identity, work.identity)
+    if there.leaks:
+        raise OtherWork(f"the revision's process ran code that is not its own: {there.leaks[0]}")
     if there.identity.launch != work.identity.launch:
         raise OtherWork(f"the workload was {there.identity.launch} there and is {work.identity.launch}")
     if differs:
@@ -68,17 +67,19 @@ def _require_same_work(work: TimedWorkload, there: Arrived) -> None:
 def _opponent(worker: Worker, revision: Revision) -> OpponentProcess:
     """This process's opponent, started at its first use."""
     config = worker.config
+    if OPPONENT in config.stash and config.stash[OPPONENT][0] != revision.commit:
+        _give_up(config)
     if OPPONENT not in config.stash:
-        config.stash[OPPONENT] = OpponentProcess(config, worker, revision)
+        config.stash[OPPONENT] = revision.commit, OpponentProcess(config, worker, revision)
         config.add_cleanup(functools.partial(_give_up, config))
-    return config.stash[OPPONENT]
+    return config.stash[OPPONENT][1]
 
 
 def leave_opponent(config: pytest.Config) -> None:
     """Let the opponent come to the end of its test, at the end of this process's: it holds no memory then."""
     if OPPONENT in config.stash:
         try:
-            config.stash[OPPONENT].leave()
+            config.stash[OPPONENT][1].leave()
         except OtherSideLost:
             _give_up(config)
 
@@ -86,6 +87,6 @@ def leave_opponent(config: pytest.Config) -> None:
 def _give_up(config: pytest.Config) -> None:
     """End the opponent; the next callable starts another one."""
     if OPPONENT in config.stash:
-        opponent = config.stash[OPPONENT]
+        opponent = config.stash[OPPONENT][1]
         del config.stash[OPPONENT]
         opponent.close()

@@ -18,7 +18,7 @@ from pytest_gpuperf.model.revision import Revision
 from pytest_gpuperf.model.task import OpponentTask
 from pytest_gpuperf.timing.turns import Arrived, GoOn, Link, OtherSideLost, Quit, RunTest, TestEnded
 
-START_S = 600.0
+START_S = 300.0
 """For its start, imports and collection included, and for a test to come to its workload, compilation included."""
 GRACE_S = 10.0
 """For its end."""

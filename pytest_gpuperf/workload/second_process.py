@@ -28,6 +28,7 @@ from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.timing.pending_confirmations import (
     AnchorPending,
     Confirmation,
+    PairedPending,
     PendingConfirmation,
     settled,
 )
@@ -85,7 +86,8 @@ def _confirmed(
     with tempfile.TemporaryDirectory(prefix="gpuperf-confirm-") as name:
         records = tuple(one.case.key for one in pending if one.judgement.against == "record")
         drifts = tuple(one.case.key for one in pending if one.judgement.against == "anchor")
-        task = ConfirmTask(folder=Path(name), workloads=records, drifts=drifts)
+        paired = tuple(one.case.key for one in pending if isinstance(one, PairedPending) and not one.case.identity.code)
+        task = ConfirmTask(folder=Path(name), workloads=records, drifts=drifts, by_process=paired)
         problem = _run(item, worker, task, limit_s)
         judged = []
         for file, one in zip(task.files(), pending, strict=True):

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from git_samples import commit
+from git_samples import commit, git
 from suite_under_test import Suite
 
 AGAINST = ("--gpuperf", "--gpuperf-against=HEAD")
@@ -140,3 +140,52 @@ def pytest_configure(config):
 
     simulated_gpu.SimulatedTimer.measure = measure
 """
+
+
+# --- against the commit on record ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def recorded_project(project: Suite) -> Suite:
+    """The same with baselines, which know the commit."""
+    project.run("--update-baselines", "--gpuperf-rounds=4", "--gpuperf-processes=2", "--gpuperf-force-update")
+    assert (project.path / "baselines/simulated-gpu/test_suite.json").exists()
+    commit(project.path, "Baselines")
+    return project
+
+
+def test_a_changed_callable_is_paired_with_the_commit_on_its_record(recorded_project: Suite) -> None:
+    recorded_project.write("test_suite.py", TEST.format(steps=SLOWER, more=""))
+    assert recorded_project.run("--gpuperf", "--gpuperf-pair-callables=off", subprocess=True).ret == 0
+    result = recorded_project.run("--gpuperf", "--gpuperf-pair-callables=always", subprocess=True)
+    assert result.ret == 1, result.stdout.str()
+    result.stdout.fnmatch_lines(["*steps*SLOWER*x1.01*paired,*", "*in two processes*", "*paired by processes*"])
+
+
+def test_another_gpu_leaves_it_decided(recorded_project: Suite) -> None:
+    recorded_project.edit("conftest.py", "SimulatedGpu(", "SimulatedGpu(uuid='GPU-6222', ")
+    result = recorded_project.run("--gpuperf", subprocess=True)
+    assert result.ret == 0, result.stdout.str()
+    result.stdout.fnmatch_lines(["*steps*SAME*"])
+    without = recorded_project.run("--gpuperf", "--gpuperf-pair-callables=off", subprocess=True)
+    without.stdout.fnmatch_lines(["*steps*INCONCLUSIVE*"])
+
+
+def test_a_shallow_clone_says_what_to_do(
+    recorded_project: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git(tmp_path, "clone", "-q", "--depth=1", f"file://{recorded_project.path}", "shallow")
+    (tmp_path / "shallow/test_suite.py").write_text(TEST.format(steps=SLOWER, more=""))
+    monkeypatch.chdir(tmp_path / "shallow")
+    result = recorded_project.run(
+        "--gpuperf", "--gpuperf-pair-callables=always", "--rootdir=.", subprocess=True
+    )  # fmt: skip
+    result.stdout.fnmatch_lines(["*compared with the record alone*fetch-depth: 0*"])
+
+
+def test_a_record_with_changes_beyond_its_commit_is_not_paired(project: Suite) -> None:
+    project.write("test_suite.py", TEST.format(steps=EQUAL, more="") + "\n# edited\n")
+    project.run("--update-baselines", "--gpuperf-rounds=4", "--gpuperf-processes=2", "--gpuperf-force-update")
+    project.write("test_suite.py", TEST.format(steps=SLOWER, more=""))
+    result = project.run("--gpuperf", "--gpuperf-pair-callables=always", subprocess=True)
+    result.stdout.fnmatch_lines(["*compared with the record alone*it was recorded with changes beyond*"])
