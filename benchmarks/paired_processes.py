@@ -1,0 +1,277 @@
+"""Callables against another revision, each side in its own process: false verdicts, losses found, seconds.  On a GPU.
+
+    python benchmarks/paired_processes.py run --runs 20 --output DIR
+    python benchmarks/paired_processes.py merge DIR... --output docs/results/paired_processes.md
+
+``run`` makes a repository of callables (CuPy, PyTorch, Triton and Numba, as far as they are installed), and compares
+its working tree with its commit again and again, each time in a fresh pair of processes: unchanged, with 1 % more rows,
+with 2 % more.  It leaves one file for each run.  ``merge`` makes a table of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+PERCENTS = (0, 1, 2)
+SUITE = """\
+import pytest
+
+MORE = {more}
+
+
+def more(number):
+    return int(number * (1 + MORE / 100))
+
+
+@pytest.mark.parametrize("name, elements", [("5 us", 1_000_000), ("20 us", 12_800_000), ("320 us", 128_000_000)])
+def test_cupy_expression(gpu, gpuperf, name, elements):
+    cupy = pytest.importorskip("cupy")
+    x, y = cupy.random.rand(more(elements), dtype="float32"), cupy.empty(more(elements), dtype="float32")
+    gpuperf(lambda: cupy.multiply(x, 2, out=y), name=name)
+
+
+def test_cupy_sequence_of_12_launches(gpu, gpuperf):
+    cupy = pytest.importorskip("cupy")
+    x = cupy.random.rand(more(4_000_000), dtype="float32")
+
+    def twelve():
+        for _ in range(12):
+            cupy.add(x, 1, out=x)
+
+    gpuperf(twelve, name="12 launches", reset=lambda: x.fill(0))
+
+
+def test_cupy_20_ms(gpu, gpuperf):
+    cupy = pytest.importorskip("cupy")
+    x = cupy.random.rand(more(200), 16_000_000, dtype="float32")
+    gpuperf(lambda: cupy.negative(x, out=x), name="20 ms")
+
+
+def test_cupy_sort(gpu, gpuperf):
+    cupy = pytest.importorskip("cupy")
+    x = cupy.random.rand(more(16_000_000), dtype="float32")
+    gpuperf(lambda: x.sum(), name="sum")
+
+
+def torch_of(gpu):
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(1)
+    return torch
+
+
+def test_torch_softmax(gpu, gpuperf):
+    torch = torch_of(gpu)
+    x = torch.randn(more(8192), 4096, device="cuda")
+    gpuperf(lambda: torch.softmax(x, 1), name="softmax")
+
+
+def test_torch_block(gpu, gpuperf):
+    torch = torch_of(gpu)
+    block = torch.nn.Sequential(torch.nn.LayerNorm(1024), torch.nn.Linear(1024, 1024), torch.nn.GELU()).cuda()
+    x = torch.randn(more(8192), 1024, device="cuda")
+    with torch.no_grad():
+        gpuperf(lambda: block(x), name="LayerNorm, Linear, GELU")
+
+
+def test_torch_compiled(gpu, gpuperf):
+    torch = torch_of(gpu)
+    compiled = torch.compile(lambda x: torch.nn.functional.gelu(x * 2 + 1))
+    x = torch.randn(more(32_000_000), device="cuda")
+    compiled(x)
+    gpuperf(lambda: compiled(x), name="torch.compile")
+
+
+def test_torch_matmul(gpu, gpuperf):
+    torch = torch_of(gpu)
+    a, b = (torch.randn(4096, 4096, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+    x = torch.randn(more(16_000_000), device="cuda")
+
+    def product():
+        torch.matmul(a, b)
+        x.mul_(1)
+
+    gpuperf(product, name="matmul, scale")
+
+
+def test_triton_autotuned(gpu, gpuperf):
+    torch = torch_of(gpu)
+    triton_kernels = pytest.importorskip("triton_kernels_of_suite")
+    x = torch.randn(more(16_000_000), device="cuda")
+    y = torch.empty_like(x)
+    triton_kernels.scale(x, y)
+    gpuperf(lambda: triton_kernels.scale(x, y), name="autotuned scale")
+
+
+def test_numba(gpu, gpuperf):
+    pytest.importorskip("numba")
+    from numba import cuda
+    import numpy
+
+    @cuda.jit
+    def scale(x, y):
+        i = cuda.grid(1)
+        if i < x.size:
+            y[i] = 2 * x[i]
+
+    x = cuda.to_device(numpy.ones(more(16_000_000), dtype=numpy.float32))
+    y = cuda.device_array_like(x)
+    stream = cuda.external_stream(gpu.stream)
+    gpuperf(lambda: scale[(x.size + 255) // 256, 256, stream](x, y), name="numba scale")
+"""
+TRITON = """\
+import triton
+import triton.language as tl
+
+
+@triton.autotune([triton.Config({"BLOCK": size}) for size in (512, 1024, 2048)], key=["n"])
+@triton.jit
+def _scale(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, 2 * tl.load(x + at, mask=at < n), mask=at < n)
+
+
+def scale(x, y):
+    _scale[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, y, x.numel())
+"""
+
+
+class Seen(NamedTuple):
+    """One verdict."""
+
+    workload: str
+    percent: int
+    verdict: str
+    ratio: float | None
+    time_ns: float | None
+    seconds: float
+    reason: str
+
+
+def repository(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "test_callables.py").write_text(SUITE.format(more=0), encoding="utf-8")
+    (folder / "triton_kernels_of_suite.py").write_text(TRITON, encoding="utf-8")
+    (folder / ".gitignore").write_text("__pycache__\n.gpuperf\n", encoding="utf-8")
+    who = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+    for command in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-q", "-m", "callables")):
+        subprocess.run(["git", *who, *command], cwd=folder, check=True)
+
+
+def compared(folder: Path, percent: int, file: Path, more: Sequence[str]) -> list[Seen]:
+    """One run in fresh processes, with so many percent more work on this side."""
+    (folder / "test_callables.py").write_text(SUITE.format(more=percent), encoding="utf-8")
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--gpuperf", "--gpuperf-against=HEAD",
+               "--gpuperf-confirmations=100", f"--gpuperf-report={file}", *more]  # fmt: skip
+    done = subprocess.run(command, cwd=folder, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True,
+                          check=False)  # fmt: skip
+    if not file.exists():
+        raise SystemExit(done.stdout[-3000:] + done.stderr[-3000:])
+    return list(verdicts(json.loads(file.read_text(encoding="utf-8")), percent))
+
+
+def verdicts(report: dict[str, Any], percent: int) -> Iterator[Seen]:
+    for test in report["tests"]:
+        for work in test["workloads"]:
+            for one in work["judgements"]:
+                if one["kind"] == "time":
+                    figures = one.get("time") or {}
+                    yield Seen(
+                        f"{test['test'].partition('[')[0].removeprefix('test_')}: {work['key']['workload']}", percent,
+                        one["verdict"], figures.get("ratio"), figures.get("after_ns"), work["seconds"], one["reason"],
+                    )  # fmt: skip
+
+
+def run(chosen: argparse.Namespace) -> int:
+    chosen.output.mkdir(parents=True, exist_ok=True)
+    ends = time.monotonic() + chosen.seconds
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "project"
+        repository(folder)
+        for number in range(chosen.runs):
+            for percent in PERCENTS:
+                if time.monotonic() > ends:
+                    return 0
+                seen = compared(folder, percent, Path(name) / f"{number}-{percent}.json", chosen.pytest)
+                file = chosen.output / f"{os.getpid()}-{number}-{percent}.json"
+                file.write_text(json.dumps([one._asdict() for one in seen]), encoding="utf-8")
+                print(f"run {number + 1} at +{percent} %: {len(seen)} verdicts", flush=True)
+    return 0
+
+
+PAGE = """\
+# Callables against another revision
+
+Each side runs in its own process; every run is a fresh pair, and what is slower was paired again in a second one. The
+truth is so many percent more rows or elements on one side. Made on H200s by
+
+    python benchmarks/paired_processes.py run --runs {runs} --output DIR
+    python benchmarks/paired_processes.py merge DIR... --output docs/results/paired_processes.md
+
+{table}
+"""
+COLUMNS = (
+    "workload", "time, us", "truth", "verdicts", "SLOWER", "FASTER", "SAME or NOT-SLOWER", "other", "median ratio",
+    "seconds, median and 90 %",
+)  # fmt: skip
+
+
+def merge(chosen: argparse.Namespace) -> int:
+    """Exit status 1 if equal work was called slower or faster."""
+    files = [file for folder in chosen.dirs for file in sorted(folder.glob("*.json"))]
+    seen = [Seen(**one) for file in files for one in json.loads(file.read_text(encoding="utf-8"))]
+    cells = sorted({(one.workload, one.percent) for one in seen})
+    rows = [row([one for one in seen if (one.workload, one.percent) == cell]) for cell in cells]
+    table = "\n".join([f"| {' | '.join(COLUMNS)} |", f"|{'---|' * len(COLUMNS)}", *rows])
+    chosen.output.write_text(PAGE.format(runs=len(files) // len(PERCENTS), table=table), encoding="utf-8")
+    false = [one for one in seen if not one.percent and one.verdict in ("SLOWER", "FASTER", "SUSPECT")]
+    print(f"{len(seen)} verdicts, {len(false)} false ones")
+    return int(bool(false))
+
+
+def row(seen: Sequence[Seen]) -> str:
+    names = [one.verdict for one in seen]
+    counts = [names.count("SLOWER"), names.count("FASTER"), names.count("SAME") + names.count("NOT-SLOWER")]
+    ratios = [one.ratio for one in seen if one.ratio is not None]
+    times = [one.time_ns / 1e3 for one in seen if one.time_ns is not None]
+    seconds = sorted(one.seconds for one in seen)
+    first = seen[0]
+    return (
+        f"| {first.workload} | {_median(times):.4g} | +{first.percent} % | {len(seen)} | {counts[0]} | {counts[1]} | "
+        f"{counts[2]} | {len(seen) - sum(counts)} | {_median(ratios):.4f} | {statistics.median(seconds):.2f}, "
+        f"{seconds[int(0.9 * (len(seconds) - 1))]:.2f} |"
+    )
+
+
+def _median(values: Sequence[float]) -> float:
+    return statistics.median(values) if values else float("nan")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    running = commands.add_parser("run", help="take verdicts")
+    running.add_argument("--runs", type=int, default=20, help="pairs of processes for each truth (default 20)")
+    running.add_argument("--seconds", type=float, default=1e9, help="begin no run after so many")
+    running.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder for what is found")
+    running.add_argument("pytest", nargs="*", help="more for pytest, behind --: -k softmax")
+    merging = commands.add_parser("merge", help="make a table")
+    merging.add_argument("dirs", type=Path, nargs="+", metavar="DIR")
+    merging.add_argument("--output", type=Path, required=True, metavar="MD", help="the page to write")
+    chosen = parser.parse_args(arguments)
+    return run(chosen) if chosen.command == "run" else merge(chosen)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

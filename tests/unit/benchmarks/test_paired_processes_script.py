@@ -1,0 +1,43 @@
+"""The campaign on pairs of processes: its suite can be collected, and its table counts what verdicts say."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from loaded_scripts import load_script
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    return load_script(ROOT / "benchmarks" / "paired_processes.py")
+
+
+def test_its_suite_is_one_that_pytest_collects(script: ModuleType, tmp_path: Path) -> None:
+    script.repository(tmp_path / "project")
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q"]
+    done = subprocess.run(command, cwd=tmp_path / "project", capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("::test_") >= 10
+
+
+def judged(verdict: str, ratio: float | None) -> dict[str, object]:
+    times = [{"kind": "static", "verdict": "UNCHANGED", "reason": ""},
+             {"kind": "time", "verdict": verdict, "reason": "", "time": {"ratio": ratio, "after_ns": 20_000.0}}]  # fmt: skip
+    return {"test": "test_softmax[a]", "workloads": [{"key": {"workload": "w"}, "seconds": 1.5, "judgements": times}]}
+
+
+@pytest.mark.parametrize(("null", "status"), [("SAME", 0), ("SLOWER", 1), ("SUSPECT", 1)])
+def test_false_verdicts_are_counted_and_fail(script: ModuleType, tmp_path: Path, null: str, status: int) -> None:
+    for percent, verdict in ((0, null), (1, "SLOWER")):
+        seen = list(script.verdicts({"tests": [judged(verdict, 1 + percent / 100)]}, percent))
+        (tmp_path / f"{percent}.json").write_text(json.dumps([one._asdict() for one in seen]))
+    page = tmp_path / "page.md"
+    assert script.main(["merge", str(tmp_path), "--output", str(page)]) == status
+    assert "| softmax: w | 20 | +1 % | 1 | 1 | 0 | 0 | 0 | 1.0100 | 1.50, 1.50 |" in page.read_text()
