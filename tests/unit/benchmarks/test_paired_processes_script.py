@@ -28,8 +28,11 @@ def test_its_suite_is_one_that_pytest_collects(script: ModuleType, tmp_path: Pat
 
 
 def judged(verdict: str, ratio: float | None) -> dict[str, object]:
-    times = [{"kind": "static", "verdict": "UNCHANGED", "reason": ""},
-             {"kind": "time", "verdict": verdict, "reason": "", "time": {"ratio": ratio, "after_ns": 20_000.0}}]  # fmt: skip
+    figures = {"ratio": ratio, "after_ns": 20_000.0}
+    times = [
+        {"kind": "static", "verdict": "UNCHANGED", "reason": ""},
+        {"kind": "time", "verdict": verdict, "reason": "", "time": figures},
+    ]
     return {"test": "test_softmax[a]", "workloads": [{"key": {"workload": "w"}, "seconds": 1.5, "judgements": times}]}
 
 
