@@ -22,6 +22,8 @@ EXAMPLES = {
     "template": "sample7_template_branch", "FloatLiteral": "math_cost_ladder", "matmul_mma": "hmma_1688",
 }  # fmt: skip
 """Family of the workload that a message is about."""
+PROCESSES = 4
+"""That may be asked before a message is called wrong."""
 
 
 def messages(page: str) -> dict[str, str]:
@@ -33,7 +35,11 @@ def messages(page: str) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What the gate says, without a GPU, of the naive siblings of all of these workloads."""
+    """What the gate says, without a GPU, of the naive siblings of all of these workloads.
+
+    By one process or by several: one in eight compiles ``add_indexed`` to other code (docs/explanation/static-evidence.md,
+    "What is recorded").
+    """
     if toolchain() not in _recorded():
         pytest.skip(f"the committed baselines are not of {toolchain()}")
     root = tmp_path_factory.mktemp("suite")
@@ -42,13 +48,20 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> str:
     (root / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     files = [f"example_suite/test_{family}.py" for family in EXAMPLES.values()]
     chosen = [f"--naive-siblings={family}:{name}" for name, family in EXAMPLES.items()]
-    run = subprocess.run(
-        [sys.executable, "-m", "pytest", "--gpuperf", f"--gpuperf-arch={ARCH}", *files, *chosen],
-        cwd=root, capture_output=True, text=True, check=False,
-        env={**os.environ, "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    assert run.returncode == 1, run.stdout + run.stderr
-    return run.stdout
+    said = [message for page in ("README.md", MANUAL) for message in messages(page).values()]
+    found = ""
+    for number in range(PROCESSES):
+        caches = {} if not number else {"GPUPERF_CACHE_DIR": str(root / f"cache {number}")}
+        run = subprocess.run(
+            [sys.executable, "-m", "pytest", "--gpuperf", f"--gpuperf-arch={ARCH}", *files, *chosen],
+            cwd=root, capture_output=True, text=True, check=False,
+            env={**os.environ, "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(ROOT), **caches},
+        )  # fmt: skip
+        assert run.returncode == 1, run.stdout + run.stderr
+        found += run.stdout
+        if all(message in found for message in said):
+            break
+    return found
 
 
 def _recorded() -> set[str]:
