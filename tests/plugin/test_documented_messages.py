@@ -37,8 +37,8 @@ def messages(page: str) -> dict[str, str]:
 def printed(tmp_path_factory: pytest.TempPathFactory) -> str:
     """What the gate says, without a GPU, of the naive siblings of all of these workloads.
 
-    By one process or by several: one in eight compiles ``add_indexed`` to other code (docs/explanation/static-evidence.md,
-    "What is recorded").
+    By one process or by several: one in eight compiles ``add_indexed`` to other code (``docs/explanation``, static
+    evidence).
     """
     if toolchain() not in _recorded():
         pytest.skip(f"the committed baselines are not of {toolchain()}")
