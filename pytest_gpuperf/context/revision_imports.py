@@ -26,6 +26,7 @@ del sys.argv[1:5]
 getattr(sys.flags, "safe_path", 0) or sys.path.pop(0)
 sys.path.insert(0, root)
 from pytest_gpuperf.context import revision_imports
+sys.modules["pytest_gpuperf"].__doc__ += " PYTEST_DONT_REWRITE"
 sys.path[:1] = [os.getcwd()] if as_module else []
 revision_imports.enter(others.split(os.pathsep), tree)
 import pytest
