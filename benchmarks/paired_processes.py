@@ -183,13 +183,14 @@ def compared(folder: Path, percent: int, file: Path, more: Sequence[str]) -> lis
 
 def verdicts(report: dict[str, Any], percent: int) -> Iterator[Seen]:
     for test in report["tests"]:
-        for work in test["workloads"]:
-            for one in work["judgements"]:
+        for work in test.get("workloads", ()):
+            for one in work.get("judgements", ()):
                 if one["kind"] == "time":
                     figures = one.get("time") or {}
+                    name = f"{test['test'].partition('[')[0].removeprefix('test_')}: {work['key']['workload']}"
                     yield Seen(
-                        f"{test['test'].partition('[')[0].removeprefix('test_')}: {work['key']['workload']}", percent,
-                        one["verdict"], figures.get("ratio"), figures.get("after_ns"), work["seconds"], one["reason"],
+                        name, percent, one["verdict"], figures.get("ratio"), figures.get("after_ns"),
+                        work.get("seconds", 0.0), one.get("reason", ""),
                     )  # fmt: skip
 
 

@@ -64,7 +64,7 @@ def revision_command(
         *bootstrap_arguments(task.others, task.tree, as_module=as_module), *_options(config),
         *_of_its_own(config, folder, root, ini if ini is not None and ini.is_file() else None),
         "--continue-on-collection-errors", f"--gpuperf-task={folder / TASK_FILE}", f"--gpuperf-arch={','.join(archs)}",
-        f"--gpuperf-baselines={folder / 'none'}", *places,
+        *places,
     ]  # fmt: skip
 
 

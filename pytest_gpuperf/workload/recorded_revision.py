@@ -13,6 +13,7 @@ from pytest_gpuperf.model.evidence import Session
 from pytest_gpuperf.model.revision import Revision
 from pytest_gpuperf.workload.timed_rounds import TimedWorkload
 
+ALONE = "a callable has no machine code of its own that could be run again"
 CHECKED_OUT: pytest.StashKey[dict[str, Revision | str]] = pytest.StashKey()
 """Revisions of records by their commit, or why there is none."""
 
@@ -43,9 +44,9 @@ def _recorded_commit(work: TimedWorkload) -> str:
     sessions: list[Session] = [one for one in store.sessions(work.target, work.key.module) if one.id in named]
     latest = max(sessions, key=lambda one: one.date, default=None)
     if latest is None or not latest.commit:
-        raise NotPaired("its record does not say at which commit it was taken, so that cannot be run beside it")
+        raise NotPaired(f"{ALONE}, and its record does not say at which commit it was taken")
     if latest.dirty:
-        raise NotPaired(f"it was recorded with changes beyond {latest.commit[:12]}, so that cannot be run beside it")
+        raise NotPaired(f"{ALONE}, and it was recorded with changes beyond {latest.commit[:12]}")
     return latest.commit
 
 
@@ -60,6 +61,6 @@ def _checked_out(worker: Worker, commit: str) -> Revision | str:
         name = described(top, commit)
     except RevisionError as problem:
         held.close()
-        return f"the commit that it was recorded at cannot be run beside it: {problem}"
+        return f"{ALONE}, nor can the commit of its record: {problem}"
     config.add_cleanup(held.close)
     return Revision(commit=commit, name=name, archs=worker.targets, top=top, others=others, tree=tree)
