@@ -15,7 +15,7 @@ import pytest
 from pytest_gpuperf.device.interface import Slot
 from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.model.evidence import Identity
-from pytest_gpuperf.timing.paired_processes import SHORT_DELTA, pair_processes, zone_of
+from pytest_gpuperf.timing.paired_processes import pair_processes, zone_of
 from pytest_gpuperf.timing.turns import (
     Arrived,
     Done,
@@ -161,6 +161,6 @@ def test_other_samples_than_asked_for_are_refused(links: tuple[Link, Link]) -> N
 
 def test_work_of_a_few_microseconds_has_a_wider_zone() -> None:
     assert zone_of(0.005, 0.01, 50_000.0) == (0.005, 0.01)
-    assert zone_of(0.05, 0.1, 5_000.0) == (0.05, 0.1)
-    delta, epsilon = zone_of(0.005, 0.01, 5_000.0)
-    assert (delta, epsilon) == (SHORT_DELTA, 2 * SHORT_DELTA)
+    assert zone_of(0.25, 0.5, 5_000.0) == (0.25, 0.5)
+    assert zone_of(0.005, 0.01, 5_000.0) == (0.1, 0.2)
+    assert zone_of(0.005, 0.01, 0.0) == (1.0, 2.0)
