@@ -30,7 +30,7 @@ of 4.8 us (between -2.8 and +2.4 %) and with three kernels of 7 us together (6.3
 
 def zone_of(delta: float, epsilon: float, duration_ns: float) -> tuple[float, float]:
     """The indifference zone of a pair of processes: that asked for, but for work of a few microseconds."""
-    least = PROCESS_NS / max(duration_ns, PROCESS_NS) if duration_ns < SHORT_NS else 0.0
+    least = round(PROCESS_NS / max(duration_ns, PROCESS_NS), 3) if duration_ns < SHORT_NS else 0.0
     return (delta, epsilon) if delta >= least else (least, max(epsilon, 2 * least))
 
 
