@@ -10,8 +10,11 @@ import pytest
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.judge.comparability import other_arguments
 from pytest_gpuperf.judge.policy import Policy
+from pytest_gpuperf.judge.recording_choice import choose_recording
+from pytest_gpuperf.judge.time_case import TimeCase, TimeStep
 from pytest_gpuperf.model.revision import Revision
-from pytest_gpuperf.timing.paired_processes import pair_processes, zone_of
+from pytest_gpuperf.model.verdict import Verdict
+from pytest_gpuperf.timing.paired_processes import SHORT_NS, pair_processes, zone_of
 from pytest_gpuperf.timing.paired_run import Pairing
 from pytest_gpuperf.timing.turns import Arrived, OtherSideLost
 from pytest_gpuperf.workload.check_fingerprint import fingerprint
@@ -21,6 +24,20 @@ from pytest_gpuperf.workload.timed_rounds import TimedWorkload
 
 OPPONENT: pytest.StashKey[tuple[str, OpponentProcess]] = pytest.StashKey()
 """The one that runs, and the commit that it stands for."""
+
+
+def pairs_by_commit(work: TimedWorkload, case: TimeCase, step: TimeStep) -> bool:
+    """Whether a callable is to run beside that of the commit on its record, after the rounds of ``case``.
+
+    Not where rounds see more than two processes do: work of a few microseconds, on the GPU that recorded it.
+    """
+    asked_for = work.worker.options.pair_callables
+    if work.request.launch is not None or case.baseline is None or asked_for == "off":
+        return False
+    recording = choose_recording(case.baseline, case.sessions, case.session)
+    if recording.same_gpu and case.rounds[-1].midmean < SHORT_NS:
+        return False
+    return asked_for == "always" or step.judgement.verdict not in (Verdict.SAME, Verdict.NOT_SLOWER, Verdict.FASTER)
 
 
 def pair_with_revision(

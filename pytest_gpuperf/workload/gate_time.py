@@ -32,7 +32,7 @@ from pytest_gpuperf.timing.rounds import NO_ROUNDS, Rounds
 from pytest_gpuperf.workload.baseline_kernel import Opponent
 from pytest_gpuperf.workload.explained_verdict import explained, short_of_time, with_obstacle
 from pytest_gpuperf.workload.gate_anchor import AnchorPairs, anchor_pairs, pair_with_anchor, with_drift
-from pytest_gpuperf.workload.gate_process import pair_with_revision
+from pytest_gpuperf.workload.gate_process import pair_with_revision, pairs_by_commit
 from pytest_gpuperf.workload.pair_with_itself import pair_with_itself
 from pytest_gpuperf.workload.recorded_revision import NotPaired
 from pytest_gpuperf.workload.timed_rounds import (
@@ -118,7 +118,7 @@ def gate_time(work: TimedWorkload, state: RunState) -> TimedRounds:
             compared, taken = once_more(compared, state, taken)
             step = compared.judge(taken)
         _note_unchanged(compared, state, step)
-    if step.pairing_helps and (by_process or _pairs_by_commit(work, step)):
+    if step.pairing_helps and (by_process or pairs_by_commit(work, compared.case(taken), step)):
         found = decide_by_processes(compared, state, taken, step)
     elif opponent.binary is not None and (step.pairing_helps or asked_for or sustained):
         found = decide_by_pairs(compared, state, opponent, taken, step, taken.rounds[-1].midmean)
@@ -128,13 +128,6 @@ def gate_time(work: TimedWorkload, state: RunState) -> TimedRounds:
     found = _with_anchor(compared, state, drift, found)
     pair_with_itself(work, state, taken.rounds)
     return found
-
-
-def _pairs_by_commit(work: TimedWorkload, step: TimeStep) -> bool:
-    """Whether a callable is to run beside that of the commit on its record."""
-    passes = step.judgement.verdict in (Verdict.SAME, Verdict.NOT_SLOWER, Verdict.FASTER)
-    asked_for = work.worker.options.pair_callables
-    return work.request.launch is None and (asked_for == "always" or (asked_for == "auto" and not passes))
 
 
 def _with_anchor(
