@@ -4,8 +4,9 @@
     python benchmarks/record_claim_counters.py counters.json
 
 The first command needs a GPU, ncu and the right to read counters; it may be given in parts (``example_suite/test_a*``)
-that are recorded together: ``record_claim_counters.py part1.json part2.json``.  Of every workload, the metrics that
-``example_suite/counters.py`` names are kept: counts exactly, all else (shares, ratios) to six significant digits.
+that are recorded together: ``record_claim_counters.py part1.json part2.json``; with ``--keep`` the tests of which they
+say nothing keep what is on record.  Of every workload, the metrics that ``example_suite/counters.py`` names are kept:
+counts exactly, all else (shares, ratios) to six significant digits.
 """
 
 from __future__ import annotations
@@ -48,6 +49,19 @@ def merged(files: Iterable[Path]) -> dict[str, Any]:
     return {**parts[0], "workloads": {test: of for part in parts for test, of in part["workloads"].items()}}
 
 
+def on_record(file: Path) -> dict[str, Any]:
+    """The workloads of a file that ``text_of`` made.  Raises ``BadCounters``."""
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+        metrics = document["metrics"]
+        return {
+            test: {name: {"counters": dict(zip(metrics, row, strict=True))} for name, row in of.items()}
+            for test, of in document["workloads"].items()
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise BadCounters(f"{file} has nothing to keep: {problem!r}") from problem
+
+
 def kept(value: float | None) -> float | int | None:
     """Counts as they are; other figures to six significant digits."""
     if value is None or not math.isfinite(value):
@@ -74,17 +88,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Keep the counters that the example suite's claims are about.")
     parser.add_argument("files", nargs="+", type=Path, metavar="JSON", help="what --gpuperf-ncu-json wrote")
     parser.add_argument("--to", type=Path, default=FOLDER, metavar="FOLDER", help="default: tests/replays/counters")
+    parser.add_argument("--keep", action="store_true", help="keep what is on record of tests that these files lack")
     chosen = parser.parse_args(arguments)
     sys.path.insert(0, str(SUITE))
     metrics = sorted(importlib.import_module("counters").METRICS)
     try:
         found = merged(chosen.files)
+        file = chosen.to / f"{found['gpu']}.json"
+        workloads = {**(on_record(file) if chosen.keep else {}), **found["workloads"]}
     except BadCounters as problem:
         print(f"record_claim_counters: {problem}", file=sys.stderr)
         return 1
-    file = chosen.to / f"{found['gpu']}.json"
-    file.write_text(text_of(found["gpu"], found["ncu"], metrics, found["workloads"]), encoding="utf-8")
-    print(f"{file}: {len(metrics)} metrics of {sum(map(len, found['workloads'].values()))} workloads")
+    file.write_text(text_of(found["gpu"], found["ncu"], metrics, workloads), encoding="utf-8")
+    print(f"{file}: {len(metrics)} metrics of {sum(map(len, workloads.values()))} workloads")
     return 0
 
 

@@ -121,6 +121,7 @@ def test_gain_of_wide_loads(cuda_kernel, gpu, gpuperf, claim):
     claim(
         "VEC-03",
         lambda: counters.stall(relieved, "lg_throttle") / counters.stall(throttled, "lg_throttle"),
+        because=[lambda: counters.l1_throughput(throttled), lambda: counters.l1_throughput(relieved)],
     )
     assert_rules_of_thumb(wide, few_warps["float"], full["float4"], claim)
     claim("VEC-02", scalar.time_ns / wide.time_ns)

@@ -81,9 +81,12 @@ def _proven(lines: Sequence[LedgerLine], new: Sequence[LedgerLine], options: Opt
             )
         elif drifting is not None:
             begin, end = (commit[:12] or "an unknown commit" for commit in (drifting.since, drifting.until))
+            over = numbered(drifting.runs, "run")
             yield (
-                f"{workload} on {device}: it drifts, x{drifting.ratio:.4f} by now, over "
-                f"{numbered(drifting.runs, 'run')} from {begin} to {end}: gpuperf bisect finds a single step"
+                f"{workload} on {device}: x{drifting.ratio:.4f} by {over} of {end}: what it was accepted as is faster"
+                if begin == end
+                else f"{workload} on {device}: it drifts, x{drifting.ratio:.4f} by now, over {over} from {begin} to "
+                f"{end}: gpuperf bisect finds a single step"
             )
 
 
