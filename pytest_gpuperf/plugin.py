@@ -16,8 +16,6 @@ from pytest_gpuperf.config import parse_options
 from pytest_gpuperf.context import marker, stash
 from pytest_gpuperf.workload import self_pairs
 
-STATIC_ONLY = "static only"
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parse_options.add_options(parser)
@@ -58,7 +56,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if options.active and not hasattr(config, "workerinput"):
         from pytest_gpuperf.session.reporting import Reporting  # noqa: PLC0415 a plain run reports nothing
 
-        config.pluginmanager.register(Reporting(config, options), "gpuperf-reporting")
+        reporting = Reporting(config, options)
+        config.pluginmanager.register(reporting, "gpuperf-reporting")
+        config.pluginmanager.register(reporting.messages, "gpuperf-messages")
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -137,6 +137,6 @@ def pytest_runtest_makereport(
 
 
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
-    if getattr(report, "gpuperf_status", None) == STATIC_ONLY and report.skipped:
-        return STATIC_ONLY, "c", "STATIC ONLY"
+    if getattr(report, "gpuperf_status", None) == stash.STATIC_ONLY and not report.failed:
+        return stash.STATIC_ONLY, "c", "STATIC ONLY"
     return None

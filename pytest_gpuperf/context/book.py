@@ -45,6 +45,8 @@ class TestBook:
         self.status: Status = "complete"
         self.reason = ""
         self.red_on_time = False
+        self.red_signature, self.severity = "", 1.0
+        """What the failure of the gate has in common with others like it, and its largest ratio of times."""
         self.unreached: tuple[Judgement, ...] = ()
         self.whole = False
         self.unrecorded: set[str] = set()

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 PROCESS_BEGAN = time.perf_counter()
 """About when this process did: pytest imports its plugins before all tests and conftests."""
 
+STATIC_ONLY = "static only"
+"""A test without a GPU, whose kernels were judged by their machine code; pytest's summary counts it as that."""
+
 OPTIONS: pytest.StashKey[Options] = pytest.StashKey()
 WORKER: pytest.StashKey[Worker] = pytest.StashKey()
 RUN_STATE: pytest.StashKey[RunState] = pytest.StashKey()

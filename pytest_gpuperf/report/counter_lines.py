@@ -9,9 +9,10 @@ import pytest
 
 from pytest_gpuperf.counters import catalogue as c
 from pytest_gpuperf.formatting import numbered, quantity
-from pytest_gpuperf.model.result import TestEvidence
+from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Verdict
-from pytest_gpuperf.report.tables import Table, verdict_cell
+from pytest_gpuperf.report.folding import folded
+from pytest_gpuperf.report.tables import Table, folded_into, rank_of, verdict_cell, worst
 
 COLUMNS = (
     ("instructions", c.INSTRUCTIONS, ""), ("load sectors", c.LOAD_SECTORS, ""), ("store sectors", c.STORE_SECTORS, ""),
@@ -32,6 +33,18 @@ def counter_table(evidence: Sequence[TestEvidence]) -> Table:
             word, markup = verdict_cell(work.judgements, "counters")
             table.row(f"  {work.key.workload}", *cells, word, markup=markup)
     return table
+
+
+def folded_counter_table(evidence: Sequence[TestEvidence]) -> Table | None:
+    """The same by test function, without those of which every workload passes; None if nothing is left."""
+
+    def cells(work: WorkloadEvidence) -> tuple[str, ...] | None:
+        figures = [(work.counters.get(metric.name), unit) for _, metric, unit in COLUMNS]
+        row = tuple("-" if value is None else quantity(value, unit) for value, unit in figures)
+        return row if work.counters else None
+
+    table = Table("counters of one run", *(head for head, _, _ in COLUMNS), "verdict")
+    return folded_into(table, folded(evidence, cells, lambda work: worst(work.judgements, "counters"), rank_of))
 
 
 def counter_words(reporter: pytest.TerminalReporter, evidence: Iterable[TestEvidence], notes: Sequence[str]) -> None:

@@ -13,6 +13,7 @@ from pytest_gpuperf.model.evidence import Key, TimeRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import REMARKED, RENAMED, Judgement, Verdict
 from pytest_gpuperf.report.advice_lines import gain_words
+from pytest_gpuperf.report.folding import said_once
 
 # --- not comparable, for one reason --------------------------------------------------------------
 
@@ -181,9 +182,15 @@ LEAST_GAIN = 0.1
 """A cause that would gain less is left to ``gpuperf explain``: by the machine code alone, gains are estimates."""
 
 
-def hints(evidence: Iterable[TestEvidence]) -> list[str]:
-    """One line for each likely cause in code that changed, where no verdict says that it got worse; fails nothing."""
-    return [f"{work.key}: {line}" for test in evidence for work in test.workloads for line in hints_of(work)]
+def hints(evidence: Iterable[TestEvidence], *, most: int | None = None) -> list[str]:
+    """One line for each likely cause in code that changed, where no verdict says that it got worse; fails nothing.
+
+    ``most`` lines at most, and what is said of several workloads once; None for all.
+    """
+    works = [work for test in evidence for work in test.workloads]
+    if most is None:
+        return [f"{work.key}: {line}" for work in works for line in hints_of(work)]
+    return said_once([(str(work.key), line) for work in works for line in hints_of(work)], most)
 
 
 def hints_of(work: WorkloadEvidence) -> list[str]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from pytest_gpuperf.formatting import duration, percent, rate, ratio
+from pytest_gpuperf.formatting import duration, numbered, percent, rate, ratio
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.evidence import StaticRecord, TimeRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
+from pytest_gpuperf.report.folding import MOST_FUNCTIONS, MOST_LINES, Folded, folded, function_of, shortened
 
 MARKUP = {
     Verdict.SLOWER: ("red", "bold"), Verdict.WORSE: ("red", "bold"),
@@ -40,11 +41,19 @@ class Line(NamedTuple):
 
 
 class Table:
-    """Columns as wide as their widest cell; the first is flush left, headings and notes run across."""
+    """Columns as wide as their widest cell; the first is flush left, headings and notes run across.
+
+    Where the terminal is narrower, names in the first column are shortened, and then columns left out from the left.
+    """
 
     def __init__(self, *columns: str) -> None:
         self._columns = columns
         self._rows: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
+
+    @property
+    def width(self) -> int:
+        """Columns."""
+        return len(self._columns)
 
     def heading(self, text: str) -> None:
         self._rows.append(((text,), ("bold",)))
@@ -55,18 +64,32 @@ class Table:
     def row(self, *cells: str, markup: tuple[str, ...] = ()) -> None:
         self._rows.append((cells, markup))
 
-    def lines(self) -> list[Line]:
+    def __len__(self) -> int:
+        return 1 + len(self._rows)
+
+    def lines(self, width: int | None = None) -> list[Line]:
+        """``width`` is that of the terminal, in columns; None for as much as it takes."""
         full = [cells for cells, _ in self._rows if len(cells) == len(self._columns)]
         widths = [max(len(cell) for cell in column) for column in zip(self._columns, *full, strict=True)]
-        head = Line(_aligned(self._columns, widths), ("bold",))
-        return [head, *(Line(_aligned(cells, widths), markup) for cells, markup in self._rows)]
+        kept = list(range(len(widths)))
+        if width is not None:
+            while len(kept) > LEAST_COLUMNS and LEAST_NAME + sum(widths[one] + 2 for one in kept[1:]) > width:
+                del kept[1]
+            widths[0] = min(widths[0], max(LEAST_NAME, width - sum(widths[one] + 2 for one in kept[1:])))
+        head = Line(_aligned(self._columns, widths, kept, width), ("bold",))
+        return [head, *(Line(_aligned(cells, widths, kept, width), markup) for cells, markup in self._rows)]
 
 
-def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
+LEAST_COLUMNS = 2
+LEAST_NAME = 24
+"""Columns of a table that are kept on any terminal, and characters of the first one."""
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int], kept: Sequence[int], most: int | None) -> str:
     if len(cells) == 1:
-        return cells[0]
-    rest = [cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True)]
-    return "  ".join([cells[0].ljust(widths[0]), *rest]).rstrip()
+        return cells[0] if most is None else shortened(cells[0], most)
+    rest = [cells[one].rjust(widths[one]) for one in kept[1:]]
+    return "  ".join([shortened(cells[0], widths[0]).ljust(widths[0]), *rest]).rstrip()
 
 
 def static_table(evidence: Sequence[TestEvidence], *, short: bool = False) -> Table:
@@ -90,6 +113,59 @@ def static_table(evidence: Sequence[TestEvidence], *, short: bool = False) -> Ta
             word, markup = Verdict.NOT_MEASURED.value, MARKUP[Verdict.NOT_MEASURED]
             table.row(f"  {name}", *("-" for _ in archs), word, markup=markup)
     return table
+
+
+def folded_static_table(evidence: Sequence[TestEvidence]) -> Table | None:
+    """The same by test function, without those of which every workload passes; None if nothing is left."""
+    archs = sorted({arch for e in evidence for w in e.workloads for arch in w.static}, key=arch_number)
+
+    def cells(work: WorkloadEvidence) -> tuple[str, ...] | None:
+        return tuple(static_cell(work.static.get(arch)) for arch in archs) if work.static else None
+
+    table = Table("registers / spilled bytes / occupancy", *archs, "static verdict")
+    return folded_into(
+        table, folded(evidence, cells, lambda work: worst(work.judgements, "static"), rank_of), unreached(evidence)
+    )
+
+
+def folded_time_table(evidence: Sequence[TestEvidence]) -> Table | None:
+    """Times by test function, without those of which every workload passes; None if nothing is left."""
+
+    def cells(work: WorkloadEvidence) -> tuple[str, ...] | None:
+        return time_cells(work) if work.time_judgement or work.time else None
+
+    table = Table("device time", "time", "95 %", "rate", "against baseline", "verdict")
+    return folded_into(table, folded(evidence, cells, lambda work: worst(work.judgements, "time"), rank_of))
+
+
+def folded_into(table: Table, functions: Sequence[Folded], not_reached: Sequence[str] = ()) -> Table | None:
+    """The table with these rows; None if there are none."""
+    for one in functions[:MOST_FUNCTIONS]:
+        if one.heading:
+            table.heading(one.heading)
+        for row in one.rows:
+            word, markup = (row.verdict.value, MARKUP.get(row.verdict, ())) if row.verdict else ("-", ())
+            table.row(f"  {row.name}" if one.heading else row.name, *row.cells, word, markup=markup)
+        if one.more:
+            table.note(f"  and {one.more} more")
+    left = functions[MOST_FUNCTIONS:]
+    if left:
+        table.note(f"and {numbered(len(left), 'test function')} more; -v lists every workload")
+    if not_reached:
+        those = numbered(len(not_reached), "workload")
+        table.row(f"{those} not reached", *("" for _ in range(table.width - 2)), Verdict.NOT_MEASURED.value,
+                  markup=MARKUP[Verdict.NOT_MEASURED])  # fmt: skip
+    return table if functions or not_reached else None
+
+
+def unreached(evidence: Iterable[TestEvidence]) -> list[str]:
+    """Names of workloads that their tests stopped too early for."""
+    return list(dict.fromkeys(str(judgement.key) for one in evidence for judgement in one.unreached))
+
+
+def rank_of(verdict: Verdict | None) -> int:
+    """Place of a verdict, or of none, by what a reader has to know first."""
+    return len(RANK) if verdict is None else RANK[verdict]
 
 
 def has_static_rows(one: TestEvidence) -> bool:
@@ -176,6 +252,24 @@ def update_table(recorded: Sequence[Recorded]) -> Table:
             table.row(str(one.key), one.target, _figure(one.before), "refused", one.refused, markup=("yellow",))
         else:
             table.row(str(one.key), one.target, _figure(one.before), _figure(one.after), _change(one))
+    return table
+
+
+def folded_update_table(recorded: Sequence[Recorded]) -> Table:
+    """The same by test function: how many baselines of which targets, and what changed of the first one."""
+    functions: dict[tuple[str, str, str], list[Recorded]] = {}
+    for one in recorded:
+        change = (one.refused and "refused") or ("new" if one.before is None else "changed")
+        functions.setdefault((function_of(one.key), change, one.refused), []).append(one)
+    table = Table("baselines", "targets", "number", "change")
+    rows = sorted(functions.items(), key=lambda item: ("refused", "changed", "new").index(item[0][1]))
+    for (name, change, refused), those in rows[:MOST_LINES]:
+        targets = ", ".join(dict.fromkeys(one.target for one in those))
+        changes = [text for one in those if change == "changed" and (text := _change(one))]
+        table.row(name, targets, str(len(those)), refused or (changes[0] if changes else change),
+                  markup=("yellow",) if refused else ())  # fmt: skip
+    if len(rows) > MOST_LINES:
+        table.note(f"and {numbered(len(rows) - MOST_LINES, 'test function')} more; -v lists every baseline")
     return table
 
 

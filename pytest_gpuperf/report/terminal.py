@@ -15,8 +15,22 @@ from pytest_gpuperf.model.result import Outcome, TestEvidence
 from pytest_gpuperf.model.task import ConfirmTask, RecordTask, RevisionTask
 from pytest_gpuperf.model.verdict import RENAMED, Judgement, Verdict
 from pytest_gpuperf.report import remarks
-from pytest_gpuperf.report.counter_lines import counter_table, counter_words
-from pytest_gpuperf.report.tables import NEEDS_A_WORD, Table, has_static_rows, static_table, time_table, update_table
+from pytest_gpuperf.report.closing import count_line, next_steps, no_gpu_line, undecided_lines, verdicts_of
+from pytest_gpuperf.report.counter_lines import counter_table, counter_words, folded_counter_table
+from pytest_gpuperf.report.folding import MOST_LINES, capped, counted
+from pytest_gpuperf.report.tables import (
+    MARKUP,
+    NEEDS_A_WORD,
+    Table,
+    folded_static_table,
+    folded_time_table,
+    folded_update_table,
+    has_static_rows,
+    rank_of,
+    static_table,
+    time_table,
+    update_table,
+)  # fmt: skip
 
 
 def header(options: Options) -> str:
@@ -39,45 +53,64 @@ def header(options: Options) -> str:
     return f"gpuperf: {task}, {zone}, {opponent}"
 
 
-def summary(reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, options: Options) -> None:
-    """Print the tables and the words of this run."""
+def summary(
+    reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, options: Options,
+    failed: Sequence[pytest.TestReport] = (),
+) -> None:  # fmt: skip
+    """Print the tables and the words of this run; ``failed`` are the tests whose messages pytest has shown."""
     if options.is_child:
         return
     if book.gathered_anything or outcome.nothing or outcome.problem:
         reporter.section("gpuperf")
     evidence = _told(book)
     timed = book.judged_times
-    if any(map(has_static_rows, evidence)) and options.gates and (not timed or reporter.config.get_verbosity() > 0):
-        short = bool(reporter.stats.get("failed")) and reporter.config.get_verbosity() <= 0
-        _print(reporter, static_table(evidence, short=short))
-    if book.gathered_counters and (not timed or reporter.config.get_verbosity() > 0):
-        _print(reporter, counter_table(evidence))
+    verbose = reporter.config.get_verbosity() > 0
+    if any(map(has_static_rows, evidence)) and options.gates and (not timed or verbose):
+        short = bool(reporter.stats.get("failed")) and not verbose
+        _print(reporter, static_table(evidence, short=short), folded_static_table(evidence))
+    if book.gathered_counters and (not timed or verbose):
+        _print(reporter, counter_table(evidence), folded_counter_table(evidence))
     if timed:
-        _print(reporter, time_table(evidence))
+        _print(reporter, time_table(evidence), folded_time_table(evidence))
         for line in machine_lines(evidence):
             reporter.write_line(line)
         _warn(reporter, losses(evidence, options))
-    _words(reporter, evidence, outcome)
-    _warn(reporter, remarks.hints(evidence))
+    _words(reporter, evidence, outcome, failed)
+    most = 0 if reporter.stats.get("failed") else MOST_REMARKS
+    _warn(reporter, remarks.hints(evidence, most=None if verbose else most))
     if options.ncu:
         counter_words(reporter, evidence, outcome.counter_notes)
     _warn(reporter, [*_of_workloads(book, options), *remarks.unreached_lines(book.unreached)])
     _update(reporter, outcome, book, options)
     _warn(reporter, outcome.ledger)
     _warn(
-        reporter, [*_undecided(book, outcome), *filter(None, [outcome.not_kept]), *_shifts(outcome), *outcome.left_out]
+        reporter,
+        [*undecided_lines(book, outcome), *filter(None, [outcome.not_kept]), *_shifts(outcome), *outcome.left_out],
     )
     for path in outcome.reports:
         reporter.write_line(f"report written to {path}")
     for text in (*outcome.errors, *outcome.unwritten):
         reporter.write_line(f"ERROR: {text}", red=True, bold=True)
+    _close(reporter, evidence, options)
+
+
+def _close(reporter: pytest.TerminalReporter, evidence: Sequence[TestEvidence], options: Options) -> None:
+    """Count the verdicts, and say what to do next."""
+    verdicts = list(verdicts_of(evidence).values())
+    judged = [verdict for verdict in verdicts if verdict is not None]
+    if not judged or options.update:
+        return
+    worst = min(judged, key=rank_of)
+    reporter.write_line(count_line(verdicts), **dict.fromkeys((*MARKUP.get(worst, ()), "bold"), True))
+    for line in next_steps(evidence, options):
+        reporter.write_line(line)
 
 
 def run_remarks(book: Book, outcome: Outcome, options: Options) -> list[str]:
     """Remarks of the summary on the run as a whole, besides tables and single verdicts."""
     return [
         *_of_workloads(book, options),
-        *_undecided(book, outcome),
+        *undecided_lines(book, outcome),
         *_shifts(outcome),
         *outcome.left_out,
         *losses(_told(book), options),
@@ -104,7 +137,7 @@ def _of_workloads(book: Book, options: Options) -> list[str]:
         lines += remarks.no_longer_expected(evidence)
         lines += remarks.drift_lines(evidence)
     if not book.judged_times:
-        lines += _static_only(evidence, options)
+        lines += no_gpu_line(evidence, gates=options.gates)
     return lines
 
 
@@ -112,8 +145,14 @@ def _shifts(outcome: Outcome) -> list[str]:
     return [f"environment shift: {text}" for text in outcome.shifts]
 
 
-def _print(reporter: pytest.TerminalReporter, table: Table) -> None:
-    for line in table.lines():
+def _print(reporter: pytest.TerminalReporter, table: Table, short: Table | None) -> None:
+    """The table, or the ``short`` one where it does not fit a screen; that is None where it has nothing to tell."""
+    if reporter.config.get_verbosity() <= 0 and len(table) > MOST_LINES:
+        if short is None:
+            return
+        table = short
+    width = reporter._tw.fullwidth if reporter.isatty else None
+    for line in table.lines(width):
         reporter.write_line(line.text, **dict.fromkeys(line.markup, True))
     reporter.write_line("")
 
@@ -142,28 +181,40 @@ def losses(evidence: Iterable[TestEvidence], options: Options) -> list[str]:
     return [WITHOUT_CUPTI.format(timer=" and ".join({"graph": "graphs"}.get(name, name) for name in sorted(stand_ins)))]
 
 
-UNDECIDED_SHARE = 0.2
-LEAST_UNDECIDED = 3
-"""Number and share of inconclusive workloads beyond which the summary remarks on the machine."""
+MOST_EXPLAINED = 5
+MOST_REMARKS = 3
+"""Verdicts with their words, and remarks of a kind, on the last screen; ``-v`` has all."""
 
 
-def _words(reporter: pytest.TerminalReporter, evidence: Sequence[TestEvidence], outcome: Outcome) -> None:
+def _words(
+    reporter: pytest.TerminalReporter, evidence: Sequence[TestEvidence], outcome: Outcome,
+    failed: Sequence[pytest.TestReport],
+) -> None:  # fmt: skip
     """Explain the verdicts that need it and were not shown yet; count the workloads that get no baseline either."""
-    shown = _failures_shown(reporter)
+    shown = _failures_shown(reporter, failed)
     judged = [(judgement, one.xfail) for one in evidence for judgement in one.judgements]
     shared = remarks.shared_obstacles(judgement for judgement, _ in judged)
     _warn(reporter, shared.values())
-    for judgement, xfail in judged:
-        is_open = judgement.verdict in NEEDS_A_WORD and remarks.obstacle_of(judgement) not in shared
-        if is_open and not _is_in(shown.get(judgement.key.node_id, ""), judgement):
-            _explain(reporter, judgement, xfail)
+    untold = [
+        (judgement, xfail) for judgement, xfail in judged
+        if judgement.verdict in NEEDS_A_WORD and remarks.obstacle_of(judgement) not in shared
+        and not _is_in(shown.get(judgement.key.node_id, ""), judgement)
+    ]  # fmt: skip
+    most = len(untold) if reporter.config.get_verbosity() > 0 else MOST_EXPLAINED
+    untold.sort(key=lambda one: rank_of(one[0].verdict) if len(untold) > most else 0)
+    for judgement, xfail in untold[:most]:
+        _explain(reporter, judgement, xfail)
+    if len(untold) > most:
+        reporter.write_line(f"and {counted((one.verdict for one, _ in untold[most:]), rank_of)} (-v explains each)")
     written = {(one.key, one.target) for one in outcome.recorded if not one.refused}
     new = [
         j for j, _ in judged
         if j.verdict is Verdict.NEW and j.kind != "counters" and (j.key, j.target) not in written
         and not j.reason.startswith(RENAMED)
     ]  # fmt: skip
-    _warn(reporter, remarks.renamed_lines(evidence))
+    verbose = reporter.config.get_verbosity() > 0
+    renamed = remarks.renamed_lines(evidence)
+    _warn(reporter, renamed if verbose else capped(renamed, MOST_REMARKS, "renamed workload"))
     if new:
         targets = ", ".join(dict.fromkeys(judgement.target for judgement in new))
         those = numbered(len({judgement.key for judgement in new}), "workload", "has", "have")
@@ -173,11 +224,11 @@ def _words(reporter: pytest.TerminalReporter, evidence: Sequence[TestEvidence], 
         reporter.write_line(f"{those} {lack}", yellow=True)
 
 
-def _failures_shown(reporter: pytest.TerminalReporter) -> dict[str, str]:
+def _failures_shown(reporter: pytest.TerminalReporter, failed: Sequence[pytest.TestReport]) -> dict[str, str]:
     """Text that pytest shows of each failed test, by its node ID; none where it was asked for one line, or for none."""
     if reporter.config.getoption("tbstyle") in ("no", "line"):
         return {}
-    red = [*reporter.stats.get("failed", ()), *reporter.stats.get("error", ())]  # an error: the test ended in a fixture
+    red = [*failed, *reporter.stats.get("error", ())]  # an error: the test ended in a fixture
     return {report.nodeid: report.longreprtext for report in red}
 
 
@@ -208,58 +259,10 @@ def _not_paired(evidence: Iterable[TestEvidence]) -> list[str]:
     return [f"{numbered(count, 'workload', 'was', 'were')} {coarsely}: {why}" for why, count in reasons.items()]
 
 
-def _undecided(book: Book, outcome: Outcome) -> list[str]:
-    """Remarks on what cannot be decided: again and again, and where it is of many, not for what their authors did."""
-    again = [
-        f"{name} is INCONCLUSIVE for the {_ordinal(count)} run in a row: each run is a try of its own, and one that "
-        "passes proves it no more than those before; a larger --gpuperf-budget, or another GPU, decides it"
-        for name, count in outcome.undecided.items()
-        if count > 1
-    ]
-    return [*again, *_many_undecided(book)]
-
-
-def _ordinal(count: int) -> str:
-    """``2nd``, ``3rd``, ``11th``, ``21st``"""
-    last = 0 if 10 <= count % 100 <= 20 else count % 10
-    return f"{count}{('th', 'st', 'nd', 'rd')[last] if last < 4 else 'th'}"
-
-
-def _many_undecided(book: Book) -> list[str]:
-    times = [judgement for judgement in book.judgements if judgement.kind == "time"]
-    undecided = sum(judgement.verdict is Verdict.INCONCLUSIVE for judgement in times)
-    if undecided < LEAST_UNDECIDED or undecided <= UNDECIDED_SHARE * len(times):
-        return []
-    return [
-        f"{undecided} of {len(times)} workloads were undecided: the machine is the finding, not the code. "
-        "gpuperf doctor and gpuperf selftest say more about it"
-    ]
-
-
-def _static_only(evidence: Iterable[TestEvidence], options: Options) -> list[str]:
-    """Checks that a run without a GPU leaves out, and, the only time in the summary, why there is none."""
-    stopped = [e for e in evidence if e.status == "static only"]
-    if not stopped:
-        return []
-    if options.gates:
-        return [f"timing needs a GPU: {_judged_without(evidence)} ({stopped[0].reason})"]
-    return [f"counters need a GPU: {stopped[0].reason}"]
-
-
-def _judged_without(evidence: Iterable[TestEvidence]) -> str:
-    """Counts of workloads that a run without a GPU has judged, and of those that it could not judge."""
-    has_code = [bool(work.static) for one in evidence for work in one.workloads]
-    judged = numbered(sum(has_code), "workload", "was", "were") + " judged by static evidence only"
-    callables = numbered(has_code.count(False), "callable", "has", "have")
-    if all(has_code):
-        return judged
-    return f"{judged}, {callables} none" if any(has_code) else f"{callables} no static evidence"
-
-
 def _update(reporter: pytest.TerminalReporter, outcome: Outcome, book: Book, options: Options) -> None:
     _warn(reporter, outcome.replaced)
     if outcome.recorded:
-        _print(reporter, update_table(outcome.recorded))
+        _print(reporter, update_table(outcome.recorded), folded_update_table(outcome.recorded))
         written = sum(not one.refused for one in outcome.recorded)
         refused = len(outcome.recorded) - written
         reporter.write_line(numbered(written, "baseline") + " written" + (f", {refused} refused" if refused else ""))

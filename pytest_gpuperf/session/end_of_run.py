@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from collections.abc import Sequence
 
 import pytest
 
@@ -117,12 +118,12 @@ def _keep(config: pytest.Config, book: Book, outcome: Outcome) -> None:
         outcome.not_kept = str(problem)
 
 
-def summarise(reporter: pytest.TerminalReporter) -> None:
-    """Print what the run found and did."""
+def summarise(reporter: pytest.TerminalReporter, failed: Sequence[pytest.TestReport] = ()) -> None:
+    """Print what the run found and did; ``failed`` are all tests that pytest showed as failed."""
     config = reporter.config
     outcome = config.stash.setdefault(OUTCOME, Outcome())
     options, book = config.stash[stash.OPTIONS], stash.run_book_of(config)
-    terminal.summary(reporter, book, outcome, options)
+    terminal.summary(reporter, book, outcome, options, failed)
     if options.explain and not options.is_child:
         _explain(reporter, book, stash.worker_of(config))
 

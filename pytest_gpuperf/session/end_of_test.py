@@ -27,6 +27,7 @@ from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.revision import Revision
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.model.verdict import Judgement
+from pytest_gpuperf.report.red_groups import severity, signature
 from pytest_gpuperf.session import exit_policy
 from pytest_gpuperf.session.follow_renames import name_origins
 from pytest_gpuperf.session.static_gate import in_order, judge_static, unreached, unrecorded_cubins
@@ -59,10 +60,13 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
         if unreadable and not failed_itself:  # else that comes first
             raise pytest.fail.Exception(unreadable, pytrace=False)
     if problem is not None and failed_itself:
+        if type(problem).__module__.startswith("pytest_gpuperf."):
+            book.red_signature = f"{type(problem).__name__}: {problem}"
         raise _without_our_frames(item, problem)
     failed = exit_policy.failures([*_judgements(book), *book.unreached], worker.options)
     if failed and settings_of(item).xfail is None:
         book.red_on_time = all(judgement.kind == "time" for judgement in failed)
+        book.red_signature, book.severity = signature(failed, _advice(book)), severity(failed)
         raise pytest.fail.Exception(_message(failed, worker, book), pytrace=False)
     if problem is not None and skipped:
         raise problem
@@ -216,6 +220,11 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
         report.gpuperf = msgspec.json.encode(evidence).decode()  # type: ignore[attr-defined]
     if book.status == "static only":
         report.gpuperf_status = book.status  # type: ignore[attr-defined]
+        item.user_properties.append(("gpuperf.status", book.status))
+        if report.skipped and report.when == "call" and _was_gated(worker, book):
+            report.outcome, report.longrepr = "passed", None  # what can be judged here was, and passed
+    if report.failed and book.red_signature:
+        report.gpuperf_red, report.gpuperf_severity = book.red_signature, book.severity  # type: ignore[attr-defined]
     for judgement in [*_judgements(book), *book.unreached]:
         counters = ".counters" if judgement.kind == "counters" else ""
         anchor = ".anchor" if judgement.against == "anchor" else ""
@@ -224,6 +233,12 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
     report.user_properties = list(item.user_properties)
     if report.failed and report.longrepr is not None:
         _add_section(report, book, worker)
+
+
+def _was_gated(worker: Worker, book: TestBook) -> bool:
+    """Whether machine code of this test was compared with a baseline, and nothing of it is open."""
+    judged = _judgements(book)
+    return worker.options.gates and any(one.verdict.is_pass for one in judged)
 
 
 def _add_section(report: pytest.TestReport, book: TestBook, worker: Worker) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -11,7 +14,12 @@ from pytest_gpuperf.config.parse_options import REVISION_FOLDER
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.child_command import WORKER_ARGUMENTS, run_arguments
 from pytest_gpuperf.report import terminal
+from pytest_gpuperf.report.red_groups import RedGroups
 from pytest_gpuperf.session import collect_counters, end_of_run
+
+MOST_TESTS = 400
+LETTERS = 240
+"""Tests of a run, beyond which its progress has no letter for each of them; letters it has then."""
 
 
 class Reporting:
@@ -20,6 +28,10 @@ class Reporting:
     def __init__(self, config: pytest.Config, options: Options) -> None:
         self.config = config
         self.options = options
+        self.messages = Messages()
+        self._tests_per_letter = 1
+        self._ended: Counter[str] = Counter()
+        """Tests by the letter that they would have."""
 
     def pytest_report_header(self) -> str:
         return terminal.header(self.options)
@@ -32,6 +44,7 @@ class Reporting:
             self.options = self.config.stash[stash.OPTIONS] = compare_revision.begin(self.config, self.options)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self._count_tests(len(session.items))
         if self.options.ncu and not self.config.option.collectonly:
             collect_counters.count_items(self.config, session.items)
 
@@ -45,6 +58,7 @@ class Reporting:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        self._count_tests(len(ids))
         if self.options.ncu and not self.config.option.collectonly:
             collect_counters.count_nodes(self.config, ids)
 
@@ -56,6 +70,45 @@ class Reporting:
         if not self.config.option.collectonly:
             end_of_run.finish(session)
 
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
+        """Of thousands of tests, one letter in so many: the progress takes a few lines whatever their number."""
+        if self._tests_per_letter == 1 or report.when != "call" or hasattr(report, "wasxfail"):
+            return None
+        category: str = report.outcome
+        letter, word = ".", report.outcome.upper()
+        if report.failed:
+            letter = "F"
+        elif getattr(report, "gpuperf_status", "") == stash.STATIC_ONLY:
+            category, letter, word = stash.STATIC_ONLY, "c", "STATIC ONLY"
+        elif report.skipped:
+            return None
+        self._ended[letter] += 1  # the first failure is seen at once
+        due = 1 if report.failed else 0
+        return category, letter if self._ended[letter] % self._tests_per_letter == due else "", word
+
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        if not self.config.option.collectonly:
-            end_of_run.summarise(terminalreporter)
+        if self.config.option.collectonly:
+            return
+        end_of_run.summarise(terminalreporter, self.messages.groups.failed if self.messages.groups else ())
+        if self.messages.groups:
+            self.messages.groups.for_short_summary()
+
+    def _count_tests(self, number: int) -> None:
+        if number > MOST_TESTS and self.config.get_verbosity() <= 0:
+            self._tests_per_letter = math.ceil(number / LETTERS)
+
+
+class Messages:
+    """Around pytest's own summary, which shows messages of failures first and names them at the end."""
+
+    groups: RedGroups | None = None
+    """From the summary's beginning on."""
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> Generator[None]:
+        self.groups = RedGroups(terminalreporter)
+        self.groups.for_messages()
+        try:
+            return (yield)
+        finally:
+            self.groups.give_back()

@@ -403,7 +403,7 @@ def test_the_summary_tells_the_runs_outcome(run: Run, summaries: list[tuple[Any,
     reporter: Any = FakeReporter(run.config)
     end_of_run.summarise(reporter)
     outcome = run.config.stash[OUTCOME]
-    assert summaries == [(reporter, stash.run_book_of(run.config), outcome, run.options)]
+    assert summaries == [(reporter, stash.run_book_of(run.config), outcome, run.options, ())]
     finished(run)
     end_of_run.summarise(reporter)
     assert summaries[1][2] is outcome

@@ -490,10 +490,14 @@ def test_a_run_that_measures_nothing_reports_nothing(run: Run) -> None:
 
 
 def test_static_only_is_a_status_of_its_own(without_gpu: Run) -> None:
-    item, said = without_gpu.item(), report()
+    item, said = without_gpu.item(), report(skipped=True, when="call", outcome="skipped", longrepr="static only")
     stash.book_of(item).stop("static only", "no driver")
     end_of_test.attach(item, said)
-    assert said.gpuperf_status == "static only"
+    assert (said.gpuperf_status, said.outcome) == ("static only", "skipped")  # nothing was judged
+    assert said.user_properties == [("gpuperf.status", "static only")]
+    stash.book_of(item).add(workload("copy", judgement(Verdict.UNCHANGED, "static")))
+    end_of_test.attach(item, said)
+    assert (said.gpuperf_status, said.outcome, said.longrepr) == ("static only", "passed", None)
 
 
 def test_verdicts_are_properties_of_the_report(run: Run) -> None:

@@ -47,7 +47,7 @@ def test_counters_are_collected_where_they_are_asked_for(run: Run, called: list[
     assert count == ("count_items", run.config, [])
     assert prepare == ("prepare_worker", run.config, {WORKER_ARGUMENTS: ["--gpuperf"]})
     assert nodes == ("count_nodes", run.config, ["a"])
-    assert summary == ("summarise", REPORTER)
+    assert summary == ("summarise", REPORTER, ())
 
 
 def test_a_run_that_only_collects_tests_has_no_end(run: Run, called: list[tuple[Any, ...]]) -> None:

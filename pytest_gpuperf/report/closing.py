@@ -1,0 +1,101 @@
+"""The last lines of a summary: how many workloads had which verdict, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pytest_gpuperf.config.options import Options
+from pytest_gpuperf.context.book import Book
+from pytest_gpuperf.formatting import numbered
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.result import Outcome, TestEvidence
+from pytest_gpuperf.model.verdict import Verdict
+from pytest_gpuperf.report.folding import counted
+from pytest_gpuperf.report.tables import rank_of
+
+
+def verdicts_of(evidence: Iterable[TestEvidence]) -> dict[Key, Verdict | None]:
+    """Of each workload the verdict to know first, whatever it is on; None where nothing was judged."""
+    found: dict[Key, Verdict | None] = {}
+    for one in evidence:
+        for work in one.workloads:
+            found[work.key] = min((judged.verdict for judged in work.judgements), key=rank_of, default=None)
+        for judged in one.unreached:
+            found[judged.key] = min(judged.verdict, found.get(judged.key), key=rank_of)
+    return found
+
+
+def count_line(verdicts: Sequence[Verdict | None]) -> str:
+    """``524 workloads: 256 WORSE, 268 UNCHANGED``."""
+    return f"{numbered(len(verdicts), 'workload')}: {counted(verdicts, rank_of)}"
+
+
+def next_steps(evidence: Iterable[TestEvidence], options: Options) -> list[str]:
+    """What a reader of a red or an undecided run would do next; nothing where every workload passes."""
+    if options.update or options.is_child:
+        return []
+    verdicts = verdicts_of(evidence)
+    red = [key for key, verdict in verdicts.items() if verdict is not None and verdict.is_regression]
+    undecided = [key for key, verdict in verdicts.items() if verdict is Verdict.INCONCLUSIVE]
+    if red:
+        accept = "" if options.against else "; accept what is intended: pytest --update-baselines"
+        return [f"next: see why: gpuperf explain '{red[0].node_id}'; fix it, and run pytest --gpuperf --lf{accept}"]
+    if undecided:
+        return ["next: give what is undecided more time: pytest --gpuperf --lf --gpuperf-budget=4"]
+    return []
+
+
+def no_gpu_line(evidence: Sequence[TestEvidence], *, gates: bool) -> list[str]:
+    """What a run without a GPU leaves out, and, the only time in the summary, why there is none."""
+    stopped = [one for one in evidence if one.status == "static only"]
+    if not stopped:
+        return []
+    why = stopped[0].reason.partition(";")[0].partition(" (")[0]
+    if not gates:
+        return [f"counters need a GPU: {why}"]
+    return [f"timing needs a GPU: {_judged_without(evidence)} ({why}; gpuperf doctor says more)"]
+
+
+def _judged_without(evidence: Iterable[TestEvidence]) -> str:
+    """Counts of workloads that a run without a GPU has judged, and of those that it could not judge."""
+    has_code = [bool(work.static) for one in evidence for work in one.workloads]
+    judged = numbered(sum(has_code), "workload", "was", "were") + " judged by static evidence only"
+    callables = numbered(has_code.count(False), "callable", "has", "have")
+    if all(has_code):
+        return judged
+    return f"{judged}, {callables} none" if any(has_code) else f"{callables} no static evidence"
+
+
+# --- undecided -----------------------------------------------------------------------------------
+
+UNDECIDED_SHARE = 0.2
+LEAST_UNDECIDED = 3
+"""Number and share of inconclusive workloads beyond which the summary remarks on the machine."""
+
+
+def undecided_lines(book: Book, outcome: Outcome) -> list[str]:
+    """Remarks on what cannot be decided: again and again, and where it is of many, not for what their authors did."""
+    again = [
+        f"{name} is INCONCLUSIVE for the {_ordinal(count)} run in a row: each run is a try of its own, and one that "
+        "passes proves it no more than those before; a larger --gpuperf-budget, or another GPU, decides it"
+        for name, count in outcome.undecided.items()
+        if count > 1
+    ]
+    return [*again, *_many_undecided(book)]
+
+
+def _ordinal(count: int) -> str:
+    """``2nd``, ``3rd``, ``11th``, ``21st``"""
+    last = 0 if 10 <= count % 100 <= 20 else count % 10
+    return f"{count}{('th', 'st', 'nd', 'rd')[last] if last < 4 else 'th'}"
+
+
+def _many_undecided(book: Book) -> list[str]:
+    times = [judgement for judgement in book.judgements if judgement.kind == "time"]
+    undecided = sum(judgement.verdict is Verdict.INCONCLUSIVE for judgement in times)
+    if undecided < LEAST_UNDECIDED or undecided <= UNDECIDED_SHARE * len(times):
+        return []
+    return [
+        f"{undecided} of {len(times)} workloads were undecided: the machine is the finding, not the code. "
+        "gpuperf doctor and gpuperf selftest say more about it"
+    ]

@@ -1,0 +1,111 @@
+"""Failures of the gate that look alike: pytest shows one of them, for all.
+
+One change in a header that many kernels include fails hundreds of tests with the same words.  Failures are alike if the
+same kinds of verdicts on the same targets have the same causes; which figures differ is no difference.  ``-v`` shows
+every one, as pytest does.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from pytest_gpuperf.formatting import numbered
+from pytest_gpuperf.model.advice import Advice
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.verdict import Judgement
+
+LEAST_FAILURES = 5
+"""Of the gate; fewer are shown one by one."""
+MOST_FAILURES = 12
+MOST_LINES = 36
+"""Failed tests beyond which there is room for so many lines of messages; the first one is shown however long it is."""
+MOST_NAMED = 10
+"""Groups in pytest's short summary."""
+
+
+def signature(failed: Sequence[Judgement], advice: Mapping[Key, Sequence[Advice]]) -> str:
+    """What failures that are alike have in common; it travels on the report of the test."""
+    judged = sorted({
+        (one.kind, one.verdict.value, one.target, *sorted({c.what for c in one.changes if c.direction != "neutral"}),
+         "" if one.changes else re.sub(r"[\d.]+", "0", one.reason))
+        for one in failed
+    })  # fmt: skip
+    causes = sorted({one.cause for key in {one.key for one in failed} for one in advice.get(key, ())})
+    return json.dumps([judged, causes])
+
+
+def severity(failed: Sequence[Judgement]) -> float:
+    """The largest ratio of times; 1 without any."""
+    return max((one.time.ratio for one in failed if one.time is not None and one.time.ratio is not None), default=1.0)
+
+
+class RedGroups:
+    """Takes failed reports out of what pytest prints, and gives them back for what it counts."""
+
+    def __init__(self, reporter: pytest.TerminalReporter) -> None:
+        self._stats: dict[str, list[Any]] = reporter.stats
+        self.failed: list[pytest.TestReport] = list(self._stats.get("failed", ()))
+        """All of them."""
+        gated = [report for report in self.failed if getattr(report, "gpuperf_red", "")]
+        alike: dict[str, list[pytest.TestReport]] = {}
+        for report in gated:
+            alike.setdefault(report.gpuperf_red, []).append(report)
+        by_hand = reporter.config.get_verbosity() > 0 or len(gated) < LEAST_FAILURES
+        self._groups = [] if by_hand else sorted(alike.values(), key=_worst, reverse=True)
+        self._others = [report for report in self.failed if by_hand or report not in gated]
+
+    @property
+    def more(self) -> int:
+        """Kinds of failures that not even the short summary names."""
+        return max(0, len(self._groups) - MOST_NAMED)
+
+    def for_messages(self) -> None:
+        """Leave those that pytest shows in full: of each group the worst, as far as there is room."""
+        shown: list[pytest.TestReport] = []
+        lines = 0
+        for group in self._groups:
+            report = _named(group)
+            lines += len(report.longreprtext.splitlines()) + 1
+            if shown and lines > MOST_LINES and len(self.failed) > MOST_FAILURES:
+                break
+            shown.append(report)
+        self._leave([*self._others, *shown])
+
+    def for_short_summary(self) -> None:
+        """Leave those that the short summary names: a line for each group."""
+        self._leave([*self._others, *map(_named, self._groups[:MOST_NAMED])])
+
+    def give_back(self) -> None:
+        self._leave(self.failed)
+
+    def _leave(self, reports: Sequence[pytest.TestReport]) -> None:
+        if self._groups:
+            self._stats["failed"] = list(reports)
+
+
+def _worst(group: Sequence[pytest.TestReport]) -> tuple[float, int]:
+    return max(getattr(report, "gpuperf_severity", 1.0) for report in group), len(group)
+
+
+def _named(group: Sequence[pytest.TestReport]) -> pytest.TestReport:
+    """The worst one, with the number of the others in its headline, and before its message in the short summary."""
+    worst = max(group, key=lambda report: getattr(report, "gpuperf_severity", 1.0))
+    if len(group) == 1:
+        return worst
+    functions = len({report.nodeid.partition("[")[0] for report in group})
+    more = f"and {len(group) - 1} more like it" + (f", in {numbered(functions, 'test')}" if functions > 1 else "")
+    shown = copy.copy(worst)
+    if worst.location is not None:
+        shown.location = (*worst.location[:2], f"{worst.location[2]} {more}")
+    crash = getattr(worst.longrepr, "reprcrash", None)
+    if crash is not None:
+        shown.longrepr = copy.copy(worst.longrepr)
+        shown.longrepr.reprcrash = dataclasses.replace(crash, message=f"{more}: {crash.message}")  # type: ignore[union-attr]
+    return shown

@@ -1,0 +1,106 @@
+"""Failures that are alike are shown once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.verdict import Change, Judgement, TimeFigures, Verdict
+from pytest_gpuperf.report import red_groups
+from pytest_gpuperf.report.red_groups import RedGroups, severity, signature
+
+
+def failed(test: str, red: str = "", worse: float = 1.0, lines: int = 3) -> Any:
+    text = "\n".join(f"line {n}" for n in range(lines))
+    return SimpleNamespace(
+        nodeid=f"test_k.py::{test}", location=("test_k.py", 3, test), longrepr=text, longreprtext=text,
+        gpuperf_red=red, gpuperf_severity=worse,
+    )  # fmt: skip
+
+
+def groups(*reports: Any, verbosity: int = 0) -> tuple[RedGroups, dict[str, list[Any]]]:
+    stats: dict[str, list[Any]] = {"failed": list(reports)}
+    reporter: Any = SimpleNamespace(stats=stats, config=SimpleNamespace(get_verbosity=lambda: verbosity))
+    return RedGroups(reporter), stats
+
+
+def names(stats: dict[str, list[Any]]) -> list[str]:
+    return [report.location[2] for report in stats["failed"]]
+
+
+def test_many_alike_are_one_message_and_all_are_counted_in_the_end() -> None:
+    reports = [failed(f"test_a[{n}]", "stack", worse=1 + n / 100) for n in range(64)]
+    own = failed("test_own")
+    found, stats = groups(*reports, own)
+    found.for_messages()
+    assert names(stats) == ["test_own", "test_a[63] and 63 more like it"]
+    found.for_short_summary()
+    assert names(stats) == ["test_own", "test_a[63] and 63 more like it"]
+    found.give_back()
+    assert stats["failed"] == [*reports, own]
+    assert reports[63].location[2] == "test_a[63]"
+
+
+def test_few_failures_and_verbose_runs_are_left_to_pytest() -> None:
+    few = [failed(f"test_a[{n}]", "stack") for n in range(red_groups.LEAST_FAILURES - 1)]
+    many = [failed(f"test_a[{n}]", "stack") for n in range(64)]
+    for reports, verbosity in ((few, 0), (many, 1)):
+        found, stats = groups(*reports, verbosity=verbosity)
+        found.for_messages()
+        assert stats["failed"] == reports
+
+
+def test_messages_end_where_there_is_no_more_room_and_the_rest_is_named() -> None:
+    reports = [failed(f"test_{kind}[{n}]", str(kind), lines=20) for kind in range(12) for n in range(2)]
+    found, stats = groups(*reports)
+    found.for_messages()
+    assert len(stats["failed"]) == 1
+    found.for_short_summary()
+    assert len(stats["failed"]) == red_groups.MOST_NAMED
+    assert found.more == 2
+
+
+def test_five_that_differ_are_all_shown() -> None:
+    reports = [failed(f"test_{kind}", str(kind), lines=20) for kind in range(5)]
+    found, stats = groups(*reports)
+    found.for_messages()
+    assert sorted(names(stats)) == [f"test_{kind}" for kind in range(5)]
+
+
+def judged(name: str = "w", before: float = 1, after: float = 2, what: str = "stack frame") -> Judgement:
+    change = Change(what=what, before=before, after=after, direction="worse")
+    return Judgement(
+        key=Key("test_k.py", "test", name), target="sm_90", kind="static", verdict=Verdict.WORSE, changes=(change,)
+    )
+
+
+def signatures() -> Iterator[tuple[str, str]]:
+    yield signature([judged()], {}), signature([judged("v", after=7)], {})
+    undecided = [
+        Judgement(key=Key("m", "t", "w"), target="gpu", kind="time", verdict=Verdict.INCONCLUSIVE, reason=reason)
+        for reason in ("after 44 blocks", "after 7 blocks")
+    ]
+    yield signature(undecided[:1], {}), signature(undecided[1:], {})
+
+
+def test_figures_and_names_make_no_difference() -> None:
+    for one, other in signatures():
+        assert one == other
+
+
+def test_what_changed_and_its_cause_do() -> None:
+    cause: Any = SimpleNamespace(cause="spills")
+    ordinary = signature([judged()], {})
+    assert signature([judged(what="occupancy")], {}) != ordinary
+    assert signature([judged()], {Key("test_k.py", "test", "w"): [cause]}) != ordinary
+
+
+def test_the_largest_ratio_is_how_bad_a_failure_is() -> None:
+    figures = TimeFigures(method="paired", ratio=1.07)
+    slower = Judgement(key=Key("m", "t", "w"), target="g", kind="time", verdict=Verdict.SLOWER, time=figures)
+    assert severity([slower, judged()]) == pytest.approx(1.07)
+    assert severity([judged()]) == 1
