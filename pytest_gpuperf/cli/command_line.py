@@ -12,8 +12,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from pytest_gpuperf.cli.argument_parser import build_parser
 from pytest_gpuperf.model.plugin_version import __version__
-from pytest_gpuperf.model.timer_names import TIMERS
 
 EXIT_PIPE_CLOSED = 141
 """128 and the number of SIGPIPE."""
@@ -25,6 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = {
         "doctor": _doctor, "selftest": _selftest, "explain": _explain, "prune": _prune, "mv": _mv, "migrate": _migrate,
         "resolve": _resolve, "targets": _targets, "diff": _diff, "bisect": _bisect, "bisect-step": _bisect_step,
+        "report": _report, "init": _init, "examples": _examples, "docs": _docs, "history": _history,
     }  # fmt: skip
     try:
         status = commands[parsed.command](parsed)
@@ -33,72 +34,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more
         return EXIT_PIPE_CLOSED
     return status
-
-
-def build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="gpuperf", description="Companion of the pytest-gpuperf plugin.")
-    parser.add_argument("--version", action="version", version=f"gpuperf {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-
-    doctor = commands.add_parser("doctor", help="say what this machine can measure, what is missing and what to do")
-    doctor.add_argument("--json", action="store_true", help="print the findings as JSON")
-
-    selftest = commands.add_parser(
-        "selftest", help="find out, on the GPU, what this machine can gate (about four minutes)"
-    )
-    selftest.add_argument("--json", action="store_true", help="print the report as JSON")
-    selftest.add_argument("--quick", action="store_true", help="fewer processes and verdicts: half a minute")
-    selftest.add_argument("--output", metavar="FILE", type=Path, help="write the report to this file too, as JSON")
-    selftest.add_argument("--timer", choices=TIMERS, help="default: the best that works here")
-
-    explain = commands.add_parser(
-        "explain", help="say what holds a workload back and why it changed, from the last run or a baseline"
-    )
-    explain.add_argument("node_id", metavar="NODEID", help="a test, class or module, as pytest names it or by its path")
-    explain.add_argument("workload", nargs="?", help="one workload of the test (default: all)")
-    explain.add_argument("--baseline", action="store_true", help="read the committed baselines, not the last run")
-    explain.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
-
-    prune = commands.add_parser("prune", help="name baselines whose tests are gone; remove them with --yes")
-    prune.add_argument("paths", nargs="*", help="test files and folders to look at (default: pytest's own)")
-    either = prune.add_mutually_exclusive_group()
-    either.add_argument("--yes", action="store_true", help="remove what is named")
-    either.add_argument("--check", action="store_true", help="exit status 1 if there is anything to prune; for CI")
-    prune.add_argument("--baselines", metavar="DIR", help="folder of the baselines (default: as configured for pytest)")
-
-    mv = commands.add_parser("mv", help="let the records of a renamed test, test file or workload follow it")
-    mv.add_argument("old", metavar="OLD", help="a test file, a node id, or a node id and ' [workload]', as on record")
-    mv.add_argument("new", metavar="NEW", help="what it is called now")
-    mv.add_argument("--force", action="store_true", help="overwrite records that have the new name already")
-    mv.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
-
-    targets = commands.add_parser("targets", help="list, add or remove what the team gates: the manifest")
-    targets.add_argument("action", nargs="?", choices=("list", "add", "remove"), default="list", help="default: list")
-    targets.add_argument("names", nargs="*", metavar="NAME", help="sm_90, nvidia-h200, or a compiler: 'nvrtc 13.0.88'")
-    targets.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
-
-    migrate = commands.add_parser("migrate", help="rewrite baselines of an older schema in the current one")
-    migrate.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
-
-    resolve = commands.add_parser("resolve", help="merge baselines that are in conflict, and say what to record anew")
-    resolve.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
-
-    diff = commands.add_parser("diff", help="say what a change of the baselines means, kernel by kernel, from git")
-    diff.add_argument("before", metavar="REV", nargs="?", help="the commit to compare with (default: HEAD)")
-    diff.add_argument("after", metavar="REV", nargs="?", help="the commit that is compared (default: the working tree)")
-    diff.add_argument("--markdown", action="store_true", help="tables for a pull request, at most 60,000 characters")
-    diff.add_argument("--all", action="store_true", help="the time of every workload, not the slowest of each kernel")
-    diff.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
-
-    bisect = commands.add_parser("bisect", help="find the commit that made a test's kernels slower")
-    bisect.add_argument("node_id", metavar="NODEID", help="a test, file or folder, as pytest takes it")
-    bisect.add_argument("--good", metavar="REF", help="where it was not slower (default: where it was recorded)")
-    bisect.add_argument("--bad", metavar="REF", default="HEAD", help="where it is (default: HEAD)")
-
-    step = commands.add_parser("bisect-step", help="judge the working tree for git bisect run: 0 good, 1 bad, 125 skip")
-    step.add_argument("node_id", metavar="NODEID", help="a test, file or folder, as pytest takes it")
-    step.add_argument("--good", metavar="REF", required=True, help="what the working tree is compared with")
-    return parser
 
 
 def _doctor(parsed: argparse.Namespace) -> int:
@@ -225,6 +160,59 @@ def _bisect_step(parsed: argparse.Namespace) -> int:
     except bisect_command.PROBLEMS as problem:
         sys.stderr.write(f"gpuperf bisect-step: {problem}\n")
         return bisect_command.EXIT_ABORT
+
+
+def _report(parsed: argparse.Namespace) -> int:
+    from pytest_gpuperf.cli import report_command  # noqa: PLC0415 of this command alone
+
+    try:
+        return report_command.run(parsed.report, parsed.files, start=Path.cwd(), write=sys.stdout.write)
+    except report_command.PROBLEMS as problem:
+        sys.stderr.write(f"gpuperf report: {problem}\n")
+        return 1
+
+
+def _init(parsed: argparse.Namespace) -> int:
+    from pytest_gpuperf.cli import init_command  # noqa: PLC0415 of this command alone
+
+    try:
+        return init_command.run(parsed.folder, write=sys.stdout.write)
+    except OSError as problem:
+        sys.stderr.write(f"gpuperf init: {problem}\n")
+        return 1
+
+
+def _examples(parsed: argparse.Namespace) -> int:
+    from pytest_gpuperf.cli import examples_command  # noqa: PLC0415 of this command alone
+
+    try:
+        return examples_command.run(parsed.folder, parsed.families, write=sys.stdout.write)
+    except examples_command.PROBLEMS as problem:
+        sys.stderr.write(f"gpuperf examples: {problem}\n")
+        return 1
+
+
+def _docs(parsed: argparse.Namespace) -> int:
+    from pytest_gpuperf.cli import docs_command  # noqa: PLC0415 of this command alone
+
+    try:
+        return docs_command.run(parsed.page, write=sys.stdout.write)
+    except docs_command.PROBLEMS as problem:
+        sys.stderr.write(f"gpuperf docs: {problem}\n")
+        return 1
+
+
+def _history(parsed: argparse.Namespace) -> int:
+    from pytest_gpuperf.cli import history_command  # noqa: PLC0415 of this command alone
+
+    try:
+        return history_command.run(
+            parsed.node_id, given=parsed.baselines, start=Path.cwd(), files=parsed.output, reports=parsed.report,
+            write=sys.stdout.write,
+        )  # fmt: skip
+    except history_command.PROBLEMS as problem:
+        sys.stderr.write(f"gpuperf history: {problem}\n")
+        return 1
 
 
 def _at_once(text: str) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
 _LIMIT_S = 10
+CI_BRANCHES = ("GITHUB_HEAD_REF", "CI_COMMIT_REF_NAME", "GITHUB_REF_NAME")
+"""Variables in which GitHub and GitLab name the branch of a job, whose working tree has none."""
 
 
 class Commit(NamedTuple):
@@ -28,6 +31,14 @@ def commit_of(folder: Path, apart: Path | None = None) -> Commit:
     if changed is None:  # the folder that is to be left out lies elsewhere
         changed = _git(folder, "status", "--porcelain", "--untracked-files=no")
     return Commit(name, dirty=bool(changed))
+
+
+def branch_of(folder: Path) -> str:
+    """The branch that is checked out; where none is, the one that the CI service says it tests; else empty."""
+    name = _git(folder, "rev-parse", "--abbrev-ref", "HEAD") or ""
+    if name != "HEAD":
+        return name
+    return next(filter(None, map(os.environ.get, CI_BRANCHES)), "") or ""
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

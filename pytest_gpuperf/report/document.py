@@ -9,20 +9,29 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from pytest_gpuperf.formatting import describe
+import msgspec
+
+from pytest_gpuperf.context.repository import Commit
+from pytest_gpuperf.formatting import describe, duration
 from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import EvidenceKind, TimeFigures, Verdict
+from pytest_gpuperf.report.closing import verdicts_of
 from pytest_gpuperf.report.message import workload_lines
+from pytest_gpuperf.report.red_groups import signature
 from pytest_gpuperf.report.remarks import hints_of, obstacle_of, shared_obstacles
-from pytest_gpuperf.report.tables import NEEDS_A_WORD, RANK, arch_number, static_cell, time_cells, worst
+from pytest_gpuperf.report.tables import NEEDS_A_WORD, RANK, arch_number, rank_of, static_cell, time_cells, worst
 
-SCHEMA = 1
+SCHEMA = 2
+"""2: commit, branch, machines and compilers."""
 KINDS: tuple[EvidenceKind, ...] = ("time", "static", "counters")
 
 
 class RunReport(Record, frozen=True):
-    """A run as JSON: what was asked, how it ended, and all evidence with its verdicts.  Schema 1."""
+    """A run as JSON: what was asked, how it ended, and all evidence with its verdicts.
+
+    ``docs/reference/report.schema.json`` is its JSON schema; ``gpuperf report`` makes the other forms of it.
+    """
 
     schema: int
     date: str
@@ -37,6 +46,15 @@ class RunReport(Record, frozen=True):
     """Reasons why the run as a whole is not to be trusted, or did not do what it was asked to."""
     warnings: tuple[str, ...]
     tests: tuple[TestEvidence, ...]
+    commit: str = ""
+    """Of the repository around pytest's root, in full; empty outside of one."""
+    dirty: bool = False
+    """Tracked files differ from it."""
+    branch: str = ""
+    machines: tuple[str, ...] = ()
+    """GPUs and timers that the times come from."""
+    toolchains: tuple[str, ...] = ()
+    """Compilers of the machine code: ``nvrtc 13.0.88``."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,6 +77,10 @@ class Row:
     """Figures behind the verdict on time."""
     machine_code: tuple[str, ...]
     """Registers, spilled bytes and occupancy, by architecture."""
+    before: str
+    """Time on record, or of what it was paired with; empty without."""
+    alike: str
+    """What it has in common with others whose words differ in names and figures alone; empty without words."""
     words: tuple[str, ...]
     """Remarks of the terminal on it, line by line; empty if there are none."""
 
@@ -92,20 +114,29 @@ class Document:
 
 def document_of(
     evidence: Sequence[TestEvidence], *, date: str, plugin: str, task: str, exit_status: int,
-    problems: Iterable[str], warnings: Iterable[str], machines: Iterable[str],
+    problems: Iterable[str], warnings: Iterable[str], machines: Iterable[str], commit: Commit = Commit(),  # noqa: B008
+    branch: str = "",
 ) -> Document:  # fmt: skip
     """Put a run's evidence in order."""
     judged = [judgement for one in evidence for judgement in (*one.judgements, *one.unreached)]
-    shared = shared_obstacles(judged)
-    rows = [row for one in evidence for row in _rows(one, set(shared))]
-    rows.sort(key=lambda row: (row.passes, 0 if row.passes else _rank(row.verdict)))
-    counts = Counter(row.verdict for row in rows if row.verdict is not None)
-    report = RunReport(
+    verdicts = Counter(verdict for verdict in verdicts_of(evidence).values() if verdict is not None)
+    toolchains = dict.fromkeys(work.toolchain for one in evidence for work in one.workloads if work.toolchain)
+    return document_from(RunReport(
         schema=SCHEMA, date=date, plugin=plugin, task=task, exit_status=exit_status,
-        verdicts={verdict.value: counts[verdict] for verdict in RANK if verdict in counts},
-        problems=tuple(problems), warnings=(*warnings, *shared.values()), tests=tuple(evidence),
-    )  # fmt: skip
-    return Document(report, tuple(machines), tuple(rows))
+        verdicts={verdict.value: verdicts[verdict] for verdict in RANK if verdict in verdicts},
+        problems=tuple(problems), warnings=(*warnings, *shared_obstacles(judged).values()),
+        tests=tuple(msgspec.structs.replace(one, cubins={}) for one in evidence),
+        commit=commit.name, dirty=commit.dirty, branch=branch, machines=tuple(machines), toolchains=tuple(toolchains),
+    ))  # fmt: skip
+
+
+def document_from(report: RunReport) -> Document:
+    """The run that a report was written of."""
+    judged = [judgement for one in report.tests for judgement in (*one.judgements, *one.unreached)]
+    shared = set(shared_obstacles(judged))
+    rows = [row for one in report.tests for row in _rows(one, shared)]
+    rows.sort(key=lambda row: (row.passes, 0 if row.passes else rank_of(row.verdict)))
+    return Document(report, report.machines, tuple(rows))
 
 
 def _rows(one: TestEvidence, shared: set[tuple[str, str]]) -> list[Row]:
@@ -124,17 +155,22 @@ def _row(one: TestEvidence, work: WorkloadEvidence, shared: set[tuple[str, str]]
         f"{arch} {static_cell(record)}"
         for arch, record in sorted(work.static.items(), key=lambda one: arch_number(one[0]))
     ]
+    judged = work.time_judgement
+    figures = judged.time if judged is not None else None
+    words = tuple(_words(one, work, shared))
     return Row(
         test=work.key.node_id, workload=work.key.workload,
-        verdict=min(by_kind.values(), key=_rank, default=None), by_kind=by_kind,
+        verdict=min(by_kind.values(), key=rank_of, default=None), by_kind=by_kind,
         time=time, interval=interval, rate=rate, against=against,
-        figures=judged.time if (judged := work.time_judgement) else None,
-        machine_code=tuple(code), words=tuple(_words(one, work, shared)),
+        figures=figures,
+        before="" if figures is None or figures.before_ns is None else duration(figures.before_ns),
+        machine_code=tuple(code), words=words, alike=_alike(work) if words else "",
     )  # fmt: skip
 
 
-def _rank(verdict: Verdict | None) -> int:
-    return len(RANK) if verdict is None else RANK[verdict]
+def _alike(work: WorkloadEvidence) -> str:
+    told = [one for one in work.judgements if one.verdict in NEEDS_A_WORD] or list(work.judgements)
+    return signature(told, {work.key: work.advice})
 
 
 def _words(one: TestEvidence, work: WorkloadEvidence, shared: set[tuple[str, str]]) -> list[str]:

@@ -13,6 +13,7 @@ from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import last_run, stash
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.child_process import progress_of
+from pytest_gpuperf.context.repository import branch_of, commit_of
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.explain.lines import explain_all
 from pytest_gpuperf.formatting import numbered
@@ -90,7 +91,8 @@ def _report(session: pytest.Session, book: Book, outcome: Outcome) -> None:
     document = document_of(
         evidence, date=_now(), plugin=__version__, task=terminal.header(options), exit_status=int(session.exitstatus),
         problems=outcome.errors, warnings=terminal.run_remarks(book, outcome, options),
-        machines=terminal.machine_lines(evidence),
+        machines=terminal.machine_lines(evidence), commit=commit_of(session.config.rootpath, options.baselines),
+        branch=branch_of(session.config.rootpath),
     )  # fmt: skip
     outcome.reports, outcome.unwritten = map(tuple, write_reports(document, options.reports))
     if outcome.unwritten and session.exitstatus == pytest.ExitCode.OK:

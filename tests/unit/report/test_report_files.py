@@ -10,15 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_gpuperf.context.repository import Commit
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, TimeFigures, Verdict
 from pytest_gpuperf.report import markdown
-from pytest_gpuperf.report.document import Document, document_of
+from pytest_gpuperf.report.document import Document, RunReport, document_from, document_of
 from pytest_gpuperf.report.files import NotWritten, write_report, write_reports
-from pytest_gpuperf.report.markdown import MOST_BYTES, as_markdown
+from pytest_gpuperf.report.markdown import CUT_OFF, MARKER, MOST_CHARACTERS, as_markdown
 from pytest_gpuperf.report.page import LEAST_SPAN, MOST_SPAN, WIDTH, as_page, bar_of, span_of
+
+LETTERS = [chr(code) for code in range(0x41, 0x41 + 60)]
 
 
 def a_workload(name: str, *verdicts: Verdict, reason: str = "") -> WorkloadEvidence:
@@ -87,11 +90,31 @@ def test_what_many_have_in_common_is_said_once() -> None:
 
 
 def test_a_summary_is_no_longer_than_github_takes() -> None:
-    works = [a_workload(f"{number}", Verdict.SLOWER, reason="x" * 20_000) for number in range(60)]
+    works = [a_workload(f"{number}", Verdict.SLOWER, reason=letter * 2000) for number, letter in enumerate(LETTERS)]
     text = as_markdown(a_document(*works))
-    assert MOST_BYTES - 50_000 < len(text.encode()) <= MOST_BYTES + 100
-    assert text.endswith("in pytest's own output.\n")
-    assert text.count("| **SLOWER** |") == 60
+    assert MOST_CHARACTERS - 3000 < len(text) <= MOST_CHARACTERS
+    assert text.endswith(f"{CUT_OFF}\n")
+    assert text.count("| **SLOWER** |") == markdown.MOST_ROWS
+    assert f"and {len(LETTERS) - markdown.MOST_ROWS} SLOWER more" in text
+
+
+def test_a_comment_can_be_found_again_and_its_beginning_says_it_all() -> None:
+    works = [a_workload(f"w{number}", Verdict.SLOWER, reason="as slow as that") for number in range(500)]
+    text = as_markdown(a_document(*works, a_workload("fine", Verdict.SAME)))
+    assert text.startswith(f"{MARKER}\n## gpuperf: 500 SLOWER, 1 SAME\n")
+    assert "and 499 more" in text[:3000]
+    assert "as slow as that" in text[:3000]
+    assert len(text) < 4000
+
+
+def test_the_commit_and_the_compiler_are_told() -> None:
+    document = document_of(
+        [], date="2026-11-22T12:00:00Z", plugin="0.1.0", task="gating", exit_status=0, problems=[], warnings=[],
+        machines=[], commit=Commit("ab" * 20, dirty=True), branch="faster_scan",
+    )  # fmt: skip
+    assert "commit `abababababab` of faster\\_scan, with changes" in as_markdown(document)
+    again = document_from(msgspec.json.decode(msgspec.json.encode(document.report), type=RunReport))
+    assert as_markdown(again) == as_markdown(document)
 
 
 @given(st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=40))

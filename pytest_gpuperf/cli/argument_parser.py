@@ -1,0 +1,104 @@
+"""What the ``gpuperf`` command takes: one table of subcommands and their arguments."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pytest_gpuperf.model.plugin_version import __version__
+from pytest_gpuperf.model.timer_names import TIMERS
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="gpuperf", description="Companion of the pytest-gpuperf plugin.")
+    parser.add_argument("--version", action="version", version=f"gpuperf {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    doctor = commands.add_parser("doctor", help="say what this machine can measure, what is missing and what to do")
+    doctor.add_argument("--json", action="store_true", help="print the findings as JSON")
+
+    selftest = commands.add_parser(
+        "selftest", help="find out, on the GPU, what this machine can gate (about four minutes)"
+    )
+    selftest.add_argument("--json", action="store_true", help="print the report as JSON")
+    selftest.add_argument("--quick", action="store_true", help="fewer processes and verdicts: half a minute")
+    selftest.add_argument("--output", metavar="FILE", type=Path, help="write the report to this file too, as JSON")
+    selftest.add_argument("--timer", choices=TIMERS, help="default: the best that works here")
+
+    explain = commands.add_parser(
+        "explain", help="say what holds a workload back and why it changed, from the last run or a baseline"
+    )
+    explain.add_argument("node_id", metavar="NODEID", help="a test, class or module, as pytest names it or by its path")
+    explain.add_argument("workload", nargs="?", help="one workload of the test (default: all)")
+    explain.add_argument("--baseline", action="store_true", help="read the committed baselines, not the last run")
+    explain.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
+
+    prune = commands.add_parser("prune", help="name baselines whose tests are gone; remove them with --yes")
+    prune.add_argument("paths", nargs="*", help="test files and folders to look at (default: pytest's own)")
+    either = prune.add_mutually_exclusive_group()
+    either.add_argument("--yes", action="store_true", help="remove what is named")
+    either.add_argument("--check", action="store_true", help="exit status 1 if there is anything to prune; for CI")
+    prune.add_argument("--baselines", metavar="DIR", help="folder of the baselines (default: as configured for pytest)")
+
+    mv = commands.add_parser("mv", help="let the records of a renamed test, test file or workload follow it")
+    mv.add_argument("old", metavar="OLD", help="a test file, a node id, or a node id and ' [workload]', as on record")
+    mv.add_argument("new", metavar="NEW", help="what it is called now")
+    mv.add_argument("--force", action="store_true", help="overwrite records that have the new name already")
+    mv.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
+
+    targets = commands.add_parser("targets", help="list, add or remove what the team gates: the manifest")
+    targets.add_argument("action", nargs="?", choices=("list", "add", "remove"), default="list", help="default: list")
+    targets.add_argument("names", nargs="*", metavar="NAME", help="sm_90, nvidia-h200, or a compiler: 'nvrtc 13.0.88'")
+    targets.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
+
+    migrate = commands.add_parser("migrate", help="rewrite baselines of an older schema in the current one")
+    migrate.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
+
+    resolve = commands.add_parser("resolve", help="merge baselines that are in conflict, and say what to record anew")
+    resolve.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
+
+    diff = commands.add_parser("diff", help="say what a change of the baselines means, kernel by kernel, from git")
+    diff.add_argument("before", metavar="REV", nargs="?", help="the commit to compare with (default: HEAD)")
+    diff.add_argument("after", metavar="REV", nargs="?", help="the commit that is compared (default: the working tree)")
+    diff.add_argument("--markdown", action="store_true", help="tables for a pull request, at most 60,000 characters")
+    diff.add_argument("--all", action="store_true", help="the time of every workload, not the slowest of each kernel")
+    diff.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
+
+    bisect = commands.add_parser("bisect", help="find the commit that made a test's kernels slower")
+    bisect.add_argument("node_id", metavar="NODEID", help="a test, file or folder, as pytest takes it")
+    bisect.add_argument("--good", metavar="REF", help="where it was not slower (default: where it was recorded)")
+    bisect.add_argument("--bad", metavar="REF", default="HEAD", help="where it is (default: HEAD)")
+
+    step = commands.add_parser("bisect-step", help="judge the working tree for git bisect run: 0 good, 1 bad, 125 skip")
+    step.add_argument("node_id", metavar="NODEID", help="a test, file or folder, as pytest takes it")
+    step.add_argument("--good", metavar="REF", required=True, help="what the working tree is compared with")
+
+    report = commands.add_parser("report", help="make a page or Markdown of a run, by its report in JSON")
+    report.add_argument("report", metavar="JSON", nargs="?", type=Path, help="the report (default: the last run here)")
+    report.add_argument(
+        "--output", dest="files", metavar="FILE", type=Path, action="append", default=[],
+        help="a file that ends in .html, .md or .json; may be given again (default: Markdown to the terminal)",
+    )  # fmt: skip
+
+    init = commands.add_parser("init", help="write a first test, settings and a CI workflow into a repository")
+    init.add_argument("folder", metavar="DIR", nargs="?", type=Path, default=Path(), help="default: the current folder")
+
+    examples = commands.add_parser("examples", help="copy kernels of the example suite with their tests, to break them")
+    examples.add_argument("folder", metavar="DIR", nargs="?", type=Path, help="where to (default: list the families)")
+    examples.add_argument("families", metavar="FAMILY", nargs="*", help="which (default: a few that teach most)")
+
+    docs = commands.add_parser("docs", help="print a page of the documentation")
+    docs.add_argument("page", metavar="PAGE", nargs="?", help="its name or path (default: list all pages)")
+
+    history = commands.add_parser("history", help="times and registers over the commits of the baselines")
+    history.add_argument("node_id", metavar="NODEID", nargs="?", default="", help="test, file or folder (default: all)")
+    history.add_argument(
+        "--output", metavar="FILE", type=Path, action="append", default=[],
+        help="a file that ends in .html, .csv, .bmf.json (Bencher) or .gab.json (github-action-benchmark)",
+    )  # fmt: skip
+    history.add_argument(
+        "--report", metavar="JSON", type=Path, action="append", default=[],
+        help="a report of --gpuperf-report, as one more point; may be given again",
+    )  # fmt: skip
+    history.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
+    return parser

@@ -1,0 +1,68 @@
+"""``gpuperf examples``: kernels of the example suite with their tests, to read, to run and to break."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pytest_gpuperf.cli.shipped import shipped
+
+USUAL = ("transpose32", "bank_conflicts", "reduce_sum", "sample4_local_memory", "vector_loads_float4")
+"""Families that are copied if none is named, as far as there are such."""
+NEXT = """\
+{count} files in {folder}. Next:
+
+    cd {folder}
+    pytest --gpuperf --update-baselines     # records; without a GPU, the machine code alone
+    pytest --gpuperf                        # green
+
+then break a kernel in kernels/ on purpose, and run the last line again.
+"""
+
+
+class ExamplesError(Exception):
+    """Nothing was copied; the message says why and what to do."""
+
+
+PROBLEMS = (ExamplesError, OSError)
+
+
+def run(folder: Path | None, families: Sequence[str], *, write: Callable[[str], object]) -> int:
+    """Copy families into a folder that is not there yet or empty; without one, list them.
+
+    Returns the exit status, 0.  Raises one of ``PROBLEMS``; then nothing was written.
+    """
+    suite = shipped("examples", "example_suite")
+    there = {path.stem.removeprefix("test_"): path for path in sorted(suite.glob("test_*.py"))}
+    if folder is None:
+        write("".join(f"{name.ljust(26)}  {_says(path)}\n" for name, path in there.items()))
+        return 0
+    unknown = [name for name in families if name not in there]
+    if unknown:
+        raise ExamplesError(f"there is no family {', '.join(unknown)}: gpuperf examples lists them")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ExamplesError(f"{folder} is there and not empty: name a new folder, nothing is overwritten")
+    chosen = list(families) or [name for name in USUAL if name in there]
+    files = list(_files(suite, [there[name] for name in chosen]))
+    for path in files:
+        target = folder / path.relative_to(suite)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
+    (folder / "pytest.ini").write_text("[pytest]\naddopts = -p no:cacheprovider\n", encoding="utf-8")
+    write(NEXT.format(count=len(files) + 1, folder=folder))
+    return 0
+
+
+def _says(path: Path) -> str:
+    """The first line of a test module's docstring."""
+    with path.open(encoding="utf-8") as opened:
+        return opened.readline().strip().strip('"')
+
+
+def _files(suite: Path, tests: Sequence[Path]) -> list[Path]:
+    """The tests, every kernel (some include each other), what the tests import, and what documents claim of them."""
+    families = {path.stem.removeprefix("test_") for path in tests}
+    shared = [path for path in suite.glob("*.py") if not path.name.startswith("test_")]
+    data = [path for path in suite.glob("claim_data/*.json") if path.stem in families] + list(suite.glob("*.json"))
+    return [*tests, *shared, *data, *suite.glob("kernels/*.cu*")]

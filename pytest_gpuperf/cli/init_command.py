@@ -1,0 +1,185 @@
+"""``gpuperf init``: what a repository needs for its first gated kernel.  Nothing is overwritten."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+MOST_FILES = 2000
+"""CUDA sources that are looked through for a kernel."""
+SKIPPED = frozenset({"build", "node_modules", "third_party", "external", "extern", "vendor"})
+"""Folders whose kernels are hardly the repository's own; hidden ones are left out too."""
+SIGNATURE = re.compile(
+    r'extern\s+"C"\s+__global__\s+void\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?(\w+)\s*\(([^)]*)\)', re.DOTALL
+)
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+DTYPES = {
+    "float": "float32", "double": "float64", "int": "int32", "unsigned": "uint32", "unsigned int": "uint32",
+    "long long": "int64", "unsigned long long": "uint64", "char": "int8", "unsigned char": "uint8",
+    "int32_t": "int32", "uint32_t": "uint32", "int64_t": "int64", "uint64_t": "uint64", "size_t": "uint64",
+}  # fmt: skip
+"""What arguments of a kernel are in a test, by their C++ types."""
+SAMPLE = """\
+// y += a * x
+extern "C" __global__ void axpy(const float* x, float* y, float a, int n)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] += a * x[i];
+}
+"""
+SAMPLE_TEST = """\
+def test_axpy(cuda_kernel, gpu, gpuperf):
+    n = 1 << 24
+    x, y = gpu.random(n, seed=1), gpu.zeros(n)
+    launch = cuda_kernel("axpy.cu", "axpy").launch(grid=(n // 256,), block=(256,), args=(x, y, 2.0, n))
+    gpuperf(launch, bytes=3 * x.nbytes, reset=lambda: y.fill(0), check=lambda: gpu.assert_equal(y, 2 * x))
+"""
+FOUND_TEST = '''\
+"""Written for {kernel} of {source} by its signature: see to what its arguments are, and to grid and block."""
+
+
+def test_{kernel}(cuda_kernel, gpu, gpuperf):
+    n = 1 << 20
+{arrays}
+    launch = cuda_kernel("{source}", "{kernel}").launch(grid=(n // 256,), block=(256,), args=({args}))
+    gpuperf(launch)  # and check=..., which is called once: a fast kernel that is wrong proves nothing
+'''
+ATTRIBUTES = "baselines/**/*.cubin.z binary\nbaselines/** linguist-generated\n"
+INI = "[pytest]\ntestpaths = .\n"
+CONSTRAINTS = "nvidia-cuda-nvrtc=={nvrtc}\n"
+WORKFLOW = """\
+name: kernels
+on:
+  push: {branches: [main]}
+  pull_request:
+jobs:
+  static:
+    runs-on: ubuntu-latest
+    steps:
+      - uses: actions/checkout@v4
+      - uses: actions/setup-python@v5
+        with: {python-version: "3.12"}
+      - run: pip install -c gpuperf-constraints.txt 'pytest-gpuperf[static]'
+      - run: pytest --gpuperf --gpuperf-report=github
+"""
+NEXT = """\
+Next:
+
+    pytest --update-baselines      # records; without a GPU, the machine code alone
+    pytest --gpuperf               # gates: green
+    git add . && git commit -m "Gate the first kernel"
+
+Then change the kernel and run pytest --gpuperf again. gpuperf docs first-regression tells more.
+"""
+
+
+class FoundKernel(NamedTuple):
+    source: Path
+    name: str
+    arguments: tuple[tuple[str, str, bool], ...]
+    """Type, name, and whether it is a pointer."""
+
+
+def run(folder: Path, *, write: Callable[[str], object]) -> int:
+    """Write what is not there yet below ``folder``, and say the next command; returns the exit status, 0.
+
+    Raises ``OSError``.
+    """
+    if not folder.is_dir():
+        raise NotADirectoryError(f"{folder} is no folder: name the one of your repository")
+    found = next(kernels_in(folder), None)
+    files = _test_of(found) if found is not None else _sample(folder)
+    if not _has_pytest_settings(folder):
+        files[folder / "pytest.ini"] = INI
+    files[folder / ".github" / "workflows" / "gpuperf.yml"] = WORKFLOW
+    if nvrtc := _nvrtc_version():
+        files[folder / "gpuperf-constraints.txt"] = CONSTRAINTS.format(nvrtc=nvrtc)
+    for path, text in files.items():
+        if path.exists():
+            write(f"kept     {path.relative_to(folder)}\n")
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        write(f"written  {path.relative_to(folder)}\n")
+    _attributes(folder / ".gitattributes", write)
+    write(f"\n{NEXT}")
+    return 0
+
+
+def kernels_in(folder: Path) -> Iterator[FoundKernel]:
+    """Kernels whose arguments a test can make up, in the order of their files."""
+    sources = (path for path in sorted(folder.rglob("*.cu")) if not _skipped(path.relative_to(folder)))
+    for _, path in zip(range(MOST_FILES), sources, strict=False):
+        text = COMMENT.sub(" ", path.read_text(encoding="utf-8", errors="replace"))
+        for name, parameters in SIGNATURE.findall(text):
+            arguments = arguments_of(parameters)
+            if arguments is not None:
+                yield FoundKernel(path, name, arguments)
+
+
+def arguments_of(parameters: str) -> tuple[tuple[str, str, bool], ...] | None:
+    """Types and names of a kernel's parameters; None if one of them is no number and no array of numbers."""
+    found = []
+    for one in filter(None, (part.strip() for part in parameters.split(","))):
+        words = re.sub(r"\b(const|__restrict__|restrict|volatile)\b", " ", one).replace("*", " * ").split()
+        stars = words.count("*")
+        kind, name = " ".join(word for word in words[:-1] if word != "*"), words[-1]
+        if kind not in DTYPES or stars > 1 or not name.isidentifier():
+            return None
+        found.append((kind, name, bool(stars)))
+    return tuple(found)
+
+
+def _skipped(path: Path) -> bool:
+    return any(part.startswith(".") or part in SKIPPED for part in path.parts[:-1])
+
+
+def _test_of(kernel: FoundKernel) -> dict[Path, str]:
+    arrays = [
+        f'    {name} = gpu.random(n, "{DTYPES[kind]}", seed={place})'
+        for place, (kind, name, pointer) in enumerate(kernel.arguments)
+        if pointer
+    ]
+    numbers = {"float": "1.0", "double": "1.0"}
+    args = [name if pointer else numbers.get(kind, "n") for kind, name, pointer in kernel.arguments]
+    given = f"{args[0]}," if len(args) == 1 else ", ".join(args)
+    text = FOUND_TEST.format(kernel=kernel.name, source=kernel.source.name, arrays="\n".join(arrays), args=given)
+    return {kernel.source.with_name(f"test_{kernel.name}.py"): text}
+
+
+def _sample(folder: Path) -> dict[Path, str]:
+    kernels = folder / "kernels"
+    return {kernels / "axpy.cu": SAMPLE, kernels / "test_axpy.py": SAMPLE_TEST}
+
+
+def _has_pytest_settings(folder: Path) -> bool:
+    sections = {"pytest.ini": "", "pyproject.toml": "[tool.pytest", "tox.ini": "[pytest]", "setup.cfg": "[tool:pytest]"}
+    return any(
+        (folder / name).is_file() and section in (folder / name).read_text(encoding="utf-8", errors="replace")
+        for name, section in sections.items()
+    )
+
+
+def _nvrtc_version() -> str:
+    from importlib import metadata  # noqa: PLC0415 of this command alone
+
+    for name in ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12"):
+        try:
+            return metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return ""
+
+
+def _attributes(path: Path, write: Callable[[str], object]) -> None:
+    """Add the lines that baselines need; what is there stays."""
+    before = path.read_text(encoding="utf-8") if path.exists() else ""
+    missing = [line for line in ATTRIBUTES.splitlines() if line not in before.splitlines()]
+    if not missing:
+        write(f"kept     {path.name}\n")
+        return
+    joint = "" if not before or before.endswith("\n") else "\n"
+    path.write_text(before + joint + "\n".join(missing) + "\n", encoding="utf-8")
+    write(f"{'added to' if before else 'written '} {path.name}\n")

@@ -1,0 +1,121 @@
+"""Figures of workloads over commits: as lines with their steps, a page, CSV, and what two services draw."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from pytest_gpuperf.formatting import duration, numbered, percent
+from pytest_gpuperf.judge.change_points import LevelStep, steps_of
+from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
+from pytest_gpuperf.report.tables import mean_time_ns
+
+BARS = "▁▂▃▄▅▆▇█"
+SPARK = 40
+"""Points of a line's drawing; of more, the last ones."""
+MEASURES = {"time": "ns", "registers": "", "instructions": ""}
+"""Units of the figures."""
+
+
+class Point(NamedTuple):
+    commit: str
+    date: str
+    subject: str
+    value: float
+
+
+class Series(NamedTuple):
+    key: Key
+    target: str
+    measure: str
+    points: tuple[Point, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.key} {self.measure} on {self.target}"
+
+    @property
+    def steps(self) -> list[LevelStep]:
+        values = [point.value for point in self.points]
+        exact = self.measure != "time"
+        return steps_of(values, exact=exact) if all(value > 0 for value in values) else []
+
+
+def figures_of(record: TimeRecord | StaticRecord) -> dict[str, float]:
+    """Figures of a record that are worth a history."""
+    if isinstance(record, TimeRecord):
+        return {"time": mean_time_ns(record)}
+    return {"registers": record.profile.registers, "instructions": record.profile.instructions}
+
+
+def lines_of(series: Sequence[Series]) -> list[str]:
+    """Those that changed, with their steps; then how many did not."""
+    lines, unchanged = [], 0
+    for one in series:
+        values = [point.value for point in one.points]
+        if len(set(values)) == 1:
+            unchanged += 1
+            continue
+        points = numbered(len(values), "commit")
+        lines.append(f"{one.name}: {_shown(one, values[0])} -> {_shown(one, values[-1])}, {points}  {spark(values)}")
+        for step in one.steps:
+            at = one.points[step.at]
+            sure = f", p={step.p_value:.1g}" if step.p_value else ""
+            lines.append(f"    {percent(step.ratio - 1)} at {at.commit[:12]} ({at.date[:10]}, {at.subject}){sure}")
+    if unchanged:
+        lines.append(f"{numbered(unchanged, 'figure')} did not change")
+    return lines
+
+
+def _shown(series: Series, value: float) -> str:
+    return duration(value) if series.measure == "time" else f"{value:g}"
+
+
+def spark(values: Sequence[float]) -> str:
+    """``▁▁▁▇▇``: the last figures between their least and most."""
+    shown = values[-SPARK:]
+    low, high = min(shown), max(shown)
+    if low == high:
+        return BARS[0] * len(shown)
+    return "".join(BARS[round((value - low) / (high - low) * (len(BARS) - 1))] for value in shown)
+
+
+def as_csv(series: Iterable[Series]) -> str:
+    """A row for each point."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(("commit", "date", "subject", "test", "workload", "target", "measure", "unit", "value"))
+    for one in series:
+        for at in one.points:
+            writer.writerow((
+                at.commit, at.date, _inert(at.subject), _inert(one.key.node_id), _inert(one.key.workload), one.target,
+                one.measure, MEASURES[one.measure], at.value,
+            ))  # fmt: skip
+    return out.getvalue()
+
+
+def _inert(text: str) -> str:
+    """No spreadsheet takes it for a formula."""
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+
+
+def as_bencher(series: Iterable[Series]) -> bytes:
+    """Bencher Metric Format: the last figures, by benchmark and measure (https://bencher.dev/docs/reference/)."""
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for one in series:
+        measure = "latency" if one.measure == "time" else one.measure
+        found.setdefault(f"{one.key} on {one.target}", {})[measure] = {"value": one.points[-1].value}
+    return msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n"
+
+
+def as_action_benchmark(series: Iterable[Series]) -> bytes:
+    """What github-action-benchmark calls ``customSmallerIsBetter``: the last figures."""
+    found = [
+        {"name": one.name, "unit": MEASURES[one.measure] or one.measure, "value": one.points[-1].value}
+        for one in series
+    ]
+    return msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n"

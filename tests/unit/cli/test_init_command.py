@@ -1,0 +1,116 @@
+"""``gpuperf init`` and ``gpuperf examples``: what they write, and what they leave alone."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_gpuperf.cli import examples_command, init_command
+from pytest_gpuperf.cli.command_line import main
+
+HERE = Path(__file__)
+
+
+def gate(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--gpuperf-arch=sm_90", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_an_empty_repository_gets_a_test_that_gates(tmp_path, capsys):
+    assert main(["init", str(tmp_path)]) == 0
+    assert "pytest --update-baselines" in capsys.readouterr().out
+    assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == [
+        ".gitattributes", "axpy.cu", "gpuperf-constraints.txt", "gpuperf.yml", "pytest.ini", "test_axpy.py",
+    ]  # fmt: skip
+    assert gate(tmp_path, "--update-baselines").returncode == 0
+    green = gate(tmp_path, "--gpuperf")
+    assert green.returncode == 0
+    assert "1 workload: 1 UNCHANGED" in green.stdout
+
+
+def test_nothing_is_overwritten_and_a_second_time_writes_nothing(tmp_path, capsys):
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -q\n")
+    (tmp_path / ".gitattributes").write_text("*.png binary")
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "kernels" / "axpy.cu").write_text("// mine, and no kernel\n")
+    main(["init", str(tmp_path)])
+    assert (tmp_path / "kernels" / "axpy.cu").read_text() == "// mine, and no kernel\n"
+    assert (tmp_path / "pytest.ini").read_text() == "[pytest]\naddopts = -q\n"
+    attributes = (tmp_path / ".gitattributes").read_text()
+    assert attributes == "*.png binary\n" + init_command.ATTRIBUTES
+    capsys.readouterr()
+    main(["init", str(tmp_path)])
+    assert "written" not in capsys.readouterr().out
+    assert (tmp_path / ".gitattributes").read_text() == attributes
+
+
+def test_a_kernel_that_is_there_gets_a_test_beside_it(tmp_path):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build" / "a.cu").write_text('extern "C" __global__ void wrong(float* x) {}')
+    (tmp_path / "src" / "scale.cu").write_text(
+        'struct S {};\nextern "C" __global__ void other(S s) {}\n// extern "C" __global__ void not_one(int n)\n'
+        'extern "C" __global__ void scale(const float* __restrict__ x, /* y */ double *y, float by, unsigned int n)\n'
+        "{ unsigned int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = by * x[i]; }\n"
+    )
+    assert main(["init", str(tmp_path)]) == 0
+    test = tmp_path / "src" / "test_scale.py"
+    text = test.read_text()
+    ast.parse(text)
+    assert 'x = gpu.random(n, "float32", seed=0)' in text
+    assert 'y = gpu.random(n, "float64", seed=1)' in text
+    assert "args=(x, y, 1.0, n)" in text
+    assert gate(tmp_path, "--update-baselines").returncode == 0
+
+
+@pytest.mark.parametrize("parameters", ["S s", "float** x", "float& x", "T x", "float", "const struct S* s"])
+def test_a_kernel_whose_arguments_cannot_be_made_up_is_passed_over(parameters):
+    assert init_command.arguments_of(parameters) is None
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path, capsys):
+    assert main(["init", str(tmp_path / "nowhere")]) == 1
+    assert "nowhere is no folder" in capsys.readouterr().err
+
+
+def test_families_are_listed_and_copied(tmp_path, capsys):
+    assert main(["examples"]) == 0
+    assert "bank_conflicts" in capsys.readouterr().out
+    target = tmp_path / "examples"
+    assert main(["examples", str(target), "bank_conflicts"]) == 0
+    assert [path.name for path in target.glob("test_*.py")] == ["test_bank_conflicts.py"]
+    assert sum(path.stat().st_size for path in target.rglob("*") if path.is_file()) < 1_000_000
+    assert gate(target, "--update-baselines", "-q").returncode == 0
+    done = gate(target, "--gpuperf", "-q")
+    assert done.returncode == 0, done.stdout
+    assert "UNCHANGED" in done.stdout
+
+
+def test_the_usual_families_are_there():
+    suite = HERE.parents[3] / "example_suite"
+    assert all((suite / f"test_{name}.py").is_file() for name in examples_command.USUAL)
+
+
+@pytest.mark.parametrize(
+    ("families", "there", "says"), [(["nonsense"], False, "no family nonsense"), ([], True, "nothing is overwritten")]
+)
+def test_examples_go_nowhere_where_something_is(tmp_path, capsys, families, there, says):
+    if there:
+        (tmp_path / "mine.txt").write_text("mine")
+    assert main(["examples", str(tmp_path), *families]) == 1
+    assert says in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == (["mine.txt"] if there else [])
+
+
+def test_pages_of_the_documentation_are_printed(capsys):
+    assert main(["docs"]) == 0
+    listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    for page in (*listed, "docs/explanation/why-slower.md", "ledger"):
+        assert main(["docs", page]) == 0
+        assert capsys.readouterr().out.startswith("# ")
+    assert main(["docs", "nonsense"]) == 1
+    assert "there is no page nonsense" in capsys.readouterr().err
