@@ -28,7 +28,11 @@ def advice_lines(advice: Sequence[Advice], most: int = SHOWN) -> list[str]:
 
 
 def worth_naming(advice: Sequence[Advice]) -> list[Advice]:
-    """Causes of figures that gate, whatever they cost, and of the others those that are not far behind the largest."""
+    """Causes of figures that gate, whatever they cost, and of the others those that are not far behind the largest.
+
+    A report of another version may have causes that this one does not know; they are left out.
+    """
+    advice = [one for one in advice if one.cause in BY_KEY]
     least = WORTH_A_SECOND * max((one.gain for one in advice), default=0.0)
     return [one for one in advice if one.gates or one.gain >= least]
 

@@ -77,6 +77,7 @@ class Row:
     """Figures behind the verdict on time."""
     machine_code: tuple[str, ...]
     """Registers, spilled bytes and occupancy, by architecture."""
+    evidence: WorkloadEvidence
     before: str
     """Time on record, or of what it was paired with; empty without."""
     alike: str
@@ -164,7 +165,7 @@ def _row(one: TestEvidence, work: WorkloadEvidence, shared: set[tuple[str, str]]
         time=time, interval=interval, rate=rate, against=against,
         figures=figures,
         before="" if figures is None or figures.before_ns is None else duration(figures.before_ns),
-        machine_code=tuple(code), words=words, alike=_alike(work) if words else "",
+        evidence=work, machine_code=tuple(code), words=words, alike=_alike(work) if words else "",
     )  # fmt: skip
 
 

@@ -1,82 +1,116 @@
-"""A run as one HTML file that opens offline, by the extra ``html`` (Jinja2): each ratio drawn beside its tolerance."""
+"""A run as one HTML file that opens offline, by the extra ``html`` (Jinja2); uPlot draws its figures."""
 
 from __future__ import annotations
 
-import dataclasses
-import math
 from collections.abc import Iterable
+from typing import Any
 
 import jinja2
+import msgspec
 
-from pytest_gpuperf.formatting import percent
-from pytest_gpuperf.model.verdict import TimeFigures
+from pytest_gpuperf.formatting import rate
 from pytest_gpuperf.report.document import Document, Row
+from pytest_gpuperf.report.red_groups import first_alike
+from pytest_gpuperf.report.tables import mean_time_ns, rank_of
+from pytest_gpuperf.report.vendored import for_script, vendored
 
 TEMPLATE = "report.html"
-WIDTH = 240.0
-"""Width of a drawing, in pixels; the baseline is in its middle."""
-LEAST_SPAN, MOST_SPAN = 0.02, 0.3
-"""Bounds of half a drawing's width, in log ratio; between them, it is what the widest interval needs."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Bar:
-    """One ratio, in pixels from the left."""
-
-    low: float
-    high: float
-    point: float
-    accepted: float
-    """Distance from the middle up to which the tolerance accepts."""
-    beyond: bool
-    """True if the ratio lies outside of the drawing."""
-
-    @property
-    def inward(self) -> int:
-        """Pixels from the edge that the ratio is beyond to the back of a triangle that points there."""
-        return -9 if self.point > WIDTH / 2 else 9
+PLACES = 4
+"""Significant digits of what is drawn."""
 
 
 def as_page(document: Document) -> str:
     """The whole file."""
-    span = span_of(row.figures for row in document.rows)
     environment = jinja2.Environment(
+        finalize=lambda value: visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value,
         loader=jinja2.PackageLoader("pytest_gpuperf.report"), autoescape=True, undefined=jinja2.StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
+    alike = first_alike([row.alike if row.words else "" for row in document.rows])
+    data = {
+        "ratios": _ratios(document.rows), "rounds": _rounds(document.rows), "roofline": _roofline(document),
+    }  # fmt: skip
     return environment.get_template(TEMPLATE).render(
-        document=document, report=document.report, width=WIDTH,
-        ends=[percent(math.expm1(end)) for end in (-span, span)],
-        rows=[(row, bar_of(row.figures, span), _searched(row)) for row in document.rows],
+        document=document, report=document.report, data=for_script(msgspec.json.encode(data).decode()),
+        rows=[
+            {"row": row, "like": alike[place], "sorted": _sort_keys(row), "searched": _searched(row)}
+            for place, row in enumerate(document.rows)
+        ],
+        verdicts=[(name, count, name) for name, count in document.report.verdicts.items()],
+        timed=document.timed, drawn=bool(data["ratios"]), roofline=bool(data["roofline"]), **vendored(),
     )  # fmt: skip
 
 
-def span_of(figures: Iterable[TimeFigures | None]) -> float:
-    """Log ratio that half of a drawing stands for."""
-    reach = [LEAST_SPAN]
-    for one in figures:
-        if one is not None and one.ratio is not None:
-            reach += [abs(math.log(end)) for end in (one.ratio, *(one.interval or ())) if end > 0]
-    return min(1.1 * max(reach), MOST_SPAN)
+def visible(text: str) -> str:
+    """Text whose unprintable characters, such as those that turn its direction round, are written as ``\\u202e``."""
+    return "".join(one if one.isprintable() or one == "\n" else f"\\u{ord(one):04x}" for one in text)
 
 
-def bar_of(figures: TimeFigures | None, span: float) -> Bar | None:
-    """Positions of the interval, the ratio and the tolerance; None without a ratio."""
-    if figures is None or figures.ratio is None or figures.ratio <= 0:
-        return None
-    low, high = figures.interval or (figures.ratio, figures.ratio)
-    return Bar(
-        low=_place(low, span), high=_place(high, span), point=_place(figures.ratio, span),
-        accepted=_place(1 + figures.tolerance, span), beyond=abs(math.log(figures.ratio)) > span,
-    )  # fmt: skip
+def _sort_keys(row: Row) -> dict[str, float | str]:
+    """What columns are sorted by."""
+    time = row.evidence.time
+    figures = row.figures
+    registers = max((one.profile.registers for one in row.evidence.static.values()), default=-1)
+    return {
+        "verdict": rank_of(row.verdict), "workload": f"{row.test} {row.workload}".lower(),
+        "time": -1 if time is None else round(mean_time_ns(time), 3),
+        "ratio": -1 if figures is None or figures.ratio is None else round(figures.ratio, 6), "code": registers,
+    }  # fmt: skip
 
 
-def _place(ratio: float, span: float) -> float:
-    """Pixels from the left, within the drawing."""
-    share = math.log(ratio) / span if ratio > 0 else -1.0
-    return round(WIDTH / 2 * (1 + min(max(share, -1.0), 1.0)), 1)
+def _ratios(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """Ratios with their intervals, the largest first."""
+    found = []
+    for place, row in enumerate(rows):
+        figures = row.figures
+        if figures is None or figures.ratio is None or figures.ratio <= 0:
+            continue
+        low, high = figures.interval or (figures.ratio, figures.ratio)
+        found.append({
+            "row": place, "name": f"{row.workload} of {row.test}", "ratio": _short(figures.ratio), "low": _short(low),
+            "high": _short(high), "accepted": _short(1 + figures.tolerance),
+        })  # fmt: skip
+    return sorted(found, key=lambda one: -one["ratio"])
+
+
+def _rounds(rows: Iterable[Row]) -> dict[str, dict[str, Any]]:
+    """Rounds of this run and the time on record, in microseconds, by the number of the row."""
+    found = {}
+    for place, row in enumerate(rows):
+        if row.evidence.time is not None:
+            before = row.figures.before_ns if row.figures is not None else None
+            found[str(place)] = {
+                "rounds": [_short(one.midmean / 1e3) for one in row.evidence.time.rounds],
+                "before": None if before is None else _short(before / 1e3),
+            }
+    return found
+
+
+def _roofline(document: Document) -> dict[str, Any]:
+    """Operations per byte and per second of those that declare both, under the measured ceilings; empty without any."""
+    peaks = {name: value for test in document.report.tests for name, value in test.peaks.items()}
+    points = []
+    for place, row in enumerate(document.rows):
+        time = row.evidence.time
+        if time is not None and time.bytes and time.flops:
+            speed = time.flops / mean_time_ns(time) * 1e9
+            points.append({
+                "row": place, "name": f"{row.workload} of {row.test}", "intensity": _short(time.flops / time.bytes),
+                "speed": _short(speed), "says": rate(speed, "FLOP/s"),
+            })  # fmt: skip
+    if not points or not {"copy_bandwidth", "fma_throughput"} <= peaks.keys():
+        return {}
+    return {"points": points, "bandwidth": peaks["copy_bandwidth"], "throughput": peaks["fma_throughput"]}
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.{PLACES + 2}g}")
 
 
 def _searched(row: Row) -> str:
-    """Text that the page's filter searches."""
-    return " ".join([row.test, row.workload, *(verdict.value for verdict in row.by_kind.values())]).lower()
+    """Text that the page's filter searches: names, verdicts, causes and what changed."""
+    causes = [one.cause for one in row.evidence.advice]
+    changed = [change.what for one in row.evidence.judgements for change in one.changes]
+    verdicts = [verdict.value for verdict in row.by_kind.values()]
+    words = dict.fromkeys([row.test, row.workload, *verdicts, *causes, *changed])
+    return " ".join(words).lower()

@@ -46,6 +46,16 @@ def severity(failed: Sequence[Judgement]) -> float:
     return max((one.time.ratio for one in failed if one.time is not None and one.time.ratio is not None), default=1.0)
 
 
+def first_alike(signatures: Sequence[str]) -> list[int | None]:
+    """Of each signature the index of the first that is equal; None for the first itself, and for empty ones."""
+    seen: dict[str, int] = {}
+    found: list[int | None] = []
+    for place, one in enumerate(signatures):
+        first = seen.setdefault(one, place) if one else place
+        found.append(None if first == place else first)
+    return found
+
+
 class RedGroups:
     """Takes failed reports out of what pytest prints, and gives them back for what it counts."""
 

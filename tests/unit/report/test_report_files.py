@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
@@ -15,11 +19,11 @@ from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, TimeFigures, Verdict
-from pytest_gpuperf.report import markdown
+from pytest_gpuperf.report import markdown, page
 from pytest_gpuperf.report.document import Document, RunReport, document_from, document_of
 from pytest_gpuperf.report.files import NotWritten, write_report, write_reports
 from pytest_gpuperf.report.markdown import CUT_OFF, MARKER, MOST_CHARACTERS, as_markdown
-from pytest_gpuperf.report.page import LEAST_SPAN, MOST_SPAN, WIDTH, as_page, bar_of, span_of
+from pytest_gpuperf.report.page import as_page
 
 LETTERS = [chr(code) for code in range(0x41, 0x41 + 60)]
 
@@ -133,32 +137,60 @@ def test_a_cell_stays_one_cell(text: str) -> None:
     assert cell.replace("\\\\", "").count("|") == cell.replace("\\\\", "").count("\\|")
 
 
-@given(st.floats(0.2, 5.0), st.floats(1e-4, 0.5), st.sampled_from([0.0, 0.001, 0.005, 0.5]))
-def test_a_bar_lies_within_its_drawing_and_in_order(ratio: float, half: float, tolerance: float) -> None:
-    figures = TimeFigures(ratio=ratio, interval=(ratio * math.exp(-half), ratio * math.exp(half)), tolerance=tolerance)
-    span = span_of([figures, None])
-    assert LEAST_SPAN <= span <= MOST_SPAN
-    bar = bar_of(figures, span)
-    assert bar is not None
-    assert 0 <= bar.low <= bar.point <= bar.high <= WIDTH
-    assert WIDTH / 2 <= bar.accepted <= WIDTH
-    assert bar.beyond == (abs(math.log(ratio)) > span)
-    assert (bar.point > WIDTH / 2) == (bar.inward < 0)
+def row_of(figures: TimeFigures | None) -> Any:
+    """As much of a row as is drawn."""
+    return SimpleNamespace(figures=figures, workload="w", test="t")
+
+
+def drawn(page: str) -> dict[str, Any]:
+    """What the page's plots are of."""
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    return json.loads(found[1])
+
+
+@given(st.floats(0.2, 5.0), st.floats(1e-4, 0.5))
+def test_ratios_are_drawn_with_their_intervals(ratio: float, half: float) -> None:
+    figures = TimeFigures(
+        ratio=ratio, interval=(ratio * math.exp(-half), ratio * math.exp(half)), tolerance=0.005
+    )  # fmt: skip
+    (one,) = page._ratios([row_of(figures)])
+    assert one["low"] <= one["ratio"] <= one["high"]
+    assert one["ratio"] == pytest.approx(ratio, rel=1e-5)
+    assert one["accepted"] == pytest.approx(1.005)
 
 
 @pytest.mark.parametrize("figures", [None, TimeFigures(), TimeFigures(ratio=0.0)])
 def test_without_a_ratio_nothing_is_drawn(figures: TimeFigures | None) -> None:
-    assert bar_of(figures, span_of([figures])) is None
+    assert page._ratios([row_of(figures)]) == []
 
 
-def test_a_drawing_says_what_its_ends_are() -> None:
-    assert "<th>-3.2 % to +3.3 %</th>" in as_page(a_document(a_workload("a", Verdict.SAME)))
+def test_the_largest_ratio_comes_first_and_names_stay_data() -> None:
+    works = [a_workload("</script><b>", Verdict.SLOWER), a_workload("b", Verdict.SAME)]
+    text = as_page(a_document(*works))
+    assert [one["name"] for one in drawn(text)["ratios"]] == [
+        "</script><b> of test_a.py::test_b",
+        "b of test_a.py::test_b",
+    ]
+    assert "</script><b>" not in text
+
+
+@pytest.mark.parametrize(("name", "shown"), [("a\u202eb", "a\\u202eb"), ("\x00", "\\u0000"), ("ä\nb", "ä\nb")])
+def test_what_cannot_be_seen_is_written_out(name: str, shown: str) -> None:
+    assert page.visible(name) == shown
+
+
+def test_equal_words_are_told_once() -> None:
+    works = [a_workload(f"w{number}", Verdict.SLOWER, reason="as slow as that") for number in range(3)]
+    text = as_page(a_document(*works))
+    assert text.count("as slow as that") == 1
+    assert text.count('as <a href="#w0">w0 of test_a.py::test_b</a>') == 2
 
 
 def test_a_page_of_no_workload_has_no_table() -> None:
-    page = as_page(a_document())
-    assert "gpuperf: nothing was judged" in page
-    assert "<table>" not in page
+    text = as_page(a_document())
+    assert "gpuperf: nothing was judged" in text
+    assert "<table" not in text
 
 
 def test_an_older_report_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
