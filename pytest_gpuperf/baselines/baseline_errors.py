@@ -30,7 +30,7 @@ _RESTORE = (
 _TAKE_A_SIDE = (
     "Resolve the code first; then merge this and all other baselines in conflict with 'gpuperf resolve'. "
     "Or take either side (while git merges: git checkout --theirs -- {path}; see "
-    "docs/how-to/accepting-changes.md, 'Merge conflicts'), or delete it and record it again with --update-baselines."
+    "gpuperf docs accepting-changes, 'Merge conflicts'), or delete it and record it again with --update-baselines."
 )
 """A plain ``git checkout`` of a file refuses while it is unmerged."""
 

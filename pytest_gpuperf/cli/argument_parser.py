@@ -80,6 +80,10 @@ def build_parser() -> argparse.ArgumentParser:
         help="a file that ends in .html, .md or .json; may be given again (default: Markdown to the terminal)",
     )  # fmt: skip
 
+    comment = commands.add_parser("comment", help="make or update the comment of a pull or merge request, in CI")
+    comment.add_argument("report", metavar="MD", type=Path, help="what --gpuperf-report=FILE.md wrote")
+    comment.add_argument("--name", default="kernels", help="tells comments of several jobs apart (default: kernels)")
+
     init = commands.add_parser("init", help="write a first test, settings and a CI workflow into a repository")
     init.add_argument("folder", metavar="DIR", nargs="?", type=Path, default=Path(), help="default: the current folder")
 

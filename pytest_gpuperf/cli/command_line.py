@@ -26,6 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "doctor": _doctor, "selftest": _selftest, "explain": _explain, "prune": _prune, "mv": _mv, "migrate": _migrate,
         "resolve": _resolve, "targets": _targets, "diff": _diff, "bisect": _bisect, "bisect-step": _bisect_step,
         "report": _report, "init": _init, "examples": _examples, "docs": _docs, "history": _history,
+        "comment": _comment,
     }  # fmt: skip
     try:
         status = commands[parsed.command](parsed)
@@ -212,6 +213,16 @@ def _history(parsed: argparse.Namespace) -> int:
         )  # fmt: skip
     except history_command.PROBLEMS as problem:
         sys.stderr.write(f"gpuperf history: {problem}\n")
+        return 1
+
+
+def _comment(parsed: argparse.Namespace) -> int:
+    from pytest_gpuperf.cli import comment_command  # noqa: PLC0415 of this command alone
+
+    try:
+        return comment_command.run(parsed.report, parsed.name, write=sys.stdout.write)
+    except comment_command.PROBLEMS as problem:
+        sys.stderr.write(f"gpuperf comment: {problem}\n")
         return 1
 
 

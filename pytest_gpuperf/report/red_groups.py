@@ -92,6 +92,11 @@ class RedGroups:
         """Leave those that the short summary names: a line for each group."""
         self._leave([*self._others, *map(_named, self._groups[:MOST_NAMED])])
 
+    @property
+    def worst(self) -> list[pytest.TestReport]:
+        """Of each group the worst, named for all of it."""
+        return [*self._others, *map(_named, self._groups)]
+
     def give_back(self) -> None:
         self._leave(self.failed)
 

@@ -14,6 +14,7 @@ from pytest_gpuperf.config.parse_options import REVISION_FOLDER
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.child_command import WORKER_ARGUMENTS, run_arguments
 from pytest_gpuperf.report import terminal
+from pytest_gpuperf.report.annotations import error_lines
 from pytest_gpuperf.report.red_groups import RedGroups
 from pytest_gpuperf.session import collect_counters, end_of_run
 
@@ -91,6 +92,8 @@ class Reporting:
             return
         end_of_run.summarise(terminalreporter, self.messages.groups.failed if self.messages.groups else ())
         if self.messages.groups:
+            for line in error_lines(self.messages.groups.worst, self.options.reports):
+                terminalreporter.write_line(line)
             self.messages.groups.for_short_summary()
 
     def _count_tests(self, number: int) -> None:

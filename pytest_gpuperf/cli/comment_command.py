@@ -1,0 +1,124 @@
+"""``gpuperf comment``: a report in Markdown as the one comment of a pull or merge request, made or updated in place.
+
+GitHub and GitLab say by environment variables which request a job is for; their API is asked with the job's token and
+nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pytest_gpuperf.report.markdown import MARKER
+
+LIMIT_S = 30
+PAGE = 100
+MOST_PAGES = 50
+"""Comments of a request that are looked through: 5,000."""
+
+
+class CommentError(Exception):
+    """No comment was written; the message says why and what to do."""
+
+
+PROBLEMS = (CommentError, OSError)
+
+
+class Request(NamedTuple):
+    """Where comments of one pull or merge request are."""
+
+    url: str
+    """Lists them, and takes new ones."""
+    one: str
+    """Of one comment, with ``{id}``."""
+    method: str
+    """That updates one."""
+    headers: Mapping[str, str]
+
+
+def run(report: Path, name: str, *, write: Callable[[str], object], environment: Mapping[str, str] = os.environ) -> int:
+    """Make the comment, or update the one that has the same name.
+
+    Returns the exit status, 0; also for a job that is for no request.  Raises one of ``PROBLEMS``.
+    """
+    request = request_of(environment)
+    if request is None:
+        write("no comment: this job is for no pull request and no merge request\n")
+        return 0
+    marker = f"<!-- pytest-gpuperf report: {name} -->"
+    text = report.read_text(encoding="utf-8").replace(MARKER, marker, 1)
+    if marker not in text:
+        text = f"{marker}\n{text}"
+    found = _comment_with(marker, request)
+    if found is None:
+        _asked(request, "POST", request.url, {"body": text})
+        write("comment made\n")
+    else:
+        _asked(request, request.method, request.one.format(id=found), {"body": text})
+        write("comment updated\n")
+    return 0
+
+
+def request_of(environment: Mapping[str, str]) -> Request | None:
+    """The request that this job is for; None for none.  Raises ``CommentError`` without a token."""
+    event = environment.get("GITHUB_EVENT_PATH")
+    if event:
+        return _of_github(Path(event), environment)
+    if environment.get("CI_MERGE_REQUEST_IID"):
+        token = environment.get("GPUPERF_GITLAB_TOKEN")
+        if not token:
+            raise CommentError("GPUPERF_GITLAB_TOKEN is not set: give the job a project access token, scope api")
+        project = urllib.parse.quote(environment["CI_PROJECT_ID"], safe="")
+        base = f"{environment['CI_API_V4_URL']}/projects/{project}/merge_requests/{environment['CI_MERGE_REQUEST_IID']}"
+        return Request(f"{base}/notes", f"{base}/notes/{{id}}", "PUT", {"PRIVATE-TOKEN": token})
+    return None
+
+
+def _of_github(event: Path, environment: Mapping[str, str]) -> Request | None:
+    try:
+        number = json.loads(event.read_text(encoding="utf-8")).get("pull_request", {}).get("number")
+    except ValueError as problem:
+        raise CommentError(f"{event} is no event of GitHub ({problem})") from problem
+    if not isinstance(number, int):
+        return None
+    token = environment.get("GITHUB_TOKEN")
+    if not token:
+        raise CommentError("GITHUB_TOKEN is not set: give the step env: GITHUB_TOKEN: ${{ github.token }}")
+    api = environment.get("GITHUB_API_URL", "https://api.github.com")
+    base = f"{api}/repos/{environment.get('GITHUB_REPOSITORY', '')}/issues"
+    headers = {"Authorization": f"Bearer {token}", "Accept": "application/vnd.github+json"}
+    return Request(f"{base}/{number}/comments", f"{base}/comments/{{id}}", "PATCH", headers)
+
+
+def _comment_with(marker: str, request: Request) -> int | None:
+    for page in range(1, MOST_PAGES + 1):
+        comments = _asked(request, "GET", f"{request.url}?per_page={PAGE}&page={page}")
+        for one in comments:
+            if str(one.get("body", "")).startswith(marker):
+                return int(one["id"])
+        if len(comments) < PAGE:
+            break
+    return None
+
+
+def _asked(request: Request, method: str, url: str, content: Mapping[str, str] | None = None) -> Any:
+    """The answer.  Raises ``CommentError``, whose message has no token in it."""
+    data = None if content is None else json.dumps(content).encode()
+    headers = {**request.headers, "Content-Type": "application/json", "User-Agent": "pytest-gpuperf"}
+    asking = urllib.request.Request(url, data=data, headers=headers, method=method)
+    try:
+        with urllib.request.urlopen(asking, timeout=LIMIT_S) as answer:
+            return json.loads(answer.read() or b"null")
+    except urllib.error.HTTPError as problem:
+        problem.close()
+        refused = problem.code in (401, 403, 404)
+        remedy = ". Does the job have the permission pull-requests: write?" if refused else ""
+        raise CommentError(f"{method} {url} was answered by {problem.code} {problem.reason}{remedy}") from None
+    except (urllib.error.URLError, TimeoutError, ValueError) as problem:
+        raise CommentError(f"{method} {url} got no answer that can be read ({problem})") from None

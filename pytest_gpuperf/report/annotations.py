@@ -1,0 +1,36 @@
+"""Failures as GitHub's annotations, at the line of their tests: ``::error file=...,line=...::...``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+
+import pytest
+
+from pytest_gpuperf.config.flags import GITHUB
+
+MOST = 10
+"""GitHub shows no more of one step."""
+MOST_CHARACTERS = 2000
+
+
+def error_lines(failed: Iterable[pytest.TestReport], reports: Sequence[str]) -> list[str]:
+    """A line for each failure of the gate, where a job of GitHub asks for its report."""
+    if GITHUB not in reports or os.environ.get("GITHUB_ACTIONS") != "true":
+        return []
+    lines = []
+    for report in failed:
+        if getattr(report, "gpuperf_red", ""):
+            path, line, name = report.location
+            text = report.longreprtext[:MOST_CHARACTERS]
+            place = f"file={_property(path)},line={(line or 0) + 1},title={_property(name)}"
+            lines.append(f"::error {place}::{_escaped(text)}")
+    return lines[:MOST]
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _escaped(text).replace(":", "%3A").replace(",", "%2C")

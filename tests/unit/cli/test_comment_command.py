@@ -1,0 +1,197 @@
+"""``gpuperf comment`` and the action's shell steps, against an API that is none of GitHub's or GitLab's."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_gpuperf.cli import comment_command
+from pytest_gpuperf.cli.comment_command import CommentError
+from pytest_gpuperf.report.markdown import MARKER
+
+ACTION = Path(__file__).parents[3] / "action.yml"
+
+
+class FakeService:
+    """Keeps comments as GitHub and GitLab do, in pages of 100."""
+
+    def __init__(self) -> None:
+        self.comments: list[dict[str, Any]] = [{"id": number, "body": "a person's"} for number in range(130)]
+        self.asked: list[tuple[str, str]] = []
+        self.refuses = 0
+        service = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def answer(self) -> None:
+                service.asked.append((self.command, self.path))
+                token = self.headers.get("Authorization") == "Bearer secret" or self.headers.get("PRIVATE-TOKEN")
+                status = service.refuses or (200 if token else 401)
+                content = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"null")
+                found: Any = {}
+                if status == 200 and self.command == "GET":
+                    page = int(self.path.rpartition("page=")[2])
+                    found = service.comments[100 * (page - 1) : 100 * page]
+                elif status == 200 and self.command == "POST":
+                    service.comments.append({"id": len(service.comments), **content})
+                elif status == 200:
+                    service.comments[int(self.path.rpartition("/")[2])].update(content)
+                self.send_response(status)
+                self.end_headers()
+                self.wfile.write(json.dumps(found).encode())
+
+            do_GET = do_POST = do_PATCH = do_PUT = answer  # noqa: N815
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+
+@pytest.fixture
+def service():
+    fake = FakeService()
+    yield fake
+    fake.server.shutdown()
+    fake.server.server_close()
+
+
+@pytest.fixture
+def github(service, tmp_path):
+    (tmp_path / "event.json").write_text('{"pull_request": {"number": 7}}')
+    return {
+        "GITHUB_EVENT_PATH": str(tmp_path / "event.json"), "GITHUB_TOKEN": "secret", "GITHUB_API_URL": service.url,
+        "GITHUB_REPOSITORY": "a/b",
+    }  # fmt: skip
+
+
+@pytest.fixture
+def gitlab(service):
+    return {
+        "CI_MERGE_REQUEST_IID": "7", "CI_PROJECT_ID": "a/b", "CI_API_V4_URL": service.url,
+        "GPUPERF_GITLAB_TOKEN": "secret",
+    }  # fmt: skip
+
+
+def comment(report: Path, environment: dict[str, str], name: str = "kernels") -> str:
+    said: list[str] = []
+    assert comment_command.run(report, name, write=said.append, environment=environment) == 0
+    return "".join(said)
+
+
+@pytest.mark.parametrize("kind", ["github", "gitlab"])
+def test_one_comment_is_made_and_then_updated(service, tmp_path, request, kind):
+    environment = request.getfixturevalue(kind)
+    report = tmp_path / "report.md"
+    report.write_text(f"{MARKER}\n## gpuperf: 1 SLOWER\n")
+    assert comment(report, environment) == "comment made\n"
+    report.write_text(f"{MARKER}\n## gpuperf: 1 SAME\n")
+    assert comment(report, environment) == "comment updated\n"
+    assert comment(report, environment, "others") == "comment made\n"
+    mine = [one["body"] for one in service.comments[130:]]
+    assert mine == [
+        "<!-- pytest-gpuperf report: kernels -->\n## gpuperf: 1 SAME\n",
+        "<!-- pytest-gpuperf report: others -->\n## gpuperf: 1 SAME\n",
+    ]
+    assert all(one["body"] == "a person's" for one in service.comments[:130])
+
+
+def test_a_job_of_no_request_makes_none(service, tmp_path, github):
+    (tmp_path / "event.json").write_text('{"ref": "main"}')
+    (tmp_path / "report.md").write_text("text")
+    assert "for no pull request" in comment(tmp_path / "report.md", github)
+    assert "for no pull request" in comment(tmp_path / "report.md", {})
+    assert service.asked == []
+
+
+@pytest.mark.parametrize(
+    ("status", "says"), [(403, "pull-requests: write"), (500, "answered by 500"), (429, "answered by 429")]
+)
+def test_a_refusal_is_told_without_the_token(service, tmp_path, github, status, says):
+    service.refuses = status
+    (tmp_path / "report.md").write_text("text")
+    with pytest.raises(CommentError, match=says) as problem:
+        comment(tmp_path / "report.md", github)
+    assert "secret" not in str(problem.value)
+
+
+def test_a_token_that_is_missing_is_named(tmp_path, github, gitlab):
+    (tmp_path / "report.md").write_text("text")
+    for environment, name in ((github, "GITHUB_TOKEN"), (gitlab, "GPUPERF_GITLAB_TOKEN")):
+        with pytest.raises(CommentError, match=name):
+            comment(tmp_path / "report.md", {**environment, name: ""})
+
+
+def steps(text: str) -> dict[str, str]:
+    """The shell of each of the action's steps, by its name; as much YAML as the file has."""
+    found: dict[str, str] = {}
+    name, lines = "", text.splitlines()
+    for place, line in enumerate(lines):
+        if line.startswith("    - name: "):
+            name = line.partition(": ")[2]
+        elif line.startswith("      run: "):
+            script = line.partition(": ")[2]
+            if script == "|":
+                block = []
+                for below in lines[place + 1 :]:
+                    if not below.startswith("        "):
+                        break
+                    block.append(below[8:])
+                script = "\n".join(block)
+            found[name] = script
+    return found
+
+
+def test_the_actions_steps_gate_and_keep_one_comment(service, tmp_path, github):
+    """In a folder of their own, with nothing of this process's environment but the path."""
+    found = steps(ACTION.read_text())
+    assert list(found) == ["Install", "Gate", "Comment", "Verdict"]
+    project, runner = tmp_path / "project", tmp_path / "runner"
+    project.mkdir()
+    runner.mkdir()
+    (project / "k.cu").write_text('extern "C" __global__ void k(float* x) { x[threadIdx.x] += 1.0f; }\n')
+    (project / "test_k.py").write_text(
+        "def test_k(cuda_kernel, gpu, gpuperf):\n"
+        "    x = gpu.zeros(32)\n"
+        '    gpuperf(cuda_kernel("k.cu", "k").launch(grid=1, block=32, args=(x,)))\n'
+    )
+    (runner / "bin").mkdir()
+    for command, module in (("python", "-u"), ("gpuperf", "-m pytest_gpuperf.cli.command_line")):
+        (runner / "bin" / command).write_text(f'#!/bin/sh\nexec {sys.executable} {module} "$@"\n')
+        (runner / "bin" / command).chmod(0o755)
+    base = {
+        **github, "PATH": f"{runner / 'bin'}{os.pathsep}{os.environ['PATH']}", "HOME": str(tmp_path),
+        "PYTHONPATH": str(ACTION.parent), "RUNNER_TEMP": str(runner), "GITHUB_OUTPUT": str(runner / "output"),
+        "GITHUB_STEP_SUMMARY": str(runner / "summary"), "GITHUB_ACTIONS": "true",
+    }  # fmt: skip
+
+    def shell(step: str, **more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["bash", "-e", "-o", "pipefail", "-c", found[step]], cwd=project, env={**base, **more}, text=True,
+            capture_output=True, check=False,
+        )  # fmt: skip
+
+    arguments = "--gpuperf-arch=sm_90 -p no:cacheprovider"
+    for flags, status, verdict in ((arguments, "0", "NEW"), (f"{arguments} --gpuperf-missing=fail", "1", "NEW")):
+        gate = shell("Gate", AGAINST="", ARGUMENTS=flags)
+        assert gate.returncode == 0, gate.stderr
+        output = dict(line.split("=", 1) for line in (runner / "output").read_text().splitlines())
+        assert output["status"] == status, gate.stdout
+        done = shell("Comment", NAME="kernels", REPORT=f"{output['report']}/report.md")
+        assert done.returncode == 0, done.stderr
+        assert f"1 {verdict}" in service.comments[130]["body"]
+        assert shell("Verdict", STATUS=output["status"]).returncode == int(status)
+    assert "::error file=test_k.py,line=1,title=test_k::k  NEW" in gate.stdout
+    assert len(service.comments) == 131
+    assert [method for method, _ in service.asked if method != "GET"] == ["POST", "PATCH"]
+    assert "## gpuperf: 1 NEW" in (runner / "summary").read_text()
+    assert {path.name for path in (runner / "gpuperf").iterdir()} == {"report.json", "report.md", "report.html"}
