@@ -8,6 +8,7 @@ import api_page
 import command_page
 import metric_page
 import option_page
+import schema_page
 import verdict_page
 
 PAGES: Mapping[str, Callable[[], str]] = {
@@ -16,4 +17,5 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "verdicts.md": verdict_page.page,
     "commands.md": command_page.page,
     "metrics.md": metric_page.page,
+    "report.schema.json": schema_page.page,
 }

@@ -30,7 +30,7 @@ class CommentError(Exception):
 PROBLEMS = (CommentError, OSError)
 
 
-class Request(NamedTuple):
+class CommentPlace(NamedTuple):
     """Where comments of one pull or merge request are."""
 
     url: str
@@ -65,7 +65,7 @@ def run(report: Path, name: str, *, write: Callable[[str], object], environment:
     return 0
 
 
-def request_of(environment: Mapping[str, str]) -> Request | None:
+def request_of(environment: Mapping[str, str]) -> CommentPlace | None:
     """The request that this job is for; None for none.  Raises ``CommentError`` without a token."""
     event = environment.get("GITHUB_EVENT_PATH")
     if event:
@@ -76,11 +76,11 @@ def request_of(environment: Mapping[str, str]) -> Request | None:
             raise CommentError("GPUPERF_GITLAB_TOKEN is not set: give the job a project access token, scope api")
         project = urllib.parse.quote(environment["CI_PROJECT_ID"], safe="")
         base = f"{environment['CI_API_V4_URL']}/projects/{project}/merge_requests/{environment['CI_MERGE_REQUEST_IID']}"
-        return Request(f"{base}/notes", f"{base}/notes/{{id}}", "PUT", {"PRIVATE-TOKEN": token})
+        return CommentPlace(f"{base}/notes", f"{base}/notes/{{id}}", "PUT", {"PRIVATE-TOKEN": token})
     return None
 
 
-def _of_github(event: Path, environment: Mapping[str, str]) -> Request | None:
+def _of_github(event: Path, environment: Mapping[str, str]) -> CommentPlace | None:
     try:
         number = json.loads(event.read_text(encoding="utf-8")).get("pull_request", {}).get("number")
     except ValueError as problem:
@@ -93,10 +93,10 @@ def _of_github(event: Path, environment: Mapping[str, str]) -> Request | None:
     api = environment.get("GITHUB_API_URL", "https://api.github.com")
     base = f"{api}/repos/{environment.get('GITHUB_REPOSITORY', '')}/issues"
     headers = {"Authorization": f"Bearer {token}", "Accept": "application/vnd.github+json"}
-    return Request(f"{base}/{number}/comments", f"{base}/comments/{{id}}", "PATCH", headers)
+    return CommentPlace(f"{base}/{number}/comments", f"{base}/comments/{{id}}", "PATCH", headers)
 
 
-def _comment_with(marker: str, request: Request) -> int | None:
+def _comment_with(marker: str, request: CommentPlace) -> int | None:
     for page in range(1, MOST_PAGES + 1):
         comments = _asked(request, "GET", f"{request.url}?per_page={PAGE}&page={page}")
         for one in comments:
@@ -107,7 +107,7 @@ def _comment_with(marker: str, request: Request) -> int | None:
     return None
 
 
-def _asked(request: Request, method: str, url: str, content: Mapping[str, str] | None = None) -> Any:
+def _asked(request: CommentPlace, method: str, url: str, content: Mapping[str, str] | None = None) -> Any:
     """The answer.  Raises ``CommentError``, whose message has no token in it."""
     data = None if content is None else json.dumps(content).encode()
     headers = {**request.headers, "Content-Type": "application/json", "User-Agent": "pytest-gpuperf"}
