@@ -80,6 +80,13 @@ def build_parser() -> argparse.ArgumentParser:
         help="a file that ends in .html, .md or .json; may be given again (default: Markdown to the terminal)",
     )  # fmt: skip
 
+    plot = commands.add_parser("plot", help="draw the workloads of a parametrised test over one of its parameters")
+    plot.add_argument("node_id", metavar="NODEID", help="a test, as pytest names it without parameters")
+    plot.add_argument("--x", required=True, metavar="PARAMETER", help="the parameter to draw over")
+    plot.add_argument("--y", choices=("time", "bandwidth", "flops"), default="time", help="default: time")
+    plot.add_argument("--report", metavar="JSON", type=Path, help="of --gpuperf-report (default: the last run here)")
+    plot.add_argument("--output", metavar="HTML", type=Path, help="a page with the curves (default: a table alone)")
+
     comment = commands.add_parser("comment", help="make or update the comment of a pull or merge request, in CI")
     comment.add_argument("report", metavar="MD", type=Path, help="what --gpuperf-report=FILE.md wrote")
     comment.add_argument("--name", default="kernels", help="tells comments of several jobs apart (default: kernels)")

@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "doctor": _doctor, "selftest": _selftest, "explain": _explain, "prune": _prune, "mv": _mv, "migrate": _migrate,
         "resolve": _resolve, "targets": _targets, "diff": _diff, "bisect": _bisect, "bisect-step": _bisect_step,
         "report": _report, "init": _init, "examples": _examples, "docs": _docs, "history": _history,
-        "comment": _comment,
+        "comment": _comment, "plot": _plot,
     }  # fmt: skip
     try:
         status = commands[parsed.command](parsed)
@@ -213,6 +213,19 @@ def _history(parsed: argparse.Namespace) -> int:
         )  # fmt: skip
     except history_command.PROBLEMS as problem:
         sys.stderr.write(f"gpuperf history: {problem}\n")
+        return 1
+
+
+def _plot(parsed: argparse.Namespace) -> int:
+    from pytest_gpuperf.cli import plot_command  # noqa: PLC0415 of this command alone
+
+    try:
+        return plot_command.run(
+            parsed.node_id, x=parsed.x, y=parsed.y, report=parsed.report, output=parsed.output, start=Path.cwd(),
+            write=sys.stdout.write,
+        )  # fmt: skip
+    except plot_command.PROBLEMS as problem:
+        sys.stderr.write(f"gpuperf plot: {problem}\n")
         return 1
 
 

@@ -34,7 +34,7 @@ def run(report: Path | None, files: Sequence[Path], *, start: Path, write: Calla
     for file in files:
         if file.suffix not in ENDINGS:
             raise ReportError(f"{file} has none of the endings {', '.join(ENDINGS)}, by which a report has its form")
-    document = read_report(report) if report is not None else _of_last_run(start)
+    document = read_report(report) if report is not None else of_last_run(start)
     if not files:
         write(as_markdown(document))
     for file in files:
@@ -57,7 +57,8 @@ def read_report(path: Path) -> Document:
         raise ReportError(f"{path} is no report of a run ({problem}): {remedy}") from problem
 
 
-def _of_last_run(start: Path) -> Document:
+def of_last_run(start: Path) -> Document:
+    """The last run in a folder or above.  Raises ``ReportError`` or ``LastRunError``."""
     path = last_run.find(start)
     if path is None:
         raise ReportError(f"there is no last run in {start} or above: run pytest --gpuperf first, or name a report")

@@ -90,6 +90,8 @@ class TestEvidence(Record, frozen=True):
     device: DeviceFacts | None = None
     session: Session | None = None
     workloads: tuple[WorkloadEvidence, ...] = ()
+    parameters: dict[str, str] = msgspec.field(default_factory=dict)
+    """Of a parametrised test, by their names: numbers and text as Python writes them."""
     xfail: str = ""
     """The reason why a regression of this test is expected."""
     self_pair: SelfPairReading | None = None

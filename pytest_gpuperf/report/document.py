@@ -150,7 +150,7 @@ def _rows(one: TestEvidence, shared: set[tuple[str, str]]) -> list[Row]:
 
 
 def _row(one: TestEvidence, work: WorkloadEvidence, shared: set[tuple[str, str]]) -> Row:
-    time, interval, rate, against = time_cells(work)
+    time, interval, rate, against = time_cells(work, one.peaks)
     by_kind = {kind: verdict for kind in KINDS if (verdict := worst(work.judgements, kind)) is not None}
     code = [
         f"{arch} {static_cell(record)}"

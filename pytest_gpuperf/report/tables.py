@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
-from pytest_gpuperf.formatting import duration, numbered, percent, rate, ratio
-from pytest_gpuperf.judge.static_verdict import compare_static
+from pytest_gpuperf.formatting import duration, numbered, rate, ratio
 from pytest_gpuperf.model.evidence import StaticRecord, TimeRecord
-from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
+from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
-from pytest_gpuperf.report.folding import MOST_FUNCTIONS, MOST_LINES, Folded, folded, function_of, shortened
+from pytest_gpuperf.report.folding import MOST_FUNCTIONS, Folded, folded, shortened
 
 MARKUP = {
     Verdict.SLOWER: ("red", "bold"), Verdict.WORSE: ("red", "bold"),
@@ -27,8 +27,9 @@ RANK = {verdict: place for place, verdict in enumerate((*MARKUP, *PASSING))}
 NEEDS_A_WORD = (Verdict.FASTER, Verdict.BETTER, Verdict.ENV_SHIFT, Verdict.INCONCLUSIVE, Verdict.NOT_COMPARABLE,
                 Verdict.SLOWER, Verdict.SUSPECT, Verdict.UNEXPLAINED, Verdict.WORSE)  # fmt: skip
 """Verdicts that a report explains, unless pytest has just shown them as the reason of a failure."""
-MOST_CHANGES = 3
-"""Figures that an update names of one workload."""
+NO_PEAKS: Mapping[str, float] = MappingProxyType({})
+MOST_OF_PEAK = 1.1
+"""A larger share of a peak is none of it: what a warm L2 delivers, what tensor cores multiply."""
 LISTED = 3
 """Unchanged workloads of one test that a short table lists; of more it says how many."""
 
@@ -46,8 +47,10 @@ class Table:
     Where the terminal is narrower, names in the first column are shortened, and then columns left out from the left.
     """
 
-    def __init__(self, *columns: str) -> None:
+    def __init__(self, *columns: str, left_out: tuple[int, ...] = ()) -> None:
+        """``left_out`` are the columns that go first where there is no room."""
         self._columns = columns
+        self._left_out = left_out
         self._rows: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
 
     @property
@@ -74,7 +77,7 @@ class Table:
         kept = list(range(len(widths)))
         if width is not None:
             while len(kept) > LEAST_COLUMNS and LEAST_NAME + sum(widths[one] + 2 for one in kept[1:]) > width:
-                del kept[1]
+                kept.remove(next((one for one in self._left_out if one in kept), kept[1]))
             widths[0] = min(widths[0], max(LEAST_NAME, width - sum(widths[one] + 2 for one in kept[1:])))
         head = Line(_aligned(self._columns, widths, kept, width), ("bold",))
         return [head, *(Line(_aligned(cells, widths, kept, width), markup) for cells, markup in self._rows)]
@@ -132,9 +135,10 @@ def folded_time_table(evidence: Sequence[TestEvidence]) -> Table | None:
     """Times by test function, without those of which every workload passes; None if nothing is left."""
 
     def cells(work: WorkloadEvidence) -> tuple[str, ...] | None:
-        return time_cells(work) if work.time_judgement or work.time else None
+        return time_cells(work, peaks) if work.time_judgement or work.time else None
 
-    table = Table("device time", "time", "95 %", "rate", "against baseline", "verdict")
+    peaks = peaks_of(evidence)
+    table = Table("device time", "time", "95 %", "rate, of peak", "against baseline", "verdict", left_out=(2, 3))
     return folded_into(table, folded(evidence, cells, lambda work: worst(work.judgements, "time"), rank_of))
 
 
@@ -168,6 +172,11 @@ def rank_of(verdict: Verdict | None) -> int:
     return len(RANK) if verdict is None else RANK[verdict]
 
 
+def peaks_of(evidence: Iterable[TestEvidence]) -> dict[str, float]:
+    """Ceilings of the GPU that were measured in this run; per second."""
+    return {name: value for one in evidence for name, value in one.peaks.items()}
+
+
 def has_static_rows(one: TestEvidence) -> bool:
     """True if a table of static evidence has rows for this test: for callables it has none."""
     return bool(one.unreached) or any(work.static for work in one.workloads)
@@ -195,19 +204,19 @@ def static_cell(record: StaticRecord | None) -> str:
 
 def time_table(evidence: Sequence[TestEvidence]) -> Table:
     """Time with its interval, rate, change against the baseline and verdict of every timed workload."""
-    table = Table("device time", "time", "95 %", "rate", "against baseline", "verdict")
+    table = Table("device time", "time", "95 %", "rate, of peak", "against baseline", "verdict", left_out=(2, 3))
     for one in evidence:
         timed = [work for work in one.workloads if work.time_judgement or work.time]
         if timed:
             table.heading(f"{one.module}::{one.test}")
         for work in timed:
             word, markup = verdict_cell(work.judgements, "time")
-            table.row(f"  {work.key.workload}", *time_cells(work), word, markup=markup)
+            table.row(f"  {work.key.workload}", *time_cells(work, peaks_of(evidence)), word, markup=markup)
     return table
 
 
-def time_cells(work: WorkloadEvidence) -> tuple[str, str, str, str]:
-    """Time, its interval, its rates and its ratio to the baseline."""
+def time_cells(work: WorkloadEvidence, peaks: Mapping[str, float] = NO_PEAKS) -> tuple[str, str, str, str]:
+    """Time, its interval, its rates with their shares of the measured ``peaks``, and its ratio to the baseline."""
     judged = work.time_judgement
     against = ratio(judged.time) if judged and judged.time else ""
     if judged and judged.drift and judged.drift.ratio is not None:
@@ -220,10 +229,16 @@ def time_cells(work: WorkloadEvidence) -> tuple[str, str, str, str]:
         interval = f"±{(work.interval_ns[1] - work.interval_ns[0]) / 2 / time_ns * 100:.2f} %"
     rates = []
     if work.time.bytes is not None:
-        rates.append(rate(work.time.bytes / time_ns * 1e9, "B/s"))
+        rates.append(_of_peak(work.time.bytes / time_ns * 1e9, "B/s", peaks.get("copy_bandwidth")))
     if work.time.flops is not None:
-        rates.append(rate(work.time.flops / time_ns * 1e9, "FLOP/s"))
+        rates.append(_of_peak(work.time.flops / time_ns * 1e9, "FLOP/s", peaks.get("fma_throughput")))
     return duration(time_ns), interval, "  ".join(rates) or "-", against or "-"
+
+
+def _of_peak(per_second: float, unit: str, peak: float | None) -> str:
+    """``3.86 TB/s, 90 %``; of what tensor cores do, the throughput of multiply-adds is no peak."""
+    share = per_second / peak if peak else 0.0
+    return rate(per_second, unit) + (f", {share:.0%}".replace("%", " %") if 0 < share <= MOST_OF_PEAK else "")
 
 
 def mean_time_ns(record: TimeRecord) -> float:
@@ -242,52 +257,3 @@ def verdict_cell(judgements: Iterable[Judgement], kind: EvidenceKind) -> tuple[s
 def worst(judgements: Iterable[Judgement], kind: EvidenceKind) -> Verdict | None:
     """The verdict of this kind that a reader has to know first; None without one."""
     return min((one.verdict for one in judgements if one.kind == kind), key=RANK.__getitem__, default=None)
-
-
-def update_table(recorded: Sequence[Recorded]) -> Table:
-    """Old and new figures of every baseline that an update wrote, and what it refused."""
-    table = Table("baseline", "target", "before", "after", "change")
-    for one in recorded:
-        if one.refused:
-            table.row(str(one.key), one.target, _figure(one.before), "refused", one.refused, markup=("yellow",))
-        else:
-            table.row(str(one.key), one.target, _figure(one.before), _figure(one.after), _change(one))
-    return table
-
-
-def folded_update_table(recorded: Sequence[Recorded]) -> Table:
-    """The same by test function: how many baselines of which targets, and what changed of the first one."""
-    functions: dict[tuple[str, str, str], list[Recorded]] = {}
-    for one in recorded:
-        change = (one.refused and "refused") or ("new" if one.before is None else "changed")
-        functions.setdefault((function_of(one.key), change, one.refused), []).append(one)
-    table = Table("baselines", "targets", "number", "change")
-    rows = sorted(functions.items(), key=lambda item: ("refused", "changed", "new").index(item[0][1]))
-    for (name, change, refused), those in rows[:MOST_LINES]:
-        targets = ", ".join(dict.fromkeys(one.target for one in those))
-        changes = [text for one in those if change == "changed" and (text := _change(one))]
-        table.row(name, targets, str(len(those)), refused or (changes[0] if changes else change),
-                  markup=("yellow",) if refused else ())  # fmt: skip
-    if len(rows) > MOST_LINES:
-        table.note(f"and {numbered(len(rows) - MOST_LINES, 'test function')} more; -v lists every baseline")
-    return table
-
-
-def _change(one: Recorded) -> str:
-    if isinstance(one.before, TimeRecord) and isinstance(one.after, TimeRecord):
-        if one.after.rounds == one.before.rounds:
-            return "counters" if one.after.anchor == one.before.anchor else "its own anchor"
-        return percent(mean_time_ns(one.after) / mean_time_ns(one.before) - 1)
-    if isinstance(one.before, StaticRecord) and isinstance(one.after, StaticRecord):
-        differ = compare_static(one.key, one.target, one.before, one.after).changes
-        changes = [f"{change.what} {change.figures}" for change in differ[:MOST_CHANGES]]
-        if len(differ) > MOST_CHANGES:
-            changes.append(f"and {len(differ) - MOST_CHANGES} more")
-        return ", ".join(changes) or "the machine code, and no figure of it"
-    return "new"
-
-
-def _figure(record: TimeRecord | StaticRecord | None) -> str:
-    if record is None:
-        return "-"
-    return duration(mean_time_ns(record)) if isinstance(record, TimeRecord) else static_cell(record)

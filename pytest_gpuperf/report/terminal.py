@@ -24,13 +24,12 @@ from pytest_gpuperf.report.tables import (
     Table,
     folded_static_table,
     folded_time_table,
-    folded_update_table,
     has_static_rows,
     rank_of,
     static_table,
     time_table,
-    update_table,
-)  # fmt: skip
+)
+from pytest_gpuperf.report.update_tables import folded_update_table, update_table  # fmt: skip
 
 
 def header(options: Options) -> str:
@@ -61,7 +60,7 @@ def summary(
     if options.is_child:
         return
     if book.gathered_anything or outcome.nothing or outcome.problem:
-        reporter.section("gpuperf")
+        reporter.write_sep("=", "gpuperf")
     evidence = _told(book)
     timed = book.judged_times
     verbose = reporter.config.get_verbosity() > 0

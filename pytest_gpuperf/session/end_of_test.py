@@ -254,6 +254,13 @@ def _with_notes(state: RunState, work: WorkloadEvidence) -> WorkloadEvidence:
     return msgspec.structs.replace(work, notes=notes) if notes else work
 
 
+def _parameters(item: pytest.Item) -> dict[str, str]:
+    """Those of a parametrised test that are numbers or text."""
+    callspec = getattr(item, "callspec", None)
+    params = callspec.params if callspec is not None else {}
+    return {name: str(value) for name, value in params.items() if isinstance(value, int | float | str)}
+
+
 def evidence_of(worker: Worker, state: RunState, book: TestBook, item: pytest.Item) -> TestEvidence:
     """What this test found, as it travels."""
     timed = any(workload.time for workload in book.workloads.values())
@@ -265,6 +272,7 @@ def evidence_of(worker: Worker, state: RunState, book: TestBook, item: pytest.It
         device=worker.device.facts if timed else None,
         session=worker.session if timed else None,
         workloads=tuple(_with_notes(state, work) for work in book.workloads.values()),
+        parameters=_parameters(item),
         xfail=settings_of(item).xfail or "",
         self_pair=state.self_pair_readings.pop(item.nodeid, None),
         red_on_time=book.red_on_time,

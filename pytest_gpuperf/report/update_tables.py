@@ -1,0 +1,64 @@
+"""What an update wrote and what it refused, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pytest_gpuperf.formatting import duration, numbered, percent
+from pytest_gpuperf.judge.static_verdict import compare_static
+from pytest_gpuperf.model.evidence import StaticRecord, TimeRecord
+from pytest_gpuperf.model.result import Recorded
+from pytest_gpuperf.report.folding import MOST_LINES, function_of
+from pytest_gpuperf.report.tables import Table, mean_time_ns, static_cell
+
+MOST_CHANGES = 3
+"""Figures that an update names of one workload."""
+
+
+def update_table(recorded: Sequence[Recorded]) -> Table:
+    """Old and new figures of every baseline that an update wrote, and what it refused."""
+    table = Table("baseline", "target", "before", "after", "change")
+    for one in recorded:
+        if one.refused:
+            table.row(str(one.key), one.target, _figure(one.before), "refused", one.refused, markup=("yellow",))
+        else:
+            table.row(str(one.key), one.target, _figure(one.before), _figure(one.after), _change(one))
+    return table
+
+
+def folded_update_table(recorded: Sequence[Recorded]) -> Table:
+    """The same by test function: how many baselines of which targets, and what changed of the first one."""
+    functions: dict[tuple[str, str, str], list[Recorded]] = {}
+    for one in recorded:
+        change = (one.refused and "refused") or ("new" if one.before is None else "changed")
+        functions.setdefault((function_of(one.key), change, one.refused), []).append(one)
+    table = Table("baselines", "targets", "number", "change")
+    rows = sorted(functions.items(), key=lambda item: ("refused", "changed", "new").index(item[0][1]))
+    for (name, change, refused), those in rows[:MOST_LINES]:
+        targets = ", ".join(dict.fromkeys(one.target for one in those))
+        changes = [text for one in those if change == "changed" and (text := _change(one))]
+        table.row(name, targets, str(len(those)), refused or (changes[0] if changes else change),
+                  markup=("yellow",) if refused else ())  # fmt: skip
+    if len(rows) > MOST_LINES:
+        table.note(f"and {numbered(len(rows) - MOST_LINES, 'test function')} more; -v lists every baseline")
+    return table
+
+
+def _change(one: Recorded) -> str:
+    if isinstance(one.before, TimeRecord) and isinstance(one.after, TimeRecord):
+        if one.after.rounds == one.before.rounds:
+            return "counters" if one.after.anchor == one.before.anchor else "its own anchor"
+        return percent(mean_time_ns(one.after) / mean_time_ns(one.before) - 1)
+    if isinstance(one.before, StaticRecord) and isinstance(one.after, StaticRecord):
+        differ = compare_static(one.key, one.target, one.before, one.after).changes
+        changes = [f"{change.what} {change.figures}" for change in differ[:MOST_CHANGES]]
+        if len(differ) > MOST_CHANGES:
+            changes.append(f"and {len(differ) - MOST_CHANGES} more")
+        return ", ".join(changes) or "the machine code, and no figure of it"
+    return "new"
+
+
+def _figure(record: TimeRecord | StaticRecord | None) -> str:
+    if record is None:
+        return "-"
+    return duration(mean_time_ns(record)) if isinstance(record, TimeRecord) else static_cell(record)
