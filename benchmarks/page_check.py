@@ -11,6 +11,7 @@ anything is not as it should be, and names it.
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import sys
 import tempfile
@@ -26,15 +27,20 @@ sys.path.insert(0, str(ROOT))
 
 from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile, TimeFile  # noqa: E402
 from pytest_gpuperf.baselines.parsing import decode  # noqa: E402
+from pytest_gpuperf.baselines.store import BaselineStore  # noqa: E402
+from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin, text_of  # noqa: E402
+from pytest_gpuperf.compile.cubin.disassembly import disassemble, without_padding  # noqa: E402
+from pytest_gpuperf.explain.code_text import MOST_KERNELS, MOST_LINES, compare_instructions  # noqa: E402
 from pytest_gpuperf.model.advice import Advice  # noqa: E402
+from pytest_gpuperf.model.code_difference import CodeDifference  # noqa: E402
 from pytest_gpuperf.model.evidence import Key, TimeRecord  # noqa: E402
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence  # noqa: E402
-from pytest_gpuperf.model.verdict import Judgement, TimeFigures, Verdict  # noqa: E402
+from pytest_gpuperf.model.verdict import Change, Judgement, TimeFigures, Verdict  # noqa: E402
 from pytest_gpuperf.report.document import document_of  # noqa: E402
 from pytest_gpuperf.report.page import as_page  # noqa: E402
 from pytest_gpuperf.report.tables import mean_time_ns  # noqa: E402
 
-WORKLOADS = 1000
+WORKLOADS, BLOCKS = 1000, 23
 MOST_BYTES, MOST_OPEN_S, MOST_SORT_MS = 3_000_000, 1.0, 100.0
 HOSTILE = [
     "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "</script><script>alert(1)</script>", "'\"><b>",
@@ -75,31 +81,61 @@ def evidence() -> list[TestEvidence]:
     tests = []
     for number in range(WORKLOADS):
         key, record, static = records[number % len(records)]
-        name = HOSTILE[number] if number < len(HOSTILE) else f"{key.workload} {number}"
-        key = msgspec.structs.replace(key, workload=name)
+        name = HOSTILE[number] if number < len(HOSTILE) else key.workload
+        key = msgspec.structs.replace(key, test=f"{key.test.partition('[')[0]}[{number}]", workload=name)
         verdict = VERDICTS[number % len(VERDICTS)]
         ratio = {Verdict.SLOWER: 1.02 + number % 7 / 100, Verdict.FASTER: 0.97}.get(verdict, 1.0)
         time_ns = mean_time_ns(record)
         figures = TimeFigures(
             method="paired", ratio=ratio, interval=(ratio * 0.998, ratio * 1.002), before_ns=time_ns / ratio,
-            after_ns=time_ns, tolerance=0.005, blocks=23, log_e=12.0, log_e_needed=9.0,
+            after_ns=time_ns, tolerance=0.005, blocks=BLOCKS, log_e=12.0, log_e_needed=9.0,
+            block_ratios=tuple(round(ratio + 0.001 * math.sin(number + one), 5) for one in range(BLOCKS)),
+            log_e_path=tuple(round(0.5 * one - 0.5, 3) for one in range(BLOCKS)),
         )  # fmt: skip
-        judged = Judgement(key=key, target="nvidia-h200", kind="time", verdict=verdict, time=figures)
         slower = verdict is Verdict.SLOWER
+        changes = (
+            Change(what="registers", before=32, after=33 + number % 9, direction="worse"),
+            Change(what="instructions: fp64", before=0, after=1 + number % 7),
+        ) if slower else ()  # fmt: skip
+        judged = Judgement(
+            key=key, target="nvidia-h200", kind="time", verdict=verdict, time=figures, changes=changes,
+        )  # fmt: skip
         cause = (Advice(cause="double-precision literals", evidence=(), gain=0.2, arch="sm_90"),) if slower else ()
         work = WorkloadEvidence(
             key=key, static=static, time=record, interval_ns=(time_ns * 0.999, time_ns * 1.001), judgements=(judged,),
             toolchain="nvrtc 13.0.88", advice=cause,
         )  # fmt: skip
         peaks = {"copy_bandwidth": 4.27e12, "fma_throughput": 6.49e13}
-        tests.append(TestEvidence(module=key.module, test=key.test, workloads=(work,), peaks=peaks))
+        size = {"size": str(1 << number % 12)}
+        tests.append(TestEvidence(module=key.module, test=key.test, workloads=(work,), peaks=peaks, parameters=size))
     return tests
 
 
+def differences(tests: Sequence[TestEvidence]) -> list[CodeDifference]:
+    """Machine code on record of different kernels, as if the one had become the other."""
+    store = BaselineStore(ROOT / "baselines")
+    slower = [test.workloads[0] for test in tests if test.workloads[0].advice and test.workloads[0].static]
+    codes = []
+    for work in slower[: MOST_KERNELS + 1]:
+        record = work.static["sm_90"]
+        symbol = record.symbol or record.kernel
+        text = text_of(read_cubin(store.cubin(record.cubin)).elf, symbol).data
+        codes.append((work, without_padding(disassemble("sm_90", {symbol: text})[symbol])))
+    found = []
+    for (work, old), (_, new) in itertools.pairwise(codes):
+        lines = compare_instructions(old, new)
+        found.append(CodeDifference(
+            key=work.key, kernel=work.key.workload, arch="sm_90", instructions=(len(old), len(new)),
+            lines=tuple(lines[:MOST_LINES]), more=max(0, len(lines) - MOST_LINES),
+        ))  # fmt: skip
+    return found
+
+
 def page() -> str:
+    tests = evidence()
     document = document_of(
-        evidence(), date="2026-11-23T12:00:00Z", plugin="0.1.0", task="gating", exit_status=1, problems=[],
-        warnings=[], machines=["NVIDIA H200"],
+        tests, date="2026-11-23T12:00:00Z", plugin="0.1.0", task="gating", exit_status=1, problems=[],
+        warnings=[], machines=["NVIDIA H200"], code=differences(tests),
     )  # fmt: skip
     return as_page(document)
 
@@ -148,7 +184,14 @@ def check(page_file: Path, chromium: str, axe: Path, pictures: Path | None) -> l
         again.goto(f"{url}#w500")
         again.reload()
         expect("an anchor opens its workload", again.locator("#w500 details[open]").count() == 1)
-        expect("its rounds are drawn", again.locator("#w500 canvas").count() == 1)
+        expect("its rounds, times and blocks are drawn", again.locator("#w500 canvas").count() == 3)
+        again.goto(url)
+        again.locator("summary", has_text="Sweeps").click()
+        again.locator("[data-sweep] summary").first.click()
+        expect("a sweep is drawn", again.locator("[data-sweep] canvas").count() == 1)
+        shown = again.locator("summary", has_text="SASS of").first
+        shown.click()
+        expect("machine code is shown side by side", again.locator("details[open] .sass .other").count() > 0)
         again.close()
         tab.fill("#filter", "")
         tab.uncheck("[data-verdict=SLOWER]")

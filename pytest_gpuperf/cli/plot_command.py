@@ -8,10 +8,8 @@ from pathlib import Path
 from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.cli.report_command import PROBLEMS as REPORT_PROBLEMS
 from pytest_gpuperf.cli.report_command import of_last_run, read_report
-from pytest_gpuperf.formatting import duration, rate
-from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
-from pytest_gpuperf.report.sweep import Sweep, SweepPoint
-from pytest_gpuperf.report.tables import mean_time_ns
+from pytest_gpuperf.model.result import TestEvidence
+from pytest_gpuperf.report.sweep import sweeps_of
 
 
 class PlotError(Exception):
@@ -44,48 +42,6 @@ def run(
         write_whole(output, as_sweep_page(f"{node_id}: {y} over {x}", sweeps, x, y).encode())
         write(f"plot written to {output}\n")
     return 0
-
-
-def sweeps_of(tests: Sequence[TestEvidence], x: str, y: str) -> list[Sweep]:
-    """A curve for each workload and each choice of the other parameters, by the size of ``x``."""
-    curves: dict[str, list[SweepPoint]] = {}
-    for one in tests:
-        if x not in one.parameters:
-            continue
-        others = ", ".join(f"{name}={value}" for name, value in sorted(one.parameters.items()) if name != x)
-        for work in one.workloads:
-            value = _value(work, y)
-            if value is not None:
-                name = f"{work.key.workload}{f' ({others})' if others else ''}"
-                label = one.parameters[x]
-                curves.setdefault(name, []).append(SweepPoint(_number(label), label, value, _shown(value, y)))
-    return [Sweep(name, tuple(sorted(points, key=_place))) for name, points in curves.items()]
-
-
-def _place(point: SweepPoint) -> tuple[float, str]:
-    return (point.x if point.x is not None else 0.0), point.label
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
-def _value(work: WorkloadEvidence, y: str) -> float | None:
-    """Nanoseconds, or bytes or operations per second; None for a workload that has none."""
-    if work.time is None:
-        return None
-    time_ns = mean_time_ns(work.time)
-    amount = {"time": None, "bandwidth": work.time.bytes, "flops": work.time.flops}[y]
-    if y == "time":
-        return time_ns
-    return None if amount is None else amount / time_ns * 1e9
-
-
-def _shown(value: float, y: str) -> str:
-    return duration(value) if y == "time" else rate(value, {"bandwidth": "B/s", "flops": "FLOP/s"}[y])
 
 
 def _why_none(

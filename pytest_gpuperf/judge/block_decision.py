@@ -47,6 +47,8 @@ class Paired:
     """True if means prove it slower, and midmeans do not: then ``evidence`` is not what the decision rests on."""
     tail_log_e: float | None = None
     """Natural log of the tail's e-value; None where means were not taken."""
+    log_ratios: Logs | None = dataclasses.field(default=None, repr=False, compare=False)
+    """Of the blocks used, as blocks x pairs."""
 
 
 def judge_blocks(r: Ratios, policy: Policy, *, stopped: bool = False, tails: Sequence[Sequence[float]] = ()) -> Paired:
@@ -76,8 +78,14 @@ def judge_blocks(r: Ratios, policy: Policy, *, stopped: bool = False, tails: Seq
         decision, used, ratio, ratio_interval(values), evidence(values, policy), log_e_needed=-math.log(alpha),
         mean_ratio=float(np.mean(np.exp(means))) if means else None,
         by_tail=decision is Decision.SLOWER and not proven,
-        tail_log_e=float(worth[used - 1]) if worth is not None and used else None,
+        tail_log_e=float(worth[used - 1]) if worth is not None and used else None, log_ratios=values,
     )  # fmt: skip
+
+
+def log_e_path(values: Logs, policy: Policy) -> Logs:
+    """Natural log of the e-value of *slower* by votes after each of blocks x pairs."""
+    scores = np.cumsum((values > policy.slower_above).sum(axis=1))
+    return process_of(values.shape[1]).log_e_many(scores, np.arange(1, len(values) + 1))
 
 
 def _slower(values: Logs, policy: Policy) -> int:

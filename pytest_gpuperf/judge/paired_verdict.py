@@ -10,10 +10,11 @@ import math
 from collections.abc import Sequence
 
 import msgspec
+import numpy as np
 
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.judge import env_shift
-from pytest_gpuperf.judge.block_decision import Paired
+from pytest_gpuperf.judge.block_decision import Paired, log_e_path
 from pytest_gpuperf.judge.comparability import explain, other_arguments, same_work
 from pytest_gpuperf.judge.log_times import geometric_mean
 from pytest_gpuperf.judge.machine_evidence import slower_without_change
@@ -138,10 +139,20 @@ def _figures(
     if first.by_tail and first.tail_log_e is not None:
         log_e, needed = first.tail_log_e, -math.log(policy.alpha * SHARE)
     after = geometric_mean([one.midmean for one in case.rounds]) if case.rounds else None
+    ratios, path = _blocks(first, policy)
     return TimeFigures(
         before_ns=after / ratio if after is not None and ratio is not None else None, after_ns=after, ratio=ratio,
         interval=first.interval, level=0.95, tolerance=policy.delta, method="paired", pair_slot=pair_slot,
         blocks=first.blocks, confirm_blocks=second.blocks if second else 0, log_e=log_e,
-        log_e_needed=needed, mean_ratio=first.mean_ratio, seeds=tuple(seeds),
+        log_e_needed=needed, mean_ratio=first.mean_ratio, seeds=tuple(seeds), block_ratios=ratios, log_e_path=path,
         record_ratio=math.exp(spread.difference) if spread is not None else None,
     )  # fmt: skip
+
+
+def _blocks(first: Paired, policy: Policy) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Ratio and e-value of each block, for who draws them: six and four digits."""
+    if first.log_ratios is None or not first.blocks:
+        return (), ()
+    ratios = np.exp(np.median(first.log_ratios, axis=1))
+    path = log_e_path(first.log_ratios, policy)
+    return tuple(float(f"{one:.6g}") for one in ratios), tuple(float(f"{one:.4g}") for one in path)

@@ -79,11 +79,16 @@ class Change(Record, frozen=True):
     @property
     def figures(self) -> str:
         """``32 -> 40 bytes``"""
+        return f"{' -> '.join(self.shown)} {self.unit}".rstrip()
+
+    @property
+    def shown(self) -> tuple[str, str]:
+        """Before and after, as they are written."""
         before, after = _figure(self.before), _figure(self.after)
         if self.unit == "%" and not isinstance(self.before, str) and not isinstance(self.after, str):
             short = _figure(round(self.before, 1)), _figure(round(self.after, 1))
             before, after = short if short[0] != short[1] else (before, after)  # one decimal, unless that hides it
-        return f"{before} -> {after} {self.unit}".rstrip()
+        return before, after
 
     def __str__(self) -> str:
         note = f" ({self.note})" if self.note else ""
@@ -123,6 +128,10 @@ class TimeFigures(Record, frozen=True):
     """Of the coins that ordered the blocks' slots, one per process."""
     record_ratio: float | None = None
     """Today's time over the recorded one, whatever the method; None without a time on record."""
+    block_ratios: tuple[float, ...] = ()
+    """Of paired blocks, first process, in their order: the median ratio of each block's pairs."""
+    log_e_path: tuple[float, ...] = ()
+    """Natural log of the e-value of *slower* by votes after each of them."""
     cycles_ratio: float | None = None
     """Today's SM clock cycles over the recorded ones; None where a clock was not read, or blocks were paired."""
 

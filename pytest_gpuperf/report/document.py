@@ -14,6 +14,7 @@ import msgspec
 from pytest_gpuperf.context.repository import Commit
 from pytest_gpuperf.formatting import describe, duration
 from pytest_gpuperf.model.base_record import Record
+from pytest_gpuperf.model.code_difference import CodeDifference
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import EvidenceKind, TimeFigures, Verdict
 from pytest_gpuperf.report.closing import verdicts_of
@@ -22,8 +23,8 @@ from pytest_gpuperf.report.red_groups import signature
 from pytest_gpuperf.report.remarks import hints_of, obstacle_of, shared_obstacles
 from pytest_gpuperf.report.tables import NEEDS_A_WORD, RANK, arch_number, rank_of, static_cell, time_cells, worst
 
-SCHEMA = 2
-"""2: commit, branch, machines and compilers."""
+SCHEMA = 3
+"""2: commit, branch, machines and compilers; 3: differences of machine code, blocks of paired times."""
 KINDS: tuple[EvidenceKind, ...] = ("time", "static", "counters")
 
 
@@ -55,6 +56,8 @@ class RunReport(Record, frozen=True):
     """GPUs and timers that the times come from."""
     toolchains: tuple[str, ...] = ()
     """Compilers of the machine code: ``nvrtc 13.0.88``."""
+    code: tuple[CodeDifference, ...] = ()
+    """Machine code of what failed the gate, beside that on record."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,7 +119,7 @@ class Document:
 def document_of(
     evidence: Sequence[TestEvidence], *, date: str, plugin: str, task: str, exit_status: int,
     problems: Iterable[str], warnings: Iterable[str], machines: Iterable[str], commit: Commit = Commit(),  # noqa: B008
-    branch: str = "",
+    branch: str = "", code: Sequence[CodeDifference] = (),
 ) -> Document:  # fmt: skip
     """Put a run's evidence in order."""
     judged = [judgement for one in evidence for judgement in (*one.judgements, *one.unreached)]
@@ -128,6 +131,7 @@ def document_of(
         problems=tuple(problems), warnings=(*warnings, *shared_obstacles(judged).values()),
         tests=tuple(msgspec.structs.replace(one, cubins={}) for one in evidence),
         commit=commit.name, dirty=commit.dirty, branch=branch, machines=tuple(machines), toolchains=tuple(toolchains),
+        code=tuple(code),
     ))  # fmt: skip
 
 

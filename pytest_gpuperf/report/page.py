@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
 import msgspec
 
 from pytest_gpuperf.formatting import rate
+from pytest_gpuperf.model.verdict import Change
 from pytest_gpuperf.report.document import Document, Row
 from pytest_gpuperf.report.red_groups import first_alike
+from pytest_gpuperf.report.sweep import UNITS, drawn, found_sweeps
 from pytest_gpuperf.report.tables import mean_time_ns, rank_of
 from pytest_gpuperf.report.vendored import for_script, vendored
 
 TEMPLATE = "report.html"
 PLACES = 4
 """Significant digits of what is drawn."""
+MOST_SWEEPS = 20
+MOST_FIGURES = 16
+DIRECTIONS = ("worse", "better", "neutral")
 
 
 def as_page(document: Document) -> str:
@@ -27,17 +32,24 @@ def as_page(document: Document) -> str:
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     alike = first_alike([row.alike if row.words else "" for row in document.rows])
+    sweeps = found_sweeps(document.report.tests)[:MOST_SWEEPS]
     data = {
         "ratios": _ratios(document.rows), "rounds": _rounds(document.rows), "roofline": _roofline(document),
+        "blocks": _blocks(document.rows),
+        "sweeps": [{**drawn(one.sweeps), "unit": UNITS[one.y], "parameter": one.x} for one in sweeps],
     }  # fmt: skip
+    codes = {(one.key.node_id, one.key.workload): one for one in document.report.code}
     return environment.get_template(TEMPLATE).render(
         document=document, report=document.report, data=for_script(msgspec.json.encode(data).decode()),
         rows=[
-            {"row": row, "like": alike[place], "sorted": _sort_keys(row), "searched": _searched(row)}
+            {
+                "row": row, "like": alike[place], "sorted": _sort_keys(row), "searched": _searched(row),
+                "changes": _changes(row), "code": codes.get((row.test, row.workload)),
+            }
             for place, row in enumerate(document.rows)
         ],
         verdicts=[(name, count, name) for name, count in document.report.verdicts.items()],
-        timed=document.timed, drawn=bool(data["ratios"]), roofline=bool(data["roofline"]), **vendored(),
+        timed=document.timed, drawn=bool(data["ratios"]), roofline=bool(data["roofline"]), sweeps=sweeps, **vendored(),
     )  # fmt: skip
 
 
@@ -84,6 +96,56 @@ def _rounds(rows: Iterable[Row]) -> dict[str, dict[str, Any]]:
                 "before": None if before is None else _short(before / 1e3),
             }
     return found
+
+
+def _blocks(rows: Iterable[Row]) -> dict[str, dict[str, Any]]:
+    """Ratios of paired blocks and the path of the e-value, by the number of the row."""
+    found = {}
+    for place, row in enumerate(rows):
+        figures = row.figures
+        if figures is not None and figures.block_ratios:
+            needed = figures.log_e_needed
+            found[str(place)] = {
+                "ratios": figures.block_ratios,
+                "path": figures.log_e_path,
+                "accepted": _short(1 + figures.tolerance),
+                "needed": None if needed is None else _short(needed),
+            }
+    return found
+
+
+class _Figure(NamedTuple):
+    """A figure that differs, on any of the row's targets."""
+
+    what: str
+    direction: str
+    cells: tuple[str, ...]
+    """``32 -> 40`` by target, in the order of ``_Changes.targets``; empty where it is the same."""
+
+
+class _Changes(NamedTuple):
+    targets: tuple[str, ...]
+    figures: tuple[_Figure, ...]
+    """What got worse first."""
+
+
+def _changes(row: Row) -> _Changes:
+    """Figures that differ, by architecture or GPU model."""
+    found: dict[str, dict[str, Change]] = {}
+    for one in row.evidence.judgements:
+        for change in one.changes:
+            found.setdefault(f"{change.what}, {change.unit}" if change.unit else change.what, {})[one.target] = change
+    targets = tuple(dict.fromkeys(target for changes in found.values() for target in changes))
+    figures = [
+        _Figure(
+            what,
+            min((change.direction for change in changes.values()), key=DIRECTIONS.index),
+            tuple(" \u2192 ".join(changes[target].shown) if target in changes else "" for target in targets),
+        )
+        for what, changes in found.items()
+    ]
+    figures.sort(key=lambda one: DIRECTIONS.index(one.direction))
+    return _Changes(targets, tuple(figures[:MOST_FIGURES]))
 
 
 def _roofline(document: Document) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.child_process import progress_of
 from pytest_gpuperf.context.repository import branch_of, commit_of
 from pytest_gpuperf.context.worker import Worker
+from pytest_gpuperf.explain.code_text import code_differences
 from pytest_gpuperf.explain.lines import explain_all
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.model.plugin_version import __version__
@@ -93,6 +94,7 @@ def _report(session: pytest.Session, book: Book, outcome: Outcome) -> None:
         problems=outcome.errors, warnings=terminal.run_remarks(book, outcome, options),
         machines=terminal.machine_lines(evidence), commit=commit_of(session.config.rootpath, options.baselines),
         branch=branch_of(session.config.rootpath),
+        code=code_differences(stash.worker_of(session.config).store, evidence),
     )  # fmt: skip
     outcome.reports, outcome.unwritten = map(tuple, write_reports(document, options.reports))
     if outcome.unwritten and session.exitstatus == pytest.ExitCode.OK:

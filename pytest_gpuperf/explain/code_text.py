@@ -1,0 +1,158 @@
+"""Machine code of red workloads beside that of their baselines, for reports that are read without either cubin."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from pytest_gpuperf.baselines.baseline_errors import CubinError
+from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.compile.compile_errors import BadCubin, ToolchainMissing
+from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin, text_of
+from pytest_gpuperf.compile.cubin.disassembly import (
+    INSTRUCTION_BYTES,
+    Instruction,
+    disassemble,
+    target_of,
+    without_padding,
+)  # fmt: skip
+from pytest_gpuperf.explain.compare import WorkloadComparison
+from pytest_gpuperf.explain.estimates import Estimates
+from pytest_gpuperf.model.code_difference import CodeDifference, CodeLine, Mark
+from pytest_gpuperf.model.evidence import Key, StaticRecord
+from pytest_gpuperf.model.result import TestEvidence, unpacked
+
+MOST_KERNELS = 12
+MOST_LINES = 240
+"""Of one difference."""
+LONGEST = 20_000
+"""Instructions of a kernel that is compared line by line."""
+CONTEXT = 3
+"""Equal lines around a change."""
+
+
+class _Pair(NamedTuple):
+    """Two machine codes of one kernel, as bare instructions."""
+
+    key: Key
+    kernel: str
+    arch: str
+    old: bytes
+    new: bytes
+
+
+def code_differences(store: BaselineStore, tests: Sequence[TestEvidence]) -> tuple[CodeDifference, ...]:
+    """Of each pair of machine codes that failed the gate, in the order of the tests; without a disassembler, none.
+
+    A pair is shown once, however many workloads launch it.
+    """
+    pairs = list(itertools.islice(_pairs(store, tests), MOST_KERNELS))
+    codes: dict[tuple[str, bytes], tuple[Instruction, ...]] = {}
+    for arch in dict.fromkeys(pair.arch for pair in pairs):
+        texts = {text: text for pair in pairs if pair.arch == arch for text in (pair.old, pair.new)}
+        try:
+            found = disassemble(arch, texts)
+        except ToolchainMissing:
+            return ()
+        codes.update({(arch, text): without_padding(code) for text, code in found.items()})
+    return tuple(_difference(pair, codes[pair.arch, pair.old], codes[pair.arch, pair.new]) for pair in pairs)
+
+
+def _pairs(store: BaselineStore, tests: Sequence[TestEvidence]) -> Iterator[_Pair]:
+    """What failed the gate, on the architecture that its causes are told of."""
+    cubins, estimates = unpacked(tests), Estimates(store, {}, None)
+    seen: set[tuple[str, str, str]] = set()
+    for test in tests:
+        for work in test.workloads:
+            if not work.static or not any(judgement.verdict.is_regression for judgement in work.judgements):
+                continue
+            comparison = WorkloadComparison(store, estimates, work, work.toolchain, test.workloads, test.device)
+            arch = comparison.archs()[0]
+            records = comparison.static_pair(arch)
+            before, after = ("" if record is None else record.profile.code_hash for record in records)
+            if (arch, before, after) in seen or before == after:
+                continue
+            seen.add((arch, before, after))
+            old, new = (_code(store, cubins, record) for record in records)
+            if old and new and records[1] is not None:
+                yield _Pair(work.key, records[1].kernel, arch, old, new)
+
+
+def _code(store: BaselineStore, cubins: Mapping[str, bytes], record: StaticRecord | None) -> bytes:
+    """Empty where the cubin is not at hand, cannot be read, or is too long to be compared."""
+    if record is None or not record.cubin:
+        return b""
+    try:
+        cubin = read_cubin(cubins.get(record.cubin) or store.cubin(record.cubin))
+        code = text_of(cubin.elf, record.symbol or record.kernel).data
+    except (CubinError, BadCubin):
+        return b""
+    return code if len(code) <= LONGEST * INSTRUCTION_BYTES else b""
+
+
+def _difference(pair: _Pair, old: Sequence[Instruction], new: Sequence[Instruction]) -> CodeDifference:
+    lines = compare_instructions(old, new)
+    return CodeDifference(
+        key=pair.key, kernel=pair.kernel, arch=pair.arch, instructions=(len(old), len(new)),
+        lines=tuple(lines[:MOST_LINES]), more=max(0, len(lines) - MOST_LINES),
+    )  # fmt: skip
+
+
+def compare_instructions(old: Sequence[Instruction], new: Sequence[Instruction]) -> list[CodeLine]:
+    """Lines side by side, matched by opcode; equal ones are left out but for ``CONTEXT`` around each change.
+
+    The target of a jump moves with every instruction between, so jumps are equal whatever their targets.
+    """
+    matcher = difflib.SequenceMatcher(
+        None, [_opcode(one) for one in old], [_opcode(one) for one in new], autojunk=False
+    )
+    lines: list[CodeLine] = []
+    for tag, i, i_end, j, j_end in matcher.get_opcodes():
+        pairs = max(i_end - i, j_end - j)
+        for step in range(pairs):
+            before = old[i + step] if i + step < i_end else None
+            after = new[j + step] if j + step < j_end else None
+            lines.append(_line(before, after, matched=tag == "equal"))
+    return _shortened(lines)
+
+
+def _opcode(instruction: Instruction) -> str:
+    return f"{bool(instruction.predicate)} {instruction.opcode}"
+
+
+def _line(before: Instruction | None, after: Instruction | None, *, matched: bool) -> CodeLine:
+    mark: Mark = "other"
+    if matched and before is not None and after is not None:
+        mark = "same" if _text(before, jump=False) == _text(after, jump=False) else "operands"
+    return CodeLine(mark, _text(before), _text(after))
+
+
+def _text(instruction: Instruction | None, *, jump: bool = True) -> str:
+    """``@!P0 LDG.E R2, desc[UR4][R2.64]``"""
+    if instruction is None:
+        return ""
+    operands = instruction.operands
+    if not jump and target_of(instruction) is not None and instruction.opcode.startswith(("BRA", "CALL", "BSSY")):
+        operands = re.sub(r"0x[0-9a-f]+\s*$", "", operands)
+    predicate = f"@{instruction.predicate} " if instruction.predicate else ""
+    return f"{predicate}{instruction.opcode} {operands}".rstrip()
+
+
+def _shortened(lines: Sequence[CodeLine]) -> list[CodeLine]:
+    near = [False] * len(lines)
+    for place, line in enumerate(lines):
+        if line.mark != "same":
+            for at in range(max(0, place - CONTEXT), min(len(lines), place + CONTEXT + 1)):
+                near[at] = True
+    kept: list[CodeLine] = []
+    skipped = 0
+    for line, shown in zip(lines, near, strict=True):
+        if shown and skipped:
+            kept.append(CodeLine("left out", lines=skipped))
+        skipped = 0 if shown else skipped + 1
+        if shown:
+            kept.append(line)
+    return [*kept, CodeLine("left out", lines=skipped)] if skipped and kept else kept
