@@ -12,6 +12,18 @@ def numbered(number: int, noun: str, one: str = "", several: str = "") -> str:
     return f"{number} {noun} {one}".rstrip() if number == 1 else f"{number} {noun}s {several}".rstrip()
 
 
+LEAST_TOLD_S = 10.0
+"""A shorter rest is not worth a word."""
+
+
+def remaining(seconds: float) -> str:
+    """``, about 40 s to go``, ``, about 3 min to go``; empty for less than ``LEAST_TOLD_S``."""
+    if seconds < LEAST_TOLD_S:
+        return ""
+    words = f"{round(seconds / 10) * 10} s" if seconds < 120 else f"{round(seconds / 60)} min"
+    return f", about {words} to go"
+
+
 def duration(ns: float) -> str:
     """``51.2 us``: three significant digits in the unit that fits."""
     for limit, scale, unit in ((1e3, 1.0, "ns"), (1e6, 1e3, "us"), (1e9, 1e6, "ms")):

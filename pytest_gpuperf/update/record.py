@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
+import time
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.child_process import LOG_LINES, errors_in, log_lines, run_task
 from pytest_gpuperf.context.worker import Worker
-from pytest_gpuperf.formatting import numbered
+from pytest_gpuperf.formatting import numbered, remaining
 from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.evidence import Key, Session
@@ -112,10 +113,13 @@ def record(
     in_vain = FRESH_TAKES if options.force_update else 0
     records: list[ProcessRecord] = []
     lost: list[LostProcess] = []
+    begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="gpuperf-record-") as name:
         folder = Path(name)
         for index in range(options.processes):
-            progress(f"recording {numbered(len(node_ids), 'test')}, process {index + 1} of {options.processes}")
+            each_s = (time.monotonic() - begun) / index if index else took_s
+            left = remaining(each_s * (options.processes - index))
+            progress(f"recording {numbered(len(node_ids), 'test')}, process {index + 1} of {options.processes}{left}")
             task = RecordTask(folder=folder, nodes=tuple(node_ids), index=index, processes=options.processes,
                               rounds=rounds_of(options, index))  # fmt: skip
             while isinstance(found := _run_process(config, task, limit_s), LostProcess):
