@@ -58,7 +58,7 @@ check: lint
 
 # The variable silences the theme's notice about its successor, which is no warning about a page.
 docs: $(DOCS_STAMP)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 format: $(CHECK_STAMP)
 	$(BIN)/ruff format .

@@ -44,7 +44,7 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
+def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, **_: object) -> str:
     """Let links of a page lead to where the site shows what they mean."""
     docs, here = Path(config.docs_dir), page.file.src_uri
     moved = page.file.generated_by is not None
