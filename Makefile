@@ -2,6 +2,7 @@
 # make test    the test suite
 # make lint    format, lint, types, import contract
 # make check   the same, and the tests with branch coverage: what a change must pass
+# make docs    the documentation as a site, in site/; a broken link or anchor or a page outside the menu is an error
 #
 # Each target sets itself up in .venv: it needs Python 3.10+ with venv, make and a package index, nothing
 # else.  A stamp file remembers what was installed, so a repeated call goes straight to its work.
@@ -29,8 +30,9 @@ PIP_STAMP := $(VENV)/.installed-pip
 DEMO_STAMP := $(VENV)/.installed-demo-$(MACHINE)
 TEST_STAMP := $(VENV)/.installed-test-$(MACHINE)
 CHECK_STAMP := $(VENV)/.installed-check-$(MACHINE)
+DOCS_STAMP := $(VENV)/.installed-docs
 
-.PHONY: demo test test-setup lint check format clean
+.PHONY: demo test test-setup lint check docs format clean
 .DEFAULT_GOAL := test
 
 demo: $(DEMO_STAMP)
@@ -54,12 +56,16 @@ check: lint
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
+# The variable silences the theme's notice about its successor, which is no warning about a page.
+docs: $(DOCS_STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 format: $(CHECK_STAMP)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.* dist .gpuperf
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.* dist site .gpuperf
 
 $(BIN)/python:
 	$(PY) -c 'import sys; sys.exit("gpuperf needs Python 3.10 or newer, $(PY) is " + sys.version.split()[0] + "; name another with make PY=...") if sys.version_info < (3, 10) else None'
@@ -80,4 +86,8 @@ $(TEST_STAMP): $(MANIFESTS) $(PIP_STAMP)
 
 $(CHECK_STAMP): $(MANIFESTS) $(PIP_STAMP)
 	$(PIP_INSTALL) -e '.[$(DEMO_EXTRAS)]' --group check
+	touch $@
+
+$(DOCS_STAMP): $(MANIFESTS) $(PIP_STAMP)
+	$(PIP_INSTALL) --group site
 	touch $@

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import copy
 import enum
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from source_text import NOTE, body_of, documented, in_line, markdown
+from source_text import NOTE, body_of, documented, in_line, markdown, table
 
 import pytest_gpuperf
+from pytest_gpuperf.api import fixtures
 
 HEAD = f"""\
 # Public names
@@ -23,7 +25,7 @@ What a test may import and annotate. Each name is imported when it is first used
 nothing. Whatever is not on this page may change without notice. {NOTE}
 """
 GROUPS = {
-    "What the fixtures are": "`cuda_kernel` is a `KernelCompiler`, `gpu` a `Gpu` and `gpuperf` a `GpuPerf`.",
+    "What the fixtures are": "",
     "What they return": "",
     "Evidence and verdicts": "Frozen records: what was found, and what the gate says of it.",
     "Errors and early ends": "`StaticOnly`, `CheckedOnly` and `CountersMissing` end a test without failing it.",
@@ -40,13 +42,23 @@ def page() -> str:
     """The whole page."""
     parts = [HEAD]
     for group, words in GROUPS.items():
+        if group == "What the fixtures are":
+            words = table(["fixture", "is a", "what for"], _fixtures())
         parts.append("\n".join(part for part in (f"## {group}\n", words and f"{words}\n") if part))
         parts += [_section(name) for name in pytest_gpuperf.__all__ if _group(name) == group]
     return "\n".join(parts)
 
 
+def _fixtures() -> Iterator[list[str]]:
+    for node in body_of(fixtures):
+        if isinstance(node, ast.FunctionDef) and "pytest.fixture" in map(ast.unparse, node.decorator_list):
+            kind = re.sub(r"Iterator\[(\w+)\]", r"\1", ast.unparse(node.returns or ast.Constant(None)))
+            first = (ast.get_docstring(node) or "").partition("\n\n")[0]
+            yield [f"`{node.name}`", f"[`{kind}`](#{kind.lower()})", in_line(first)]
+
+
 def _group(name: str) -> str:
-    fixtures, returned, records, errors, version = GROUPS
+    of_fixtures, returned, records, errors, version = GROUPS
     thing = getattr(pytest_gpuperf, name)
     if not isinstance(thing, type):
         return version
@@ -54,7 +66,7 @@ def _group(name: str) -> str:
         return errors
     home = thing.__module__.removeprefix("pytest_gpuperf.")
     if thing.__name__ == "Gpu" or home.startswith("api."):
-        return fixtures
+        return of_fixtures
     return records if home.startswith("model.") else returned
 
 

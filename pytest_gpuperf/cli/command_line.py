@@ -1,7 +1,8 @@
 """The ``gpuperf`` command: parses arguments and hands over to the room that does the work.
 
 Exit status: 0 done, 1 the answer is no (something needed is missing or cannot be read, pruning was refused, ``--check``
-found something), 2 wrong usage, 141 whoever read the output has closed it, as of any program that a pipe ends.
+found something), 2 wrong usage, 125 and 128 of ``bisect-step`` alone, which let ``git bisect run`` skip the commit or
+stop, 141 whoever read the output has closed it, as of any program that a pipe ends.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ def test_the_plugin_imports_nothing_heavy() -> None:
     assert json.loads(done.stdout) == []
 
 
-@pytest.mark.parametrize("target", ["demo", "test", "lint", "check"])
+@pytest.mark.parametrize("target", ["demo", "test", "lint", "check", "docs"])
 def test_make_has_the_target(target: str) -> None:
     assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
 
@@ -140,15 +140,20 @@ def test_ci_checks_first_and_ends_as_pytest_does(tmp_path: Path, status: int) ->
         shutil.copy(ROOT / name, tmp_path / name)
     tools = tmp_path / ".venv" / "bin"
     tools.mkdir(parents=True)
-    for tool in ("python", "ruff", "mypy", "lint-imports"):
+    for tool in ("python", "ruff", "mypy", "lint-imports", "mkdocs"):
         say = f'#!/bin/sh\necho {tool} "$@"\ncase "$*" in "-m pytest"*) exit {status};; esac\n'
         (tools / tool).write_text(say, encoding="utf-8")
         (tools / tool).chmod(0o755)
     done = subprocess.run([tmp_path / ".ci" / "run"], capture_output=True, text=True, check=False)
-    said = [line for line in done.stdout.splitlines() if line.startswith(("python -m pytest", "ruff", "mypy", "lint"))]
+    said = [
+        line
+        for line in done.stdout.splitlines()
+        if line.startswith(("python -m pytest", "ruff", "mypy", "lint", "mkdocs"))
+    ]
     assert said[:4] == ["ruff format --check .", "ruff check .", "mypy", "lint-imports"]
-    assert said[4:] == done.stdout.splitlines()[-1:]
-    assert said[4].startswith("python -m pytest")
+    assert said[4] == "mkdocs build --strict"
+    assert said[5:] == done.stdout.splitlines()[-1:]
+    assert said[5].startswith("python -m pytest")
     assert done.returncode == status
 
 
@@ -189,45 +194,6 @@ def test_modules_that_the_guide_for_contributors_names_are_there() -> None:
 @pytest.mark.parametrize("path", sorted((ROOT / "pytest_gpuperf").rglob("*.py")), ids=lambda path: path.stem)
 def test_modules_stay_small(path: Path) -> None:
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 300
-
-
-def test_every_flag_is_in_the_options_table_with_its_ini_name() -> None:
-    from pytest_gpuperf.config.flags import FLAGS
-
-    text = (ROOT / "docs" / "reference" / "options.md").read_text(encoding="utf-8")
-    for flag in FLAGS:
-        if not flag.hidden:
-            row = rf"^\| `{flag.name}(\[=(MODE|SET)\])?` \| {f'`{flag.ini_name}`' if flag.ini else ''} ?\|"
-            assert re.search(row, text, re.MULTILINE), f"docs/reference/options.md lacks {flag.name}"
-
-
-def test_every_verdict_and_marker_keyword_is_documented() -> None:
-    from pytest_gpuperf.context.marker import MarkerSettings
-    from pytest_gpuperf.model.verdict import Verdict
-
-    pages = (ROOT / "docs" / "reference" / name for name in ("verdicts.md", "options.md"))
-    text = "".join(page.read_text(encoding="utf-8") for page in pages)
-    assert [verdict.value for verdict in Verdict if verdict.value not in text] == []
-    keywords = MarkerSettings.__annotations__
-    assert [keyword for keyword in keywords if f"| `{keyword}` |" not in text] == []
-
-
-PAGES = sorted({*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "example_suite" / "README.md"})
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_somewhere(page: Path) -> None:
-    text = re.sub(r"`[^`\n]*`", "", page.read_text(encoding="utf-8"))  # code may look like a link
-    links = re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", text)
-    inside = [(page.parent / link if link else page, anchor) for link, anchor in links if not link.startswith("http")]
-    assert [str(there) for there, _ in inside if not there.exists()] == []
-    assert [f"{there}#{anchor}" for there, anchor in inside if anchor and anchor not in headings(there)] == []
-
-
-def headings(page: Path) -> set[str]:
-    """Anchors of a page: its headings as links spell them."""
-    lines = [line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("#")]
-    return {re.sub(r"[^\w\- ]", "", line.lstrip("# ")).lower().replace(" ", "-") for line in lines}
 
 
 def test_the_index_of_the_documentation_has_every_page() -> None:

@@ -1,0 +1,124 @@
+"""What surrounds a Python block of the documentation, so that it runs as a test on a simulated GPU."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import NamedTuple
+
+from suite_under_test import HERE
+
+CONFTEST = """
+import sys
+sys.path.insert(0, {here!r})
+import pytest
+from simulated_gpu import SimulatedGpu
+
+def copy(source, to, *_):
+    to[...] = source
+
+def transpose(source, to):
+    to[...] = source.swapaxes(1, 2)
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_gpuperf_device(config, worker):
+    return SimulatedGpu(implementations=dict(copy=copy, transpose_padded=transpose, tensor=copy), block_ns=1.1)
+"""
+COPY = """
+extern "C" __global__ void copy(const float* from, float* to, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) to[i] = from[i];
+}
+"""
+TRANSPOSE = """
+extern "C" __global__ void transpose_padded(const float* from, float* to)
+{
+    __shared__ float tile[TILE][TILE + 1];
+    from += blockIdx.x * TILE * TILE, to += blockIdx.x * TILE * TILE;
+    tile[threadIdx.y][threadIdx.x] = from[threadIdx.y * TILE + threadIdx.x];
+    __syncthreads();
+    to[threadIdx.y * TILE + threadIdx.x] = tile[threadIdx.x][threadIdx.y];
+}
+"""
+BLUR = """
+#include "weight.h"
+template <int WIDTH> __global__ void blur(const float* from, float* to, float a, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) to[i] = WEIGHT * a * (from[i] + from[(i + WIDTH + TILE) % n]);
+}
+"""
+TENSOR = """
+extern "C" __global__ void tensor(const float* from, float* to, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float d0 = from[i % n], d1 = 0.0f, d2 = 0.0f, d3 = 0.0f;
+    unsigned a = threadIdx.x, b = a + 1;
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+                 : "+f"(d0), "+f"(d1), "+f"(d2), "+f"(d3) : "r"(a), "r"(b), "r"(a));
+    if (i < n) to[i] = d0 + d1 + d2 + d3;
+}
+"""
+LAUNCH = """
+n = 1 << 22
+x = gpu.random(n, seed=1)
+y = gpu.empty_like(x)
+launch = cuda_kernel("kernels/{name}.cu", "{name}").launch(grid=n // 1024, block=1024, args=(x, y, n))
+"""
+A_LAUNCH = LAUNCH.format(name="copy")
+LIBRARY = """
+import types, numpy
+
+class DeviceArray(numpy.ndarray):
+    def set(self, host):
+        self[...] = host
+
+x = x.view(DeviceArray)
+unsorted = numpy.array(x)
+cp = types.SimpleNamespace(sort=lambda array: launch())
+"""
+
+
+class Scene(NamedTuple):
+    """What the page takes for granted."""
+
+    before: str = ""
+    """Of a whole test: the module above it.  Of a few lines: the lines of the test above them."""
+    arguments: tuple[str, ...] = ("--gpuperf-arch=sm_90",)
+
+
+SCENES = {
+    ("docs/how-to/writing-tests.md", "Writing tests"): Scene(),
+    ("docs/how-to/writing-tests.md", "Compile a kernel and launch it"): Scene(
+        "n = 4096\nx, y = gpu.random(n, seed=1), gpu.zeros(n)\n"
+    ),
+    ("docs/how-to/writing-tests.md", "Make data and compare results"): Scene(
+        "n = 64\nw = gpu.random((32, 4), seed=2)\ny = gpu.random((n, 32), seed=1) @ w\n"
+    ),
+    ("docs/how-to/writing-tests.md", "Measure a workload"): Scene(A_LAUNCH + LIBRARY),
+    ("docs/how-to/writing-tests.md", "Assert on what was measured"): Scene(
+        f"{LAUNCH.format(name='tensor')}\nresult = gpuperf(launch, bytes=2 * x.nbytes)\n",
+        ("--gpuperf-arch=sm_80,sm_90",),
+    ),
+    ("docs/how-to/writing-tests.md", "Set what holds for one test"): Scene("import pytest\n"),
+    ("docs/how-to/counters.md", "Metrics of your own"): Scene(
+        "import pytest\n\n\n@pytest.fixture(autouse=True)\ndef provide(cuda_kernel, gpu):\n    global launch\n"
+        + textwrap.indent(A_LAUNCH, "    ")
+    ),
+    ("docs/reference/api.md", "Public names"): Scene(),
+}
+"""By page and heading."""
+
+
+def files(scene: Scene, block: str) -> dict[str, str]:
+    """The folder of a block that is run: its test, what that compiles and the simulated GPU."""
+    if "def test_" in block:
+        test = f"{scene.before}\n{block}"
+    else:
+        body = textwrap.indent(f"{scene.before}\n{block}", "    ")
+        test = f"def test_block(cuda_kernel, gpu, gpuperf):\n{body}"
+    return {
+        "conftest.py": CONFTEST.format(here=str(HERE)), "test_block.py": test, "kernels/copy.cu": COPY,
+        "kernels/transpose.cu": TRANSPOSE, "kernels/blur.cu": BLUR, "kernels/tensor.cu": TENSOR,
+        "include/weight.h": "#define WEIGHT 0.5f\n",
+    }  # fmt: skip

@@ -1,0 +1,106 @@
+"""What a user can write or meet is in docs/reference exactly once: the code's own lists against the pages' tables."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import pkgutil
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from pytest_gpuperf import cli
+from pytest_gpuperf.cli.argument_parser import build_parser
+from pytest_gpuperf.cli.bisect_command import STEP_STATUS
+from pytest_gpuperf.config.flags import FLAGS
+from pytest_gpuperf.context.marker import MarkerSettings
+from pytest_gpuperf.model.verdict import Verdict
+from pytest_gpuperf.session import end_of_run
+
+REFERENCE = Path(__file__).parents[3] / "docs" / "reference"
+OWN = "gpuperf"
+"""In the name of each pytest option and setting of the plugin's."""
+
+
+def section(page: str, title: str) -> str:
+    """A section of a page of the reference, without those below it."""
+    text = (REFERENCE / page).read_text(encoding="utf-8")
+    (found,) = re.findall(rf"^##+ {re.escape(title)}\n(.*?)(?=^##|\Z)", text, re.DOTALL | re.MULTILINE)
+    return str(found)
+
+
+def column(text: str, number: int = 0) -> list[str]:
+    """The cells of a column of a section's table, below its head."""
+    rows = [re.split(r"(?<!\\)\|", line)[1:-1] for line in text.splitlines() if line.startswith("|")]
+    return [row[number].strip().replace("\\|", "|") for row in rows[2:]]
+
+
+def names(cells: list[str]) -> list[str]:
+    """What cells name, without the values that it takes."""
+    return sorted(re.sub(r"\[?=.*|`", "", cell) for cell in cells if cell)
+
+
+def test_every_option_that_pytest_knows_of_the_plugin_is_listed_once(pytester: pytest.Pytester) -> None:
+    helped = pytester.runpytest_inprocess("--help").stdout.str()
+    shown = {name for name in re.findall(r"(?<![\w-])--[a-z-]+", helped) if OWN in name or name == "--update-baselines"}
+    listed = names(column(section("options.md", "Flags and ini settings")))
+    assert listed == sorted(flag.name for flag in FLAGS if not flag.hidden)
+    assert sorted(shown) == listed
+
+
+def test_every_ini_setting_is_listed_once() -> None:
+    listed = names(column(section("options.md", "Flags and ini settings"), 1))
+    assert listed == sorted(flag.ini_name for flag in FLAGS if flag.ini and not flag.hidden)
+
+
+def test_every_keyword_of_the_marker_is_listed_once() -> None:
+    assert names(column(section("options.md", "The marker"))) == sorted(MarkerSettings.__annotations__)
+
+
+def test_every_fixture_is_listed_once(pytester: pytest.Pytester) -> None:
+    shown = pytester.runpytest_inprocess("--fixtures", "-q", "-p", "no:cacheprovider").stdout.str()
+    of_plugin = re.findall(r"^(\w+)(?: \[\w+ scope\])? -- .*pytest_gpuperf.*fixtures\.py", shown, re.MULTILINE)
+    assert len(of_plugin) >= 3
+    assert names(column(section("api.md", "What the fixtures are"))) == sorted(of_plugin)
+
+
+def test_every_verdict_is_listed_once() -> None:
+    assert names(column(section("verdicts.md", "Verdicts"))) == sorted(verdict.value for verdict in Verdict)
+
+
+def test_every_exit_status_of_a_run_is_listed_once() -> None:
+    statuses = {value for name, value in vars(end_of_run).items() if name.startswith("EXIT_")}
+    listed = column(section("verdicts.md", "Exit statuses of pytest"))
+    assert sorted(listed) == sorted(map(str, statuses))
+
+
+def test_every_exit_status_of_the_command_is_listed_once() -> None:
+    statuses = {0, 1, 2, *STEP_STATUS.values()}  # 2 is argparse's own
+    for module in pkgutil.iter_modules(cli.__path__):
+        members = vars(importlib.import_module(f"{cli.__name__}.{module.name}"))
+        statuses |= {value for name, value in members.items() if name.startswith("EXIT_")}
+    listed = Counter(map(int, re.findall(r"\b\d+\b", section("verdicts.md", "Exit statuses of gpuperf"))))
+    assert listed == Counter(statuses)
+
+
+def commands() -> dict[str, argparse.ArgumentParser]:
+    """The subcommands of ``gpuperf``, as its own parser has them."""
+    (choice,) = [action for action in build_parser()._actions if isinstance(action, argparse._SubParsersAction)]
+    return dict(choice.choices)
+
+
+def test_every_command_has_one_section() -> None:
+    text = (REFERENCE / "commands.md").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"^## `gpuperf ([\w-]+)`$", text, re.MULTILINE)) == sorted(commands())
+
+
+@pytest.mark.parametrize("name", list(commands()))
+def test_every_argument_of_a_command_is_listed_once(name: str) -> None:
+    parser = commands()[name]
+    listed = [cell.strip("`").partition(" ")[0] for cell in column(section("commands.md", f"`gpuperf {name}`"))]
+    flags = {flag for action in parser._actions for flag in action.option_strings} - {"-h", "--help"}
+    assert sorted(cell for cell in listed if cell.startswith("-")) == sorted(flags)
+    places = [action for action in parser._actions if not action.option_strings]
+    assert len(listed) == len(flags) + len(places)
