@@ -53,8 +53,17 @@ def fuzz(name: str, count: int, seed: int, crashes: Path) -> Fuzzed:
             f"-artifact_prefix={crashes.resolve()}/{name}-", str(found), str(CORPUS / name),
         ]  # fmt: skip
         environ = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{HERE}", "PYTHONHASHSEED": "0"}
-        done = subprocess.run(command, cwd=HERE, env=environ, capture_output=True, text=True, errors="replace")
-        return told(name, done.returncode, done.stderr, float(slowest.read_text()) if slowest.exists() else 0.0)
+        done = subprocess.run(
+            command,
+            cwd=HERE,
+            env=environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        )
+        took = slowest.read_text(encoding="ascii") if slowest.exists() else "0"
+        return told(name, done.returncode, done.stdout, float(took))
 
 
 def told(name: str, status: int, said: str, slowest_s: float) -> Fuzzed:
@@ -80,8 +89,8 @@ def section(command: str, every: list[Fuzzed]) -> str:
         HEADING, "",
         f"By `{command}`, with atheris and libFuzzer, from the {sum(1 for _ in CORPUS.glob('*/*'))} files in",
         "`benchmarks/fuzz/corpus`. An input that reaches new code is kept and changed again. A *crash* is any error",
-        f"that is not documented, an input that takes more than {MOST_S} s, or a process of more than {MOST_MB} MB with the",
-        f"interpreter. Inputs have {MOST_BYTES >> 10} KiB at most; the files above are larger.", "",
+        f"that is not documented, an input that takes more than {MOST_S} s, or a process of more than {MOST_MB} MB with",
+        f"the interpreter. Inputs have {MOST_BYTES >> 10} KiB at most; the files above are larger.", "",
         "| reader of | executions | edges covered | crashes | slowest, s | peak, MB |", "|---|---|---|---|---|---|",
         *rows, "",
     ])  # fmt: skip
