@@ -89,8 +89,8 @@ def section(command: str, every: list[Fuzzed]) -> str:
         HEADING, "",
         f"By `{command}`, with atheris and libFuzzer, from the {sum(1 for _ in CORPUS.glob('*/*'))} files in",
         "`benchmarks/fuzz/corpus`. An input that reaches new code is kept and changed again. A *crash* is any error",
-        f"that is not documented, an input that takes more than {MOST_S} s, or a process of more than {MOST_MB} MB with",
-        f"the interpreter. Inputs have {MOST_BYTES >> 10} KiB at most; the files above are larger.", "",
+        f"that is not documented, an input that takes more than {MOST_S} s, or a process of more than {MOST_MB} MB,",
+        f"interpreter included. Inputs have {MOST_BYTES >> 10} KiB at most; the files above are larger.", "",
         "| reader of | executions | edges covered | crashes | slowest, s | peak, MB |", "|---|---|---|---|---|---|",
         *rows, "",
     ])  # fmt: skip
