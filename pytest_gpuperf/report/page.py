@@ -8,7 +8,7 @@ from typing import Any
 import jinja2
 import msgspec
 
-from pytest_gpuperf.formatting import rate
+from pytest_gpuperf.formatting import rate, visible
 from pytest_gpuperf.report.document import Document, Row
 from pytest_gpuperf.report.red_groups import first_alike
 from pytest_gpuperf.report.tables import mean_time_ns, rank_of
@@ -39,11 +39,6 @@ def as_page(document: Document) -> str:
         verdicts=[(name, count, name) for name, count in document.report.verdicts.items()],
         timed=document.timed, drawn=bool(data["ratios"]), roofline=bool(data["roofline"]), **vendored(),
     )  # fmt: skip
-
-
-def visible(text: str) -> str:
-    """Text whose unprintable characters, such as those that turn its direction round, are written as ``\\u202e``."""
-    return "".join(one if one.isprintable() or one == "\n" else f"\\u{ord(one):04x}" for one in text)
 
 
 def _sort_keys(row: Row) -> dict[str, float | str]:
