@@ -190,7 +190,7 @@ CUBIN_CHANGES: tuple[Callable[[bytearray, random.Random], None], ...] = (
 def _sections(content: bytes | bytearray) -> list[tuple[int, int, int, int]]:
     """Place of the header, type, offset and size of each section that the file still has."""
     found = []
-    with contextlib.suppress(struct.error):
+    with contextlib.suppress(struct.error, OverflowError):
         (table,), (count,) = struct.unpack_from("<Q", content, 40), struct.unpack_from("<H", content, 60)
         for at in range(table, table + count * _SECTION, _SECTION):
             (kind,), (offset, size) = (
@@ -221,7 +221,7 @@ def read_as_cubin(file: Hostile) -> None:
             checked(cubin, name, file.instructions[:count], "0" * 64)
 
 
-def _references(count: int) -> tuple[Instruction, ...]:
+def references(count: int) -> tuple[Instruction, ...]:
     """Instructions that refer to everything: banks by place and by index, and functions."""
     ways = ("LDC R1, c[0x3][{:#x}]", "LDC.64 R2, c[0x4][{:#x}]", "LDC R1, c[0x3][R2+0x10]", "CALL.REL.NOINC {:#x}")
     texts = (ways[number % 4].format(number // 4 * 16) for number in range(count))
@@ -267,7 +267,7 @@ def built_cubins(size: int = MAX_CUBIN_BYTES) -> Iterator[Hostile]:
         ("a long name", [(".text." + "k" * room, 1, bytes(16))], []),
     ):
         code = sum(len(data) for where, _, data, *_ in sections if where == ".text.k")
-        instructions = _references(-(-code // INSTRUCTION_BYTES))
+        instructions = references(-(-code // INSTRUCTION_BYTES))
         yield Hostile(f"{name}, {size >> 20} MB", _elf(sections, symbols)[:size], instructions=instructions)
 
 
@@ -588,7 +588,9 @@ def main() -> int:
     failures = [failure for _, one in rows for failure in one.failures]
     print("\n".join(failures[:40]), file=sys.stderr)
     if given.output:
-        given.output.write_text(text, encoding="utf-8")
+        older = given.output.read_text(encoding="utf-8") if given.output.exists() else ""
+        _, heading, sections = older.partition("\n## ")  # by benchmarks/fuzz_readers.py
+        given.output.write_text(text + heading + sections, encoding="utf-8")
     return int(bool(failures))
 
 

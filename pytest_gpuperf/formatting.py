@@ -1,10 +1,32 @@
-"""Figures and judgements as short text: the one place that knows how a number is written, for every kind of report."""
+"""Figures and judgements as short text: the one place that knows how a number is written, for every kind of report.
+
+And the one that knows which text a reader's terminal or a CI job would take for more than text.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 
 from pytest_gpuperf.model.verdict import Drift, Judgement, TimeFigures
+
+UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What steers a terminal, breaks a line, turns its reading order round or is no UTF-8."""
+_COMMAND = re.compile(r"^(\s*):(?=:[A-Za-z])|#(?=#\w*\[)", re.MULTILINE)
+"""How a line begins that is a command to GitHub's runner; those of Azure and TeamCity may stand anywhere in one."""
+
+
+def visible(text: str) -> str:
+    """The text with each character that is not printed written as ``\\x1b``; line ends and tabs stay."""
+    return UNPRINTABLE.sub(lambda one: one[0] if one[0] in "\n\t" else ascii(one[0])[1:-1], text)
+
+
+def harmless(text: str) -> str:
+    """``visible`` text of which no line is a command to a CI job: ``\\x3a:error``, ``\\x23#vso[``.
+
+    It stays as it is if it is harmless, as names of tests and workloads are: ``test_x.py::test_y[a]``.
+    """
+    return _COMMAND.sub(lambda one: f"{one[1]}\\x3a" if one[0].endswith(":") else "\\x23", visible(text))
 
 
 def numbered(number: int, noun: str, one: str = "", several: str = "") -> str:

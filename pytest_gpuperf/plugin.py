@@ -6,6 +6,7 @@ Importing this module imports nothing heavy: a plain ``pytest`` pays only for de
 from __future__ import annotations
 
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -64,6 +65,12 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_sessionstart(session: pytest.Session) -> None:
     if session.config.stash[stash.OPTIONS].require_gpu and not hasattr(session.config, "workerinput"):
         stash.worker_of(session.config).require_gpu()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """No test lies in a folder of baselines that is a link, which may lead to any folder: it is refused later."""
+    options = config.stash[stash.OPTIONS]
+    return True if options.active and collection_path == options.baselines and collection_path.is_symlink() else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

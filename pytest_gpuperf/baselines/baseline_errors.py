@@ -6,21 +6,20 @@ untrusted: it is shortened and its control characters are escaped before it reac
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+from pytest_gpuperf.formatting import UNPRINTABLE
 
 
 def has_unprintable(text: str) -> bool:
     """True if the text could steer a terminal, break a line, reverse its reading order or not be UTF-8."""
-    return _UNPRINTABLE.search(text) is not None
+    return UNPRINTABLE.search(text) is not None
 
 
 def quoted(text: str, limit: int = 80) -> str:
     """Untrusted text, fit for a terminal: at most ``limit`` characters, control characters escaped."""
     short = text if len(text) <= limit else text[: limit - 3] + "..."
-    return _UNPRINTABLE.sub(lambda match: ascii(match.group())[1:-1], short)
+    return UNPRINTABLE.sub(lambda match: ascii(match.group())[1:-1], short)
 
 
 _RESTORE = (

@@ -29,6 +29,8 @@ _FILTERS = [{"id": lzma.FILTER_LZMA1, "preset": 9, "dict_size": MAX_CUBIN_BYTES,
 """For words of four bytes."""
 _UNPACKING_BYTES = 4 * MAX_CUBIN_BYTES
 """Memory that a file may make its unpacking take."""
+_PREFIX = 2
+"""Digits of a hash that name the folder of its cubin."""
 _REMEDY = (
     "Restore it from version control (cubins need '*.cubin.z binary' in .gitattributes), or record the workload again "
     "with --update-baselines."
@@ -86,10 +88,16 @@ def placed(root: Path, cubin: bytes) -> tuple[str, Path, bytes]:
 
 
 def stored_cubins(root: Path) -> dict[Path, str]:
-    """The hash in the name of every file that has a cubin's name, unverified; sorted by path."""
-    found = {}
-    for path in sorted((root / CUBIN_FOLDER).glob("*/*")):
-        sha256 = path.name.removesuffix(COMPRESSED).removesuffix(PLAIN)
-        if is_sha256(sha256) and path.name != sha256 and path.parent.name == sha256[:2]:
-            found[inside(root, path)] = sha256
+    """The hash in the name of every file that has a cubin's name, unverified; sorted by path.
+
+    Raises ``UnsafePathError`` for folders and files that are links out of ``root``; such folders are not listed.
+    """
+    store, found = inside(root, root / CUBIN_FOLDER), {}
+    for folder in sorted(store.iterdir()) if store.is_dir() else ():
+        if len(folder.name) != _PREFIX or not inside(root, folder).is_dir():
+            continue
+        for path in sorted(folder.iterdir()):
+            sha256 = path.name.removesuffix(COMPRESSED).removesuffix(PLAIN)
+            if is_sha256(sha256) and path.name != sha256 and folder.name == sha256[:_PREFIX]:
+                found[inside(root, path)] = sha256
     return found

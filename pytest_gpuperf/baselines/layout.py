@@ -93,7 +93,8 @@ def cubin_path(root: Path, sha256: str, suffix: str = COMPRESSED) -> Path:
 
 
 def inside(root: Path, path: Path) -> Path:
-    """Returns ``path``; raises ``UnsafePathError`` if symbolic links make it point out of ``root``."""
+    """Returns ``path``; raises ``UnsafePathError`` if symbolic links make it point out of ``root``, or root is one."""
+    refuse_linked(root)
     try:
         resolved = path.resolve()
     except (OSError, RuntimeError) as error:  # RuntimeError: a loop of links, before Python 3.13
@@ -105,16 +106,32 @@ def inside(root: Path, path: Path) -> Path:
     return path
 
 
+def refuse_linked(root: Path) -> None:
+    """Raise ``UnsafePathError`` for a folder of baselines that is a link: it could be a link to any folder."""
+    if root.is_symlink():
+        raise UnsafePathError(
+            f"{root} is a link, and a folder of baselines must not be one: nothing in it was read or written. Remove "
+            "the link, or name the folder itself with --gpuperf-baselines"
+        )
+
+
 def evidence_files(root: Path, target: str) -> Iterator[tuple[str, Path]]:
-    """Module and path of every evidence file of a target, sorted.  A missing folder has none."""
-    for path in sorted((root / target).rglob("*.json")):
+    """Module and path of every evidence file of a target, sorted.  A missing folder has none.
+
+    Folders that are links are not walked; raises ``UnsafePathError`` for a target that is one out of ``root``.
+    """
+    for path in sorted(inside(root, root / target).rglob("*.json")):
         module = module_of(PurePosixPath(path.relative_to(root / target).as_posix()))
         if path == evidence_path(root, target, module):
             yield module, path
 
 
 def targets(root: Path) -> tuple[str, ...]:
-    """Every architecture (in numeric order), then every GPU model (by name), that has at least one evidence file."""
+    """Every architecture (in numeric order), then every GPU model (by name), that has at least one evidence file.
+
+    Raises ``UnsafePathError`` for a folder that is a link out of ``root``, and does not walk it.
+    """
+    refuse_linked(root)
     try:
         names = [entry.name for entry in root.iterdir() if entry.is_dir()]
     except FileNotFoundError:
@@ -123,4 +140,4 @@ def targets(root: Path) -> tuple[str, ...]:
         raise UnreadableBaselineError(root, f"the folder cannot be listed ({error.strerror})") from error
     archs = sorted(filter(is_arch, names), key=arch_order)
     devices = sorted(filter(is_device, names))
-    return tuple(name for name in archs + devices if any((root / name).rglob("*.json")))
+    return tuple(name for name in archs + devices if any(inside(root, root / name).rglob("*.json")))

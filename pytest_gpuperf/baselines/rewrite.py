@@ -56,5 +56,6 @@ def _rounded(file: EvidenceFile) -> EvidenceFile:
 
 
 def size_of(root: Path) -> int:
-    """Bytes of all files below a folder."""
+    """Bytes of all files below a folder of baselines.  Raises ``UnsafePathError`` if it is a link."""
+    layout.refuse_linked(root)
     return sum(path.stat().st_size for path in root.rglob("*") if path.is_file())

@@ -29,6 +29,7 @@ def make(root: Path) -> Path:
     Who may write ``root`` may write it.  Raises ``UnsafePathError`` if it is a link, and ``OSError``.
     """
     folder = root / NAME
+    layout.refuse_linked(root)
     refuse_link(folder)
     layout.inside(root, folder)
     with contextlib.suppress(FileExistsError):

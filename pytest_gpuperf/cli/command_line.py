@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_gpuperf.cli.argument_parser import build_parser
+from pytest_gpuperf.formatting import harmless
 from pytest_gpuperf.model.plugin_version import __version__
 
 EXIT_PIPE_CLOSED = 141
@@ -42,7 +43,8 @@ def _doctor(parsed: argparse.Namespace) -> int:
     from pytest_gpuperf.doctor import examination, findings, machine  # noqa: PLC0415 of this command alone
 
     found = examination.examine(machine.HostMachine())
-    sys.stdout.write((findings.as_json if parsed.json else findings.as_text)(found, __version__))
+    text = findings.as_json(found, __version__) if parsed.json else harmless(findings.as_text(found, __version__))
+    sys.stdout.write(text)
     return 0 if findings.is_ready("static", found) else 1
 
 
@@ -55,7 +57,7 @@ def _selftest(parsed: argparse.Namespace) -> int:
             err=sys.stderr,
         )  # fmt: skip
     except (*selftest_command.PROBLEMS, OSError) as problem:
-        sys.stderr.write(f"gpuperf selftest: {problem}\n")
+        _complain(f"gpuperf selftest: {problem}")
         return 1
 
 
@@ -66,10 +68,10 @@ def _explain(parsed: argparse.Namespace) -> int:
     try:
         if parsed.baseline or parsed.baselines is not None:
             folder = baseline_folder.folder_of(parsed.baselines, Path.cwd())
-            return explain_command.from_baselines(wanted.seen_from(Path.cwd(), folder.parent), folder, sys.stdout.write)
-        return explain_command.from_last_run(wanted, Path.cwd(), sys.stdout.write)
+            return explain_command.from_baselines(wanted.seen_from(Path.cwd(), folder.parent), folder, _write)
+        return explain_command.from_last_run(wanted, Path.cwd(), _write)
     except explain_command.PROBLEMS as problem:
-        sys.stderr.write(f"gpuperf explain: {problem}\n")
+        _complain(f"gpuperf explain: {problem}")
         return 1
 
 
@@ -80,9 +82,9 @@ def _prune(parsed: argparse.Namespace) -> int:
         if parsed.baselines is not None:
             prune_command.require_folder(Path(parsed.baselines))
         collected = collected_tests.collect(parsed.paths, parsed.baselines)
-        return prune_command.run(collected, confirmed=parsed.yes, write=sys.stdout.write, only_check=parsed.check)
+        return prune_command.run(collected, confirmed=parsed.yes, write=_write, only_check=parsed.check)
     except prune_command.PROBLEMS as problem:
-        sys.stderr.write(f"gpuperf prune: {problem}\n")
+        _complain(f"gpuperf prune: {problem}")
         return 1
 
 
@@ -91,10 +93,10 @@ def _mv(parsed: argparse.Namespace) -> int:
 
     try:
         return mv_command.run(
-            parsed.old, parsed.new, given=parsed.baselines, start=Path.cwd(), force=parsed.force, write=sys.stdout.write
+            parsed.old, parsed.new, given=parsed.baselines, start=Path.cwd(), force=parsed.force, write=_write
         )
     except mv_command.PROBLEMS as problem:
-        sys.stderr.write(f"gpuperf mv: {problem}\n")
+        _complain(f"gpuperf mv: {problem}")
         return 1
 
 
@@ -102,9 +104,9 @@ def _migrate(parsed: argparse.Namespace) -> int:
     from pytest_gpuperf.cli import migrate_command  # noqa: PLC0415 of this command alone
 
     try:
-        return migrate_command.run(given=parsed.baselines, start=Path.cwd(), write=sys.stdout.write)
+        return migrate_command.run(given=parsed.baselines, start=Path.cwd(), write=_write)
     except migrate_command.PROBLEMS as problem:
-        sys.stderr.write(f"gpuperf migrate: {problem}\n")
+        _complain(f"gpuperf migrate: {problem}")
         return 1
 
 
@@ -112,11 +114,9 @@ def _targets(parsed: argparse.Namespace) -> int:
     from pytest_gpuperf.cli import targets_command  # noqa: PLC0415 of this command alone
 
     try:
-        return targets_command.run(
-            parsed.action, parsed.names, given=parsed.baselines, start=Path.cwd(), write=sys.stdout.write
-        )
+        return targets_command.run(parsed.action, parsed.names, given=parsed.baselines, start=Path.cwd(), write=_write)
     except targets_command.PROBLEMS as problem:
-        sys.stderr.write(f"gpuperf targets: {problem}\n")
+        _complain(f"gpuperf targets: {problem}")
         return 1
 
 
@@ -124,9 +124,9 @@ def _resolve(parsed: argparse.Namespace) -> int:
     from pytest_gpuperf.cli import resolve_command  # noqa: PLC0415 of this command alone
 
     try:
-        return resolve_command.run(given=parsed.baselines, start=Path.cwd(), write=sys.stdout.write)
+        return resolve_command.run(given=parsed.baselines, start=Path.cwd(), write=_write)
     except resolve_command.PROBLEMS as problem:
-        sys.stderr.write(f"gpuperf resolve: {problem}\n")
+        _complain(f"gpuperf resolve: {problem}")
         return 1
 
 
@@ -137,10 +137,10 @@ def _diff(parsed: argparse.Namespace) -> int:
     try:
         return diff_command.run(
             revisions, given=parsed.baselines, start=Path.cwd(), markdown=parsed.markdown, whole=parsed.all,
-            write=sys.stdout.write,
+            write=_write,
         )  # fmt: skip
     except diff_command.PROBLEMS as problem:
-        sys.stderr.write(f"gpuperf diff: {problem}\n")
+        _complain(f"gpuperf diff: {problem}")
         return 1
 
 
@@ -150,7 +150,7 @@ def _bisect(parsed: argparse.Namespace) -> int:
     try:
         return bisect_command.run(parsed.node_id, good=parsed.good, bad=parsed.bad, start=Path.cwd(), write=_at_once)
     except bisect_command.PROBLEMS as problem:
-        sys.stderr.write(f"gpuperf bisect: {problem}\n")
+        _complain(f"gpuperf bisect: {problem}")
         return 1
 
 
@@ -160,7 +160,7 @@ def _bisect_step(parsed: argparse.Namespace) -> int:
     try:
         return bisect_command.step(parsed.node_id, good=parsed.good, start=Path.cwd(), write=_at_once)
     except bisect_command.PROBLEMS as problem:
-        sys.stderr.write(f"gpuperf bisect-step: {problem}\n")
+        _complain(f"gpuperf bisect-step: {problem}")
         return bisect_command.EXIT_ABORT
 
 
@@ -168,9 +168,9 @@ def _report(parsed: argparse.Namespace) -> int:
     from pytest_gpuperf.cli import report_command  # noqa: PLC0415 of this command alone
 
     try:
-        return report_command.run(parsed.report, parsed.files, start=Path.cwd(), write=sys.stdout.write)
+        return report_command.run(parsed.report, parsed.files, start=Path.cwd(), write=_write)
     except report_command.PROBLEMS as problem:
-        sys.stderr.write(f"gpuperf report: {problem}\n")
+        _complain(f"gpuperf report: {problem}")
         return 1
 
 
@@ -178,9 +178,9 @@ def _init(parsed: argparse.Namespace) -> int:
     from pytest_gpuperf.cli import init_command  # noqa: PLC0415 of this command alone
 
     try:
-        return init_command.run(parsed.folder, write=sys.stdout.write)
+        return init_command.run(parsed.folder, write=_write)
     except OSError as problem:
-        sys.stderr.write(f"gpuperf init: {problem}\n")
+        _complain(f"gpuperf init: {problem}")
         return 1
 
 
@@ -188,9 +188,9 @@ def _examples(parsed: argparse.Namespace) -> int:
     from pytest_gpuperf.cli import examples_command  # noqa: PLC0415 of this command alone
 
     try:
-        return examples_command.run(parsed.folder, parsed.families, write=sys.stdout.write)
+        return examples_command.run(parsed.folder, parsed.families, write=_write)
     except examples_command.PROBLEMS as problem:
-        sys.stderr.write(f"gpuperf examples: {problem}\n")
+        _complain(f"gpuperf examples: {problem}")
         return 1
 
 
@@ -198,9 +198,9 @@ def _docs(parsed: argparse.Namespace) -> int:
     from pytest_gpuperf.cli import docs_command  # noqa: PLC0415 of this command alone
 
     try:
-        return docs_command.run(parsed.page, write=sys.stdout.write)
+        return docs_command.run(parsed.page, write=_write)
     except docs_command.PROBLEMS as problem:
-        sys.stderr.write(f"gpuperf docs: {problem}\n")
+        _complain(f"gpuperf docs: {problem}")
         return 1
 
 
@@ -210,10 +210,10 @@ def _history(parsed: argparse.Namespace) -> int:
     try:
         return history_command.run(
             parsed.node_id, given=parsed.baselines, start=Path.cwd(), files=parsed.output, reports=parsed.report,
-            write=sys.stdout.write,
+            write=_write,
         )  # fmt: skip
     except history_command.PROBLEMS as problem:
-        sys.stderr.write(f"gpuperf history: {problem}\n")
+        _complain(f"gpuperf history: {problem}")
         return 1
 
 
@@ -223,10 +223,10 @@ def _plot(parsed: argparse.Namespace) -> int:
     try:
         return plot_command.run(
             parsed.node_id, x=parsed.x, y=parsed.y, report=parsed.report, output=parsed.output, start=Path.cwd(),
-            write=sys.stdout.write,
+            write=_write,
         )  # fmt: skip
     except plot_command.PROBLEMS as problem:
-        sys.stderr.write(f"gpuperf plot: {problem}\n")
+        _complain(f"gpuperf plot: {problem}")
         return 1
 
 
@@ -234,15 +234,24 @@ def _comment(parsed: argparse.Namespace) -> int:
     from pytest_gpuperf.cli import comment_command  # noqa: PLC0415 of this command alone
 
     try:
-        return comment_command.run(parsed.report, parsed.name, write=sys.stdout.write)
+        return comment_command.run(parsed.report, parsed.name, write=_write)
     except comment_command.PROBLEMS as problem:
-        sys.stderr.write(f"gpuperf comment: {problem}\n")
+        _complain(f"gpuperf comment: {problem}")
         return 1
+
+
+def _write(text: str) -> object:
+    """Print text whose names and words others may have had a hand in."""
+    return sys.stdout.write(harmless(text))
+
+
+def _complain(text: str) -> None:
+    sys.stderr.write(harmless(text) + "\n")
 
 
 def _at_once(text: str) -> None:
     """Print what takes long to come line by line."""
-    sys.stdout.write(text)
+    _write(text)
     sys.stdout.flush()
 
 

@@ -13,6 +13,7 @@ import msgspec
 from pytest_gpuperf.compile.compile_errors import CompileProblem
 from pytest_gpuperf.device.device_errors import LoadError, LockTimeout, LockUnavailable, NoDevice
 from pytest_gpuperf.device.timers.timer_errors import TimerError, TimerUnavailable
+from pytest_gpuperf.formatting import harmless
 from pytest_gpuperf.model.timer_names import TimerName
 from pytest_gpuperf.selftest import run as selftest
 from pytest_gpuperf.selftest.child import ChildFailed
@@ -42,7 +43,7 @@ def run(*, as_json: bool, quick: bool, output: Path | None, timer: TimerName | N
     document = msgspec.json.format(msgspec.json.encode(report)).decode() + "\n"
     if output is not None:
         output.write_text(document, encoding="utf-8")
-    out.write(document if as_json else as_text(report))
+    out.write(document if as_json else harmless(as_text(report)))
     return 1 if report.false_alarms else 0
 
 

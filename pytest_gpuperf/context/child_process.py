@@ -19,6 +19,7 @@ import pytest
 
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.child_command import child_command
+from pytest_gpuperf.formatting import harmless
 from pytest_gpuperf.model.task import ChildTask, OpponentTask, ProfileTask, RecordTask, RevisionTask
 
 PARENT_VARIABLE = "GPUPERF_PARENT"
@@ -177,6 +178,6 @@ def progress_of(config: pytest.Config) -> Callable[[str], None]:
     def show(text: str) -> None:
         if reporter is not None:
             reporter.ensure_newline()
-            reporter.write_line(f"gpuperf: {text}")
+            reporter.write_line(harmless(f"gpuperf: {text}"))
 
     return show

@@ -6,6 +6,7 @@ that reports, whole or not at all, and only if a run gathered anything.  It is n
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -61,11 +62,12 @@ def keep(root: Path, run: LastRun) -> None:
     content = msgspec.json.encode(run)
     if len(content) > LARGEST_BYTES:
         raise LastRunError(f"the evidence of this run has {len(content)} bytes and is not kept for gpuperf explain")
+    if target.parent.is_symlink():
+        raise LastRunError(f"{target.parent} is a link, and nothing is written through it: remove it")
     try:
         target.parent.mkdir(exist_ok=True)
-        ignore = target.parent / ".gitignore"
-        if not ignore.exists():
-            ignore.write_text("*\n", encoding="utf-8")
+        with contextlib.suppress(FileExistsError), (target.parent / ".gitignore").open("x") as ignore:
+            ignore.write("*\n")
         write_whole(target, content)
     except OSError as problem:
         words = f"{target} cannot be written ({problem}): gpuperf explain will not know of this run"

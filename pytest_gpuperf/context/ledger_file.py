@@ -6,6 +6,7 @@ line of a ledger: it is evidence that is lacking, never a verdict.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -49,9 +50,10 @@ def append(path: Path, lines: Iterable[LedgerLine]) -> Ledger:
     new = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        ignore = path.parent / ".gitignore"
-        if path.parent.name == FOLDER and not ignore.exists():
-            ignore.write_text("*\n", encoding="utf-8")
+        if path.parent.name == FOLDER:
+            _refuse_links(path.parent, path)
+            with contextlib.suppress(FileExistsError), (path.parent / ".gitignore").open("x") as ignore:
+                ignore.write("*\n")
         with filelock.FileLock(path.with_suffix(".lock"), timeout=WAIT_S):
             _append(path, new)
             return read(path)
@@ -90,6 +92,16 @@ def _line(text: bytes) -> LedgerLine | None:
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     return line if line.schema == SCHEMA and abs(line.note.log_ratio) < 20 else None
+
+
+def _refuse_links(*paths: Path) -> None:
+    """Raise ``LedgerError`` for a link where this plugin makes none: a repository may have brought it along."""
+    for path in paths:
+        if path.is_symlink():
+            raise LedgerError(
+                f"{path} is a link, and nothing is written through it: remove it, or name another file with "
+                "--gpuperf-ledger-file"
+            )
 
 
 def _append(path: Path, new: bytes) -> None:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import filelock
 
 from pytest_gpuperf.baselines.git_objects import GitFolder, RevisionError, run_git, said
-from pytest_gpuperf.compile.cache import default_folder
+from pytest_gpuperf.compile.cache import default_folder, make_private
 
 MERGE_BASE = "merge-base:"
 """Before a revision: the commit that it and the present one descend from."""
@@ -88,6 +88,7 @@ def worktree_of(folder: Path, commit: str) -> Iterator[Path]:
     repository = repository_of(folder)
     place = default_folder() / "worktrees" / hashlib.sha256(os.fsencode(repository.common)).hexdigest()[:12]
     try:
+        make_private(default_folder())
         place.mkdir(parents=True, exist_ok=True)
         tree, lock = _locked(place, commit)
     except OSError as problem:

@@ -1,6 +1,9 @@
 """One GPU, one measuring process: a file lock per GPU UUID, for the whole machine.
 
 It holds off every process that measures with this plugin.  Others do not know of it; ``Device.state`` finds those.
+
+Users share a GPU, so they share the folder of its locks, and a folder of one user's would not do.  It is one in which
+nobody replaces the files of others, links are never followed there, and no file that may be another one is opened.
 """
 
 from __future__ import annotations
@@ -8,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -25,6 +29,7 @@ WAIT_S = 600.0
 _SHARED_FOLDER = 0o1777
 """Mode of a folder for all users, each of whom may remove only their own files."""
 _SHARED_FILE = 0o666
+_PID_BYTES = 32
 
 
 def lock_folder() -> Path:
@@ -73,6 +78,7 @@ class GpuLock:
     def _acquired(self) -> FileLock:
         try:
             _make_folder(self.path.parent)
+            _refuse_unsafe(self.path.parent, self.path, self._door)
             # One object per path and process: a second one would wait for the first.
             lock = FileLock(self.path, mode=_SHARED_FILE, is_singleton=True)
             if lock.is_locked:  # by this process
@@ -105,20 +111,25 @@ class GpuLock:
     def _hold(self) -> int | None:
         """Changes with the holder, and while it goes on; None where no process is named."""
         try:
-            return self._holder.stat().st_mtime_ns
+            return self._holder.lstat().st_mtime_ns
         except OSError:
             return None
 
     def _read_holder(self) -> str:
         try:
-            return f"process {int(self._holder.read_text(encoding='ascii'))}"
-        except (OSError, ValueError):
+            file = os.open(self._holder, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)  # anybody may have made it
+            try:
+                return f"process {int(os.read(file, _PID_BYTES))}"
+            finally:
+                os.close(file)
+        except (OSError, ValueError):  # a link, or no number
             return "another process"
 
     def _name_holder(self) -> None:
         with contextlib.suppress(OSError):  # a courtesy to those who wait; the lock does not depend on it
             self._holder.unlink(missing_ok=True)
-            self._holder.write_text(f"{os.getpid()}\n", encoding="ascii")
+            with self._holder.open("x", encoding="ascii") as file:  # which follows no link
+                file.write(f"{os.getpid()}\n")
 
 
 def _make_folder(folder: Path) -> None:
@@ -127,4 +138,28 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir()
     except FileExistsError:
         return
-    folder.chmod(_SHARED_FOLDER)
+    made = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        os.fchmod(made, _SHARED_FOLDER)
+    finally:
+        os.close(made)
+
+
+def _refuse_unsafe(folder: Path, *files: Path) -> None:
+    """Raise ``LockUnavailable`` where another user could make these files links, or has made them other files."""
+    mode = folder.lstat().st_mode
+    remedy = f"let {LOCK_VARIABLE} name a folder that all who measure on this machine use"
+    if stat.S_ISLNK(mode):
+        raise LockUnavailable(f"the folder of GPU locks, {folder}, is a link: remove it, or {remedy}")
+    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+        raise LockUnavailable(
+            f"the folder of GPU locks, {folder}, lets every user replace the files of others (mode "
+            f"{stat.S_IMODE(mode):o}): its owner can end that by chmod 1777 {folder}; or {remedy}"
+        )
+    for file in files:
+        with contextlib.suppress(FileNotFoundError):
+            found = file.lstat()
+            if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+                raise LockUnavailable(
+                    f"the lock of this GPU, {file}, is a link or no file, so it is not opened: remove it, or {remedy}"
+                )

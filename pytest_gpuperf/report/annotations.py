@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 import pytest
 
 from pytest_gpuperf.config.flags import GITHUB
+from pytest_gpuperf.formatting import visible
 
 MOST = 10
 """GitHub shows no more of one step."""
@@ -29,7 +30,7 @@ def error_lines(failed: Iterable[pytest.TestReport], reports: Sequence[str]) -> 
 
 
 def _escaped(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return visible(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:

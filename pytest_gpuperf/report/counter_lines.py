@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-import pytest
-
 from pytest_gpuperf.counters import catalogue as c
 from pytest_gpuperf.formatting import numbered, quantity
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.report.folding import folded
+from pytest_gpuperf.report.screen import Screen
 from pytest_gpuperf.report.tables import Table, folded_into, rank_of, verdict_cell, worst
 
 COLUMNS = (
@@ -47,7 +46,7 @@ def folded_counter_table(evidence: Sequence[TestEvidence]) -> Table | None:
     return folded_into(table, folded(evidence, cells, lambda work: worst(work.judgements, "counters"), rank_of))
 
 
-def counter_words(reporter: pytest.TerminalReporter, evidence: Iterable[TestEvidence], notes: Sequence[str]) -> None:
+def counter_words(reporter: Screen, evidence: Iterable[TestEvidence], notes: Sequence[str]) -> None:
     """Writes how many workloads passed by their counters, which have none and why, and the notes of collecting."""
     judged = [judgement for one in evidence for judgement in one.judgements if judgement.kind == "counters"]
     verdicts = Counter(judgement.verdict for judgement in judged)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from pytest_gpuperf.formatting import harmless
 from pytest_gpuperf.report.diff_rows import ModuleDiff
 from pytest_gpuperf.report.markdown import escaped
 
@@ -30,7 +31,7 @@ def diff_markdown(title: str, modules: Iterable[ModuleDiff], remarks: Sequence[s
                 cells = (escaped(row.workloads), escaped(row.targets), escaped(row.figures))
                 lines.append(f"| {name} | {' | '.join(cells)} |")
                 name = ""
-    return _within_bounds(lines)
+    return _within_bounds([harmless(line) for line in lines])
 
 
 def _within_bounds(lines: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from pytest_gpuperf.formatting import numbered
+from pytest_gpuperf.formatting import harmless, numbered
 from pytest_gpuperf.report.document import Document, Row
 from pytest_gpuperf.report.tables import rank_of
 
@@ -42,7 +42,7 @@ def as_markdown(document: Document) -> str:
     parts += [_explained(group, unfolded=not place) for place, group in enumerate(told) if group[0].words]
     if passed:
         parts += [_folded(f"{numbered(len(passed), 'workload')} with nothing to tell", _passed(passed))]
-    return _within_bounds([part for part in parts if part])
+    return _within_bounds([harmless(part) for part in parts if part])
 
 
 def _origin(document: Document) -> str:

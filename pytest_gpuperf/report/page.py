@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jinja2
 import msgspec
 
-from pytest_gpuperf.formatting import rate
+from pytest_gpuperf.formatting import rate, visible
 from pytest_gpuperf.model.verdict import Change
 from pytest_gpuperf.report.document import Document, Row
 from pytest_gpuperf.report.red_groups import first_alike
@@ -51,11 +51,6 @@ def as_page(document: Document) -> str:
         verdicts=[(name, count, name) for name, count in document.report.verdicts.items()],
         timed=document.timed, drawn=bool(data["ratios"]), roofline=bool(data["roofline"]), sweeps=sweeps, **vendored(),
     )  # fmt: skip
-
-
-def visible(text: str) -> str:
-    """Text whose unprintable characters, such as those that turn its direction round, are written as ``\\u202e``."""
-    return "".join(one if one.isprintable() or one == "\n" else f"\\u{ord(one):04x}" for one in text)
 
 
 def _sort_keys(row: Row) -> dict[str, float | str]:

@@ -18,6 +18,7 @@ from pytest_gpuperf.report import remarks
 from pytest_gpuperf.report.closing import count_line, next_steps, no_gpu_line, undecided_lines, verdicts_of
 from pytest_gpuperf.report.counter_lines import counter_table, counter_words, folded_counter_table
 from pytest_gpuperf.report.folding import MOST_LINES, capped, counted
+from pytest_gpuperf.report.screen import Screen
 from pytest_gpuperf.report.tables import (
     MARKUP,
     NEEDS_A_WORD,
@@ -53,7 +54,7 @@ def header(options: Options) -> str:
 
 
 def summary(
-    reporter: pytest.TerminalReporter, book: Book, outcome: Outcome, options: Options,
+    reporter: Screen, book: Book, outcome: Outcome, options: Options,
     failed: Sequence[pytest.TestReport] = (),
 ) -> None:  # fmt: skip
     """Print the tables and the words of this run; ``failed`` are the tests whose messages pytest has shown."""
@@ -93,7 +94,7 @@ def summary(
     _close(reporter, evidence, options)
 
 
-def _close(reporter: pytest.TerminalReporter, evidence: Sequence[TestEvidence], options: Options) -> None:
+def _close(reporter: Screen, evidence: Sequence[TestEvidence], options: Options) -> None:
     """Count the verdicts, and say what to do next."""
     verdicts = list(verdicts_of(evidence).values())
     judged = [verdict for verdict in verdicts if verdict is not None]
@@ -116,7 +117,7 @@ def run_remarks(book: Book, outcome: Outcome, options: Options) -> list[str]:
     ]
 
 
-def _warn(reporter: pytest.TerminalReporter, lines: Iterable[str]) -> None:
+def _warn(reporter: Screen, lines: Iterable[str]) -> None:
     for line in lines:
         reporter.write_line(line, yellow=True)
 
@@ -144,14 +145,13 @@ def _shifts(outcome: Outcome) -> list[str]:
     return [f"environment shift: {text}" for text in outcome.shifts]
 
 
-def _print(reporter: pytest.TerminalReporter, table: Table, short: Table | None) -> None:
+def _print(reporter: Screen, table: Table, short: Table | None) -> None:
     """The table, or the ``short`` one where it does not fit a screen; that is None where it has nothing to tell."""
     if reporter.config.get_verbosity() <= 0 and len(table) > MOST_LINES:
         if short is None:
             return
         table = short
-    width = reporter._tw.fullwidth if reporter.isatty else None
-    for line in table.lines(width):
+    for line in table.lines(reporter.width):
         reporter.write_line(line.text, **dict.fromkeys(line.markup, True))
     reporter.write_line("")
 
@@ -186,7 +186,7 @@ MOST_REMARKS = 3
 
 
 def _words(
-    reporter: pytest.TerminalReporter, evidence: Sequence[TestEvidence], outcome: Outcome,
+    reporter: Screen, evidence: Sequence[TestEvidence], outcome: Outcome,
     failed: Sequence[pytest.TestReport],
 ) -> None:  # fmt: skip
     """Explain the verdicts that need it and were not shown yet; count the workloads that get no baseline either."""
@@ -223,7 +223,7 @@ def _words(
         reporter.write_line(f"{those} {lack}", yellow=True)
 
 
-def _failures_shown(reporter: pytest.TerminalReporter, failed: Sequence[pytest.TestReport]) -> dict[str, str]:
+def _failures_shown(reporter: Screen, failed: Sequence[pytest.TestReport]) -> dict[str, str]:
     """Text that pytest shows of each failed test, by its node ID; none where it was asked for one line, or for none."""
     if reporter.config.getoption("tbstyle") in ("no", "line"):
         return {}
@@ -238,7 +238,7 @@ def _is_in(shown: str, judgement: Judgement) -> bool:
     return any(judgement.target in line.removeprefix(head).partition(" (")[0].split(", ") for line in of_kind)
 
 
-def _explain(reporter: pytest.TerminalReporter, judgement: Judgement, xfail: str) -> None:
+def _explain(reporter: Screen, judgement: Judgement, xfail: str) -> None:
     regressed = judgement.verdict.is_regression
     first, *rest = describe(judgement)
     reporter.write_line(f"{judgement.key.node_id}: {first}", red=regressed, yellow=not regressed)
@@ -258,7 +258,7 @@ def _not_paired(evidence: Iterable[TestEvidence]) -> list[str]:
     return [f"{numbered(count, 'workload', 'was', 'were')} {coarsely}: {why}" for why, count in reasons.items()]
 
 
-def _update(reporter: pytest.TerminalReporter, outcome: Outcome, book: Book, options: Options) -> None:
+def _update(reporter: Screen, outcome: Outcome, book: Book, options: Options) -> None:
     _warn(reporter, outcome.replaced)
     if outcome.recorded:
         _print(reporter, update_table(outcome.recorded), folded_update_table(outcome.recorded))

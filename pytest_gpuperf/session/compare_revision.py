@@ -20,7 +20,7 @@ from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.baselines.git_objects import RevisionError
 from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.compile.cache import default_folder
+from pytest_gpuperf.compile.cache import default_folder, make_private
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import Book
@@ -154,6 +154,7 @@ def _new_folder() -> Path:
     """For the evidence of one run; those of runs long ago are removed."""
     place = default_folder() / "revisions"
     try:
+        make_private(default_folder())
         place.mkdir(parents=True, exist_ok=True)
         for old in place.iterdir():
             if time.time() - old.stat().st_mtime > KEPT_S:

@@ -25,6 +25,7 @@ from pytest_gpuperf.model.verdict import TimeFigures, Verdict
 from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.document import document_of
 from pytest_gpuperf.report.files import write_reports
+from pytest_gpuperf.report.screen import Screen
 from pytest_gpuperf.session.collect_counters import counters_at_end
 from pytest_gpuperf.session.compare_revision import foreign_code, leave_revision
 from pytest_gpuperf.session.keep_ledger import add_up
@@ -122,7 +123,7 @@ def _keep(config: pytest.Config, book: Book, outcome: Outcome) -> None:
         outcome.not_kept = str(problem)
 
 
-def summarise(reporter: pytest.TerminalReporter, failed: Sequence[pytest.TestReport] = ()) -> None:
+def summarise(reporter: Screen, failed: Sequence[pytest.TestReport] = ()) -> None:
     """Print what the run found and did; ``failed`` are all tests that pytest showed as failed."""
     config = reporter.config
     outcome = config.stash.setdefault(OUTCOME, Outcome())
@@ -132,9 +133,9 @@ def summarise(reporter: pytest.TerminalReporter, failed: Sequence[pytest.TestRep
         _explain(reporter, book, stash.worker_of(config))
 
 
-def _explain(reporter: pytest.TerminalReporter, book: Book, worker: Worker) -> None:
+def _explain(reporter: Screen, book: Book, worker: Worker) -> None:
     """State, figures and causes of every workload."""
-    reporter.section("gpuperf explains")
+    reporter.write_sep("=", "gpuperf explains")
     workloads = [(test, work) for test in book.evidence for work in test.workloads]
     try:
         for line in explain_all(worker.store, workloads, worker.compile_cache):

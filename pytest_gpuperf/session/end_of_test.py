@@ -21,6 +21,7 @@ from pytest_gpuperf.context.run_state import RunState
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.discovery import is_missing_device
+from pytest_gpuperf.formatting import harmless, visible
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
@@ -58,7 +59,7 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
         early = stopped or book.subtest_stopped
         unreadable = _judge(item.config, worker, book, stopped=early, whole=problem is None and not early)
         if unreadable and not failed_itself:  # else that comes first
-            raise pytest.fail.Exception(unreadable, pytrace=False)
+            raise pytest.fail.Exception(harmless(unreadable), pytrace=False)
     if problem is not None and failed_itself:
         if type(problem).__module__.startswith("pytest_gpuperf."):
             book.red_signature = f"{type(problem).__name__}: {problem}"
@@ -71,7 +72,7 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
     if problem is not None and skipped:
         raise problem
     if book.status == "static only":
-        raise pytest.skip.Exception(f"static only: {book.reason}")
+        raise pytest.skip.Exception(harmless(f"static only: {book.reason}"))
 
 
 def raised_in_test_case(item: pytest.Item) -> BaseException | None:
@@ -138,6 +139,7 @@ def _without_our_frames(item: pytest.Item, problem: BaseException) -> BaseExcept
         if frame.tb_next.tb_frame.f_globals.get("__name__", "").startswith("pytest_gpuperf"):
             frame.tb_next = None
         frame = frame.tb_next
+    problem.args = tuple(harmless(one) if isinstance(one, str) else one for one in problem.args)  # a compiler's log
     problem.__cause__ = None
     problem.__suppress_context__ = True
     return problem
@@ -204,7 +206,7 @@ def _judge_unreached(worker: Worker, book: TestBook, *, stopped: bool, whole: bo
 
 def _message(failed: list[Judgement], worker: Worker, book: TestBook) -> str:
     revision = worker.revision.name if worker.revision is not None else ""
-    return exit_policy.failure_message(failed, _advice(book), revision)
+    return harmless(exit_policy.failure_message(failed, _advice(book), revision))
 
 
 def _advice(book: TestBook) -> dict[Key, tuple[Advice, ...]]:
@@ -229,7 +231,7 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
         counters = ".counters" if judgement.kind == "counters" else ""
         anchor = ".anchor" if judgement.against == "anchor" else ""
         name = f"gpuperf.{judgement.key.workload}.{judgement.target}{counters}{anchor}"
-        item.user_properties.append((name, judgement.verdict.value))
+        item.user_properties.append((visible(name), judgement.verdict.value))
     report.user_properties = list(item.user_properties)
     if report.failed and report.longrepr is not None:
         _add_section(report, book, worker)

@@ -138,4 +138,11 @@ def _baselines_nearby(options: Options, root: Path) -> list[Path]:
     except OSError:
         below = []
     places = [folder / USUAL_FOLDER for folder in (*root.parents, *below)]
-    return [place for place in places if place != options.baselines and place.is_dir() and layout.targets(place)]
+    return [place for place in places if place != options.baselines and _has_baselines(place)]
+
+
+def _has_baselines(place: Path) -> bool:
+    try:
+        return place.is_dir() and bool(layout.targets(place))
+    except BaselineError:  # a link, or a folder that cannot be listed
+        return False

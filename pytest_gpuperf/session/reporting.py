@@ -13,9 +13,11 @@ from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.config.parse_options import REVISION_FOLDER
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.child_command import WORKER_ARGUMENTS, run_arguments
+from pytest_gpuperf.formatting import harmless
 from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.annotations import error_lines
 from pytest_gpuperf.report.red_groups import RedGroups
+from pytest_gpuperf.report.screen import Screen
 from pytest_gpuperf.session import collect_counters, end_of_run
 
 MOST_TESTS = 400
@@ -35,7 +37,7 @@ class Reporting:
         """Tests by the letter that they would have."""
 
     def pytest_report_header(self) -> str:
-        return terminal.header(self.options)
+        return harmless(terminal.header(self.options))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
@@ -90,7 +92,7 @@ class Reporting:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self.config.option.collectonly:
             return
-        end_of_run.summarise(terminalreporter, self.messages.groups.failed if self.messages.groups else ())
+        end_of_run.summarise(Screen(terminalreporter), self.messages.groups.failed if self.messages.groups else ())
         if self.messages.groups:
             for line in error_lines(self.messages.groups.worst, self.options.reports):
                 terminalreporter.write_line(line)

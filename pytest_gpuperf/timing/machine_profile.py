@@ -66,7 +66,9 @@ class _Document(_Schema, forbid_unknown_fields=True):
 def profile_path() -> Path:
     """The file of this user's machine profiles."""
     own = os.environ.get("GPUPERF_MACHINE_PROFILE")
-    folder = Path(os.environ.get("XDG_CONFIG_HOME") or "~/.config").expanduser()
+    folder = Path(os.environ.get("XDG_CONFIG_HOME", ""))
+    if not folder.is_absolute():  # which the XDG base directory specification ignores
+        folder = Path("~/.config").expanduser()
     return Path(own) if own else folder / "pytest-gpuperf" / "machine.json"
 
 

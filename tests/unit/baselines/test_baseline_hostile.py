@@ -6,6 +6,7 @@ import contextlib
 import gc
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,11 @@ from hypothesis import strategies as st
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, UnreadableBaselineError, UnsafePathError
 from pytest_gpuperf.baselines.canonical import canonical_bytes
+from pytest_gpuperf.baselines.cubin_store import stored_cubins
 from pytest_gpuperf.baselines.merging import merge_static, merge_time
 from pytest_gpuperf.baselines.parsing import decode
+from pytest_gpuperf.baselines.rewrite import rewrite, size_of
+from pytest_gpuperf.baselines.snapshots import OnDisk
 from pytest_gpuperf.baselines.store import BaselineStore
 
 PATH = Path("baselines/file.json")
@@ -225,6 +229,58 @@ def test_a_linked_folder_is_not_written_through(root: Path, tmp_path: Path) -> N
     with pytest.raises(UnsafePathError, match="outside the baseline folder"):
         BaselineStore(root).write(time_update(make_session()))
     assert list(outside.iterdir()) == []
+
+
+BIG = Path("/usr")
+"""A folder whose files take long to be looked through."""
+LONGEST_S = 1.0
+
+
+@pytest.mark.parametrize("place", ["", "sm_90", H200, "cubins", "cubins/ab", ".work"])
+def test_a_link_to_a_big_folder_is_refused_before_it_is_walked(root: Path, place: str) -> None:
+    link = root / place if place else root
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(BIG)
+    store = BaselineStore(root)
+    ways = {
+        "list": store.archs, "keys": lambda: store.keys(H200 if place == H200 else "sm_90"),
+        "cubins": lambda: stored_cubins(root), "size": lambda: size_of(root),
+        "diff": lambda: OnDisk(root, "sha1"), "write": lambda: store.write(static_update(make_static(40))),
+        "migrate": lambda: rewrite(store),
+    }  # fmt: skip
+    refused = {}
+    began = time.perf_counter()
+    for name, way in ways.items():
+        try:
+            way()
+        except UnsafePathError as error:
+            refused[name] = str(error)
+    assert time.perf_counter() - began < LONGEST_S
+    assert list(refused) == REFUSED.get(place, list(ways))
+    assert all(str(link) in message and "is a link" in message for message in refused.values())
+
+
+REFUSED = {
+    "sm_90": ["list", "keys", "diff", "write", "migrate"], H200: ["list", "keys", "diff", "write", "migrate"],
+    "cubins": ["cubins", "migrate"], "cubins/ab": ["cubins", "migrate"], ".work": ["write", "migrate"],
+}  # fmt: skip
+"""What has to do with a place; the folder itself is refused to all."""
+
+
+def test_a_link_to_a_big_folder_below_a_target_is_not_followed(root: Path) -> None:
+    (root / "sm_90").mkdir(parents=True)
+    (root / "sm_90" / "test_x").symlink_to(BIG)
+    began = time.perf_counter()
+    assert BaselineStore(root).archs() == ()
+    assert time.perf_counter() - began < LONGEST_S
+    with pytest.raises(UnsafePathError, match="outside the baseline folder"):
+        BaselineStore(root).write(static_update(make_static(40), key=make_key(module="test_x/test_y.py")))
+
+
+def test_a_folder_that_is_reached_through_a_link_is_read(root: Path, tmp_path: Path) -> None:
+    BaselineStore(root).write(static_update(make_static(40)))
+    (tmp_path / "alias").symlink_to(tmp_path)
+    assert BaselineStore(tmp_path / "alias" / "baselines").archs() == ("sm_90",)
 
 
 def test_a_loop_of_links_is_an_unreadable_baseline(root: Path) -> None:

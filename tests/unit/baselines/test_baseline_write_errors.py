@@ -146,11 +146,11 @@ def test_a_second_writer_waits_for_a_bounded_time(tmp_path: Path) -> None:
 
 def test_the_lock_is_the_same_by_every_name_of_the_folder(tmp_path: Path) -> None:
     (tmp_path / "baselines").mkdir()
-    (tmp_path / "alias").symlink_to(tmp_path / "baselines")
+    (tmp_path / "alias").symlink_to(tmp_path)
     with (
         transaction.exclusive(tmp_path / "baselines"),
         pytest.raises(BaselineLockedError),
-        transaction.exclusive(tmp_path / "alias", timeout_s=0.05),
+        transaction.exclusive(tmp_path / "alias" / "baselines", timeout_s=0.05),
     ):
         pytest.fail("two writers at once")
 

@@ -84,3 +84,22 @@ def test_runs_in_a_row_that_decide_nothing_are_counted(tmp_path: Path) -> None:
     assert undecided(tmp_path, Verdict.SAME) == {}
     assert undecided(tmp_path, Verdict.INCONCLUSIVE) == {name: 1}
     assert undecided(tmp_path, Verdict.INCONCLUSIVE, "bb") == {name: 1}  # other code: another question
+
+
+@pytest.mark.parametrize("place", [".gpuperf", ".gpuperf/last-run.json", ".gpuperf/.gitignore"])
+def test_nothing_is_written_through_a_link_that_a_repository_brings(tmp_path: Path, place: str) -> None:
+    """A file is put in the place of the link; a folder that is one is refused."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "victim").write_text("precious")
+    link = tmp_path / place
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(outside if place == ".gpuperf" else outside / "victim")
+    if place == ".gpuperf":
+        with pytest.raises(LastRunError, match=r"\.gpuperf is a link.*remove it"):
+            last_run.keep(tmp_path, run())
+    else:
+        last_run.keep(tmp_path, run())
+        assert last_run.read(last_run.path_below(tmp_path)) == run()
+    assert [file.name for file in outside.iterdir()] == ["victim"]
+    assert (outside / "victim").read_text() == "precious"

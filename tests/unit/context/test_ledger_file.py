@@ -88,3 +88,21 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(LedgerError, match="--gpuperf-ledger-file"):
         append(tmp_path / "file" / "ledger.jsonl", [line(1)])
+
+
+@pytest.mark.parametrize("place", [".gpuperf", ".gpuperf/ledger.jsonl", ".gpuperf/ledger.lock", ".gpuperf/.gitignore"])
+def test_nothing_is_written_through_a_link_that_a_repository_brings(path: Path, tmp_path: Path, place: str) -> None:
+    """In the place of the ignore file it is left as it is; elsewhere it is refused."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "victim").write_text("precious")
+    link = tmp_path / place
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(outside if place == ".gpuperf" else outside / "victim")
+    if place.endswith(".gitignore"):
+        append(path, [line(1)])
+    else:
+        with pytest.raises(LedgerError, match=r"--gpuperf-ledger"):
+            append(path, [line(1)])
+    assert [file.name for file in outside.iterdir()] == ["victim"]
+    assert (outside / "victim").read_text() == "precious"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_gpuperf.device import lock as lock_module
 from pytest_gpuperf.device.device_errors import LockTimeout, LockUnavailable
 from pytest_gpuperf.device.lock import GpuLock, lock_folder
 
@@ -176,12 +177,11 @@ def test_the_holder_is_forgotten_and_an_error_releases_the_gpu(folder: Path) -> 
 def test_the_folder_and_the_lock_are_for_all_users(folder: Path) -> None:
     umask = os.umask(0o077)
     try:
-        with GpuLock("GPU-11", folder).held():
-            pass
+        with GpuLock("GPU-11", folder).held():  # some versions of filelock remove the file at its end
+            assert stat.S_IMODE(folder.stat().st_mode) == 0o1777
+            assert stat.S_IMODE((folder / "GPU-11.lock").stat().st_mode) == 0o666
     finally:
         os.umask(umask)
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o1777
-    assert stat.S_IMODE((folder / "GPU-11.lock").stat().st_mode) == 0o666
 
 
 def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
@@ -208,3 +208,101 @@ def test_the_folder_of_the_locks_can_be_given(monkeypatch: pytest.MonkeyPatch, t
     assert lock_folder() == tmp_path / "locks"
     with GpuLock("GPU-11").held():
         assert (tmp_path / "locks" / "GPU-11.lock").exists()
+
+
+# --- what another user may have put there --------------------------------------------------------
+
+
+@pytest.fixture
+def victim(tmp_path: Path) -> Iterator[Path]:
+    """A file of this user's that nobody but this user may change; nothing changes it in the test."""
+    file = tmp_path / "victim"
+    file.write_text("precious")
+    file.chmod(0o600)
+    yield file
+    assert file.read_text() == "precious"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def refused(folder: Path) -> str:
+    with pytest.raises(LockUnavailable) as caught, GpuLock("GPU-11", folder, wait_s=0.1).held():
+        pass
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("suffix", [".lock", ".next"])
+@pytest.mark.parametrize("make", ["symlink_to", "hardlink_to"])
+def test_a_link_in_the_place_of_a_lock_is_refused(folder: Path, victim: Path, suffix: str, make: str) -> None:
+    folder.mkdir(mode=0o700)
+    getattr(folder / f"GPU-11{suffix}", make)(victim)
+    message = refused(folder)
+    assert f"{folder}/GPU-11{suffix}, is a link or no file" in message
+    assert "GPUPERF_LOCK_DIR" in message
+
+
+def test_a_link_that_was_made_between_look_and_opening_is_not_followed(
+    folder: Path, victim: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """This is filelock's own part, as of the oldest release that is allowed."""
+    monkeypatch.setattr(lock_module, "_refuse_unsafe", lambda *_paths: None)
+    folder.mkdir(mode=0o700)
+    (folder / "GPU-11.lock").symlink_to(victim)
+    assert "GPU-11.lock, cannot be used" in refused(folder)
+
+
+def test_a_pipe_in_the_place_of_a_lock_is_refused(folder: Path) -> None:
+    folder.mkdir(mode=0o700)
+    os.mkfifo(folder / "GPU-11.lock")
+    assert "is a link or no file" in refused(folder)
+
+
+def test_the_name_of_the_holder_is_written_through_no_link(folder: Path, victim: Path) -> None:
+    folder.mkdir(mode=0o700)
+    (folder / "GPU-11.holder").symlink_to(victim)
+    with GpuLock("GPU-11", folder, wait_s=1).held():
+        assert not (folder / "GPU-11.holder").is_symlink()
+        assert (folder / "GPU-11.holder").read_text() == f"{os.getpid()}\n"
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_the_name_of_the_holder_is_read_through_no_link_and_from_no_pipe(
+    folder: Path, holder: subprocess.Popen[str], tmp_path: Path, kind: str
+) -> None:
+    place = folder / "GPU-11.holder"
+    place.unlink()
+    if kind == "pipe":
+        os.mkfifo(place)
+    else:
+        (tmp_path / "number").write_text("4711")
+        place.symlink_to(tmp_path / "number")
+    with pytest.raises(LockTimeout, match="another process has held"), GpuLock("GPU-11", folder, wait_s=0.1).held():
+        pass
+
+
+def test_a_link_in_the_place_of_the_folder_is_refused(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "of another").mkdir()
+    folder.symlink_to(tmp_path / "of another")
+    message = refused(folder)
+    assert f"{folder}, is a link: remove it" in message
+    assert list((tmp_path / "of another").iterdir()) == []
+
+
+def test_a_folder_in_which_all_may_replace_all_files_is_refused(folder: Path) -> None:
+    folder.mkdir()
+    folder.chmod(0o777)
+    message = refused(folder)
+    assert f"chmod 1777 {folder}" in message
+    assert "(mode 777)" in message
+    assert list(folder.iterdir()) == []
+    folder.chmod(0o1777)
+    with GpuLock("GPU-11", folder, wait_s=0.1).held():
+        assert seen_by_another_process(folder) == "taken"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a folder to another user")
+def test_a_folder_that_another_user_made_for_all_is_shared(folder: Path) -> None:
+    folder.mkdir()
+    folder.chmod(0o1777)
+    os.chown(folder, 65534, 65534)
+    with GpuLock("GPU-11", folder, wait_s=0.1).held():
+        assert seen_by_another_process(folder) == "taken"

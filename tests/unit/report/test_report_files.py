@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_gpuperf.context.repository import Commit
+from pytest_gpuperf.formatting import visible
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
@@ -175,9 +176,9 @@ def test_the_largest_ratio_comes_first_and_names_stay_data() -> None:
     assert "</script><b>" not in text
 
 
-@pytest.mark.parametrize(("name", "shown"), [("a\u202eb", "a\\u202eb"), ("\x00", "\\u0000"), ("ä\nb", "ä\nb")])
+@pytest.mark.parametrize(("name", "shown"), [("a\u202eb", "a\\u202eb"), ("\x00", "\\x00"), ("ä\nb", "ä\nb")])
 def test_what_cannot_be_seen_is_written_out(name: str, shown: str) -> None:
-    assert page.visible(name) == shown
+    assert visible(name) == shown
 
 
 def test_equal_words_are_told_once() -> None:

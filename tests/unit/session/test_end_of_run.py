@@ -385,7 +385,7 @@ class FakeReporter:
         self.config = config
         self.lines: list[tuple[str, dict[str, bool]]] = []
 
-    def section(self, title: str) -> None:
+    def write_sep(self, character: str, title: str) -> None:
         self.lines.append((f"== {title}", {}))
 
     def write_line(self, line: str, **markup: bool) -> None:

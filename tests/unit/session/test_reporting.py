@@ -11,6 +11,7 @@ from run_samples import Run
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.child_command import WORKER_ARGUMENTS
 from pytest_gpuperf.report import terminal
+from pytest_gpuperf.report.screen import Screen
 from pytest_gpuperf.session import collect_counters, end_of_run
 from pytest_gpuperf.session.reporting import Reporting
 
@@ -47,7 +48,7 @@ def test_counters_are_collected_where_they_are_asked_for(run: Run, called: list[
     assert count == ("count_items", run.config, [])
     assert prepare == ("prepare_worker", run.config, {WORKER_ARGUMENTS: ["--gpuperf"]})
     assert nodes == ("count_nodes", run.config, ["a"])
-    assert summary == ("summarise", REPORTER, ())
+    assert summary == ("summarise", Screen(REPORTER), ())
 
 
 def test_a_run_that_only_collects_tests_has_no_end(run: Run, called: list[tuple[Any, ...]]) -> None:

@@ -1,0 +1,86 @@
+"""What is fuzzed: the reader of a baseline and that of a cubin, the errors they may raise, and changes to their files.
+
+It does not fuzz: ``fuzz.process`` does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import random
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import hostile_files
+
+from pytest_gpuperf.baselines import manifest
+from pytest_gpuperf.baselines.baseline_errors import BaselineError
+from pytest_gpuperf.baselines.parsing import decode
+from pytest_gpuperf.compile.compile_errors import BadCubin, OtherCode
+from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin, text_of
+from pytest_gpuperf.compile.cubin.disassembly import INSTRUCTION_BYTES
+from pytest_gpuperf.compile.cubin.stored_code import checked
+
+_TARGET = re.compile(rb'"target": *"(sm_[0-9]+|[a-z0-9-]+)"')
+_INSTRUCTIONS = hostile_files.references(4096)
+"""What nvdisasm is taken to have printed: references of every kind, to everything."""
+
+
+class Reader(NamedTuple):
+    """What is fuzzed."""
+
+    read: Callable[[bytes], None]
+    documented: tuple[type[Exception], ...]
+    """What it may raise."""
+    change: Callable[[bytes, random.Random], bytes]
+    """Changes a file as only who knows the format can."""
+
+
+def read_baseline(content: bytes) -> None:
+    """The manifest, or an evidence file in the folder that it claims to be of."""
+    if b'"gpu_models"' in content:
+        manifest.decoded(content, Path("manifest.json"))
+        return
+    target = _TARGET.search(content)
+    decode(content, Path("file.json"), target[1].decode() if target else "sm_90")
+
+
+def read_machine_code(content: bytes) -> None:
+    """All that is read of a cubin before it is loaded, but for nvdisasm's own part."""
+    cubin = read_cubin(content)
+    for name in itertools.islice(cubin.kernels, 4):
+        count = min(-(-text_of(cubin.elf, name).size // INSTRUCTION_BYTES), len(_INSTRUCTIONS))
+        with contextlib.suppress(OtherCode):
+            checked(cubin, name, _INSTRUCTIONS[:count], "0" * 64)
+
+
+def change_baseline(content: bytes, chance: random.Random) -> bytes:
+    """Edit a place of its tree, if it is JSON; else its text."""
+    try:
+        tree = json.loads(content)
+    except (ValueError, RecursionError):
+        tree = None
+    if isinstance(tree, (dict, list)) and tree and chance.random() < 0.7:
+        with contextlib.suppress(RecursionError, OverflowError):  # of a tree that is nested deeply already
+            hostile_files.edit_tree(tree, chance)
+            return json.dumps(tree).encode()
+    text = bytearray(content or b"{}")
+    chance.choice((hostile_files.put_a_token, hostile_files.repeat_a_key, hostile_files.move_bytes))(text, chance)
+    return bytes(text)
+
+
+def change_cubin(content: bytes, chance: random.Random) -> bytes:
+    """Edit a header, a section, a symbol, a name, an attribute or a relocation."""
+    changed = bytearray(content)
+    if changed:
+        chance.choice(hostile_files.CUBIN_CHANGES)(changed, chance)
+    return bytes(changed)
+
+
+READERS = {
+    "baselines": Reader(read_baseline, (BaselineError,), change_baseline),
+    "cubins": Reader(read_machine_code, (BadCubin,), change_cubin),
+}

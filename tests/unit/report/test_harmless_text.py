@@ -1,0 +1,99 @@
+"""Names, logs and messages of others: what a terminal and a CI job get of them is text, and nothing else."""
+
+from __future__ import annotations
+
+import io
+import re
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_gpuperf.cli import command_line
+from pytest_gpuperf.formatting import harmless, visible
+from pytest_gpuperf.report.annotations import error_lines
+from pytest_gpuperf.report.markdown import escaped
+from pytest_gpuperf.report.screen import Screen
+
+HOSTILE = st.lists(
+    st.sampled_from(["::error file=a::b", "##[group]", "##vso[task.setvariable]", "##teamcity[", "\x1b[2J", "\r", "\n",
+                     "\u202e", "\u2066", "\x85", "\u2028", "\ud800", "\t", " ", "\u3000", ":", "#", "[", "\\", "x"])
+    | st.text(max_size=5)
+).map("".join)  # fmt: skip
+
+
+def is_command(line: str) -> bool:
+    """As the runners of GitHub, Azure and TeamCity look for one: the first where a line begins, the others anywhere."""
+    return re.match(r"::[A-Za-z]", line.lstrip()) is not None or re.search(r"##\w*\[", line) is not None
+
+
+@given(HOSTILE)
+def test_whatever_comes_no_line_is_a_command_and_nothing_steers_the_terminal(text: str) -> None:
+    shown = harmless(text)
+    assert not any(map(is_command, shown.splitlines()))
+    assert not re.search(
+        "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]", shown
+    )
+    assert shown.count("\n") == text.count("\n")
+    assert harmless(shown) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("::error file=a.py::gone", r"\x3a:error file=a.py::gone"),
+        ("fine\n  ::set-output name=a::b", "fine\n  \\x3a:set-output name=a::b"),
+        ("\r::warning::x", r"\r::warning::x"),
+        ("##[error]x", r"\x23#[error]x"),
+        ("a ##vso[task.complete]x", r"a \x23#vso[task.complete]x"),
+        ("\x1b[31mred\u202edeer", r"\x1b[31mred\u202edeer"),
+    ],
+)
+def test_what_would_do_something_is_shown(text: str, shown: str) -> None:
+    assert harmless(text) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["test_x.py::test_y[a-1]", "größe [n=4]", "日本語 :: x", "cub::DeviceReduce<float>", "## heading",
+     "#[x]", "a\tb",
+     "::", ":: x", "👩‍💻", "%3A"],
+)  # fmt: skip
+def test_ordinary_names_stay_as_they_are(text: str) -> None:
+    assert harmless(text) == visible(text) == text
+
+
+def test_the_screen_lets_no_command_through() -> None:
+    written: list[tuple[str, ...]] = []
+    reporter: Any = SimpleNamespace(
+        config=None, stats={}, write_line=lambda *line, **_: written.append(line),
+        write_sep=lambda *line, **_: written.append(line),
+    )  # fmt: skip
+    screen = Screen(reporter)
+    screen.write_line("::error::x\x1b[2J", red=True)
+    screen.write_sep("=", "##[group]")
+    assert written == [(r"\x3a:error::x\x1b[2J",), ("=", r"\x23#[group]")]
+
+
+def test_commands_print_no_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    out, err = io.StringIO(), io.StringIO()
+    monkeypatch.setattr("sys.stdout", out)
+    monkeypatch.setattr("sys.stderr", err)
+    assert command_line.main(["prune", "--baselines", "/no such\n::error::folder\x1b[2J"]) == 1
+    assert out.getvalue() == ""
+    assert "\n\\x3a:error::folder\\x1b[2J" in err.getvalue()
+
+
+def test_an_annotation_is_one_line_whatever_its_test_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    report: Any = SimpleNamespace(
+        gpuperf_red="x", location=("a.py", 3, "t\n::error::,file=b\x1b"), longreprtext="gone\r\n::error::no\u202e"
+    )
+    (line,) = error_lines([report], ["github"])
+    assert line == (r"::error file=a.py,line=4,title=t%0A%3A%3Aerror%3A%3A%2Cfile=b\x1b::gone\r%0A::error::no\u202e")
+
+
+def test_cells_of_markdown_are_one_line() -> None:
+    assert harmless(escaped("a\n::error::b\x1b")) == r"a ::error::b\x1b"
