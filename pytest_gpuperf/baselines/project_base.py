@@ -69,7 +69,7 @@ def _superproject(folder: Path) -> Path:
     found = run_git(folder, "rev-parse", "--show-toplevel", "--show-superproject-working-tree")
     lines = os.fsdecode(found.stdout).splitlines()
     if found.returncode or not lines:
-        raise RevisionError(f"{folder} is in no git repository with a working tree (git says: {said(found)})")
+        raise RevisionError(f"{folder} is in no git repository with a working tree; git says: {said(found)}")
     return Path(lines[0]) if len(lines) == 1 else _superproject(Path(lines[1]))
 
 
