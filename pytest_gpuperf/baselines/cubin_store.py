@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import lzma
 import zlib
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from pytest_gpuperf.baselines.baseline_errors import (
     CubinError,
@@ -18,7 +18,7 @@ from pytest_gpuperf.baselines.baseline_errors import (
     UnwritableEvidenceError,
     quoted,
 )
-from pytest_gpuperf.baselines.layout import COMPRESSED, CUBIN_FOLDER, PLAIN, cubin_path, inside, is_sha256
+from pytest_gpuperf.baselines.layout import CUBIN_FOLDER, PLAIN, cubin_named, cubin_path, inside, is_sha256
 from pytest_gpuperf.baselines.parsing import read_bounded
 
 MAX_CUBIN_BYTES = 3 * 1024 * 1024
@@ -97,7 +97,6 @@ def stored_cubins(root: Path) -> dict[Path, str]:
         if len(folder.name) != _PREFIX or not inside(root, folder).is_dir():
             continue
         for path in sorted(folder.iterdir()):
-            sha256 = path.name.removesuffix(COMPRESSED).removesuffix(PLAIN)
-            if is_sha256(sha256) and path.name != sha256 and folder.name == sha256[:_PREFIX]:
+            if sha256 := cubin_named(PurePosixPath(path.as_posix())):
                 found[inside(root, path)] = sha256
     return found

@@ -13,6 +13,8 @@ from pytest_gpuperf.baselines.baseline_errors import BaselineError, quoted
 
 _OF_A_HOOK = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 """What git tells its hooks of the repository that they run for; the folder says which one is meant."""
+NO_BARE_REPOSITORY = ("-c", "safe.bareRepository=explicit")
+"""A folder of a change may look like a bare repository, whose settings name programs that git would run."""
 _LINK, _SUBMODULE = "120000", "160000"
 _CHUNK = 1 << 20
 
@@ -55,10 +57,9 @@ class GitFolder:
         found = run_git(self._start, "rev-parse", "--verify", f"{revision}^{{commit}}")
         if found.returncode == 0:
             return found.stdout.decode("ascii", "replace").strip()
-        shallow = run_git(self._start, "rev-parse", "--is-shallow-repository").stdout.strip() == b"true"
         remedy = (
             "This clone is shallow: fetch the rest by git fetch --unshallow, in CI by a checkout with fetch-depth: 0"
-            if shallow
+            if is_shallow(self._start)
             else "Name a commit, a branch or a tag that git log shows; one of another clone wants a git fetch first"
         )
         raise RevisionError(f"git knows no revision '{quoted(revision)}' ({said(found)}). {remedy}")
@@ -142,7 +143,7 @@ def _entry(line: str, inside: PurePosixPath) -> TreeEntry:
 
 def run_git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
     """Run git in a folder, whatever repository a hook runs for.  Raises ``RevisionError`` if it cannot be started."""
-    command = ["git", "--literal-pathspecs", *arguments]
+    command = ["git", *NO_BARE_REPOSITORY, "--literal-pathspecs", *arguments]
     try:
         return subprocess.run(
             command, cwd=folder, env=_environment(), stdin=subprocess.DEVNULL, capture_output=True, check=False
@@ -151,6 +152,11 @@ def run_git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]
         raise RevisionError(
             f"git cannot be started ({problem.strerror or problem}). Install git, or see to PATH"
         ) from None
+
+
+def is_shallow(folder: Path) -> bool:
+    """Whether the repository around a folder lacks a part of its history.  Raises ``RevisionError`` without git."""
+    return run_git(folder, "rev-parse", "--is-shallow-repository").stdout.strip() == b"true"
 
 
 def _environment() -> Mapping[str, str]:

@@ -92,6 +92,14 @@ def cubin_path(root: Path, sha256: str, suffix: str = COMPRESSED) -> Path:
     return inside(root, root / CUBIN_FOLDER / sha256[:2] / f"{sha256}{suffix}")
 
 
+def cubin_named(path: PurePosixPath) -> str:
+    """The SHA-256 in the name of a file that lies where a cubin of some folder of baselines does; else empty."""
+    sha256 = path.name.removesuffix(COMPRESSED).removesuffix(PLAIN)
+    if sha256 == path.name or path.parts[-3:-1] != (CUBIN_FOLDER, sha256[:2]):
+        return ""
+    return sha256 if is_sha256(sha256) else ""
+
+
 def inside(root: Path, path: Path) -> Path:
     """Returns ``path``; raises ``UnsafePathError`` if symbolic links make it point out of ``root``, or root is one."""
     refuse_linked(root)

@@ -120,7 +120,7 @@ class OnDisk(Snapshot):
                 if place is not None:
                     content = read_bounded(layout.inside(root, path), _limit(place))
                     if content is not None:
-                        self.ids[place] = _object_id(content, hash_name)
+                        self.ids[place] = object_id(content, hash_name)
             except BaselineError as error:
                 self.skipped[inside] = self._remark(quoted(str(path), 200), error)
 
@@ -140,7 +140,7 @@ class OnDisk(Snapshot):
         return content
 
 
-def _object_id(content: bytes, hash_name: str) -> str:
+def object_id(content: bytes, hash_name: str) -> str:
     """Git's name of a file with this content."""
     return hashlib.new(hash_name, b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 

@@ -54,11 +54,13 @@ name: kernels
 on:
   push: {branches: [main]}
   pull_request:
+permissions: {contents: read}
 jobs:
   static:
     runs-on: ubuntu-latest
     steps:
       - uses: actions/checkout@v4
+        with: {fetch-depth: 0, persist-credentials: false}
       - uses: actions/setup-python@v5
         with: {python-version: "3.12"}
       - run: pip install -c gpuperf-constraints.txt 'pytest-gpuperf[static]'

@@ -5,6 +5,8 @@ Single values are checked where they are read, in ``options``.
 
 from __future__ import annotations
 
+import os
+import shlex
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +16,7 @@ from pytest_gpuperf.config.flags import FLAGS
 if TYPE_CHECKING:
     from pytest_gpuperf.config.options import Options
 
+TRUST = "--gpuperf-trust-cubins"
 ALONE = frozenset({"require_gpu", "archs", "baselines", "ncu_json"})
 """Options that mean something in a plain run, or are refused there in words of their own."""
 
@@ -21,6 +24,7 @@ ALONE = frozenset({"require_gpu", "archs", "baselines", "ncu_json"})
 def refuse_conflicts(config: pytest.Config, options: Options) -> None:
     """Raise ``pytest.UsageError`` if the options of this run contradict each other or their surroundings."""
     _refuse_ci_update(options)
+    _refuse_trust_by_file(config, options)
     _refuse_with_revision(config, options)
     if not options.active:
         _refuse_idle_flags(config)
@@ -56,6 +60,18 @@ def _refuse_ci_update(options: Options) -> None:
         raise pytest.UsageError(
             "--update-baselines: refused because CI is set: a CI run must not move its own goalposts. "
             "Record baselines on a machine you trust and commit them, or add --gpuperf-allow-ci-update."
+        )
+
+
+def _refuse_trust_by_file(config: pytest.Config, options: Options) -> None:
+    """A change under test may edit the ini file: it does not say itself that it is to be trusted."""
+    if not (options.ci and options.trust_cubins) or options.is_child or hasattr(config, "workerinput"):
+        return
+    by_hand = [*map(str, config.invocation_params.args), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))]
+    if TRUST not in by_hand:
+        raise pytest.UsageError(
+            f"{TRUST}: refused because CI is set and addopts of the ini file gives it, which a pull request can edit. "
+            "Give it in the command of the job"
         )
 
 

@@ -194,6 +194,8 @@ FLAGS: tuple[Flag, ...] = (
     Flag("--gpuperf-toolchains", "toolchains", "an update records static evidence of all declared toolchains, whose "
          "NVRTCs lie in folders of DIR", str, ini=False, metavar="DIR"),
     Flag("--gpuperf-allow-ci-update", "allow_ci_update", "let --update-baselines write under CI", ini=False),
+    Flag("--gpuperf-trust-cubins", "trust_cubins", "under CI, believe and launch baselines too that the change "
+         "under test brought along", ini=False),
     Flag("--gpuperf-force-update", "force_update", "record measurements that were disturbed, too", ini=False),
     Flag("--gpuperf-task", "task", "", str, ini=False, hidden=True),
 )  # fmt: skip

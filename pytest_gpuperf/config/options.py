@@ -104,6 +104,8 @@ class Options:
     """Folder whose folders have the NVRTCs of other declared toolchains, for which an update records too, absolute."""
     allow_ci_update: bool = False
     """Baselines may be written although ``ci``."""
+    trust_cubins: bool = False
+    """Machine code of baselines may be launched although ``ci`` and brought along by the change under test."""
     force_update: bool = False
     """Record measurements that their own health checks call disturbed."""
     ci: bool = False

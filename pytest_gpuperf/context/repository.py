@@ -7,6 +7,8 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
+from pytest_gpuperf.baselines.git_objects import NO_BARE_REPOSITORY
+
 _LIMIT_S = 10
 CI_BRANCHES = ("GITHUB_HEAD_REF", "CI_COMMIT_REF_NAME", "GITHUB_REF_NAME")
 """Variables in which GitHub and GitLab name the branch of a job, whose working tree has none."""
@@ -43,7 +45,7 @@ def branch_of(folder: Path) -> str:
 
 def _git(folder: Path, *arguments: str) -> str | None:
     """Its output without spaces around it; None if it fails or is not there."""
-    command = ["git", "--no-optional-locks", "-C", str(folder), *arguments]
+    command = ["git", *NO_BARE_REPOSITORY, "--no-optional-locks", "-C", str(folder), *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_LIMIT_S, check=False)
     except (OSError, subprocess.SubprocessError):

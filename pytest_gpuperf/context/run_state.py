@@ -48,6 +48,8 @@ class RunState:
         """Log of time over record of the unchanged workloads so far whose record is of this GPU."""
         self.pairing_notes: dict[Key, list[PairingNote]] = {}
         """Of the pairings of each workload, for the ledger."""
+        self.distrusted: dict[Key, str] = {}
+        """Why workloads were not paired with what their baselines have: it came with the change under test."""
         self.link: Link | None = None
         """To the process that gates, in one that stands for another revision."""
         self.cubins: dict[str, bytes] = {}
@@ -72,6 +74,11 @@ class RunState:
         note = note_of(opponent, ratios, seed)
         if note is not None:
             self.pairing_notes.setdefault(key, []).append(note)
+
+    def note_distrust(self, key: Key, why: str) -> None:
+        """Keep why a workload is not paired, for the end of the run; nothing where ``why`` is empty."""
+        if why:
+            self.distrusted[key] = why
 
     @cached_property
     def spending(self) -> Spending:

@@ -18,6 +18,7 @@ from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.version import toolchain
 from pytest_gpuperf.config.options import Options
+from pytest_gpuperf.context.baseline_trust import BaselineTrust
 from pytest_gpuperf.context.early_stop import CheckedOnly
 from pytest_gpuperf.context.repository import Commit, commit_of
 from pytest_gpuperf.device.device_errors import NoDevice
@@ -68,6 +69,10 @@ class Worker:
     def revision(self) -> Revision | None:
         """The revision that takes the place of the baselines, if one does."""
         return read_revision(self.options.baselines) if self.options.against else None
+
+    @cached_property
+    def trust(self) -> BaselineTrust:
+        return BaselineTrust(self.options, self.config.rootpath, compiled_here=self.revision is not None)
 
     @cached_property
     def compile_cache(self) -> CompileCache:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import filelock
 
-from pytest_gpuperf.baselines.git_objects import GitFolder, RevisionError, run_git, said
+from pytest_gpuperf.baselines.git_objects import GitFolder, RevisionError, is_shallow, run_git, said
 from pytest_gpuperf.compile.cache import default_folder, make_private
 
 MERGE_BASE = "merge-base:"
@@ -66,7 +66,7 @@ def resolve(folder: Path, ref: str) -> str:
     other = git.commit(ref.removeprefix(MERGE_BASE))
     found = run_git(repository.top, "merge-base", "HEAD", other)
     if found.returncode:
-        shallow = run_git(repository.top, "rev-parse", "--is-shallow-repository").stdout.strip() == b"true"
+        shallow = is_shallow(repository.top)
         remedy = "this clone is shallow: in CI check out with fetch-depth: 0" if shallow else "name a commit instead"
         raise RevisionError(f"'{ref}': HEAD and {other[:12]} have no commit in common; {remedy}")
     return found.stdout.decode("ascii", "replace").strip()

@@ -37,7 +37,9 @@ def compare_static(
     if new.block is None:
         new = with_launch_of(new, old)
     if _same(old, new):
-        return Judgement(key=key, target=target, kind="static", verdict=Verdict.UNCHANGED)
+        contradicted = contradictions(old, new)
+        verdict = Verdict.NOT_COMPARABLE if contradicted else Verdict.UNCHANGED
+        return Judgement(key=key, target=target, kind="static", verdict=verdict, reason=contradicted)
     if toolchains and not same_toolchain(*toolchains):
         return missing_static(key, target, toolchains[1], (toolchains[0],))
     changes = tuple(_changes(old, new))
@@ -49,6 +51,28 @@ def compare_static(
     else:
         verdict, reason = Verdict.SAME, "the machine code changed, and nothing in it that gates"
     return Judgement(key=key, target=target, kind="static", verdict=verdict, reason=reason, changes=changes)
+
+
+HASHED = (static_rules.REGISTERS, static_rules.STATIC_SHARED, static_rules.BARRIERS)
+"""Figures that go into the hash of the code: no two codes of one hash differ in them."""
+
+
+def contradictions(old: StaticRecord, code: StaticRecord, rules: Iterable[Rule] = HASHED) -> str:
+    """Why a record is not of the ``code`` whose hash it has, in words with the remedy; empty if nothing speaks for it.
+
+    Figures that one of the two does not know, such as spilled bytes of code without a compiler's log, are passed over.
+    """
+    pairs = [(rule.what, rule.read(old), rule.read(code)) for rule in rules]
+    wrong = [
+        f"{what} {before:g} on record and {after:g} in the code"
+        for what, before, after in pairs
+        if before is not None and after is not None and before != after
+    ]
+    figures = ", ".join(wrong)
+    return f"the record has the hash of this code and figures of other code ({figures}): {RESTORE}" if wrong else ""
+
+
+RESTORE = "restore it from version control, or record the workload again with --update-baselines"
 
 
 def missing_static(key: Key, target: str, toolchain: str, other_toolchains: Iterable[str] = ()) -> Judgement:

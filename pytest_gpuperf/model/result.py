@@ -52,6 +52,8 @@ class WorkloadEvidence(Record, frozen=True):
     """Fingerprint of what checks its result; empty without a check."""
     notes: tuple[PairingNote, ...] = ()
     """Of its pairings, for the ledger."""
+    distrusted: str = ""
+    """Why, under CI, its baseline's machine code was not launched: it came with the change under test."""
     was: Key | None = None
     """Of a NEW one: the record without a test that it seems to continue under another name."""
 

@@ -17,6 +17,8 @@ from pytest_gpuperf.report.folding import said_once
 
 # --- not comparable, for one reason --------------------------------------------------------------
 
+NAMED = 3
+"""Workloads that a line names of many."""
 A_LINE_EACH = 3
 """Judgements; more of one reason share a line."""
 
@@ -142,11 +144,29 @@ def recorded_drift_lines(recorded: Iterable[Recorded]) -> list[str]:
     ]
 
 
+# --- not launched under CI -----------------------------------------------------------------------
+
+
+def distrust_lines(evidence: Iterable[TestEvidence]) -> list[str]:
+    """A line for each reason why stored machine code was not launched, with the workloads and what to do."""
+    found: dict[str, list[Key]] = {}
+    for work in (work for one in evidence for work in one.workloads if work.distrusted):
+        found.setdefault(work.distrusted, []).append(work.key)
+    lines = []
+    for why, keys in found.items():
+        named = ", ".join(map(str, keys[:NAMED])) + (f" and {len(keys) - NAMED} more" if len(keys) > NAMED else "")
+        lines.append(
+            f"{numbered(len(keys), 'workload', 'was', 'were')} not paired: {why}, and under CI that is not launched: "
+            f"{named}. Times on record are all there is then, and they resolve about 5 %: compare with the base by "
+            "--gpuperf-against=merge-base:BRANCH, or launch what you know by --gpuperf-trust-cubins"
+        )
+    return lines
+
+
 # --- not reached ---------------------------------------------------------------------------------
 
 UNREACHED_LINE_EACH = 5
 """Workloads; more of them share one line."""
-NAMED = 3
 
 
 def unreached_lines(judgements: Iterable[Judgement]) -> list[str]:

@@ -130,7 +130,7 @@ def _told(book: Book) -> list[TestEvidence]:
 def _of_workloads(book: Book, options: Options) -> list[str]:
     """Remarks that many workloads have in common: judged coarsely, stale baselines, nothing timed."""
     evidence = _told(book)
-    lines = _not_paired(evidence)
+    lines = [*_not_paired(evidence), *remarks.distrust_lines(evidence)]
     if not options.update:
         lines += remarks.accepted_lines(evidence)
         lines += [] if options.strict else remarks.stale_lines(evidence)
@@ -251,8 +251,10 @@ def _not_paired(evidence: Iterable[TestEvidence]) -> list[str]:
     reasons = Counter(
         judgement.time.not_paired
         for one in evidence
-        for judgement in one.judgements
+        for work in one.workloads
+        for judgement in work.judgements
         if judgement.time is not None and judgement.time.not_paired and judgement.verdict.is_pass
+        if judgement.time.not_paired != work.distrusted
     )
     coarsely = "compared with the record alone, which resolves about 5 %"
     return [f"{numbered(count, 'workload', 'was', 'were')} {coarsely}: {why}" for why, count in reasons.items()]

@@ -17,6 +17,7 @@ from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.judge import evidence_order
 from pytest_gpuperf.judge.static_verdict import SUPERSEDED, accepted_elsewhere, compare_static, missing_static
 from pytest_gpuperf.judge.static_weight import is_decided_by_weight, weighed
+from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
 
@@ -30,19 +31,35 @@ def judge_static(
     """The workload with its static judgements put before the others; ``workloads`` are all of its test."""
     store, key, compiler = worker.store, workload.key, workload.toolchain
     judged: dict[str, Judgement] = {}
+    olds: dict[str, StaticRecord] = {}
     for arch, record in workload.static.items():
         old = static_baseline(store, arch, compiler, workload, workloads)
         if old is None:
             others = store.static(arch, key, compiler).other_toolchains
             judged[arch] = missing_static(key, arch, compiler, others)
         else:
+            olds[arch] = old
             judged[arch] = compare_static(key, arch, old, record, toolchains=(compiler, compiler))
     changed = [arch for arch, one in judged.items() if _may_change(one, worker.options)]
     if changed:
         judged |= _weighed(judged, changed, worker, workload, workloads, estimates)
+    judged |= {arch: _proven(worker, judged[arch], old) for arch, old in olds.items()}
     if any(found.verdict in SUPERSEDED for found in judged.values()):
         judged = _accepted_elsewhere(store, judged, workload, workloads)
     return msgspec.structs.replace(workload, judgements=(*judged.values(), *workload.judgements))
+
+
+def _proven(worker: Worker, judgement: Judgement, old: StaticRecord) -> Judgement:
+    """The judgement, or NOT-COMPARABLE where changed code passes against a record that is not proven."""
+    if judgement.verdict not in (Verdict.SAME, Verdict.BETTER):
+        return judgement
+    from pytest_gpuperf.session.proven_records import why_not_proven  # noqa: PLC0415 little code changes
+
+    key, arch = judgement.key, judgement.target
+    why = why_not_proven(worker, key, arch, old)
+    return (
+        Judgement(key=key, target=arch, kind="static", verdict=Verdict.NOT_COMPARABLE, reason=why) if why else judgement
+    )
 
 
 def _accepted_elsewhere(

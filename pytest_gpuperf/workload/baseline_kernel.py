@@ -2,7 +2,8 @@
 
 A stored cubin is a stranger's code: all that can be checked is checked here, before anything is loaded.  What is not
 the code of the identity on record is refused, and then nothing passes against that record.  What is runs as it was
-launched when it was recorded, on the candidate's arrays: the work as it was recorded.
+launched when it was recorded, on the candidate's arrays: the work as it was recorded.  Under CI what the change under
+test brought along does not run (``context.baseline_trust``).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pytest_gpuperf.compile.compile_errors import BadCubin, CompileProblem, Othe
 from pytest_gpuperf.compile.cubin.occupancy import occupancy
 from pytest_gpuperf.compile.cubin.ready_made import binary_of
 from pytest_gpuperf.compile.cubin.stored_code import read_stored
+from pytest_gpuperf.context.baseline_trust import BaselineTrust
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.launch import Configuration, Launch
 from pytest_gpuperf.device.limits import check_limits, dim3
@@ -40,6 +42,8 @@ class Opponent(NamedTuple):
     """It takes other parameters, and its arguments cannot be formed again: the two do not do the same work."""
     refused: bool = False
     """Its machine code is there, and not shown to be that of the record: no comparison with the record passes."""
+    distrusted: bool = False
+    """Its machine code came with the change under test and is not launched: the record's times have to do."""
     configuration: Configuration | None = None
     """How it was launched, where that differs from the candidate's launch."""
     arguments: RecordedArguments | None = None
@@ -49,6 +53,7 @@ class Opponent(NamedTuple):
 def opponent_of(
     store: BaselineStore,
     cache: CompileCache,
+    trust: BaselineTrust,
     key: Key,
     record: TimeRecord,
     launch: Launch | None,
@@ -72,6 +77,8 @@ def opponent_of(
         why = f"{file}: the machine code of the {what} of {key} is refused: {problem}"
         return Opponent(None, why, refused=True)
     other_parameters = _layout(binary) != _layout(launch.binary)
+    if distrust := trust.why_not_launched(record.cubin):
+        return Opponent(None, distrust, other_parameters=other_parameters, distrusted=True)
     try:
         arguments = None
         if other_parameters or other_arguments(record.identity, launch.identity()):

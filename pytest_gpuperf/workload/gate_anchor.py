@@ -43,6 +43,7 @@ def anchor_pairs(work: TimedWorkload, state: RunState) -> AnchorPairs | None:
     if work.identity.same_execution(record.identity) and record.anchor.ratio is not None:
         return None
     opponent = anchor_opponent(work)
+    state.note_distrust(work.key, opponent.obstacle if opponent.distrusted else "")
     if opponent.refused:
         return AnchorPairs(opponent, Policy())
     if opponent.binary is None:
@@ -57,8 +58,9 @@ def anchor_opponent(work: TimedWorkload) -> Opponent:
     record = work.baseline
     if record is None or record.anchor is None:
         return Opponent(None, "the record is its own anchor")
+    worker = work.worker
     return opponent_of(
-        work.worker.store, work.worker.compile_cache, work.key, record.anchor.as_record(), work.request.launch,
+        worker.store, worker.compile_cache, worker.trust, work.key, record.anchor.as_record(), work.request.launch,
         what="anchor",
     )  # fmt: skip
 

@@ -100,6 +100,7 @@ def gate_time(work: TimedWorkload, state: RunState) -> TimedRounds:
         compared = dataclasses.replace(compared, policy=policy, unchanged_shifts=_shifts_of_others(work, state))
     drift = anchor_pairs(work, state)
     opponent = opponent_for(work) if tested else Opponent(None)
+    state.note_distrust(work.key, opponent.obstacle if opponent.distrusted else "")
     compared = _with_canaries(compared, state)
     pairs = opponent.binary is not None and not opponent.other_parameters and tested and not sustained
     expected = expected_ns(work) if pairs else 0.0

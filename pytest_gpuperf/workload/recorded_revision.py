@@ -47,6 +47,8 @@ def _recorded_commit(work: TimedWorkload) -> str:
         raise NotPaired(f"{ALONE}, and its record does not say at which commit it was taken")
     if latest.dirty:
         raise NotPaired(f"{ALONE}, and it was recorded with changes beyond {latest.commit[:12]}")
+    if distrust := work.worker.trust.why_not_run(latest.commit):
+        raise NotPaired(f"{ALONE}, and under CI {distrust}: --gpuperf-trust-cubins runs it")
     return latest.commit
 
 

@@ -130,7 +130,8 @@ def opponent_for(work: TimedWorkload) -> Opponent:
     baseline = work.baseline
     if baseline is None:
         return Opponent(None, "there is no baseline")
-    return opponent_of(work.worker.store, work.worker.compile_cache, work.key, baseline, work.request.launch)
+    worker = work.worker
+    return opponent_of(worker.store, worker.compile_cache, worker.trust, work.key, baseline, work.request.launch)
 
 
 def pair_with(

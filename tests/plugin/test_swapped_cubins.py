@@ -8,6 +8,7 @@ import zlib
 
 import pytest
 from evidence_tree import read_evidence, write_evidence
+from git_samples import commit
 
 from pytest_gpuperf.baselines.layout import cubin_path
 from pytest_gpuperf.compile.compiler import compile_kernel
@@ -175,6 +176,7 @@ def test_a_swapped_cubin_of_an_anchor_is_not_loaded_and_the_run_is_red(swapped):
 
 
 def test_an_untouched_baseline_is_run(swapped):
+    commit(swapped.path)
     result = swapped.run("--gpuperf", NODE)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["work  SLOWER *paired,*"])

@@ -32,6 +32,14 @@ def test_an_empty_repository_gets_a_test_that_gates(tmp_path, capsys):
     assert "1 workload: 1 UNCHANGED" in green.stdout
 
 
+def test_the_workflow_sees_where_a_change_began_and_may_only_read(tmp_path):
+    main(["init", str(tmp_path)])
+    workflow = (tmp_path / ".github/workflows/gpuperf.yml").read_text()
+    assert "permissions: {contents: read}\n" in workflow
+    assert "actions/checkout@v4\n        with: {fetch-depth: 0, persist-credentials: false}\n" in workflow
+    assert "pull_request_target" not in workflow
+
+
 def test_nothing_is_overwritten_and_a_second_time_writes_nothing(tmp_path, capsys):
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -q\n")
     (tmp_path / ".gitattributes").write_text("*.png binary")

@@ -13,6 +13,7 @@ import pytest
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
+from pytest_gpuperf.context.baseline_trust import BaselineTrust
 from pytest_gpuperf.context.run_state import RunState
 from pytest_gpuperf.model.evidence import Key, StaticProfile, StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
@@ -81,6 +82,7 @@ class Run:
             expected_archs=("sm_90",), native_arch="sm_90",
             device=SimpleNamespace(facts=SimpleNamespace(slug="nvidia-h200", arch="sm_90")),
             no_device=None if has_gpu else "no driver\nand more words", session=None, revision=None, measured_peaks={},
+            trust=BaselineTrust(self.options, folder),
             compile_cache=object(), give_memory_back=lambda: None,
         )  # fmt: skip
         self.config: Any = SimpleNamespace(

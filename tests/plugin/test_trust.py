@@ -1,0 +1,272 @@
+"""Baselines that a change brought along: under CI their machine code is not loaded, launched or believed by default.
+
+The change of these tests makes ``work`` slower and brings a record along of code that is slower still: hash, cubin and
+times agree with each other, so nothing is wrong with it but where it comes from.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from evidence_tree import read_evidence, write_evidence
+from git_samples import commit, git
+from recorded_baselines import baselines_of
+from suite_under_test import FILES, RECORD, Suite
+
+NODE = "test_suite.py::test_work[1024]"
+FORGED, CHANGED = "-DSTEPS=200", "-DSTEPS=150"
+COUNTING = """
+class Counting(SimulatedGpu):
+    def load(self, binary):
+        import hashlib, pathlib
+        kernel, name = super().load(binary), hashlib.sha256(binary.cubin).hexdigest()
+        def note(what):
+            with (pathlib.Path(__file__).parent / "noted").open("a") as file:
+                file.write(f"{what} {name}\\n")
+        def run(*given, **more):
+            note("launch")
+            return kernel(*given, **more)
+        note("load")
+        return run
+
+def work("""
+
+
+@pytest.fixture(scope="session")
+def forgery(shared_folder: Path) -> Path:
+    """Baselines of code that takes longer than the change's."""
+    files = {**FILES, "test_suite.py": FILES["test_suite.py"].replace("-DSTEPS=100", FORGED)}
+    return baselines_of(shared_folder / "forgery", files, *RECORD)
+
+
+@pytest.fixture
+def project(recorded: Suite, monkeypatch: pytest.MonkeyPatch) -> Suite:
+    """A repository whose only branch, main, has the baselines; its GPU writes down what it loads and launches."""
+    recorded.edit("conftest.py", "def work(", COUNTING)
+    recorded.edit("conftest.py", "return SimulatedGpu(", "return Counting(")
+    recorded.write(".gitignore", "__pycache__\n.gpuperf\nnoted\n")
+    commit(recorded.path)
+    git(recorded.path, "branch", "-m", "main")
+    monkeypatch.setenv("CI", "true")
+    for name in ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME"):
+        monkeypatch.delenv(name, raising=False)
+    return recorded
+
+
+@pytest.fixture
+def change(project: Suite, forgery: Path) -> Suite:
+    """The same with the change checked out, on a branch of its own."""
+    git(project.path, "checkout", "-q", "-b", "change")
+    bring(project, forgery)
+    return project
+
+
+def bring(project: Suite, forgery: Path) -> None:
+    shutil.copytree(forgery, project.path / "baselines", dirs_exist_ok=True)
+    project.edit("test_suite.py", "-DSTEPS=100", CHANGED)
+    commit(project.path)
+
+
+def cubin_of(project: Suite) -> str:
+    """SHA-256 of the machine code on record."""
+    record = read_evidence(project.path / "baselines/simulated-gpu/test_suite.json")["tests"]
+    return str(record["test_work[1024]"]["work"]["cubin"])
+
+
+def counted(project: Suite) -> tuple[int, int]:
+    """How often the cubin on record was loaded and launched."""
+    noted = project.path / "noted"
+    lines = noted.read_text().splitlines() if noted.exists() else []
+    assert lines, "the candidate at least was launched"
+    return lines.count(f"load {cubin_of(project)}"), lines.count(f"launch {cubin_of(project)}")
+
+
+def was_launched(project: Suite) -> bool:
+    loads, launches = counted(project)
+    assert bool(loads) == bool(launches)
+    return launches > 0
+
+
+def test_a_cubin_that_a_change_brought_is_not_launched_and_the_run_says_so(change: Suite) -> None:
+    result = change.run("--gpuperf", NODE)
+    assert counted(change) == (0, 0)
+    said = [line for line in result.outlines if "not launched" in line]
+    assert len(said) == 1, result.stdout.str()
+    head = git(change.path, "rev-parse", "main")[:12]
+    assert said[0].startswith(
+        f"1 workload was not paired: its baseline's cubin came with this change (it is not in {head} of main), and "
+        "under CI that is not launched: test_suite.py::test_work[1024] [work]. "
+    )
+    assert "--gpuperf-against=merge-base:BRANCH" in said[0]
+    assert "--gpuperf-trust-cubins" in said[0]
+
+
+def test_what_is_left_is_the_comparison_with_recorded_times(change: Suite) -> None:
+    result = change.run("--gpuperf", NODE)
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*work  FASTER *unpaired"])
+
+
+def test_what_cannot_be_compared_without_it_is_red(change: Suite) -> None:
+    """Work on other arguments, which the record's own code could be run on and its times say nothing of."""
+    change.edit("test_suite.py", "args=(a, b, size)", "args=(a, b, size - 1)")
+    change.run("--gpuperf", "--gpuperf-trust-cubins", NODE).assert_outcomes(passed=1)
+    assert was_launched(change)
+    (change.path / "noted").unlink()
+    result = change.run("--gpuperf", NODE)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*work  NOT-COMPARABLE *", "*1 workload was not paired: *"])
+    assert counted(change) == (0, 0)
+
+
+def test_with_the_flag_it_is_launched(change: Suite) -> None:
+    result = change.run("--gpuperf", "--gpuperf-trust-cubins", NODE)
+    assert was_launched(change)
+    result.stdout.no_fnmatch_line("*not launched*")
+
+
+def test_outside_of_ci_it_is_launched(change: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CI")
+    change.run("--gpuperf", NODE)
+    assert was_launched(change)
+
+
+def test_on_the_default_branch_it_is_launched(project: Suite, forgery: Path) -> None:
+    bring(project, forgery)
+    project.run("--gpuperf", NODE)
+    assert was_launched(project)
+
+
+def test_on_the_default_branch_what_is_not_committed_is_not_launched(project: Suite, forgery: Path) -> None:
+    bring(project, forgery)
+    git(project.path, "reset", "-q", "--soft", "HEAD~1")
+    project.run("--gpuperf", NODE)
+    assert counted(project) == (0, 0)
+
+
+def test_the_cubin_of_the_base_is_launched_for_a_change_too(project: Suite) -> None:
+    git(project.path, "checkout", "-q", "-b", "change")
+    project.edit("test_suite.py", "-DSTEPS=100", CHANGED)
+    commit(project.path)
+    result = project.run("--gpuperf", NODE)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["work  SLOWER *paired,*"])
+    assert was_launched(project)
+
+
+def test_a_renamed_folder_of_baselines_has_the_cubins_of_the_base(project: Suite) -> None:
+    git(project.path, "checkout", "-q", "-b", "change")
+    git(project.path, "mv", "baselines", "kept")
+    project.edit("test_suite.py", "-DSTEPS=100", CHANGED)
+    commit(project.path)
+    result = project.run("--gpuperf", "--gpuperf-baselines=kept", NODE)
+    result.stdout.fnmatch_lines(["work  SLOWER *paired,*"])
+
+
+def test_against_a_revision_stands_in_for_it(change: Suite) -> None:
+    result = change.run("--gpuperf", "--gpuperf-against=merge-base:main", NODE, subprocess=True)
+    result.stdout.fnmatch_lines(["work  SLOWER *paired,*"])
+    assert counted(change) == (0, 0)
+    result.stdout.no_fnmatch_line("*not launched*")
+
+
+def test_a_shallow_clone_of_a_change_says_what_it_lacks(change: Suite, tmp_path: Path) -> None:
+    clone, forged = tmp_path / "clone", cubin_of(change)
+    git(change.path, "checkout", "-q", "main")
+    git(tmp_path, "clone", "-q", "--depth=1", "--branch=change", f"file://{change.path}", str(clone))
+    result = change.run("--gpuperf", f"--rootdir={clone}", f"{clone}/{NODE}", f"--gpuperf-baselines={clone}/baselines")
+    result.stdout.fnmatch_lines(["*1 workload was not paired: nothing tells whether *shallow*fetch-depth: 0*"])
+    noted = (clone / "noted").read_text()
+    assert "launch" in noted
+    assert forged not in noted
+
+
+def test_without_a_repository_nothing_is_launched(change: Suite) -> None:
+    shutil.rmtree(change.path / ".git")
+    result = change.run("--gpuperf", NODE)
+    assert counted(change) == (0, 0)
+    result.stdout.fnmatch_lines(["*nothing tells whether *is in no git repository*--gpuperf-trust-cubins*"])
+
+
+def test_without_git_nothing_is_launched(change: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pytest_gpuperf.baselines import git_objects
+
+    def not_there(*_: object, **__: object) -> None:
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr(git_objects.subprocess, "run", not_there)
+    result = change.run("--gpuperf", NODE)
+    assert counted(change) == (0, 0)
+    result.stdout.fnmatch_lines(["*nothing tells whether *Install git*"])
+
+
+def test_a_change_cannot_trust_itself_by_its_ini_file(change: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    change.write("pytest.ini", "[pytest]\naddopts = --gpuperf-trust-cubins\n")
+    result = change.run("--gpuperf", NODE)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--gpuperf-trust-cubins: refused because CI is set and addopts*"])
+    change.write("pytest.ini", "[pytest]\n")
+    monkeypatch.setenv("PYTEST_ADDOPTS", "--gpuperf-trust-cubins")
+    change.run("--gpuperf", NODE)
+    assert was_launched(change)
+
+
+def test_workers_of_xdist_launch_it_no_more_than_the_run_itself(change: Suite) -> None:
+    result = change.run("--gpuperf", "-n", "2", "test_suite.py", subprocess=True)
+    result.stdout.fnmatch_lines(["*2 workloads were not paired: *[[]1024]*[[]2048]*"])
+    assert counted(change) == (0, 0)
+
+
+def test_the_second_process_launches_it_neither(change: Suite) -> None:
+    """Slower than even the forged record says: that is confirmed by rounds."""
+    change.edit("test_suite.py", CHANGED, "-DSTEPS=400")
+    result = change.run("--gpuperf", NODE)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*SLOWER*", "*in two processes*"])
+    assert counted(change) == (0, 0)
+
+
+def edit_static(project: Suite, **figures: object) -> None:
+    """Of the records of ``work``."""
+    for path in (project.path / "baselines").glob("sm_*/test_suite.json"):
+        content = read_evidence(path)
+        for tests in content["toolchains"].values():
+            for test in ("test_work[1024]", "test_work[2048]"):
+                tests[test]["work"]["profile"].update(figures)
+        write_evidence(path, content)
+
+
+def test_a_record_that_gives_new_code_the_old_hash_is_not_believed(
+    change: Suite, project: Suite, recording: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The time on record is untouched and of the old hash: the new code would pass as unchanged, and not be timed."""
+    monkeypatch.setenv("GPUPERF_CACHE_DIR", str(tmp_path))
+    old = static_of(recording)["profile"]["code_hash"]
+    shutil.copytree(recording / "simulated-gpu", change.path / "baselines/simulated-gpu", dirs_exist_ok=True)
+    change.edit("test_suite.py", CHANGED, FORGED)  # whose cubin the forged record names
+    edit_static(change, code_hash=old)
+    commit(change.path)
+    quick = ("--gpuperf", "--gpuperf-changed", NODE)
+    change.run(*quick, "--gpuperf-trust-cubins").assert_outcomes(passed=1)
+    result = change.run(*quick)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["work  SLOWER *paired,*"])
+
+
+def static_of(folder: Path) -> dict[str, dict[str, object]]:
+    content = read_evidence(folder / "sm_90/test_suite.json")
+    return next(iter(content["toolchains"].values()))["test_work[1024]"]["work"]  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("figure", ["registers", "instructions", "barriers"])
+def test_figures_that_the_cubin_does_not_bear_out_let_nothing_pass(
+    change: Suite, monkeypatch: pytest.MonkeyPatch, figure: str
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    edit_static(change, **{figure: 250})
+    commit(change.path)
+    result = change.run("--gpuperf", NODE)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([f"*came with this change has to be proven*{figure}* 250 on record*"])
