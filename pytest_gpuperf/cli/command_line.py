@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "doctor": _doctor, "selftest": _selftest, "explain": _explain, "prune": _prune, "mv": _mv, "migrate": _migrate,
         "resolve": _resolve, "targets": _targets, "diff": _diff, "bisect": _bisect, "bisect-step": _bisect_step,
         "report": _report, "init": _init, "examples": _examples, "docs": _docs, "history": _history,
-        "comment": _comment, "plot": _plot,
+        "comment": _comment, "plot": _plot, "merge": _merge,
     }  # fmt: skip
     try:
         status = commands[parsed.command](parsed)
@@ -214,6 +214,17 @@ def _history(parsed: argparse.Namespace) -> int:
     except history_command.PROBLEMS as problem:
         sys.stderr.write(f"gpuperf history: {problem}\n")
         return 1
+
+
+def _merge(parsed: argparse.Namespace) -> int:
+    from pytest_gpuperf.cli import merge_command  # noqa: PLC0415 of this command alone
+
+    files = {".html": parsed.html, ".md": parsed.markdown, ".json": parsed.json}
+    try:
+        return merge_command.run(parsed.reports, files, write=sys.stdout.write)
+    except merge_command.PROBLEMS as problem:
+        sys.stderr.write(f"gpuperf merge: {problem}\n")
+        return merge_command.EXIT_REFUSED
 
 
 def _plot(parsed: argparse.Namespace) -> int:
