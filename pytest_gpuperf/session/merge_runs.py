@@ -16,6 +16,8 @@ import pytest
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.repository import Commit
+from pytest_gpuperf.judge.vanished import Vanished
+from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import Outcome
 from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.document import Document, RunReport, document_of
@@ -108,11 +110,16 @@ def _missed(shards: Sequence[ShardReport]) -> Missed:
     parts = [one.part.missed for one in shards]
     records = {(one.record, one.cause): one for part in parts for one in part.candidates}
     return Missed(
-        candidates=tuple(sorted(records.values(), key=lambda one: (one.record.target, str(one.record.key)))),
+        candidates=tuple(sorted(records.values(), key=_as_on_record)),
         targets_gone=tuple(dict.fromkeys(target for part in parts for target in part.targets_gone)),
         unreadable=next((part.unreadable for part in parts if part.unreadable), ""),
         nothing_on_record=next((part.nothing_on_record for part in parts if part.nothing_on_record), ""),
     )  # fmt: skip
+
+
+def _as_on_record(one: Vanished) -> tuple[bool, str, Key]:
+    """The order of one run: machine code before times."""
+    return one.record.kind != "static", one.record.target, one.record.key
 
 
 # --- what is refused -------------------------------------------------------------------------------

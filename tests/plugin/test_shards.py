@@ -49,7 +49,7 @@ def verdicts(report):
     return sorted(
         (str(one["key"]), one["target"], one["kind"], one["verdict"])
         for test in report["tests"]
-        for work in test["workloads"]
+        for work in test.get("workloads", ())
         for one in work["judgements"]
     )
 
