@@ -2,6 +2,7 @@
 
 Exit status: 0 done, 1 the answer is no (something needed is missing or cannot be read, pruning was refused, ``--check``
 found something), 2 wrong usage, 141 whoever read the output has closed it, as of any program that a pipe ends.
+``merge`` has that of the merged run, and 2 where it refuses the reports.
 """
 
 from __future__ import annotations
