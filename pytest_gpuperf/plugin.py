@@ -54,6 +54,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
         config.stash[stash.FINDING] = FindingTests()
         config.pluginmanager.register(config.stash[stash.FINDING], "gpuperf-finding-tests")
+    if options.shard is not None:
+        from pytest_gpuperf.context.sharding import Sharding  # noqa: PLC0415 a plain run has no shards
+
+        config.pluginmanager.register(Sharding(config, options.shard), "gpuperf-sharding")
     if options.active and not hasattr(config, "workerinput"):
         from pytest_gpuperf.session.reporting import Reporting  # noqa: PLC0415 a plain run reports nothing
 

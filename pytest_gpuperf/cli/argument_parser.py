@@ -80,6 +80,13 @@ def build_parser() -> argparse.ArgumentParser:
         help="a file that ends in .html, .md or .json; may be given again (default: Markdown to the terminal)",
     )  # fmt: skip
 
+    merge = commands.add_parser(
+        "merge", help="make one report and one exit status of the reports of all shards of a run"
+    )
+    merge.add_argument("reports", metavar="JSON", nargs="+", type=Path, help="what --gpuperf-report=FILE.json wrote")
+    for form, metavar in (("html", "HTML"), ("markdown", "MD"), ("json", "JSON")):
+        merge.add_argument(f"--{form}", metavar=metavar, type=Path, help=f"write the whole run's report as {metavar}")
+
     plot = commands.add_parser("plot", help="draw the workloads of a parametrised test over one of its parameters")
     plot.add_argument("node_id", metavar="NODEID", help="a test, as pytest names it without parameters")
     plot.add_argument("--x", required=True, metavar="PARAMETER", help="the parameter to draw over")

@@ -2,7 +2,8 @@
 
 Exit status: 0 done, 1 the answer is no (something needed is missing or cannot be read, pruning was refused, ``--check``
 found something), 2 wrong usage, 125 and 128 of ``bisect-step`` alone, which let ``git bisect run`` skip the commit or
-stop, 141 whoever read the output has closed it, as of any program that a pipe ends.
+stop, 141 whoever read the output has closed it, as of any program that a pipe ends.  ``merge`` has that of the merged
+run, and 2 where it refuses the reports.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "doctor": _doctor, "selftest": _selftest, "explain": _explain, "prune": _prune, "mv": _mv, "migrate": _migrate,
         "resolve": _resolve, "targets": _targets, "diff": _diff, "bisect": _bisect, "bisect-step": _bisect_step,
         "report": _report, "init": _init, "examples": _examples, "docs": _docs, "history": _history,
-        "comment": _comment, "plot": _plot,
+        "comment": _comment, "plot": _plot, "merge": _merge,
     }  # fmt: skip
     try:
         status = commands[parsed.command](parsed)
@@ -215,6 +216,17 @@ def _history(parsed: argparse.Namespace) -> int:
     except history_command.PROBLEMS as problem:
         _complain(f"gpuperf history: {problem}")
         return 1
+
+
+def _merge(parsed: argparse.Namespace) -> int:
+    from pytest_gpuperf.cli import merge_command  # noqa: PLC0415 of this command alone
+
+    files = {".html": parsed.html, ".md": parsed.markdown, ".json": parsed.json}
+    try:
+        return merge_command.run(parsed.reports, files, write=sys.stdout.write)
+    except merge_command.PROBLEMS as problem:
+        sys.stderr.write(f"gpuperf merge: {problem}\n")
+        return merge_command.EXIT_REFUSED
 
 
 def _plot(parsed: argparse.Namespace) -> int:

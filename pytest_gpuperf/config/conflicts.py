@@ -26,6 +26,8 @@ def refuse_conflicts(config: pytest.Config, options: Options) -> None:
     _refuse_ci_update(options)
     _refuse_trust_by_file(config, options)
     _refuse_with_revision(config, options)
+    if options.shard is not None:
+        _refuse_with_shard(config, options)
     if not options.active:
         _refuse_idle_flags(config)
     elif not options.is_child and options.update is None:
@@ -53,6 +55,27 @@ def _refuse_with_revision(config: pytest.Config, options: Options) -> None:
         )
     if options.ncu:
         raise pytest.UsageError("--gpuperf-against compares no counters: leave --gpuperf-ncu out")
+
+
+LOCAL_CHOICES = {"lf": "--lf", "stepwise": "--sw", "stepwise_skip": "--sw-skip"}
+"""Flags of pytest that choose tests by what this machine alone remembers, by their names in its options."""
+
+
+def _refuse_with_shard(config: pytest.Config, options: Options) -> None:
+    """All shards have to see the same tests and the same records, or some test would be in none of them."""
+    if options.update is not None:
+        raise pytest.UsageError(
+            "--gpuperf-shard and --update-baselines exclude each other: each shard would leave a part of the baselines "
+            "on a machine of its own: record them in one run, under pytest-xdist where there are several GPUs"
+        )
+    if not options.enabled:
+        raise pytest.UsageError("--gpuperf-shard: only a gated run has shards: add --gpuperf")
+    given = [flag for name, flag in LOCAL_CHOICES.items() if getattr(config.option, name, False)]
+    if given:
+        raise pytest.UsageError(
+            f"--gpuperf-shard and {given[0]} exclude each other: what failed before is known to one machine only, and "
+            "all shards have to choose among the same tests"
+        )
 
 
 def _refuse_ci_update(options: Options) -> None:

@@ -76,7 +76,7 @@ def read_options(config: pytest.Config) -> Options:
     values["baselines"] = _path(config, values.get("baselines", USUAL_FOLDER), by_hand=by_hand)
     if "task" in values:  # the ini file may ask for a gate or an update, which is for the parent to do
         values.update({"task": _task(values["task"]), "enabled": False, "update": None, "changed_only": False,
-                       "ncu": (), "ncu_json": None, "reports": ()})  # fmt: skip
+                       "shard": None, "ncu": (), "ncu_json": None, "reports": ()})  # fmt: skip
     if values.get("against"):
         values.update(_against(config, values))
     if values.get("ncu_json"):

@@ -126,6 +126,14 @@ class Book:
         self._failed_as_expected: set[str] = set()
         """Those that pytest calls xfailed: green, and wrong all the same."""
 
+    @classmethod
+    def merged(cls, evidence: Iterable[TestEvidence], failures: Mapping[str, str], tests_run: int) -> Book:
+        """Of what several runs found, each in tests of its own."""
+        book = cls()
+        book._results = {f"{one.module}::{one.test}": one for one in evidence}
+        book._failed, book.tests_run = dict(failures), tests_run
+        return book
+
     def collect(self, report: pytest.TestReport) -> None:
         """Take what a report carries; call for every phase of every test."""
         payload = getattr(report, "gpuperf", None)

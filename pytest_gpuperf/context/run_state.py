@@ -28,6 +28,7 @@ class RunState:
 
     def __init__(self, config: pytest.Config, options: Options) -> None:
         self._config = config
+        self._shards = 1 if options.shard is None else options.shard[1]
         self._hypotheses = 0
         self._unchanged = 0
         self._start_s = 0.0
@@ -83,12 +84,13 @@ class RunState:
     @cached_property
     def spending(self) -> Spending:
         """This process's part of the run's error rate."""
-        from pytest_gpuperf.judge.error_budget import Spending, spending_of  # noqa: PLC0415 SciPy comes with it
+        from pytest_gpuperf.judge.error_budget import Spending, shard_alpha, spending_of  # noqa: PLC0415 brings SciPy
 
+        alpha = shard_alpha(self._shards)
         number = worker_number(self._config)
         if number is None:
-            return Spending()
-        return spending_of(number, int(self._config.workerinput["workercount"]))  # type: ignore[attr-defined]
+            return Spending(alpha)
+        return spending_of(number, int(self._config.workerinput["workercount"]), alpha)  # type: ignore[attr-defined]
 
     def next_share(self) -> float:
         """The error rate of the next workload that may be called slower; ask once, before its first time is taken."""

@@ -26,6 +26,8 @@ WORKER: pytest.StashKey[Worker] = pytest.StashKey()
 RUN_STATE: pytest.StashKey[RunState] = pytest.StashKey()
 BOOK: pytest.StashKey[Book] = pytest.StashKey()
 COLLECTED: pytest.StashKey[Collected] = pytest.StashKey()
+SHARD_PLAN: pytest.StashKey[str] = pytest.StashKey()
+"""Digest of which shard runs which test."""
 FINDING: pytest.StashKey[FindingTests] = pytest.StashKey()
 TEST_BOOK: pytest.StashKey[TestBook] = pytest.StashKey()
 

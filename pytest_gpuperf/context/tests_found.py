@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from pytest_gpuperf.context import stash
 from pytest_gpuperf.judge.vanished import Ended
 from pytest_gpuperf.model.base_record import Record
 
@@ -34,6 +35,8 @@ class TestsFound(Record, frozen=True):
     """Those that skipped themselves, with their reason."""
     partial: bool = False
     """Files were left out without a word: ``--lf`` knows of failures in others."""
+    plan: str = ""
+    """Digest of which shard runs which test; empty without shards, and where there is no test to run."""
 
     def joined(self, other: TestsFound) -> TestsFound:
         """What either of two processes found."""
@@ -41,6 +44,7 @@ class TestsFound(Record, frozen=True):
             tests=self.tests | other.tests, selected=self.selected | other.selected,
             modules=self.modules | other.modules, failed=self.failed | other.failed,
             skipped={**self.skipped, **other.skipped}, partial=self.partial or other.partial,
+            plan=self.plan or other.plan,
         )  # fmt: skip
 
 
@@ -73,7 +77,7 @@ class FindingTests:
         self.found = TestsFound(
             tests=frozenset(self.tests), selected=frozenset(item.nodeid for item in session.items),
             modules=frozenset(self._modules), failed=frozenset(self._failed), skipped=self._skipped,
-            partial=_only_last_failed(session.config),
+            partial=_only_last_failed(session.config), plan=session.config.stash.get(stash.SHARD_PLAN, ""),
         )  # fmt: skip
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

@@ -56,6 +56,13 @@ class Spending:
         return 6 * self.alpha / (self.workers * math.pi**2 * index**2)
 
 
+def shard_alpha(shards: int, alpha: float = ALPHA) -> float:
+    """What each of ``shards`` parts of a run spends of its error rate: they add up to it.  Raises ``SpendingError``."""
+    if shards < 1:
+        raise SpendingError(f"a run has at least one shard, not {shards}")
+    return alpha / shards
+
+
 def spending_of(worker: int, workers: int, alpha: float = ALPHA) -> Spending:
     """What pytest-xdist's worker number ``worker`` spends, counted from 0, in a run of ``workers``.
 

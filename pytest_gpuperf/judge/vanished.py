@@ -86,10 +86,28 @@ class RunSeen:
     """It searched all that the project searches, not a path of the user's choice."""
 
 
+_THERE = (WhyVanished.SKIPPED, WhyVanished.XFAILED, WhyVanished.NOT_ASKED)
+"""Causes of tests that are there: what they did not come to counts for the targets of their run alone."""
+
+
 def vanished(records: Iterable[OnRecord], run: RunSeen) -> list[Vanished]:
     """The records that no test came to, in the order given."""
+    return settled(candidates(records, run), run.targets, has_gpu=run.has_gpu)
+
+
+def candidates(records: Iterable[OnRecord], run: RunSeen) -> list[Vanished]:
+    """The same for whatever targets the run had, and as if it had no GPU: one shard of it does not know."""
     found = (_judged(record, run) for record in records)
     return [one for one in found if one is not None]
+
+
+def settled(found: Iterable[Vanished], targets: Collection[str], *, has_gpu: bool) -> list[Vanished]:
+    """Of ``candidates`` those that count in a run with these targets."""
+    return [
+        one._replace(for_want_of_gpu=one.for_want_of_gpu and not has_gpu)
+        for one in found
+        if one.cause not in _THERE or one.record.target in targets
+    ]
 
 
 def _judged(record: OnRecord, run: RunSeen) -> Vanished | None:
@@ -125,8 +143,8 @@ def _of_file(record: OnRecord, run: RunSeen) -> Vanished | None:
 
 
 def _ended(record: OnRecord, end: Ended, run: RunSeen) -> Vanished | None:
-    """Of a test that is there: what it did not come to of this run's targets."""
-    if end.how == "failed" or record.target not in run.targets:
+    """Of a test that is there: what it did not come to."""
+    if end.how == "failed":
         return None
     reached = run.reached.get(record.key.node_id)
     if end.how == "passed":
@@ -134,7 +152,7 @@ def _ended(record: OnRecord, end: Ended, run: RunSeen) -> Vanished | None:
     if reached is not None and record.key.workload in reached:
         return None
     cause = WhyVanished.SKIPPED if end.how == "skipped" else WhyVanished.XFAILED
-    return Vanished(record, cause, end.reason, not run.has_gpu and end.how == "skipped" and asks_for_gpu(end.reason))
+    return Vanished(record, cause, end.reason, end.how == "skipped" and asks_for_gpu(end.reason))
 
 
 _GPU_WORDS = re.compile(r"gpu|cuda|cupy|nvidia|driver|device", re.IGNORECASE)

@@ -21,10 +21,11 @@ from pytest_gpuperf.report.closing import verdicts_of
 from pytest_gpuperf.report.message import workload_lines
 from pytest_gpuperf.report.red_groups import signature
 from pytest_gpuperf.report.remarks import hints_of, obstacle_of, shared_obstacles
+from pytest_gpuperf.report.run_part import RunPart
 from pytest_gpuperf.report.tables import NEEDS_A_WORD, RANK, arch_number, rank_of, static_cell, time_cells, worst
 
 SCHEMA = 3
-"""2: commit, branch, machines and compilers; 3: differences of machine code, blocks of paired times."""
+"""2: commit, branch, machines and compilers; 3: differences of machine code, blocks of paired times, shards."""
 KINDS: tuple[EvidenceKind, ...] = ("time", "static", "counters")
 
 
@@ -58,6 +59,10 @@ class RunReport(Record, frozen=True):
     """Compilers of the machine code: ``nvrtc 13.0.88``."""
     code: tuple[CodeDifference, ...] = ()
     """Machine code of what failed the gate, beside that on record."""
+    shard: tuple[int, int] | None = None
+    """Which part of how many this run is, from 1; null: it ran all its tests, or shards were merged to it."""
+    part: RunPart | None = None
+    """Of a shard: what ``gpuperf merge`` needs."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,7 +124,8 @@ class Document:
 def document_of(
     evidence: Sequence[TestEvidence], *, date: str, plugin: str, task: str, exit_status: int,
     problems: Iterable[str], warnings: Iterable[str], machines: Iterable[str], commit: Commit = Commit(),  # noqa: B008
-    branch: str = "", code: Sequence[CodeDifference] = (),
+    branch: str = "", code: Sequence[CodeDifference] = (), shard: tuple[int, int] | None = None,
+    part: RunPart | None = None,
 ) -> Document:  # fmt: skip
     """Put a run's evidence in order."""
     judged = [judgement for one in evidence for judgement in (*one.judgements, *one.unreached)]
@@ -131,7 +137,7 @@ def document_of(
         problems=tuple(problems), warnings=(*warnings, *shared_obstacles(judged).values()),
         tests=tuple(msgspec.structs.replace(one, cubins={}) for one in evidence),
         commit=commit.name, dirty=commit.dirty, branch=branch, machines=tuple(machines), toolchains=tuple(toolchains),
-        code=tuple(code),
+        code=tuple(code), shard=shard, part=part,
     ))  # fmt: skip
 
 

@@ -45,6 +45,8 @@ def header(options: Options) -> str:
     task = "measuring and gating" if options.enabled else "gating counters only"
     if options.update:
         task = f"updating baselines ({options.update})"
+    if options.shard is not None:
+        task += f", shard {options.shard[0]} of {options.shard[1]}"
     if options.ncu:
         task += f", counters {', '.join(options.ncu)}"
     by_hand = options.tolerance is not None

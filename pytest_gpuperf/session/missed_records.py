@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,11 +14,13 @@ from pytest_gpuperf.config.flags import USUAL_FOLDER
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import Book
+from pytest_gpuperf.context.shard_plan import Shard
 from pytest_gpuperf.context.tests_found import TestsFound
-from pytest_gpuperf.judge.vanished import OnRecord, RunSeen, Vanished, WhyVanished, vanished
+from pytest_gpuperf.judge.vanished import OnRecord, RunSeen, Vanished, WhyVanished, candidates, settled
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import Outcome
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
+from pytest_gpuperf.report.run_part import Missed
 from pytest_gpuperf.report.vanished_lines import (
     gone_lines,
     is_gone,
@@ -33,6 +35,10 @@ NO_WORKLOAD = Key(module="", test="", workload="")
 """Of a judgement on a whole target."""
 
 
+MISSED: pytest.StashKey[Missed] = pytest.StashKey()
+"""Of a run that knows what it collected."""
+
+
 def tell_vanished(session: pytest.Session, book: Book, outcome: Outcome) -> None:
     """Note a line for each cause: those that fail the run in ``outcome.vanished``, the others in ``outcome.left_out``.
 
@@ -42,53 +48,90 @@ def tell_vanished(session: pytest.Session, book: Book, outcome: Outcome) -> None
     options = config.stash[stash.OPTIONS]
     if not options.gates or stash.FINDING not in config.stash or session.exitstatus == pytest.ExitCode.INTERRUPTED:
         return
-    found, ends = config.stash[stash.FINDING].found, config.stash[stash.FINDING].ends
+    found = config.stash[stash.FINDING].found
     if found is None:
         outcome.vanished = (NO_WORKER,) if book.tests_run and options.open == "fail" else ()
         return
     if found.partial:
         return
-    scope = scope_of(config)
-    strict = (scope.full or bool(options.against)) and found.selected <= ends.keys() and options.update is None
-    try:
-        red, remarks = _lines(config, book, scope, found)
-    except BaselineError as problem:
-        red, remarks = [], [f"what no test came to cannot be told: {problem}"]
-        if options.open == "fail":
-            red, remarks = remarks, red
+    scope, worker = scope_of(config), stash.worker_of(config)
+    missed = config.stash[MISSED] = _missed(config, book, scope, found)
+    models = models_of(book)
+    red, remarks = missed_lines(
+        missed, book, options, targets={*worker.expected_archs, *models}, root=config.rootpath,
+        has_gpu=bool(models) or options.require_gpu, revision="" if worker.revision is None else worker.revision.name,
+    )  # fmt: skip
+    strict = is_full(config) and came_to_end(config) and options.update is None
     outcome.vanished = tuple(red) if strict else ()
-    outcome.left_out = (*(() if strict else red), *remarks)
+    outcome.left_out = (*outcome.left_out, *(() if strict else red), *remarks)
 
 
 NO_WORKER = "what no test came to cannot be told: no worker of pytest-xdist told which tests it collected. Run it again"
 
 
-def _lines(config: pytest.Config, book: Book, scope: RunScope, found: TestsFound) -> tuple[list[str], list[str]]:
-    """Lines that may fail the run, and remarks.  Raises ``BaselineError``."""
+def is_full(config: pytest.Config) -> bool:
+    """Whether the run was asked for all tests, or compares with a revision, so that what it missed may fail it."""
+    return scope_of(config).full or bool(config.stash[stash.OPTIONS].against)
+
+
+def came_to_end(config: pytest.Config) -> bool:
+    """Whether it is known what was collected, and every test that was chosen has ended."""
+    found, ends = config.stash[stash.FINDING].found, config.stash[stash.FINDING].ends
+    return found is not None and found.selected <= ends.keys()
+
+
+def models_of(book: Book) -> tuple[str, ...]:
+    """GPU models that tests ran on."""
+    return tuple(sorted({one.device.slug for one in book.evidence if one.device is not None}))
+
+
+def _missed(config: pytest.Config, book: Book, scope: RunScope, found: TestsFound) -> Missed:
+    """What this run, or this shard of it, answers for and came to no record of."""
     options, store = config.stash[stash.OPTIONS], stash.worker_of(config).store
-    records = list(on_record(store))
+    shard = Shard(1, 1) if options.shard is None else Shard(*options.shard)
+    try:
+        records = list(on_record(store))
+        mine = [one for one in records if one.key.node_id in found.selected or shard.answers_for(one.key.node_id)]
+        seen = _seen(config, book, scope, found, records)
+        targets = () if options.archs or options.against or shard.index != 1 else manifest.gone(options.baselines)
+        return Missed(
+            tuple(candidates(mine, seen)), tuple(targets),
+            nothing_on_record="" if records else _no_baselines(config, book),
+        )  # fmt: skip
+    except BaselineError as problem:
+        return Missed(unreadable=f"what no test came to cannot be told: {problem}")
+
+
+def _no_baselines(config: pytest.Config, book: Book) -> str:
+    options, root = config.stash[stash.OPTIONS], config.rootpath
+    if options.update is not None or options.against or not book.gathered_anything:
+        return ""
+    return no_baselines_line(options.baselines, root, _baselines_nearby(options, root))
+
+
+def missed_lines(
+    missed: Missed, book: Book, options: Options, *, targets: Collection[str], root: Path, has_gpu: bool, revision: str
+) -> tuple[list[str], list[str]]:
+    """Lines that may fail the run, and remarks; ``revision`` is what it was compared with, empty for baselines."""
+    if missed.unreadable:
+        return ([missed.unreadable], []) if options.open == "fail" else ([], [missed.unreadable])
     renamed = {work.was for one in book.evidence for work in one.workloads if work.was is not None}
     those = [
         one._replace(cause=WhyVanished.RENAMED) if one.record.key in renamed else one
-        for one in vanished(records, _seen(config, book, scope, found, records))
+        for one in settled(missed.candidates, targets, has_gpu=has_gpu)
     ]
-    revision = stash.worker_of(config).revision
-    gone = [one for one in those if is_gone(one)] if revision is not None else []
+    gone = [one for one in those if is_gone(one)] if revision else []
     those = [one for one in those if one not in gone]
     failing = [one for one in those if fails(one, options)]
     others = [one for one in those if one not in failing]
-    red, remarks = (vanished_lines(some, config.rootpath) for some in (failing, others))
-    if revision is not None:
-        return red, [*remarks, *gone_lines(gone, revision.name)]
-    targets = () if options.archs else manifest.gone(options.baselines)
-    if targets:
-        line = targets_gone_line(targets, options.baselines)
-        (red if exit_policy.fails(_judgement(NO_WORKLOAD, targets[0], "static"), options) else remarks).append(line)
-    if not records and options.update is None and book.gathered_anything:
-        remarks.append(
-            no_baselines_line(options.baselines, config.rootpath, _baselines_nearby(options, config.rootpath))
-        )
-    return red, remarks
+    red, remarks = (vanished_lines(some, root) for some in (failing, others))
+    if revision:
+        return red, [*remarks, *gone_lines(gone, revision)]
+    if missed.targets_gone:
+        line = targets_gone_line(missed.targets_gone, options.baselines)
+        judged = _judgement(NO_WORKLOAD, missed.targets_gone[0], "static")
+        (red if exit_policy.fails(judged, options) else remarks).append(line)
+    return red, [*remarks, *([missed.nothing_on_record] if missed.nothing_on_record else [])]
 
 
 def fails(one: Vanished, options: Options) -> bool:
@@ -118,7 +161,7 @@ def _seen(
     modules = {record.key.module for record in records}
     told = {f"{one.module}::{one.test}": one for one in book.evidence}
     stopped = {node for node, one in told.items() if one.status != "complete"}
-    models = {one.device.slug for one in book.evidence if one.device is not None}
+    models = models_of(book)
     ends = config.stash[stash.FINDING].ends
     return RunSeen(
         tests=found.tests, selected=found.selected, modules=found.modules, failed=found.failed, skipped=found.skipped,

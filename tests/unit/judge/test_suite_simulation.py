@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from pytest_gpuperf.judge.block_decision import UNDECIDED, judge_many
-from pytest_gpuperf.judge.error_budget import ALPHA, Spending
+from pytest_gpuperf.judge.error_budget import ALPHA, Spending, shard_alpha
 from pytest_gpuperf.judge.noninferiority import noninferiority_test
 from pytest_gpuperf.judge.policy import Policy
 
@@ -113,6 +113,52 @@ def test_alpha_holds_when_it_is_spent_online_and_over_workers(workers: int) -> N
         red |= codes == SLOWER
     assert red.sum() <= tolerable(suites, alpha)
     assert red.any(), "a worst case that never reaches the bound tests nothing"
+
+
+def red_with_shards(shares: list[float], suites: int) -> NDArray[np.bool_]:
+    """Suites with a SLOWER although every kernel is at the tolerance, the worst case; a share for each kernel."""
+    rng = np.random.default_rng(7)
+    red = np.zeros(suites, dtype=bool)
+    for share in shares:
+        policy = dataclasses.replace(POLICY, alpha=share)
+        codes, _ = judge_many(math.log1p(POLICY.delta) + rng.normal(0, 0.004, (suites, 64)), policy)
+        red |= codes == SLOWER
+    return red
+
+
+SHARDS = 4
+
+
+def test_alpha_holds_over_four_shards_of_two_workers_each() -> None:
+    """No alarm in any of them; four runs that each spend all of alpha do not keep the promise."""
+    suites, alpha = 800, 0.05
+    places = [place // (2 * SHARDS) + 1 for place in range(KERNELS)]
+    shard = Spending(shard_alpha(SHARDS, alpha), workers=2)
+    together = red_with_shards([shard.share(place) for place in places], suites)
+    assert together.any(), "a worst case that never reaches the bound tests nothing"
+    assert together.sum() <= tolerable(suites, alpha)
+    assert together.mean() <= alpha
+    apart = red_with_shards([Spending(alpha, workers=2).share(place) for place in places], suites)
+    assert apart.sum() > 2 * together.sum()
+
+
+def blocks_needed(policy: Policy) -> float:
+    """Median number of blocks after which a kernel that is 2 % slower is SLOWER; the noise is 0.6 %."""
+    r = math.log1p(0.02) + np.random.default_rng(8).normal(0, 0.006, (2000, policy.blocks_max))
+    codes, blocks = judge_many(r, policy)
+    assert (codes == SLOWER).mean() > 0.95
+    return float(np.median(blocks[codes == SLOWER]))
+
+
+def test_four_shards_cost_no_blocks_and_a_kernel_of_the_same_number_at_most_three() -> None:
+    """Its number in its shard is smaller than in the whole run, which gives back more than the division takes."""
+    whole, shard = Spending(), Spending(shard_alpha(SHARDS))
+    same_number = [dataclasses.replace(POLICY, alpha=one.share(50)) for one in (whole, shard)]
+    one_run, same, in_shard = (
+        blocks_needed(policy) for policy in (*same_number, dataclasses.replace(POLICY, alpha=shard.share(13)))
+    )
+    assert one_run < same <= one_run + 3
+    assert in_shard <= one_run
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,82 @@
+"""What a shard leaves in its report, so that all shards together are judged as one run is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_gpuperf.config.options import Options
+from pytest_gpuperf.context import stash
+from pytest_gpuperf.context.book import Book
+from pytest_gpuperf.context.shard_plan import hash_of
+from pytest_gpuperf.context.tests_found import TestsFound
+from pytest_gpuperf.model.result import Outcome
+from pytest_gpuperf.report.run_part import Missed, OptionValue, RunPart
+from pytest_gpuperf.session.missed_records import MISSED, came_to_end, is_full, models_of
+from pytest_gpuperf.session.run_scope import scope_of
+
+LEFT_TO_MERGE = "{} (of this shard; gpuperf merge says it of all together)"
+BEAR_UPON_VERDICTS = (
+    "archs", "require_gpu", "against", "open", "missing", "without_gpu", "inconclusive", "static_causes", "strict",
+    "profile", "tolerance", "cache", "timer", "budget_s", "changed_only", "pair_all", "pair_callables", "confirmations",
+    "ledger", "ledger_tolerance", "ncu", "metrics", "ci",
+)  # fmt: skip
+"""Fields of ``Options`` that all shards of a run have alike."""
+ENDED = (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR)
+"""Exit statuses of a run that did not come to its end."""
+
+
+def has_tests(config: pytest.Config) -> bool:
+    """Whether the run that this shard is a part of has any test to run."""
+    found = config.stash[stash.FINDING].found
+    return found is not None and bool(found.plan)
+
+
+def part_of(session: pytest.Session, book: Book, outcome: Outcome) -> RunPart:
+    """Of a run that is a shard."""
+    config = session.config
+    options, worker = config.stash[stash.OPTIONS], stash.worker_of(config)
+    found = config.stash[stash.FINDING].found or TestsFound()
+    return RunPart(
+        plan=_digest(config, found), complete=session.exitstatus not in ENDED and came_to_end(config),
+        tests_run=book.tests_run, options=asked_for(options, config), archs=tuple(sorted(worker.expected_archs)),
+        models=models_of(book), without_gpu=any(one.status == "static only" for one in book.evidence),
+        full=is_full(config), root=str(config.rootpath),
+        revision="" if worker.revision is None else worker.revision.name,
+        failures=dict(book.failures), drifted=outcome.drifted, missed=config.stash.get(MISSED, Missed()),
+    )  # fmt: skip
+
+
+def asked_for(options: Options, config: pytest.Config) -> dict[str, OptionValue]:
+    """Options by field; the folder of the baselines as seen from pytest's root."""
+    asked = {field: _plain(getattr(options, field)) for field in BEAR_UPON_VERDICTS}
+    if not options.against:
+        asked["baselines"] = os.path.relpath(options.baselines, config.rootpath)
+    return asked
+
+
+def options_of(part: RunPart) -> Options:
+    """What the shards of a run were asked for, as one run would have been."""
+    given = {field: tuple(value) if isinstance(value, list) else value for field, value in part.options.items()}
+    folder = given.pop("baselines", "")
+    return Options(enabled=True, baselines=Path(part.root) / str(folder), **given)
+
+
+def _plain(value: Any) -> OptionValue:
+    if isinstance(value, tuple):
+        return list(value)
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def _digest(config: pytest.Config, found: TestsFound) -> str:
+    """Of all that has to be equal where shards collect: tests, files, what could not be collected, and the places."""
+    scope = scope_of(config)
+    groups = (found.tests, found.modules, found.failed, found.skipped.keys(), scope.places)
+    words = [found.plan, str(scope.full), str(scope.whole)]
+    for group in groups:
+        words += [f"{len(group)}", *sorted(group)]
+    return hash_of(words)

@@ -1,0 +1,181 @@
+"""``gpuperf merge``: what it refuses, in words and by its exit status."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from pytest_gpuperf.cli.command_line import main
+from pytest_gpuperf.judge.vanished import OnRecord, Vanished, WhyVanished
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.result import SelfPairReading, TestEvidence, WorkloadEvidence
+from pytest_gpuperf.model.verdict import Judgement, Verdict
+from pytest_gpuperf.report.document import SCHEMA, RunReport
+from pytest_gpuperf.report.run_part import Missed, RunPart
+
+OF = 2
+ALL_TARGETS = ("sm_90", "nvidia-h200")
+
+
+def key(test: str) -> Key:
+    return Key(module="test_it.py", test=test, workload="copy")
+
+
+def evidence(test: str, verdict: Verdict = Verdict.SAME, **fields: Any) -> TestEvidence:
+    judged = Judgement(key=key(test), target="nvidia-h200", kind="time", verdict=verdict)
+    work = WorkloadEvidence(key=key(test), judgements=(judged,), counters={"one": 1.0})
+    return TestEvidence(module="test_it.py", test=test, workloads=(work,), **fields)
+
+
+def part(**fields: Any) -> RunPart:
+    usual: dict[str, Any] = {
+        "plan": "p", "complete": True, "tests_run": 1, "options": {"open": "fail", "without_gpu": "warn"},
+        "archs": ("sm_90",), "models": ("nvidia-h200",), "without_gpu": False, "full": True, "root": "/root",
+    }  # fmt: skip
+    return RunPart(**{**usual, **fields})
+
+
+def shard(index: int, of: int = OF, *, of_part: RunPart | None = None, **fields: Any) -> RunReport:
+    usual: dict[str, Any] = {
+        "schema": SCHEMA, "date": "2026-11-22T12:00:00Z", "plugin": "0.1.0", "task": "gpuperf", "exit_status": 0,
+        "verdicts": {}, "problems": (), "warnings": (), "tests": (evidence(f"test_{index}"),), "commit": "c0",
+    }  # fmt: skip
+    return RunReport(**{**usual, "shard": (index, of), "part": of_part or part(), **fields})
+
+
+@pytest.fixture
+def merged(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    def merge(*reports: RunReport, more: tuple[str, ...] = ()) -> tuple[int, str]:
+        files = []
+        for number, report in enumerate(reports, 1):
+            path = tmp_path / f"{number}.json"
+            path.write_bytes(msgspec.json.encode(report))
+            files.append(str(path))
+        status = main(["merge", *files, *more])
+        said = capsys.readouterr()
+        return status, said.out + said.err
+
+    return merge
+
+
+def test_two_shards_are_one_run(merged, tmp_path) -> None:
+    files = ("--html", f"{tmp_path}/whole.html", "--markdown", f"{tmp_path}/w.md", "--json", f"{tmp_path}/w.json")
+    status, said = merged(shard(2), shard(1), more=files)
+    assert (status, said.splitlines()[-1]) == (0, "2 shards: 2 SAME (exit status 0)")
+    whole = msgspec.json.decode((tmp_path / "w.json").read_bytes(), type=RunReport)
+    assert [test.test for test in whole.tests] == ["test_1", "test_2"]
+    assert whole.shard is whole.part is None
+    assert "2 SAME" in (tmp_path / "w.md").read_text()
+    assert "test_2" in (tmp_path / "whole.html").read_text()
+
+
+REFUSED = {
+    "missing": ([shard(1)], "the report of 2/2 is missing"),
+    "several missing": ([shard(2, 4)], "the report of 1/4, 3/4, 4/4 is missing"),
+    "twice": ([shard(1), shard(1), shard(2)], "are both shard 1: give each shard once"),
+    "another number": ([shard(1), shard(2, 3)], "another number of shards"),
+    "whole run": ([shard(1, shard=None, part=None), shard(2)], "is the report of a whole run"),
+    "unfinished": (
+        [shard(1), shard(2, of_part=part(complete=False), exit_status=2)],
+        "shard 2 did not come to its end",
+    ),
+    "commits": ([shard(1), shard(2, commit="c1")], "are of different commits (c0 and c1): check the same commit out"),
+    "dirty": ([shard(1), shard(2, dirty=True)], "are of different changes of tracked files"),
+    "plugins": ([shard(1), shard(2, plugin="0.2.0")], "are of different plugin versions (0.1.0 and 0.2.0)"),
+    "selections": ([shard(1), shard(2, of_part=part(plan="q"))], "are of different selections of tests: give all"),
+    "targets": ([shard(1), shard(2, of_part=part(archs=("sm_80",)))], "different static targets (sm_90 and sm_80)"),
+    "models": (
+        [shard(1), shard(2, of_part=part(models=("nvidia-a100",)))],
+        "are of different GPU models (nvidia-h200 and nvidia-a100)",
+    ),
+    "no GPU": ([shard(1), shard(2, of_part=part(models=(), without_gpu=True))], "of a machine without a usable GPU"),
+    "options": (
+        [shard(1), shard(2, of_part=part(options={"open": "warn", "without_gpu": "warn"}))],
+        "differ in the option open (fail and warn): give all shards the same options",
+    ),
+    "revisions": ([shard(1), shard(2, of_part=part(revision="main"))], "are of different revisions to compare with"),
+    "schema": ([shard(1), shard(2, schema=SCHEMA - 1)], f"has schema {SCHEMA - 1}, this version reads {SCHEMA}"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_would_leave_a_hole_is_refused(merged, what) -> None:
+    reports, words = REFUSED[what]
+    status, said = merged(*reports)
+    assert status == 2
+    assert said.startswith("gpuperf merge: ")
+    assert words in said
+
+
+def test_a_file_that_is_no_report(merged, tmp_path, capsys) -> None:
+    (tmp_path / "no.json").write_text("{}")
+    assert main(["merge", str(tmp_path / "no.json")]) == 2
+    assert "is no report of a run" in capsys.readouterr().err
+    status, said = merged(shard(1), shard(2), more=("--html", f"{tmp_path}/page.md"))
+    assert status == 2
+    assert "does not end in .html" in said
+
+
+def vanished(cause: WhyVanished, target: str, **fields: Any) -> RunPart:
+    gone = Vanished(OnRecord(key("gone"), target, "time"), cause, **fields)
+    return part(models=(), missed=Missed(candidates=(gone,)))
+
+
+@pytest.mark.parametrize(("index", "other"), [(1, 2), (2, 1)])
+def test_a_record_counts_for_the_gpu_that_only_another_shard_saw(merged, index, other) -> None:
+    """Alone, that shard had no GPU, so that it could not tell."""
+    skipped = vanished(WhyVanished.SKIPPED, "nvidia-h200", reason="needs a GPU", for_want_of_gpu=True)
+    status, said = merged(shard(index, of_part=skipped), shard(other))
+    assert status == 13
+    assert "ERROR: 1 workload on record NOT-MEASURED on nvidia-h200: its test or its test file was skipped" in said
+    status, _ = merged(shard(index, of_part=skipped), shard(other, of_part=part(models=())))
+    assert status == 0
+
+
+def test_one_line_for_what_several_shards_missed(merged) -> None:
+    deleted = [vanished(WhyVanished.DELETED, target) for target in ALL_TARGETS]
+    status, said = merged(*(shard(index, of_part=one) for index, one in enumerate(deleted, 1)))
+    assert status == 13
+    assert "ERROR: 1 workload on record NOT-MEASURED on nvidia-h200, sm_90: its module was collected" in said
+
+
+def test_a_narrowed_run_only_names_what_vanished(merged) -> None:
+    gone = msgspec.structs.replace(vanished(WhyVanished.DELETED, "sm_90"), full=False)
+    status, said = merged(shard(1, of_part=gone), shard(2, of_part=part(full=False)))
+    assert status == 0
+    assert "1 workload on record NOT-MEASURED" in said
+
+
+ALARM = SelfPairReading(workload="copy", ratio=1.1, blocks=8, log_e_slower=9.0, log_e_faster=-3.0, seed=1)
+RED = part(failures={"test_it.py::test_1": "SLOWER"})
+
+
+def test_a_red_shard_is_a_red_run(merged) -> None:
+    status, said = merged(shard(1, of_part=RED, exit_status=1), shard(2))
+    assert status == 1
+    assert "FAILED test_it.py::test_1 - SLOWER" in said
+
+
+def test_a_machine_that_is_the_finding_takes_the_place_of_red_times_of_any_shard(merged) -> None:
+    slower = evidence("test_1", Verdict.SLOWER, red_on_time=True)
+    alarmed = shard(2, tests=(evidence("test_2", self_pair=ALARM),), exit_status=12)
+    status, said = merged(shard(1, of_part=RED, exit_status=1, tests=(slower,)), alarmed)
+    assert status == 12
+    assert "a launch paired with itself came out different" in said
+    assert merged(shard(1, of_part=RED, exit_status=1), alarmed)[0] == 1  # red for something else
+
+
+def test_the_ledger_and_foreign_statuses(merged) -> None:
+    assert merged(shard(1, of_part=part(drifted="it drifts"), exit_status=14), shard(2))[0] == 14
+    assert merged(shard(1, exit_status=1), shard(2))[0] == 1  # another plugin failed it
+    assert merged(shard(1, exit_status=3), shard(2))[0] == 3
+
+
+def test_shards_that_gathered_nothing_fail_together_and_not_beside_one_that_did(merged) -> None:
+    assert merged(shard(1, tests=(), exit_status=0), shard(2))[0] == 0
+    status, said = merged(*(shard(index, tests=(), of_part=part(models=())) for index in (1, 2)))
+    assert status == 10
+    assert "nothing was measured: 2 tests ran and none used cuda_kernel or gpuperf" in said
