@@ -30,6 +30,14 @@ EXTRAS = set(METADATA["project"]["optional-dependencies"])
 EXTRA = re.compile(r"^(?:pytest-gpuperf|\.)\[([\w,]+)\]$")
 GIT = {"add", "bisect", "checkout", "commit", "diff", "init"}
 """What the pages ask git for."""
+VALUES = {
+    "${{ matrix.shard }}": "2",
+    "${SLURM_ARRAY_TASK_ID}": "2",
+    "${SLURM_ARRAY_TASK_COUNT}": "4",
+    "$n": "2",
+    "/reports/": "",
+}
+"""What the programs of other people put in the places of the pages' variables."""
 FOLDERS = ("nvrtcs",)
 """That flags of the pages name, and that have to be there."""
 
@@ -40,6 +48,8 @@ class WrongCommand(Exception):
 
 def commands(script: str) -> Iterator[list[str]]:
     """Each command of a script as words, without comments."""
+    for variable, value in VALUES.items():
+        script = script.replace(variable, value)
     script = re.sub(r"\$\{\{.*?\}\}", "main", script.replace("\\\n", " "))
     for line in script.splitlines():
         lexer = shlex.shlex(line, posix=True, punctuation_chars="&|;>")
@@ -47,7 +57,8 @@ def commands(script: str) -> Iterator[list[str]]:
         words: list[str] = []
         for word in lexer:
             if set(word) <= set("&|;"):
-                yield words
+                if "=" not in words[0]:  # else it gives a variable its value
+                    yield words
                 words = []
             else:
                 words.append(word)
@@ -125,5 +136,5 @@ def _of_others(arguments: Sequence[str], pytester: pytest.Pytester) -> None:
 
 PROGRAMS: dict[str, Callable[[Sequence[str], pytest.Pytester], None]] = {
     "pytest": _pytest, "gpuperf": _gpuperf, "pip": _pip, "make": _make, "git": _git, "python": _python,
-    "python3": _python, ".": _of_others, "gh": _of_others, "pre-commit": _of_others,
+    "python3": _python, ".": _of_others, "gh": _of_others, "set": _of_others, "pre-commit": _of_others,
 }  # fmt: skip

@@ -3,7 +3,7 @@
 Exit status: 0 done, 1 the answer is no (something needed is missing or cannot be read, pruning was refused, ``--check``
 found something), 2 wrong usage, 125 and 128 of ``bisect-step`` alone, which let ``git bisect run`` skip the commit or
 stop, 141 whoever read the output has closed it, as of any program that a pipe ends.  ``merge`` has that of the merged
-run, and 2 where it refuses the reports.
+run, and that of wrong usage where it refuses the reports.
 """
 
 from __future__ import annotations

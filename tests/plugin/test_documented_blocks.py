@@ -110,7 +110,7 @@ def yaml_of_ci(block: Block, suite: Suite) -> None:
         node = waiting.pop()
         if isinstance(node, dict):
             scripts += [node[key] for key in ("run",) if key in node]
-            scripts += [line for key in ("script", "after_script") for line in node.get(key, [])]
+            scripts += [line for key in ("script", "after_script", "args") for line in node.get(key, [])]
             inputs += list(node["with"]) if "pytest-gpuperf@" in node.get("uses", "") else []
             waiting += node.values()
         elif isinstance(node, list):
