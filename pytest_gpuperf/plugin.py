@@ -43,7 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if options.is_child:
         from pytest_gpuperf.context import child_process  # noqa: PLC0415 a plain run is no child
 
-        child_process.end_with_parent()
+        child_process.end_with_parent(config)
         child_process.serve_if_opponent(config, options.task)
     if options.nvrtc is not None and options.active:
         from pytest_gpuperf.session.other_toolchains import choose  # noqa: PLC0415 a plain run compiles with its own
@@ -58,6 +58,10 @@ def pytest_configure(config: pytest.Config) -> None:
         from pytest_gpuperf.context.sharding import Sharding  # noqa: PLC0415 a plain run has no shards
 
         config.pluginmanager.register(Sharding(config, options.shard), "gpuperf-sharding")
+    if options.active:
+        from pytest_gpuperf.session.isolation import Isolation  # noqa: PLC0415 a plain run has one process
+
+        config.pluginmanager.register(Isolation(config, options), "gpuperf-isolation")
     if options.active and not hasattr(config, "workerinput"):
         from pytest_gpuperf.session.reporting import Reporting  # noqa: PLC0415 a plain run reports nothing
 

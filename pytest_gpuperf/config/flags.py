@@ -211,5 +211,8 @@ FLAGS: tuple[Flag, ...] = (
     Flag("--gpuperf-trust-cubins", "trust_cubins", "under CI, believe and launch baselines too that the change "
          "under test brought along", ini=False),
     Flag("--gpuperf-force-update", "force_update", "record measurements that were disturbed, too", ini=False),
+    Flag("--gpuperf-kernel-timeout", "kernel_timeout_s", "seconds after which a kernel that does not come back is "
+         "endless (default 60): its test fails, and the others run in a fresh process",
+         number(1, 86400, " seconds"), metavar="SECONDS"),
     Flag("--gpuperf-task", "task", "", str, ini=False, hidden=True),
 )  # fmt: skip

@@ -110,6 +110,8 @@ class Options:
     """Machine code of baselines may be launched although ``ci`` and brought along by the change under test."""
     force_update: bool = False
     """Record measurements that their own health checks call disturbed."""
+    kernel_timeout_s: float = 60.0
+    """Seconds for which a call may wait for the GPU before its kernel is called endless."""
     ci: bool = False
     """The ``CI`` environment variable is set (and not ``0`` or ``false``)."""
     task: ChildTask | None = None

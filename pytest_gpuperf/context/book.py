@@ -51,6 +51,10 @@ class TestBook:
         self.whole = False
         self.unrecorded: set[str] = set()
         """SHA-256 of machine code that no baseline of this test holds."""
+        self.faulted = False
+        """Whether it broke the GPU for its process."""
+        self.memory = ""
+        """Who held the GPU's memory when there was none left for it; empty if there was."""
         self.ended_in: Literal["", "setup", "call"] = ""
         """The phase that ended the test; empty while it runs."""
         self.subtest_stopped = False

@@ -24,6 +24,8 @@ from pytest_gpuperf.model.task import ChildTask, OpponentTask, ProfileTask, Reco
 
 PARENT_VARIABLE = "GPUPERF_PARENT"
 """Names the end of a pipe whose other end the parent holds: it closes when the parent is gone, however it went."""
+PARENT: pytest.StashKey[str] = pytest.StashKey()
+"""What that variable said; it is for this process alone, and not for what it starts."""
 _PROGRESS = re.compile(r"\[ *\d+%\]$")
 """How a line of pytest's progress ends, which begins with an E as well if a test's set-up failed."""
 
@@ -113,9 +115,14 @@ class RunningChild:
         os.close(self._ours)
 
 
-def end_with_parent() -> None:
+def keep_parent(config: pytest.Config) -> None:
+    """Before this process's program is started anew in its place: it is to end with the same parent."""
+    os.environ[PARENT_VARIABLE] = config.stash.get(PARENT, "")
+
+
+def end_with_parent(config: pytest.Config) -> None:
     """In a child: end it, and what it started, as soon as its parent is gone.  Does nothing without a parent's pipe."""
-    theirs = os.environ.pop(PARENT_VARIABLE, "")
+    theirs = config.stash[PARENT] = os.environ.pop(PARENT_VARIABLE, "")
     if theirs.isdigit():
         threading.Thread(target=_wait_for_the_end_of, args=(int(theirs),), daemon=True).start()
 

@@ -53,8 +53,22 @@ class RunState:
         """Why workloads were not paired with what their baselines have: it came with the change under test."""
         self.link: Link | None = None
         """To the process that gates, in one that stands for another revision."""
+        self.gpu_lost = ""
+        """Which test left the GPU unusable for this process; empty while it is usable."""
+        self.recorded_ns = 0.0
+        """What the workload in hand took when it was recorded; 0 if that is not known."""
         self.cubins: dict[str, bytes] = {}
         """Machine code of the timed kernels by SHA-256, kept for an update to store."""
+
+    @property
+    def left_over(self) -> dict[str, int]:
+        """What a process that follows this one must know of it."""
+        return {"hypotheses": self._hypotheses, "unchanged": self._unchanged, "confirmations": self.confirmations_left}
+
+    def take_over(self, left: Mapping[str, int]) -> None:
+        """Spend on from where the process before this one was."""
+        self._hypotheses, self._unchanged = left["hypotheses"], left["unchanged"]
+        self.confirmations_left = left["confirmations"]
 
     def begin_test(self, item: pytest.Item) -> None:
         """Note when a test began, and, before the first one, what this process's start took."""

@@ -122,12 +122,17 @@ class Worker:
         if hold is not None:
             hold.close()
 
+    @property
+    def opened(self) -> Device | None:
+        """The GPU, if this process has used one."""
+        device: Device | None = self.__dict__.get("device")
+        return None if isinstance(device, PlaceholderDevice) else device
+
     def give_memory_back(self) -> None:
         """Leave the GPU's memory to a child process, but for arrays that live; nothing if this one has used no GPU."""
-        if isinstance(self.__dict__.get("device"), PlaceholderDevice | None):
-            return
-        gc.collect()  # arrays in circles of references, as exceptions and closures make them, live until then
-        self.device.release_unused()
+        if self.opened is not None:
+            gc.collect()  # arrays in circles of references, as exceptions and closures make them, live until then
+            self.opened.release_unused()
 
     @property
     def measured_peaks(self) -> dict[str, float]:

@@ -13,15 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from pytest_gpuperf.device import timers
+from pytest_gpuperf.device.activity import Activity
 from pytest_gpuperf.device.arrays import CupyArrays
 from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.device.interface import Dim3, LoadedKernel, Timer
 from pytest_gpuperf.device.load_checks import check_loadable
 from pytest_gpuperf.device.lock import GpuLock
+from pytest_gpuperf.device.memory_use import MemoryUse
 from pytest_gpuperf.device.nvml_state import Nvml
 from pytest_gpuperf.device.peaks import measure_peak
 from pytest_gpuperf.device.persisting_l2 import PersistingL2
 from pytest_gpuperf.model.device_facts import DeviceFacts
+from pytest_gpuperf.model.device_memory import DeviceMemory
 from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.model.timed_round import DeviceState
 from pytest_gpuperf.model.timer_names import TimerName
@@ -65,6 +68,10 @@ class CudaDevice:
         self.stream = cupy.cuda.Stream()
         self.stream.use()
         self.arrays = CupyArrays(cupy)
+        self.activity = Activity()
+        self._memory = MemoryUse(cupy, nvml)
+        self._errors = (cupy.cuda.driver.CUDADriverError, cupy.cuda.runtime.CUDARuntimeError)
+        self._ordinal = ordinal
         self._lock = GpuLock(facts.uuid)
         self._timers: dict[TimerName | None, Timer] = {}
         self._peaks: dict[str, float] = {}
@@ -73,13 +80,12 @@ class CudaDevice:
     def load(self, binary: KernelBinary, sha256: str | None = None) -> LoadedKernel:
         """See ``Device``.  ``sha256`` is the hash that the cubin must have, for one that comes from a file."""
         check_loadable(binary, self.facts.arch, sha256)
-        failures = (self._cupy.cuda.driver.CUDADriverError, self._cupy.cuda.runtime.CUDARuntimeError)
         with tempfile.TemporaryDirectory(prefix="gpuperf-") as folder:  # only this user can enter it
             path = Path(folder) / f"{next(self._loads)}.cubin"  # CuPy keeps modules by path: a new one each time
             path.write_bytes(binary.cubin)
             try:
                 function = self._cupy.RawModule(path=str(path)).get_function(binary.symbol)
-            except failures as problem:
+            except self._errors as problem:
                 raise LoadError(f"{binary.name} ({binary.arch}): the driver refuses its cubin: {problem}") from problem
         return CudaKernel(function, binary.profile.shared_bytes)
 
@@ -109,9 +115,39 @@ class CudaDevice:
     def synchronize(self) -> None:
         """Wait for all streams of this GPU."""
         self._cupy.cuda.runtime.deviceSynchronize()
+        self.activity.answered()
+
+    def fault(self) -> str:
+        """See ``Device``.  An error that waiting once has cleared is no fault of the context."""
+        for _ in range(2):
+            try:
+                self.synchronize()
+            except self._errors as problem:
+                found = str(problem)
+            else:
+                return ""
+        return found
+
+    def is_idle(self) -> bool:
+        """See ``Device``.  While a graph is captured, a query of the default stream would void it."""
+        with self._cupy.cuda.Device(self._ordinal):  # in a thread of its own the current one is another
+            try:
+                return bool(self.stream.done and self._cupy.cuda.Stream.null.done)
+            except self._errors:
+                return True  # a fault: nothing runs any more
+
+    def memory(self) -> DeviceMemory:
+        """See ``Device``."""
+        return self._memory.now()
+
+    def begin_peak(self) -> None:
+        """See ``Device``."""
+        self.release_unused()
+        self._memory.begin()
 
     def release_unused(self) -> None:
         """See ``Device``.  Of CuPy's own pool; arrays that live are not touched."""
+        self._memory.note()
         self._cupy.get_default_memory_pool().free_all_blocks()
 
     def state(self) -> DeviceState:

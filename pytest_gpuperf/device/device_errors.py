@@ -29,6 +29,10 @@ class LoadError(RuntimeError):
     """A cubin cannot be loaded: another architecture, not what its record says, or refused by the driver."""
 
 
+class GpuFault(RuntimeError):
+    """A kernel has broken this process's use of the GPU: nothing runs there any more."""
+
+
 class LockTimeout(RuntimeError):
     """Another process kept the GPU for longer than this one waits."""
 

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pytest_gpuperf.model.device_facts import DeviceFacts
+from pytest_gpuperf.model.device_memory import DeviceMemory
 from pytest_gpuperf.model.evidence import CacheMode, KernelBinary
 from pytest_gpuperf.model.timed_round import DeviceState
 from pytest_gpuperf.model.timer_names import TimerName
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.device.activity import Activity
 
 Dim3 = tuple[int, int, int]
 
@@ -106,7 +110,25 @@ class Device(Protocol):
         Waits before and after for whatever was enqueued on any stream.
         """
 
+    @property
+    def activity(self) -> Activity: ...
+
     def synchronize(self) -> None: ...
+
+    def fault(self) -> str:
+        """Why nothing runs on this GPU in this process any more, as CUDA names it; empty while it does.
+
+        Waits for what was enqueued.
+        """
+
+    def is_idle(self) -> bool:
+        """Whether all that was enqueued on the device's stream and on the default stream is done; does not wait."""
+
+    def memory(self) -> DeviceMemory:
+        """Who holds how much of the GPU's memory at this moment, and the most since ``begin_peak``."""
+
+    def begin_peak(self) -> None:
+        """A test begins: give back what is kept for reuse, and count its peak from here."""
 
     def release_unused(self) -> None:
         """Give back memory that is kept for reuse, so that what ran before has no say in where arrays will lie."""

@@ -125,14 +125,21 @@ class Launch:
         self.run_with(self.kernel.loaded)
 
     def run_with(
-        self, loaded: LoadedKernel, configuration: Configuration | None = None, values: tuple[Any, ...] | None = None
+        self,
+        loaded: LoadedKernel,
+        configuration: Configuration | None = None,
+        values: tuple[Any, ...] | None = None,
+        *,
+        whose: str = "",
     ) -> None:
         """Enqueue another kernel with this launch's configuration and arguments, or others.
 
         ``values`` are what ``values_for`` its machine code returned.  Whether a configuration fits the kernel and the
         device is the caller's to check, and so are the parameters of a kernel that gets no values of its own.
+        ``whose`` kernel it is, is for messages about it.
         """
         grid, block, shared_bytes = configuration or self.configuration
+        self.kernel.device.activity.launched(self.kernel.name + whose, grid, block)
         loaded(grid, block, self._values if values is None else values, shared_bytes)
 
     def values_for(self, binary: KernelBinary, arguments: Sequence[Any]) -> tuple[Any, ...]:

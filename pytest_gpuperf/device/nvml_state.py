@@ -85,6 +85,12 @@ class Nvml:
         running = self._ask(lambda nvml, gpu: nvml.nvmlDeviceGetComputeRunningProcesses(gpu)) or ()
         return self._family.strangers(process.pid for process in running)
 
+    def bytes_of_others(self) -> int:
+        """Of the GPU's memory, as far as NVML tells."""
+        running = self._ask(lambda nvml, gpu: nvml.nvmlDeviceGetComputeRunningProcesses(gpu)) or ()
+        strangers = set(self._others())
+        return sum(process.usedGpuMemory or 0 for process in running if process.pid in strangers)
+
     def settings(self) -> Settings:
         """Driver, enforced power limit, ECC and MIG mode, highest clocks and width of the memory bus."""
         limit_mw = self._ask(lambda nvml, gpu: nvml.nvmlDeviceGetEnforcedPowerLimit(gpu))

@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from pytest_gpuperf.device.activity import Activity
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.facts import nominal_facts
 from pytest_gpuperf.device.interface import Dim3, LoadedKernel, Timer
 from pytest_gpuperf.device.placeholder_array import PlaceholderArray, without_data
+from pytest_gpuperf.model.device_memory import DeviceMemory
 from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.model.timed_round import DeviceState
 from pytest_gpuperf.model.timer_names import TimerName
@@ -55,6 +57,7 @@ class PlaceholderDevice:
     def __init__(self, arch: str = "sm_90") -> None:
         self.facts = nominal_facts(arch)
         self.arrays = PlaceholderArrays()
+        self.activity = Activity()
 
     def load(self, binary: KernelBinary) -> LoadedKernel:
         return PlaceholderKernel(binary.name)
@@ -71,6 +74,20 @@ class PlaceholderDevice:
 
     def synchronize(self) -> None:
         raise DeviceNeeded.for_("the test waits for the GPU")
+
+    def fault(self) -> str:
+        """Nothing has run."""
+        return ""
+
+    def is_idle(self) -> bool:
+        """Nothing runs."""
+        return True
+
+    def memory(self) -> DeviceMemory:
+        """There is none."""
+        return DeviceMemory()
+
+    def begin_peak(self) -> None: ...
 
     def release_unused(self) -> None: ...
 

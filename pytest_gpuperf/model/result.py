@@ -107,6 +107,8 @@ class TestEvidence(Record, frozen=True):
     """Log of each canary's time over that on record, as far as this process had come; by name."""
     peaks: dict[str, float] = msgspec.field(default_factory=dict)
     """Ceilings of the GPU that were measured so far: ``copy_bandwidth``, ``fma_throughput``; per second."""
+    peak_bytes: int = 0
+    """Of the GPU's memory that its arrays took at most; 0 where it was not timed."""
     cubins: dict[str, bytes] = msgspec.field(default_factory=dict)
     """Machine code that no baseline of this test holds, by SHA-256, compressed by zlib."""
 

@@ -29,7 +29,7 @@ from pytest_gpuperf.model.revision import Revision
 from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.model.verdict import Judgement
 from pytest_gpuperf.report.red_groups import severity, signature
-from pytest_gpuperf.session import exit_policy
+from pytest_gpuperf.session import exit_policy, gpu_loss
 from pytest_gpuperf.session.follow_renames import name_origins
 from pytest_gpuperf.session.static_gate import in_order, judge_static, unreached, unrecorded_cubins
 
@@ -44,6 +44,11 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
     worker, book = stash.worker_of(item.config), stash.book_of(item)
     book.ended_in = phase
     book.whole = problem is None and not book.subtest_stopped and worker.options.gates and worker.has_gpu
+    loss = gpu_loss.broken_by(item, worker, problem)
+    if loss is not None:
+        problem, book.faulted, book.whole = loss, True, False
+        stash.run_state_of(item.config).gpu_lost = item.nodeid
+    book.memory = gpu_loss.memory_words(worker, problem)
     stopped = problem is not None and stops_early(item, problem)
     skipped = isinstance(problem, pytest.skip.Exception | unittest.SkipTest)
     if problem is not None and stopped:
@@ -52,7 +57,7 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
         from pytest_gpuperf.workload.gate_process import leave_opponent  # noqa: PLC0415 SciPy comes with it
 
         leave_opponent(item.config)
-    failed_by_pytest = isinstance(problem, pytest.fail.Exception)
+    failed_by_pytest = isinstance(problem, pytest.fail.Exception)  # a fault too: nothing can be confirmed then
     _settle_pending(item, worker, book, cut_short=failed_by_pytest)
     failed_itself = problem is not None and not stopped and not skipped
     if worker.options.active:
@@ -225,6 +230,10 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
         item.user_properties.append(("gpuperf.status", book.status))
         if report.skipped and report.when == "call" and _was_gated(worker, book):
             report.outcome, report.longrepr = "passed", None  # what can be judged here was, and passed
+    if book.faulted:
+        report.gpuperf_fault = True  # type: ignore[attr-defined]
+    if report.failed and book.memory:
+        report.sections.append(("gpuperf: memory of the GPU", book.memory))
     if report.failed and book.red_signature:
         report.gpuperf_red, report.gpuperf_severity = book.red_signature, book.severity  # type: ignore[attr-defined]
     for judgement in [*_judgements(book), *book.unreached]:
@@ -282,5 +291,6 @@ def evidence_of(worker: Worker, state: RunState, book: TestBook, item: pytest.It
         whole=book.whole,
         canaries=dict(state.canary_shifts) if timed else {},
         peaks=worker.measured_peaks if timed else {},
+        peak_bytes=worker.opened.memory().peak if timed and worker.opened is not None and not book.faulted else 0,
         cubins={sha256: zlib.compress(book.cubins[sha256]) for sha256 in sorted(book.unrecorded)},
     )

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
+from pytest_gpuperf.device.device_errors import GpuFault
 from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.device.launch import Configuration, Launch
 from pytest_gpuperf.device.recorded_arguments import RecordedArguments
@@ -36,6 +37,10 @@ from pytest_gpuperf.timing.until_decided import tails_of, until_decided
 
 LOAD_ORDERS = ((0, 1), (1, 0))
 """Which of the two sides is loaded first, drawn anew at each load: a place in memory is no side's own."""
+
+
+OF_BASELINE = " of the baseline"
+"""What a kernel's name has behind it where it is the baseline's machine code that runs."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,13 +141,15 @@ def pair(
     last two seconds and more, unless one side is far slower.  ``duration_ns`` and ``baseline_ns`` are about what the
     two take: if one of them is a millisecond or more, blocks are of single launches (``long_blocks``), with no pilot.
     Afterwards the caller's buffers hold what the candidate writes.  The caller holds the GPU's lock.  Raises
-    ``LoadError`` for a cubin that the device refuses, and what the timer raises.
+    ``LoadError`` for a cubin that the device refuses, ``GpuFault`` if the baseline breaks the use of the GPU, and what
+    the timer raises.
     """
     start = clock()
     binaries = baseline, candidate or launch.binary
     buffers, unmoved = MovingBuffers.of(device, launch) if reset is None else (None, "")
     coin = random.Random(f"load order {seed}")
     exchange = _Exchange(device, launch, binaries, configuration, arguments, buffers, coin)
+    exchange.try_baseline(reset)
     sides = Workload(exchange.run_baseline, reset, cache), Workload(exchange.run_candidate, reset, cache)
     taking = PairTaking(device, timer, *sides, exchange, seed, clock)
     slots, aside = None, ""
@@ -247,6 +254,15 @@ class _Exchange:
             self.launch = self.buffers.moved(pad_bytes)
             self._place()
 
+    def try_baseline(self, reset: Callable[[], Any] | None) -> None:
+        """Let the baseline run once by itself: the candidate has, so what breaks here is not its doing."""
+        if reset is not None:
+            reset()
+        self.run_baseline()
+        fault = self.device.fault()
+        if fault:
+            raise GpuFault(f"the baseline's machine code faults on what the candidate runs on: {fault}")
+
     def leave(self, reset: Callable[[], Any] | None) -> None:
         """Let what the candidate writes be the last that was written to buffers of the caller's own."""
         if self.buffers is None:
@@ -256,7 +272,7 @@ class _Exchange:
             self.device.synchronize()
 
     def run_baseline(self) -> None:
-        self.launch.run_with(self._baseline, self.configuration, self._values)
+        self.launch.run_with(self._baseline, self.configuration, self._values, whose=OF_BASELINE)
 
     def run_candidate(self) -> None:
         self.launch.run_with(self._candidate)

@@ -41,11 +41,18 @@ def measure(worker: Worker, book: TestBook, request: Request) -> Measurement:
         run_and_check(worker, request)
         why = CheckedOnly(f"{request.name} was not timed: run pytest --gpuperf")
         return _untimed(worker, request, evidence.static, why)
+    stash.run_state_of(worker.config).recorded_ns = _recorded_ns(worker, evidence.key)
     worker.hold_gpu()
     with worker.device.lock():  # who waits for the GPU sees that its holder goes on
         run_and_check(worker, request)
         with worker.device.current():  # anew, for the first run may have been the first that PyTorch saw of the GPU
             return _measured(worker, book, request, evidence)
+
+
+def _recorded_ns(worker: Worker, key: Key) -> float:
+    """What one run took when its baseline was recorded; 0 if that is not known."""
+    baseline = worker.store.time(worker.device.facts.slug, key) if worker.options.times else None
+    return max((one.midmean for one in baseline.rounds), default=0.0) if baseline is not None else 0.0
 
 
 def _check(worker: Worker, request: Request) -> str:

@@ -17,8 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from pytest_gpuperf.device.activity import Activity
 from pytest_gpuperf.device.interface import Dim3, Slot, Timer
 from pytest_gpuperf.model.device_facts import DeviceFacts
+from pytest_gpuperf.model.device_memory import DeviceMemory
 from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.model.timed_round import DeviceState
 from pytest_gpuperf.model.timer_names import TimerName
@@ -64,6 +66,8 @@ class SimulatedKernel:
 
     def __call__(self, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int) -> None:
         implementation = self._device.implementations.get(self._binary.name)
+        if self._device.broken:
+            raise RuntimeError(self._device.broken)
         if implementation is not None:
             implementation(*args)
         self._device.elapsed_ns += self.duration_ns(grid) * self._device.slow_by(self._binary)
@@ -145,6 +149,9 @@ class SimulatedGpu:
         self.arrays = SimulatedArrays()
         self.implementations = implementations or {}
         self.elapsed_ns = 0.0
+        self.activity = Activity()
+        self.broken = ""
+        self.endless = False
         seed = int(os.environ.get("SIMULATED_GPU_SEED", "0"))
         self._random = np.random.default_rng([seed, os.getpid() if seed < 0 else 0])
         self._factor = slowdown * float(np.exp(self._random.normal(0.0, process_sd)))
@@ -180,7 +187,21 @@ class SimulatedGpu:
     def current(self) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()
 
-    def synchronize(self) -> None: ...
+    def synchronize(self) -> None:
+        if self.broken:
+            raise RuntimeError(self.broken)
+        self.activity.answered()
+
+    def fault(self) -> str:
+        return self.broken
+
+    def is_idle(self) -> bool:
+        return not self.endless
+
+    def memory(self) -> DeviceMemory:
+        return DeviceMemory(total=80 << 30, free=30 << 30, arrays=40 << 30, unused=1 << 30, peak=41 << 30)
+
+    def begin_peak(self) -> None: ...
 
     def release_unused(self) -> None: ...
 

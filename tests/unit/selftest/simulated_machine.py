@@ -16,8 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from pytest_gpuperf.device.activity import Activity
 from pytest_gpuperf.device.interface import Dim3, Slot, Timer
 from pytest_gpuperf.model.device_facts import DeviceFacts
+from pytest_gpuperf.model.device_memory import DeviceMemory
 from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.model.timed_round import DeviceState
 from pytest_gpuperf.model.timer_names import TimerName
@@ -88,6 +90,7 @@ class SimulatedMachine:
 
         self.facts = msgspec.structs.replace(FACTS, uuid=uuid)
         self.arrays = SimulatedArrays()
+        self.activity = Activity()
         self.elapsed_ns = 0.0
         self.random = np.random.default_rng(seed)
         self.placement_sd = placement_sd
@@ -109,6 +112,17 @@ class SimulatedMachine:
         return contextlib.nullcontext()
 
     def synchronize(self) -> None: ...
+
+    def fault(self) -> str:
+        return ""
+
+    def is_idle(self) -> bool:
+        return True
+
+    def memory(self) -> DeviceMemory:
+        return DeviceMemory()
+
+    def begin_peak(self) -> None: ...
 
     def release_unused(self) -> None: ...
 

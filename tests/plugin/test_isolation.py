@@ -1,0 +1,202 @@
+"""A kernel that breaks the GPU, never ends or finds no memory costs its own test, and the ten that follow pass."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+import warm_python
+from suite_under_test import HERE
+
+FAULT = "cudaErrorIllegalAddress: an illegal memory access was encountered"
+
+DEVICE = f"""
+import sys
+sys.path.insert(0, {str(HERE)!r})
+import os
+import time
+import pytest
+from simulated_gpu import SimulatedGpu
+
+def work(a, b, n):
+    b[:] = a
+
+def wild(a, b, n):
+    THE_GPU[0].broken = {FAULT!r}
+    THE_GPU[0].synchronize()
+
+def wild_later(a, b, n):
+    THE_GPU[0].broken = {FAULT!r}
+
+def endless(a, b, n):
+    THE_GPU[0].endless = True
+    time.sleep(600)
+
+class OutOfMemoryError(MemoryError):
+    pass
+
+def hungry(a, b, n):
+    raise OutOfMemoryError("Out of memory allocating 96,636,764,160 bytes")
+
+THE_GPU = []
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_gpuperf_device(config, worker):
+    kernels = (work, wild, wild_later, endless, hungry)
+    THE_GPU.append(SimulatedGpu(implementations={{one.__name__: one for one in kernels}}))
+    return THE_GPU[0]
+
+def pytest_runtest_logreport(report):
+    if report.when == "call" and not hasattr(report, "node"):
+        with open("pids.txt", "a") as file:
+            file.write(f"{{report.nodeid}} {{os.getpid()}}\\n")
+"""
+
+TESTS = """
+import pytest
+
+def run(cuda_kernel, gpu, gpuperf, name):
+    source = SOURCE.replace("work", name)
+    kernel = cuda_kernel(source, name, options=["-DSTEPS=100"])
+    a = gpu.random(1024, seed=1)
+    b = gpu.empty_like(a)
+    return gpuperf(kernel.launch(grid=8, block=256, args=(a, b, 1024)), check=lambda: gpu.assert_equal(b, a))
+
+SOURCE = '''
+extern "C" __global__ void work(const float* a, float* b, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float x = a[i];
+    for (int k = 0; k < STEPS; ++k) x = x * 1.5f + a[i];
+    b[i] = x;
+}
+'''
+
+def test_before(cuda_kernel, gpu, gpuperf):
+    run(cuda_kernel, gpu, gpuperf, "work")
+
+def test_culprit(cuda_kernel, gpu, gpuperf):
+    run(cuda_kernel, gpu, gpuperf, "CULPRIT")
+
+@pytest.mark.parametrize("number", range(10))
+def test_after(cuda_kernel, gpu, gpuperf, number):
+    run(cuda_kernel, gpu, gpuperf, "work")
+"""
+
+
+@pytest.fixture
+def suite(pytester):
+    def write(culprit):
+        pytester.makeconftest(DEVICE)
+        return pytester.makepyfile(test_kernels=TESTS.replace("CULPRIT", culprit))
+
+    return write
+
+
+COLD = {warm_python.COLD: "1"}
+"""A process that was forked off cannot start its own program anew."""
+
+
+def run(pytester, *arguments):
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--junit-xml=junit.xml", *arguments]
+    return subprocess.run(
+        command, cwd=pytester.path, capture_output=True, text=True, timeout=120, env={**os.environ, **COLD}
+    )
+
+
+def cases(pytester):
+    """Outcome of each test case by name, as JUnit has it."""
+    found = {}
+    for case in ElementTree.parse(pytester.path / "junit.xml").getroot().iter("testcase"):
+        assert case.get("name") not in found, "twice"
+        found[case.get("name")] = next(
+            (one.tag for one in case if one.tag in ("failure", "error", "skipped")), "passed"
+        )
+    return found
+
+
+ALL_BUT_ONE = {"test_before": "passed", "test_culprit": "failure", **{f"test_after[{n}]": "passed" for n in range(10)}}
+WORDS = {
+    "wild": [f"a kernel faulted on the GPU: {FAULT}", "last launched: wild  grid (8, 1, 1)  block (256, 1, 1)",
+             "seen at test_kernels.py:8"],
+    "wild_later": [f"a kernel faulted on the GPU: {FAULT}", "last launched: wild_later  grid (8, 1, 1)"],
+    "endless": ["a kernel does not end", "last launched: endless  grid (8, 1, 1)  block (256, 1, 1)"],
+    "hungry": ["Out of memory allocating", "30.00 GiB of 80.00 GiB are free",
+               "40.00 GiB  this process's arrays in CuPy's pool"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("culprit", list(WORDS))
+@pytest.mark.parametrize("arguments", [(), ("-n", "1")], ids=["alone", "xdist"])
+def test_the_ten_tests_after_a_culprit_pass(pytester, suite, culprit, arguments):
+    suite(culprit)
+    result = run(pytester, "--gpuperf", "--gpuperf-kernel-timeout=2", "--gpuperf-report=report.json", *arguments)
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert cases(pytester) == ALL_BUT_ONE
+    for words in WORDS[culprit]:
+        assert words in result.stdout, result.stdout
+    assert "1 failed, 11 passed" in result.stdout.splitlines()[-1]
+    told = json.loads((pytester.path / "report.json").read_text())
+    assert len([one for one in told["tests"] if "test_after" in one["test"]]) == 10
+
+
+def test_tests_after_a_fault_run_in_a_process_of_the_same_id(pytester, suite):
+    """pytest's own process is replaced: who waits for it waits on."""
+    suite("wild")
+    result = run(pytester, "--gpuperf")
+    pids = {line.split()[1] for line in (pytester.path / "pids.txt").read_text().splitlines()}
+    assert len(pids) == 1
+    assert re.search(r"test_culprit broke the GPU for this process: the tests that follow run in a fresh process",
+                     result.stdout)  # fmt: skip
+
+
+def test_a_run_that_stops_at_its_first_failure_stops(pytester, suite):
+    suite("wild")
+    result = run(pytester, "--gpuperf", "-x")
+    assert result.returncode == 1
+    assert "fresh process" not in result.stdout
+    assert cases(pytester) == {"test_before": "passed", "test_culprit": "failure"}
+
+
+def test_where_the_process_is_not_pytests_own_tests_after_a_fault_are_not_measured(pytester, suite):
+    suite("wild")
+    result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "--gpuperf", "-rs")
+    result.assert_outcomes(passed=1, failed=1, skipped=10)
+    result.stdout.fnmatch_lines(["*not measured: test_kernels.py::test_culprit broke the GPU for this process*"])
+
+
+def test_where_the_process_is_not_pytests_own_an_endless_kernel_ends_it(pytester, suite):
+    suite("endless")
+    program = pytester.makepyfile(
+        program="import sys, pytest\nsys.exit(pytest.main(['-p', 'no:cacheprovider', *sys.argv[2:]]))"
+    )
+    command = [sys.executable, str(program), "-", "--gpuperf", "--gpuperf-kernel-timeout=2"]
+    result = subprocess.run(
+        command, cwd=pytester.path, capture_output=True, text=True, timeout=60, env={**os.environ, **COLD}
+    )
+    assert result.returncode == 70, result.stdout
+    assert "gpuperf: test_kernels.py::test_culprit: nothing came back from the GPU" in result.stderr
+
+
+def test_a_long_wait_that_the_gpu_has_no_part_in_is_left_alone(pytester, suite):
+    suite("endless")
+    conftest = (pytester.path / "conftest.py").read_text()
+    (pytester.path / "conftest.py").write_text(
+        conftest.replace("THE_GPU[0].endless = True", "b[:] = a")
+        .replace("time.sleep(600)", "time.sleep(3 if not WAITED and not WAITED.append(1) else 0)")
+        .replace("THE_GPU = []", "THE_GPU = []\nWAITED = []")
+    )
+    result = run(pytester, "--gpuperf", "--gpuperf-kernel-timeout=1", "-k", "before or culprit")
+    assert result.returncode == 0, result.stdout
+
+
+def test_the_peak_of_the_gpus_memory_is_in_the_report(pytester, suite):
+    suite("work")
+    run(pytester, "--gpuperf", "--gpuperf-report=report.json", "-k", "before")
+    told = json.loads((pytester.path / "report.json").read_text())
+    assert [one["peak_bytes"] for one in told["tests"]] == [41 << 30]
