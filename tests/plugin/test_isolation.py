@@ -90,7 +90,7 @@ def test_after(cuda_kernel, gpu, gpuperf, number):
 
 
 @pytest.fixture
-def suite(pytester):
+def culprit_suite(pytester):
     def write(culprit):
         pytester.makeconftest(DEVICE)
         return pytester.makepyfile(test_kernels=TESTS.replace("CULPRIT", culprit))
@@ -133,8 +133,8 @@ WORDS = {
 
 @pytest.mark.parametrize("culprit", list(WORDS))
 @pytest.mark.parametrize("arguments", [(), ("-n", "1")], ids=["alone", "xdist"])
-def test_the_ten_tests_after_a_culprit_pass(pytester, suite, culprit, arguments):
-    suite(culprit)
+def test_the_ten_tests_after_a_culprit_pass(pytester, culprit_suite, culprit, arguments):
+    culprit_suite(culprit)
     result = run(pytester, "--gpuperf", "--gpuperf-kernel-timeout=2", "--gpuperf-report=report.json", *arguments)
     assert result.returncode == 1, result.stdout + result.stderr
     assert cases(pytester) == ALL_BUT_ONE
@@ -145,9 +145,36 @@ def test_the_ten_tests_after_a_culprit_pass(pytester, suite, culprit, arguments)
     assert len([one for one in told["tests"] if "test_after" in one["test"]]) == 10
 
 
-def test_tests_after_a_fault_run_in_a_process_of_the_same_id(pytester, suite):
+BREAKS = """
+
+class Breaking(SimulatedGpu):
+    def load(self, binary):
+        kernel = super().load(binary)
+        cubins = pathlib.Path("baselines").rglob("*")
+        return self.broken_kernel if any(binary.cubin_hash in one.name for one in cubins) else kernel
+
+    def broken_kernel(self, *_):
+        self.broken = "cudaErrorIllegalAddress: an illegal memory access was encountered"
+"""
+
+
+def test_a_baseline_whose_own_code_breaks_the_gpu_is_named(recorded):
+    """The record is older than a check of the launch, say: its code reads what the candidate's arrays do not have."""
+    recorded.edit("conftest.py", "import pytest\n", "import pathlib\nimport pytest\n")
+    recorded.edit("conftest.py", "\n\ndef work(", BREAKS + "\n\ndef work(")
+    recorded.edit("conftest.py", "return SimulatedGpu(", "return Breaking(")
+    recorded.change_code()
+    result = recorded.run("--gpuperf")
+    result.stdout.fnmatch_lines([
+        "the baseline's machine code faults on what the candidate runs on: cudaErrorIllegalAddress*",
+        "  last launched: work of the baseline  grid (8, 1, 1)*",
+    ])  # fmt: skip
+    result.assert_outcomes(failed=1, skipped=2)
+
+
+def test_tests_after_a_fault_run_in_a_process_of_the_same_id(pytester, culprit_suite):
     """pytest's own process is replaced: who waits for it waits on."""
-    suite("wild")
+    culprit_suite("wild")
     result = run(pytester, "--gpuperf")
     pids = {line.split()[1] for line in (pytester.path / "pids.txt").read_text().splitlines()}
     assert len(pids) == 1
@@ -155,23 +182,23 @@ def test_tests_after_a_fault_run_in_a_process_of_the_same_id(pytester, suite):
                      result.stdout)  # fmt: skip
 
 
-def test_a_run_that_stops_at_its_first_failure_stops(pytester, suite):
-    suite("wild")
+def test_a_run_that_stops_at_its_first_failure_stops(pytester, culprit_suite):
+    culprit_suite("wild")
     result = run(pytester, "--gpuperf", "-x")
     assert result.returncode == 1
     assert "fresh process" not in result.stdout
     assert cases(pytester) == {"test_before": "passed", "test_culprit": "failure"}
 
 
-def test_where_the_process_is_not_pytests_own_tests_after_a_fault_are_not_measured(pytester, suite):
-    suite("wild")
+def test_where_the_process_is_not_pytests_own_tests_after_a_fault_are_not_measured(pytester, culprit_suite):
+    culprit_suite("wild")
     result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "--gpuperf", "-rs")
     result.assert_outcomes(passed=1, failed=1, skipped=10)
     result.stdout.fnmatch_lines(["*not measured: test_kernels.py::test_culprit broke the GPU for this process*"])
 
 
-def test_where_the_process_is_not_pytests_own_an_endless_kernel_ends_it(pytester, suite):
-    suite("endless")
+def test_where_the_process_is_not_pytests_own_an_endless_kernel_ends_it(pytester, culprit_suite):
+    culprit_suite("endless")
     program = pytester.makepyfile(
         program="import sys, pytest\nsys.exit(pytest.main(['-p', 'no:cacheprovider', *sys.argv[2:]]))"
     )
@@ -183,8 +210,8 @@ def test_where_the_process_is_not_pytests_own_an_endless_kernel_ends_it(pytester
     assert "gpuperf: test_kernels.py::test_culprit: nothing came back from the GPU" in result.stderr
 
 
-def test_a_long_wait_that_the_gpu_has_no_part_in_is_left_alone(pytester, suite):
-    suite("endless")
+def test_a_long_wait_that_the_gpu_has_no_part_in_is_left_alone(pytester, culprit_suite):
+    culprit_suite("endless")
     conftest = (pytester.path / "conftest.py").read_text()
     (pytester.path / "conftest.py").write_text(
         conftest.replace("THE_GPU[0].endless = True", "b[:] = a")
@@ -195,8 +222,8 @@ def test_a_long_wait_that_the_gpu_has_no_part_in_is_left_alone(pytester, suite):
     assert result.returncode == 0, result.stdout
 
 
-def test_the_peak_of_the_gpus_memory_is_in_the_report(pytester, suite):
-    suite("work")
+def test_the_peak_of_the_gpus_memory_is_in_the_report(pytester, culprit_suite):
+    culprit_suite("work")
     run(pytester, "--gpuperf", "--gpuperf-report=report.json", "-k", "before")
     told = json.loads((pytester.path / "report.json").read_text())
     assert [one["peak_bytes"] for one in told["tests"]] == [41 << 30]

@@ -71,7 +71,9 @@ class FakeNvml(types.ModuleType):
             "nvmlDeviceGetPowerUsage": 123_400,
             "nvmlDeviceGetTemperature": 43,
             "nvmlDeviceGetCurrentClocksEventReasons": 1,
-            "nvmlDeviceGetComputeRunningProcesses": [types.SimpleNamespace(pid=pid) for pid in pids],
+            "nvmlDeviceGetComputeRunningProcesses": [
+                types.SimpleNamespace(pid=pid, usedGpuMemory=2 << 30) for pid in pids
+            ],
             "nvmlDeviceGetEnforcedPowerLimit": 700_000,
             "nvmlDeviceGetEccMode": [1, 1],
             "nvmlDeviceGetMigMode": [0, 0],
@@ -144,6 +146,22 @@ class FakeStream:
         self._streams.current = self._streams.entered[-1]
 
 
+class FakeOrdinal:
+    """A GPU by its number, to make the current one for good or for a while."""
+
+    def __init__(self, log: list[Any], ordinal: int) -> None:
+        self._log = log
+        self._ordinal = ordinal
+
+    def use(self) -> None:
+        self._log.append(("device", self._ordinal))
+
+    def __enter__(self) -> None:
+        self._log.append(("inside", self._ordinal))
+
+    def __exit__(self, *_: object) -> None: ...
+
+
 class FakeCupy:
     """CuPy, as far as the device uses it, on NumPy arrays; ``log`` keeps what was asked of the GPU."""
 
@@ -160,12 +178,13 @@ class FakeCupy:
             getDeviceProperties=lambda ordinal: properties,
             runtimeGetVersion=lambda: 13020,
             driverGetVersion=lambda: 12040,
-            deviceSynchronize=lambda: self.log.append("synchronize"),
+            deviceSynchronize=self._synchronize,
+            memGetInfo=lambda: (30 << 30, 80 << 30),
         )
         self.cuda = types.SimpleNamespace(
             runtime=runtime,
             driver=types.SimpleNamespace(CUDADriverError=FakeError),
-            Device=lambda ordinal: types.SimpleNamespace(use=lambda: self.log.append(("device", ordinal))),
+            Device=lambda ordinal: FakeOrdinal(self.log, ordinal),
             Stream=lambda non_blocking=False: FakeStream(self.log, non_blocking, self.streams),
             get_current_stream=lambda: self.streams.current,
             Memory=self._allocate,
@@ -174,6 +193,16 @@ class FakeCupy:
             ),
         )
         self.emptied = 0
+        self.held, self.used = 0, 0
+        """Bytes of the pool, and of arrays in it."""
+        self.faults: list[str] = []
+        """What the next waits raise, one after the other."""
+        self.cuda.Stream.null = types.SimpleNamespace(done=True)
+
+    def _synchronize(self) -> None:
+        self.log.append("synchronize")
+        if self.faults:
+            raise FakeError(self.faults.pop(0))
 
     def _device_count(self) -> int:
         if isinstance(self._count, Exception):
@@ -187,8 +216,11 @@ class FakeCupy:
     def get_default_memory_pool(self) -> Any:
         def free_all_blocks() -> None:
             self.emptied += 1
+            self.held = self.used
 
-        return types.SimpleNamespace(free_all_blocks=free_all_blocks)
+        return types.SimpleNamespace(
+            free_all_blocks=free_all_blocks, total_bytes=lambda: self.held, used_bytes=lambda: self.used
+        )
 
     def RawModule(self, path: str) -> Any:
         self.log.append(("load", path, Path(path).read_bytes()))

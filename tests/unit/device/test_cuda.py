@@ -22,8 +22,10 @@ from pytest_gpuperf.device.cuda import CudaDevice
 from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.device.facts import read_facts
 from pytest_gpuperf.device.load_checks import check_loadable
+from pytest_gpuperf.device.memory_use import MemoryUse
 from pytest_gpuperf.device.nvml_state import Nvml
 from pytest_gpuperf.device.persisting_l2 import PersistingL2
+from pytest_gpuperf.device.related_processes import ProcessFamily
 from pytest_gpuperf.model.evidence import KernelBinary
 
 SOURCE = 'extern "C" __global__ void work(float* a, int n) { if (threadIdx.x < n) a[threadIdx.x] = 1.0f; }'
@@ -237,6 +239,55 @@ def test_a_driver_without_persisting_lines_has_none_in_use() -> None:
 def test_unused_memory_goes_back_from_the_pool(device: CudaDevice, cupy: FakeCupy) -> None:
     device.release_unused()
     assert cupy.emptied == 1
+
+
+STICKY = "cudaErrorIllegalAddress: an illegal memory access was encountered"
+
+
+@pytest.mark.parametrize(("raised", "fault"), [([], ""), (["cleared by it"], ""), ([STICKY] * 2, STICKY)])
+def test_a_fault_is_an_error_that_waiting_again_does_not_clear(
+    device: CudaDevice, cupy: FakeCupy, raised: list[str], fault: str
+) -> None:
+    cupy.faults = list(raised)
+    assert device.fault() == fault
+    assert not cupy.faults
+
+
+@pytest.mark.parametrize(("own", "default", "idle"), [(True, True, True), (False, True, False), (True, False, False)])
+def test_the_gpu_is_idle_when_both_streams_are(
+    device: CudaDevice, cupy: FakeCupy, own: bool, default: bool, idle: bool
+) -> None:
+    device.stream.done, cupy.cuda.Stream.null.done = own, default
+    assert device.is_idle() is idle
+    assert ("inside", 0) in cupy.log, "asked by a thread of its own"
+
+
+def test_the_peak_of_memory_is_what_the_pool_held_before_it_was_emptied(device: CudaDevice, cupy: FakeCupy) -> None:
+    cupy.held = 9 << 30
+    device.begin_peak()
+    assert device.memory().peak == 0, "another test's"
+    cupy.held, cupy.used = 5 << 30, 1 << 30
+    device.release_unused()
+    cupy.held = 3 << 30
+    memory = device.memory()
+    assert (memory.peak >> 30, memory.arrays >> 30, memory.unused >> 30) == (5, 1, 2)
+    assert (memory.free >> 30, memory.total >> 30) == (30, 80)
+
+
+def test_memory_of_pytorch_and_of_other_processes_is_told(cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch) -> None:
+    reset: list[bool] = []
+    cuda_of_torch = SimpleNamespace(
+        is_initialized=lambda: True, memory_reserved=lambda: 4 << 30, max_memory_reserved=lambda: 6 << 30,
+        reset_peak_memory_stats=lambda: reset.append(True),
+    )  # fmt: skip
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda_of_torch))
+    use = MemoryUse(cupy, Nvml(FakeNvml(pids=[1, 999_999_999]), "11", ProcessFamily()))
+    use.begin()
+    assert reset
+    cupy.held = 1 << 30
+    memory = use.now()
+    assert (memory.torch >> 30, memory.peak >> 30) == (4, 7)
+    assert memory.others > 0
 
 
 def test_state_host_copies_and_waiting(device: CudaDevice, cupy: FakeCupy) -> None:
