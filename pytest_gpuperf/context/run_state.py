@@ -101,10 +101,11 @@ class RunState:
         from pytest_gpuperf.judge.error_budget import Spending, shard_alpha, spending_of  # noqa: PLC0415 brings SciPy
 
         alpha = shard_alpha(self._shards)
-        number = worker_number(self._config)
-        if number is None:
+        given = getattr(self._config, "workerinput", None)
+        if given is None:
             return Spending(alpha)
-        return spending_of(number, int(self._config.workerinput["workercount"]), alpha)  # type: ignore[attr-defined]
+        number = worker_number(self._config)  # None of a worker that --tx gave a name: one of the first, then
+        return spending_of(number or 0, int(given["workercount"]), alpha)
 
     def next_share(self) -> float:
         """The error rate of the next workload that may be called slower; ask once, before its first time is taken."""

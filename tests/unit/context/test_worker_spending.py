@@ -42,3 +42,8 @@ def test_shards_and_their_workers_spend_no_more_than_one_run(shards: int) -> Non
     assert spent <= ALPHA
     alone = RunState(types.SimpleNamespace(), options[0])  # type: ignore[arg-type]
     assert alone.spending.alpha == ALPHA / shards
+
+
+def test_workers_that_were_given_names_share_alpha_like_others() -> None:
+    """By ``--tx ssh=one//id=build-box``."""
+    assert worker(workerid="build-box", workercount=2).spending == spending_of(0, 2)
