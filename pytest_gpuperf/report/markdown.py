@@ -41,18 +41,19 @@ def as_markdown(document: Document) -> str:
     """Title and problems; then what did not pass, the worst with its words first; then what passed, folded."""
     told = _groups(row for row in document.rows if not row.passes)
     passed = [row for row in document.rows if row.passes]
-    lines = [_line(group) for group in told[:MOST_ROWS]]
+    timed = document.timed
+    lines = [_line(group, timed=timed) for group in told[:MOST_ROWS]]
     first = _fitting(lines)
     words = [_explained(group, unfolded=not place) for place, group in enumerate(told) if group[0].words]
     parts = [
         f"{MARKER}\n## gpuperf: {document.title}", _origin(document),
         *(f"**{escaped(problem)}**" for problem in document.report.problems),
-        _table(lines[:first], told[MOST_ROWS:] if first == len(lines) else ()), *words[:1],
-        _table(lines[first:], told[MOST_ROWS:]) if first < len(lines) else "",
+        _table(lines[:first], told[MOST_ROWS:] if first == len(lines) else (), timed=timed), *words[:1],
+        _table(lines[first:], told[MOST_ROWS:], timed=timed) if first < len(lines) else "",
         "\n".join(f"* {escaped(text)}" for text in (*document.machines, *document.report.warnings)), *words[1:],
     ]  # fmt: skip
     if passed:
-        parts += [_folded(f"{numbered(len(passed), 'workload')} with nothing to tell", _passed(passed))]
+        parts += [_folded(f"{numbered(len(passed), 'workload')} with nothing to tell", _passed(passed, timed=timed))]
     return _within_bounds([harmless(part) for part in parts if part])
 
 
@@ -102,7 +103,7 @@ def _explained(group: Sequence[Row], *, unfolded: bool) -> str:
     more = f", and {len(group) - 1} more like it" if len(group) > 1 else ""
     words = _fenced(row.words)
     if len(group) > 1:
-        words += f"\n\nThe same of {escaped(_named(group[1:]))}."
+        words += f"\n\nThe same holds for {escaped(_named(group[1:]))}."
     title = f"{shortened(f'{row.workload} of {row.test}', 2 * LONGEST_NAME)}{more}"
     return _folded(title, words, unfolded=red and (unfolded or len(group) == 1))
 
@@ -124,20 +125,21 @@ def _fitting(lines: Sequence[str]) -> int:
     return max(1, sum(size <= HEAD_CHARACTERS for size in sizes))
 
 
-def _table(lines: Sequence[str], rest: Sequence[Sequence[Row]] = ()) -> str:
+def _table(lines: Sequence[str], rest: Sequence[Sequence[Row]] = (), *, timed: bool) -> str:
     """Rows under their heading, then how many workloads ``rest`` has; empty without rows."""
     if not lines:
         return ""
-    head = ["| verdict | workload | time | against baseline | registers / spilled bytes / occupancy |",
-            "|---|---|---|---|---|"]  # fmt: skip
+    names = ["verdict", "workload", *(["time", "against baseline"] if timed else []),
+             "registers / spilled bytes / occupancy"]  # fmt: skip
+    head = [f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]
     if not rest:
         return "\n".join([*head, *lines])
     verdicts = Counter(group[0].verdict for group in rest for _ in group)
     counts = ", ".join(f"{verdicts[one]} {one.value}" for one in sorted(verdicts, key=rank_of) if one)
-    return "\n".join([*head, *lines, f"| ... | and {counts} more | | | |"])
+    return "\n".join([*head, *lines, f"| ... | and {counts} more |{' |' * (len(names) - 2)}"])
 
 
-def _line(group: Sequence[Row]) -> str:
+def _line(group: Sequence[Row], *, timed: bool) -> str:
     row = group[0]
     time = f"{row.before} → {row.time}" if row.before and row.time != "-" else row.time
     time = time if row.interval == "-" else f"{time} {row.interval}"
@@ -145,7 +147,7 @@ def _line(group: Sequence[Row]) -> str:
     more = f" and {len(group) - 1} more" if len(group) > 1 else ""
     workload, test = (escaped(shortened(name, LONGEST_NAME)) for name in (row.workload, row.test))
     code = "; ".join(filter(None, [", ".join(row.machine_code), _worse_code(row)]))
-    cells = [escaped(cell) for cell in (time, row.against, code)]
+    cells = [escaped(cell) for cell in ((time, row.against, code) if timed else (code,))]
     return f"| {verdict} | <code>{workload}</code><br>{test}{more} | {' | '.join(cells)} |"
 
 
@@ -155,10 +157,10 @@ def _worse_code(row: Row) -> str:
     return next((str(change).replace("->", "→") for change in changes if change.direction == "worse"), "")
 
 
-def _passed(rows: Sequence[Row]) -> str:
+def _passed(rows: Sequence[Row], *, timed: bool) -> str:
     """Each, or where they are many how many of a test function."""
     if len(rows) <= MOST_ROWS:
-        return _table([_line([row]) for row in rows])
+        return _table([_line([row], timed=timed) for row in rows], timed=timed)
     functions: dict[tuple[str, str], int] = Counter(
         (row.test.partition("[")[0], row.verdict.value if row.verdict else "-") for row in rows
     )

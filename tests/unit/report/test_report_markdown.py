@@ -115,6 +115,19 @@ def test_what_is_left_of_a_comment_cut_off_is_of_use(names: tuple[str, ...]) -> 
     assert "cause: instruction growth" in head
 
 
+def test_a_run_without_times_has_no_column_of_them() -> None:
+    key = Key(module="test_a.py", test="test_a", workload="w")
+    worse = Judgement(key=key, target="sm_90", kind="static", verdict=Verdict.WORSE)
+    evidence = TestEvidence(
+        module="test_a.py", test="test_a", workloads=(WorkloadEvidence(key=key, judgements=(worse,)),)
+    )
+    text = as_markdown(document_of(
+        [evidence], date="", plugin="", task="gating", exit_status=1, problems=[], warnings=[], machines=[]
+    ))  # fmt: skip
+    assert "| verdict | workload | registers / spilled bytes / occupancy |\n|---|---|---|\n| **WORSE** |" in text
+    assert rendered(text).seen.count("td") == 3
+
+
 def test_a_large_group_is_named_by_its_test_functions() -> None:
     document = a_red_run(tuple(str(size) for size in range(64)))
     tests = [
@@ -127,4 +140,4 @@ def test_a_large_group_is_named_by_its_test_functions() -> None:
     text = as_markdown(document_of(
         tests, date="", plugin="", task="gating", exit_status=1, problems=[], warnings=[], machines=[]
     ))  # fmt: skip
-    assert "The same of 63 workloads of test\\_a.py::test\\_0." in text
+    assert "The same holds for 63 workloads of test\\_a.py::test\\_0." in text
