@@ -23,7 +23,7 @@ from pytest_gpuperf.session import collect_counters, end_of_run
 MOST_TESTS = 400
 LETTERS = 240
 """Tests of a run, beyond which its progress has no letter for each of them; letters it has then."""
-MOST_FILES = 12
+MOST_FILES = 8
 """Files of so many tests, beyond which its progress does not name them: each would begin a line."""
 
 
