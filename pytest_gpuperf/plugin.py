@@ -110,10 +110,12 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
         from pytest_gpuperf.session import end_of_test  # noqa: PLC0415 a plain run without kernels has none
 
         if not end_of_test.stops_early(item, raised):
-            raise
+            raise end_of_test.without_our_frames(item, raised)  # noqa: B904 it is the one that was raised
         problem = raised
+    from pytest_gpuperf.formatting import harmless  # noqa: PLC0415 of no other run
+
     end_of_test.finish(item, problem, "setup")
-    raise pytest.skip.Exception(f"checked only: {problem}")  # there is no test to run without its fixture
+    raise pytest.skip.Exception(harmless(f"checked only: {problem}"))  # there is no test to run without its fixture
 
 
 @pytest.hookimpl(wrapper=True)

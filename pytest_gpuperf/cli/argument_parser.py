@@ -61,6 +61,10 @@ def build_parser() -> argparse.ArgumentParser:
     diff.add_argument("before", metavar="REV", nargs="?", help="the commit to compare with (default: HEAD)")
     diff.add_argument("after", metavar="REV", nargs="?", help="the commit that is compared (default: the working tree)")
     diff.add_argument("--markdown", action="store_true", help="tables for a pull request, at most 60,000 characters")
+    diff.add_argument(
+        "--output", dest="files", metavar="FILE", type=Path, action="append", default=[],
+        help="a file that ends in .html or .md; may be given again (default: text to the terminal)",
+    )  # fmt: skip
     diff.add_argument("--all", action="store_true", help="the time of every workload, not the slowest of each kernel")
     diff.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
 

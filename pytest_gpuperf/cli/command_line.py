@@ -138,7 +138,7 @@ def _diff(parsed: argparse.Namespace) -> int:
     try:
         return diff_command.run(
             revisions, given=parsed.baselines, start=Path.cwd(), markdown=parsed.markdown, whole=parsed.all,
-            write=_write,
+            files=parsed.files, write=_write,
         )  # fmt: skip
     except diff_command.PROBLEMS as problem:
         _complain(f"gpuperf diff: {problem}")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
+from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.changed_records import difference
 from pytest_gpuperf.baselines.git_objects import GitFolder
@@ -17,23 +20,33 @@ from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
 from pytest_gpuperf.counters.catalogue import METRICS
 from pytest_gpuperf.judge.evidence_diff import compare_evidence
 from pytest_gpuperf.report.diff_markdown import diff_markdown
-from pytest_gpuperf.report.diff_rows import modules_of, remarks_of, summary_of
+from pytest_gpuperf.report.diff_rows import ModuleDiff, modules_of, remarks_of, summary_of
 from pytest_gpuperf.report.diff_text import diff_lines
 
-PROBLEMS = (BaselineError, NoFolderError)
+ENDINGS = (".html", ".md")
+
+
+class DiffError(Exception):
+    """There is no such form of a difference; the message says what to do."""
+
+
+PROBLEMS = (BaselineError, NoFolderError, DiffError, OSError)
 """What can keep the command from an answer."""
 RULES = [metric.rule for metric in METRICS.values()]
 
 
 def run(
     revisions: Sequence[str], *, given: Path | None, start: Path, markdown: bool, whole: bool,
-    write: Callable[[str], object],
+    write: Callable[[str], object], files: Sequence[Path] = (),
 ) -> int:  # fmt: skip
     """Say what differs between two states: of none ``HEAD`` and the working tree, of one it and the working tree.
 
+    Every one of ``files`` is written in the form of its ending; without any, ``write`` gets it as text or Markdown.
     Returns the exit status: 0, also where something differs; 1 if a file could not be read, which is named.
     Raises one of ``PROBLEMS``.
     """
+    for file in files:
+        _refuse_unknown(file)
     folder = given or folder_of(None, start)  # one that is given may be gone by now
     git = GitFolder(folder)
     with git.open() as reader:
@@ -50,12 +63,37 @@ def run(
     manifests = _fields(changed.manifests[0]), _fields(changed.manifests[1])
     remarks = [*remarks_of(diff, manifests), *dict.fromkeys(skipped)]
     title = f"Baselines of {_shown(before)} -> {_shown(after)}"
-    modules = modules_of(diff, whole=whole)
-    if markdown:
-        write(diff_markdown(title, modules, remarks, summary_of(diff)))
-    else:
-        write("\n".join([title, "", *diff_lines(modules, remarks, summary_of(diff))]) + "\n")
+    told = _Told(title, modules_of(diff, whole=whole), remarks, summary_of(diff))
+    for file in files:
+        write_whole(file, _content(file, told).encode())
+        write(f"difference written to {file}\n")
+    if not files:
+        write(diff_markdown(*told) if markdown else "\n".join([title, "", *diff_lines(*told[1:])]) + "\n")
     return 1 if skipped else 0
+
+
+class _Told(NamedTuple):
+    """What every form of a difference says."""
+
+    title: str
+    modules: Sequence[ModuleDiff]
+    remarks: Sequence[str]
+    summary: str
+
+
+def _refuse_unknown(file: Path) -> None:
+    if file.suffix not in ENDINGS:
+        raise DiffError(f"{file} has none of the endings {', '.join(ENDINGS)}, by which a difference has its form")
+    if file.suffix == ".html" and importlib.util.find_spec("jinja2") is None:
+        raise DiffError(f"{file} needs jinja2: pip install 'pytest-gpuperf[html]', or name a .md file")
+
+
+def _content(file: Path, told: _Told) -> str:
+    if file.suffix == ".md":
+        return diff_markdown(*told)
+    from pytest_gpuperf.report.diff_page import as_diff_page  # noqa: PLC0415 Jinja is an extra
+
+    return as_diff_page(*told)
 
 
 def _shown(state: Snapshot) -> str:

@@ -6,12 +6,14 @@ The worst comes first, and the first lines say it all: a comment that is cut off
 from __future__ import annotations
 
 import html
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from pytest_gpuperf.formatting import harmless, numbered
 from pytest_gpuperf.report.document import Document, Row
+from pytest_gpuperf.report.folding import shortened
 from pytest_gpuperf.report.tables import rank_of
 
 MARKER = "<!-- pytest-gpuperf report -->"
@@ -20,28 +22,38 @@ MOST_CHARACTERS = 60_000
 """GitHub takes no comment above 65,536."""
 LEAST_ALIKE = 3
 """Workloads that share a row and their words, where these differ in names and figures alone."""
-NAMED = 20
-"""Workloads of a group that are named."""
+NAMED = 12
+"""Workloads of a group that are named, or test functions of a larger one."""
 MOST_ROWS = 40
-"""Of the first table."""
+"""Of the tables of what did not pass, or of test functions that did."""
+HEAD_CHARACTERS = 1000
+"""Of the first table: as many rows as fit, so that the first cause stands in what is left of a comment cut off."""
+LONGEST_NAME = 80
+"""Characters of a name in a table."""
 NO_NAME = "\N{WORD JOINER}"
 """Behind an ``@``, it keeps GitHub from calling the user whose name follows; nothing of it is seen."""
+_BLOCK = re.compile(r"^(\d*)([-+=#.)])(?=[-+=#\s])")
+"""How a list, a heading or a line across begins, where a line does."""
 CUT_OFF = "The rest is too long for a comment: `gpuperf report` makes a page of the report in JSON, with all of it."
 
 
 def as_markdown(document: Document) -> str:
-    """Title, problems and machines; then what did not pass, with its words; then what passed, folded."""
+    """Title and problems; then what did not pass, the worst with its words first; then what passed, folded."""
     told = _groups(row for row in document.rows if not row.passes)
     passed = [row for row in document.rows if row.passes]
+    timed = document.timed
+    lines = [_line(group, timed=timed) for group in told[:MOST_ROWS]]
+    first = _fitting(lines)
+    words = [_explained(group, unfolded=not place) for place, group in enumerate(told) if group[0].words]
     parts = [
         f"{MARKER}\n## gpuperf: {document.title}", _origin(document),
         *(f"**{escaped(problem)}**" for problem in document.report.problems),
-        _table(told) if told else "",
-        "\n".join(f"* {escaped(text)}" for text in (*document.machines, *document.report.warnings)),
+        _table(lines[:first], told[MOST_ROWS:] if first == len(lines) else (), timed=timed), *words[:1],
+        _table(lines[first:], told[MOST_ROWS:], timed=timed) if first < len(lines) else "",
+        "\n".join(f"* {escaped(text)}" for text in (*document.machines, *document.report.warnings)), *words[1:],
     ]  # fmt: skip
-    parts += [_explained(group, unfolded=not place) for place, group in enumerate(told) if group[0].words]
     if passed:
-        parts += [_folded(f"{numbered(len(passed), 'workload')} with nothing to tell", _passed(passed))]
+        parts += [_folded(f"{numbered(len(passed), 'workload')} with nothing to tell", _passed(passed, timed=timed))]
     return _within_bounds([harmless(part) for part in parts if part])
 
 
@@ -91,44 +103,73 @@ def _explained(group: Sequence[Row], *, unfolded: bool) -> str:
     more = f", and {len(group) - 1} more like it" if len(group) > 1 else ""
     words = _fenced(row.words)
     if len(group) > 1:
-        names = [f"{one.workload} of {one.test}" for one in group[1 : NAMED + 1]]
-        rest = len(group) - 1 - len(names)
-        words += "\n\nThe same of " + escaped(", ".join(names)) + (f", and {rest} more" if rest else "") + "."
-    return _folded(f"{row.workload} of {row.test}{more}", words, unfolded=red and (unfolded or len(group) == 1))
+        words += f"\n\nThe same holds for {escaped(_named(group[1:]))}."
+    title = f"{shortened(f'{row.workload} of {row.test}', 2 * LONGEST_NAME)}{more}"
+    return _folded(title, words, unfolded=red and (unfolded or len(group) == 1))
 
 
-def _table(groups: Sequence[Sequence[Row]]) -> str:
-    lines = ["| verdict | workload | time | against baseline | registers / spilled bytes / occupancy |",
-             "|---|---|---|---|---|"]  # fmt: skip
-    lines += [_line(group) for group in groups[:MOST_ROWS]]
-    if len(groups) > MOST_ROWS:
-        verdicts = Counter(group[0].verdict for group in groups[MOST_ROWS:] for _ in group)
-        counts = ", ".join(f"{verdicts[one]} {one.value}" for one in sorted(verdicts, key=rank_of) if one)
-        lines.append(f"| ... | and {counts} more | | | |")
-    return "\n".join(lines)
+def _named(rows: Sequence[Row]) -> str:
+    """Names of these workloads; of many how many each test function has."""
+    if len(rows) <= NAMED:
+        return ", ".join(shortened(f"{row.workload} of {row.test}", 2 * LONGEST_NAME) for row in rows)
+    functions = Counter(row.test.partition("[")[0] for row in rows)
+    shown = list(functions.items())[:NAMED]
+    rest = len(rows) - sum(count for _, count in shown)
+    words = [numbered(count, "workload") + f" of {shortened(name, LONGEST_NAME)}" for name, count in shown]
+    return ", ".join([*words, f"and {rest} more"] if rest else words)
 
 
-def _line(group: Sequence[Row]) -> str:
+def _fitting(lines: Sequence[str]) -> int:
+    """How many of the lines fit the first table; one at least."""
+    sizes = itertools.accumulate(len(line) + 1 for line in lines)
+    return max(1, sum(size <= HEAD_CHARACTERS for size in sizes))
+
+
+def _table(lines: Sequence[str], rest: Sequence[Sequence[Row]] = (), *, timed: bool) -> str:
+    """Rows under their heading, then how many workloads ``rest`` has; empty without rows."""
+    if not lines:
+        return ""
+    names = ["verdict", "workload", *(["time", "against baseline"] if timed else []),
+             "registers / spilled bytes / occupancy"]  # fmt: skip
+    head = [f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]
+    if not rest:
+        return "\n".join([*head, *lines])
+    verdicts = Counter(group[0].verdict for group in rest for _ in group)
+    counts = ", ".join(f"{verdicts[one]} {one.value}" for one in sorted(verdicts, key=rank_of) if one)
+    return "\n".join([*head, *lines, f"| ... | and {counts} more |{' |' * (len(names) - 2)}"])
+
+
+def _line(group: Sequence[Row], *, timed: bool) -> str:
     row = group[0]
     time = f"{row.before} → {row.time}" if row.before and row.time != "-" else row.time
     time = time if row.interval == "-" else f"{time} {row.interval}"
     verdict = "-" if row.verdict is None else row.verdict.value if row.passes else f"**{row.verdict.value}**"
     more = f" and {len(group) - 1} more" if len(group) > 1 else ""
-    name = f"<code>{escaped(row.workload)}</code><br>{escaped(row.test)}{more}"
-    cells = [escaped(cell) for cell in (time, row.against, ", ".join(row.machine_code))]
-    return f"| {verdict} | {name} | {' | '.join(cells)} |"
+    workload, test = (escaped(shortened(name, LONGEST_NAME)) for name in (row.workload, row.test))
+    code = "; ".join(filter(None, [", ".join(row.machine_code), _worse_code(row)]))
+    cells = [escaped(cell) for cell in ((time, row.against, code) if timed else (code,))]
+    return f"| {verdict} | <code>{workload}</code><br>{test}{more} | {' | '.join(cells)} |"
 
 
-def _passed(rows: Sequence[Row]) -> str:
+def _worse_code(row: Row) -> str:
+    """The first figure of its machine code that got worse: ``stack frame 0 -> 256 bytes``; empty without one."""
+    changes = (change for one in row.evidence.judgements if one.kind == "static" for change in one.changes)
+    return next((str(change).replace("->", "→") for change in changes if change.direction == "worse"), "")
+
+
+def _passed(rows: Sequence[Row], *, timed: bool) -> str:
     """Each, or where they are many how many of a test function."""
     if len(rows) <= MOST_ROWS:
-        return _table([[row] for row in rows])
-    functions: dict[tuple[str, str], list[Row]] = {}
-    for row in rows:
-        word = row.verdict.value if row.verdict else "-"
-        functions.setdefault((row.test.partition("[")[0], word), []).append(row)
+        return _table([_line([row], timed=timed) for row in rows], timed=timed)
+    functions: dict[tuple[str, str], int] = Counter(
+        (row.test.partition("[")[0], row.verdict.value if row.verdict else "-") for row in rows
+    )
     lines = ["| verdict | test | workloads |", "|---|---|---|"]
-    lines += [f"| {word} | {escaped(test)} | {len(those)} |" for (test, word), those in functions.items()]
+    shown = list(functions.items())[:MOST_ROWS]
+    lines += [f"| {word} | {escaped(shortened(test, LONGEST_NAME))} | {count} |" for (test, word), count in shown]
+    if len(functions) > len(shown):
+        left = len(rows) - sum(count for _, count in shown)
+        lines.append(f"| ... | and {numbered(len(functions) - len(shown), 'test function')} more | {left} |")
     return "\n".join(lines)
 
 
@@ -148,4 +189,5 @@ def _fenced(lines: Sequence[str]) -> str:
 def escaped(text: str) -> str:
     """The text escaped, so that no name is taken for markup, ends its cell, or calls a user of GitHub (``@name``)."""
     plain = re.sub(r"([\\`*_\[\]|~])", r"\\\1", html.escape(text, quote=False)).replace("@", f"@{NO_NAME}")
-    return re.sub(r"\s*[\r\n]+\s*", " ", plain) or "-"
+    one_line = re.sub(r"\s*[\r\n]+\s*", " ", plain).strip()
+    return _BLOCK.sub(r"\1\\\2", one_line) or "-"

@@ -24,13 +24,17 @@ MOST_FIGURES = 16
 DIRECTIONS = ("worse", "better", "neutral")
 
 
-def as_page(document: Document) -> str:
-    """The whole file."""
-    environment = jinja2.Environment(
+def templates() -> jinja2.Environment:
+    """What pages are made with: text is escaped, and its characters that are not printed are written out."""
+    return jinja2.Environment(
         finalize=lambda value: visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value,
         loader=jinja2.PackageLoader("pytest_gpuperf.report"), autoescape=True, undefined=jinja2.StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
+
+
+def as_page(document: Document) -> str:
+    """The whole file."""
     alike = first_alike([row.alike if row.words else "" for row in document.rows])
     sweeps = found_sweeps(document.report.tests)[:MOST_SWEEPS]
     data = {
@@ -39,7 +43,7 @@ def as_page(document: Document) -> str:
         "sweeps": [{**drawn(one.sweeps), "unit": UNITS[one.y], "parameter": one.x} for one in sweeps],
     }  # fmt: skip
     codes = {(one.key.node_id, one.key.workload): one for one in document.report.code}
-    return environment.get_template(TEMPLATE).render(
+    return templates().get_template(TEMPLATE).render(
         document=document, report=document.report, data=for_script(msgspec.json.encode(data).decode()),
         rows=[
             {

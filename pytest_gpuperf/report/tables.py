@@ -135,11 +135,12 @@ def folded_time_table(evidence: Sequence[TestEvidence]) -> Table | None:
     """Times by test function, without those of which every workload passes; None if nothing is left."""
 
     def cells(work: WorkloadEvidence) -> tuple[str, ...] | None:
-        return time_cells(work, peaks) if work.time_judgement or work.time else None
+        return _time_row(work, peaks, stepped=stepped) if work.time_judgement or work.time else None
 
-    peaks = peaks_of(evidence)
-    table = Table("device time", "time", "95 %", "rate, of peak", "against baseline", "verdict", left_out=(2, 3))
-    return folded_into(table, folded(evidence, cells, lambda work: worst(work.judgements, "time"), rank_of))
+    peaks, stepped = peaks_of(evidence), _has_steps(evidence)
+    return folded_into(
+        _time_columns(stepped=stepped), folded(evidence, cells, lambda work: worst(work.judgements, "time"), rank_of)
+    )
 
 
 def folded_into(table: Table, functions: Sequence[Folded], not_reached: Sequence[str] = ()) -> Table | None:
@@ -204,15 +205,43 @@ def static_cell(record: StaticRecord | None) -> str:
 
 def time_table(evidence: Sequence[TestEvidence]) -> Table:
     """Time with its interval, rate, change against the baseline and verdict of every timed workload."""
-    table = Table("device time", "time", "95 %", "rate, of peak", "against baseline", "verdict", left_out=(2, 3))
+    peaks, stepped = peaks_of(evidence), _has_steps(evidence)
+    table = _time_columns(stepped=stepped)
     for one in evidence:
         timed = [work for work in one.workloads if work.time_judgement or work.time]
         if timed:
             table.heading(f"{one.module}::{one.test}")
         for work in timed:
             word, markup = verdict_cell(work.judgements, "time")
-            table.row(f"  {work.key.workload}", *time_cells(work, peaks_of(evidence)), word, markup=markup)
+            table.row(f"  {work.key.workload}", *_time_row(work, peaks, stepped=stepped), word, markup=markup)
     return table
+
+
+def _time_columns(*, stepped: bool) -> Table:
+    """An empty table of times; where there is little room, what a verdict does not rest on goes first."""
+    steps = ("before -> after",) if stepped else ()
+    left_out = (4, 2, 3) if stepped else (2, 3)
+    return Table(
+        "device time", "time", "95 %", "rate, of peak", *steps, "against baseline", "verdict", left_out=left_out
+    )
+
+
+def _has_steps(evidence: Iterable[TestEvidence]) -> bool:
+    return any(_step(work) for one in evidence for work in one.workloads)
+
+
+def _step(work: WorkloadEvidence) -> str:
+    """``51.2 us -> 52.3 us``: what its ratio is of; empty without one."""
+    judged = work.time_judgement
+    figures = judged.time if judged is not None else None
+    if figures is None or figures.before_ns is None or figures.after_ns is None:
+        return ""
+    return f"{duration(figures.before_ns)} -> {duration(figures.after_ns)}"
+
+
+def _time_row(work: WorkloadEvidence, peaks: Mapping[str, float], *, stepped: bool) -> tuple[str, ...]:
+    *found, against = time_cells(work, peaks)
+    return (*found, *((_step(work) or "-",) if stepped else ()), against)
 
 
 def time_cells(work: WorkloadEvidence, peaks: Mapping[str, float] = NO_PEAKS) -> tuple[str, str, str, str]:

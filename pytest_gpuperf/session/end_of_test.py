@@ -68,7 +68,7 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
     if problem is not None and failed_itself:
         if type(problem).__module__.startswith("pytest_gpuperf."):
             book.red_signature = f"{type(problem).__name__}: {problem}"
-        raise _without_our_frames(item, problem)
+        raise without_our_frames(item, problem)
     failed = exit_policy.failures([*_judgements(book), *book.unreached], worker.options)
     if failed and settings_of(item).xfail is None:
         book.red_on_time = all(judgement.kind == "time" for judgement in failed)
@@ -130,7 +130,7 @@ def _note_early_stop(worker: Worker, book: TestBook, problem: BaseException) -> 
         book.stop("checked only", str(problem))
 
 
-def _without_our_frames(item: pytest.Item, problem: BaseException) -> BaseException:
+def without_our_frames(item: pytest.Item, problem: BaseException) -> BaseException:
     """An error of ours about the test's input ends at the test's own line: the way through the plugin says nothing.
 
     Errors of other modules keep their whole traceback, and so does a bug of ours.

@@ -23,6 +23,8 @@ from pytest_gpuperf.session import collect_counters, end_of_run
 MOST_TESTS = 400
 LETTERS = 240
 """Tests of a run, beyond which its progress has no letter for each of them; letters it has then."""
+MOST_FILES = 8
+"""Files of so many tests, beyond which its progress does not name them: each would begin a line."""
 
 
 class Reporting:
@@ -47,7 +49,7 @@ class Reporting:
             self.options = self.config.stash[stash.OPTIONS] = compare_revision.begin(self.config, self.options)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        self._count_tests(len(session.items))
+        self._count_tests(len(session.items), files=len({item.path for item in session.items}))
         if self.options.ncu and not self.config.option.collectonly:
             collect_counters.count_items(self.config, session.items)
 
@@ -98,9 +100,13 @@ class Reporting:
                 terminalreporter.write_line(line)
             self.messages.groups.for_short_summary()
 
-    def _count_tests(self, number: int) -> None:
-        if number > MOST_TESTS and self.config.get_verbosity() <= 0:
-            self._tests_per_letter = math.ceil(number / LETTERS)
+    def _count_tests(self, number: int, files: int = 1) -> None:
+        if number <= MOST_TESTS or self.config.get_verbosity() > 0:
+            return
+        self._tests_per_letter = math.ceil(number / LETTERS)
+        terminal_reporter = self.config.pluginmanager.get_plugin("terminalreporter")
+        if files > MOST_FILES and terminal_reporter is not None:
+            terminal_reporter.showfspath = False
 
 
 class Messages:

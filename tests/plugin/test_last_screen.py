@@ -102,3 +102,16 @@ def test_names_fit_a_narrow_terminal_and_nothing_is_coloured_where_it_is_not_wan
     monkeypatch.setenv("NO_COLOR", "1")
     result = run(recorded_suite, "test_work0.py", "-k", "1024")
     assert "\x1b" not in str(result.stdout)
+
+
+def test_a_run_of_many_files_has_no_line_for_each(pytester):
+    pytester.path.joinpath("work.cu").write_text(KERNEL)
+    pytester.path.joinpath("common.cuh").write_text(COMMON)
+    for number in range(14):
+        pytester.path.joinpath(f"test_work{number}.py").write_text(TEST.format(number=number % 2, sizes=30))
+    short = run(pytester)
+    assert len(short.stdout.lines) <= 25
+    short.stdout.no_fnmatch_line("test_work*.py c*")
+    short.stdout.fnmatch_lines(["ccc*%]", "420 workloads: 420 NEW"])
+    named = run(pytester, "test_work0.py", "test_work1.py")
+    named.stdout.fnmatch_lines(["test_work0.py c*%]", "test_work1.py c*%]"])

@@ -1,12 +1,13 @@
-"""The cell of a verdict, where architectures differ."""
+"""Tables: the cell of a verdict where architectures differ, and what a narrow table of times leaves out."""
 
 from __future__ import annotations
 
 import pytest
 
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.verdict import Judgement, Verdict
-from pytest_gpuperf.report.tables import MARKUP, PASSING, verdict_cell
+from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
+from pytest_gpuperf.model.verdict import Judgement, TimeFigures, Verdict
+from pytest_gpuperf.report.tables import MARKUP, PASSING, Table, folded_time_table, time_table, verdict_cell
 
 
 def cell(*verdicts: Verdict) -> str:
@@ -27,3 +28,42 @@ def test_what_is_unchanged_everywhere_is_shown_as_such() -> None:
 
 def test_every_verdict_has_its_place() -> None:
     assert {*MARKUP, *PASSING} == set(Verdict)
+
+
+def timed(figures: TimeFigures) -> list[TestEvidence]:
+    """Evidence of one slower workload."""
+    key = Key(module="tests/test_scale.py", test="test_scale[1048576-float32]", workload="scale")
+    judged = Judgement(key=key, target="nvidia-h200", kind="time", verdict=Verdict.SLOWER, time=figures)
+    return [
+        TestEvidence(
+            module=key.module, test=key.test, workloads=(WorkloadEvidence(key=key, judgements=(judged,)),)
+        )
+    ]  # fmt: skip
+
+
+STEP = TimeFigures(before_ns=51_200.0, after_ns=52_300.0, ratio=1.0215, interval=(1.018, 1.025), tolerance=0.005)
+
+
+def both(figures: TimeFigures) -> list[Table]:
+    short = folded_time_table(timed(figures))
+    assert short is not None
+    return [time_table(timed(figures)), short]
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_times_before_and_after_stand_beside_the_ratio_where_there_is_room(place: int) -> None:
+    table = both(STEP)[place]
+    for width in (None, 140):
+        head, *rows = [line.text for line in table.lines(width)]
+        assert "before -> after" in head
+        assert "51.2 us -> 52.3 us  x1.022 [1.018, 1.025]" in rows[-1]
+    for width in (80, 60):
+        lines = [line.text for line in table.lines(width)]
+        assert max(map(len, lines)) <= width
+        assert "before" not in lines[0]
+        assert lines[-1].endswith("x1.022 [1.018, 1.025]   SLOWER")
+
+
+def test_without_a_time_before_there_is_no_column_of_it() -> None:
+    for table in both(TimeFigures(after_ns=52_300.0)):
+        assert "before" not in table.lines()[0].text

@@ -1,0 +1,143 @@
+"""The Markdown of a red run as a reader of CommonMark and of GitHub's tables has it."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import msgspec
+import pytest
+from markdown_it import MarkdownIt
+from record_samples import static_of, time_of
+
+from pytest_gpuperf.model.advice import Advice
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
+from pytest_gpuperf.model.verdict import Change, Judgement, TimeFigures, Verdict
+from pytest_gpuperf.report.document import Document, document_of
+from pytest_gpuperf.report.markdown import MOST_CHARACTERS, as_markdown
+
+HOSTILE = (
+    "plain", "a|b", "</code></details><script>alert(1)</script>", "```", "`|`", "**", "[x](https://example.com)",
+    "<!--", "@everyone", "::error::x", "##vso[task.complete]", "\x1b[2J\u202e", "\\", "\\|", "&lt;b&gt;", "<br", "- x",
+    "a\n\n# b", "</summary>", "1. x", "# x", "--- x",
+)  # fmt: skip
+LONG = ("x" * 5000, "|" * 300, "_" * 300)
+VOID = {"br", "hr"}
+
+
+class Structure(HTMLParser):
+    """Fails where a tag is not closed, or closed that is not open; keeps how many there were."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append(tag)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag
+
+
+def a_red_run(names: tuple[str, ...], times: int = 1) -> Document:
+    """Workloads of these names, each slower and worse by a cause of its own figures, and one that passes."""
+    works = []
+    for place in range(times):
+        for number, name in enumerate(names):
+            key = Key(module="test_a.py", test=f"test_{place}[{name}]", workload=name)
+            ratio = 1.5 + number / 100
+            slower = Judgement(
+                key=key, target="nvidia-h200", kind="time", verdict=Verdict.SLOWER,
+                time=TimeFigures(before_ns=51_200.0, after_ns=51_200.0 * ratio, ratio=ratio, tolerance=0.005),
+                reason=name,
+            )  # fmt: skip
+            stack = Change("stack frame", 0, 256, "bytes", "worse")
+            others = Change(f"instructions: op{number}", 0, 17, "", "worse")
+            worse = Judgement(
+                key=key, target="sm_90", kind="static", verdict=Verdict.WORSE, changes=(stack, others)
+            )  # fmt: skip
+            advice = Advice(cause="instruction growth", evidence=(stack,), gain=0.25, arch="sm_90")
+            works.append(WorkloadEvidence(
+                key=key, judgements=(slower, worse), advice=(advice,), static={"sm_90": static_of(registers=38)},
+                time=time_of(51_200.0 * ratio),
+            ))  # fmt: skip
+    fine = Key(module="test_a.py", test="test_fine", workload=names[0])
+    passed = Judgement(key=fine, target="sm_90", kind="static", verdict=Verdict.UNCHANGED)
+    works.append(WorkloadEvidence(key=fine, judgements=(passed,)))
+    tests = [TestEvidence(module=one.key.module, test=one.key.test, workloads=(one,)) for one in works]
+    return document_of(
+        tests, date="2026-11-22T12:00:00Z", plugin="0.1.0", task=f"gpuperf: {names[-1][:60]}", exit_status=1,
+        problems=[names[1]], warnings=[names[2]], machines=["NVIDIA H200"], branch=names[2],
+    )  # fmt: skip
+
+
+def rendered(text: str) -> Structure:
+    page = MarkdownIt("commonmark", {"html": True}).enable("table").render(text)
+    found = Structure()
+    found.feed(page)
+    found.close()
+    assert not found.open
+    return found
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_name_leaves_its_place(name: str) -> None:
+    hostile, plain = (rendered(as_markdown(a_red_run((one, one, one)))) for one in (name, "plain"))
+    allowed = {"h2", "p", "ul", "li", "strong", "code", "pre", "details", "summary", "table", "thead", "tbody", "tr",
+               "th", "td", "br"}  # fmt: skip
+    assert set(hostile.seen) <= allowed
+    assert {tag: hostile.seen.count(tag) for tag in allowed} == {tag: plain.seen.count(tag) for tag in allowed}
+
+
+def test_many_hostile_names_are_whole_tables_and_whole_sections() -> None:
+    text = as_markdown(a_red_run((*HOSTILE, *LONG), times=4))
+    assert len(text) <= MOST_CHARACTERS
+    found = rendered(text)
+    assert found.seen.count("td") % 5 == 0
+    assert found.seen.count("td") > 100
+    assert found.seen.count("details") == found.seen.count("summary") > 5
+
+
+@pytest.mark.parametrize(
+    "names", [HOSTILE, (*HOSTILE, *LONG), tuple(f"test_of_a_kernel_with_a_name_{at}" for at in range(64))]
+)
+def test_what_is_left_of_a_comment_cut_off_is_of_use(names: tuple[str, ...]) -> None:
+    head = as_markdown(a_red_run(names, times=2))[:3000]
+    assert f"## gpuperf: {2 * len(names)} SLOWER, 1 UNCHANGED" in head
+    worst = 51.2 * (1.5 + (len(names) - 1) / 100)
+    assert re.search(rf"\| 51\.2 us → {worst:.3g} us \|", head)
+    assert "stack frame 0 → 256 bytes" in head
+    assert "cause: instruction growth" in head
+
+
+def test_a_run_without_times_has_no_column_of_them() -> None:
+    key = Key(module="test_a.py", test="test_a", workload="w")
+    worse = Judgement(key=key, target="sm_90", kind="static", verdict=Verdict.WORSE)
+    evidence = TestEvidence(
+        module="test_a.py", test="test_a", workloads=(WorkloadEvidence(key=key, judgements=(worse,)),)
+    )
+    text = as_markdown(document_of(
+        [evidence], date="", plugin="", task="gating", exit_status=1, problems=[], warnings=[], machines=[]
+    ))  # fmt: skip
+    assert "| verdict | workload | registers / spilled bytes / occupancy |\n|---|---|---|\n| **WORSE** |" in text
+    assert rendered(text).seen.count("td") == 3
+
+
+def test_a_large_group_is_named_by_its_test_functions() -> None:
+    document = a_red_run(tuple(str(size) for size in range(64)))
+    tests = [
+        msgspec.structs.replace(one, workloads=tuple(
+            msgspec.structs.replace(work, judgements=tuple(
+                msgspec.structs.replace(judged, changes=judged.changes[:1], reason="") for judged in work.judgements
+            )) for work in one.workloads
+        )) for one in document.report.tests
+    ]  # fmt: skip
+    text = as_markdown(document_of(
+        tests, date="", plugin="", task="gating", exit_status=1, problems=[], warnings=[], machines=[]
+    ))  # fmt: skip
+    assert "The same holds for 63 workloads of test\\_a.py::test\\_0." in text
