@@ -37,6 +37,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # gpuperf explain ... | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more
         return EXIT_PIPE_CLOSED
+    except ModuleNotFoundError as problem:
+        if problem.name != "jinja2":
+            raise
+        _complain(f"gpuperf {parsed.command}: a page needs jinja2: pip install 'pytest-gpuperf[html]'")
+        return 1
     return status
 
 
