@@ -69,7 +69,7 @@ class GpuWatch:
     def _place(self, device: Device) -> tuple[object, ...]:
         """Where the main thread is, and how far the GPU has come."""
         frame = sys._current_frames().get(self._main or 0)
-        return (id(frame), frame.f_lasti if frame is not None else 0, device.activity.steps)
+        return (id(frame), frame.f_lasti if frame is not None else 0, device.launches.steps)
 
 
 def _is_idle(device: Device) -> bool:

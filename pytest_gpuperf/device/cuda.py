@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from pytest_gpuperf.device import timers
-from pytest_gpuperf.device.activity import Activity
 from pytest_gpuperf.device.arrays import CupyArrays
 from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.device.interface import Dim3, LoadedKernel, Timer
+from pytest_gpuperf.device.launch_log import LaunchLog
 from pytest_gpuperf.device.load_checks import check_loadable
 from pytest_gpuperf.device.lock import GpuLock
 from pytest_gpuperf.device.memory_use import MemoryUse
@@ -68,7 +68,7 @@ class CudaDevice:
         self.stream = cupy.cuda.Stream()
         self.stream.use()
         self.arrays = CupyArrays(cupy)
-        self.activity = Activity()
+        self.launches = LaunchLog()
         self._memory = MemoryUse(cupy, nvml)
         self._errors = (cupy.cuda.driver.CUDADriverError, cupy.cuda.runtime.CUDARuntimeError)
         self._ordinal = ordinal
@@ -115,7 +115,7 @@ class CudaDevice:
     def synchronize(self) -> None:
         """Wait for all streams of this GPU."""
         self._cupy.cuda.runtime.deviceSynchronize()
-        self.activity.answered()
+        self.launches.answered()
 
     def fault(self) -> str:
         """See ``Device``.  An error that waiting once has cleared is no fault of the context."""

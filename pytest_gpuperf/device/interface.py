@@ -17,7 +17,7 @@ from pytest_gpuperf.model.timed_round import DeviceState
 from pytest_gpuperf.model.timer_names import TimerName
 
 if TYPE_CHECKING:
-    from pytest_gpuperf.device.activity import Activity
+    from pytest_gpuperf.device.launch_log import LaunchLog
 
 Dim3 = tuple[int, int, int]
 
@@ -111,7 +111,7 @@ class Device(Protocol):
         """
 
     @property
-    def activity(self) -> Activity: ...
+    def launches(self) -> LaunchLog: ...
 
     def synchronize(self) -> None: ...
 

@@ -139,7 +139,7 @@ class Launch:
         ``whose`` kernel it is, is for messages about it.
         """
         grid, block, shared_bytes = configuration or self.configuration
-        self.kernel.device.activity.launched(self.kernel.name + whose, grid, block)
+        self.kernel.device.launches.launched(self.kernel.name + whose, grid, block)
         loaded(grid, block, self._values if values is None else values, shared_bytes)
 
     def values_for(self, binary: KernelBinary, arguments: Sequence[Any]) -> tuple[Any, ...]:

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from pytest_gpuperf.device.activity import Activity
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.facts import nominal_facts
 from pytest_gpuperf.device.interface import Dim3, LoadedKernel, Timer
+from pytest_gpuperf.device.launch_log import LaunchLog
 from pytest_gpuperf.device.placeholder_array import PlaceholderArray, without_data
 from pytest_gpuperf.model.device_memory import DeviceMemory
 from pytest_gpuperf.model.evidence import KernelBinary
@@ -57,7 +57,7 @@ class PlaceholderDevice:
     def __init__(self, arch: str = "sm_90") -> None:
         self.facts = nominal_facts(arch)
         self.arrays = PlaceholderArrays()
-        self.activity = Activity()
+        self.launches = LaunchLog()
 
     def load(self, binary: KernelBinary) -> LoadedKernel:
         return PlaceholderKernel(binary.name)

@@ -68,7 +68,7 @@ class Isolation:
         device, state = self._device, stash.run_state_of(self._config)
         state.recorded_ns = 0.0
         if device is not None:
-            device.activity.forget()
+            device.launches.forget()
             if not state.gpu_lost:
                 device.begin_peak()
         if self._watch is not None:
@@ -173,7 +173,7 @@ def endless_message(device: Device, seconds: float) -> str:
 
 def launched_lines(device: Device) -> list[str]:
     """The test's last launches, the newest first."""
-    last = device.activity.last
+    last = device.launches.last
     if not last:
         return ["  none of its launches was this plugin's"]
     return [f"  {'last launched' if number == 0 else 'before that'}: {one}" for number, one in enumerate(last)]

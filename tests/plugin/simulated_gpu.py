@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from pytest_gpuperf.device.activity import Activity
 from pytest_gpuperf.device.interface import Dim3, Slot, Timer
+from pytest_gpuperf.device.launch_log import LaunchLog
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.device_memory import DeviceMemory
 from pytest_gpuperf.model.evidence import KernelBinary
@@ -149,7 +149,7 @@ class SimulatedGpu:
         self.arrays = SimulatedArrays()
         self.implementations = implementations or {}
         self.elapsed_ns = 0.0
-        self.activity = Activity()
+        self.launches = LaunchLog()
         self.broken = ""
         self.endless = False
         seed = int(os.environ.get("SIMULATED_GPU_SEED", "0"))
@@ -190,7 +190,7 @@ class SimulatedGpu:
     def synchronize(self) -> None:
         if self.broken:
             raise RuntimeError(self.broken)
-        self.activity.answered()
+        self.launches.answered()
 
     def fault(self) -> str:
         return self.broken

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from pytest_gpuperf.device.activity import Activity
 from pytest_gpuperf.device.interface import Dim3, Slot, Timer
+from pytest_gpuperf.device.launch_log import LaunchLog
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.device_memory import DeviceMemory
 from pytest_gpuperf.model.evidence import KernelBinary
@@ -90,7 +90,7 @@ class SimulatedMachine:
 
         self.facts = msgspec.structs.replace(FACTS, uuid=uuid)
         self.arrays = SimulatedArrays()
-        self.activity = Activity()
+        self.launches = LaunchLog()
         self.elapsed_ns = 0.0
         self.random = np.random.default_rng(seed)
         self.placement_sd = placement_sd

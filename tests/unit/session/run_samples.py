@@ -80,7 +80,7 @@ class Run:
         self.worker: Any = SimpleNamespace(
             options=self.options, has_gpu=has_gpu, store=self.store, targets=("sm_90",),
             expected_archs=("sm_90",), native_arch="sm_90",
-            device=SimpleNamespace(facts=SimpleNamespace(slug="nvidia-h200", arch="sm_90")),
+            device=SimpleNamespace(facts=SimpleNamespace(slug="nvidia-h200", arch="sm_90")), opened=None,
             no_device=None if has_gpu else "no driver\nand more words", session=None, revision=None, measured_peaks={},
             trust=BaselineTrust(self.options, folder),
             compile_cache=object(), give_memory_back=lambda: None,

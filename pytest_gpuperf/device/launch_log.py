@@ -19,7 +19,7 @@ class SeenLaunch(NamedTuple):
         return f"{self.kernel}  grid {self.grid}  block {self.block}"
 
 
-class Activity:
+class LaunchLog:
     """The last launches, and a number that grows with each and with each answer of the GPU."""
 
     def __init__(self) -> None:
