@@ -59,8 +59,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
         config.pluginmanager.register(Sharding(config, options.shard), "gpuperf-sharding")
     if options.active:
+        from pytest_gpuperf.context.run_folder import open_run_folder  # noqa: PLC0415 filelock comes with it
+        from pytest_gpuperf.session.interrupt import end_in_order  # noqa: PLC0415 a plain run has one process
         from pytest_gpuperf.session.isolation import Isolation  # noqa: PLC0415 a plain run has one process
 
+        open_run_folder(config)
+        end_in_order(config)
         config.pluginmanager.register(Isolation(config, options), "gpuperf-isolation")
     if options.active and not hasattr(config, "workerinput"):
         from pytest_gpuperf.session.reporting import Reporting  # noqa: PLC0415 a plain run reports nothing

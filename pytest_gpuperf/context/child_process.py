@@ -24,6 +24,8 @@ from pytest_gpuperf.model.task import ChildTask, OpponentTask, ProfileTask, Reco
 
 PARENT_VARIABLE = "GPUPERF_PARENT"
 """Names the end of a pipe whose other end the parent holds: it closes when the parent is gone, however it went."""
+PR_SET_PDEATHSIG = 1
+"""Of ``linux/prctl.h``."""
 PARENT: pytest.StashKey[str] = pytest.StashKey()
 """What that variable said; it is for this process alone, and not for what it starts."""
 _PROGRESS = re.compile(r"\[ *\d+%\]$")
@@ -124,7 +126,16 @@ def end_with_parent(config: pytest.Config) -> None:
     """In a child: end it, and what it started, as soon as its parent is gone.  Does nothing without a parent's pipe."""
     theirs = config.stash[PARENT] = os.environ.pop(PARENT_VARIABLE, "")
     if theirs.isdigit():
+        _die_with_parent()
         threading.Thread(target=_wait_for_the_end_of, args=(int(theirs),), daemon=True).start()
+
+
+def _die_with_parent() -> None:
+    """Let Linux end this process with its parent, even in the middle of a call that holds Python's lock."""
+    with contextlib.suppress(OSError, AttributeError, ValueError):  # not on other systems; the pipe is there too
+        import ctypes  # noqa: PLC0415 few processes are children
+
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def serve_if_opponent(config: pytest.Config, task: ChildTask | None) -> None:

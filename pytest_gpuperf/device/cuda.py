@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import itertools
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.device import timers
 from pytest_gpuperf.device.arrays import CupyArrays
 from pytest_gpuperf.device.device_errors import LoadError
@@ -80,7 +80,7 @@ class CudaDevice:
     def load(self, binary: KernelBinary, sha256: str | None = None) -> LoadedKernel:
         """See ``Device``.  ``sha256`` is the hash that the cubin must have, for one that comes from a file."""
         check_loadable(binary, self.facts.arch, sha256)
-        with tempfile.TemporaryDirectory(prefix="gpuperf-") as folder:  # only this user can enter it
+        with scratch_folder("gpuperf-") as folder:  # only this user can enter it
             path = Path(folder) / f"{next(self._loads)}.cubin"  # CuPy keeps modules by path: a new one each time
             path.write_bytes(binary.cubin)
             try:

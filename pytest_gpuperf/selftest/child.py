@@ -10,13 +10,13 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
 import msgspec
 
+from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.judge.policy import Policy
@@ -94,7 +94,7 @@ def take(device: Device, timer: Timer, task: Task) -> list[KernelSamples]:
 
 def run_child(task: Task) -> list[KernelSamples]:
     """Run one task in a fresh process.  Raises ``ChildFailed``."""
-    with tempfile.TemporaryDirectory(prefix="gpuperf-") as folder:
+    with scratch_folder("gpuperf-") as folder:
         task_file, result_file = Path(folder) / "task.json", Path(folder) / "result.json"
         task_file.write_bytes(msgspec.json.encode(task))
         command = [sys.executable, "-m", __name__, str(task_file), str(result_file)]

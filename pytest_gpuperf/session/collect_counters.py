@@ -5,7 +5,6 @@ pytest-xdist workers find what it brought in a file; ``counted`` reads and judge
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pytest_gpuperf.atomic_write import write_whole
+from pytest_gpuperf.atomic_write import scratch_folder, write_whole
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.child_command import child_command
@@ -175,7 +174,7 @@ def counters_at_end(config: pytest.Config) -> tuple[str, ...]:
 def _folder(config: pytest.Config) -> Path:
     """The run's own folder, gone when pytest ends."""
     if FOLDER not in config.stash:
-        temporary = tempfile.TemporaryDirectory(prefix="gpuperf-ncu-")
+        temporary = scratch_folder("gpuperf-ncu-")
         config.add_cleanup(temporary.cleanup)
         config.stash[FOLDER] = Path(temporary.name)
     return config.stash[FOLDER]

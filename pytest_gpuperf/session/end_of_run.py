@@ -44,6 +44,7 @@ EXIT_VANISHED = 13
 EXIT_LEDGER = 14
 """A run that is slower by the evidence of many, or drifts, under ``--gpuperf-ledger=gate``."""
 
+UNWRITTEN = "the run was interrupted: no baseline was written"
 OUTCOME: pytest.StashKey[Outcome] = pytest.StashKey()
 
 
@@ -64,9 +65,9 @@ def finish(session: pytest.Session) -> None:
         outcome.counter_notes = counters_at_end(config)
     if worker.options.update is not None:
         if session.exitstatus == pytest.ExitCode.INTERRUPTED:
-            outcome.problem = "the run was interrupted: no baseline was written"
+            outcome.problem = UNWRITTEN
         else:
-            _update(config, worker, book, outcome)
+            _update(session, worker, book, outcome)
         lacking = outcome.problem or any(one.refused for one in outcome.recorded)
         if lacking and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = EXIT_NOT_RECORDED
@@ -167,8 +168,9 @@ def _guard(session: pytest.Session, book: Book, outcome: Outcome) -> None:
         session.exitstatus = EXIT_NOTHING_MEASURED
 
 
-def _update(config: pytest.Config, worker: Worker, book: Book, outcome: Outcome) -> None:
+def _update(session: pytest.Session, worker: Worker, book: Book, outcome: Outcome) -> None:
     """Record what changed; a problem is told and nothing is half done."""
+    config = session.config
     try:
         outcome.recorded += accept(config, worker, book)
         outcome.updated = True
@@ -176,4 +178,7 @@ def _update(config: pytest.Config, worker: Worker, book: Book, outcome: Outcome)
         outcome.other_toolchains = tuple(lines)
     except (RecordingFailed, BaselineError) as problem:
         outcome.problem = str(problem)
+    except KeyboardInterrupt:
+        session.exitstatus = pytest.ExitCode.INTERRUPTED
+        outcome.problem = "the run was interrupted while it recorded: no baseline is half written; see git status"
     outcome.replaced = config.stash.get(REPLACED, ())

@@ -11,7 +11,6 @@ import contextlib
 import json
 import os
 import sys
-import tempfile
 import time
 import zlib
 from collections.abc import Generator
@@ -20,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.fresh_process import FreshProcess, report_of, restored
@@ -141,7 +141,7 @@ class Isolation:
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         if self._notes is None:
-            folder = tempfile.TemporaryDirectory(prefix="gpuperf-notes-")
+            folder = scratch_folder("gpuperf-notes-")
             self._config.add_cleanup(folder.cleanup)
             self._notes = Path(folder.name)
         node.workerinput[NOTES] = str(self._notes)

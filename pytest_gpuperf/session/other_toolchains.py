@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 from pytest_gpuperf.compile.toolkit import choose_nvrtc, libraries_of
@@ -92,7 +92,7 @@ def _remedy(options: Options, name: str) -> str:
 
 def _recorded_by_another(config: pytest.Config, name: str, folder: Path) -> str:
     """Run the same update in a process that compiles with another NVRTC and sees no GPU; what became of it."""
-    with tempfile.TemporaryDirectory(prefix="gpuperf-toolchain-") as own:
+    with scratch_folder("gpuperf-toolchain-") as own:
         log = Path(own) / "log"
         command = [*same_command(config, Path(own)), f"--gpuperf-nvrtc={folder}"]
         environ = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pytest_gpuperf.atomic_write import write_whole
+from pytest_gpuperf.atomic_write import scratch_folder, write_whole
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import Book
@@ -114,7 +114,7 @@ def record(
     records: list[ProcessRecord] = []
     lost: list[LostProcess] = []
     begun = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="gpuperf-record-") as name:
+    with scratch_folder("gpuperf-record-") as name:
         folder = Path(name)
         for index in range(options.processes):
             each_s = (time.monotonic() - begun) / index if index else took_s

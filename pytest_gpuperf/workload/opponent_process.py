@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from pathlib import Path
 
 import pytest
 
+from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.context.child_command import revision_command
 from pytest_gpuperf.context.child_process import RunningChild, errors_in, log_lines
 from pytest_gpuperf.context.worker import Worker
@@ -29,7 +29,7 @@ class OpponentProcess:
 
     def __init__(self, config: pytest.Config, worker: Worker, revision: Revision) -> None:
         """Start it.  Raises ``OtherSideLost`` if it cannot be started."""
-        self._folder = tempfile.TemporaryDirectory(prefix="gpuperf-opponent-")
+        self._folder = scratch_folder("gpuperf-opponent-")
         self._log = Path(self._folder.name) / "log"
         self._test = ""
         """Node id of the test that it is in; empty between two."""

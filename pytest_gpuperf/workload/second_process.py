@@ -7,13 +7,13 @@ Where a cubin was placed in one process cannot be randomised away inside it, so 
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.child_process import LOG_LINES, errors_in, log_lines, run_task
@@ -83,7 +83,7 @@ def time_limit_s(pending: Sequence[PendingConfirmation], workloads: int) -> floa
 def _confirmed(
     item: pytest.Item, worker: Worker, pending: Sequence[PendingConfirmation], limit_s: float
 ) -> list[Judgement]:
-    with tempfile.TemporaryDirectory(prefix="gpuperf-confirm-") as name:
+    with scratch_folder("gpuperf-confirm-") as name:
         records = tuple(one.case.key for one in pending if one.judgement.against == "record")
         drifts = tuple(one.case.key for one in pending if one.judgement.against == "anchor")
         paired = tuple(one.case.key for one in pending if isinstance(one, PairedPending) and not one.case.identity.code)

@@ -9,11 +9,11 @@ from __future__ import annotations
 import functools
 import re
 import subprocess
-import tempfile
 from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.compile.compile_errors import STATIC_EXTRA, ToolchainMissing
 from pytest_gpuperf.compile.toolkit import Disassembler, disassembler
 
@@ -71,7 +71,7 @@ def run_nvdisasm(arch: str, code: bytes) -> str:
 
 @functools.lru_cache(maxsize=KEPT)
 def _printed(tool: Disassembler, arch: str, code: bytes) -> str:
-    with tempfile.TemporaryDirectory(prefix="gpuperf-") as folder:
+    with scratch_folder("gpuperf-") as folder:
         file = Path(folder, "code.bin")
         file.write_bytes(code)
         command = [str(tool.path), "-raw", "-ndf", "-b", arch.replace("sm_", "SM"), str(file)]

@@ -1,0 +1,69 @@
+"""One folder for all that a run puts down for a while: it goes with the run, or with the next one if that was killed.
+
+Children and workers of pytest-xdist on this machine find it in their environment, and use the same.  Its lock is held
+for as long as the run lives, so the next run knows which folders have lost theirs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from filelock import FileLock, Timeout
+
+from pytest_gpuperf.atomic_write import SCRATCH_VARIABLE
+
+RUNS = "gpuperf-runs-{user}"
+"""Folder of the folders of one user's runs, in the machine's temporary folder."""
+LOCK = "lock"
+YOUNG_S = 10.0
+"""A folder of this age or less may be about to be locked."""
+
+
+def open_run_folder(config: pytest.Config) -> None:
+    """Let all that asks for a scratch folder have it in this run's; nothing if a parent has opened one, or none can be.
+
+    Sweeps what runs left that were killed.
+    """
+    if os.environ.get(SCRATCH_VARIABLE):
+        return
+    try:
+        place = _place()
+        _sweep(place)
+        folder = Path(tempfile.mkdtemp(prefix="run-", dir=place))
+        lock = FileLock(folder / LOCK)
+        lock.acquire(timeout=0)
+    except (OSError, Timeout):
+        return  # scratch folders are made in the temporary folder then, as any program's are
+    os.environ[SCRATCH_VARIABLE] = str(folder)
+
+    def close() -> None:
+        os.environ.pop(SCRATCH_VARIABLE, None)
+        lock.release()
+        shutil.rmtree(folder, ignore_errors=True)
+
+    config.add_cleanup(close)
+
+
+def _place() -> Path:
+    """The folder of this user's runs.  Raises ``OSError``, also where another user could put links into it."""
+    place = Path(tempfile.gettempdir()) / RUNS.format(user=os.getuid())
+    place.mkdir(mode=0o700, exist_ok=True)
+    found = place.lstat()
+    if found.st_uid != os.getuid() or found.st_mode & 0o077 or place.is_symlink():
+        raise PermissionError(f"{place} is not this user's alone")
+    return place
+
+
+def _sweep(place: Path) -> None:
+    """Remove the folders whose run has ended without removing them."""
+    for folder in place.iterdir():
+        with contextlib.suppress(OSError, Timeout):
+            if time.time() - folder.stat().st_mtime > YOUNG_S:
+                with FileLock(folder / LOCK, timeout=0):
+                    shutil.rmtree(folder, ignore_errors=True)

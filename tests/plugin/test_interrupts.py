@@ -1,0 +1,120 @@
+"""A run that is interrupted, ended or killed leaves no process, folder or half-written baseline, and is not green."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import warm_python
+
+WAITS = """
+
+def pytest_runtest_setup(item):
+    if {where}:
+        __import__("pathlib").Path("there").touch()
+        __import__("time").sleep(60)
+"""
+MAIN = "not task_of(item.config) and '2048' in item.nodeid"
+RECORDING = "task_of(item.config).get('type') == 'record'"
+CONFIRMING = "task_of(item.config).get('type') == 'confirm'"
+
+
+@pytest.fixture
+def temporary(tmp_path, monkeypatch):
+    """A machine's folder for what is put down for a while."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv(warm_python.COLD, "1")  # a forked process knows of another one
+    monkeypatch.delenv("GPUPERF_SCRATCH", raising=False)
+    return tmp_path
+
+
+def left_in(temporary):
+    return sorted(path.name for path in temporary.glob("gpuperf-runs-*/*"))
+
+
+def end(suite, where, number, *arguments):
+    """Run until a process of the run is at a place, and send the run a signal: its end and its output."""
+    text = (suite.path / "conftest.py").read_text()
+    suite.write("conftest.py", text + WAITS.format(where=where))
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
+    process = subprocess.Popen(
+        command, cwd=suite.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+    )  # fmt: skip
+    until = time.monotonic() + 60
+    while not (suite.path / "there").exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    process.send_signal(number)
+    output, _ = process.communicate(timeout=30)
+    return process.returncode, output
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_ended_tells_what_it_found(recorded, temporary, number):
+    status, output = end(recorded, MAIN, number, "--gpuperf", "--gpuperf-report=report.json")
+    assert status == pytest.ExitCode.INTERRUPTED, output
+    assert "1 workload: 1 UNCHANGED" in output
+    assert (recorded.path / "report.json").exists()
+    assert left_in(temporary) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_update_that_is_ended_while_it_records_says_so_and_writes_nothing(recorded, temporary, number):
+    before = {path: path.read_bytes() for path in (recorded.path / "baselines").rglob("*.json")}
+    status, output = end(recorded, RECORDING, number, "--update-baselines=all", "--gpuperf-processes=2")
+    assert status == pytest.ExitCode.INTERRUPTED, output
+    assert "INTERNALERROR" not in output
+    assert "ERROR: the run was interrupted while it recorded: no baseline is half written" in output
+    assert before == {path: path.read_bytes() for path in (recorded.path / "baselines").rglob("*.json")}
+    assert left_in(temporary) == []
+
+
+def test_a_killed_run_takes_its_children_with_it_and_its_folder_goes_with_the_next(recorded, temporary):
+    recorded.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=120")
+    status, _ = end(recorded, CONFIRMING, signal.SIGKILL, "--gpuperf", "-k", "1024")
+    assert status == -signal.SIGKILL
+    until = time.monotonic() + 5
+    while (found := children_in(recorded.path)) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert found == []
+    (folder,) = (path for path in temporary.glob("gpuperf-runs-*/*"))
+    os.utime(folder, (0, 0))
+    recorded.run("--gpuperf", "--collect-only", subprocess=True)
+    assert left_in(temporary) == []
+
+
+def test_the_folder_of_a_run_that_goes_on_is_left_alone(recorded, temporary, monkeypatch):
+    recorded.write("test_in.py", (
+        "import os, pathlib, subprocess, sys\n"
+        "def test_another_run():\n"
+        "    mine = pathlib.Path(os.environ.pop('GPUPERF_SCRATCH'))\n"
+        "    os.utime(mine, (0, 0))\n"
+        "    command = [sys.executable, '-m', 'pytest', '--gpuperf', '--collect-only', '-p', 'no:cacheprovider']\n"
+        "    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)\n"
+        "    assert mine.is_dir()\n"
+    ))  # fmt: skip
+    recorded.run("--gpuperf", "test_in.py", subprocess=True).assert_outcomes(passed=1)
+
+
+def test_a_folder_of_runs_that_others_may_write_is_not_used(recorded, temporary):
+    place = temporary / f"gpuperf-runs-{os.getuid()}"
+    place.mkdir()
+    place.chmod(0o777)
+    assert recorded.run("--gpuperf", subprocess=True).ret == 0
+    assert list(place.iterdir()) == []
+
+
+def children_in(folder):
+    """Processes that work in a folder."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and (entry / "cwd").resolve() == folder.resolve():
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return [number for number in found if number != os.getpid()]
