@@ -13,7 +13,7 @@ from pytest_gpuperf.baselines.layout import evidence_path
 from pytest_gpuperf.compile.version import toolchain
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.worker import Worker
-from pytest_gpuperf.model.evidence import KernelBinary, StaticProfile
+from pytest_gpuperf.model.evidence import KernelBinary, StaticProfile, StaticRecord
 from pytest_gpuperf.model.task import RecordTask
 
 
@@ -69,7 +69,16 @@ def recorded_profiles(worker: Worker, book: TestBook, archs: Iterable[str]) -> d
         files = [worker.store.static_tests(arch, book.module, toolchain()) for arch in known]
     except BaselineError:  # for the judge to tell
         return {}
-    records = [record for tests in files for workloads in tests.values() for record in workloads.values()]
+    place_of_files = (book.module, *known)
+    before, profiles = worker.profiles_on_record.get(place_of_files, ((), {}))
+    if len(before) != len(files) or any(one is not other for one, other in zip(before, files, strict=True)):
+        profiles = _undisputed(record for tests in files for works in tests.values() for record in works.values())
+        worker.profiles_on_record[place_of_files] = tuple(files), profiles
+    return profiles
+
+
+def _undisputed(records: Iterable[StaticRecord]) -> dict[tuple[str, str], StaticProfile]:
+    """Profiles by cubin and symbol, without those that two records contradict each other about."""
     found: dict[tuple[str, str], StaticProfile] = {}
     doubtful = set()
     for record in records:

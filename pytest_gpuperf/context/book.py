@@ -122,7 +122,7 @@ class Book:
     """The results of all tests of this run, in the process that reports."""
 
     def __init__(self) -> None:
-        self._results: dict[str, TestEvidence] = {}
+        self.results: dict[str, TestEvidence] = {}
         self.tests_run = 0
         self._seconds: dict[str, float] = {}
         self._failed: dict[str, str] = {}
@@ -134,7 +134,7 @@ class Book:
     def merged(cls, evidence: Iterable[TestEvidence], failures: Mapping[str, str], tests_run: int) -> Book:
         """Of what several runs found, each in tests of its own."""
         book = cls()
-        book._results = {f"{one.module}::{one.test}": one for one in evidence}
+        book.results = {f"{one.module}::{one.test}": one for one in evidence}
         book._failed, book.tests_run = dict(failures), tests_run
         return book
 
@@ -145,7 +145,8 @@ class Book:
             self.tests_run += 1  # evidence of a setup: it ended the test
         self._seconds[report.nodeid] = self._seconds.get(report.nodeid, 0.0) + report.duration
         if payload is not None:
-            self._results[report.nodeid] = msgspec.json.decode(payload, type=TestEvidence)
+            self.results[report.nodeid] = msgspec.json.decode(payload, type=TestEvidence)
+            report.gpuperf = ""  # type: ignore[attr-defined]  # pytest keeps its reports, and this is most of them
         if report.failed:
             self._failed.setdefault(report.nodeid, _first_line(report))
         if report.skipped and hasattr(report, "wasxfail"):
@@ -157,7 +158,7 @@ class Book:
 
     @property
     def evidence(self) -> list[TestEvidence]:
-        return list(self._results.values())
+        return list(self.results.values())
 
     @property
     def unreached(self) -> list[Judgement]:
@@ -171,7 +172,7 @@ class Book:
     def accepted(self) -> list[TestEvidence]:
         """Evidence of tests that passed in every phase, gate included: all that may become a baseline."""
         not_passed = self._failed.keys() | self._failed_as_expected
-        return [evidence for node, evidence in self._results.items() if node not in not_passed]
+        return [evidence for node, evidence in self.results.items() if node not in not_passed]
 
     @property
     def failures(self) -> Mapping[str, str]:
@@ -181,7 +182,7 @@ class Book:
     @property
     def only_times_failed(self) -> bool:
         """Whether every test that failed has nothing against it but its times."""
-        failed = [self._results.get(node) for node in self._failed]
+        failed = [self.results.get(node) for node in self._failed]
         return bool(failed) and all(one is not None and one.red_on_time for one in failed)
 
     @property

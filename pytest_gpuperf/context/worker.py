@@ -27,11 +27,14 @@ from pytest_gpuperf.device.gpu import Gpu
 from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
 from pytest_gpuperf.model.architectures import plain
-from pytest_gpuperf.model.evidence import Session
+from pytest_gpuperf.model.evidence import Session, StaticProfile, StaticRecord
 from pytest_gpuperf.model.plugin_version import __version__
 from pytest_gpuperf.model.revision import Revision, read_revision
 from pytest_gpuperf.model.task import ProfileTask, RecordTask
 
+StaticTests = dict[str, dict[str, StaticRecord]]
+"""By test and workload."""
+OnRecord = dict[tuple[str, str], StaticProfile]
 FALLBACK_ARCHS = ("sm_80", "sm_90", "sm_120")
 """Static targets where there are neither baselines nor a GPU: one of each generation in wide use."""
 
@@ -50,6 +53,8 @@ class Worker:
         self.options = options
         self.no_device: NoDevice | None = None
         """Why there is no GPU; None while there is one, or before the first question."""
+        self.profiles_on_record: dict[tuple[str, ...], tuple[tuple[StaticTests, ...], OnRecord]] = {}
+        """By module and architectures: the records that they are of, and profiles by cubin and symbol."""
         self.sources: set[Path] = set()
         """Files that kernels were compiled from, and folders that headers of theirs may lie in; links resolved."""
         self.visited: set[Path] = set()

@@ -79,6 +79,8 @@ class Isolation:
             if self._watch is not None:
                 self._watch.end()
             self._item = None
+            if stash.TEST_BOOK in item.stash:  # pytest keeps its tests to the end of the run
+                del item.stash[stash.TEST_BOOK]
         self._look_after(item, nextitem)
         return ended
 
