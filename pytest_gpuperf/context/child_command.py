@@ -125,7 +125,9 @@ def _of_its_own(config: pytest.Config, folder: Path, root: Path, ini: Path | Non
     yield f"--rootdir={root}"
     if ini is not None:
         yield f"--config-file={ini}"
-    yield from ("--verbosity=-1", "--tb=short", "--color=no", "--maxfail=0")
+    yield "--maxfail=0"
+    if config.pluginmanager.hasplugin("terminal"):  # they are its own, and -p no:terminal is for the child, too
+        yield from ("--verbosity=-1", "--tb=short", "--color=no")
     if config.pluginmanager.hasplugin("xdist"):
         yield from ("-n", "0")
     if config.pluginmanager.hasplugin("_cov"):
