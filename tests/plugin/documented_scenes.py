@@ -59,6 +59,9 @@ extern "C" __global__ void tensor(const float* from, float* to, int n)
     if (i < n) to[i] = d0 + d1 + d2 + d3;
 }
 """
+WHOLE = """
+__global__ void scale(float* x, uint n) { if (threadIdx.x < n) x[threadIdx.x] *= M_PI; }
+"""
 LAUNCH = """
 n = 1 << 22
 x = gpu.random(n, seed=1)
@@ -77,6 +80,14 @@ x = x.view(DeviceArray)
 unsorted = numpy.array(x)
 cp = types.SimpleNamespace(sort=lambda array: launch())
 """
+BY_NVRTC = """
+def without_nvcc(*given, compiler, options, compile=cuda_kernel):
+    assert (compiler, options) == ("nvcc", ["-O3"])
+    return compile(*given)
+
+cuda_kernel = without_nvcc
+"""
+"""Not every machine has nvcc; tests/unit/compile/test_nvcc.py compiles by it."""
 
 
 class Scene(NamedTuple):
@@ -101,6 +112,7 @@ SCENES = {
         ("--gpuperf-arch=sm_80,sm_90",),
     ),
     ("docs/how-to/writing-tests.md", "Set what holds for one test"): Scene("import pytest\n"),
+    ("docs/how-to/other-compilers.md", "Files of whole programs"): Scene(before=BY_NVRTC),
     ("docs/how-to/counters.md", "Metrics of your own"): Scene(
         "import pytest\n\n\n@pytest.fixture(autouse=True)\ndef provide(cuda_kernel, gpu):\n    global launch\n"
         + textwrap.indent(A_LAUNCH, "    ")
@@ -119,6 +131,6 @@ def files(scene: Scene, block: str) -> dict[str, str]:
         test = f"def test_block(cuda_kernel, gpu, gpuperf):\n{body}"
     return {
         "conftest.py": CONFTEST.format(here=str(HERE)), "test_block.py": test, "kernels/copy.cu": COPY,
-        "kernels/transpose.cu": TRANSPOSE, "kernels/blur.cu": BLUR, "kernels/tensor.cu": TENSOR,
+        "kernels/transpose.cu": TRANSPOSE, "kernels/blur.cu": BLUR, "kernels/tensor.cu": TENSOR, "whole.cu": WHOLE,
         "include/weight.h": "#define WEIGHT 0.5f\n",
     }  # fmt: skip
