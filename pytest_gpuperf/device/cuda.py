@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import itertools
 import sys
 import tempfile
@@ -39,8 +40,13 @@ _NO_OPT_IN_BYTES = 48 << 10
 class CudaKernel:
     """A kernel of a module of its own."""
 
-    def __init__(self, function: Any, static_shared_bytes: int) -> None:
+    def __init__(
+        self, module: Any, function: Any, static_shared_bytes: int, errors: tuple[type[Exception], ...]
+    ) -> None:
+        """``errors`` are those of CuPy for what the driver refuses."""
+        self._module = module
         self._function = function
+        self._errors = errors
         self._granted_bytes = _NO_OPT_IN_BYTES - static_shared_bytes
         """Of dynamic shared memory."""
 
@@ -49,6 +55,17 @@ class CudaKernel:
             self._function.max_dynamic_shared_size_bytes = dynamic_shared_bytes
             self._granted_bytes = dynamic_shared_bytes
         self._function(grid, block, tuple(args), shared_mem=dynamic_shared_bytes)
+
+    def write(self, symbol: str, content: bytes) -> None:
+        """See ``LoadedKernel``."""
+        buffer = ctypes.create_string_buffer(content, len(content))
+        try:
+            self._module.get_global(symbol).copy_from_host(ctypes.addressof(buffer), len(content))
+        except self._errors as problem:
+            raise LoadError(
+                f"the driver gives no access to the variable {symbol}: {problem}. A static one may be out of its "
+                "reach: declare it without static"
+            ) from problem
 
 
 class CudaDevice:
@@ -84,10 +101,11 @@ class CudaDevice:
             path = Path(folder) / f"{next(self._loads)}.cubin"  # CuPy keeps modules by path: a new one each time
             path.write_bytes(binary.cubin)
             try:
-                function = self._cupy.RawModule(path=str(path)).get_function(binary.symbol)
+                module = self._cupy.RawModule(path=str(path))
+                function = module.get_function(binary.symbol)
             except self._errors as problem:
                 raise LoadError(f"{binary.name} ({binary.arch}): the driver refuses its cubin: {problem}") from problem
-        return CudaKernel(function, binary.profile.shared_bytes)
+        return CudaKernel(module, function, binary.profile.shared_bytes, self._errors)
 
     def timer(self, name: TimerName | None = None) -> Timer:
         """See ``Device``.  Calibrated at first use, and kept."""

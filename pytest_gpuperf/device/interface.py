@@ -28,6 +28,9 @@ class LoadedKernel(Protocol):
     def __call__(self, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int) -> None:
         """Enqueue one launch on the current stream; does not wait."""
 
+    def write(self, symbol: str, content: bytes) -> None:
+        """Copy to a variable of its module.  Waits for what was enqueued.  Raises ``LoadError``."""
+
 
 class Slot(NamedTuple):
     """A run of equal samples: what to launch, how often."""

@@ -14,6 +14,7 @@ from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.interface import Device, Dim3, LoadedKernel
 from pytest_gpuperf.device.kernel_arguments import array_facts, prepare
 from pytest_gpuperf.device.limits import check_limits, dim3, dynamic_shared, threads_in
+from pytest_gpuperf.device.module_variables import ModuleVariables
 from pytest_gpuperf.model.evidence import Identity, KernelBinary, Occupancy, StaticProfile, StaticRecord
 
 
@@ -45,6 +46,8 @@ class MachineCode:
         self.targets = tuple(binaries if targets is None else targets)
         """Architectures whose static evidence counts."""
         self._ptx = ptx
+        self.variables = ModuleVariables()
+        """What ``set_constant`` was given."""
 
     @property
     def arch(self) -> str:
@@ -82,12 +85,26 @@ class MachineCode:
 
     @cached_property
     def loaded(self) -> LoadedKernel:
-        """The kernel in a module on the device.  Raises ``LoadError``."""
-        return self.device.load(self.binary)
+        """The kernel in a module on the device, its variables filled.  Raises ``LoadError``."""
+        loaded = self.device.load(self.binary)
+        self.variables.fill(loaded, self.binary)
+        return loaded
 
 
 class Kernel(MachineCode):
     """A kernel that is launched as CUDA C++ kernels are."""
+
+    def set_constant(self, name: str, value: Any) -> None:
+        """Fill the ``__constant__`` or ``__device__`` variable ``name`` with a NumPy array or scalar.
+
+        It is copied whenever a module is loaded, before anything is launched from it, into the machine code of the
+        baseline too where the two are paired, and at once if this kernel has been launched.  What a kernel writes to
+        it stays.  The content is part of the workload's identity.
+        Raises ``LaunchError`` if there is no such variable, with those there are, or if its size is another.
+        """
+        symbol = self.variables.set(self.binary, name, value)
+        if "loaded" in self.__dict__:
+            self.variables.write(self.loaded, symbol)
 
     def launch(
         self, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any] = (), shared_bytes: int = 0
@@ -176,7 +193,8 @@ class Launch:
         binary = self.binary
         return Identity(
             code=binary.profile.code_hash,
-            launch=f"grid={self.grid} block={self.block} shared={self.dynamic_shared_bytes}",
+            launch=f"grid={self.grid} block={self.block} shared={self.dynamic_shared_bytes}"
+            f"{self.kernel.variables.entries}",
             arguments=self._entries,
             source=binary.source_hash,
             toolchain=binary.toolchain,

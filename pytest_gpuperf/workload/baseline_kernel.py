@@ -80,6 +80,7 @@ def opponent_of(
     if distrust := trust.why_not_launched(record.cubin):
         return Opponent(None, distrust, other_parameters=other_parameters, distrusted=True)
     try:
+        launch.kernel.variables.check_other(binary, record.identity.launch)
         arguments = None
         if other_parameters or other_arguments(record.identity, launch.identity()):
             arguments = recorded_arguments(binary, record.identity.arguments, launch)

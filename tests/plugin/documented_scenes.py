@@ -59,6 +59,14 @@ extern "C" __global__ void tensor(const float* from, float* to, int n)
     if (i < n) to[i] = d0 + d1 + d2 + d3;
 }
 """
+SMOOTH = """
+__constant__ float weights[3];
+__global__ void smooth(const float* from, float* to, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i > 0 && i < n - 1) to[i] = weights[0] * from[i - 1] + weights[1] * from[i] + weights[2] * from[i + 1];
+}
+"""
 WHOLE = """
 __global__ void scale(float* x, uint n) { if (threadIdx.x < n) x[threadIdx.x] *= M_PI; }
 """
@@ -103,6 +111,9 @@ SCENES = {
     ("docs/how-to/writing-tests.md", "Compile a kernel and launch it"): Scene(
         "n = 4096\nx, y = gpu.random(n, seed=1), gpu.zeros(n)\n"
     ),
+    ("docs/how-to/writing-tests.md", "Constants and variables of the module"): Scene(
+        "import numpy\nn = 4096\nx, y = gpu.random(n, seed=1), gpu.zeros(n)\n"
+    ),
     ("docs/how-to/writing-tests.md", "Make data and compare results"): Scene(
         "n = 64\nw = gpu.random((32, 4), seed=2)\ny = gpu.random((n, 32), seed=1) @ w\n"
     ),
@@ -132,5 +143,6 @@ def files(scene: Scene, block: str) -> dict[str, str]:
     return {
         "conftest.py": CONFTEST.format(here=str(HERE)), "test_block.py": test, "kernels/copy.cu": COPY,
         "kernels/transpose.cu": TRANSPOSE, "kernels/blur.cu": BLUR, "kernels/tensor.cu": TENSOR, "whole.cu": WHOLE,
+        "kernels/smooth.cu": SMOOTH,
         "include/weight.h": "#define WEIGHT 0.5f\n",
     }  # fmt: skip

@@ -7,15 +7,16 @@ sm_120.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from pytest_gpuperf.compile.compile_errors import BadCubin
-from pytest_gpuperf.compile.cubin.elf import STT_FUNC, Elf, Section, Symbol, in_section, read_elf
+from pytest_gpuperf.compile.cubin.elf import STT_FUNC, STT_OBJECT, Elf, Section, Symbol, in_section, read_elf
 from pytest_gpuperf.model.evidence import Parameter
 
 EM_CUDA = 190
@@ -42,6 +43,9 @@ _BYTES_PER_ATTRIBUTE = 16
 """Least size of a cubin, over the number of its attributes; real ones have hundreds of bytes for each."""
 _MAX_ATTRIBUTES = 1 << 17
 """Of one section; a kernel has some for each of at most 32,764 parameters."""
+_VARIABLES = (".nv.constant3", ".nv.global", ".nv.global.init")
+_NAMED = re.compile(r"(?!__unnamed_)[A-Za-z_]")
+"""Not a literal of the compiler's, such as ``$str``."""
 _VERSION = re.compile(rb"V(\d+(?:\.\d+)+)")
 
 
@@ -107,6 +111,15 @@ def read_cubin(content: bytes) -> Cubin:
             if attributes * _BYTES_PER_ATTRIBUTE > len(content):
                 raise BadCubin("not a whole cubin: it has more attributes than a file of its size can")
     return Cubin(f"sm_{number}", _assembler(elf), kernels, elf)
+
+
+@functools.lru_cache(maxsize=32)
+def module_variables(content: bytes) -> Mapping[str, int]:
+    """Sizes in bytes of the ``__constant__`` and ``__device__`` variables, by symbol.  Raises ``BadCubin``."""
+    elf = read_cubin(content).elf
+    sections = (section for name in _VARIABLES if (section := elf.section(name)) is not None)
+    symbols = (symbol for section in sections for symbol in elf.symbols_in(section))
+    return {one.name: one.size for one in symbols if one.type == STT_OBJECT and _NAMED.match(one.name)}
 
 
 def text_of(elf: Elf, symbol: str) -> Section:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import types
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -226,7 +227,10 @@ class FakeCupy:
         self.log.append(("load", path, Path(path).read_bytes()))
         if self.load_error is not None:
             raise self.load_error
-        return types.SimpleNamespace(get_function=lambda symbol: FakeFunction(self.log, symbol))
+        return types.SimpleNamespace(
+            get_function=lambda symbol: FakeFunction(self.log, symbol),
+            get_global=lambda symbol: FakeVariable(self.log, symbol),
+        )
 
     def asnumpy(self, array: Any) -> Any:
         return np.asarray(array)
@@ -257,6 +261,19 @@ class _WithMemory(np.ndarray):  # type: ignore[type-arg]
     @property
     def data(self) -> Any:  # type: ignore[override]
         return types.SimpleNamespace(memset_async=lambda value, size: self.view(np.uint8).reshape(-1).fill(value))
+
+
+class FakeVariable:
+    """``cupy.cuda.MemoryPointer`` of a variable; one called ``hidden`` is out of the driver's reach."""
+
+    def __init__(self, log: list[Any], symbol: str) -> None:
+        if symbol == "hidden":
+            raise FakeError("CUDA_ERROR_NOT_FOUND: named symbol not found")
+        self._log = log
+        self._symbol = symbol
+
+    def copy_from_host(self, address: int, size: int) -> None:
+        self._log.append(("write", self._symbol, ctypes.string_at(address, size)))
 
 
 class FakeFunction:

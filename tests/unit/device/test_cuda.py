@@ -341,3 +341,11 @@ def test_a_profiler_sees_a_range_around_what_is_launched_inside(
     with device.profiler_range("gpuperf:3"):
         cupy.log.append("launch")
     assert cupy.log[-3:] == [("push", "gpuperf:3"), "launch", "pop"]
+
+
+def test_a_variable_of_the_module_is_written(device: CudaDevice, cupy: FakeCupy, binary: KernelBinary) -> None:
+    kernel = device.load(binary)
+    kernel.write("weights", b"\0\1\2\0")
+    assert cupy.log[-1] == ("write", "weights", b"\0\1\2\0")
+    with pytest.raises(LoadError, match=r"no access to the variable hidden: CUDA_ERROR_NOT_FOUND.*without static"):
+        kernel.write("hidden", b"\0")
