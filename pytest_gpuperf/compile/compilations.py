@@ -33,7 +33,7 @@ from pytest_gpuperf.compile.toolkit import disassembler, toolkit_folders
 from pytest_gpuperf.compile.version import toolchain
 from pytest_gpuperf.model.base_record import Record
 
-CACHE_VERSION = 10
+CACHE_VERSION = 11
 """Raised whenever what is read from a cubin, or the form of an entry, changes."""
 
 

@@ -163,4 +163,5 @@ def _binary(prepared: _Prepared, arch: str, entry: Compilation) -> KernelBinary:
         profile=found.profile,
         parameters=found.parameters,
         max_threads_per_block=found.max_threads_per_block,
+        required_block=found.required_block,
     )

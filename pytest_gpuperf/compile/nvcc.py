@@ -22,6 +22,7 @@ from pytest_gpuperf.compile.compile_errors import (
 )
 from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin
 from pytest_gpuperf.compile.cubin.symbol_names import readable
+from pytest_gpuperf.compile.host_code import unlinked_remedy
 from pytest_gpuperf.compile.nvrtc import Compiled, Program
 from pytest_gpuperf.compile.nvrtc_options import VERBOSE_ASSEMBLER
 from pytest_gpuperf.compile.toolkit import InstalledTool, tool_version
@@ -103,7 +104,7 @@ def _problem(log: str, program: Program, arch: str) -> CompileProblem:
         if mistake["file"] == program.place and line > len(program.text.splitlines()):
             hint = f"the compiler says of the expression: {mistake['what']}"
             return UnknownKernel(str(program.expression), program.place, None, hint)
-        return CompileError(mistake["file"], line, mistake["what"], log)
+        return CompileError(mistake["file"], line, mistake["what"], log, unlinked_remedy(log))
     fatal = _FATAL.search(log)
     words = fatal[1] if fatal is not None else "nvcc failed without a word"
     if "gpu-arch" in words or "compute_" in words or "sm_" in words:
@@ -112,7 +113,7 @@ def _problem(log: str, program: Program, arch: str) -> CompileProblem:
         return BadOption(f"{program.place}: nvcc does not take one of its options: {words}")
     if "host compiler" in words.lower() or "cc1plus" in log or "PATH" in words:
         return ToolchainMissing(f"{program.place}: nvcc does not work here ({words}): {_REMEDY}")
-    return CompileError(program.place, None, words, log)
+    return CompileError(program.place, None, words, log, unlinked_remedy(log))
 
 
 def _supported() -> list[str]:

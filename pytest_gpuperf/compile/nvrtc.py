@@ -22,7 +22,7 @@ from pytest_gpuperf.compile.compile_errors import (
     UnknownArchitecture,
     UnknownKernel,
 )
-from pytest_gpuperf.compile.host_code import host_code_remedy, is_of_the_host
+from pytest_gpuperf.compile.host_code import host_code_remedy, is_of_the_host, unlinked_remedy
 from pytest_gpuperf.compile.nvrtc_options import VERBOSE_ASSEMBLER
 from pytest_gpuperf.compile.ptxas_log import read_log
 from pytest_gpuperf.compile.toolkit import nvrtc_bindings
@@ -181,12 +181,13 @@ def _compile_error(program: Program, log: str, status: str) -> CompileProblem:
     mistake = _MISTAKE.search(log)
     if mistake is None:
         first = _ERROR_LINE.search(log)
-        return CompileError(program.place, None, first[0].strip() if first else _assembler_words(log, status), log)
+        words = first[0].strip() if first else _assembler_words(log, status)
+        return CompileError(program.place, None, words, log, unlinked_remedy(log))
     if mistake["file"] == _EXPRESSIONS:
         hint = f"the compiler says of the expression: {mistake['what']}"
         return UnknownKernel(str(program.expression), program.place, None, hint)
     file, line, what = mistake["file"], int(mistake["line"]), mistake["what"]
-    remedy = _remedy(log) or (host_code_remedy(file, line) if is_of_the_host(what) else "")
+    remedy = _remedy(log) or (host_code_remedy(file, line, what) if is_of_the_host(what) else "")
     return CompileError(file, line, what, log, remedy)
 
 

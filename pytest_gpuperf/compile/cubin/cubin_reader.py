@@ -27,6 +27,7 @@ OLD_ABI = 0x33
 MAX_THREADS = 0x05
 PARAM_CBANK = 0x0A
 EXTERNS = 0x0F
+REQUIRED_THREADS = 0x10
 FRAME_SIZE = 0x11
 MIN_STACK_SIZE = 0x12
 KPARAM_INFO = 0x17
@@ -66,6 +67,8 @@ class CubinKernel(NamedTuple):
     parameters: tuple[Parameter, ...]
     max_threads_per_block: int | None
     """From ``__launch_bounds__``."""
+    required_block: tuple[int, int, int] | None
+    """From ``__block_size__`` or ``.reqntid``."""
     code_bytes: int
     shared_bytes: int
     """Static shared memory per block as declared."""
@@ -154,6 +157,7 @@ def _kernel(elf: Elf, symbol: Symbol, general: dict[tuple[int, int], int], gener
         max_threads_per_block=next(
             (math.prod(_unpack("<III", a)) for a in attributes if a.number == MAX_THREADS), None
         ),
+        required_block=_required_block(attributes),
         code_bytes=text.size,
         shared_bytes=_shared_bytes(elf, symbol.name, generation),
         barriers=_barriers(text, attributes),
@@ -161,6 +165,14 @@ def _kernel(elf: Elf, symbol: Symbol, general: dict[tuple[int, int], int], gener
         functions=tuple(functions),
         attributes=attributes,
     )
+
+
+def _required_block(attributes: tuple[Attribute, ...]) -> tuple[int, int, int] | None:
+    for attribute in attributes:
+        if attribute.number == REQUIRED_THREADS:
+            x, y, z = _unpack("<III", attribute)
+            return x, y, z
+    return None
 
 
 def _general(elf: Elf) -> dict[tuple[int, int], int]:

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from pytest_gpuperf.compile import host_headers
-from pytest_gpuperf.compile.compile_errors import CompileError
+from pytest_gpuperf.compile.compile_errors import BadCubin, CompileError
 from pytest_gpuperf.compile.compiler import compile_kernel, ptx
+from pytest_gpuperf.compile.cubin.ready_made import ready_made
+from pytest_gpuperf.compile.nvrtc import Program, compile_cubin
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.model.evidence import KernelBinary
 
@@ -106,7 +108,7 @@ def test_code_of_the_host_is_told_with_its_line_and_the_remedies(line: str) -> N
     told = str(problem.value)
     assert "Line 4 is code of the host, which NVRTC does not compile. Cut such code out of whole.cu," in told
     assert "or guard it from its first line to its last by #ifndef __CUDACC_RTC__ and #endif," in told
-    assert told.endswith('or have the whole file compiled by an installed nvcc: cuda_kernel(..., compiler="nvcc").')
+    assert 'or have the whole file compiled by an installed nvcc: cuda_kernel(..., compiler="nvcc").' in told
     guarded = text.replace(line, f"#ifndef __CUDACC_RTC__\n{line}\n#endif")
     assert compiled(guarded, path=Path("whole.cu")).profile.registers > 0
 
@@ -120,3 +122,36 @@ def test_a_mistake_in_device_code_is_no_code_of_the_host() -> None:
 def test_a_header_of_the_project_is_still_missing() -> None:
     with pytest.raises(CompileError, match=r'^inline source:2: .*"project.h"(?s:.)*add its folder with headers='):
         compiled("#include <cmath>\n#include <project.h>\n" + KERNEL.format(""))
+
+
+def test_a_kernel_that_launches_kernels_is_refused_with_the_reason() -> None:
+    text = "__global__ void inner(float* x) { x[1] = 2; }\n" + KERNEL.format("inner<<<1, 1>>>(x);")
+    with pytest.raises(
+        CompileError, match=r"^inline source:2: (?s:.)*If it is device code: kernels that launch kernels"
+    ):
+        compiled(text)
+    declared = 'extern "C" __device__ int cudaLaunchDeviceV2_ptsz(void*, void*);\n'
+    with pytest.raises(
+        CompileError, match=r"(?s)Unresolved extern.*\nKernels that launch kernels .* linked with cudadevrt"
+    ):
+        compiled(declared + KERNEL.format("cudaLaunchDeviceV2_ptsz(x, x);"))
+
+
+def test_a_function_that_is_nowhere_defined_is_told() -> None:
+    with pytest.raises(CompileError, match=r"(?s)Unresolved extern.*\nother: declared and nowhere defined"):
+        compiled('extern "C" __device__ float other(float);\n' + KERNEL.format("x[0] = other(x[1]);"))
+
+
+def test_a_cubin_that_lacks_the_runtime_of_the_device_is_refused() -> None:
+    declared = 'extern "C" __device__ int cudaLaunchDeviceV2_ptsz(void*, void*);\n'
+    text = declared + KERNEL.format("cudaLaunchDeviceV2_ptsz(x, x);")
+    unlinked = compile_cubin(Program(text, "a.cu", "a.cu", ("--relocatable-device-code=true",)), "sm_90").cubin
+    with pytest.raises(BadCubin, match=r"^a\.cubin: it is not linked, it lacks cudaLaunchDeviceV2_ptsz: kernels that"):
+        ready_made(unlinked, "work", place="a.cubin")
+
+
+def test_a_required_block_is_read_from_the_machine_code() -> None:
+    text = 'extern "C" __global__ void __block_size__((32, 4, 1)) work(float* x, int n) { x[0] = n; }'
+    binary = compiled(text)
+    assert (binary.required_block, compiled(KERNEL.format("x[0] = n;")).required_block) == ((32, 4, 1), None)
+    assert ready_made(binary.cubin, "work", place="a.cubin").required_block == (32, 4, 1)

@@ -24,7 +24,10 @@ def make_profile(**changes: Any) -> StaticProfile:
     return msgspec.structs.replace(PROFILE, **changes)
 
 
-def make_binary(*parameters: str | int, arch: str = "sm_90", bound: int | None = None, **profile: Any) -> KernelBinary:
+def make_binary(
+    *parameters: str | int, arch: str = "sm_90", bound: int | None = None,
+    required_block: tuple[int, int, int] | None = None, **profile: Any,
+) -> KernelBinary:  # fmt: skip
     """A kernel called ``work``; parameters by their type, or by size where the type is not known."""
     sizes = {"float": 4, "int": 4, "unsigned int": 4, "bool": 1, "short": 2, "__half": 2, "8-bit integer": 1,
              "16-bit integer": 2, "32-bit integer": 4}  # fmt: skip
@@ -38,6 +41,7 @@ def make_binary(*parameters: str | int, arch: str = "sm_90", bound: int | None =
     return KernelBinary(
         name="work", symbol="work", arch=arch, toolchain="nvrtc 13.0.88", source_hash="50", cubin=b"cubin",
         profile=make_profile(**profile), parameters=tuple(made), max_threads_per_block=bound,
+        required_block=required_block,
     )  # fmt: skip
 
 
