@@ -8,6 +8,7 @@ import pytest
 from pytest_gpuperf.compile.compiler import compile_for
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.device.cuda import CudaDevice
+from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.gpu import Gpu
 from pytest_gpuperf.device.launch import Kernel
 
@@ -47,3 +48,31 @@ def test_variables_are_filled_before_and_after_the_first_launch(cuda_device: Cud
     kernel.variables.fill(other, kernel.binary)
     launch.run_with(other)
     gpu.assert_equal(to, weights * 2 + 10)
+
+
+BY_VALUE = """
+struct Range { int first; double weight; };
+__global__ void part(Range part, const float* start, float4 factors, float* to)
+{
+    float before = start ? start[0] : 7.0f;
+    to[threadIdx.x] = before + part.first + part.weight * factors.x * factors.w;
+}
+"""
+
+
+def test_structures_vectors_and_null_pointers_arrive_by_value(cuda_device: CudaDevice, gpu: Gpu) -> None:
+    part = np.array((16, 0.5), dtype=np.dtype([("first", "i4"), ("weight", "f8")], align=True))[()]
+    to = gpu.zeros(4)
+    compiled(cuda_device, "part", BY_VALUE).launch(1, 4, (part, None, (2.0, 0.0, 0.0, 3.0), to))()
+    gpu.assert_equal(to, np.full(4, 26.0, dtype="float32"))
+
+
+def test_a_required_block_is_launched_and_no_other(cuda_device: CudaDevice, gpu: Gpu) -> None:
+    text = 'extern "C" __global__ void __launch_bounds__(64) work(float* x) { x[threadIdx.x] = 1; }'
+    required = text.replace("__launch_bounds__(64)", "__block_size__((64, 1, 1))")
+    x = gpu.zeros(64)
+    kernel = compiled(cuda_device, "work", required)
+    kernel.launch(1, 64, (x,))()
+    gpu.assert_equal(x, np.ones(64, dtype="float32"))
+    with pytest.raises(LaunchError, match="was compiled for"):
+        kernel.launch(1, 32, (x,))

@@ -59,6 +59,14 @@ extern "C" __global__ void tensor(const float* from, float* to, int n)
     if (i < n) to[i] = d0 + d1 + d2 + d3;
 }
 """
+PART = """
+struct Range { int first; double weight; };
+__global__ void part(Range part, const float* start, float2 factors, float* to)
+{
+    float before = start ? start[threadIdx.x] : 0.0f;
+    to[threadIdx.x] = before + part.weight * factors.x * factors.y + part.first;
+}
+"""
 SMOOTH = """
 __constant__ float weights[3];
 __global__ void smooth(const float* from, float* to, int n)
@@ -111,6 +119,9 @@ SCENES = {
     ("docs/how-to/writing-tests.md", "Compile a kernel and launch it"): Scene(
         "n = 4096\nx, y = gpu.random(n, seed=1), gpu.zeros(n)\n"
     ),
+    ("docs/how-to/writing-tests.md", "Structures, vectors and null pointers"): Scene(
+        "import numpy\ny = gpu.zeros(256)\n"
+    ),
     ("docs/how-to/writing-tests.md", "Constants and variables of the module"): Scene(
         "import numpy\nn = 4096\nx, y = gpu.random(n, seed=1), gpu.zeros(n)\n"
     ),
@@ -143,6 +154,6 @@ def files(scene: Scene, block: str) -> dict[str, str]:
     return {
         "conftest.py": CONFTEST.format(here=str(HERE)), "test_block.py": test, "kernels/copy.cu": COPY,
         "kernels/transpose.cu": TRANSPOSE, "kernels/blur.cu": BLUR, "kernels/tensor.cu": TENSOR, "whole.cu": WHOLE,
-        "kernels/smooth.cu": SMOOTH,
+        "kernels/smooth.cu": SMOOTH, "kernels/part.cu": PART,
         "include/weight.h": "#define WEIGHT 0.5f\n",
     }  # fmt: skip
