@@ -76,3 +76,39 @@ def test_a_required_block_is_launched_and_no_other(cuda_device: CudaDevice, gpu:
     gpu.assert_equal(x, np.ones(64, dtype="float32"))
     with pytest.raises(LaunchError, match="was compiled for"):
         kernel.launch(1, 32, (x,))
+
+
+GRID_WIDE = """
+extern "C" __global__ void meet(unsigned* arrived, unsigned* seen)
+{
+    if (threadIdx.x == 0) {
+        atomicAdd(arrived, 1);
+        while (atomicAdd(arrived, 0) < gridDim.x) { }
+        seen[blockIdx.x] = atomicAdd(arrived, 0);
+    }
+}
+extern "C" __global__ void ranks(unsigned* to)
+{
+    unsigned rank, size;
+    asm("mov.u32 %0, %cluster_ctarank;" : "=r"(rank));
+    asm("mov.u32 %0, %cluster_nctarank;" : "=r"(size));
+    if (threadIdx.x == 0) to[blockIdx.x] = 16 * size + rank;
+}
+"""
+
+
+def test_all_blocks_of_a_cooperative_launch_meet(cuda_device: CudaDevice, gpu: Gpu) -> None:
+    blocks = cuda_device.facts.sm_count
+    arrived, seen = gpu.zeros(1, dtype="uint32"), gpu.zeros(blocks, dtype="uint32")
+    compiled(cuda_device, "meet", GRID_WIDE.split('extern "C" __global__ void ranks')[0]).launch(
+        blocks, 64, (arrived, seen), cooperative=True
+    )()
+    gpu.assert_equal(seen, np.full(blocks, blocks, dtype="uint32"))
+
+
+def test_blocks_of_a_cluster_know_their_rank(cuda_device: CudaDevice, gpu: Gpu) -> None:
+    if int(cuda_device.facts.arch.removeprefix("sm_")) < 90:
+        pytest.skip("clusters begin with sm_90")
+    to = gpu.zeros(8, dtype="uint32")
+    compiled(cuda_device, "ranks", GRID_WIDE).launch(8, 32, (to,), cluster=4)()
+    gpu.assert_equal(to, np.array([64, 65, 66, 67] * 2, dtype="uint32"))

@@ -119,6 +119,9 @@ SCENES = {
     ("docs/how-to/writing-tests.md", "Compile a kernel and launch it"): Scene(
         "n = 4096\nx, y = gpu.random(n, seed=1), gpu.zeros(n)\n"
     ),
+    ("docs/how-to/writing-tests.md", "Cooperative launches and clusters"): Scene(
+        "n = 64 * 256\nx, y = gpu.random(n, seed=1), gpu.zeros(n)\n"
+    ),
     ("docs/how-to/writing-tests.md", "Structures, vectors and null pointers"): Scene(
         "import numpy\ny = gpu.zeros(256)\n"
     ),
@@ -154,6 +157,7 @@ def files(scene: Scene, block: str) -> dict[str, str]:
     return {
         "conftest.py": CONFTEST.format(here=str(HERE)), "test_block.py": test, "kernels/copy.cu": COPY,
         "kernels/transpose.cu": TRANSPOSE, "kernels/blur.cu": BLUR, "kernels/tensor.cu": TENSOR, "whole.cu": WHOLE,
-        "kernels/smooth.cu": SMOOTH, "kernels/part.cu": PART,
+        "kernels/smooth.cu": SMOOTH,
+        "kernels/whole_grid.cu": COPY.replace("copy", "whole_grid"), "kernels/part.cu": PART,
         "include/weight.h": "#define WEIGHT 0.5f\n",
     }  # fmt: skip

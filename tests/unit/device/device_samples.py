@@ -281,6 +281,8 @@ class FakeVariable:
 
 
 class FakeFunction:
+    kernel = types.SimpleNamespace(ptr=99)
+
     def __init__(self, log: list[Any], symbol: str) -> None:
         self._log = log
         self._symbol = symbol
