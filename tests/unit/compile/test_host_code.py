@@ -56,6 +56,12 @@ def test_names_of_the_host_mean_what_they_mean_there(headers: list[str], value: 
     assert code(text) == code(KERNEL.format(f"x[0] = {same};"))
 
 
+@pytest.mark.parametrize("name", ["assert.h", "cassert"])
+def test_assert_is_that_of_nvrtc(name: str) -> None:
+    checked = KERNEL.format("assert(n > 0); x[n] = 1;")
+    assert code(f"#include <{name}>\n{checked}") == code(f"\n{checked}") != code(KERNEL.format("x[n] = 1;"))
+
+
 def test_constants_are_constant() -> None:
     text = "#include <cmath>\n__constant__ float start = -INFINITY;\nconstexpr double none = NAN;\n"
     assert compiled(text + KERNEL.format("x[0] = start + none;")).profile.registers > 0
