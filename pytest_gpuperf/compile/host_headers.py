@@ -142,10 +142,10 @@ template <typename T> constexpr void swap(T& a, T& b) { T kept = a; a = b; b = k
 
 _EMPTY = """
 array assert.h cassert cctype cerrno chrono cinttypes cstdarg ctime ctype.h cuda.h cuda_runtime.h cuda_runtime_api.h
-deque device_launch_parameters.h errno.h exception fstream functional getopt.h helper_cuda.h helper_functions.h inttypes.h
-iomanip ios iosfwd iostream istream list map memory mutex numeric omp.h ostream pthread.h queue random set sstream stack
-stdarg.h stdbool.h stddef.h stdexcept stdio.h string string.h strings.h sys/stat.h sys/time.h sys/types.h thread
-time.h unistd.h unordered_map unordered_set vector
+deque device_launch_parameters.h errno.h exception fstream functional getopt.h helper_cuda.h helper_functions.h
+inttypes.h iomanip ios iosfwd iostream istream list map memory mutex numeric omp.h ostream pthread.h queue random
+set sstream stack stdarg.h stdbool.h stddef.h stdexcept stdio.h string string.h strings.h sys/stat.h sys/time.h
+sys/types.h thread time.h unistd.h unordered_map unordered_set vector
 """
 
 BEFORE = "gpuperf_names_of_the_host.h"
