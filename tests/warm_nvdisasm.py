@@ -19,7 +19,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from pytest_gpuperf.compile.cubin import disassembly
-from pytest_gpuperf.compile.toolkit import Disassembler, disassembler
+from pytest_gpuperf.compile.toolkit import InstalledTool, disassembler
 
 FOLDER = "FORK_SERVER_FOLDER"
 SOURCE = Path(__file__).with_name("fork_server.c")
@@ -41,7 +41,7 @@ def use() -> None:
     real = disassembler()
 
     @functools.lru_cache(maxsize=disassembly.KEPT)
-    def printed(tool: Disassembler, arch: str, code: bytes) -> str:
+    def printed(tool: InstalledTool, arch: str, code: bytes) -> str:
         return (tool == real and forked(tool.path, arch, code)) or cold(tool, arch, code)
 
     disassembly._printed = printed

@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 import pytest
 
 from pytest_gpuperf.api.precompile import name_expressions, recorded_codes, recorded_profiles
-from pytest_gpuperf.compile import compiler
+from pytest_gpuperf.compile import compiler as compiling
 from pytest_gpuperf.compile.cubin.ready_made import ready_made
+from pytest_gpuperf.compile.nvrtc import NVCC, NVRTC
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.triton_code import read_triton, triton_binary
 from pytest_gpuperf.config.call_arguments import BadArgument, require, require_list
@@ -25,6 +26,7 @@ from pytest_gpuperf.device.triton_kernel import TritonKernel
 from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.evidence import KernelBinary
 
+_COMPILERS = (NVRTC, NVCC)
 Content = TypeVar("Content", str, bytes)
 
 
@@ -40,6 +42,7 @@ class KernelCompiler:
     * ``options``: a list of NVRTC's options, as CuPy takes them: ``["-DTILE=32", "-maxrregcount=32"]``.
     * ``name_expression``: a template instantiation such as ``"transpose<32, float>"``.
     * ``headers``: folders or files to include from, relative to the test file.
+    * ``compiler``: ``"nvcc"`` has an installed nvcc compile the file, code of the host included; options are nvcc's.
     * ``arch``: the static targets of this kernel, in the place of the run's: ``"sm_90a"``, or a list.
 
     Raises ``BadArgument``, ``MissingSource``, ``CompileError``, ``UnknownKernel``, ``ToolchainMissing``, ``BadOption``
@@ -62,6 +65,7 @@ class KernelCompiler:
         name_expression: str | None = None,
         headers: Sequence[str | Path] = (),
         arch: str | Sequence[str] | None = None,
+        compiler: str = NVRTC,
     ) -> Kernel:
         require("cuda_kernel", "path_or_source", path_or_source, str, os.PathLike)
         require("cuda_kernel", "name", name, str)
@@ -69,10 +73,12 @@ class KernelCompiler:
         require_list("cuda_kernel", "headers", headers, str, os.PathLike)
         if name_expression is not None:
             require("cuda_kernel", "name_expression", name_expression, str)
+        if compiler not in _COMPILERS:
+            raise BadArgument(f"cuda_kernel: compiler={compiler!r} is none of {', '.join(_COMPILERS)}")
         path, text = self._source(path_or_source)
         source = KernelSource(
             text=text, name=name, path=path, options=tuple(options), name_expression=name_expression,
-            headers=self._headers(headers),
+            headers=self._headers(headers), compiler=compiler,
         )  # fmt: skip
         self._worker.sources.update(place.resolve() for place in (path, *source.headers) if place is not None)
         targets = self._targets(arch)
@@ -81,11 +87,11 @@ class KernelCompiler:
         cache = self._worker.compile_cache
         on_record = functools.partial(recorded_profiles, self._worker, self._book, wanted)
         foreseen = functools.partial(self._foreseen, name_expression or name)
-        binaries = compiler.compile_for(source, wanted, cache, foreseen, on_record)
+        binaries = compiling.compile_for(source, wanted, cache, foreseen, on_record)
         binaries = {target: self._as_recorded(source, binary, on_record) for target, binary in binaries.items()}
         self._note({target: binaries[target] for target in targets}, options, path.name if path is not None else "")
         return Kernel(binaries, device=self._worker.device, native=native, targets=targets,
-                      ptx=lambda which: compiler.ptx(source, which, cache))  # fmt: skip
+                      ptx=lambda which: compiling.ptx(source, which, cache))  # fmt: skip
 
     def from_cubin(
         self, cubin: bytes | str | Path, symbol: str, *, name: str | None = None, source: str = ""
@@ -119,12 +125,12 @@ class KernelCompiler:
         self._note({binary.arch: binary})
         return TritonKernel(binary, code, device=self._worker.device, native=native)
 
-    def _as_recorded(self, source: KernelSource, binary: KernelBinary, on_record: compiler.OnRecord) -> KernelBinary:
+    def _as_recorded(self, source: KernelSource, binary: KernelBinary, on_record: compiling.OnRecord) -> KernelBinary:
         """The binary, or that on record if the compiler makes either of this source."""
         codes = recorded_codes(self._worker, self._book, binary)
         if not codes or binary.profile.code_hash in codes:
             return binary
-        return compiler.as_recorded(source, binary, codes, self._worker.compile_cache, on_record)
+        return compiling.as_recorded(source, binary, codes, self._worker.compile_cache, on_record)
 
     def _note(self, binaries: Mapping[str, KernelBinary], options: Sequence[str] = (), file: str = "") -> None:
         """Put the static evidence of one kernel on the test's book."""

@@ -19,19 +19,21 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
+from pytest_gpuperf.compile import host_headers
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compile_errors import CompileProblem
 from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin
 from pytest_gpuperf.compile.cubin.static_profile import KernelAnalysis, Recorded, analyse
 from pytest_gpuperf.compile.includes import Dependencies
-from pytest_gpuperf.compile.nvrtc import Compiled, Program, compile_cubin
+from pytest_gpuperf.compile.nvcc import compile_by_nvcc
+from pytest_gpuperf.compile.nvrtc import NVCC, NVRTC, Compiled, Program, compile_cubin
 from pytest_gpuperf.compile.nvrtc_options import without_paths
 from pytest_gpuperf.compile.ptxas_log import read_log
 from pytest_gpuperf.compile.toolkit import disassembler, toolkit_folders
 from pytest_gpuperf.compile.version import toolchain
 from pytest_gpuperf.model.base_record import Record
 
-CACHE_VERSION = 10
+CACHE_VERSION = 11
 """Raised whenever what is read from a cubin, or the form of an entry, changes."""
 
 
@@ -75,7 +77,8 @@ def entries_of(
     missing = {job: entry for job, entry in found.items() if entry is None or not entry.stands(recorded)}
     made: dict[Job, Compilation] = {}
     if missing:
-        toolchain()  # loads the compiler before threads race for it
+        for compiler in {one.compiler for one, _ in missing}:
+            toolchain(compiler)  # loads the compiler before threads race for it
         more = {} if cache is None else others()
         along = {} if cache is None else _lacking(more, dict.fromkeys(arch for _, arch in missing), cache, recorded)
         made = _make_along(missing, along, recorded)
@@ -187,6 +190,8 @@ _WITH_LINES = ("--generate-line-info", "--device-debug")
 """Options by which the machine code names files."""
 _FORMS_TRIED = 9
 _ALIKE = 5
+_NAMES = {NVRTC: "NVRTC", NVCC: "nvcc"}
+_PACKAGES = {NVRTC: "nvidia-cuda-nvrtc", NVCC: "it"}
 _ALONE = threading.Lock()
 _MORE_ATTEMPTS = 3
 
@@ -201,13 +206,14 @@ def _compiled(job: Job, before: Compilation | None = None) -> Compiled:
     program, arch = job
     for attempt in range(1 + _MORE_ATTEMPTS):
         with _ALONE if attempt else contextlib.nullcontext():
-            compiled = compile_cubin(program, arch)
+            compiled = (compile_by_nvcc if program.compiler == NVCC else compile_cubin)(program, arch)
         silent = read_cubin(compiled.cubin).kernels.keys() - read_log(compiled.log).usage.keys()
         if not silent:
             return compiled
     raise CompileProblem(
-        f"{program.place}: the assembler of NVRTC did not report on {', '.join(sorted(silent))} for {arch}, so "
-        f"registers and spills are unknown: run again; if it stays so, reinstall nvidia-cuda-nvrtc"
+        f"{program.place}: the assembler of {_NAMES[program.compiler]} did not report on {', '.join(sorted(silent))} "
+        f"for {arch}, so registers and spills are unknown: run again; if it stays so, reinstall "
+        f"{_PACKAGES[program.compiler]}"
     )
 
 
@@ -220,6 +226,6 @@ def _key(program: Program, headers: Dependencies, arch: str) -> str:
     options = program.options if placed and headers.found else without_paths(program.options)
     found = [(name, str(path), digest) for name, path, digest in headers.found]
     found = found if placed else headers.placed(toolkit_folders())
-    tools = [CACHE_VERSION, toolchain(), disassembler().version, arch]
+    tools = [CACHE_VERSION, host_headers.DIGEST, toolchain(program.compiler), disassembler().version, arch]
     parts = [*tools, program.file, program.text, options, program.expression, found, headers.missing]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

@@ -13,9 +13,17 @@ from pytest_gpuperf.compile.compilations import Compilation, another, entries_of
 from pytest_gpuperf.compile.cubin.occupancy import limits_of
 from pytest_gpuperf.compile.cubin.static_profile import Recorded
 from pytest_gpuperf.compile.cubin.symbol_names import find_kernel
+from pytest_gpuperf.compile.host_headers import stand_ins
 from pytest_gpuperf.compile.includes import Dependencies, dependencies
-from pytest_gpuperf.compile.nvrtc import Program, compile_ptx
-from pytest_gpuperf.compile.nvrtc_options import canonical_options, include_folders, pre_includes, without_paths
+from pytest_gpuperf.compile.nvcc import compile_by_nvcc
+from pytest_gpuperf.compile.nvrtc import NVCC, Program, compile_ptx
+from pytest_gpuperf.compile.nvrtc_options import (
+    DEFAULTS,
+    canonical_options,
+    include_folders,
+    pre_includes,
+    without_paths,
+)
 from pytest_gpuperf.compile.plain_text import without_comments
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.toolkit import toolkit_folders
@@ -117,17 +125,22 @@ def ptx(source: KernelSource, arch: str, cache: CompileCache | None = None) -> s
     limits_of(arch)
     prepared = _prepare(source)
     entry = kept(prepared.program, prepared.headers, arch, cache)
-    return entry.ptx if entry is not None else compile_ptx(prepared.program, arch)
+    if entry is not None:
+        return entry.ptx
+    by_nvcc = source.compiler == NVCC
+    return compile_by_nvcc(prepared.program, arch).ptx if by_nvcc else compile_ptx(prepared.program, arch)
 
 
 def _prepare(source: KernelSource) -> _Prepared:
-    options = canonical_options(source.options)
+    by_nvcc = source.compiler == NVCC
+    options = canonical_options(source.options, () if by_nvcc else DEFAULTS)
     toolkit = toolkit_folders()
-    last = (*source.header_folders, *toolkit)
+    last = source.header_folders if by_nvcc else (*source.header_folders, *toolkit)  # nvcc has headers of its own
     searched = (*source.own_folder, *include_folders(options), *last)
     headers = dependencies(source.text.encode(), searched, pre_includes(options))
     in_order = (*_include_options(source.own_folder), *options, *_include_options(last))
-    program = Program(source.text, source.program, source.place, in_order, source.expression)
+    lacking = () if by_nvcc else stand_ins(headers.lacking)
+    program = Program(source.text, source.program, source.place, in_order, source.expression, lacking, source.compiler)
     parts = [without_comments(source.text), list(without_paths(options)), headers.of_user(toolkit)]
     return _Prepared(source, program, headers, hashlib.sha256(json.dumps(parts).encode()).hexdigest())
 
@@ -144,10 +157,11 @@ def _binary(prepared: _Prepared, arch: str, entry: Compilation) -> KernelBinary:
         name=source.expression or source.name,
         symbol=symbol,
         arch=arch,
-        toolchain=toolchain(),
+        toolchain=toolchain(source.compiler),
         source_hash=prepared.source_hash,
         cubin=entry.cubin,
         profile=found.profile,
         parameters=found.parameters,
         max_threads_per_block=found.max_threads_per_block,
+        required_block=found.required_block,
     )

@@ -57,6 +57,11 @@ class Dependencies(NamedTuple):
     complete: bool
     """False if an include is spelled by a macro: then this list may lack a file."""
 
+    @property
+    def lacking(self) -> frozenset[str]:
+        """Names that no folder holds, wherever they are included from."""
+        return frozenset(self.missing) - {name for name, _, _ in self.found}
+
     def of_user(self, toolkit: Sequence[Path]) -> tuple[tuple[str, str], ...]:
         """Names and hashes of the headers that lie outside the toolkit's folders, without their paths."""
         roots = tuple(f"{folder}{os.sep}" for folder in toolkit)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from pytest_gpuperf.compile import host_headers
 from pytest_gpuperf.compile.compile_errors import (
     BadOption,
     CompileError,
@@ -21,6 +22,7 @@ from pytest_gpuperf.compile.compile_errors import (
     UnknownArchitecture,
     UnknownKernel,
 )
+from pytest_gpuperf.compile.host_code import host_code_remedy, is_of_the_host, unlinked_remedy
 from pytest_gpuperf.compile.nvrtc_options import VERBOSE_ASSEMBLER
 from pytest_gpuperf.compile.ptxas_log import read_log
 from pytest_gpuperf.compile.toolkit import nvrtc_bindings
@@ -32,6 +34,9 @@ _ERROR_LINE = re.compile(r"^[^\n]*\b(?:error|fatal)\b[^\n]*", re.M)
 _EXPRESSIONS = "__nv_name_map"
 """File that NVRTC names for a mistake in a name expression."""
 _UNOPENED = re.compile(r'cannot open source file "([^"]+)"|could not open source file "([^"]+)"')
+
+NVRTC, NVCC = "nvrtc", "nvcc"
+"""Names of the compilers."""
 
 STATIC_SHARED_BYTES = 48 * 1024
 """The most that a kernel may declare, on every architecture (CUDA C++ Programming Guide)."""
@@ -47,6 +52,10 @@ class Program(NamedTuple):
     """Its name in errors."""
     options: tuple[str, ...]
     expression: str | None = None
+    stand_ins: tuple[str, ...] = ()
+    """Headers of the host that it names and no folder holds: given to NVRTC if it is refused without them."""
+    compiler: str = NVRTC
+    """What compiles it."""
 
 
 class Compiled(NamedTuple):
@@ -66,8 +75,7 @@ def compile_cubin(program: Program, arch: str) -> Compiled:
     Raises ``CompileError``, ``BadOption``, ``UnknownArchitecture``, ``ToolchainMissing``.
     """
     nvrtc = nvrtc_bindings()
-    with _created(nvrtc, program) as handle:
-        log = _compile(nvrtc, handle, program, arch)
+    with _compiled(nvrtc, program, arch) as (handle, log):
         lowered = None
         if program.expression is not None:
             expression = program.expression.encode()
@@ -79,14 +87,42 @@ def compile_cubin(program: Program, arch: str) -> Compiled:
 def compile_ptx(program: Program, arch: str) -> str:
     """PTX for the virtual architecture of ``arch``.  Raises as above."""
     nvrtc = nvrtc_bindings()
-    with _created(nvrtc, program) as handle:
-        _compile(nvrtc, handle, program, arch.replace("sm_", "compute_"))
+    with _compiled(nvrtc, program, arch.replace("sm_", "compute_")) as (handle, _):
         return _ptx(nvrtc, handle)
 
 
 @contextlib.contextmanager
-def _created(nvrtc: ModuleType, program: Program) -> Iterator[Any]:
-    handle = _checked(nvrtc, nvrtc.nvrtcCreateProgram(program.text.encode(), program.file.encode(), 0, [], []))
+def _compiled(nvrtc: ModuleType, program: Program, arch: str) -> Iterator[tuple[Any, str]]:
+    """Handle and log of a program, compiled as it is or, if it lacks headers or names of the host, with those."""
+    given: frozenset[str] = frozenset()
+    while True:
+        with _created(nvrtc, program, given) as handle:
+            try:
+                log = _compile(nvrtc, handle, program, arch, given)
+            except CompileError as problem:
+                more = given | _lacking(program, problem.log)
+                if more == given:
+                    raise
+                given = more
+                continue
+            yield handle, log
+            return
+
+
+def _lacking(program: Program, log: str) -> frozenset[str]:
+    """Stand-ins that a refused program needs, by the compiler's log."""
+    unopened = {one or other for one, other in _UNOPENED.findall(log)}
+    headers = program.stand_ins if unopened & set(program.stand_ins) else ()
+    return frozenset([*headers, *([host_headers.BEFORE] if host_headers.declares_what_lacks(log) else [])])
+
+
+@contextlib.contextmanager
+def _created(nvrtc: ModuleType, program: Program, given: Collection[str] = ()) -> Iterator[Any]:
+    names = sorted(given)
+    texts = [host_headers.HEADERS[name].encode() for name in names]
+    included = [name.encode() for name in names]
+    text, file = program.text.encode(), program.file.encode()
+    handle = _checked(nvrtc, nvrtc.nvrtcCreateProgram(text, file, len(names), texts, included))
     try:
         if program.expression is not None:
             _checked(nvrtc, nvrtc.nvrtcAddNameExpression(handle, program.expression.encode()))
@@ -95,8 +131,10 @@ def _created(nvrtc: ModuleType, program: Program) -> Iterator[Any]:
         nvrtc.nvrtcDestroyProgram(handle)
 
 
-def _compile(nvrtc: ModuleType, handle: Any, program: Program, arch: str) -> str:
+def _compile(nvrtc: ModuleType, handle: Any, program: Program, arch: str, given: Collection[str]) -> str:
     options = [f"--gpu-architecture={arch}".encode(), *(option.encode() for option in program.options)]
+    if host_headers.BEFORE in given:
+        options.append(f"--pre-include={host_headers.BEFORE}".encode())
     if arch.startswith("sm_"):
         options += [VERBOSE_ASSEMBLER.encode(), *_uncached()]
     (status,) = nvrtc.nvrtcCompileProgram(handle, len(options), options)
@@ -143,11 +181,14 @@ def _compile_error(program: Program, log: str, status: str) -> CompileProblem:
     mistake = _MISTAKE.search(log)
     if mistake is None:
         first = _ERROR_LINE.search(log)
-        return CompileError(program.place, None, first[0].strip() if first else _assembler_words(log, status), log)
+        words = first[0].strip() if first else _assembler_words(log, status)
+        return CompileError(program.place, None, words, log, unlinked_remedy(log))
     if mistake["file"] == _EXPRESSIONS:
         hint = f"the compiler says of the expression: {mistake['what']}"
         return UnknownKernel(str(program.expression), program.place, None, hint)
-    return CompileError(mistake["file"], int(mistake["line"]), mistake["what"], log, _remedy(log))
+    file, line, what = mistake["file"], int(mistake["line"]), mistake["what"]
+    remedy = _remedy(log) or (host_code_remedy(file, line, what) if is_of_the_host(what) else "")
+    return CompileError(file, line, what, log, remedy)
 
 
 def _assembler_words(log: str, status: str) -> str:
@@ -170,7 +211,7 @@ def _remedy(log: str) -> str:
         f"{name} was searched in the source's own folder, headers=, -I folders and the installed CUDA headers. "
         f"A header of yours: add its folder with headers=. A CUDA header: pip install nvidia-cuda-runtime "
         f"nvidia-cuda-cccl, or install a CUDA toolkit. A header of the C++ standard library: NVRTC has none, "
-        f"use the one under cuda/std/"
+        f'use the one under cuda/std/, or compile by nvcc: cuda_kernel(..., compiler="nvcc")'
     )
 
 

@@ -37,18 +37,30 @@ _LONG = {f"-{name}": f"--{name}" for name in _ALSO_WITH_ONE_DASH.split()} | {
     "-default-device": "--device-as-default-execution-space",
     "-include": "--pre-include",
     "-w": "--disable-warnings",
+    "-Xcompiler": "--compiler-options",
+    "-ccbin": "--compiler-bindir",
+    "-gencode": "--generate-code",
+    "-code": "--gpu-code",
+    "-o": "--output-file",
     "-err-no": "--display-error-number",
     "-no-err-no": "--no-display-error-number",
 }
 _REPEATABLE = (
-    "define-macro undefine-macro include-path ptxas-options pre-include diag-error diag-suppress diag-warn opt-info"
+    "define-macro undefine-macro include-path ptxas-options pre-include diag-error diag-suppress diag-warn opt-info "
+    "compiler-options"
 )
 _MAY_REPEAT = {f"--{name}" for name in _REPEATABLE.split()}
-_WITH_VALUE = "std maxrregcount ftz prec-sqrt prec-div fmad gpu-architecture dopt split-compile relocatable-device-code"
+_WITH_VALUE = (
+    "std maxrregcount ftz prec-sqrt prec-div fmad gpu-architecture dopt split-compile "
+    "relocatable-device-code compiler-bindir"
+)
 _TAKES_VALUE = _MAY_REPEAT | {f"--{name}" for name in f"{_WITH_VALUE} time".split()}
 _GLUED = ("-D", "-U", "-I")
 _REFUSED = {
     "--gpu-architecture": "the architecture is chosen with arch= or --gpuperf-arch",
+    "--generate-code": "the architecture is chosen with arch= or --gpuperf-arch",
+    "--gpu-code": "the architecture is chosen with arch= or --gpuperf-arch",
+    "--output-file": "the machine code is read where it is made",
     "--dlink-time-opt": "it makes intermediate code, and static evidence is read from machine code",
     "--relocatable-device-code": "it leaves the machine code unlinked; static evidence needs a whole program",
     "--device-c": "it leaves the machine code unlinked; static evidence needs a whole program",
@@ -59,14 +71,14 @@ _REFUSED = {
 _NAME_VALUE = re.compile(r"(--?[\w-]+)(?:\s*[=\s]\s*(.*))?", re.DOTALL)
 
 
-def canonical_options(given: Sequence[str]) -> tuple[str, ...]:
-    """The user's options with CuPy's defaults: long names, ``--name=value`` in one piece, the user's order.
+def canonical_options(given: Sequence[str], defaults: Sequence[str] = DEFAULTS) -> tuple[str, ...]:
+    """The user's options after the ``defaults``, CuPy's: long names, ``--name=value`` in one piece, the user's order.
 
     Of options that may not repeat, the last one wins; a folder named twice is searched where it was named first.
     Raises ``BadOption`` for one that has no value, or that would lead past what static evidence is read from.
     Unknown options go to the compiler as they are.
     """
-    chosen = {option.partition("=")[0]: option for option in DEFAULTS}
+    chosen = {option.partition("=")[0]: option for option in defaults}
     for name, value in _pairs(given):
         option = name if value is None else f"{name}={value}"
         if name in _REFUSED and option != "--relocatable-device-code=false":

@@ -27,6 +27,9 @@ class KernelSource:
     headers: tuple[Path, ...] = ()
     """Folders, or header files whose folders, are searched for headers too."""
 
+    compiler: str = "nvrtc"
+    """``nvrtc`` or ``nvcc``, whose ``options`` they are."""
+
     @property
     def expression(self) -> str | None:
         """The name expression to give the compiler; None for a kernel that is no template."""

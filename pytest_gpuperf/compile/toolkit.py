@@ -18,8 +18,8 @@ from pytest_gpuperf.compile.compile_errors import STATIC_EXTRA, ToolchainMissing
 _VERSION_LIMIT_S = 20
 
 
-class Disassembler(NamedTuple):
-    """The nvdisasm in use."""
+class InstalledTool(NamedTuple):
+    """A program of the toolkit."""
 
     path: Path
     version: str
@@ -85,7 +85,7 @@ def nvrtc_bindings() -> ModuleType:
 
 
 @functools.cache
-def disassembler() -> Disassembler:
+def disassembler() -> InstalledTool:
     """Path and version of nvdisasm.  Raises ``ToolchainMissing``."""
     try:
         from cuda.pathfinder import find_nvidia_binary_utility  # noqa: PLC0415 an extra
@@ -99,19 +99,18 @@ def disassembler() -> Disassembler:
             f"no nvdisasm: static evidence reads the machine code with it. "
             f"Install it: {STATIC_EXTRA}, or put a CUDA toolkit's bin folder on PATH"
         )
-    return Disassembler(Path(found), _version(Path(found)))
+    return InstalledTool(Path(found), tool_version(Path(found), "nvdisasm", f"Install it: {STATIC_EXTRA}"))
 
 
-def _version(path: Path) -> str:
+def tool_version(path: Path, name: str, remedy: str) -> str:
+    """What ``path --version`` tells, ``13.5.37``.  Raises ``ToolchainMissing``, which ends with the ``remedy``."""
     try:
         done = subprocess.run([str(path), "--version"], capture_output=True, text=True, timeout=_VERSION_LIMIT_S)
     except (OSError, subprocess.TimeoutExpired) as problem:
-        raise ToolchainMissing(
-            f"{path} does not run ({_first_line(problem)}). Install another: {STATIC_EXTRA}"
-        ) from problem
+        raise ToolchainMissing(f"{path} does not run ({_first_line(problem)}). {remedy}") from problem
     version = re.search(r"\bV(\d+(?:\.\d+)+)", done.stdout)
     if done.returncode != 0 or version is None:
-        raise ToolchainMissing(f"{path} does not tell its version: is it nvdisasm? Install it: {STATIC_EXTRA}")
+        raise ToolchainMissing(f"{path} does not tell its version: is it {name}? {remedy}")
     return version[1]
 
 

@@ -7,19 +7,22 @@ import re
 
 from pytest_gpuperf.compile.compile_errors import STATIC_EXTRA, ToolchainMissing
 from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin
-from pytest_gpuperf.compile.nvrtc import Compiled, Program, compile_cubin
+from pytest_gpuperf.compile.nvcc import nvcc
+from pytest_gpuperf.compile.nvrtc import NVCC, NVRTC, Compiled, Program, compile_cubin
 
 _PROBE = 'extern "C" __global__ void probe() {}'
 _IN_PTX = re.compile(r"^// Cuda compilation tools, .*\bV(\d+(?:\.\d+)+)", re.M)
 
 
 @functools.cache
-def toolchain() -> str:
-    """``nvrtc 13.0.88``: the compiler's full version, as it writes it into what it makes.
+def toolchain(compiler: str = NVRTC) -> str:
+    """``nvrtc 13.0.88``: the compiler's full version, as it writes it into what it makes; or ``nvcc 13.0.88``.
 
-    Read from a compiled cubin, not from an installed package, so it is right for a toolkit's NVRTC too.
+    NVRTC's is read from a compiled cubin, not from an installed package, so it is right for a toolkit's NVRTC too.
     Raises ``ToolchainMissing``.
     """
+    if compiler == NVCC:
+        return f"nvcc {nvcc().version}"
     return f"nvrtc {version_in(compile_cubin(Program(_PROBE, 'probe.cu', 'probe.cu', ()), 'sm_80'))}"
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import itertools
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +16,7 @@ from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.device import timers
 from pytest_gpuperf.device.arrays import CupyArrays
 from pytest_gpuperf.device.device_errors import LoadError
+from pytest_gpuperf.device.extended_launch import launch_extended
 from pytest_gpuperf.device.interface import Dim3, LoadedKernel, Timer
 from pytest_gpuperf.device.launch_log import LaunchLog
 from pytest_gpuperf.device.load_checks import check_loadable
@@ -39,16 +41,49 @@ _NO_OPT_IN_BYTES = 48 << 10
 class CudaKernel:
     """A kernel of a module of its own."""
 
-    def __init__(self, function: Any, static_shared_bytes: int) -> None:
+    def __init__(
+        self, module: Any, function: Any, static_shared_bytes: int, errors: tuple[type[Exception], ...], driver: Any,
+        current_stream: Callable[[], int],
+    ) -> None:  # fmt: skip
+        """``errors`` are those of CuPy for what the driver refuses; ``driver`` is its binding, or None."""
+        self._driver = driver
+        self._current_stream = current_stream
+        self._module = module
         self._function = function
+        self._errors = errors
         self._granted_bytes = _NO_OPT_IN_BYTES - static_shared_bytes
         """Of dynamic shared memory."""
 
     def __call__(self, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int) -> None:
+        self._ask_for(dynamic_shared_bytes)
+        self._function(grid, block, tuple(args), shared_mem=dynamic_shared_bytes)
+
+    def launch_as(
+        self, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int,
+        cooperative: bool, cluster: Dim3 | None,
+    ) -> None:  # fmt: skip
+        """See ``LoadedKernel``.  On the current stream of CuPy."""
+        self._ask_for(dynamic_shared_bytes)
+        launch_extended(
+            self._driver, self._function.kernel.ptr, self._current_stream(), grid, block, args, dynamic_shared_bytes,
+            cooperative=cooperative, cluster=cluster,
+        )  # fmt: skip
+
+    def _ask_for(self, dynamic_shared_bytes: int) -> None:
         if dynamic_shared_bytes > self._granted_bytes:
             self._function.max_dynamic_shared_size_bytes = dynamic_shared_bytes
             self._granted_bytes = dynamic_shared_bytes
-        self._function(grid, block, tuple(args), shared_mem=dynamic_shared_bytes)
+
+    def write(self, symbol: str, content: bytes) -> None:
+        """See ``LoadedKernel``."""
+        buffer = ctypes.create_string_buffer(content, len(content))
+        try:
+            self._module.get_global(symbol).copy_from_host(ctypes.addressof(buffer), len(content))
+        except self._errors as problem:
+            raise LoadError(
+                f"the driver gives no access to the variable {symbol}: {problem}. A static one may be out of its "
+                "reach: declare it without static"
+            ) from problem
 
 
 class CudaDevice:
@@ -62,6 +97,7 @@ class CudaDevice:
         """``driver`` is ``cuda.bindings.driver``, or None without it."""
         self._cupy = cupy
         self._nvml = nvml
+        self._driver = driver
         self._persisting = PersistingL2(driver)
         self.facts = facts
         cupy.cuda.Device(ordinal).use()
@@ -84,10 +120,12 @@ class CudaDevice:
             path = Path(folder) / f"{next(self._loads)}.cubin"  # CuPy keeps modules by path: a new one each time
             path.write_bytes(binary.cubin)
             try:
-                function = self._cupy.RawModule(path=str(path)).get_function(binary.symbol)
+                module = self._cupy.RawModule(path=str(path))
+                function = module.get_function(binary.symbol)
             except self._errors as problem:
                 raise LoadError(f"{binary.name} ({binary.arch}): the driver refuses its cubin: {problem}") from problem
-        return CudaKernel(function, binary.profile.shared_bytes)
+        return CudaKernel(module, function, binary.profile.shared_bytes, self._errors, self._driver,
+                          lambda: int(self._cupy.cuda.get_current_stream().ptr))  # fmt: skip
 
     def timer(self, name: TimerName | None = None) -> Timer:
         """See ``Device``.  Calibrated at first use, and kept."""

@@ -28,6 +28,15 @@ class LoadedKernel(Protocol):
     def __call__(self, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int) -> None:
         """Enqueue one launch on the current stream; does not wait."""
 
+    def launch_as(
+        self, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int,
+        cooperative: bool, cluster: Dim3 | None,
+    ) -> None:  # fmt: skip
+        """The same cooperatively or in clusters.  Raises ``LoadError`` where the driver cannot be asked for that."""
+
+    def write(self, symbol: str, content: bytes) -> None:
+        """Copy to a variable of its module.  Waits for what was enqueued.  Raises ``LoadError``."""
+
 
 class Slot(NamedTuple):
     """A run of equal samples: what to launch, how often."""

@@ -8,8 +8,8 @@ sizes, a Python int becomes an integer and a Python float a floating-point numbe
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -124,6 +124,8 @@ def _fit(site: _Site, value: Any, on_host: Callable[[Any], bool]) -> Argument:
         return _scalar(site, _number(site, value))
     if value is None or hasattr(value, "ptr"):
         return _address(site, value)
+    if isinstance(value, tuple | Mapping):
+        return _scalar(site, _vector(site, value))
     raise site.refuse(_brief(value), "pass device arrays, NumPy scalars or Python numbers")
 
 
@@ -192,6 +194,25 @@ def _number(site: _Site, value: int | float) -> np.generic:
     if dtype.kind == "f" and math.inf > abs(value) > float(np.finfo(dtype).max):
         raise site.refuse(f"{value!r}", f"which {dtype} cannot hold")
     return dtype.type(value)  # type: ignore[no-any-return]
+
+
+def _vector(site: _Site, value: tuple[Any, ...] | Mapping[str, Any]) -> np.generic:
+    """A tuple or a dict as CUDA's ``float4`` or another of its vectors, whose layout is known."""
+    declared = site.declared
+    if declared.is_pointer is not False or declared.element is None or declared.lanes == 1:
+        raise site.refuse(
+            f"a {type(value).__name__}", "whose layout the machine code does not tell: pass a structured NumPy scalar, "
+            'np.array((1.0, 2), dtype=np.dtype([("a", "f4"), ("n", "i4")], align=True))[()]',
+        )  # fmt: skip
+    names = "xyzw"[: declared.lanes]
+    given = value if isinstance(value, Mapping) else dict(zip("xyzw", value, strict=False))
+    if set(given) != set(names) or len(value) != declared.lanes:
+        raise site.refuse(f"{value!r}", f"which takes {declared.lanes} numbers: {', '.join(names)}")
+    layout = np.dtype([(name, declared.element) for name in names])
+    try:
+        return cast(np.generic, np.array(tuple(given[name] for name in names), dtype=layout)[()])
+    except (TypeError, ValueError, OverflowError) as problem:
+        raise site.refuse(f"{value!r}", str(problem)) from None
 
 
 def _by_size(value: int | float, size: int) -> np.dtype[Any] | None:

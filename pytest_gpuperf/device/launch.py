@@ -13,7 +13,9 @@ from pytest_gpuperf.compile.cubin.occupancy import occupancy
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.interface import Device, Dim3, LoadedKernel
 from pytest_gpuperf.device.kernel_arguments import array_facts, prepare
+from pytest_gpuperf.device.launch_attributes import PLAIN, LaunchAttributes, check_attributes, checked_attributes
 from pytest_gpuperf.device.limits import check_limits, dim3, dynamic_shared, threads_in
+from pytest_gpuperf.device.module_variables import ModuleVariables
 from pytest_gpuperf.model.evidence import Identity, KernelBinary, Occupancy, StaticProfile, StaticRecord
 
 
@@ -23,6 +25,7 @@ class Configuration(NamedTuple):
     grid: Dim3
     block: Dim3
     dynamic_shared_bytes: int
+    attributes: LaunchAttributes = PLAIN
 
 
 class MachineCode:
@@ -45,6 +48,8 @@ class MachineCode:
         self.targets = tuple(binaries if targets is None else targets)
         """Architectures whose static evidence counts."""
         self._ptx = ptx
+        self.variables = ModuleVariables()
+        """What ``set_constant`` was given."""
 
     @property
     def arch(self) -> str:
@@ -82,30 +87,58 @@ class MachineCode:
 
     @cached_property
     def loaded(self) -> LoadedKernel:
-        """The kernel in a module on the device.  Raises ``LoadError``."""
-        return self.device.load(self.binary)
+        """The kernel in a module on the device, its variables filled.  Raises ``LoadError``."""
+        loaded = self.device.load(self.binary)
+        self.variables.fill(loaded, self.binary)
+        return loaded
 
 
 class Kernel(MachineCode):
     """A kernel that is launched as CUDA C++ kernels are."""
 
+    def set_constant(self, name: str, value: Any) -> None:
+        """Fill the ``__constant__`` or ``__device__`` variable ``name`` with a NumPy array or scalar.
+
+        It is copied whenever a module is loaded, before anything is launched from it, into the machine code of the
+        baseline too where the two are paired, and at once if this kernel has been launched.  What a kernel writes to
+        it stays.  The content is part of the workload's identity.
+        Raises ``LaunchError`` if there is no such variable, with those there are, or if its size is another.
+        """
+        symbol = self.variables.set(self.binary, name, value)
+        if "loaded" in self.__dict__:
+            self.variables.write(self.loaded, symbol)
+
     def launch(
-        self, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any] = (), shared_bytes: int = 0
+        self,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        args: Sequence[Any] = (),
+        shared_bytes: int = 0,
+        *,
+        cooperative: bool = False,
+        cluster: int | Sequence[int] | None = None,
     ) -> Launch:
         """A launch of ``grid`` blocks of ``block`` threads with ``shared_bytes`` of dynamic shared memory.
 
         ``args`` are device arrays (CuPy, PyTorch, whatever has ``__cuda_array_interface__``), NumPy scalars,
         or Python numbers, which take the type of their parameter.  Arrays are contiguous: a strided view is
         refused, because the kernel would get nothing but its first address.
+        A ``cooperative`` launch has all its blocks resident at once, for kernels whose grid waits for itself;
+        ``cluster`` is the blocks of a cluster, on sm_90 and later.
         Raises ``LaunchError`` if anything does not fit the kernel or the device.
         """
-        return Launch(self, dim3(grid, "grid"), dim3(block, "block"), args, dynamic_shared(self.name, shared_bytes))
+        attributes = checked_attributes(self.name, cooperative, cluster)
+        shared_bytes = dynamic_shared(self.name, shared_bytes)
+        return Launch(self, dim3(grid, "grid"), dim3(block, "block"), args, shared_bytes, attributes)
 
 
 class Launch:
     """A kernel with its grid, block, dynamic shared memory and arguments; calling it enqueues it."""
 
-    def __init__(self, kernel: MachineCode, grid: Dim3, block: Dim3, args: Sequence[Any], shared_bytes: int) -> None:
+    def __init__(
+        self, kernel: MachineCode, grid: Dim3, block: Dim3, args: Sequence[Any], shared_bytes: int,
+        attributes: LaunchAttributes = PLAIN,
+    ) -> None:  # fmt: skip
         self.kernel = kernel
         self.grid = grid
         """Blocks in x, y and z."""
@@ -113,9 +146,11 @@ class Launch:
         """Threads in x, y and z."""
         self.dynamic_shared_bytes = shared_bytes
         """Per block."""
+        self.attributes = attributes
         self.arguments = as_tuple(kernel.name, args)
         """One for each parameter; kept alive as long as the launch."""
         check_limits(kernel.binary, kernel.device.facts, grid, block, shared_bytes, resident=kernel.native is not None)
+        check_attributes(kernel.binary, kernel.device.facts, attributes, grid, block, shared_bytes)
         prepared = prepare(kernel.binary, self.arguments, self._is_on_host)
         self._values = tuple(argument.value for argument in prepared)
         self._entries = tuple(argument.entry for argument in prepared)
@@ -138,9 +173,13 @@ class Launch:
         device is the caller's to check, and so are the parameters of a kernel that gets no values of its own.
         ``whose`` kernel it is, is for messages about it.
         """
-        grid, block, shared_bytes = configuration or self.configuration
+        grid, block, shared_bytes, attributes = configuration or self.configuration
         self.kernel.device.launches.launched(self.kernel.name + whose, grid, block)
-        loaded(grid, block, self._values if values is None else values, shared_bytes)
+        arguments = self._values if values is None else values
+        if attributes == PLAIN:
+            loaded(grid, block, arguments, shared_bytes)
+        else:
+            loaded.launch_as(grid, block, arguments, shared_bytes, attributes.cooperative, attributes.cluster)
 
     def values_for(self, binary: KernelBinary, arguments: Sequence[Any]) -> tuple[Any, ...]:
         """The arguments as a kernel with other parameters is given them.  Raises ``LaunchError``."""
@@ -148,11 +187,11 @@ class Launch:
 
     def with_arguments(self, arguments: Sequence[Any]) -> Launch:
         """The same launch on other arguments.  Raises ``LaunchError``."""
-        return Launch(self.kernel, self.grid, self.block, arguments, self.dynamic_shared_bytes)
+        return Launch(self.kernel, self.grid, self.block, arguments, self.dynamic_shared_bytes, self.attributes)
 
     @property
     def configuration(self) -> Configuration:
-        return Configuration(self.grid, self.block, self.dynamic_shared_bytes)
+        return Configuration(self.grid, self.block, self.dynamic_shared_bytes, self.attributes)
 
     @property
     def binary(self) -> KernelBinary:
@@ -176,7 +215,8 @@ class Launch:
         binary = self.binary
         return Identity(
             code=binary.profile.code_hash,
-            launch=f"grid={self.grid} block={self.block} shared={self.dynamic_shared_bytes}",
+            launch=f"grid={self.grid} block={self.block} shared={self.dynamic_shared_bytes}"
+            f"{self.attributes.entry}{self.kernel.variables.entries}",
             arguments=self._entries,
             source=binary.source_hash,
             toolchain=binary.toolchain,

@@ -52,6 +52,11 @@ def check_limits(
     """
     _check_axes(binary.name, "grid", grid, facts.max_grid)
     _check_axes(binary.name, "block", block, facts.max_block)
+    if binary.required_block not in (None, block):
+        raise LaunchError(
+            f"{binary.name}: block={block}, and its machine code was compiled for {binary.required_block} alone "
+            "(__block_size__ or .reqntid): launch it so, or compile it for another block"
+        )
     threads = threads_in(block)
     device_bound, own_bound = facts.max_threads_per_block, binary.max_threads_per_block
     for bound, allows in ((device_bound, "the device allows"), (own_bound, "its __launch_bounds__ allow")):

@@ -50,6 +50,15 @@ class PlaceholderKernel:
     def __call__(self, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int) -> None:
         raise DeviceNeeded.for_(f"{self._name} is launched")
 
+    def launch_as(
+        self, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int,
+        cooperative: bool, cluster: Dim3 | None,
+    ) -> None:  # fmt: skip
+        raise DeviceNeeded.for_(f"{self._name} is launched")
+
+    def write(self, symbol: str, content: bytes) -> None:
+        """There is no module."""
+
 
 class PlaceholderDevice:
     """Stands in for ``Device`` where there is none; its facts are nominal for ``arch``."""

@@ -132,6 +132,8 @@ class KernelBinary(Record, frozen=True):
     parameters: tuple[Parameter, ...]
     max_threads_per_block: int | None = None
     """From ``__launch_bounds__``; None without."""
+    required_block: tuple[int, int, int] | None = None
+    """The only block that it may be launched with (``__block_size__``, ``.reqntid``); None if any may be."""
 
     @property
     def cubin_hash(self) -> str:

@@ -243,6 +243,8 @@ class _Exchange:
     def reload(self) -> None:
         """Load both anew, the one or the other first."""
         loaded = {side: self.device.load(self.binaries[side]) for side in self.coin.choice(LOAD_ORDERS)}
+        for side, kernel in loaded.items():
+            self.launch.kernel.variables.fill(kernel, self.binaries[side])
         self._baseline, self._candidate = loaded[0], loaded[1]
 
     @property

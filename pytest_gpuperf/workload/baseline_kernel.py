@@ -21,6 +21,7 @@ from pytest_gpuperf.compile.cubin.stored_code import read_stored
 from pytest_gpuperf.context.baseline_trust import BaselineTrust
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.launch import Configuration, Launch
+from pytest_gpuperf.device.launch_attributes import attributes_of, check_attributes
 from pytest_gpuperf.device.limits import check_limits, dim3
 from pytest_gpuperf.device.recorded_arguments import RecordedArguments, recorded_arguments
 from pytest_gpuperf.judge.comparability import other_arguments
@@ -80,6 +81,7 @@ def opponent_of(
     if distrust := trust.why_not_launched(record.cubin):
         return Opponent(None, distrust, other_parameters=other_parameters, distrusted=True)
     try:
+        launch.kernel.variables.check_other(binary, record.identity.launch)
         arguments = None
         if other_parameters or other_arguments(record.identity, launch.identity()):
             arguments = recorded_arguments(binary, record.identity.arguments, launch)
@@ -96,10 +98,12 @@ def _recorded_launch(record: TimeRecord, binary: KernelBinary, launch: Launch) -
     if record.grid is None or record.block is None:
         return None
     grid, block = dim3(record.grid, "the recorded grid"), dim3(record.block, "the recorded block")
-    recorded = Configuration(grid, block, record.dynamic_shared_bytes)
+    recorded = Configuration(grid, block, record.dynamic_shared_bytes, attributes_of(record.identity.launch))
     if recorded == launch.configuration:
         return None
-    check_limits(binary, launch.kernel.device.facts, *recorded, resident=True)
+    facts, shared_bytes = launch.kernel.device.facts, record.dynamic_shared_bytes
+    check_limits(binary, facts, grid, block, shared_bytes, resident=True)
+    check_attributes(binary, facts, recorded.attributes, grid, block, shared_bytes)
     return recorded
 
 

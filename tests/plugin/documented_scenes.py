@@ -59,6 +59,25 @@ extern "C" __global__ void tensor(const float* from, float* to, int n)
     if (i < n) to[i] = d0 + d1 + d2 + d3;
 }
 """
+PART = """
+struct Range { int first; double weight; };
+__global__ void part(Range part, const float* start, float2 factors, float* to)
+{
+    float before = start ? start[threadIdx.x] : 0.0f;
+    to[threadIdx.x] = before + part.weight * factors.x * factors.y + part.first;
+}
+"""
+SMOOTH = """
+__constant__ float weights[3];
+__global__ void smooth(const float* from, float* to, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i > 0 && i < n - 1) to[i] = weights[0] * from[i - 1] + weights[1] * from[i] + weights[2] * from[i + 1];
+}
+"""
+WHOLE = """
+__global__ void scale(float* x, uint n) { if (threadIdx.x < n) x[threadIdx.x] *= M_PI; }
+"""
 LAUNCH = """
 n = 1 << 22
 x = gpu.random(n, seed=1)
@@ -77,6 +96,14 @@ x = x.view(DeviceArray)
 unsorted = numpy.array(x)
 cp = types.SimpleNamespace(sort=lambda array: launch())
 """
+BY_NVRTC = """
+def without_nvcc(*given, compiler, options, compile=cuda_kernel):
+    assert (compiler, options) == ("nvcc", ["-O3"])
+    return compile(*given)
+
+cuda_kernel = without_nvcc
+"""
+"""Not every machine has nvcc; tests/unit/compile/test_nvcc.py compiles by it."""
 
 
 class Scene(NamedTuple):
@@ -92,6 +119,15 @@ SCENES = {
     ("docs/how-to/writing-tests.md", "Compile a kernel and launch it"): Scene(
         "n = 4096\nx, y = gpu.random(n, seed=1), gpu.zeros(n)\n"
     ),
+    ("docs/how-to/writing-tests.md", "Cooperative launches and clusters"): Scene(
+        "n = 64 * 256\nx, y = gpu.random(n, seed=1), gpu.zeros(n)\n"
+    ),
+    ("docs/how-to/writing-tests.md", "Structures, vectors and null pointers"): Scene(
+        "import numpy\ny = gpu.zeros(256)\n"
+    ),
+    ("docs/how-to/writing-tests.md", "Constants and variables of the module"): Scene(
+        "import numpy\nn = 4096\nx, y = gpu.random(n, seed=1), gpu.zeros(n)\n"
+    ),
     ("docs/how-to/writing-tests.md", "Make data and compare results"): Scene(
         "n = 64\nw = gpu.random((32, 4), seed=2)\ny = gpu.random((n, 32), seed=1) @ w\n"
     ),
@@ -101,6 +137,7 @@ SCENES = {
         ("--gpuperf-arch=sm_80,sm_90",),
     ),
     ("docs/how-to/writing-tests.md", "Set what holds for one test"): Scene("import pytest\n"),
+    ("docs/how-to/other-compilers.md", "Files of whole programs"): Scene(before=BY_NVRTC),
     ("docs/how-to/counters.md", "Metrics of your own"): Scene(
         "import pytest\n\n\n@pytest.fixture(autouse=True)\ndef provide(cuda_kernel, gpu):\n    global launch\n"
         + textwrap.indent(A_LAUNCH, "    ")
@@ -119,6 +156,8 @@ def files(scene: Scene, block: str) -> dict[str, str]:
         test = f"def test_block(cuda_kernel, gpu, gpuperf):\n{body}"
     return {
         "conftest.py": CONFTEST.format(here=str(HERE)), "test_block.py": test, "kernels/copy.cu": COPY,
-        "kernels/transpose.cu": TRANSPOSE, "kernels/blur.cu": BLUR, "kernels/tensor.cu": TENSOR,
+        "kernels/transpose.cu": TRANSPOSE, "kernels/blur.cu": BLUR, "kernels/tensor.cu": TENSOR, "whole.cu": WHOLE,
+        "kernels/smooth.cu": SMOOTH,
+        "kernels/whole_grid.cu": COPY.replace("copy", "whole_grid"), "kernels/part.cu": PART,
         "include/weight.h": "#define WEIGHT 0.5f\n",
     }  # fmt: skip

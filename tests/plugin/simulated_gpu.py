@@ -64,6 +64,16 @@ class SimulatedKernel:
             * (2000.0 + 40.0 * instructions + self._device.block_ns * math.prod(grid))
         )
 
+    def launch_as(
+        self, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int,
+        cooperative: bool, cluster: Dim3 | None,
+    ) -> None:  # fmt: skip
+        self._device.launched_as.add((self._binary.cubin_hash, cooperative, cluster))
+        self(grid, block, args, dynamic_shared_bytes)
+
+    def write(self, symbol: str, content: bytes) -> None:
+        self._device.written.append((self._binary.cubin_hash, symbol, content))
+
     def __call__(self, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int) -> None:
         implementation = self._device.implementations.get(self._binary.name)
         if self._device.broken:
@@ -162,6 +172,10 @@ class SimulatedGpu:
         self.block_ns = block_ns
         self.slow = slow or {}
         self._loads = 0
+        self.launched_as: set[tuple[str, bool, Dim3 | None]] = set()
+        """Hash of the cubin, cooperative, cluster of launches with attributes."""
+        self.written: list[tuple[str, str, bytes]] = []
+        """Hash of the cubin, symbol and content of each variable that was filled."""
         self._range = ""
         self._state = state or DeviceState(sm_clock_mhz=1980, memory_clock_mhz=3201, temperature_c=40, power_w=120.0)
 

@@ -7,15 +7,16 @@ sm_120.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from pytest_gpuperf.compile.compile_errors import BadCubin
-from pytest_gpuperf.compile.cubin.elf import STT_FUNC, Elf, Section, Symbol, in_section, read_elf
+from pytest_gpuperf.compile.cubin.elf import STT_FUNC, STT_OBJECT, Elf, Section, Symbol, in_section, read_elf
 from pytest_gpuperf.model.evidence import Parameter
 
 EM_CUDA = 190
@@ -26,6 +27,7 @@ OLD_ABI = 0x33
 MAX_THREADS = 0x05
 PARAM_CBANK = 0x0A
 EXTERNS = 0x0F
+REQUIRED_THREADS = 0x10
 FRAME_SIZE = 0x11
 MIN_STACK_SIZE = 0x12
 KPARAM_INFO = 0x17
@@ -42,6 +44,9 @@ _BYTES_PER_ATTRIBUTE = 16
 """Least size of a cubin, over the number of its attributes; real ones have hundreds of bytes for each."""
 _MAX_ATTRIBUTES = 1 << 17
 """Of one section; a kernel has some for each of at most 32,764 parameters."""
+_VARIABLES = (".nv.constant3", ".nv.global", ".nv.global.init")
+_NAMED = re.compile(r"(?!__unnamed_)[A-Za-z_]")
+"""Not a literal of the compiler's, such as ``$str``."""
 _VERSION = re.compile(rb"V(\d+(?:\.\d+)+)")
 
 
@@ -62,6 +67,8 @@ class CubinKernel(NamedTuple):
     parameters: tuple[Parameter, ...]
     max_threads_per_block: int | None
     """From ``__launch_bounds__``."""
+    required_block: tuple[int, int, int] | None
+    """From ``__block_size__`` or ``.reqntid``."""
     code_bytes: int
     shared_bytes: int
     """Static shared memory per block as declared."""
@@ -109,6 +116,15 @@ def read_cubin(content: bytes) -> Cubin:
     return Cubin(f"sm_{number}", _assembler(elf), kernels, elf)
 
 
+@functools.lru_cache(maxsize=32)
+def module_variables(content: bytes) -> Mapping[str, int]:
+    """Sizes in bytes of the ``__constant__`` and ``__device__`` variables, by symbol.  Raises ``BadCubin``."""
+    elf = read_cubin(content).elf
+    sections = (section for name in _VARIABLES if (section := elf.section(name)) is not None)
+    symbols = (symbol for section in sections for symbol in elf.symbols_in(section))
+    return {one.name: one.size for one in symbols if one.type == STT_OBJECT and _NAMED.match(one.name)}
+
+
 def text_of(elf: Elf, symbol: str) -> Section:
     """The section that holds a kernel's machine code.  Raises ``BadCubin``."""
     section = elf.section(f".text.{symbol}")
@@ -141,6 +157,7 @@ def _kernel(elf: Elf, symbol: Symbol, general: dict[tuple[int, int], int], gener
         max_threads_per_block=next(
             (math.prod(_unpack("<III", a)) for a in attributes if a.number == MAX_THREADS), None
         ),
+        required_block=_required_block(attributes),
         code_bytes=text.size,
         shared_bytes=_shared_bytes(elf, symbol.name, generation),
         barriers=_barriers(text, attributes),
@@ -148,6 +165,14 @@ def _kernel(elf: Elf, symbol: Symbol, general: dict[tuple[int, int], int], gener
         functions=tuple(functions),
         attributes=attributes,
     )
+
+
+def _required_block(attributes: tuple[Attribute, ...]) -> tuple[int, int, int] | None:
+    for attribute in attributes:
+        if attribute.number == REQUIRED_THREADS:
+            x, y, z = _unpack("<III", attribute)
+            return x, y, z
+    return None
 
 
 def _general(elf: Elf) -> dict[tuple[int, int], int]:

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 
 from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.compile.compile_errors import STATIC_EXTRA, ToolchainMissing
-from pytest_gpuperf.compile.toolkit import Disassembler, disassembler
+from pytest_gpuperf.compile.toolkit import InstalledTool, disassembler
 
 INSTRUCTION_BYTES = 16
 """Every instruction of sm_75 and later."""
@@ -70,7 +70,7 @@ def run_nvdisasm(arch: str, code: bytes) -> str:
 
 
 @functools.lru_cache(maxsize=KEPT)
-def _printed(tool: Disassembler, arch: str, code: bytes) -> str:
+def _printed(tool: InstalledTool, arch: str, code: bytes) -> str:
     with scratch_folder("gpuperf-") as folder:
         file = Path(folder, "code.bin")
         file.write_bytes(code)

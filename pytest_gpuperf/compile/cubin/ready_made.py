@@ -10,6 +10,7 @@ from pytest_gpuperf.compile.cubin.cubin_reader import Cubin, read_cubin
 from pytest_gpuperf.compile.cubin.occupancy import limits_of
 from pytest_gpuperf.compile.cubin.static_profile import KernelAnalysis, analyse
 from pytest_gpuperf.compile.cubin.symbol_names import find_kernel, readable
+from pytest_gpuperf.compile.host_code import NO_DEVICE_RUNTIME, needs_device_runtime
 from pytest_gpuperf.compile.nvrtc import Compiled
 from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.model.toolchain_names import UNKNOWN_TOOLCHAIN
@@ -34,6 +35,9 @@ def ready_made(
     except BadCubin as problem:
         raise BadCubin(f"{place}: {problem}") from problem
     limits_of(found.arch)
+    missing = sorted(one.name for one in found.elf.symbols if not one.section and needs_device_runtime(one.name))
+    if missing:
+        raise BadCubin(f"{place}: it is not linked, it lacks {', '.join(missing)}: {NO_DEVICE_RUNTIME}")
     assembler = f"ptxas {found.assembler}" if found.assembler else ""
     return binary_of(
         cubin, find_kernel(symbol, found.kernels, place), found.arch, name=name or readable(symbol),
@@ -71,6 +75,7 @@ def binary_of(
         profile=read.profile,
         parameters=read.parameters,
         max_threads_per_block=read.max_threads_per_block,
+        required_block=read.required_block,
     )
 
 

@@ -32,6 +32,7 @@ class KernelAnalysis(Record, frozen=True):
     max_threads_per_block: int | None = None
     recorded: bool = False
     """The profile is that on record of the same cubin: true as long as the record says so."""
+    required_block: tuple[int, int, int] | None = None
 
 
 Recorded = Mapping[tuple[str, str], StaticProfile]
@@ -65,7 +66,7 @@ def analyse(
         types = parameter_types(kernel.symbol) or ptx_parameter_types(ptx, kernel.symbol)
         parameters = _typed(kernel.parameters, types)
         found[number][kernel.symbol] = KernelAnalysis(
-            profile, parameters, kernel.max_threads_per_block, recorded=place in known
+            profile, parameters, kernel.max_threads_per_block, place in known, kernel.required_block
         )
     return found
 

@@ -30,7 +30,7 @@ def read_stored(
     Parameters have no types: a symbol out of a stranger's file is not handed to the C++ runtime's demangler.
     Raises ``OtherCode``, ``BadCubin``, ``ToolchainMissing``.
     """
-    parts = ("stored code", FORM, disassembler().version, arch, symbol, code_hash, hashlib.sha256(cubin).hexdigest())
+    parts = ("stored code 2", FORM, disassembler().version, arch, symbol, code_hash, hashlib.sha256(cubin).hexdigest())
     key = hashlib.sha256(repr(parts).encode()).hexdigest()
     found = _kept(key, cache)
     if found is None:
@@ -65,4 +65,6 @@ def checked(cubin: Cubin, symbol: str, instructions: tuple[Instruction, ...], co
             f"its code has the hash {profile.code_hash[:12]}, and the record says {code_hash[:12] or 'none'}"
         )
     profile = msgspec.structs.replace(profile, code_hash=code_hash)
-    return KernelAnalysis(profile, kernel.parameters, kernel.max_threads_per_block)
+    return KernelAnalysis(
+        profile, kernel.parameters, kernel.max_threads_per_block, required_block=kernel.required_block
+    )

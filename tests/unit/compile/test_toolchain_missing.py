@@ -14,7 +14,7 @@ from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.cubin import disassembly
 from pytest_gpuperf.compile.source import KernelSource
-from pytest_gpuperf.compile.toolkit import Disassembler, disassembler, nvrtc_bindings, toolkit_folders
+from pytest_gpuperf.compile.toolkit import InstalledTool, disassembler, nvrtc_bindings, toolkit_folders
 
 REMEDY = r'pip install "pytest-gpuperf\[static\]"'
 
@@ -115,11 +115,11 @@ def test_a_program_that_is_no_disassembler(monkeypatch: pytest.MonkeyPatch, tmp_
 def test_the_disassembler_tells_path_and_version(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = script(tmp_path, "echo 'Cuda compilation tools, release 13.1, V13.1.80'")
     pathfinder(monkeypatch, path)
-    assert disassembler() == Disassembler(Path(path), "13.1.80")
+    assert disassembler() == InstalledTool(Path(path), "13.1.80")
 
 
 def use(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
-    monkeypatch.setattr(disassembly, "disassembler", lambda: Disassembler(Path(path), "1.2.3"))
+    monkeypatch.setattr(disassembly, "disassembler", lambda: InstalledTool(Path(path), "1.2.3"))
 
 
 def test_a_disassembler_that_is_too_old_for_the_architecture(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import types
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,7 +24,10 @@ def make_profile(**changes: Any) -> StaticProfile:
     return msgspec.structs.replace(PROFILE, **changes)
 
 
-def make_binary(*parameters: str | int, arch: str = "sm_90", bound: int | None = None, **profile: Any) -> KernelBinary:
+def make_binary(
+    *parameters: str | int, arch: str = "sm_90", bound: int | None = None,
+    required_block: tuple[int, int, int] | None = None, **profile: Any,
+) -> KernelBinary:  # fmt: skip
     """A kernel called ``work``; parameters by their type, or by size where the type is not known."""
     sizes = {"float": 4, "int": 4, "unsigned int": 4, "bool": 1, "short": 2, "__half": 2, "8-bit integer": 1,
              "16-bit integer": 2, "32-bit integer": 4}  # fmt: skip
@@ -37,6 +41,7 @@ def make_binary(*parameters: str | int, arch: str = "sm_90", bound: int | None =
     return KernelBinary(
         name="work", symbol="work", arch=arch, toolchain="nvrtc 13.0.88", source_hash="50", cubin=b"cubin",
         profile=make_profile(**profile), parameters=tuple(made), max_threads_per_block=bound,
+        required_block=required_block,
     )  # fmt: skip
 
 
@@ -226,7 +231,10 @@ class FakeCupy:
         self.log.append(("load", path, Path(path).read_bytes()))
         if self.load_error is not None:
             raise self.load_error
-        return types.SimpleNamespace(get_function=lambda symbol: FakeFunction(self.log, symbol))
+        return types.SimpleNamespace(
+            get_function=lambda symbol: FakeFunction(self.log, symbol),
+            get_global=lambda symbol: FakeVariable(self.log, symbol),
+        )
 
     def asnumpy(self, array: Any) -> Any:
         return np.asarray(array)
@@ -259,7 +267,22 @@ class _WithMemory(np.ndarray):  # type: ignore[type-arg]
         return types.SimpleNamespace(memset_async=lambda value, size: self.view(np.uint8).reshape(-1).fill(value))
 
 
+class FakeVariable:
+    """``cupy.cuda.MemoryPointer`` of a variable; one called ``hidden`` is out of the driver's reach."""
+
+    def __init__(self, log: list[Any], symbol: str) -> None:
+        if symbol == "hidden":
+            raise FakeError("CUDA_ERROR_NOT_FOUND: named symbol not found")
+        self._log = log
+        self._symbol = symbol
+
+    def copy_from_host(self, address: int, size: int) -> None:
+        self._log.append(("write", self._symbol, ctypes.string_at(address, size)))
+
+
 class FakeFunction:
+    kernel = types.SimpleNamespace(ptr=99)
+
     def __init__(self, log: list[Any], symbol: str) -> None:
         self._log = log
         self._symbol = symbol

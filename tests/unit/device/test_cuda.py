@@ -341,3 +341,28 @@ def test_a_profiler_sees_a_range_around_what_is_launched_inside(
     with device.profiler_range("gpuperf:3"):
         cupy.log.append("launch")
     assert cupy.log[-3:] == [("push", "gpuperf:3"), "launch", "pop"]
+
+
+def test_a_variable_of_the_module_is_written(device: CudaDevice, cupy: FakeCupy, binary: KernelBinary) -> None:
+    kernel = device.load(binary)
+    kernel.write("weights", b"\0\1\2\0")
+    assert cupy.log[-1] == ("write", "weights", b"\0\1\2\0")
+    with pytest.raises(LoadError, match=r"no access to the variable hidden: CUDA_ERROR_NOT_FOUND.*without static"):
+        kernel.write("hidden", b"\0")
+
+
+def test_a_launch_with_attributes_goes_to_the_driver_with_cupys_function_and_stream(
+    device: CudaDevice, cupy: FakeCupy, binary: KernelBinary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Any] = []
+    monkeypatch.setattr(cuda, "launch_extended", lambda *given, **attributes: told.append((given, attributes)))
+    kernel = device.load(binary)
+    kernel.launch_as((2, 1, 1), (32, 1, 1), (np.int32(1),), 100_000, True, (2, 1, 1))
+    assert ("max_dynamic_shared_size_bytes", 100_000) in cupy.log
+    launch = (None, 99, device.stream_pointer, (2, 1, 1), (32, 1, 1), (np.int32(1),), 100_000)
+    assert told == [(launch, {"cooperative": True, "cluster": (2, 1, 1)})]
+
+
+def test_a_launch_with_attributes_needs_the_drivers_binding(device: CudaDevice, binary: KernelBinary) -> None:
+    with pytest.raises(LoadError, match="pip install cuda-bindings"):
+        device.load(binary).launch_as((2, 1, 1), (32, 1, 1), (), 0, True, None)

@@ -174,3 +174,12 @@ def test_without_a_gpu_a_launch_can_be_formed_but_not_run() -> None:
     launch = make_kernel(4).launch(grid=1, block=1, args=(1,))
     with pytest.raises(DeviceNeeded, match=r"needs a GPU: work is launched"):
         launch()
+
+
+def test_a_kernel_that_requires_a_block_is_launched_with_no_other() -> None:
+    kernel = make_kernel(required_block=(32, 4, 1))
+    assert kernel.launch(1, (32, 4)).block == (32, 4, 1)
+    with pytest.raises(
+        LaunchError, match=r"block=\(128, 1, 1\), and its machine code was compiled for \(32, 4, 1\) alone"
+    ):
+        kernel.launch(1, 128)

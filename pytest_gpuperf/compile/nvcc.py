@@ -1,0 +1,138 @@
+"""Running nvcc: a whole file, code of the host included, in; machine code of its kernels out.
+
+nvcc runs the machine's C++ compiler on the file, so that every header the host has may be used.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from pytest_gpuperf.atomic_write import scratch_folder
+from pytest_gpuperf.compile.compile_errors import (
+    BadOption,
+    CompileError,
+    CompileProblem,
+    ToolchainMissing,
+    UnknownArchitecture,
+    UnknownKernel,
+)
+from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin
+from pytest_gpuperf.compile.cubin.symbol_names import readable
+from pytest_gpuperf.compile.host_code import unlinked_remedy
+from pytest_gpuperf.compile.nvrtc import Compiled, Program
+from pytest_gpuperf.compile.nvrtc_options import VERBOSE_ASSEMBLER
+from pytest_gpuperf.compile.toolkit import InstalledTool, tool_version
+
+LIMIT_S = 1800
+"""For one file and architecture; libraries of templates take minutes."""
+_REMEDY = (
+    "install a CUDA toolkit and put its bin folder on PATH, or pip install nvidia-cuda-nvcc nvidia-nvvm "
+    "nvidia-cuda-crt nvidia-cuda-runtime; nvcc needs a C++ compiler of the host too (g++)"
+)
+_MISTAKE = re.compile(
+    r"^(?P<file>[^\n:(]+?)(?:\((?P<line>\d+)\)|:(?P<other>\d+)(?::\d+)?): "
+    r"(?:catastrophic |fatal )?error(?: #?[\w-]+)?: (?P<what>[^\n]*)",
+    re.M,
+)
+_FATAL = re.compile(r"^(?:nvcc|ptxas) +(?:fatal|error) *: *([^\n]*)", re.M)
+_AS_NAMED = '#line 1 "{}"\n'
+"""Names the file in ``__FILE__`` and in errors as NVRTC has it, and not as the file that nvcc is given."""
+_INSTANCE = "\nstatic const auto gpuperf_instance __attribute__((used)) = &{};\n"
+"""Of the host: has nvcc make an instance of a template that nothing else in the file asks for."""
+
+
+@functools.cache
+def nvcc() -> InstalledTool:
+    """Path and version of nvcc: that of the environment's wheels, else of a toolkit.  Raises ``ToolchainMissing``."""
+    try:
+        from cuda.pathfinder import find_nvidia_binary_utility  # noqa: PLC0415 an extra
+    except ImportError:
+        found = shutil.which("nvcc")
+    else:
+        found = find_nvidia_binary_utility("nvcc") or shutil.which("nvcc")
+    if found is None:
+        raise ToolchainMissing(f'compiler="nvcc": there is no nvcc on this machine: {_REMEDY}')
+    return InstalledTool(Path(found), tool_version(Path(found), "nvcc", _REMEDY))
+
+
+def compile_by_nvcc(program: Program, arch: str) -> Compiled:
+    """Compile to machine code for ``arch`` (``sm_90``), with the PTX that it is made from.
+
+    Raises ``CompileError``, ``BadOption``, ``UnknownArchitecture``, ``UnknownKernel`` and ``ToolchainMissing``.
+    """
+    instance = "" if program.expression is None else _INSTANCE.format(program.expression)
+    with scratch_folder("gpuperf-nvcc-") as folder:
+        source = Path(folder) / Path(program.file).name
+        cubin = source.with_name("out.cubin")
+        source.write_text(_AS_NAMED.format(program.file) + program.text + instance, encoding="utf-8")
+        command = [
+            str(nvcc().path), "-cubin", f"--gpu-architecture={arch}", *program.options, VERBOSE_ASSEMBLER, "--keep",
+            f"--keep-dir={folder}", "-x", "cu", "-o", str(cubin), str(source),
+        ]  # fmt: skip
+        log = _run(command, program, arch, str(source))
+        ptx = source.with_suffix(".ptx")
+        made = Compiled(cubin.read_bytes(), ptx.read_text(encoding="utf-8") if ptx.exists() else "", log)
+    return made if program.expression is None else made._replace(lowered=_instance_in(made.cubin, program))
+
+
+def _run(command: list[str], program: Program, arch: str, file: str) -> str:
+    """The log of an nvcc that succeeded."""
+    try:
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", timeout=LIMIT_S
+        )
+    except subprocess.TimeoutExpired:
+        raise CompileProblem(
+            f"{program.place}: nvcc did not end within {LIMIT_S} s; compile less in one file"
+        ) from None
+    except OSError as problem:
+        raise ToolchainMissing(f"{command[0]} does not run ({problem}): {_REMEDY}") from problem
+    log = done.stdout.replace(program.file, program.place).replace(file, program.place)
+    if done.returncode:
+        raise _problem(log, program, arch)
+    return log
+
+
+def _problem(log: str, program: Program, arch: str) -> CompileProblem:
+    mistake = _MISTAKE.search(log)
+    if mistake is not None:
+        line = int(mistake["line"] or mistake["other"])
+        if mistake["file"] == program.place and line > len(program.text.splitlines()):
+            hint = f"the compiler says of the expression: {mistake['what']}"
+            return UnknownKernel(str(program.expression), program.place, None, hint)
+        return CompileError(mistake["file"], line, mistake["what"], log, unlinked_remedy(log))
+    fatal = _FATAL.search(log)
+    words = fatal[1] if fatal is not None else "nvcc failed without a word"
+    if "gpu-arch" in words or "compute_" in words or "sm_" in words:
+        return UnknownArchitecture(arch, _supported(), f" to nvcc {nvcc().version}")
+    if "option" in words.lower():
+        return BadOption(f"{program.place}: nvcc does not take one of its options: {words}")
+    if "host compiler" in words.lower() or "cc1plus" in log or "PATH" in words:
+        return ToolchainMissing(f"{program.place}: nvcc does not work here ({words}): {_REMEDY}")
+    return CompileError(program.place, None, words, log, unlinked_remedy(log))
+
+
+def _supported() -> list[str]:
+    done = subprocess.run([str(nvcc().path), "--list-gpu-code"], capture_output=True, text=True, check=False)
+    return done.stdout.split()
+
+
+def _instance_in(cubin: bytes, program: Program) -> str:
+    """The symbol of the instance that the program's expression names."""
+    names = {symbol: readable(symbol) for symbol in read_cubin(cubin).kernels}
+    found = [symbol for symbol, name in names.items() if _bare(name) == _bare(str(program.expression))]
+    if len(found) != 1:
+        raise UnknownKernel(
+            str(program.expression), program.place, list(names.values()),
+            "with nvcc an instance of a template is named as the machine code has it, types in full",
+        )  # fmt: skip
+    return found[0]
+
+
+def _bare(name: str) -> str:
+    """Without blanks, and arguments without the suffixes of literals, as ``copy<4u>`` is ``copy<4>`` to people."""
+    return re.sub(r"(?<=\d)[uUlL]+\b", "", re.sub(r"\s+", "", name)).removeprefix("::")

@@ -1,0 +1,79 @@
+"""Stands in for nvcc where none is installed: a program that writes a cubin given to it, and notes its call."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pytest_gpuperf.compile.nvcc import nvcc
+from pytest_gpuperf.compile.nvrtc import Program, compile_cubin
+from pytest_gpuperf.compile.version import toolchain
+
+PROGRAM = """#!{python}
+import json, pathlib, shutil, sys
+here, arguments = pathlib.Path(__file__).parent, sys.argv[1:]
+if arguments == ["--version"]:
+    print("Cuda compilation tools, release 13.0, V13.0.88")
+    raise SystemExit
+if arguments == ["--list-gpu-code"]:
+    print("sm_80\\nsm_90")
+    raise SystemExit
+source = pathlib.Path(arguments[-1])
+(here / "call.json").write_text(json.dumps({{"arguments": arguments, "text": source.read_text()}}))
+refusal = here / "refusal"
+if refusal.exists():
+    print(refusal.read_text().replace("FILE", "<source>/" + source.name))
+    raise SystemExit(2)
+shutil.copy(here / "made.cubin", arguments[arguments.index("-o") + 1])
+shutil.copy(here / "made.ptx", source.with_suffix(".ptx"))
+print((here / "made.log").read_text())
+"""
+
+
+class StandInNvcc:
+    """An nvcc that makes of every file what NVRTC made of one text for sm_90."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        program = folder / "nvcc"
+        program.write_text(PROGRAM.format(python=sys.executable))
+        program.chmod(0o755)
+
+    def makes(self, text: str, *options: str) -> None:
+        made = compile_cubin(Program(text, "made.cu", "made.cu", options), "sm_90")
+        (self.folder / "made.cubin").write_bytes(made.cubin)
+        (self.folder / "made.ptx").write_text(made.ptx)
+        (self.folder / "made.log").write_text(made.log)
+
+    def refuses(self, words: str) -> None:
+        """``FILE`` in the ``words`` is the file as nvcc is told to call it."""
+        (self.folder / "refusal").write_text(words)
+
+    @property
+    def arguments(self) -> list[str]:
+        """Of its last call."""
+        called: dict[str, list[str]] = json.loads((self.folder / "call.json").read_text())
+        return called["arguments"]
+
+    @property
+    def text(self) -> str:
+        """Of the file in its last call."""
+        called: dict[str, str] = json.loads((self.folder / "call.json").read_text())
+        return called["text"]
+
+
+def found_as(monkeypatch: pytest.MonkeyPatch, find: Callable[[], str | None]) -> None:
+    """From now on the search for nvcc ends with what ``find`` returns."""
+    import cuda.pathfinder
+
+    other = cuda.pathfinder.find_nvidia_binary_utility
+    monkeypatch.setattr(
+        cuda.pathfinder, "find_nvidia_binary_utility", lambda name: find() if name == "nvcc" else other(name)
+    )
+    monkeypatch.setattr("shutil.which", lambda name, *_, **__: find() if name == "nvcc" else None)
+    nvcc.cache_clear()
+    toolchain.cache_clear()

@@ -1,0 +1,163 @@
+"""Sources that are files of whole programs, by NVRTC: headers of the host, names without an include, host code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_gpuperf.compile import host_headers
+from pytest_gpuperf.compile.compile_errors import BadCubin, CompileError
+from pytest_gpuperf.compile.compiler import compile_kernel, ptx
+from pytest_gpuperf.compile.cubin.ready_made import ready_made
+from pytest_gpuperf.compile.nvrtc import Program, compile_cubin
+from pytest_gpuperf.compile.source import KernelSource
+from pytest_gpuperf.model.evidence import KernelBinary
+
+KERNEL = 'extern "C" __global__ void work(float* x, int n) {{ {} }}\n'
+
+
+def compiled(text: str, **options: object) -> KernelBinary:
+    return compile_kernel(KernelSource(text, "work", **options), "sm_90")  # type: ignore[arg-type]
+
+
+def code(text: str) -> str:
+    return compiled(text).profile.code_hash
+
+
+@pytest.mark.parametrize("name", sorted(host_headers.HEADERS.keys() - {host_headers.BEFORE}))
+def test_each_header_is_there_and_may_be_included_twice(name: str) -> None:
+    include = f"#include <{name}>\n"
+    assert code(f"{include}{include}{KERNEL.format('x[n] = 1;')}") == code(KERNEL.format("x[n] = 1;"))
+
+
+@pytest.mark.parametrize(
+    ("headers", "value", "same"),
+    [
+        (["cmath"], "INFINITY", "__int_as_float(0x7f800000)"),
+        (["math.h"], "(float)M_PI", "3.14159265358979f"),
+        (["cmath"], "std::sqrt(x[1])", "sqrtf(x[1])"),
+        (["cfloat"], "FLT_MAX", "3.402823466e+38f"),
+        (["float.h", "cfloat"], "-FLT_EPSILON", "-1.1920929e-07f"),
+        (["climits"], "(float)INT_MIN", "-2147483648.0f"),
+        (["cstdint"], "(float)(uint8_t)n", "(float)(unsigned char)n"),
+        (["stdint.h"], "(float)(std::int64_t)n", "(float)(long)n"),
+        (["stdlib.h"], "(float)(uint)n", "(float)(unsigned int)n"),
+        (["algorithm"], "(float)std::max(n, 3)", "(float)max(n, 3)"),
+        (["cstddef"], "(float)(std::size_t)n", "(float)(size_t)n"),
+        ([], "INFINITY", "__int_as_float(0x7f800000)"),
+        ([], "(float)(uint)n + FLT_MIN", "(float)(unsigned int)n + 1.175494351e-38f"),
+        (["stdio.h"], "(float)M_PI", "3.14159265358979f"),
+        (["chrono", "vector"], "(float)(uint16_t)n", "(float)(unsigned short)n"),
+    ],
+)
+def test_names_of_the_host_mean_what_they_mean_there(headers: list[str], value: str, same: str) -> None:
+    text = "".join(f"#include <{name}>\n" for name in headers) + KERNEL.format(f"x[0] = {value};")
+    assert code(text) == code(KERNEL.format(f"x[0] = {same};"))
+
+
+@pytest.mark.parametrize("name", ["assert.h", "cassert"])
+def test_assert_is_that_of_nvrtc(name: str) -> None:
+    checked = KERNEL.format("assert(n > 0); x[n] = 1;")
+    assert code(f"#include <{name}>\n{checked}") == code(f"\n{checked}") != code(KERNEL.format("x[n] = 1;"))
+
+
+def test_constants_are_constant() -> None:
+    text = "#include <cmath>\n__constant__ float start = -INFINITY;\nconstexpr double none = NAN;\n"
+    assert compiled(text + KERNEL.format("x[0] = start + none;")).profile.registers > 0
+
+
+def test_ptx_of_such_a_source() -> None:
+    text = "#include <stdio.h>\n" + KERNEL.format("x[0] = INFINITY;")
+    assert ".visible .entry work(" in ptx(KernelSource(text, "work"), "sm_90")
+
+
+def test_a_header_of_the_users_own_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "math.h").write_text("#define M_PI 3.0f\n")
+    text = "#include <stdio.h>\n#include <math.h>\n" + KERNEL.format("x[0] = M_PI;")
+    assert compiled(text, headers=(tmp_path,)).profile.code_hash == code(KERNEL.format("x[0] = 3.0f;"))
+
+
+def test_the_users_own_names_are_kept() -> None:
+    own = "#include <cstdlib>\ntypedef unsigned int uint;\n#define M_PI 3.0f\n"
+    assert code(own + KERNEL.format("x[0] = M_PI * (uint)n;")) == code(KERNEL.format("x[0] = 3.0f * (unsigned int)n;"))
+
+
+def test_what_compiles_without_them_does_not_see_them() -> None:
+    asks = "#if __has_include(<cmath>)\n#define VALUE 2.0f\n#else\n#define VALUE 1.0f\n#endif\n"
+    assert code(asks + KERNEL.format("x[0] = VALUE;")) == code(KERNEL.format("x[0] = 1.0f;"))
+
+
+def test_the_hash_of_a_source_does_not_depend_on_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "#include <cmath>\n" + KERNEL.format("x[0] = INFINITY;")
+    before = compiled(text).source_hash
+    monkeypatch.setitem(host_headers.HEADERS, "cmath", "#define INFINITY 1.0f\n")
+    after = compiled(text)
+    assert after.profile.code_hash == code(KERNEL.format("x[0] = 1.0f;"))
+    assert after.source_hash == before
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "int main() { std::vector<int> v; }",
+        "int main() { float* a; cudaMalloc(&a, 4); }",
+        "int main() { work<<<1, 1>>>(nullptr, 3); }",
+        'void fail() { fprintf(stderr, "x"); exit(1); }',
+        "void fail() { try { throw 1; } catch (...) {} }",
+    ],
+)
+def test_code_of_the_host_is_told_with_its_line_and_the_remedies(line: str) -> None:
+    text = "#include <vector>\n#include <cstdio>\n" + KERNEL.format("x[0] = n;") + line + "\n"
+    with pytest.raises(CompileError, match=r"^whole.cu:4: ") as problem:
+        compiled(text, path=Path("whole.cu"))
+    told = str(problem.value)
+    assert "Line 4 is code of the host, which NVRTC does not compile. Cut such code out of whole.cu," in told
+    assert "or guard it from its first line to its last by #ifndef __CUDACC_RTC__ and #endif," in told
+    assert 'or have the whole file compiled by an installed nvcc: cuda_kernel(..., compiler="nvcc").' in told
+    guarded = text.replace(line, f"#ifndef __CUDACC_RTC__\n{line}\n#endif")
+    assert compiled(guarded, path=Path("whole.cu")).profile.registers > 0
+
+
+def test_a_mistake_in_device_code_is_no_code_of_the_host() -> None:
+    with pytest.raises(CompileError) as problem:
+        compiled("#include <cmath>\n" + KERNEL.format("x[0] = missing;"))
+    assert "code of the host" not in str(problem.value)
+
+
+def test_a_header_of_the_project_is_still_missing() -> None:
+    with pytest.raises(CompileError, match=r'^inline source:2: .*"project.h"(?s:.)*add its folder with headers='):
+        compiled("#include <cmath>\n#include <project.h>\n" + KERNEL.format(""))
+
+
+def test_a_kernel_that_launches_kernels_is_refused_with_the_reason() -> None:
+    text = "__global__ void inner(float* x) { x[1] = 2; }\n" + KERNEL.format("inner<<<1, 1>>>(x);")
+    with pytest.raises(
+        CompileError, match=r"^inline source:2: (?s:.)*If it is device code: kernels that launch kernels"
+    ):
+        compiled(text)
+    declared = 'extern "C" __device__ int cudaLaunchDeviceV2_ptsz(void*, void*);\n'
+    with pytest.raises(
+        CompileError, match=r"(?s)Unresolved extern.*\nKernels that launch kernels .* linked with cudadevrt"
+    ):
+        compiled(declared + KERNEL.format("cudaLaunchDeviceV2_ptsz(x, x);"))
+
+
+def test_a_function_that_is_nowhere_defined_is_told() -> None:
+    with pytest.raises(CompileError, match=r"(?s)Unresolved extern.*\nother: declared and nowhere defined"):
+        compiled('extern "C" __device__ float other(float);\n' + KERNEL.format("x[0] = other(x[1]);"))
+
+
+def test_a_cubin_that_lacks_the_runtime_of_the_device_is_refused() -> None:
+    declared = 'extern "C" __device__ int cudaLaunchDeviceV2_ptsz(void*, void*);\n'
+    text = declared + KERNEL.format("cudaLaunchDeviceV2_ptsz(x, x);")
+    unlinked = compile_cubin(Program(text, "a.cu", "a.cu", ("--relocatable-device-code=true",)), "sm_90").cubin
+    with pytest.raises(BadCubin, match=r"^a\.cubin: it is not linked, it lacks cudaLaunchDeviceV2_ptsz: kernels that"):
+        ready_made(unlinked, "work", place="a.cubin")
+
+
+def test_a_required_block_is_read_from_the_machine_code() -> None:
+    text = 'extern "C" __global__ void __block_size__((32, 4, 1)) work(float* x, int n) { x[0] = n; }'
+    binary = compiled(text)
+    assert (binary.required_block, compiled(KERNEL.format("x[0] = n;")).required_block) == ((32, 4, 1), None)
+    assert ready_made(binary.cubin, "work", place="a.cubin").required_block == (32, 4, 1)

@@ -1,0 +1,163 @@
+"""Files compiled by nvcc: by a stand-in everywhere, and by nvcc itself where it is installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from stand_in_nvcc import StandInNvcc, found_as
+
+from pytest_gpuperf.compile.cache import CompileCache
+from pytest_gpuperf.compile.compile_errors import (
+    BadOption,
+    CompileError,
+    ToolchainMissing,
+    UnknownArchitecture,
+    UnknownKernel,
+)
+from pytest_gpuperf.compile.compiler import compile_kernel, ptx
+from pytest_gpuperf.compile.nvcc import nvcc
+from pytest_gpuperf.compile.source import KernelSource
+from pytest_gpuperf.compile.version import toolchain
+
+KERNELS = """
+template <typename T> __global__ void copy(T* out, const T* in) { out[threadIdx.x] = in[threadIdx.x]; }
+__global__ void scale(float* x, float by) { assert(by > 0); x[threadIdx.x] *= by; }
+"""
+WHOLE = f"""#include <iostream>
+#include <vector>
+{KERNELS}
+int main() {{
+    std::vector<float> values(32);
+    float* x;
+    cudaMalloc(&x, 128);
+    scale<<<1, 32>>>(x, 2.0f);
+    std::cout << values.size();
+}}
+"""
+ASKED = "template __global__ void copy<float>(float*, const float*);\n"
+
+
+def whole(name: str, *options: str, text: str = WHOLE, **more: object) -> KernelSource:
+    return KernelSource(text, name, Path("whole.cu"), options, compiler="nvcc", **more)  # type: ignore[arg-type]
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> object:
+    yield
+    nvcc.cache_clear()
+    toolchain.cache_clear()
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandInNvcc:
+    folder = tmp_path / "nvcc"
+    folder.mkdir()
+    program = StandInNvcc(folder)
+    program.makes(KERNELS + ASKED)
+    found_as(monkeypatch, lambda: str(folder / "nvcc"))
+    return program
+
+
+@pytest.fixture
+def real() -> None:
+    try:
+        nvcc()
+    except ToolchainMissing as problem:
+        pytest.skip(str(problem))
+
+
+def test_a_kernel_of_a_whole_program(stand_in: StandInNvcc) -> None:
+    binary = compile_kernel(whole("scale"), "sm_90")
+    assert (binary.symbol, binary.toolchain, binary.arch) == ("_Z5scalePff", "nvcc 13.0.88", "sm_90")
+    assert binary.profile.registers > 0
+    assert binary.profile.spill_store_bytes == 0
+    assert stand_in.text == f'#line 1 "<source>/whole.cu"\n{WHOLE}'
+
+
+def test_options_are_those_of_nvcc(stand_in: StandInNvcc, tmp_path: Path) -> None:
+    options = ("-DTILE=4", "-O3", "-Xcompiler", "-fopenmp", "-Xcompiler", "-Wall", "-std=c++20", f"-I{tmp_path}")
+    compile_kernel(whole("scale", *options), "sm_90")
+    given = stand_in.arguments
+    assert given[:2] == ["-cubin", "--gpu-architecture=sm_90"]
+    assert [one for one in given if "compiler" in one] == ["--compiler-options=-fopenmp", "--compiler-options=-Wall"]
+    assert {"--define-macro=TILE=4", "-O3", "--std=c++20", f"--include-path={tmp_path}"} <= set(given)
+    assert "--ftz=true" not in given
+
+
+def test_an_instance_is_asked_for_in_the_file(stand_in: StandInNvcc) -> None:
+    assert compile_kernel(whole("copy<float>"), "sm_90").symbol == "_Z4copyIfEvPT_PKS0_"
+    assert stand_in.text.rstrip().endswith("= &copy<float>;")
+    with pytest.raises(UnknownKernel, match=r'no kernel "copy<double>" in whole.cu; there are: copy<float>, scale'):
+        compile_kernel(whole("copy<double>"), "sm_90")
+
+
+def test_the_cache_keeps_it_and_tells_compilers_apart(stand_in: StandInNvcc, tmp_path: Path) -> None:
+    cache = CompileCache(tmp_path / "cache")
+    made = compile_kernel(whole("scale", text=KERNELS), "sm_90", cache=cache)
+    stand_in.refuses("FILE(1): error: it was in the cache")
+    assert compile_kernel(whole("scale", text=KERNELS), "sm_90", cache=cache) == made
+    by_nvrtc = compile_kernel(KernelSource(KERNELS, "scale", Path("whole.cu")), "sm_90", cache=cache)
+    assert by_nvrtc.toolchain.startswith("nvrtc ")
+
+
+def test_its_ptx(stand_in: StandInNvcc) -> None:
+    assert ".entry _Z5scalePff(" in ptx(whole("scale"), "sm_90")
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "told"),
+    [
+        ('FILE(7): error: identifier "y" is undefined', CompileError, r'^whole.cu:7: identifier "y" is undefined'),
+        ("FILE:1:10: fatal error: no.h: No such file", CompileError, r"^whole.cu:1: no.h: No such file"),
+        ('FILE(99): error: identifier "Foo" is undefined', UnknownKernel, r'says of the expression: identifier "Foo"'),
+        ("nvcc fatal   : Unknown option '--foo'", BadOption, r"whole.cu: nvcc does not take .* Unknown option '--foo'"),
+        ("nvcc fatal   : Value 'sm_90' is not defined for option 'gpu-architecture'", UnknownArchitecture, "to nvcc"),
+        ("nvcc fatal   : Failed to preprocess host compiler properties.", ToolchainMissing, "nvcc does not work here"),
+        ("ptxas error   : too much shared data", CompileError, "^whole.cu: too much shared data"),
+        ("", CompileError, "^whole.cu: nvcc failed without a word"),
+    ],
+)
+def test_what_it_refuses(stand_in: StandInNvcc, words: str, kind: type[Exception], told: str) -> None:
+    stand_in.refuses(words)
+    with pytest.raises(kind, match=told):
+        compile_kernel(whole("scale"), "sm_90")
+
+
+@pytest.mark.parametrize("option", ["-gencode=arch=compute_90,code=sm_90", "-arch=sm_90", "-rdc=true", "-o=x.cubin"])
+def test_options_that_would_lead_elsewhere(stand_in: StandInNvcc, option: str) -> None:
+    with pytest.raises(BadOption, match="cannot be used here"):
+        compile_kernel(whole("scale", option), "sm_90")
+
+
+def test_without_an_nvcc(monkeypatch: pytest.MonkeyPatch) -> None:
+    found_as(monkeypatch, lambda: None)
+    with pytest.raises(ToolchainMissing, match=r'compiler="nvcc": there is no nvcc on this machine: install a CUDA'):
+        compile_kernel(whole("scale"), "sm_90")
+
+
+@pytest.mark.usefixtures("real")
+def test_the_real_one_compiles_a_whole_program_alike_each_time() -> None:
+    made = [compile_kernel(whole("scale"), "sm_90") for _ in range(2)]
+    assert made[0].symbol == "_Z5scalePff"
+    assert made[0].toolchain.startswith("nvcc ")
+    assert made[0].profile == made[1].profile
+
+
+@pytest.mark.usefixtures("real")
+@pytest.mark.parametrize("name", ["copy<float>", "copy<unsigned int>"])
+def test_the_real_one_makes_instances(name: str) -> None:
+    binary = compile_kernel(whole(name), "sm_80")
+    assert (binary.name, binary.arch) == (name, "sm_80")
+    assert binary.profile.registers > 0
+
+
+@pytest.mark.usefixtures("real")
+def test_the_real_one_names_the_file_and_line_of_a_mistake() -> None:
+    with pytest.raises(CompileError, match=r'^whole.cu:2: identifier "y" is undefined') as problem:
+        compile_kernel(whole("work", text="\n__global__ void work(float* x) { x[0] = y; }\n"), "sm_90")
+    assert "gpuperf-nvcc" not in str(problem.value)
+    with pytest.raises(UnknownKernel, match=r'"copy<Foo>" in whole.cu\n.*identifier "Foo" is undefined'):
+        compile_kernel(whole("copy<Foo>"), "sm_90")
+    with pytest.raises(UnknownArchitecture, match=r"'sm_70' is not a known architecture"):
+        compile_kernel(whole("scale"), "sm_70")

@@ -1,0 +1,165 @@
+"""Cooperative launches and clusters: what is checked, what the identity says, what the driver is told."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+import pytest
+from device_samples import make_binary
+
+from pytest_gpuperf.compile.cubin.occupancy import occupancy
+from pytest_gpuperf.device.device_errors import DeviceNeeded, LaunchError, LoadError
+from pytest_gpuperf.device.extended_launch import launch_extended
+from pytest_gpuperf.device.launch import Kernel
+from pytest_gpuperf.device.launch_attributes import PLAIN, LaunchAttributes, attributes_of
+from pytest_gpuperf.device.placeholder import PlaceholderDevice
+from pytest_gpuperf.model.evidence import KernelBinary
+
+
+class Loaded:
+    def __init__(self, log: list[Any]) -> None:
+        self._log = log
+
+    def __call__(self, *launch: Any) -> None:
+        self._log.append(("plain", *launch))
+
+    def launch_as(self, *launch: Any) -> None:
+        self._log.append(("extended", *launch))
+
+
+class Noting(PlaceholderDevice):
+    def __init__(self, arch: str = "sm_90") -> None:
+        super().__init__(arch)
+        self.log: list[Any] = []
+
+    def load(self, binary: KernelBinary) -> Any:
+        return Loaded(self.log)
+
+
+def kernel_for(device: PlaceholderDevice, arch: str = "sm_90") -> Kernel:
+    return Kernel({arch: make_binary(arch=arch)}, device=device, native=arch, ptx=str)
+
+
+def test_a_plain_launch_is_what_it_was() -> None:
+    device = Noting()
+    launch = kernel_for(device).launch(4, 32)
+    launch()
+    assert device.log == [("plain", (4, 1, 1), (32, 1, 1), (), 0)]
+    assert launch.identity().launch == "grid=(4, 1, 1) block=(32, 1, 1) shared=0"
+    assert attributes_of(launch.identity().launch) == launch.attributes == PLAIN
+
+
+@pytest.mark.parametrize(
+    ("given", "attributes", "entry"),
+    [
+        ({"cooperative": True}, LaunchAttributes(True), " cooperative"),
+        ({"cluster": 2}, LaunchAttributes(cluster=(2, 1, 1)), " cluster=(2, 1, 1)"),
+        (
+            {"cooperative": True, "cluster": (2, 2)},
+            LaunchAttributes(True, (2, 2, 1)),
+            " cooperative cluster=(2, 2, 1)",
+        ),
+    ],
+)
+def test_attributes_reach_the_driver_and_the_identity(
+    given: dict[str, Any], attributes: LaunchAttributes, entry: str
+) -> None:
+    device = Noting()
+    launch = kernel_for(device).launch((4, 2), 32, **given)
+    launch()
+    launch.with_arguments(())()
+    assert device.log == [("extended", (4, 2, 1), (32, 1, 1), (), 0, *attributes)] * 2
+    words = launch.identity().launch
+    assert words == f"grid=(4, 2, 1) block=(32, 1, 1) shared=0{entry}"
+    assert attributes_of(words) == attributes
+    assert not launch.identity().same_execution(kernel_for(device).launch((4, 2), 32).identity())
+
+
+def test_the_name_of_a_variable_is_no_attribute() -> None:
+    assert attributes_of("grid=(1, 1, 1) block=(1, 1, 1) shared=0 constant cooperative=0123") == PLAIN
+
+
+@pytest.mark.parametrize(
+    ("arch", "grid", "given", "told"),
+    [
+        ("sm_80", 4, {"cluster": 2}, "sm_80 has no clusters, sm_90 is the first"),
+        ("sm_90", 5, {"cluster": 2}, r"grid=\(5, 1, 1\) is no multiple of cluster=\(2, 1, 1\)"),
+        ("sm_90", 16, {"cluster": 16}, "has more than 8 blocks"),
+        ("sm_90", 4, {"cluster": 0}, "cluster=0: it takes 1 to 3 whole numbers above 0"),
+        ("sm_90", 4, {"cooperative": 1}, "cooperative=1: it takes True or False"),
+    ],
+)
+def test_what_is_refused(arch: str, grid: int, given: dict[str, Any], told: str) -> None:
+    with pytest.raises(LaunchError, match=told):
+        kernel_for(PlaceholderDevice(arch), arch).launch(grid, 32, **given)
+
+
+def test_a_cooperative_grid_has_to_be_resident_at_once() -> None:
+    device = PlaceholderDevice()
+    kernel = kernel_for(device)
+    most = occupancy(kernel.profile, "sm_90", 256, 0).blocks_per_sm * device.facts.sm_count
+    assert kernel.launch(most, 256, cooperative=True).grid == (most, 1, 1)
+    with pytest.raises(LaunchError, match=rf"cooperative launch of {most + 1} blocks, and {most} are resident at once"):
+        kernel.launch(most + 1, 256, cooperative=True)
+
+
+def test_without_a_gpu_it_is_formed_and_ends_where_it_is_launched() -> None:
+    kernel = Kernel({"sm_90": make_binary()}, device=PlaceholderDevice(), native=None, ptx=str)
+    with pytest.raises(DeviceNeeded, match="work is launched"):
+        kernel.launch(4, 32, cooperative=True)()
+
+
+class Driver:
+    """The real binding's structures; the call itself is noted."""
+
+    def __init__(self, bindings: Any, status: str = "CUDA_SUCCESS") -> None:
+        self._bindings = bindings
+        self._status = status
+        self.seen: dict[str, Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._bindings, name)
+
+    def cuLaunchKernelEx(self, config: Any, function: Any, parameters: int, extra: int) -> tuple[Any]:
+        values = (ctypes.c_void_p * 2).from_address(parameters)
+        ids = self._bindings.CUlaunchAttributeID
+        shown = {
+            ids.CU_LAUNCH_ATTRIBUTE_COOPERATIVE: lambda value: value.cooperative,
+            ids.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: lambda value: tuple(
+                getattr(value.clusterDim, axis) for axis in "xyz"
+            ),
+        }
+        self.seen = {
+            "grid": (config.gridDimX, config.gridDimY, config.gridDimZ),
+            "block": (config.blockDimX, config.blockDimY, config.blockDimZ),
+            "shared": config.sharedMemBytes, "stream": int(config.hStream), "function": int(function),
+            "attributes": [shown[one.id](one.value) for one in config.attrs], "count": config.numAttrs,
+            "values": [ctypes.string_at(values[0] or 0, 4), ctypes.string_at(values[1] or 0, 8)],
+        }  # fmt: skip
+        return (getattr(self._bindings.CUresult, self._status),)
+
+
+@pytest.mark.parametrize(
+    ("cooperative", "cluster", "attributes"), [(True, None, [1]), (False, (2, 1, 1), [(2, 1, 1)]),
+                                               (True, (1, 2, 1), [1, (1, 2, 1)])]
+)  # fmt: skip
+def test_what_the_driver_is_told(cooperative: bool, cluster: Any, attributes: list[Any]) -> None:
+    driver = Driver(pytest.importorskip("cuda.bindings.driver"))
+    structure = np.array((1, 2), dtype=[("a", "i4"), ("b", "i4")])
+    launch_extended(driver, 77, 5, (4, 2, 1), (32, 1, 1), [np.int32(6), structure], 100,
+                    cooperative=cooperative, cluster=cluster)  # fmt: skip
+    assert driver.seen == {
+        "grid": (4, 2, 1), "block": (32, 1, 1), "shared": 100, "stream": 5, "function": 77, "attributes": attributes,
+        "count": len(attributes), "values": [np.int32(6).tobytes(), structure.tobytes()],
+    }  # fmt: skip
+
+
+def test_a_launch_that_the_driver_refuses_and_a_machine_without_the_binding() -> None:
+    driver = Driver(pytest.importorskip("cuda.bindings.driver"), "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE")
+    arguments: Any = (77, 5, (4, 2, 1), (32, 1, 1), [np.int32(6), np.int64(1)], 0)
+    with pytest.raises(LoadError, match=r"refuses the launch of grid=\(4, 2, 1\).*COOPERATIVE_LAUNCH_TOO_LARGE"):
+        launch_extended(driver, *arguments, cooperative=True, cluster=None)
+    with pytest.raises(LoadError, match="pip install cuda-bindings"):
+        launch_extended(None, *arguments, cooperative=True, cluster=None)

@@ -1,0 +1,138 @@
+"""``set_constant``: names, sizes, what is written when, and its part in the identity."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pytest_gpuperf.compile.compiler import compile_kernel
+from pytest_gpuperf.compile.source import KernelSource
+from pytest_gpuperf.device.device_errors import LaunchError
+from pytest_gpuperf.device.launch import Kernel
+from pytest_gpuperf.device.placeholder import PlaceholderDevice
+from pytest_gpuperf.model.evidence import KernelBinary
+
+SOURCE = """
+__constant__ float weights[LENGTH];
+namespace limits { __device__ int most; }
+extern "C" __global__ void work(float* x) { x[threadIdx.x] += weights[threadIdx.x] + limits::most; printf("x"); }
+"""
+PLAIN = 'extern "C" __global__ void work(float* x) { x[0] = 1; }'
+WEIGHTS = np.arange(9, dtype="float32")
+
+
+def compiled(length: int = 9, text: str = SOURCE) -> KernelBinary:
+    return compile_kernel(KernelSource(text, "work", options=(f"-DLENGTH={length}",)), "sm_90")
+
+
+class Loaded:
+    def __init__(self, device: Any) -> None:
+        self._device = device
+
+    def __call__(self, *launch: Any) -> None:
+        self._device.log.append("launch")
+
+    def write(self, symbol: str, content: bytes) -> None:
+        self._device.log.append((symbol, content))
+
+
+class Noting(PlaceholderDevice):
+    def __init__(self) -> None:
+        super().__init__()
+        self.log: list[Any] = []
+
+    def load(self, binary: KernelBinary) -> Any:
+        self.log.append("load")
+        return Loaded(self)
+
+
+@pytest.fixture
+def device() -> Noting:
+    return Noting()
+
+
+@pytest.fixture
+def kernel(device: Noting) -> Kernel:
+    return Kernel({"sm_90": compiled()}, device=device, native="sm_90", ptx=str)
+
+
+def test_it_is_written_when_the_module_is_loaded_and_at_once_after(kernel: Kernel, device: Noting) -> None:
+    kernel.set_constant("weights", WEIGHTS)
+    kernel.set_constant("limits::most", np.int32(7))
+    assert device.log == []
+    launch = kernel.launch(1, 9, (None,))
+    launch()
+    assert device.log == ["load", ("weights", WEIGHTS.tobytes()), ("_ZN6limits4mostE", b"\7\0\0\0"), "launch"]
+    kernel.set_constant("weights", WEIGHTS + 1)
+    launch()
+    assert device.log[4:] == [("weights", (WEIGHTS + 1).tobytes()), "launch"]
+
+
+def test_the_content_is_part_of_the_identity(kernel: Kernel) -> None:
+    launch = kernel.launch(1, 9, (None,))
+    plain = launch.identity()
+    assert plain.launch == "grid=(1, 1, 1) block=(9, 1, 1) shared=0"
+    kernel.set_constant("weights", WEIGHTS)
+    first = launch.identity()
+    assert first.launch.startswith(f"{plain.launch} constant weights=")
+    kernel.set_constant("weights", WEIGHTS + 1)
+    second = launch.identity()
+    assert not first.same_execution(second)
+    kernel.set_constant("weights", WEIGHTS.copy())
+    assert launch.identity().same_execution(first)
+
+
+def test_a_strided_array_is_taken_in_its_own_order(kernel: Kernel, device: Noting) -> None:
+    kernel.set_constant("weights", np.arange(18, dtype="float32")[::2])
+    kernel.launch(1, 9, (None,))()
+    assert device.log[1] == ("weights", (WEIGHTS * 2).tobytes())
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("weight", WEIGHTS, r"no __constant__ or __device__ variable of that name; it has .*weights \(36 bytes\)"),
+        ("weights", WEIGHTS[:8], r"given 32 bytes \(float32\[8\]\), and weights has 36"),
+        ("weights", WEIGHTS.astype("float64"), r"given 72 bytes \(float64\[9\]\), and weights has 36"),
+        ("weights", [1.0] * 9, r"takes a NumPy array or scalar in host memory, .*, not list"),
+        ("$str", np.int16(1), "no __constant__ or __device__ variable"),
+    ],
+)
+def test_what_is_refused(kernel: Kernel, name: str, value: Any, told: str) -> None:
+    with pytest.raises(LaunchError, match=told):
+        kernel.set_constant(name, value)
+
+
+def test_a_kernel_without_variables_says_so() -> None:
+    kernel = Kernel({"sm_90": compiled(text=PLAIN)}, device=Noting(), native="sm_90", ptx=str)
+    with pytest.raises(LaunchError, match="it has none"):
+        kernel.set_constant("weights", WEIGHTS)
+
+
+def test_another_machine_code_is_filled_with_what_it_has(kernel: Kernel, device: Noting) -> None:
+    kernel.set_constant("weights", WEIGHTS)
+    kernel.variables.fill(Loaded(device), compiled(text=PLAIN))
+    assert device.log == []
+    kernel.variables.fill(Loaded(device), compiled())
+    assert device.log == [("weights", WEIGHTS.tobytes())]
+
+
+def test_another_machine_code_that_cannot_be_filled_alike_is_told(kernel: Kernel) -> None:
+    kernel.variables.check_other(compiled(), kernel.launch(1, 9, (None,)).identity().launch)
+    kernel.set_constant("weights", WEIGHTS)
+    recorded = kernel.launch(1, 9, (None,)).identity().launch
+    kernel.variables.check_other(compiled(), recorded)
+    with pytest.raises(LaunchError, match="its variable weights has 64 bytes, and 36 are set now"):
+        kernel.variables.check_other(compiled(16), recorded)
+    other = Kernel({"sm_90": compiled()}, device=Noting(), native="sm_90", ptx=str)
+    with pytest.raises(LaunchError, match="its variable weights was set when it was recorded, and is not now"):
+        other.variables.check_other(compiled(), recorded)
+
+
+def test_without_a_gpu_names_and_sizes_are_checked_all_the_same() -> None:
+    kernel = Kernel({"sm_90": compiled()}, device=PlaceholderDevice(), native=None, ptx=str)
+    kernel.set_constant("weights", WEIGHTS)
+    with pytest.raises(LaunchError, match="weights has 36"):
+        kernel.set_constant("weights", WEIGHTS[:1])
