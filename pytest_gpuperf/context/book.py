@@ -125,6 +125,8 @@ class Book:
         self.results: dict[str, TestEvidence] = {}
         self.tests_run = 0
         self._seconds: dict[str, float] = {}
+        self._heavy: dict[str, pytest.TestReport] = {}
+        """Reports with the evidence of a test that is being told."""
         self._failed: dict[str, str] = {}
         """Why, in a line."""
         self._failed_as_expected: set[str] = set()
@@ -146,11 +148,17 @@ class Book:
         self._seconds[report.nodeid] = self._seconds.get(report.nodeid, 0.0) + report.duration
         if payload is not None:
             self.results[report.nodeid] = msgspec.json.decode(payload, type=TestEvidence)
-            report.gpuperf = ""  # type: ignore[attr-defined]  # pytest keeps its reports, and this is most of them
+            self._heavy[report.nodeid] = report
         if report.failed:
             self._failed.setdefault(report.nodeid, _first_line(report))
         if report.skipped and hasattr(report, "wasxfail"):
             self._failed_as_expected.add(report.nodeid)
+
+    def told(self, node_id: str) -> None:
+        """Take the evidence from a report that every plugin has seen: pytest keeps reports, and it is most of them."""
+        report = self._heavy.pop(node_id, None)
+        if report is not None:
+            report.gpuperf = ""  # type: ignore[attr-defined]
 
     def seconds(self, node_ids: Iterable[str]) -> float:
         """Wall-clock time that these tests took, set-up and teardown included."""

@@ -71,6 +71,10 @@ class Reporting:
         stash.run_book_of(self.config).collect(report)
 
     @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        stash.run_book_of(self.config).told(nodeid)
+
+    @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if not self.config.option.collectonly:
             end_of_run.finish(session)
