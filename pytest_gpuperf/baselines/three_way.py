@@ -6,7 +6,8 @@ evidence of the merged code.  Rounds of equal records are kept of both.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Iterator, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -23,13 +24,17 @@ _Name = tuple[str, str, str]
 _T = TypeVar("_T")
 
 
-class Versions(NamedTuple, Generic[_T]):
+@dataclasses.dataclass(frozen=True)
+class Versions(Generic[_T]):
     """What git has of one file; None where it was not there."""
 
     base: _T | None
     """Where the sides parted; None as well if that is not known."""
     ours: _T | None
     theirs: _T | None
+
+    def __iter__(self) -> Iterator[_T | None]:
+        return iter((self.base, self.ours, self.theirs))
 
 
 class Resolved(NamedTuple):
@@ -43,7 +48,8 @@ class Resolved(NamedTuple):
     """Records that one side removed and the other changed; they are as on our side."""
 
 
-class _Picked(NamedTuple, Generic[_T]):
+@dataclasses.dataclass(frozen=True)
+class _Picked(Generic[_T]):
     records: dict[_Name, _T]
     differ: list[_Name]
     """Changed by both sides; ours is in ``records``, if there is one."""
