@@ -26,7 +26,7 @@ def beside(request):
     """The flags of another plugin, which has to be there."""
     module, flags = BESIDE[request.param]
     if importlib.util.find_spec(module) is None:
-        pytest.skip(f"{request.param} is not installed: nox -s beside has it")
+        pytest.skip(f"{request.param} is not installed: make matrix has it")
     return flags
 
 
