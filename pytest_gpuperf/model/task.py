@@ -17,7 +17,7 @@ TASK_FILE = "task.json"
 class RecordTask(Record, frozen=True, tag="record"):
     """Record rounds of these tests for an update."""
 
-    takes_times: ClassVar = True
+    takes_times: ClassVar[bool] = True
     folder: Path
     """Where this process leaves what it found."""
     nodes: tuple[str, ...]
@@ -33,7 +33,7 @@ class RecordTask(Record, frozen=True, tag="record"):
 class ConfirmTask(Record, frozen=True, tag="confirm"):
     """Time workloads that were slower in the process that gates once more."""
 
-    takes_times: ClassVar = True
+    takes_times: ClassVar[bool] = True
     folder: Path
     workloads: tuple[Key, ...]
     """Those to time against their record; what is found of each goes to the file of its number."""
@@ -55,7 +55,7 @@ class ConfirmTask(Record, frozen=True, tag="confirm"):
 class ProfileTask(Record, frozen=True, tag="profile"):
     """Run workloads under ncu, each in a range of its own."""
 
-    takes_times: ClassVar = False
+    takes_times: ClassVar[bool] = False
     folder: Path
     nodes: tuple[str, ...]
     cache: CacheMode
@@ -69,7 +69,7 @@ class ProfileTask(Record, frozen=True, tag="profile"):
 class RevisionTask(Record, frozen=True, tag="revision"):
     """Tell what the tests of another revision run: their machine code, launches and arguments."""
 
-    takes_times: ClassVar = True
+    takes_times: ClassVar[bool] = True
     folder: Path
     """Where this process leaves what it found."""
     top: Path
@@ -95,7 +95,7 @@ class RevisionTask(Record, frozen=True, tag="revision"):
 class OpponentTask(Record, frozen=True, tag="opponent"):
     """Stand for another revision in pairs of processes: run its tests when told, and take turns in them."""
 
-    takes_times: ClassVar = True
+    takes_times: ClassVar[bool] = True
     folder: Path
     top: Path
     others: tuple[Path, ...]
@@ -105,7 +105,7 @@ class OpponentTask(Record, frozen=True, tag="opponent"):
     """File descriptor of the pipe that says what to do."""
     writing: int
     """File descriptor of the pipe that takes the answers."""
-    nodes: ClassVar = ()
+    nodes: ClassVar[tuple[str, ...]] = ()
 
 
 ChildTask = RecordTask | ConfirmTask | ProfileTask | RevisionTask | OpponentTask
