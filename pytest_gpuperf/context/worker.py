@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 import gc
 import uuid
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -59,6 +60,8 @@ class Worker:
         """Files that kernels were compiled from, and folders that headers of theirs may lie in; links resolved."""
         self.visited: set[Path] = set()
         """Current folders at the end of tests, links resolved; of a process that stands for another revision."""
+        self.when_opened: Callable[[], None] = lambda: None
+        """Called once, when a GPU is used for the first time."""
         self._hold: ExitStack | None = None
 
     @property
@@ -87,15 +90,15 @@ class Worker:
     def device(self) -> Device:
         """The GPU, or a placeholder that raises ``DeviceNeeded`` at the first use of data or time."""
         given: Device | None = self.config.hook.pytest_gpuperf_device(config=self.config, worker=self.number)
-        if given is not None:
-            return given
         try:
-            return open_device(self.number)
+            device = open_device(self.number) if given is None else given
         except NoDevice as problem:
             if self.options.require_gpu:
                 raise
             self.no_device = problem
             return PlaceholderDevice()
+        self.when_opened()
+        return device
 
     @property
     def has_gpu(self) -> bool:

@@ -44,7 +44,9 @@ class Isolation:
         self._timeout_s = options.kernel_timeout_s
         self._notes: Path | None = None
         self._fresh: FreshProcess | None = None
-        self._watch = GpuWatch(lambda: self._device, self._limit_s, self._endless) if options.times else None
+        self._watch: GpuWatch | None = None
+        if options.times:
+            stash.worker_of(config).when_opened = self._start_watch
         self._item: pytest.Item | None = None
         self._began = 0.0
         if hasattr(config, "workerinput"):
@@ -89,6 +91,11 @@ class Isolation:
         lost = stash.run_state_of(self._config).gpu_lost
         if lost and FIXTURES & set(getattr(item, "fixturenames", ())):
             pytest.skip(f"not measured: {lost} broke the GPU for this process, and it cannot be replaced")
+
+    def _start_watch(self) -> None:
+        """In the middle of a test, the first that uses a GPU: without one there is nothing to watch."""
+        self._watch = GpuWatch(lambda: self._device, self._limit_s, self._endless)
+        self._watch.begin()
 
     def _limit_s(self) -> float:
         """Seconds for which a call may wait for the GPU: more for a workload that is known to take long."""

@@ -227,3 +227,24 @@ def test_the_peak_of_the_gpus_memory_is_in_the_report(pytester, culprit_suite):
     run(pytester, "--gpuperf", "--gpuperf-report=report.json", "-k", "before")
     told = json.loads((pytester.path / "report.json").read_text())
     assert [one["peak_bytes"] for one in told["tests"]] == [41 << 30]
+
+
+THREADS = """
+import threading
+
+def test_threads(cuda_kernel):
+    assert [one.name for one in threading.enumerate()] == EXPECTED
+"""
+
+
+@pytest.mark.parametrize(
+    ("flags", "before", "expected"),
+    [((), "", ["MainThread"]), (("--gpuperf",), "", ["MainThread"]),
+     (("--gpuperf",), "def test_gpu(gpu): gpu.empty(1)\n", ["MainThread", "gpuperf-watch"])],
+    ids=["plain", "no GPU used", "a GPU used"],
+)  # fmt: skip
+def test_a_process_has_a_thread_for_its_gpu_from_its_first_use_on(pytester, culprit_suite, flags, before, expected):
+    """Who forks in a test is warned of threads."""
+    culprit_suite("work")
+    pytester.makepyfile(test_kernels=before + THREADS.replace("EXPECTED", repr(expected)))
+    assert run(pytester, *flags, "-p", "no:xdist").returncode in (0, 10)
