@@ -45,8 +45,7 @@ class Isolation:
         self._notes: Path | None = None
         self._fresh: FreshProcess | None = None
         self._watch: GpuWatch | None = None
-        if options.times:
-            stash.worker_of(config).when_opened = self._start_watch
+        self._watches = options.times
         self._item: pytest.Item | None = None
         self._began = 0.0
         if hasattr(config, "workerinput"):
@@ -75,6 +74,8 @@ class Isolation:
                 device.begin_peak()
         if self._watch is not None:
             self._watch.begin()
+        elif self._watches:  # not before: a comparison with a revision changes the options that its worker is made of
+            stash.worker_of(self._config).when_opened = self._start_watch
         try:
             ended = yield
         finally:
