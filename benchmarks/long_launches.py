@@ -41,7 +41,7 @@ DEVICE = "pytest_gpuperf.device.discovery:open_device"
 LENGTHS_MS = (1, 10, 25, 60, 250, 1000)
 EFFECTS = {"A/A": 1.0, "+1 %": 1.01, "+2 %": 1.02, "x1.5": 1.5, "x3": 3.0, "x10": 10.0}
 RARE_MS = 250
-"""From this length on a cell is tried twice, A/A five times."""
+"""From this length on a cell is tried twice at each place, A/A five times."""
 FLOATS = 1 << 29
 """Of each array: 2 GiB, so that next to nothing of what a pass has left in the L2 is there for the next one."""
 SHORTEST_MS = 0.9
@@ -106,6 +106,8 @@ class Chosen(NamedTuple):
     lengths: Sequence[int]
     passes: int
     effects: Sequence[str] = tuple(EFFECTS)
+    places: Sequence[int] = (1, 20, 200)
+    """Numbers of the workload in its run, for verdicts."""
 
 
 def _no_ptx(arch: str) -> str:
@@ -129,13 +131,11 @@ def record(bench: Bench, seconds: float, chosen: Chosen) -> dict[str, list[float
     return found
 
 
-def verdicts(
-    bench: Bench, seconds: float, chosen: Chosen, places: Sequence[int] = (1, 20, 200)
-) -> list[dict[str, Any]]:
+def verdicts(bench: Bench, seconds: float, chosen: Chosen) -> list[dict[str, Any]]:
     """Cells in an order of their own, again and again until the time is over."""
     began, lines = time.perf_counter(), []
     launches: dict[tuple[str, float], Launch] = {}
-    for family, length, words, place in schedule(places, chosen):
+    for family, length, words, place in schedule(chosen):
         left_s = seconds - (time.perf_counter() - began)
         if left_s < 0:
             break
@@ -150,15 +150,22 @@ def verdicts(
     return lines
 
 
-def schedule(places: Sequence[int], chosen: Chosen) -> Iterator[tuple[str, int, str, int]]:
+def schedule(chosen: Chosen) -> Iterator[tuple[str, int, str, int]]:
     """Kernel, length, effect and place: each cell in each pass, the longest in few."""
     order = random.Random(1)
     for number in range(min(50, chosen.passes)):
         cells = [(family, length, words, place) for family in chosen.families for length in chosen.lengths
-                 for words in chosen.effects for place in places
-                 if number < (50 if words == "A/A" else 20) and (length < RARE_MS or number < 2)]  # fmt: skip
+                 for words in chosen.effects for place in chosen.places
+                 if number < times(length, words)]  # fmt: skip
         order.shuffle(cells)
         yield from cells
+
+
+def times(length: int, words: str) -> int:
+    """How often a cell is tried at each place, at most."""
+    if length < RARE_MS:
+        return 50 if words == "A/A" else 20
+    return 5 if words == "A/A" else 2
 
 
 def verdict(
@@ -216,13 +223,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     made.add_argument("--lengths", nargs="+", type=int, default=LENGTHS_MS, choices=LENGTHS_MS, help="milliseconds")
     made.add_argument("--passes", type=int, default=50, help="over all cells")
     made.add_argument("--effects", nargs="+", default=list(EFFECTS), choices=list(EFFECTS), help="for verdicts")
+    made.add_argument("--places", nargs="+", type=int, default=[1, 20, 200], help="in the run, for verdicts")
     made.add_argument("--inputs", nargs="+", type=Path, default=[], help="what verdicts has written, for the table")
     options = made.parse_args(arguments)
     if options.command == "table":
         lines = [one for file in options.inputs for one in json.loads(file.read_text(encoding="utf-8"))]
         options.output.write_text(table(lines), encoding="utf-8")
         return 0
-    chosen = Chosen(options.families, options.lengths, options.passes, options.effects)
+    chosen = Chosen(options.families, options.lengths, options.passes, options.effects, options.places)
     device = opened(options.device)
     bench = Bench(device, device.timer(options.timer))
     with device.lock(), device.current():

@@ -37,6 +37,6 @@ def test_times_of_single_launches_are_recorded(script, bench):
 
 
 def test_verdicts_name_their_cell_and_count_launches(script, bench):
-    lines = script.verdicts(bench, 5.0, everything(script), places=(1,))
+    lines = script.verdicts(bench, 5.0, everything(script)._replace(places=(1,)))
     assert {line["kernel"] for line in lines} == {"loop 1 ms", "copy 1 ms"}
     assert all(line["long"] and line["launches"] == 8 * sum(line["blocks"]) for line in lines)
