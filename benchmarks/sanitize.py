@@ -1,6 +1,7 @@
 """compute-sanitizer over the example suite: memcheck over all of it, racecheck and synccheck over shared memory.
 
     python benchmarks/sanitize.py run --to DIR [--only TOOL] [--sanitizer PATH] [--limit SECONDS] [--option=OPTION]...
+        [--files test_NAME.py...]
     python benchmarks/sanitize.py page DIR... --output docs/results/sanitizer.md
 
 ``run`` leaves a JSON file of each tool in DIR, with the log and the output of each of its processes, ``memcheck-1.log``
@@ -38,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     setting = Setting(sanitizer, tuple(options.option), options.limit)
     discontent = 0
     for tool in [options.only] if options.only else TOOLS:
-        outcome = check(tool, setting, options.to.absolute())
+        outcome = check(tool, setting, options.to.absolute(), files=options.files)
         text = json.dumps(dataclasses.asdict(outcome), indent=1)
         (options.to / f"{tool}.json").write_text(text + "\n", encoding="utf-8")
         for problem in outcome.problems:
@@ -70,6 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     running.add_argument("--sanitizer", metavar="PATH")
     running.add_argument("--limit", type=float, default=1800.0, metavar="SECONDS", help="for each tool (default 1800)")
     running.add_argument("--option", action="append", default=[], help="one more for compute-sanitizer")
+    running.add_argument("--files", nargs="+", default=(), metavar="FILE", help="of the suite (default: all)")
     paging = commands.add_parser("page", help="make the page")
     paging.add_argument("folders", type=Path, nargs="+", metavar="DIR")
     paging.add_argument("--output", type=Path, required=True, metavar="MD")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Collection
 from pathlib import Path
 
 from pytest_gpuperf.baselines.store import BaselineStore
@@ -29,10 +30,10 @@ class SharedKernel:
     """Node ids of tests that launch it: the small ones, or those that time it where there is no small one."""
 
 
-def shared_kernels(baselines: Path) -> list[SharedKernel]:
-    """Every kernel with static or dynamic shared memory that is launched at all, by name."""
+def shared_kernels(baselines: Path, files: Collection[str] = ()) -> list[SharedKernel]:
+    """Every kernel with static or dynamic shared memory that is launched at all, by name; of these test files."""
     records: dict[str, list[tuple[Key, StaticRecord]]] = {}
-    for key, record in _records(baselines):
+    for key, record in _of_files(baselines, files):
         records.setdefault(record.kernel, []).append((key, record))
     found = []
     for name, known in sorted(records.items()):
@@ -45,9 +46,14 @@ def shared_kernels(baselines: Path) -> list[SharedKernel]:
     return found
 
 
-def timed_kernels(baselines: Path) -> set[str]:
-    """Names of the kernels that are workloads of their own: those that a run of the whole suite has to launch."""
-    return {record.kernel for _, record in _records(baselines) if record.block is not None}
+def timed_kernels(baselines: Path, files: Collection[str] = ()) -> set[str]:
+    """Names of the kernels that are workloads of their own: those that a run of these test files has to launch."""
+    return {record.kernel for _, record in _of_files(baselines, files) if record.block is not None}
+
+
+def _of_files(baselines: Path, files: Collection[str]) -> list[tuple[Key, StaticRecord]]:
+    """The records of these test files, of all where there are none."""
+    return [one for one in _records(baselines) if not files or one[0].module.removeprefix(f"{SUITE}/") in files]
 
 
 @functools.cache

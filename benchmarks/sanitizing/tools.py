@@ -100,9 +100,14 @@ class Outcome:
         return found
 
 
-def check(tool: str, setting: Setting, folder: Path, baselines: Path = BASELINES) -> Outcome:
-    """Run one tool over a kernel that is wrong, and then over the suite; logs and output stay in ``folder``."""
-    tests, wanted = _work(tool, baselines)
+def check(
+    tool: str, setting: Setting, folder: Path, baselines: Path = BASELINES, files: Collection[str] = ()
+) -> Outcome:
+    """Run one tool over a kernel that is wrong, and then over the suite; logs and output stay in ``folder``.
+
+    ``files`` are the suite's test files to run, all where there are none.
+    """
+    tests, wanted = _work(tool, baselines, files)
     target = ["-m", "sanitizing.control", tool]
     control = watch(setting, tool, folder / f"{tool}-control", target, min(setting.limit_s, _CONTROL_LIMIT_S), {})
     start = time.monotonic()
@@ -133,12 +138,12 @@ def _file(test: str) -> str:
     return test.partition("::")[0]
 
 
-def _work(tool: str, baselines: Path) -> tuple[list[str], set[str]]:
+def _work(tool: str, baselines: Path, files: Collection[str]) -> tuple[list[str], set[str]]:
     """The tests to run, and the kernels that have to be seen."""
     if tool == "memcheck":
-        files = sorted((ROOT / SUITE).rglob("test_*.py"))
-        return [file.relative_to(ROOT).as_posix() for file in files], timed_kernels(baselines)
-    shared = shared_kernels(baselines)
+        found = sorted(file for file in (ROOT / SUITE).rglob("test_*.py") if not files or file.name in files)
+        return [file.relative_to(ROOT).as_posix() for file in found], timed_kernels(baselines, files)
+    shared = shared_kernels(baselines, files)
     return list(dict.fromkeys(test for one in shared for test in one.tests)), {one.name for one in shared}
 
 

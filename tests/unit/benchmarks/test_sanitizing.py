@@ -159,6 +159,19 @@ def test_each_tool_runs_what_it_is_there_for(run: Callable[..., tuple[int, Path]
         assert "--racecheck-report=all" in only.read_text().splitlines()
 
 
+def test_named_files_alone_are_run_and_have_to_be_seen(run: Callable[..., tuple[int, Path]], kernels: Any) -> None:
+    files = ("test_matmul.py", "test_reduce_sum.py")
+    timed, shared = (of(ROOT / "baselines", files) for of in (kernels.timed_kernels, kernels.shared_kernels))
+    launches = {"memcheck": seen(timed), **dict.fromkeys(("racecheck", "synccheck"), seen(one.name for one in shared))}
+    status, folder = run("--files", *files, launches=launches)
+    assert status == 0
+    assert {test.partition("::")[0] for file in folder.glob("*-1.command") for test in given_to(file)} <= {
+        f"example_suite/{file}" for file in files
+    }
+    del launches["memcheck"]["launches"]["matmul_naive"]
+    assert run("--files", *files, launches=launches)[0] == 1
+
+
 @pytest.mark.parametrize(
     ("said", "words"),
     [
