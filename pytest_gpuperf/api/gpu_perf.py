@@ -17,7 +17,7 @@ from pytest_gpuperf.model.evidence import CacheMode
 from pytest_gpuperf.model.verdict import PairSlot
 from pytest_gpuperf.workload.measure import measure
 from pytest_gpuperf.workload.measurement import Measurement
-from pytest_gpuperf.workload.request import Request, amount, fraction, function, name_of, require_callable
+from pytest_gpuperf.workload.request import Request, amount, arrays, fraction, function, name_of, require_callable
 
 
 class GpuPerf:
@@ -37,6 +37,15 @@ class GpuPerf:
     * ``pair_slot``: ``"sustained"`` is for power-limited kernels.  Where the workload is paired with its baseline, each
       of the two runs for two seconds at a time, and a verdict takes one and a half to five minutes.
     * ``metrics``: counters to collect besides the set: names, or a dict of name to tolerance.
+    * ``inputs``: a function of a seed that makes the inputs, for a kernel that is not trusted: every run, timed or not,
+      has others.  They are copied into the launch's arrays, in their order without the outputs, or by a dict of names
+      or positions; a callable is called with them.
+    * ``outputs``: the arrays that it writes, poisoned (NaN, -1) before every run.
+    * ``precision``: the relative error that ``check`` has to refuse; by default 0.4 %, of numbers in two bytes 6 %.
+
+    With ``inputs`` or ``outputs`` the check may take parameters of these names: ``result``, what a callable returned or
+    its outputs; ``inputs``, a tuple as they were made; ``seed``.  It is called for samples that were timed, drawn at
+    random, and has to refuse poison.
 
     Raises ``BadArgument``, and ``DuplicateWorkload`` for a name used twice.
     """
@@ -48,10 +57,10 @@ class GpuPerf:
 
     def __call__(
         self,
-        workload: Launch | Callable[[], Any],
+        workload: Launch | Callable[..., Any],
         *,
         name: str | None = None,
-        check: Callable[[], Any] | None = None,
+        check: Callable[..., Any] | None = None,
         reset: Callable[[], Any] | None = None,
         bytes: float | None = None,
         flops: float | None = None,
@@ -59,6 +68,9 @@ class GpuPerf:
         tolerance: float | None = None,
         pair_slot: PairSlot | None = None,
         metrics: Sequence[str] | Mapping[str, Any] = (),
+        inputs: Callable[[int], Any] | None = None,
+        outputs: Any = (),
+        precision: float | None = None,
     ) -> Measurement:
         if cache not in (None, "cold", "warm"):
             raise BadArgument(f"gpuperf: cache={cache!r} is not valid: it takes 'cold' or 'warm'")
@@ -72,6 +84,8 @@ class GpuPerf:
             budget_s=options.budget(settings.budget_s, slot), pair_slot=slot,
             workload=require_callable(workload), name=name_of(workload, name), check=function("check", check),
             reset=function("reset", reset), bytes=amount("bytes", bytes), flops=amount("flops", flops),
+            inputs=function("inputs", inputs), outputs=arrays("outputs", outputs),
+            precision=fraction(precision, "precision"),
         )  # fmt: skip
         return measure(self._worker, self._book, request)
 

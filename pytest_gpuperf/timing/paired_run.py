@@ -121,6 +121,8 @@ def pair(
     configuration: Configuration | None = None,
     arguments: RecordedArguments | None = None,
     reset: Callable[[], Any] | None = None,
+    baseline_reset: Callable[[], Any] | None = None,
+    prepare_ns: float = 0.0,
     cache: CacheMode = "cold",
     pair_slot: PairSlot = "short",
     duration_ns: float | None = None,
@@ -137,7 +139,8 @@ def pair(
     ``launch`` gives grid, block, shared memory and arguments to both sides; ``candidate`` is its own machine code
     unless another is given.  ``configuration`` is the baseline's grid, block and shared memory, and ``arguments`` are
     its arguments, where they are not the launch's.  Both must take the parameters, which the caller has checked.  With
-    ``reset``, which restores the caller's buffers, these stay where they are.  With ``pair_slot="sustained"`` slots
+    ``reset``, which restores the caller's buffers, these stay where they are; ``baseline_reset`` is the baseline's if it
+    has one of its own, and ``prepare_ns`` is what either takes.  With ``pair_slot="sustained"`` slots
     last two seconds and more, unless one side is far slower.  ``duration_ns`` and ``baseline_ns`` are about what the
     two take: if one of them is a millisecond or more, blocks are of single launches (``long_blocks``), with no pilot.
     Afterwards the caller's buffers hold what the candidate writes.  The caller holds the GPU's lock.  Raises
@@ -149,11 +152,12 @@ def pair(
     buffers, unmoved = MovingBuffers.of(device, launch) if reset is None else (None, "")
     coin = random.Random(f"load order {seed}")
     exchange = _Exchange(device, launch, binaries, configuration, arguments, buffers, coin)
-    sides = Workload(exchange.run_baseline, reset, cache), Workload(exchange.run_candidate, reset, cache)
+    restore = baseline_reset or reset
+    sides = Workload(exchange.run_baseline, restore, cache), Workload(exchange.run_candidate, reset, cache)
     taking = PairTaking(device, timer, *sides, exchange, seed, clock)
     longest_ns = max(duration_ns or 0.0, baseline_ns or 0.0)
     if longest_ns < LONG_NS:  # of a long one each launch counts, and each is waited for: the last one is at fault
-        exchange.try_baseline(reset)
+        exchange.try_baseline(restore)
     slots, aside = None, ""
     if pair_slot == "sustained":
         piloted = sustained_pilot(device, timer, *sides, duration_ns=duration_ns or 1.0, clock=clock)
@@ -165,7 +169,7 @@ def pair(
     if slots is None and longest_ns >= LONG_NS:
         taken = taking.single_launches(longest_ns)
     elif slots is None:
-        taken = taking.short(policy, duration_ns or 1.0, budget_s)
+        taken = taking.short(policy, (duration_ns or 1.0) + prepare_ns, budget_s)
     paired, blocks = until_decided(taken, policy, start + budget_s, clock, patient=slots is None)
     exchange.leave(reset)
     return Pairing(paired, tuple(blocks), seed, taking.size, taking.noise, clock() - start, slots, aside, unmoved)

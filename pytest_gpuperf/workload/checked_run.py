@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pytest_gpuperf.context.worker import Worker
+from pytest_gpuperf.workload.guarded_check import check_guarded_run
 from pytest_gpuperf.workload.request import Request
-
-UNTIMED = "; nothing was timed"
-
-
-class WrongResult(AssertionError):
-    """``check`` returned ``False``, or an array of bool that is not true everywhere; or it failed after the timing."""
+from pytest_gpuperf.workload.result_check import UNTIMED, WrongResult, refuse_no
 
 
 def run_and_check(worker: Worker, request: Request) -> None:
     """Reset, run once and check.  Raises what the check raises, and ``WrongResult`` where it says no."""
     with worker.device.current():
+        if request.guard is not None:
+            check_guarded_run(worker.device, request, request.guard)
+            return
         if request.reset is not None:
             request.reset()
         request.workload()
         worker.device.synchronize()
         if request.check is not None:
-            _refuse_no(request.name, request.check())
+            refuse_no(request.name, request.check())
 
 
 def check_again(worker: Worker, request: Request, timed_runs: int) -> None:
@@ -45,11 +42,3 @@ def check_again(worker: Worker, request: Request, timed_runs: int) -> None:
             f"{request.name} was right on its first run and wrong after {timed_runs} more, so none of its times "
             f"counts: {said}\n{remedy}"
         ) from problem
-
-
-def _refuse_no(name: str, answer: Any) -> None:
-    """Raise ``WrongResult`` for a check that says no, in Python's words or in those of an array library."""
-    is_array_of_bool = str(getattr(answer, "dtype", "")) in ("bool", "torch.bool")
-    if answer is False or (is_array_of_bool and not answer.all()):  # cupy.allclose gives an array of no dimensions
-        said = "an array that is not true everywhere" if getattr(answer, "shape", ()) else "False"
-        raise WrongResult(f"{name}: the check of its result returned {said}{UNTIMED}")

@@ -56,7 +56,7 @@ def pair_with_revision(
         worker.give_memory_back()
         _require_same_work(work, opponent.arrive(work.key))
         pairing = pair_processes(
-            worker.device, worker.timer, opponent.link, request.workload, policy, seed=secrets.randbits(32),
+            worker.device, work.timer, opponent.link, request.workload, policy, seed=secrets.randbits(32),
             reset=request.reset, cache=request.cache, duration_ns=duration_ns, budget_s=left_s,
         )  # fmt: skip
     except OtherWork as problem:

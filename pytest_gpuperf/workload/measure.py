@@ -6,8 +6,9 @@ nothing here writes a baseline.
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -24,6 +25,7 @@ from pytest_gpuperf.workload import profiled_run
 from pytest_gpuperf.workload.check_fingerprint import fingerprint
 from pytest_gpuperf.workload.checked_run import check_again, run_and_check
 from pytest_gpuperf.workload.counter_evidence import Counted, counted
+from pytest_gpuperf.workload.guarded_check import guarded
 from pytest_gpuperf.workload.measurement import Measurement
 from pytest_gpuperf.workload.request import Request
 
@@ -37,6 +39,7 @@ def measure(worker: Worker, book: TestBook, request: Request) -> Measurement:
     book.add(evidence)
     if not worker.has_gpu:
         return _without_gpu(worker, book, request, evidence)
+    request = _guarded(worker, request)
     if not worker.options.active:
         run_and_check(worker, request)
         why = CheckedOnly(f"{request.name} was not timed: run pytest --gpuperf")
@@ -47,6 +50,14 @@ def measure(worker: Worker, book: TestBook, request: Request) -> Measurement:
         run_and_check(worker, request)
         with worker.device.current():  # anew, for the first run may have been the first that PyTorch saw of the GPU
             return _measured(worker, book, request, evidence)
+
+
+def _guarded(worker: Worker, request: Request) -> Request:
+    """With what guards its runs, where the test asked for that."""
+    if request.inputs is None and not request.outputs:
+        return request
+    with worker.device.current():
+        return guarded(worker.device, request, worker.options.seed)
 
 
 def _recorded_ns(worker: Worker, key: Key) -> float:
@@ -123,16 +134,17 @@ def _time(worker: Worker, book: TestBook, request: Request, counted: Counted) ->
     evidence = book.workloads[request.name]
     work = timed_rounds.TimedWorkload(worker, request, evidence.key, request.identity())
     task, state = worker.options.task, stash.run_state_of(worker.config)
-    if isinstance(task, RecordTask):
-        taken = record_time.record_time(work, task, state)
-    elif isinstance(task, RevisionTask):
-        taken = record_time.one_round(work)
-    elif isinstance(task, OpponentTask):
-        taken = take_turns.take_turns(work, state)
-    elif isinstance(task, ConfirmTask):
-        taken = confirm_time.confirm_time(work, task)
-    else:
-        taken = gate_time.gate_time(work, state)
+    with _nothing_waits_if_wrong(worker, evidence.key):
+        if isinstance(task, RecordTask):
+            taken = record_time.record_time(work, task, state)
+        elif isinstance(task, RevisionTask):
+            taken = record_time.one_round(work)
+        elif isinstance(task, OpponentTask):
+            taken = take_turns.take_turns(work, state)
+        elif isinstance(task, ConfirmTask):
+            taken = confirm_time.confirm_time(work, task)
+        else:
+            taken = gate_time.gate_time(work, state)
     of_time = [one for one in (taken.judgement, taken.on_drift) if one is not None]
     judgements = (*counted.judgements, *of_time)
     if not taken.rounds:
@@ -155,9 +167,16 @@ def _time(worker: Worker, book: TestBook, request: Request, counted: Counted) ->
 
 
 def _check_times(worker: Worker, request: Request, key: Key, rounds: Sequence[Round]) -> None:
-    """Check once more what was timed; raises what the check raises, and nothing waits for its confirmation then."""
-    try:
+    """Check once more what was timed; raises what the check raises."""
+    with _nothing_waits_if_wrong(worker, key):
         check_again(worker, request, timed_runs=sum(one.samples for one in rounds))
+
+
+@contextlib.contextmanager
+def _nothing_waits_if_wrong(worker: Worker, key: Key) -> Iterator[None]:
+    """What is wrong has no time, so nothing of it waits for its confirmation."""
+    try:
+        yield
     except BaseException:
         stash.run_state_of(worker.config).pending.pop(key, None)
         raise

@@ -11,15 +11,16 @@ from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.model.evidence import CacheMode, Identity
 from pytest_gpuperf.model.tolerance import Tolerance
 from pytest_gpuperf.model.verdict import PairSlot
+from pytest_gpuperf.workload.run_guard import RunGuard
 
 
 @dataclasses.dataclass(frozen=True)
 class Request:
     """What a test asks to be measured."""
 
-    workload: Callable[[], Any]
+    workload: Callable[..., Any]
     name: str
-    check: Callable[[], Any] | None
+    check: Callable[..., Any] | None
     reset: Callable[[], Any] | None
     bytes: int | None
     """What one run must move, as the test declares it."""
@@ -33,6 +34,18 @@ class Request:
     """Of the blocks that decide; self-pairs have short ones."""
     metrics: Mapping[str, float | None]
     """Metrics beside the run's set; a tolerance gates one, None leaves it to the catalogue."""
+    inputs: Callable[[int], Any] | None = None
+    """Makes the inputs of a run from a seed."""
+    outputs: tuple[Any, ...] = ()
+    """Arrays that the workload writes, and that are poisoned before each run."""
+    precision: float | None = None
+    """Relative error that ``check`` has to refuse."""
+    guard: RunGuard | None = None
+    """Where inputs or outputs were given and there is a GPU."""
+
+    def guarded_by(self, guard: RunGuard, workload: Callable[[], Any]) -> Request:
+        """The request whose runs have the guard's inputs and outputs."""
+        return dataclasses.replace(self, guard=guard, workload=workload, reset=guard.reset)
 
     @property
     def launch(self) -> Launch | None:
@@ -52,13 +65,13 @@ def require_callable(workload: object) -> Callable[[], Any]:
     raise BadArgument(f"gpuperf measures a launch or a callable, not {given}: {remedy}")
 
 
-def fraction(tolerance: object) -> float | None:
-    """A tolerance as Python's float, whichever library's type it has."""
-    if tolerance is None:
+def fraction(given: object, what: str = "tolerance") -> float | None:
+    """A fraction as Python's float, whichever library's type it has."""
+    if given is None:
         return None
-    if not isinstance(tolerance, SupportsFloat) or not 0 < float(tolerance) <= 0.5:
-        raise _refused("tolerance", tolerance, "a fraction up to 0.5")
-    return float(tolerance)
+    if not isinstance(given, SupportsFloat) or not 0 < float(given) <= 0.5:
+        raise _refused(what, given, "a fraction up to 0.5")
+    return float(given)
 
 
 def name_of(workload: Any, given: object) -> str:
@@ -70,10 +83,18 @@ def name_of(workload: Any, given: object) -> str:
     return given
 
 
-def function(what: str, given: object) -> Callable[[], Any] | None:
+def function(what: str, given: object) -> Callable[..., Any] | None:
     if given is None or callable(given):
         return given
     raise _refused(what, given, f"a function, which gpuperf calls: {what}=lambda: ...")
+
+
+def arrays(what: str, given: object) -> tuple[Any, ...]:
+    """One array, or a tuple or list of them."""
+    found = tuple(given) if isinstance(given, tuple | list) else (given,)
+    if not all(hasattr(array, "shape") and hasattr(array, "dtype") for array in found):
+        raise _refused(what, given, "the arrays that the workload writes: outputs=(y,)")
+    return found
 
 
 def amount(what: str, given: Any) -> int | None:

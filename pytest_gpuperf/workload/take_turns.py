@@ -23,7 +23,7 @@ def take_turns(work: TimedWorkload, state: RunState) -> TimedRounds:
         state.link.send(Arrived(
             workload=request.name, identity=work.identity, check=fingerprint(request.check), leaks=_leaks(worker)
         ))  # fmt: skip
-        serve_turns(state.link, worker.device, worker.timer, request.workload, request.reset, PATIENCE_S)
+        serve_turns(state.link, worker.device, work.timer, request.workload, request.reset, PATIENCE_S)
     return one_round(work)
 
 

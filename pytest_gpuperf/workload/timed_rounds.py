@@ -6,6 +6,7 @@ Nothing here decides what is measured next: that is what ``record_time``, ``conf
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import secrets
 from collections.abc import Sequence
@@ -14,12 +15,13 @@ import scipy
 
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.device.device_errors import LoadError
-from pytest_gpuperf.device.interface import Slot
+from pytest_gpuperf.device.interface import Slot, Timer
 from pytest_gpuperf.device.launch import Configuration
 from pytest_gpuperf.device.recorded_arguments import RecordedArguments
 from pytest_gpuperf.judge.log_times import geometric_mean
 from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.model.evidence import Identity, KernelBinary, Key, TimeRecord
+from pytest_gpuperf.model.task import OpponentTask
 from pytest_gpuperf.model.timed_round import Round
 from pytest_gpuperf.model.verdict import Judgement, PairSlot
 from pytest_gpuperf.timing.blocks import MOST_PAD
@@ -29,6 +31,7 @@ from pytest_gpuperf.timing.paired_run import Pairing, pair
 from pytest_gpuperf.timing.rounds import Rounds, Workload, take_rounds
 from pytest_gpuperf.workload.baseline_kernel import Opponent, opponent_of
 from pytest_gpuperf.workload.declared_rates import beyond_limits
+from pytest_gpuperf.workload.guarded_check import guarded_timer
 from pytest_gpuperf.workload.request import Request
 
 FIRST_ROUNDS = 4
@@ -48,6 +51,12 @@ class TimedWorkload:
     key: Key
     identity: Identity
     """Of what runs, as the test asked for it."""
+
+    @functools.cached_property
+    def timer(self) -> Timer:
+        """What measures it.  Another revision's process does not look at results: they are not those under test."""
+        looked_at = not isinstance(self.worker.options.task, OpponentTask)
+        return guarded_timer(self.worker.timer, self.request, looked_at=looked_at)
 
     @property
     def target(self) -> str:
@@ -84,7 +93,7 @@ def take(work: TimedWorkload, count: int, budget_s: float, *, process: int = 0, 
     """
     worker = work.worker
     taken = take_rounds(
-        worker.device, worker.timer, work.timed, count, session=worker.session.id, process=process, budget_s=budget_s,
+        worker.device, work.timer, work.timed, count, session=worker.session.id, process=process, budget_s=budget_s,
         duration_ns=duration_ns or recorded_ns(work) or probed_ns(work),
     )  # fmt: skip
     beyond = beyond_limits(worker.device.facts, work.request, taken.rounds)
@@ -94,7 +103,7 @@ def take(work: TimedWorkload, count: int, budget_s: float, *, process: int = 0, 
 def probed_ns(work: TimedWorkload) -> float:
     """What one run takes, by a single one."""
     timed = work.timed
-    return work.worker.timer.measure([Slot(timed.run, 1, timed.reset, dropped=0)], timed.cache)[0][0]
+    return work.timer.measure([Slot(timed.run, 1, timed.reset, dropped=0)], timed.cache)[0][0]
 
 
 def recorded_ns(work: TimedWorkload) -> float:
@@ -151,7 +160,9 @@ def pair_with(
     request, launch, worker = work.request, work.request.launch, work.worker
     assert launch is not None
     return pair(
-        worker.device, worker.timer, launch, baseline, policy, seed=secrets.randbits(32), reset=request.reset,
+        worker.device, work.timer, launch, baseline, policy, seed=secrets.randbits(32), reset=request.reset,
+        baseline_reset=request.guard.reset_baseline if request.guard else None,
+        prepare_ns=request.guard.prepare_ns if request.guard else 0.0,
         cache=request.cache, pair_slot=pair_slot, duration_ns=duration_ns, baseline_ns=recorded_ns(work),
         budget_s=budget_s, configuration=configuration, arguments=arguments,
     )  # fmt: skip

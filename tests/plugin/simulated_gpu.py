@@ -100,16 +100,17 @@ class SimulatedTimer:
 
     def _slot(self, slot: Slot) -> list[float]:
         times = []
-        for _ in range(slot.dropped):
+        for number in range(slot.dropped + slot.samples):
             if slot.reset is not None:
                 slot.reset()
-            slot.run()
-        for _ in range(slot.samples):
-            if slot.reset is not None:
-                slot.reset()
+            if slot.guard is not None:
+                slot.guard.arm()
             before = self._device.elapsed_ns
-            slot.run()
-            times.append((self._device.elapsed_ns - before) * self._device.noise())
+            returned = slot.run()
+            if number >= slot.dropped:
+                times.append((self._device.elapsed_ns - before) * self._device.noise())
+            if slot.guard is not None:
+                slot.guard.after(returned)
         return times
 
 

@@ -22,6 +22,7 @@ from pytest_gpuperf.device.interface import Slot, Timer
 from pytest_gpuperf.device.timers.cupti_activities import Activity, ActivitySource, BoundActivities, RecordKinds
 from pytest_gpuperf.device.timers.cupti_buffers import buffered_activities
 from pytest_gpuperf.device.timers.cupti_flushes import refuse_work_beside_flushes
+from pytest_gpuperf.device.timers.cupti_foreign import OURS, refuse_work_of_others
 from pytest_gpuperf.device.timers.cupti_layouts import BuffersUnreadable
 from pytest_gpuperf.device.timers.cupti_pauses import pauses
 from pytest_gpuperf.device.timers.queued import QueuedPairs, measure_empty_kernel, varied_lengths
@@ -96,6 +97,8 @@ class CuptiTimer:
                 by_sample = self._collect({tag for of_slot in tags for tag in of_slot})
                 if cache == "cold":
                     refuse_work_beside_flushes(by_sample, self.source)
+                if all(slot.guard for slot in slots):
+                    refuse_work_of_others(self.source, flushes=sum(map(len, tags)) if cache == "cold" else 0)
         except self._cupti.cuptiError as error:
             raise TimerError(f"CUPTI failed while measuring ({error}): {_RELEASE}") from error
         counted = [of_slot[slot.dropped :] for slot, of_slot in zip(slots, tags, strict=True)]
@@ -106,19 +109,33 @@ class CuptiTimer:
     def _enqueue(self, slot: Slot, *, cold: bool) -> list[int]:
         """Enqueue the samples, those to be dropped first; returns the tag of each."""
         tags = list(itertools.islice(self._next_tag, slot.dropped + slot.samples))
-        external = self._external_kind
         for tag in tags:
-            if slot.reset is not None:
-                slot.reset()
+            with self._tagged(OURS if slot.guard is not None else None):
+                if slot.reset is not None:
+                    slot.reset()
+                if slot.guard is not None:
+                    slot.guard.arm()
             if cold:
                 self._stream.flush_l2()
-            self._cupti.activity_push_external_correlation_id(external, tag)
-            try:
-                slot.run()
-            finally:
-                self._cupti.activity_pop_external_correlation_id(external)
+            with self._tagged(tag):
+                returned = slot.run()
             self._note_enqueued(tag)
+            if slot.guard is not None:
+                with self._tagged(OURS):
+                    slot.guard.after(returned)
         return tags
+
+    @contextlib.contextmanager
+    def _tagged(self, tag: int | None) -> Iterator[None]:
+        """Calls of this thread inside carry ``tag``; None: they carry none."""
+        if tag is None:
+            yield
+            return
+        self._cupti.activity_push_external_correlation_id(self._external_kind, tag)
+        try:
+            yield
+        finally:
+            self._cupti.activity_pop_external_correlation_id(self._external_kind)
 
     def _note_enqueued(self, tag: int) -> None:
         """From now on all work of the sample is in the queue; without CUPTI's clock, pauses are not seen."""

@@ -58,7 +58,7 @@ class EventTimer:
 
     def measure(self, slots: Sequence[Slot], cache: CacheMode) -> list[list[float]]:
         """See ``Timer``.  One batch size for all slots, so that none is favoured."""
-        alone = cache == "cold" or any(slot.reset for slot in slots)
+        alone = cache == "cold" or any(slot.reset or slot.guard for slot in slots)
         batch = 1 if alone else self._batch(slots)
         return [self._take(slot, batch, cold=cache == "cold") for slot in slots]
 
@@ -69,8 +69,8 @@ class EventTimer:
         return launches_per_sample(shortest, TICKS_PER_SAMPLE * self.tick_ns, MOST_LAUNCHES)
 
     def _take(self, slot: Slot, batch: int, *, cold: bool) -> list[float]:
-        work = repeated(slot.run, batch)
-        readings = [self._pairs.read(work, prepare=slot.reset, cold=cold) for _ in range(slot.dropped + slot.samples)]
+        work, taken = repeated(slot.run, batch), range(slot.dropped + slot.samples)
+        readings = [self._pairs.read(work, prepare=slot.reset, cold=cold, guard=slot.guard) for _ in taken]
         return [positive_time((reading - self._pair_ns) / batch - self._gap_ns) for reading in readings[slot.dropped :]]
 
 

@@ -19,6 +19,7 @@ Replays are queued behind a delay or the flush, so what the host does for them i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from pytest_gpuperf.device.interface import Slot, Timer
 from pytest_gpuperf.device.timers.events import TICKS_PER_SAMPLE, launches_per_sample, positive_time
@@ -42,6 +43,18 @@ def open_timer(stream: WorkStream) -> Timer:
         return GraphTimer(stream)
     except TimerError as error:
         raise TimerUnavailable("graph", str(error), "update the GPU driver, or use --gpuperf-timer=events") from error
+
+
+class _Captured(NamedTuple):
+    """A graph with what the captured run returned: a replay writes there again."""
+
+    graph: CapturedGraph
+    returned: Any
+
+    def replay(self) -> Any:
+        """Enqueue it."""
+        self.graph.launch()
+        return self.returned
 
 
 class GraphTimer:
@@ -68,21 +81,28 @@ class GraphTimer:
         for run in runs.values():
             run()  # loads lazily loaded modules, which a capture does not survive
             self._stream.synchronize()
-        if cache == "cold" or any(slot.reset for slot in slots):
+        if cache == "cold" or any(slot.reset or slot.guard for slot in slots):
             return self._one_by_one(slots, cold=cache == "cold")
         singles = {key: self._captured(run, 1) for key, run in runs.items()}
-        length = self._length(list(singles.values()))
+        length = self._length([single.graph for single in singles.values()])
         graphs = singles if length == 1 else {key: self._captured(run, length) for key, run in runs.items()}
+        for key, graph in graphs.items():
+            _require_same_work(length * singles[key].graph.nodes, graph.graph.nodes)
         overhead = self._single_replay_ns if length == 1 else self._replay_ns
         return [self._take(slot, [graphs[id(slot.run)]], overhead, length=length) for slot in slots]
 
     def _one_by_one(self, slots: Sequence[Slot], *, cold: bool) -> list[list[float]]:
         """A replay of one run for each sample, by graphs that all lie elsewhere."""
-        graphs = [[self._captured(slot.run, 1)] for slot in slots]
-        most = MOST_NODES // sum(graph.nodes for (graph,) in graphs)
+        graphs = [[self._captured(slot.run, 1, keep=slot.guard is not None)] for slot in slots]
+        most = MOST_NODES // sum(captured.graph.nodes for (captured,) in graphs)
         for slot, of_slot in zip(slots, graphs, strict=True):
             more = min(-(-slot.samples // SAMPLES_PER_GRAPH), most) - 1
-            of_slot += [self._captured(slot.run, 1) for _ in range(more)]
+            of_slot += [self._captured(slot.run, 1, keep=slot.guard is not None) for _ in range(more)]
+        promised: dict[int, int] = {}
+        for slot, of_slot in zip(slots, graphs, strict=True):
+            for captured in of_slot:
+                nodes = captured.graph.nodes
+                _require_same_work(promised.setdefault(id(slot.run), nodes), nodes)
         return [
             self._take(slot, of_slot, self._single_replay_ns, cold=cold)
             for slot, of_slot in zip(slots, graphs, strict=True)
@@ -93,18 +113,20 @@ class GraphTimer:
 
         A short one, whose length is only asked for, is read as half of the reading at least.
         """
-        reading = self._pairs.read(slot.run, prepare=slot.reset, cold=cold)
+        reading = self._pairs.read(slot.run, prepare=slot.reset, cold=cold, guard=slot.guard)
         return [max(reading - self.overhead_ns, reading / 2)]
 
-    def _captured(self, run: Work, length: int) -> CapturedGraph:
-        graph = self._stream.capture(repeated(run, length))
+    def _captured(self, run: Work, length: int, *, keep: bool = False) -> _Captured:
+        """A graph of the run; to ``keep`` what it returned keeps that memory from being reused, too."""
+        returned: list[Any] = []
+        graph = self._stream.capture(lambda: returned.append(repeated(run, length)()))
         if graph.nodes == 0:
             raise TimerError(
                 "nothing was captured: the workload launches nothing, or launches on another stream. Launch on "
                 "gpu.stream (CuPy and PyTorch do by themselves), or install the CUPTI timer "
                 "(pip install 'pytest-gpuperf[cupti]'), which sees all streams"
             )
-        return graph
+        return _Captured(graph, returned[0] if keep else None)
 
     def _length(self, singles: Sequence[CapturedGraph]) -> int:
         """Runs per graph, within the bound on nodes."""
@@ -114,9 +136,18 @@ class GraphTimer:
         return launches_per_sample(shortest, wanted, most)
 
     def _take(
-        self, slot: Slot, graphs: Sequence[CapturedGraph], overhead_ns: float, *, cold: bool = False, length: int = 1
+        self, slot: Slot, graphs: Sequence[_Captured], overhead_ns: float, *, cold: bool = False, length: int = 1
     ) -> list[float]:
         """Samples by ``graphs`` in turns, each of which does the slot's run ``length`` times."""
-        replays = [graphs[index % len(graphs)].launch for index in range(slot.dropped + slot.samples)]
-        readings = [self._pairs.read(replay, prepare=slot.reset, cold=cold) for replay in replays]
+        replays = [graphs[index % len(graphs)].replay for index in range(slot.dropped + slot.samples)]
+        readings = [self._pairs.read(replay, prepare=slot.reset, cold=cold, guard=slot.guard) for replay in replays]
         return [positive_time((reading - overhead_ns) / length) for reading in readings[slot.dropped :]]
+
+
+def _require_same_work(first: int, now: int) -> None:
+    """Raise ``TimerError`` if a capture holds fewer kernels, copies and memsets than the run's first one promised."""
+    if now < first:
+        raise TimerError(
+            f"the workload did not do the same whenever it was called: of {first} kernels and copies, by its first "
+            f"captured run, later runs launched {now}. Take out what it keeps from one call for the next"
+        )

@@ -10,8 +10,9 @@ from __future__ import annotations
 import itertools
 import statistics
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from pytest_gpuperf.device.interface import SampleGuard
 from pytest_gpuperf.device.timers.resolution import tick_of
 from pytest_gpuperf.device.timers.stream import Mark, WorkStream
 from pytest_gpuperf.device.timers.timer_errors import LateTry, never_in_time
@@ -29,7 +30,7 @@ _FEW_LAUNCHES = 20
 _MANY_LAUNCHES = 120
 _EMPTY_READINGS = 9
 
-Work = Callable[[], None]
+Work = Callable[[], Any]
 
 
 class _Enqueued(NamedTuple):
@@ -42,7 +43,9 @@ class _Enqueued(NamedTuple):
     launched_ns: float
     """The host's clock when the delay was launched."""
     work_ns: float
-    """Host time from ``start`` to ``stop``."""
+    """Host time from the end of launching the delay to ``stop``."""
+    returned: Any
+    """What the work returned."""
 
 
 class QueuedPairs:
@@ -52,23 +55,33 @@ class QueuedPairs:
         self._stream = stream
         self._ns_per_cycle = self._spin_rate()
         self._delay_ns = {True: 0.0, False: FIRST_DELAY_NS}
+        self._guarded_delay_ns = FIRST_DELAY_NS
 
-    def read(self, work: Work, *, prepare: Work | None = None, cold: bool = False) -> float:
+    def read(
+        self, work: Work, *, prepare: Work | None = None, cold: bool = False, guard: SampleGuard | None = None
+    ) -> float:
         """Nanoseconds from before ``work`` to after it, overhead of the pair included.
 
-        ``prepare`` is enqueued first, then the L2 flush if ``cold``; neither is timed.  Raises
+        ``prepare`` is enqueued first, then the L2 flush if ``cold``; neither is timed.  What a ``guard`` arms comes
+        behind the delay and before the flush: work that does not wait for this stream runs during the delay, on what
+        the sample before it had.  Raises
         ``NeverInTime``, a ``TimerError``, if ``work`` is not enqueued behind the longest delay of 20 ms before that is
         over, three times in a row.
         """
-        delay_ns = self._delay_ns[cold]
+        delay_ns = self._delay_ns[cold] if guard is None else self._guarded_delay_ns
         tries_left = TRIES_AT_LONGEST
         while True:
-            put = self._enqueue(work, prepare, cold, delay_ns)
+            put = self._enqueue(work, prepare, cold, delay_ns, guard)
             in_time = not put.start.done
+            if guard is not None:
+                guard.after(put.returned)
             host_ns = self._stream.host_ns() - put.launched_ns
             self._stream.synchronize()
             if in_time:
-                self._delay_ns[cold] = _next_delay(put.work_ns, cold)
+                if guard is None:
+                    self._delay_ns[cold] = _next_delay(put.work_ns, cold)
+                else:
+                    self._guarded_delay_ns = _next_delay(put.work_ns, cold=False)
                 return self._stream.elapsed_ns(put.start, put.stop)
             if put.ahead is not None:
                 tries_left -= 1
@@ -77,22 +90,28 @@ class QueuedPairs:
                     raise never_in_time(LateTry(delay_ns, lasted_ns, put.work_ns, host_ns))
             delay_ns = min(max(_GROWTH * delay_ns, _GROWTH * put.work_ns, FIRST_DELAY_NS), LONGEST_DELAY_NS)
 
-    def _enqueue(self, work: Work, prepare: Work | None, cold: bool, delay_ns: float) -> _Enqueued:
+    def _enqueue(
+        self, work: Work, prepare: Work | None, cold: bool, delay_ns: float, guard: SampleGuard | None
+    ) -> _Enqueued:
         """Enqueue all that belongs to one reading."""
         stream = self._stream
         if prepare is not None:
             prepare()
-        if cold:
+        if cold and guard is None:
             stream.flush_l2()
         ahead = stream.mark() if delay_ns >= LONGEST_DELAY_NS else None
         launched_ns = stream.host_ns()
         if delay_ns:
             stream.spin(round(delay_ns / self._ns_per_cycle))
         began = stream.host_ns()
+        if guard is not None:
+            guard.arm()
+            if cold:
+                stream.flush_l2()
         start = stream.mark()
-        work()
+        returned = work()
         stop = stream.mark()
-        return _Enqueued(ahead, start, stop, launched_ns, stream.host_ns() - began)
+        return _Enqueued(ahead, start, stop, launched_ns, stream.host_ns() - began, returned)
 
     def tick_ns(self) -> float:
         """The step of the event clock, from kernels of varied length."""

@@ -1,0 +1,43 @@
+"""The test's own ``check``: called with what it asks for, and its answer taken at its word."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pytest_gpuperf.config.call_arguments import BadArgument
+
+UNTIMED = "; nothing was timed"
+ASKABLE = ("result", "inputs", "seed")
+"""Parameters that a check of a guarded workload may have."""
+
+
+class WrongResult(AssertionError):
+    """``check`` returned ``False``, or an array of bool that is not true everywhere; or it failed after the timing."""
+
+
+def asked_of(check: Callable[..., Any]) -> tuple[str, ...]:
+    """Names of the parameters that a check has to be given.  Raises ``BadArgument`` for others than ``ASKABLE``."""
+    try:
+        parameters = inspect.signature(check).parameters.values()
+    except (TypeError, ValueError):  # of a builtin
+        return ()
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    asked = tuple(one.name for one in parameters if one.default is one.empty and one.kind in named)
+    if not set(asked) <= set(ASKABLE):
+        raise BadArgument(f"gpuperf: check takes {', '.join(asked)}: with inputs= or outputs= it may take {ASKABLE}")
+    return asked
+
+
+def require_yes(name: str, check: Callable[..., Any], given: Mapping[str, Any]) -> None:
+    """Raise what the check raises, and ``WrongResult`` where it says no."""
+    refuse_no(name, check(**{key: given[key] for key in asked_of(check)} if given else {}))
+
+
+def refuse_no(name: str, answer: Any) -> None:
+    """Raise ``WrongResult`` for a check that says no, in Python's words or in those of an array library."""
+    is_array_of_bool = str(getattr(answer, "dtype", "")) in ("bool", "torch.bool")
+    if answer is False or (is_array_of_bool and not answer.all()):  # cupy.allclose gives an array of no dimensions
+        said = "an array that is not true everywhere" if getattr(answer, "shape", ()) else "False"
+        raise WrongResult(f"{name}: the check of its result returned {said}{UNTIMED}")
