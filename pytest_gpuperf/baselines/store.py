@@ -119,6 +119,11 @@ class BaselineStore:
             self._files[target, module] = None if content is None else decode(content, path, target)
         return self._files[target, module]
 
+    def written_since(self, moment: float, module: str) -> Path | None:
+        """A file of this module's records that was written since then, in seconds since 1970; None if none was."""
+        paths = (layout.evidence_path(self.root, target, module) for target in (*self.archs(), *self.devices()))
+        return next((path for path in paths if path.exists() and path.stat().st_ctime > moment), None)
+
     def forget(self) -> None:
         """Reads every file anew at its next use."""
         self._files.clear()

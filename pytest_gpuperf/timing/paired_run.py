@@ -139,8 +139,8 @@ def pair(
     ``launch`` gives grid, block, shared memory and arguments to both sides; ``candidate`` is its own machine code
     unless another is given.  ``configuration`` is the baseline's grid, block and shared memory, and ``arguments`` are
     its arguments, where they are not the launch's.  Both must take the parameters, which the caller has checked.  With
-    ``reset``, which restores the caller's buffers, these stay where they are; ``baseline_reset`` is the baseline's if it
-    has one of its own, and ``prepare_ns`` is what either takes.  With ``pair_slot="sustained"`` slots
+    ``reset``, which restores the caller's buffers, these stay where they are; ``baseline_reset`` is the
+    baseline's if it has one of its own, and ``prepare_ns`` is what either takes.  With ``pair_slot="sustained"`` slots
     last two seconds and more, unless one side is far slower.  ``duration_ns`` and ``baseline_ns`` are about what the
     two take: if one of them is a millisecond or more, blocks are of single launches (``long_blocks``), with no pilot.
     Afterwards the caller's buffers hold what the candidate writes.  The caller holds the GPU's lock.  Raises

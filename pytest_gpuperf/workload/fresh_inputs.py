@@ -37,7 +37,7 @@ class FreshInputs:
     """The arrays that a workload reads, and the factory that fills them."""
 
     def __init__(self, name: str, factory: Factory, arrays: PlainArrays, targets: Mapping[Any, Any] | None) -> None:
-        """``targets`` are a launch's arrays by where a factory's go; None: a callable gets those that are made first."""
+        """``targets`` are a launch's arrays by where a factory's go; None: a callable gets the first ones."""
         self._name, self._factory, self._arrays = name, factory, arrays
         self._targets = targets
         self._made: dict[Any, Any] = {}

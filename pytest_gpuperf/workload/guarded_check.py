@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import pytest
+
 from pytest_gpuperf.config.call_arguments import BadArgument
+from pytest_gpuperf.context.early_stop import CheckedOnly
+from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.device.kernel_arguments import array_facts
 from pytest_gpuperf.device.launch import Launch
@@ -20,13 +24,15 @@ PRECISION, SHORT_PRECISION = 2.0**-8, 2.0**-4
 """By which fraction a result may be off before its check has to refuse it, unless the test says another one; of numbers
 in two bytes."""
 
+_ENDS_OF_TESTS = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception, CheckedOnly, DeviceNeeded)
+
 LATE = (
     "its result was not complete when the stream that is timed was done: another stream or thread goes on that it does "
     "not wait for. Launch on gpu.stream, or have the current stream wait for the others by events"
 )
 NOT_PLAIN = (
-    "{name} returned {what}, which is no result of its own yet: return CuPy arrays or PyTorch tensors that are computed, "
-    "and name what it changes in place in outputs="
+    "{name} returned {what}, which is no result of its own yet: return CuPy arrays or PyTorch tensors that are "
+    "computed, and name what it changes in place in outputs="
 )
 
 
@@ -36,7 +42,7 @@ def guarded(device: Device, request: Request, seed: int | None) -> Request:
         return request
     arrays, seeds, launch = PlainArrays(type(device.arrays.empty(1))), Seeds(seed), request.launch
     _require_outputs(request, arrays)
-    inputs, workload = None, request.workload
+    inputs = None
     if request.inputs is not None:
         targets = None
         if launch is not None:
@@ -44,10 +50,21 @@ def guarded(device: Device, request: Request, seed: int | None) -> Request:
             targets = read_by(launch, request.outputs, list(first) if isinstance(first, Mapping) else None)
         inputs = FreshInputs(request.name, request.inputs, arrays, targets)
         inputs.require_seeded(seeds[0], seeds[1])
-        if launch is None:
-            workload = lambda: request.workload(*inputs.arguments)  # noqa: E731 as a test would have written it
+    workload = request.workload if launch is not None else _callable(request, inputs)
     guard = RunGuard(request.name, arrays, seeds, inputs, request.outputs, request.reset)
     return request.guarded_by(guard, workload)
+
+
+def _callable(request: Request, inputs: FreshInputs | None) -> Callable[[], Any]:
+    """The callable with its inputs; it cannot end its test otherwise than by failing."""
+
+    def run() -> Any:
+        try:
+            return request.workload(*(inputs.arguments if inputs is not None else ()))
+        except _ENDS_OF_TESTS as problem:
+            raise WrongResult(f"{request.name} ended its test by {type(problem).__name__}: {problem}") from problem
+
+    return run
 
 
 def guarded_timer(timer: Timer, request: Request, *, looked_at: bool) -> Timer:
@@ -119,8 +136,8 @@ def _try_check(request: Request, guard: RunGuard, number: int, result: Result) -
 
     if _takes(request, guard, number, _changed(arrays, result, poisoned)):
         raise WrongResult(
-            f"{request.name}: its check takes an output for right in which nothing was written (NaN, -1). Compare every "
-            "element of what inputs= or outputs= is about"
+            f"{request.name}: its check takes an output for right in which nothing was written (NaN, -1). Compare "
+            "every element of the result"
         )
     shifted = _changed(arrays, result, off)
     if arrays.same(shifted, result):  # all zero

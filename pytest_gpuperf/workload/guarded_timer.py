@@ -92,7 +92,8 @@ class _SampledBatch:
         if not own and slot.reset != self._guard.reset_baseline:
             return slot
         return slot._replace(
-            reset=lambda: self._prepare(own), guard=SampleGuard(self._guard.arm, lambda result: self._after(own, result))
+            reset=lambda: self._prepare(own),
+            guard=SampleGuard(self._guard.arm, lambda result: self._after(own, result)),
         )
 
     def _prepare(self, own: bool) -> None:

@@ -28,6 +28,7 @@ from pytest_gpuperf.workload.counter_evidence import Counted, counted
 from pytest_gpuperf.workload.guarded_check import guarded
 from pytest_gpuperf.workload.measurement import Measurement
 from pytest_gpuperf.workload.request import Request
+from pytest_gpuperf.workload.untouched import require_untouched
 
 
 def measure(worker: Worker, book: TestBook, request: Request) -> Measurement:
@@ -170,6 +171,8 @@ def _check_times(worker: Worker, request: Request, key: Key, rounds: Sequence[Ro
     """Check once more what was timed; raises what the check raises."""
     with _nothing_waits_if_wrong(worker, key):
         check_again(worker, request, timed_runs=sum(one.samples for one in rounds))
+        if request.guard is not None:
+            require_untouched(worker, key)
 
 
 @contextlib.contextmanager

@@ -7,7 +7,9 @@ from suite_under_test import SIMULATED
 CONFTEST = (
     SIMULATED.replace("def work(a, b, n):\n    b[:] = a\n", "import untrusted\n")
     .replace('{"work": work, "other": work}', '{"work": untrusted.work}')
-    .replace("import pytest\n", "import pytest\nsys.path.insert(0, str(__import__('pathlib').Path(__file__).parent))\n", 1)
+    .replace(
+        "import pytest\n", "import pytest\nsys.path.insert(0, str(__import__('pathlib').Path(__file__).parent))\n", 1
+    )
 )
 
 KERNEL = """

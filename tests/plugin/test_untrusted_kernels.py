@@ -1,4 +1,4 @@
-"""``inputs=`` and ``outputs=``: honest workloads pass with fresh inputs in every run, and what a test gives is checked."""
+"""``inputs=`` and ``outputs=``: honest workloads pass with other inputs in every run, and what is given is checked."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Check that nothing ran on the GPU but the samples and what goes with them: other threads are not timed.
 
-A sample's calls carry its tag, and those that prepare a guarded sample carry ``OURS``.  What carries none was launched by
-another thread of the process, or is a flush of the L2, which is a memset.
+A sample's calls carry its tag, and those that prepare a guarded sample carry ``OURS``.  What carries none was launched
+by another thread of the process, or is a flush of the L2, which is a memset.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def refuse_work_of_others(source: ActivitySource, flushes: int) -> None:
         others.append(MEMSET)
     if others:
         raise TimerError(
-            f"{others[0]!r} ran on the GPU during the measurement, and this thread did not launch it: what other threads "
-            "of the process do is not timed. Launch all of the workload from the function that is measured, and end "
-            "threads of the test that use the GPU"
+            f"{others[0]!r} ran on the GPU during the measurement, and this thread did not launch it: what other "
+            "threads of the process do is not timed. Launch all of the workload from the function that is measured, "
+            "and end threads of the test that use the GPU"
         )

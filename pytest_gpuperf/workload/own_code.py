@@ -1,0 +1,76 @@
+"""Whether what measures is still what was installed: functions of this package and the clocks that it reads.
+
+A guard against a kernel's module that puts its own functions in their place, not against one that hides that it did:
+code in the same process can do anything (docs/explanation/security.md, "Kernels that are not trusted").
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+from types import FunctionType, MethodType, ModuleType
+from typing import Any
+
+_NAME = __name__.partition(".")[0]
+_PACKAGE = str(Path(__file__).parents[1])
+_INSTALLED = (_PACKAGE, *sorted({sysconfig.get_paths()[kind] for kind in ("stdlib", "purelib", "platlib")}))
+_ROOMS = tuple(f"{_NAME}.{room}." for room in ["timing", "device", "workload", "judge", "baselines", "context"])
+"""Whose functions a verdict on a time comes from."""
+_NATIVE = {
+    "time": ("perf_counter", "perf_counter_ns", "monotonic", "time"),
+    "cupy.cuda": ("get_elapsed_time",),
+    "cupti.cupti": ("activity_enable", "activity_flush_all", "activity_push_external_correlation_id", "get_timestamp"),
+    "secrets": ("SystemRandom",),
+}
+"""Names that a measurement rests on and that are compiled code or classes: a Python function there is not theirs."""
+
+
+def replaced() -> str:
+    """Name of the first function that is not what was installed; empty if all are."""
+    for library, names in _NATIVE.items():
+        for name in names:
+            if isinstance(getattr(sys.modules.get(library), name, None), FunctionType):
+                return f"{library}.{name}"
+    for module_name, module in sorted(sys.modules.items()):
+        if module_name.startswith(_ROOMS) and isinstance(module, ModuleType):
+            for name, value in _members(module_name, module):
+                if not _is_installed(value):
+                    return name
+    return ""
+
+
+def _members(module_name: str, module: ModuleType) -> Iterator[tuple[str, Any]]:
+    """What may be called of a module and of its own classes."""
+    for name, value in list(vars(module).items()):
+        yield f"{module_name}.{name}", value
+        if isinstance(value, type) and value.__module__ == module_name:
+            for attribute, member in list(vars(value).items()):
+                yield f"{module_name}.{name}.{attribute}", member
+
+
+def _is_installed(value: Any) -> bool:
+    value = _unwrapped(value)
+    if isinstance(value, FunctionType):
+        file = value.__code__.co_filename
+        made = file == "<string>" and value.__name__.startswith("__")  # by dataclasses
+        return made or file.startswith((*_INSTALLED, "<frozen "))
+    if not callable(value) or isinstance(value, type):
+        return True
+    home = getattr(sys.modules.get(type(value).__module__), "__file__", None)
+    return home is None or home.startswith(_INSTALLED)
+
+
+def _unwrapped(value: Any) -> Any:
+    """The function that a descriptor, a bound method or a cache is made of."""
+    if isinstance(value, property):
+        return value.fget
+    if isinstance(value, functools.cached_property):
+        return value.func
+    if isinstance(value, functools.partial):
+        return value.func
+    if isinstance(value, staticmethod | classmethod | MethodType):
+        return value.__func__
+    return value if isinstance(value, FunctionType) else getattr(value, "__wrapped__", value)
