@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_gpuperf.config.options import Options
 
 TRUST = "--gpuperf-trust-cubins"
-ALONE = frozenset({"require_gpu", "archs", "baselines", "ncu_json"})
+ALONE = frozenset({"require_gpu", "archs", "baselines", "ncu_json", "seed"})
 """Options that mean something in a plain run, or are refused there in words of their own."""
 
 

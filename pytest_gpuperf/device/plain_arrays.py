@@ -107,8 +107,9 @@ class PlainArrays:
         return first < last and start < end
 
     def described(self, array: Any) -> str:
-        """``float32[1024,32]``"""
-        return f"{str(array.dtype).removeprefix('torch.')}[{','.join(map(str, array.shape))}]"
+        """``cupy float32[1024,32]``"""
+        library = type(array).__module__.partition(".")[0]
+        return f"{library} {str(array.dtype).removeprefix('torch.')}[{','.join(map(str, array.shape))}]"
 
 
 def _span(array: Any) -> tuple[int, int]:

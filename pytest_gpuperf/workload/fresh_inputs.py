@@ -68,9 +68,11 @@ class FreshInputs:
                 "this order, or a dict"
             )
         for key, target in self._targets.items():
-            wanted, found = self._arrays.described(target), self._arrays.described(self._array(key, made[key]))
+            wanted, found = map(self._arrays.described, (target, self._array(key, made[key])))
             if wanted != found:
-                raise self._refused(f"gives {found} for {key!r}, which is {wanted}: give the same shape and type")
+                raise self._refused(
+                    f"gives {found} for {key!r}, which is {wanted}: give the same library, type and shape"
+                )
         self._made, self.seed = made, seed
 
     def fill(self) -> None:

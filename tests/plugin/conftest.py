@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from recorded_baselines import baselines_of
+from suite_of_untrusted import FILES as UNTRUSTED
 from suite_under_test import FILES, HERE, READER, RECORD, SIMULATED, Suite
 
 import pytest_gpuperf
@@ -107,4 +108,21 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Suite:
 def gpu_suite(suite: Suite) -> Suite:
     """On a simulated GPU."""
     suite.write("conftest.py", SIMULATED)
+    return suite
+
+
+@pytest.fixture(scope="session")
+def honest_recording(shared_folder: Path) -> Path:
+    """Baselines of the honest suite, recorded once."""
+    return baselines_of(shared_folder / "untrusted", UNTRUSTED, *RECORD)
+
+
+@pytest.fixture
+def untrusted(suite: Suite, honest_recording: Path) -> Suite:
+    """The suite of kernels that are not trusted, honest as yet, with its baselines."""
+    for name in ("work.cu", "other.cu", "test_suite.py"):
+        (suite.path / name).unlink()
+    for name, text in UNTRUSTED.items():
+        suite.write(name, text)
+    shutil.copytree(honest_recording, suite.path / "baselines")
     return suite

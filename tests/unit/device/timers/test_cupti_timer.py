@@ -8,7 +8,7 @@ import pytest
 from simulated_libcupti import SimulatedLibrary
 from simulated_stream import CuptiError, SimulatedCupti, SimulatedStream, installed
 
-from pytest_gpuperf.device.interface import Slot
+from pytest_gpuperf.device.interface import SampleGuard, Slot
 from pytest_gpuperf.device.timers import TimerError, TimerUnavailable
 from pytest_gpuperf.device.timers.cupti import CuptiTimer, open_timer
 from pytest_gpuperf.device.timers.cupti_activities import BoundActivities, RecordKinds
@@ -108,6 +108,42 @@ def test_work_on_another_stream_between_the_flushes_is_timed(timer: CuptiTimer, 
         stream.occupy(6400.0)  # waits for it
 
     assert timer.measure([Slot(run, 3)], "cold") == [[3200.0] * 3]
+
+
+def guarded(stream: SimulatedStream, run: Callable[[], object], seen: list[object]) -> Slot:
+    return Slot(run, 3, kernel(stream, 700.0, "reset"), guard=SampleGuard(kernel(stream, 900.0, "arm"), seen.append))
+
+
+@pytest.mark.parametrize("cache", ["cold", "warm"])
+def test_a_guarded_sample_is_armed_before_its_flush_and_its_result_seen(
+    timer: CuptiTimer, stream: SimulatedStream, cache: str
+) -> None:
+    seen: list[object] = []
+    stream.log.clear()
+    slot = guarded(stream, lambda: stream.kernel(3200.0) or "result", seen)
+    (times,) = timer.measure([slot], cache)  # type: ignore[arg-type]
+    assert times == pytest.approx([3200.0] * 3, abs=32)
+    assert stream.log == ["reset", "arm", *(["flush"] if cache == "cold" else []), "kernel"] * 4
+    assert seen == ["result"] * 4
+
+
+@pytest.mark.parametrize("name", ["kernel of a thread", "flush"])
+@pytest.mark.parametrize("cache", ["cold", "warm"])
+def test_work_of_another_thread_is_refused_of_a_guarded_workload(
+    timer: CuptiTimer, cupti: SimulatedCupti, stream: SimulatedStream, name: str, cache: str
+) -> None:
+    def run() -> None:
+        stream.kernel(3200.0)
+        tags, cupti.pushed = cupti.pushed, []
+        stream.kernel(6400.0, name)
+        cupti.pushed = tags
+
+    said = "memset" if name == "flush" else name
+    with pytest.raises(
+        TimerError, match=f"'.?{said}.?' ran on the GPU during the measurement, and this thread did not"
+    ):
+        timer.measure([guarded(stream, run, [])], cache)  # type: ignore[arg-type]
+    assert timer.measure([Slot(run, 3)], "warm")
 
 
 def test_without_a_flush_there_is_nothing_to_be_beside(timer: CuptiTimer, stream: SimulatedStream) -> None:

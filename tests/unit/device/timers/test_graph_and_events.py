@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulated_stream import EMPTY, GAP, GRAPH_LAUNCH, NS_PER_CYCLE, PAIR, SimulatedCupti, SimulatedStream, installed
 
-from pytest_gpuperf.device.interface import Slot
+from pytest_gpuperf.device.interface import SampleGuard, Slot
 from pytest_gpuperf.device.timers import TimerError, TimerUnavailable, graph, open_timer_on
 from pytest_gpuperf.device.timers.events import EventTimer, launches_per_sample
 from pytest_gpuperf.device.timers.graph import GraphTimer
@@ -425,3 +425,54 @@ def test_the_gpu_is_woken_before_anything_is_calibrated() -> None:
     stream.rate = lambda now: 3.0 if now < 5e6 else 0.5
     pairs = QueuedPairs(stream)
     assert pairs._ns_per_cycle == pytest.approx(0.5, rel=0.1)
+
+
+def guarded(stream: SimulatedStream, samples: int, seen: list[Any]) -> Slot:
+    """A workload that returns how many calls it has had."""
+    calls = itertools.count(1)
+
+    def run() -> int:
+        stream.kernel(5000.0)
+        return next(calls)
+
+    guard = SampleGuard(lambda: stream.kernel(2000.0, "arm"), lambda returned: seen.append((returned, stream.log[-1])))
+    return Slot(run, samples, guard=guard)
+
+
+@pytest.mark.parametrize("kind", TIMERS)
+@pytest.mark.parametrize("cache", ["cold", "warm"])
+def test_a_guarded_sample_is_armed_behind_the_delay_and_looked_at_at_once(
+    stream: SimulatedStream, kind: Any, cache: CacheMode
+) -> None:
+    """Work that does not wait for its stream runs during the delay, on what the sample before it had."""
+    timer, seen = kind(stream), list[Any]()
+    slot = guarded(stream, 4, seen)
+    stream.log.clear()
+    (times,) = timer.measure([slot], cache)
+    assert times == pytest.approx([5000.0] * 4, abs=100)
+    flush = ["flush"] if cache == "cold" else []
+    one = ["spin", "arm", *flush, "kernel"]
+    first = stream.log.index("spin")
+    assert stream.log[first:] == one * ((len(stream.log) - first) // len(one))
+    assert len(seen) >= 5
+    assert {last for _, last in seen} == {"kernel"}
+
+
+def test_a_guard_gets_what_the_run_returned_that_the_graph_was_captured_from(stream: SimulatedStream) -> None:
+    timer, seen = GraphTimer(stream), list[Any]()
+    timer.measure([guarded(stream, 6, seen)], "cold")
+    assert [returned for returned, _ in seen] == [2, 3, 2, 3, 2, 3, 2]  # two graphs in turns, behind a first call
+
+
+@pytest.mark.parametrize("cache", ["cold", "warm"])
+def test_a_run_that_launches_less_when_it_is_called_again_is_refused(stream: SimulatedStream, cache: CacheMode) -> None:
+    """One computation for many calls that are captured in one graph, or for each graph."""
+    calls = itertools.count(1)
+
+    def run() -> None:
+        stream.kernel(500.0)
+        if next(calls) < 3:
+            stream.kernel(20_000.0)
+
+    with pytest.raises(TimerError, match=r"did not do the same whenever it was called: of \d+ kernels"):
+        GraphTimer(stream).measure([Slot(run, 12)], cache)
