@@ -26,7 +26,7 @@ from pytest_gpuperf.workload.check_fingerprint import fingerprint
 from pytest_gpuperf.workload.checked_run import check_again, run_and_check
 from pytest_gpuperf.workload.counter_evidence import Counted, counted
 from pytest_gpuperf.workload.guarded_check import guarded
-from pytest_gpuperf.workload.measurement import Measurement
+from pytest_gpuperf.workload.measurement import ImplausibleFigure, Measurement
 from pytest_gpuperf.workload.request import Request
 from pytest_gpuperf.workload.untouched import require_untouched
 
@@ -155,6 +155,9 @@ def _time(worker: Worker, book: TestBook, request: Request, counted: Counted) ->
     if not isinstance(task, ConfirmTask):  # that one has left what it found, and checked it before
         _check_times(worker, request, evidence.key, taken.rounds)
     beyond = beyond_limits(worker.device.facts, request, taken.rounds)
+    if request.guard is not None and beyond.said:
+        with _nothing_waits_if_wrong(worker, evidence.key):
+            raise ImplausibleFigure(f"{request.name}: {beyond.said[0]}")
     interval = timed_rounds.interval_of([one.midmean for one in taken.rounds])
     book.add(msgspec.structs.replace(
         evidence, time=timed_rounds.record_of(work, taken.rounds), interval_ns=interval, judgements=judgements,

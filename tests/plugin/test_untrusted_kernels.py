@@ -180,3 +180,18 @@ def test_no_output_holds_what_an_earlier_run_wrote(untrusted: Suite) -> None:
     text = (untrusted.path / "test_untrusted.py").read_text().split("def test_callable")[0]
     untrusted.write("test_untrusted.py", f"{text}    assert len(untrusted.skips) > 100 and not any(untrusted.skips)\n")
     untrusted.run("--gpuperf").assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(("ns", "failed"), [(20_000, 0), (0.1, 1)])
+def test_a_time_that_no_gpu_could_have_is_refused_without_being_read(untrusted: Suite, ns: float, failed: int) -> None:
+    untrusted.edit("conftest.py", "return SimulatedGpu(", "gpu = SimulatedGpu(")
+    limits = "max_sm_clock_mhz=1980, max_memory_clock_mhz=3201, memory_bus_bits=6144"
+    text = (untrusted.path / "conftest.py").read_text().rstrip()
+    facts = f"    gpu.facts = __import__('msgspec').structs.replace(gpu.facts, {limits})\n    return gpu\n"
+    untrusted.write("conftest.py", f"{text}\n{facts}")
+    untrusted.edit("test_untrusted.py", 'name="solve",', 'name="solve", bytes=8 * SIZE,')
+    untrusted.edit("untrusted.py", "spend(20_000)", f"spend({ns})")
+    result = untrusted.run("--gpuperf", "-k", "callable")
+    result.assert_outcomes(failed=failed, passed=1 - failed)
+    if failed:
+        result.stdout.fnmatch_lines(["*ImplausibleFigure: solve: IMPLAUSIBLE: bytes=8192*"])

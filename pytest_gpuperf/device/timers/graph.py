@@ -140,7 +140,10 @@ class GraphTimer:
     ) -> list[float]:
         """Samples by ``graphs`` in turns, each of which does the slot's run ``length`` times."""
         replays = [graphs[index % len(graphs)].replay for index in range(slot.dropped + slot.samples)]
-        readings = [self._pairs.read(replay, prepare=slot.reset, cold=cold, guard=slot.guard) for replay in replays]
+        readings = [
+            self._pairs.read(replay, prepare=slot.reset, cold=cold, guard=slot.guard, replayed=True)
+            for replay in replays
+        ]
         return [positive_time((reading - overhead_ns) / length) for reading in readings[slot.dropped :]]
 
 

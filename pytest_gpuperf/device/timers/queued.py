@@ -8,6 +8,7 @@ pending when the stop event is enqueued, the sample is taken again behind a long
 from __future__ import annotations
 
 import itertools
+import random
 import statistics
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -15,13 +16,20 @@ from typing import Any, NamedTuple
 from pytest_gpuperf.device.interface import SampleGuard
 from pytest_gpuperf.device.timers.resolution import tick_of
 from pytest_gpuperf.device.timers.stream import Mark, WorkStream
-from pytest_gpuperf.device.timers.timer_errors import LateTry, never_in_time
+from pytest_gpuperf.device.timers.timer_errors import LateTry, TimerError, never_in_time
 
 FIRST_DELAY_NS = 30_000.0
 LONGEST_DELAY_NS = 20_000_000.0
 TRIES_AT_LONGEST = 3
 """One hiccup of the host behind the longest delay proves nothing; so many in a row do."""
 _GROWTH = 2.0
+ASIDE_NS = 1_000_000.0
+"""A delay ahead of guarded work is longer by up to so much, drawn anew each time.  Work of another stream that is over
+within the delay had old inputs; what is not over soon behind the sample lags behind it."""
+LAG_NS = 200_000.0
+"""For longer the host alone does not look away ..."""
+MOST_LAGS = 3
+"""... in so many samples in a row."""
 WAKE_NS = 10_000_000.0
 _RATE_CYCLES = 200_000
 _RATES = 3
@@ -31,6 +39,12 @@ _MANY_LAUNCHES = 120
 _EMPTY_READINGS = 9
 
 Work = Callable[[], Any]
+
+
+_GOES_ON = (
+    "the workload goes on when the stream that is timed is done: it launches on another one, which is not timed. Launch "
+    "on gpu.stream, or have the current stream wait for the others by events"
+)
 
 
 class _Enqueued(NamedTuple):
@@ -56,19 +70,22 @@ class QueuedPairs:
         self._ns_per_cycle = self._spin_rate()
         self._delay_ns = {True: 0.0, False: FIRST_DELAY_NS}
         self._guarded_delay_ns = FIRST_DELAY_NS
+        self._lags = 0
 
     def read(
-        self, work: Work, *, prepare: Work | None = None, cold: bool = False, guard: SampleGuard | None = None
-    ) -> float:
+        self, work: Work, *, prepare: Work | None = None, cold: bool = False, guard: SampleGuard | None = None,
+        replayed: bool = False,
+    ) -> float:  # fmt: skip
         """Nanoseconds from before ``work`` to after it, overhead of the pair included.
 
         ``prepare`` is enqueued first, then the L2 flush if ``cold``; neither is timed.  What a ``guard`` arms comes
         behind the delay and before the flush: work that does not wait for this stream runs during the delay, on what
-        the sample before it had.  Raises
-        ``NeverInTime``, a ``TimerError``, if ``work`` is not enqueued behind the longest delay of 20 ms before that is
-        over, three times in a row.
+        the sample before it had.  ``replayed`` work is a graph, which has none of that.  Raises ``NeverInTime``, a
+        ``TimerError``, if ``work`` is not enqueued behind the longest delay of 20 ms before that is over, three times
+        in a row, and ``TimerError`` if guarded work goes on elsewhere when this stream is done.
         """
-        delay_ns = self._delay_ns[cold] if guard is None else self._guarded_delay_ns
+        aside_ns = 0.0 if guard is None or replayed else random.random() * ASIDE_NS
+        delay_ns = self._delay_ns[cold] if guard is None else self._guarded_delay_ns + aside_ns
         tries_left = TRIES_AT_LONGEST
         while True:
             put = self._enqueue(work, prepare, cold, delay_ns, guard)
@@ -76,7 +93,10 @@ class QueuedPairs:
             if guard is not None:
                 guard.after(put.returned)
             host_ns = self._stream.host_ns() - put.launched_ns
-            self._stream.synchronize()
+            if guard is None or replayed:
+                self._stream.synchronize()
+            else:
+                self._refuse_lagging_work()
             if in_time:
                 if guard is None:
                     self._delay_ns[cold] = _next_delay(put.work_ns, cold)
@@ -89,6 +109,17 @@ class QueuedPairs:
                     lasted_ns = self._stream.elapsed_ns(put.ahead, put.start)
                     raise never_in_time(LateTry(delay_ns, lasted_ns, put.work_ns, host_ns))
             delay_ns = min(max(_GROWTH * delay_ns, _GROWTH * put.work_ns, FIRST_DELAY_NS), LONGEST_DELAY_NS)
+
+    def _refuse_lagging_work(self) -> None:
+        """Wait for this stream and then for all; raise ``TimerError`` if the others take longer, again and again."""
+        stream = self._stream
+        stream.wait_for(stream.mark())
+        before = stream.host_ns()
+        stream.synchronize()
+        self._lags = self._lags + 1 if stream.host_ns() - before > LAG_NS else 0
+        if self._lags >= MOST_LAGS:
+            self._lags = 0
+            raise TimerError(_GOES_ON)
 
     def _enqueue(
         self, work: Work, prepare: Work | None, cold: bool, delay_ns: float, guard: SampleGuard | None

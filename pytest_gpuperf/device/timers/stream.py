@@ -47,7 +47,7 @@ class CapturedGraph(Protocol):
 
 
 class WorkStream(Protocol):
-    """A stream of GPU work, in order; every method but the last two enqueues and returns at once."""
+    """A stream of GPU work, in order; every method but the last four enqueues and returns at once."""
 
     def empty(self) -> None:
         """A kernel that does nothing."""
@@ -67,6 +67,9 @@ class WorkStream(Protocol):
 
     def elapsed_ns(self, start: Mark, end: Mark) -> float:
         """GPU time between two marks that are done."""
+
+    def wait_for(self, mark: Mark) -> None:
+        """Wait until the GPU has got there."""
 
     def synchronize(self) -> None:
         """Wait until the GPU is idle."""
@@ -128,6 +131,9 @@ class CudaStream:
 
     def elapsed_ns(self, start: Mark, end: Mark) -> float:
         return float(self._cupy.cuda.get_elapsed_time(start, end)) * 1e6
+
+    def wait_for(self, mark: Any) -> None:
+        mark.synchronize()
 
     def synchronize(self) -> None:
         self._device.synchronize()

@@ -68,6 +68,8 @@ class SimulatedStream:
     def __init__(self) -> None:
         self.now_ns = 0.0
         self.free_ns = 0.0
+        self.elsewhere_ns = 0.0
+        """When other streams are done."""
         self.flushes = 0
         self.log: list[str] = []
         self.capturing: list[Node] | None = None
@@ -124,10 +126,13 @@ class SimulatedStream:
     def elapsed_ns(self, start: SimulatedMark, end: SimulatedMark) -> float:
         return TICK * (math.floor(end.at_ns / TICK) - math.floor(start.at_ns / TICK))
 
+    def wait_for(self, mark: SimulatedMark) -> None:
+        self.now_ns = max(self.now_ns, mark.at_ns)
+
     def synchronize(self) -> None:
         if self.capturing is not None:
             raise TimerError("cannot be captured")
-        self.now_ns = max(self.now_ns, self.free_ns) + 5000
+        self.now_ns = max(self.now_ns, self.free_ns, self.elsewhere_ns) + 5000
 
 
 class CuptiError(Exception):

@@ -464,6 +464,25 @@ def test_a_guard_gets_what_the_run_returned_that_the_graph_was_captured_from(str
     assert [returned for returned, _ in seen] == [2, 3, 2, 3, 2, 3, 2]  # two graphs in turns, behind a first call
 
 
+@pytest.mark.parametrize(("lasts_ns", "refused"), [(2e6, True), (10_000.0, False)])
+def test_guarded_work_that_goes_on_elsewhere_is_refused(
+    stream: SimulatedStream, lasts_ns: float, refused: bool
+) -> None:
+    """What lasts less is over within the delay, and had old inputs."""
+    timer = EventTimer(stream)
+
+    def run() -> None:
+        stream.kernel(5000.0)
+        stream.elsewhere_ns = stream.now_ns + lasts_ns
+
+    slot = Slot(run, 6, guard=SampleGuard(lambda: None, lambda returned: None))
+    if refused:
+        with pytest.raises(TimerError, match="goes on when the stream that is timed is done"):
+            timer.measure([slot], "cold")
+    else:
+        assert timer.measure([slot], "cold")
+
+
 @pytest.mark.parametrize("cache", ["cold", "warm"])
 def test_a_run_that_launches_less_when_it_is_called_again_is_refused(stream: SimulatedStream, cache: CacheMode) -> None:
     """One computation for many calls that are captured in one graph, or for each graph."""
