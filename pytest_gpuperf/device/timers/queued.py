@@ -42,8 +42,8 @@ Work = Callable[[], Any]
 
 
 _GOES_ON = (
-    "the workload goes on when the stream that is timed is done: it launches on another one, which is not timed. Launch "
-    "on gpu.stream, or have the current stream wait for the others by events"
+    "the workload goes on when the stream that is timed is done: it launches on another one, which is not timed. "
+    "Launch on gpu.stream, or have the current stream wait for the others by events"
 )
 
 
