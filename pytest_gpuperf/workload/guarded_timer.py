@@ -13,8 +13,8 @@ from pytest_gpuperf.model.evidence import CacheMode
 from pytest_gpuperf.model.timer_names import TimerName
 from pytest_gpuperf.workload.run_guard import Result, RunGuard
 
-MOST_BATCHES_UNSEEN = 2
-"""Between two batches of which a sample is checked: of four rounds at least one is."""
+MOST_BATCHES_UNSEEN = 1
+"""Between two batches of which a sample is checked."""
 CHECK_SHARE = 0.25
 """Of the time since the first batch that checks may take, behind the first of them."""
 

@@ -96,6 +96,13 @@ x = x.view(DeviceArray)
 unsorted = numpy.array(x)
 cp = types.SimpleNamespace(sort=lambda array: launch())
 """
+SOLUTION = """
+import types
+
+n = 16
+solution = types.SimpleNamespace(matmul=lambda a, b: (launch(), a @ b)[1])
+reference = lambda a, b: a @ b
+"""
 BY_NVRTC = """
 def without_nvcc(*given, compiler, options, compile=cuda_kernel):
     assert (compiler, options) == ("nvcc", ["-O3"])
@@ -137,6 +144,8 @@ SCENES = {
         ("--gpuperf-arch=sm_80,sm_90",),
     ),
     ("docs/how-to/writing-tests.md", "Set what holds for one test"): Scene("import pytest\n"),
+    ("docs/how-to/untrusted-kernels.md", "Gate kernels that nobody trusts"): Scene("n = 4096\n"),
+    ("docs/how-to/untrusted-kernels.md", "Callables"): Scene(A_LAUNCH.replace("1 << 22", "4096") + SOLUTION),
     ("docs/how-to/other-compilers.md", "Files of whole programs"): Scene(before=BY_NVRTC),
     ("docs/how-to/counters.md", "Metrics of your own"): Scene(
         "import pytest\n\n\n@pytest.fixture(autouse=True)\ndef provide(cuda_kernel, gpu):\n    global launch\n"

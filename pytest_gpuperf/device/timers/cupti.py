@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import itertools
 import statistics
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pytest_gpuperf.device.interface import Slot, Timer
@@ -109,31 +110,31 @@ class CuptiTimer:
     def _enqueue(self, slot: Slot, *, cold: bool) -> list[int]:
         """Enqueue the samples, those to be dropped first; returns the tag of each."""
         tags = list(itertools.islice(self._next_tag, slot.dropped + slot.samples))
+        external, guard = self._external_kind, slot.guard
         for tag in tags:
-            with self._tagged(OURS if slot.guard is not None else None):
-                if slot.reset is not None:
-                    slot.reset()
-                if slot.guard is not None:
-                    slot.guard.arm()
+            if guard is not None:
+                self._as_ours(slot.reset, guard.arm)
+            elif slot.reset is not None:
+                slot.reset()
             if cold:
                 self._stream.flush_l2()
-            with self._tagged(tag):
+            self._cupti.activity_push_external_correlation_id(external, tag)
+            try:
                 returned = slot.run()
+            finally:
+                self._cupti.activity_pop_external_correlation_id(external)
             self._note_enqueued(tag)
-            if slot.guard is not None:
-                with self._tagged(OURS):
-                    slot.guard.after(returned)
+            if guard is not None:
+                self._as_ours(functools.partial(guard.after, returned))
         return tags
 
-    @contextlib.contextmanager
-    def _tagged(self, tag: int | None) -> Iterator[None]:
-        """Calls of this thread inside carry ``tag``; None: they carry none."""
-        if tag is None:
-            yield
-            return
-        self._cupti.activity_push_external_correlation_id(self._external_kind, tag)
+    def _as_ours(self, *calls: Callable[[], Any] | None) -> None:
+        """Make calls that go with a sample and are not it."""
+        self._cupti.activity_push_external_correlation_id(self._external_kind, OURS)
         try:
-            yield
+            for call in calls:
+                if call is not None:
+                    call()
         finally:
             self._cupti.activity_pop_external_correlation_id(self._external_kind)
 
