@@ -5,7 +5,7 @@ from __future__ import annotations
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.workload.guarded_check import check_guarded_run
 from pytest_gpuperf.workload.request import Request
-from pytest_gpuperf.workload.result_check import UNTIMED, WrongResult, refuse_no
+from pytest_gpuperf.workload.result_check import WrongResult, in_words, refuse_no
 
 
 def run_and_check(worker: Worker, request: Request) -> None:
@@ -32,7 +32,6 @@ def check_again(worker: Worker, request: Request, timed_runs: int) -> None:
     try:
         run_and_check(worker, request)
     except AssertionError as problem:
-        said = str(problem).removeprefix(f"{request.name}: ").removesuffix(UNTIMED) or "its check failed"
         remedy = (
             "reset= leaves something as it was not before the first run: restore all that the workload changes"
             if request.reset is not None
@@ -40,5 +39,5 @@ def check_again(worker: Worker, request: Request, timed_runs: int) -> None:
         )
         raise WrongResult(
             f"{request.name} was right on its first run and wrong after {timed_runs} more, so none of its times "
-            f"counts: {said}\n{remedy}"
+            f"counts: {in_words(request.name, problem)}" + (f"\n{remedy}" if request.guard is None else "")
         ) from problem

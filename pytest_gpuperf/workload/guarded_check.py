@@ -11,13 +11,11 @@ from pytest_gpuperf.config.call_arguments import BadArgument
 from pytest_gpuperf.context.early_stop import CheckedOnly
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.interface import Device, Timer
-from pytest_gpuperf.device.kernel_arguments import array_facts
-from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.device.plain_arrays import NotPlain, PlainArrays
 from pytest_gpuperf.workload.fresh_inputs import FreshInputs, Seeds, read_by
 from pytest_gpuperf.workload.guarded_timer import GuardedTimer
 from pytest_gpuperf.workload.request import Request
-from pytest_gpuperf.workload.result_check import WrongResult, require_yes
+from pytest_gpuperf.workload.result_check import WrongResult, in_words, require_yes
 from pytest_gpuperf.workload.run_guard import Result, RunGuard
 
 PRECISION, SHORT_PRECISION = 2.0**-8, 2.0**-4
@@ -41,7 +39,7 @@ def guarded(device: Device, request: Request, seed: int | None) -> Request:
     if request.inputs is None and not request.outputs:
         return request
     arrays, seeds, launch = PlainArrays(type(device.arrays.empty(1))), Seeds(seed), request.launch
-    _require_outputs(request, arrays)
+    _require_plain_outputs(request, arrays)
     inputs = None
     if request.inputs is not None:
         targets = None
@@ -104,8 +102,8 @@ def _check_sample(request: Request, guard: RunGuard) -> Any:
             _check(request, guard, number, result)
         except AssertionError as problem:
             raise WrongResult(
-                f"{request.name} was right on its first run and wrong in a run that was timed, the {_nth(number)} with "
-                f"inputs or outputs of its own, so none of its times counts: {problem}"
+                f"{request.name} was right on its first run and wrong in a run that was timed, so none of its times "
+                f"counts: {in_words(request.name, problem)}"
             ) from problem
 
     return look
@@ -164,21 +162,10 @@ def _takes(request: Request, guard: RunGuard, number: int, result: Result) -> bo
     return True
 
 
-def _require_outputs(request: Request, arrays: PlainArrays) -> None:
-    if request.check is None:
-        raise BadArgument(f"{request.name}: inputs= and outputs= are there to be checked: give check=")
+def _require_plain_outputs(request: Request, arrays: PlainArrays) -> None:
     for place, array in enumerate(request.outputs):
         if not arrays.is_plain(array):
             raise BadArgument(
-                f"{request.name}: outputs= takes CuPy arrays and PyTorch tensors on the GPU; the {_nth(place)} is "
+                f"{request.name}: outputs= takes CuPy arrays and PyTorch tensors on the GPU; number {place} is "
                 f"{type(array).__name__}"
             )
-        launch = request.launch
-        if isinstance(launch, Launch) and not any(array is one for one in launch.arguments if array_facts(one)):
-            raise BadArgument(f"{request.name}: the {_nth(place)} of outputs= is no argument of its launch")
-
-
-def _nth(place: int) -> str:
-    number = place + 1
-    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10 if number % 100 not in (11, 12, 13) else 0, "th")
-    return f"{number}{ending}"

@@ -20,12 +20,11 @@ _INSTALLED = (_PACKAGE, *sorted({sysconfig.get_paths()[kind] for kind in ("stdli
 _ROOMS = tuple(f"{_NAME}.{room}." for room in ["timing", "device", "workload", "judge", "baselines", "context"])
 """Whose functions a verdict on a time comes from."""
 _NATIVE = {
-    "time": ("perf_counter", "perf_counter_ns", "monotonic", "time"),
+    "time": ("perf_counter", "perf_counter_ns"),
     "cupy.cuda": ("get_elapsed_time",),
     "cupti.cupti": ("activity_enable", "activity_flush_all", "activity_push_external_correlation_id", "get_timestamp"),
-    "secrets": ("SystemRandom",),
 }
-"""Names that a measurement rests on and that are compiled code or classes: a Python function there is not theirs."""
+"""Clocks and tracing, which are compiled code: a Python function there is not theirs."""
 
 
 def replaced() -> str:

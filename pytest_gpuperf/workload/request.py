@@ -11,6 +11,7 @@ from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.model.evidence import CacheMode, Identity
 from pytest_gpuperf.model.tolerance import Tolerance
 from pytest_gpuperf.model.verdict import PairSlot
+from pytest_gpuperf.workload.result_check import asked_of
 from pytest_gpuperf.workload.run_guard import RunGuard
 
 
@@ -50,6 +51,21 @@ class Request:
     @property
     def launch(self) -> Launch | None:
         return self.workload if isinstance(self.workload, Launch) else None
+
+    def __post_init__(self) -> None:
+        """Raise ``BadArgument`` for arguments that do not go together."""
+        if self.inputs is None and not self.outputs:
+            if self.precision is not None:
+                raise BadArgument("gpuperf: precision= is for workloads with inputs= or outputs=: give one of them")
+            return
+        if self.check is None:
+            raise BadArgument("gpuperf: inputs= and outputs= are there to be checked: give check=")
+        asked_of(self.check)
+        for place, array in enumerate(self.outputs):
+            if self.launch is not None and not any(array is one for one in self.launch.arguments):
+                raise BadArgument(
+                    f"gpuperf: number {place} of outputs= is no argument of the launch of {self.launch.kernel.name}"
+                )
 
     def identity(self) -> Identity:
         """What runs; a callable has no machine code of its own that could be compared."""

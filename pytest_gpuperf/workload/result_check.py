@@ -17,6 +17,11 @@ class WrongResult(AssertionError):
     """``check`` returned ``False``, or an array of bool that is not true everywhere; or it failed after the timing."""
 
 
+def in_words(name: str, problem: AssertionError) -> str:
+    """What a failed check said of the workload of this name, for a message on what was timed."""
+    return str(problem).removeprefix(f"{name}: ").replace(UNTIMED, "") or "its check failed"
+
+
 def asked_of(check: Callable[..., Any]) -> tuple[str, ...]:
     """Names of the parameters that a check has to be given.  Raises ``BadArgument`` for others than ``ASKABLE``."""
     try:
@@ -26,7 +31,9 @@ def asked_of(check: Callable[..., Any]) -> tuple[str, ...]:
     named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     asked = tuple(one.name for one in parameters if one.default is one.empty and one.kind in named)
     if not set(asked) <= set(ASKABLE):
-        raise BadArgument(f"gpuperf: check takes {', '.join(asked)}: with inputs= or outputs= it may take {ASKABLE}")
+        raise BadArgument(
+            f"gpuperf: check takes {', '.join(asked)}: with inputs= or outputs= it may take {', '.join(ASKABLE)}"
+        )
     return asked
 
 

@@ -105,7 +105,7 @@ BAD = {
     "inputs=3, check=lambda: True": "inputs=3 is not valid: it takes a function",
     "outputs=3, check=lambda: True": "outputs=3 is not valid: it takes the arrays that the workload writes",
     "inputs=fresh(gpu)": "inputs= and outputs= are there to be checked: give check=",
-    "inputs=fresh(gpu), outputs=(gpu.empty(3),), check=lambda: True": "the 1st of outputs= is no argument",
+    "inputs=fresh(gpu), outputs=(gpu.empty(3),), check=lambda: True": "number 0 of outputs= is no argument of the",
     "inputs=lambda seed: gpu.empty(SIZE), outputs=(b,), check=lambda: True": "gives the same for the seeds",
     "inputs=lambda seed: gpu._device.arrays.array(__import__('numpy').random.rand(SIZE).astype('f4')), outputs=(b,), "
     "check=lambda: True": "gave two results for seed",
@@ -116,6 +116,7 @@ BAD = {
     "inputs=lambda seed: {'c': 3}, outputs=(b,), check=lambda: True": "gives 'c', which is no array of it: of *0, 1, 2",
     "inputs=lambda seed: {0: seed}, outputs=(b,), check=lambda: True": "gives int for 0: it takes CuPy arrays",
     "inputs=fresh(gpu), outputs=(b,), check=lambda b: True": "check takes b: with inputs= or outputs= it may take",
+    "precision=0.1": "precision= is for workloads with inputs= or outputs=: give one of them",
     f"{LAUNCH}, precision=2": "precision=2 is not valid: it takes a fraction up to 0.5",
 }  # fmt: skip
 
