@@ -60,7 +60,12 @@ class Request:
             return
         if self.check is None:
             raise BadArgument("gpuperf: inputs= and outputs= are there to be checked: give check=")
-        asked_of(self.check)
+        asked = asked_of(self.check)
+        if self.inputs is not None and self.launch is None and not {"inputs", "seed"} & set(asked):
+            raise BadArgument(
+                "gpuperf: check asks for neither inputs nor seed, so it cannot know which inputs the callable had: "
+                "check=lambda result, inputs: ..."
+            )
         for place, array in enumerate(self.outputs):
             if self.launch is not None and not any(array is one for one in self.launch.arguments):
                 raise BadArgument(

@@ -52,6 +52,22 @@ def test_a_slower_one_is_slower_in_two_pairs_of_processes(project: Suite) -> Non
     result.stdout.fnmatch_lines(["*steps*SLOWER*", "*in two processes*"])
 
 
+GUARDED = TEST.replace("def steps():\n", "def steps(x):\n        a[:] = x\n").replace(
+    "lambda: gpu.assert_equal(b, a)", "lambda inputs: gpu.assert_equal(b, inputs[0])"
+)
+FRESH = ", inputs=lambda seed: gpu.random(1024, seed=seed), outputs=(b,)"
+
+
+@pytest.mark.parametrize(("steps", "verdict"), [(EQUAL, "SAME"), (SLOWER, "SLOWER")])
+def test_a_guarded_callable_has_fresh_inputs_on_either_side(project: Suite, steps: str, verdict: str) -> None:
+    project.write("test_suite.py", GUARDED.format(steps=EQUAL, more=FRESH))
+    commit(project.path)
+    project.write("test_suite.py", GUARDED.format(steps=steps, more=FRESH))
+    result = project.run(*AGAINST, subprocess=True)
+    assert result.ret == (verdict == "SLOWER"), result.stdout.str()
+    result.stdout.fnmatch_lines([f"*steps*{verdict}*"])
+
+
 def test_another_check_is_not_comparable(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CI", "true")
     text = TEST.format(steps=SLOWER, more="").replace("gpu.assert_equal(b, a)", "True")

@@ -121,6 +121,13 @@ BAD = {
 }  # fmt: skip
 
 
+def test_a_check_that_cannot_know_the_inputs_of_a_callable_is_refused(untrusted: Suite) -> None:
+    untrusted.edit("test_untrusted.py", "check=lambda result, inputs:", "check=lambda result, inputs=(gpu.empty(9),):")
+    result = untrusted.run("--gpuperf", "-k", "callable")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*BadArgument: gpuperf: check asks for neither inputs nor seed*"])
+
+
 @pytest.mark.parametrize(("given", "said"), BAD.items(), ids=range(len(BAD)))
 def test_what_cannot_be_is_refused_with_the_remedy(untrusted: Suite, given: str, said: str) -> None:
     result = measured(untrusted, given)

@@ -84,6 +84,15 @@ def test_reset_and_metrics(cuda_kernel: KernelCompiler, gpu: Gpu, gpuperf: GpuPe
     gpuperf(lambda: y.fill(1), name="fill", pair_slot="sustained", metrics=["lts__t_sectors.sum"])
 
 
+def test_untrusted(gpu: Gpu, gpuperf: GpuPerf, launch: Launch) -> None:
+    def inputs(seed: int) -> Any:
+        return gpu.random(N, seed=seed)
+
+    y = gpu.empty(N)
+    gpuperf(launch, inputs=inputs, outputs=(y,), precision=1e-4, check=lambda result: gpu.assert_equal(result, y))
+    gpuperf(lambda x: x + 1, inputs=inputs, check=lambda result, inputs: gpu.assert_equal(result, inputs[0] + 1))
+
+
 def test_other_compilers(cuda_kernel: KernelCompiler, gpuperf: GpuPerf, compiled: Any) -> None:
     triton = cuda_kernel.from_triton(compiled)
     assert_type(triton, TritonKernel)
