@@ -30,7 +30,7 @@ class PlainArrays:
         self._own = own
 
     def is_plain(self, value: Any) -> bool:
-        return type(value) is self._own or _is_tensor(value)
+        return type(value) is self._own or (_is_tensor(value) and bool(value.is_cuda))
 
     def map(self, value: Any, function: Callable[[Any], Any]) -> Any:
         """``function`` of every array in tuples, lists and dicts; numbers and text stay.  Raises ``NotPlain``."""
@@ -58,9 +58,7 @@ class PlainArrays:
     def poison(self, array: Any) -> None:
         """Let every byte be what those of ``gpu.empty`` are; of an array with gaps, every element NaN, -1 or True."""
         if _is_tensor(array):
-            with _torch().no_grad():
-                flat = _torch().Tensor.view(array.detach().reshape(-1), _torch().uint8)
-                flat.fill_(POISON)
+            _poison_tensor(array.detach())
             return
         packed = array if array.flags.c_contiguous else array.T
         if array.size and packed.flags.c_contiguous:
@@ -70,10 +68,15 @@ class PlainArrays:
 
     def equal(self, one: Any, other: Any) -> bool:
         """Whether all bytes are the same.  Waits."""
-        if _is_tensor(one):
-            return bool(_torch().equal(*(_torch().Tensor.view(a.reshape(-1), _torch().uint8) for a in (one, other))))
-        first, second = (a.reshape(-1).view("uint8") for a in (one, other))
-        return bool((first == second).all())
+        first, second = self._bytes(one), self._bytes(other)
+        return bool((first == second).all()) if first.shape == second.shape else False
+
+    def _bytes(self, array: Any) -> Any:
+        """In one dimension; of an array with gaps, those of a copy."""
+        if _is_tensor(array):
+            return _torch().Tensor.view(array.detach().contiguous().reshape(-1), _torch().uint8)
+        packed = array if array.flags.c_contiguous else self._own.copy(array)  # type: ignore[attr-defined]
+        return packed.reshape(-1).view("uint8")
 
     def same(self, one: Any, other: Any) -> bool:
         """Whether two of one structure have equal arrays."""
@@ -110,6 +113,15 @@ class PlainArrays:
         """``cupy float32[1024,32]``"""
         library = type(array).__module__.partition(".")[0]
         return f"{library} {str(array.dtype).removeprefix('torch.')}[{','.join(map(str, array.shape))}]"
+
+
+def _poison_tensor(tensor: Any) -> None:
+    torch = _torch()
+    if tensor.is_contiguous():
+        torch.Tensor.view(tensor.reshape(-1), torch.uint8).fill_(POISON)
+    else:
+        value = float("nan") if tensor.is_floating_point() or tensor.is_complex() else -1
+        torch.Tensor.copy_(tensor, torch.full((), value, device=tensor.device).to(tensor.dtype))
 
 
 def _span(array: Any) -> tuple[int, int]:

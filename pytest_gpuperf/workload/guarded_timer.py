@@ -15,6 +15,8 @@ from pytest_gpuperf.workload.run_guard import Result, RunGuard
 
 MOST_BATCHES_UNSEEN = 1
 """Between two batches of which a sample is checked."""
+WARM_UP_BATCHES = 2
+"""Whose times do not count, and which say what a sample costs: they are not looked at."""
 CHECK_SHARE = 0.25
 """Of the time since the first batch that checks may take, behind the first of them."""
 
@@ -33,8 +35,8 @@ class GuardedTimer:
         self.overhead_ns = timer.overhead_ns
         self._began = 0.0
         self._looking_s = 0.0
-        self._batches_left = 0
-        """Until one is looked at again."""
+        self._batches_left = WARM_UP_BATCHES + guard.coin.randrange(MOST_BATCHES_UNSEEN + 1)
+        """Until one is looked at."""
 
     @property
     def kernel_breakdown(self) -> Sequence[Mapping[str, float]]:

@@ -51,6 +51,18 @@ def test_a_shifted_copy_is_off_everywhere_and_of_the_same_type(dtype: str, wante
     assert (array == 1).all()
 
 
+@pytest.mark.parametrize(
+    "layout", [lambda a: a, lambda a: a.T, lambda a: a[:, ::2], lambda a: a[0, 0], lambda a: a[0:0]]
+)
+def test_arrays_of_any_layout_are_compared_by_their_bytes(layout: Any) -> None:
+    array = np.asarray(layout(of("float32")))
+    copy = ARRAYS.copy(array)
+    assert ARRAYS.equal(array, copy)
+    assert not ARRAYS.equal(array, array[None, ...].repeat(2, 0)) or not array.size
+    ARRAYS.assign(copy, array + 1)
+    assert not ARRAYS.equal(array, copy) or not array.size
+
+
 def test_structures_are_copied_and_numbers_stay() -> None:
     array = of("float32")
     copied = ARRAYS.map((array, [array, 3], {"a": array, "n": None}), ARRAYS.copy)
