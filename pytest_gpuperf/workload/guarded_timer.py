@@ -13,12 +13,16 @@ from pytest_gpuperf.model.evidence import CacheMode
 from pytest_gpuperf.model.timer_names import TimerName
 from pytest_gpuperf.workload.run_guard import Result, RunGuard
 
-MOST_BATCHES_UNSEEN = 1
-"""Between two batches of which a sample is checked."""
+LOOKED_AT = 3
+"""Samples of a batch that are checked, drawn at random."""
 WARM_UP_BATCHES = 2
-"""Whose times do not count, and which say what a sample costs: they are not looked at."""
+"""Whose times do not count, and which say what a sample costs: nothing of them is checked."""
 CHECK_SHARE = 0.25
-"""Of the time since the first batch that checks may take, behind the first of them."""
+"""Of the time since the first batch that checks may take ..."""
+CHECK_S = 1.0
+"""... or so many seconds, if that is more, before they become rare: ..."""
+RARE = 1 / 8
+"""... by so much of a chance in each batch."""
 
 Look = Callable[[int, Result], None]
 """Checks the result of the run whose seed has this number; raises what it finds."""
@@ -35,8 +39,7 @@ class GuardedTimer:
         self.overhead_ns = timer.overhead_ns
         self._began = 0.0
         self._looking_s = 0.0
-        self._batches_left = WARM_UP_BATCHES + guard.coin.randrange(MOST_BATCHES_UNSEEN + 1)
-        """Until one is looked at."""
+        self._batches = 0
 
     @property
     def kernel_breakdown(self) -> Sequence[Mapping[str, float]]:
@@ -53,22 +56,21 @@ class GuardedTimer:
         times = self._timer.measure([batch.guarded(slot) for slot in slots], cache)
         if batch.problem is not None:
             raise batch.problem
-        if batch.result is not None and self._look is not None:
-            began = time.perf_counter()
-            self._look(batch.number, batch.result)
-            self._looking_s += time.perf_counter() - began
+        began = time.perf_counter()
+        for number, result in batch.results:
+            assert self._look is not None
+            self._look(number, result)
+        self._looking_s += time.perf_counter() - began
         return times
 
     def _is_due(self, slots: Sequence[Slot]) -> bool:
-        if self._look is None or not any(slot.reset == self._guard.reset for slot in slots):
+        self._batches += 1
+        if self._look is None or self._batches <= WARM_UP_BATCHES:
             return False
-        if self._batches_left > 0:
-            self._batches_left -= 1
+        if not any(slot.reset == self._guard.reset for slot in slots):
             return False
-        if self._looking_s > CHECK_SHARE * (time.perf_counter() - self._began):
-            return False
-        self._batches_left = self._guard.coin.randrange(MOST_BATCHES_UNSEEN + 1)
-        return True
+        affordable_s = max(CHECK_S, CHECK_SHARE * (time.perf_counter() - self._began))
+        return self._looking_s <= affordable_s or self._guard.coin.random() < RARE
 
 
 class _SampledBatch:
@@ -82,10 +84,9 @@ class _SampledBatch:
         for slot in (one for one in slots if one.reset == guard.reset):
             counted += range(places + slot.dropped, places + slot.dropped + slot.samples)
             places += slot.dropped + slot.samples
-        self._drawn = guard.coin.choice(counted) if looked_at else -1
-        self.number = -1
-        """Number of the seed of the sample that was drawn, once it has run."""
-        self.result: Result | None = None
+        self._drawn = guard.coin.sample(counted, min(LOOKED_AT, len(counted))) if looked_at else []
+        self.results: list[tuple[int, Result]] = []
+        """Of the samples that were drawn, each with the number of its seed."""
         self.problem: Exception | None = None
 
     def guarded(self, slot: Slot) -> Slot:
@@ -104,10 +105,10 @@ class _SampledBatch:
         self._guard.runs = self._first + max(self._made.values())
 
     def _after(self, own: bool, returned: Any) -> None:
-        """Copy the result of the sample that was drawn, and the baseline's at the same place: both cost alike."""
+        """Copy the result of a sample that was drawn, and the baseline's at the same place: both cost alike."""
         place = self._behind[own]
         self._behind[own] += 1
-        if place != self._drawn:
+        if place not in self._drawn:
             return
         try:
             result = self._guard.result(returned)
@@ -115,4 +116,4 @@ class _SampledBatch:
             self.problem = problem if own else self.problem
             return
         if own:
-            self.result, self.number = result, self._first + self._made[own] - 1
+            self.results.append((self._first + self._made[own] - 1, result))
