@@ -17,6 +17,7 @@ from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.early_stop import CheckedOnly, CountersMissing, StaticOnly
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.judge.counter_verdict import not_counted
+from pytest_gpuperf.judge.plausibility import Implausible
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.task import ConfirmTask, OpponentTask, ProfileTask, RecordTask, RevisionTask
@@ -152,12 +153,9 @@ def _time(worker: Worker, book: TestBook, request: Request, counted: Counted) ->
         book.add(msgspec.structs.replace(evidence, judgements=judgements))
         why = CheckedOnly(f"{request.name}: unchanged, so not timed")
         return _untimed(worker, request, evidence.static, why, counted.shown)
-    if not isinstance(task, ConfirmTask):  # that one has left what it found, and checked it before
-        _check_times(worker, request, evidence.key, taken.rounds)
     beyond = beyond_limits(worker.device.facts, request, taken.rounds)
-    if request.guard is not None and beyond.said:
-        with _nothing_waits_if_wrong(worker, evidence.key):
-            raise ImplausibleFigure(f"{request.name}: {beyond.said[0]}")
+    if not isinstance(task, ConfirmTask):  # that one has left what it found, and checked it before
+        _check_times(worker, request, evidence.key, taken.rounds, beyond)
     interval = timed_rounds.interval_of([one.midmean for one in taken.rounds])
     book.add(msgspec.structs.replace(
         evidence, time=timed_rounds.record_of(work, taken.rounds), interval_ns=interval, judgements=judgements,
@@ -170,12 +168,14 @@ def _time(worker: Worker, book: TestBook, request: Request, counted: Counted) ->
     )  # fmt: skip
 
 
-def _check_times(worker: Worker, request: Request, key: Key, rounds: Sequence[Round]) -> None:
-    """Check once more what was timed; raises what the check raises."""
+def _check_times(worker: Worker, request: Request, key: Key, rounds: Sequence[Round], beyond: Implausible) -> None:
+    """Check once more what was timed; raises what the check raises, and more of a guarded workload."""
     with _nothing_waits_if_wrong(worker, key):
         check_again(worker, request, timed_runs=sum(one.samples for one in rounds))
         if request.guard is not None:
             require_untouched(worker, key)
+        if request.guard is not None and beyond.said:
+            raise ImplausibleFigure(f"{request.name}: {beyond.said[0]}")
 
 
 @contextlib.contextmanager

@@ -68,8 +68,7 @@ class QueuedPairs:
     def __init__(self, stream: WorkStream) -> None:
         self._stream = stream
         self._ns_per_cycle = self._spin_rate()
-        self._delay_ns = {True: 0.0, False: FIRST_DELAY_NS}
-        self._guarded_delay_ns = FIRST_DELAY_NS
+        self._delay_ns = {"cold": 0.0, "warm": FIRST_DELAY_NS, "guarded": FIRST_DELAY_NS}
         self._lags = 0
 
     def read(
@@ -84,8 +83,8 @@ class QueuedPairs:
         ``TimerError``, if ``work`` is not enqueued behind the longest delay of 20 ms before that is over, three times
         in a row, and ``TimerError`` if guarded work goes on elsewhere when this stream is done.
         """
-        aside_ns = 0.0 if guard is None or replayed else random.random() * ASIDE_NS
-        delay_ns = self._delay_ns[cold] if guard is None else self._guarded_delay_ns + aside_ns
+        kind = "guarded" if guard is not None else "cold" if cold else "warm"
+        delay_ns = self._delay_ns[kind] + (0.0 if guard is None or replayed else random.random() * ASIDE_NS)
         tries_left = TRIES_AT_LONGEST
         while True:
             put = self._enqueue(work, prepare, cold, delay_ns, guard)
@@ -98,10 +97,7 @@ class QueuedPairs:
             else:
                 self._refuse_lagging_work()
             if in_time:
-                if guard is None:
-                    self._delay_ns[cold] = _next_delay(put.work_ns, cold)
-                else:
-                    self._guarded_delay_ns = _next_delay(put.work_ns, cold=False)
+                self._delay_ns[kind] = _next_delay(put.work_ns, cold=kind == "cold")
                 return self._stream.elapsed_ns(put.start, put.stop)
             if put.ahead is not None:
                 tries_left -= 1
