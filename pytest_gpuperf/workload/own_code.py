@@ -6,19 +6,21 @@ code in the same process can do anything (docs/explanation/security.md, "Kernels
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
-import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 _NAME = __name__.partition(".")[0]
-_PACKAGE = str(Path(__file__).parents[1])
-_INSTALLED = (_PACKAGE, *sorted({sysconfig.get_paths()[kind] for kind in ("stdlib", "purelib", "platlib")}))
+_PACKAGE = f"{Path(__file__).parents[1]}/"
+_STANDARD = f"{Path(functools.__file__).parent}/"
 _ROOMS = tuple(f"{_NAME}.{room}." for room in ["timing", "device", "workload", "judge", "baselines", "context"])
 """Whose functions a verdict on a time comes from."""
+_LIBRARIES = {*sys.stdlib_module_names, "_pytest", "cupy", "filelock", "msgspec", "numpy", "scipy"} - {"unittest"}
+"""Whose functions these rooms have among their names; a mock is none of them."""
 _NATIVE = {
     "time": ("perf_counter", "perf_counter_ns"),
     "cupy.cuda": ("get_elapsed_time",),
@@ -52,14 +54,23 @@ def _members(module_name: str, module: ModuleType) -> Iterator[tuple[str, Any]]:
 
 def _is_installed(value: Any) -> bool:
     value = _unwrapped(value)
-    if isinstance(value, FunctionType):
-        file = value.__code__.co_filename
-        made = file == "<string>" and value.__name__.startswith("__")  # by dataclasses
-        return made or file.startswith((*_INSTALLED, "<frozen "))
-    if not callable(value) or isinstance(value, type):
-        return True
-    home = getattr(sys.modules.get(type(value).__module__), "__file__", None)
-    return home is None or home.startswith(_INSTALLED)
+    if not isinstance(value, FunctionType):
+        home = type(value).__module__.partition(".")[0]
+        return not callable(value) or isinstance(value, type) or home == _NAME or home in _LIBRARIES
+    file = value.__code__.co_filename
+    if file == contextlib.__file__ and hasattr(value, "__wrapped__"):
+        return _is_installed(value.__wrapped__)
+    standard = file.startswith(_STANDARD) and "-packages" not in file  # which lie in there
+    made_by_dataclasses = file == "<string>" and value.__name__.startswith("__")
+    return standard or made_by_dataclasses or file.startswith((_PACKAGE, "<frozen ")) or _is_of_library(value)
+
+
+def _is_of_library(function: FunctionType) -> bool:
+    """Whether it is what its library has by its name."""
+    found: Any = sys.modules.get(function.__module__)
+    for name in function.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found is function and function.__module__.partition(".")[0] in _LIBRARIES
 
 
 def _unwrapped(value: Any) -> Any:
