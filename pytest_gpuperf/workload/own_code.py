@@ -55,14 +55,20 @@ def _members(module_name: str, module: ModuleType) -> Iterator[tuple[str, Any]]:
 def _is_installed(value: Any) -> bool:
     value = _unwrapped(value)
     if not isinstance(value, FunctionType):
-        home = type(value).__module__.partition(".")[0]
-        return not callable(value) or isinstance(value, type) or home == _NAME or home in _LIBRARIES
+        return not callable(value) or isinstance(value, type) or _is_of_known_class(value)
     file = value.__code__.co_filename
     if file == contextlib.__file__ and hasattr(value, "__wrapped__"):
         return _is_installed(value.__wrapped__)
     standard = file.startswith(_STANDARD) and "-packages" not in file  # which lie in there
     made_by_dataclasses = file == "<string>" and value.__name__.startswith("__")
     return standard or made_by_dataclasses or file.startswith((_PACKAGE, "<frozen ")) or _is_of_library(value)
+
+
+def _is_of_known_class(value: Any) -> bool:
+    """Whether its class is compiled, or Python of this package or of a library."""
+    home = type(value).__module__
+    file = getattr(sys.modules.get(home), "__file__", None) or ""
+    return not file.endswith(".py") or home.partition(".")[0] in {_NAME, *_LIBRARIES}
 
 
 def _is_of_library(function: FunctionType) -> bool:
