@@ -16,6 +16,7 @@ from pytest_gpuperf import hookspecs
 from pytest_gpuperf.api import fixtures
 from pytest_gpuperf.config import parse_options
 from pytest_gpuperf.context import marker, stash
+from pytest_gpuperf.context.shared_fixtures import SharedFixtures
 from pytest_gpuperf.workload import self_pairs
 
 
@@ -42,6 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
     options = config.stash[stash.OPTIONS] = parse_options.read_options(config)
     config.addinivalue_line("markers", marker.DESCRIPTION)
     config.pluginmanager.register(fixtures, "gpuperf-fixtures")
+    config.stash[stash.SHARED] = SharedFixtures(config.rootpath)
+    config.pluginmanager.register(config.stash[stash.SHARED], "gpuperf-shared-fixtures")
     if options.is_child:
         from pytest_gpuperf.context import child_process  # noqa: PLC0415 a plain run is no child
 
@@ -107,7 +110,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
     if item.config.stash[stash.OPTIONS].gates:
         stash.run_state_of(item.config).begin_test(item)
-    stash.forget(item)  # what an attempt before this one found, where a plugin lets failed tests run again
+    stash.begin(item)
     try:
         return (yield)
     except Exception as raised:

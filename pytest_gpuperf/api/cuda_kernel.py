@@ -19,6 +19,7 @@ from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.triton_code import read_triton, triton_binary
 from pytest_gpuperf.config.call_arguments import BadArgument, require, require_list
 from pytest_gpuperf.context.book import TestBook
+from pytest_gpuperf.context.shared_fixtures import Site
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.device.launch import Kernel
@@ -37,11 +38,12 @@ class MissingSource(FileNotFoundError):
 class KernelCompiler:
     """``cuda_kernel(path_or_source, name, ...) -> Kernel``: compiles a kernel and takes its static evidence.
 
-    * ``path_or_source``: a path relative to the test file, or CUDA C++ source, which has a line break or a brace in it.
+    * ``path_or_source``: a path relative to the test file, in a fixture that outlives a test to the file that defines
+      it; or CUDA C++ source, which has a line break or a brace in it.
     * ``name``: the ``__global__`` function.
     * ``options``: a list of NVRTC's options, as CuPy takes them: ``["-DTILE=32", "-maxrregcount=32"]``.
     * ``name_expression``: a template instantiation such as ``"transpose<32, float>"``.
-    * ``headers``: folders or files to include from, relative to the test file.
+    * ``headers``: folders or files to include from, relative to the same file.
     * ``compiler``: ``"nvcc"`` has an installed nvcc compile the file, code of the host included; options are nvcc's.
     * ``arch``: the static targets of this kernel, in the place of the run's: ``"sm_90a"``, or a list.
 
@@ -49,12 +51,15 @@ class KernelCompiler:
     and ``UnknownArchitecture``.
     """
 
-    def __init__(self, worker: Worker, book: TestBook, folder: Path, items: Sequence[pytest.Item] = ()) -> None:
-        """``items`` are the tests of this run."""
+    def __init__(self, worker: Worker, site: Callable[[], Site], items: Sequence[pytest.Item] = ()) -> None:
+        """``site`` tells which test or fixture compiles now; ``items`` are the tests of this run."""
         self._worker = worker
-        self._book = book
-        self._folder = folder
+        self._site = site
         self._items = items
+
+    @property
+    def _book(self) -> TestBook:
+        return self._site().book
 
     def __call__(
         self,
@@ -75,22 +80,23 @@ class KernelCompiler:
             require("cuda_kernel", "name_expression", name_expression, str)
         if compiler not in _COMPILERS:
             raise BadArgument(f"cuda_kernel: compiler={compiler!r} is none of {', '.join(_COMPILERS)}")
-        path, text = self._source(path_or_source)
+        site = self._site()
+        path, text = _source(site, path_or_source)
         source = KernelSource(
             text=text, name=name, path=path, options=tuple(options), name_expression=name_expression,
-            headers=self._headers(headers), compiler=compiler,
+            headers=_headers(site, headers), compiler=compiler,
         )  # fmt: skip
         self._worker.sources.update(place.resolve() for place in (path, *source.headers) if place is not None)
         targets = self._targets(arch)
         native = self._native(targets)
         wanted = list(dict.fromkeys([*targets, *([native] if native else [])]))
         cache = self._worker.compile_cache
-        on_record = functools.partial(recorded_profiles, self._worker, self._book, wanted)
+        on_record = functools.partial(recorded_profiles, self._worker, site.book, wanted)
         foreseen = functools.partial(self._foreseen, name_expression or name)
         binaries = compiling.compile_for(source, wanted, cache, foreseen, on_record)
         binaries = {target: self._as_recorded(source, binary, on_record) for target, binary in binaries.items()}
         self._note({target: binaries[target] for target in targets}, options, path.name if path is not None else "")
-        return Kernel(binaries, device=self._worker.device, native=native, targets=targets,
+        return Kernel(binaries, device=self._worker.device, native=native, targets=targets, shared_by=site.shared_by,
                       ptx=lambda which: compiling.ptx(source, which, cache))  # fmt: skip
 
     def from_cubin(
@@ -98,18 +104,19 @@ class KernelCompiler:
     ) -> Kernel:
         """A kernel out of ready-made machine code, for the one architecture that it was compiled for.
 
-        ``cubin`` is its content, or a path relative to the test file.  ``symbol`` is the kernel's symbol in it, or
+        ``cubin`` is its content, or a path as above.  ``symbol`` is the kernel's symbol in it, or
         the name of a C++ function that is no template; ``name`` is what baselines and reports call it.  ``source``,
         where it is at hand, tells a changed source from a changed compiler.
         Raises ``BadArgument``, ``MissingSource``, ``BadCubin``, ``UnknownKernel``, ``UnknownArchitecture``,
         ``ToolchainMissing``, and ``LoadError`` if this GPU is of another architecture.
         """
         require("from_cubin", "symbol", symbol, str)
-        place, content = self._cubin(cubin)
+        site = self._site()
+        place, content = _cubin(site, cubin)
         binary = ready_made(content, symbol, place=place, name=name or "", source=source)
         native = self._checked_native(binary, place)
         self._note({binary.arch: binary})
-        return Kernel({binary.arch: binary}, device=self._worker.device, native=native,
+        return Kernel({binary.arch: binary}, device=self._worker.device, native=native, shared_by=site.shared_by,
                       ptx=functools.partial(_no_ptx, place))  # fmt: skip
 
     def from_triton(self, compiled: Any) -> TritonKernel:
@@ -171,34 +178,36 @@ class KernelCompiler:
                             f"{native}")  # fmt: skip
         return native
 
-    def _headers(self, headers: Sequence[str | Path]) -> tuple[Path, ...]:
-        """Where to look for headers.  A misspelt place would make the compiler search all others and say so."""
-        places = tuple(self._folder / header for header in headers)
-        for place in places:
-            if not place.exists():
-                raise MissingSource(
-                    f"{place}: headers= names it, and there is no such folder or file. Paths are relative to the test "
-                    "file."
-                )
-        return places
 
-    def _source(self, path_or_source: str | Path) -> tuple[Path | None, str]:
-        if isinstance(path_or_source, str) and ("\n" in path_or_source or "{" in path_or_source):
-            return None, path_or_source
-        path = self._folder / path_or_source
-        return path, _read(path, ".cu", lambda: path.read_text(encoding="utf-8"))
-
-    def _cubin(self, cubin: bytes | str | Path) -> tuple[str, bytes]:
-        """What errors call it, and its content."""
-        if isinstance(cubin, bytes | bytearray | memoryview):
-            return f"a cubin of {len(cubin)} bytes", bytes(cubin)
-        if not isinstance(cubin, str | Path):
-            raise BadArgument(f"from_cubin takes a cubin's bytes or its path, not {type(cubin).__name__}")
-        path = self._folder / cubin
-        return str(path), _read(path, ".cubin", path.read_bytes)
+def _headers(site: Site, headers: Sequence[str | Path]) -> tuple[Path, ...]:
+    """Where to look for headers.  A misspelt place would make the compiler search all others and say so."""
+    places = tuple(site.folder / header for header in headers)
+    for place in places:
+        if not place.exists():
+            raise MissingSource(
+                f"{place}: headers= names it, and there is no such folder or file. Paths are relative to {site.file}."
+            )
+    return places
 
 
-def _read(path: Path, kind: str, content: Callable[[], Content]) -> Content:
+def _source(site: Site, path_or_source: str | Path) -> tuple[Path | None, str]:
+    if isinstance(path_or_source, str) and ("\n" in path_or_source or "{" in path_or_source):
+        return None, path_or_source
+    path = site.folder / path_or_source
+    return path, _read(path, ".cu", site, lambda: path.read_text(encoding="utf-8"))
+
+
+def _cubin(site: Site, cubin: bytes | str | Path) -> tuple[str, bytes]:
+    """What errors call it, and its content."""
+    if isinstance(cubin, bytes | bytearray | memoryview):
+        return f"a cubin of {len(cubin)} bytes", bytes(cubin)
+    if not isinstance(cubin, str | Path):
+        raise BadArgument(f"from_cubin takes a cubin's bytes or its path, not {type(cubin).__name__}")
+    path = site.folder / cubin
+    return str(path), _read(path, ".cubin", site, path.read_bytes)
+
+
+def _read(path: Path, kind: str, site: Site, content: Callable[[], Content]) -> Content:
     """``content()``, or what is wrong with the file, with files of its ``kind`` that are there."""
     try:
         return content()
@@ -206,7 +215,7 @@ def _read(path: Path, kind: str, content: Callable[[], Content]) -> Content:
         there = sorted(file.name for file in path.parent.glob(f"*{kind}*")) if path.parent.is_dir() else []
         close = difflib.get_close_matches(path.name, there, n=3) or there[:8]
         hint = f"; there are: {', '.join(close)}" if close else f"; the folder {path.parent} holds no {kind} file"
-        raise MissingSource(f"{path}: no such file{hint}. Paths are relative to the test file.") from None
+        raise MissingSource(f"{path}: no such file{hint}. Paths are relative to {site.file}.") from None
     except (OSError, UnicodeDecodeError) as problem:
         raise MissingSource(f"{path}: cannot be read: {problem}") from None
 

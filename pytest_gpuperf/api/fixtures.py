@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_gpuperf.context.stash import book_of, worker_of
+from pytest_gpuperf.context.stash import SHARED, book_of, worker_of
 
 if TYPE_CHECKING:
     from pytest_gpuperf.api.cuda_kernel import KernelCompiler
@@ -18,13 +18,15 @@ if TYPE_CHECKING:
     from pytest_gpuperf.device.gpu import Gpu
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def cuda_kernel(request: pytest.FixtureRequest) -> KernelCompiler:
-    """Compile a CUDA kernel with NVRTC, or take one that was compiled elsewhere, with its static evidence."""
+    """Compile a CUDA kernel with NVRTC, or take one that was compiled elsewhere, with its static evidence.
+
+    In a test, or in a fixture of any scope: what a fixture for several tests compiles is judged once, as its own.
+    """
     from pytest_gpuperf.api.cuda_kernel import KernelCompiler  # noqa: PLC0415 NumPy comes with it
 
-    worker, book = worker_of(request.config), book_of(request.node)
-    return KernelCompiler(worker, book, request.path.parent, request.session.items)
+    return KernelCompiler(worker_of(request.config), request.config.stash[SHARED].site, request.session.items)
 
 
 @pytest.fixture

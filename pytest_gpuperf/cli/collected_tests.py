@@ -36,6 +36,8 @@ class CollectedTests:
     """Arguments that picked single tests out of a file."""
     tests: frozenset[str]
     """Node ids."""
+    fixtures: frozenset[str]
+    """Names of those that the tests ask for."""
     modules: frozenset[str]
     deselected: tuple[str, ...]
     failed: tuple[str, ...]

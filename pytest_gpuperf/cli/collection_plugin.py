@@ -53,6 +53,7 @@ class CollectionNotes:
             "scope": [Path(os.path.relpath(place, config.rootpath)).as_posix() for place in places],
             "named_tests": [argument for argument in config.args if "::" in argument],
             "tests": [item.nodeid for item in session.items],
+            "fixtures": sorted({name for item in session.items for name in getattr(item, "fixturenames", ())}),
             "modules": self.modules,
             "deselected": self.deselected,
             "failed": self.failed,

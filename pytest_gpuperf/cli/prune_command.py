@@ -16,6 +16,7 @@ from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.cli.collected_tests import CollectedTests, CollectionError
 from pytest_gpuperf.context import last_run
 from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.fixture_names import fixture_of
 
 SHOWN = 5
 """Tests or modules that a message names before it counts the rest."""
@@ -47,9 +48,9 @@ def run(
     store = BaselineStore(collection.baselines)
     recorded = modules_with_baselines(store)
     inside = {module for module in recorded if collection.covers(module)}
-    refuse_unless_whole(collection, inside)
+    refuse_unless_whole(collection, {key.module for key in keys_on_record(store) if not fixture_of(key.test)} & inside)
     gone = workloads_gone(store, collection.root, write)
-    found = unused(store, collection.tests, modules_collected=inside, workloads_gone=gone)
+    found = unused(store, collection.tests, modules_collected=inside, workloads_gone=gone, fixtures=collection.fixtures)
     for entry in prune(store, found, lambda line: write(f"{line}\n")) if confirmed else found:
         write(f"{'removed' if confirmed else 'unused '}  {entry}\n")
     if not found:
@@ -91,6 +92,11 @@ def workloads_gone(store: BaselineStore, root: Path, write: Callable[[str], obje
 def modules_with_baselines(store: BaselineStore) -> set[str]:
     """Test modules that any target has baselines for."""
     return {module for target in (*store.archs(), *store.devices()) for module in store.modules(target)}
+
+
+def keys_on_record(store: BaselineStore) -> set[Key]:
+    """All workloads with a baseline for any target."""
+    return {key for target in (*store.archs(), *store.devices()) for key in store.keys(target)}
 
 
 def refuse_unless_whole(collection: CollectedTests, recorded: Iterable[str]) -> None:

@@ -59,6 +59,10 @@ class TestBook:
         """The phase that ended the test; empty while it runs."""
         self.subtest_stopped = False
         """Whether a subtest stopped early, and the test went on."""
+        self.shared: tuple[TestBook, ...] = ()
+        """Of fixtures that the test shares with others."""
+        self.answers_for: tuple[TestBook, ...] = ()
+        """Those of them that are judged in this test, the first user."""
 
     def key(self, workload: str) -> Key:
         return Key(module=self.module, test=self.test, workload=workload)
@@ -125,6 +129,8 @@ class Book:
         self.results: dict[str, TestEvidence] = {}
         self.tests_run = 0
         self._seconds: dict[str, float] = {}
+        self._answer_for: dict[str, set[str]] = {}
+        """Tests that answer for the kernels of a fixture, by the name of both."""
         self._heavy: dict[str, pytest.TestReport] = {}
         """Reports with the evidence of a test that is being told."""
         self._failed: dict[str, str] = {}
@@ -149,6 +155,9 @@ class Book:
         if payload is not None:
             self.results[report.nodeid] = msgspec.json.decode(payload, type=TestEvidence)
             self._heavy[report.nodeid] = report
+            for one in msgspec.json.decode(getattr(report, "gpuperf_shared", "[]"), type=list[TestEvidence]):
+                self.results[f"{one.module}::{one.test}"] = one  # a worker of pytest-xdist may have found the same
+                self._answer_for.setdefault(f"{one.module}::{one.test}", set()).add(report.nodeid)
         if report.failed:
             self._failed.setdefault(report.nodeid, _first_line(report))
         if report.skipped and hasattr(report, "wasxfail"):
@@ -178,9 +187,12 @@ class Book:
         return [judgement for evidence in self.evidence for judgement in evidence.judgements]
 
     def accepted(self) -> list[TestEvidence]:
-        """Evidence of tests that passed in every phase, gate included: all that may become a baseline."""
+        """Evidence of tests that passed in every phase, gate included: all that may become a baseline.
+
+        A fixture's is that of a test that answers for it.
+        """
         not_passed = self._failed.keys() | self._failed_as_expected
-        return [evidence for node, evidence in self.results.items() if node not in not_passed]
+        return [one for node, one in self.results.items() if self._answer_for.get(node, {node}) - not_passed]
 
     @property
     def failures(self) -> Mapping[str, str]:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pytest_gpuperf.config.options import Options
     from pytest_gpuperf.context.book import Book, TestBook
     from pytest_gpuperf.context.run_state import RunState
+    from pytest_gpuperf.context.shared_fixtures import SharedFixture, SharedFixtures
     from pytest_gpuperf.context.tests_found import FindingTests
     from pytest_gpuperf.context.worker import Worker
     from pytest_gpuperf.counters.exchange import Collected
@@ -32,6 +33,7 @@ SHARD_PLAN: pytest.StashKey[str] = pytest.StashKey()
 """Digest of which shard runs which test."""
 FINDING: pytest.StashKey[FindingTests] = pytest.StashKey()
 TEST_BOOK: pytest.StashKey[TestBook] = pytest.StashKey()
+SHARED: pytest.StashKey[SharedFixtures] = pytest.StashKey()
 
 
 def worker_of(config: pytest.Config) -> Worker:
@@ -64,21 +66,34 @@ def run_book_of(config: pytest.Config) -> Book:
 def book_of(item: pytest.Item) -> TestBook:
     """One test's book, made when it first asks for a fixture."""
     if TEST_BOOK not in item.stash:
-        from pytest_gpuperf.context.book import TestBook  # noqa: PLC0415 a plain run has none
-
-        module, _, test = item.nodeid.partition("::")
-        item.stash[TEST_BOOK] = TestBook(module, test)
+        item.stash[TEST_BOOK] = new_book(item.nodeid)
     return item.stash[TEST_BOOK]
+
+
+def new_book(node_id: str) -> TestBook:
+    """An empty one."""
+    from pytest_gpuperf.context.book import TestBook  # noqa: PLC0415 a plain run has none
+
+    module, _, test = node_id.partition("::")
+    return TestBook(module, test)
+
+
+def shared_fixtures_of(item: pytest.Item) -> list[SharedFixture]:
+    """Fixtures with kernels that a test shares with others, as far as they are set up."""
+    return item.config.stash[SHARED].used_by(item) if SHARED in item.config.stash else []
+
+
+def begin(item: pytest.Item) -> None:
+    """A test begins, once more perhaps (pytest-rerunfailures): with nothing, as if it were the first time."""
+    if TEST_BOOK in item.stash:
+        del item.stash[TEST_BOOK]
+        item.user_properties[:] = [one for one in item.user_properties if not one[0].startswith("gpuperf.")]
+    item.config.stash[SHARED].begin(item)
+    if "cuda_kernel" in getattr(item, "fixturenames", ()):  # a fixture's kernel may be all that it uses
+        book_of(item)
 
 
 def cut_short(item: pytest.Item) -> None:
     """Note that a test has ended by what is no failure: a keyboard interrupt, or an exit."""
     if TEST_BOOK in item.stash:
         item.stash[TEST_BOOK].ended_in = "call"
-
-
-def forget(item: pytest.Item) -> None:
-    """Let a test that runs once more (pytest-rerunfailures) begin with nothing, as if it were the first time."""
-    if TEST_BOOK in item.stash:
-        del item.stash[TEST_BOOK]
-        item.user_properties[:] = [one for one in item.user_properties if not one[0].startswith("gpuperf.")]

@@ -16,6 +16,10 @@ from pytest_gpuperf.context import stash
 from pytest_gpuperf.judge.vanished import Ended
 from pytest_gpuperf.model.base_record import Record
 
+COMPILES = "cuda_kernel"
+"""The fixture that compiles: whoever shares a kernel asks for it, if by another fixture."""
+OWN = {COMPILES, "gpu", "gpuperf", "request"}
+"""Fixtures that compile nothing by themselves."""
 HANDED_OVER = "gpuperf_tests_found"
 """Where a worker of pytest-xdist leaves it for the controller."""
 
@@ -28,6 +32,8 @@ class TestsFound(Record, frozen=True):
     tests: frozenset[str] = frozenset()
     """Every test, those included that were deselected afterwards."""
     selected: frozenset[str] = frozenset()
+    users: Mapping[str, frozenset[str]] = {}
+    """By fixture: the tests that ask for it, of those that ask for ``cuda_kernel``."""
     modules: frozenset[str] = frozenset()
     failed: frozenset[str] = frozenset()
     """Files, folders and classes that could not be collected."""
@@ -42,9 +48,9 @@ class TestsFound(Record, frozen=True):
         """What either of two processes found."""
         return TestsFound(
             tests=self.tests | other.tests, selected=self.selected | other.selected,
-            modules=self.modules | other.modules, failed=self.failed | other.failed,
-            skipped={**self.skipped, **other.skipped}, partial=self.partial or other.partial,
-            plan=self.plan or other.plan,
+            users={**self.users, **other.users}, modules=self.modules | other.modules,
+            failed=self.failed | other.failed, skipped={**self.skipped, **other.skipped},
+            partial=self.partial or other.partial, plan=self.plan or other.plan,
         )  # fmt: skip
 
 
@@ -56,12 +62,16 @@ class FindingTests:
         self.tests: set[str] = set()
         """Those collected so far."""
         self.ends: dict[str, Ended] = {}
+        self._users: dict[str, set[str]] = {}
         self._modules: set[str] = set()
         self._failed: set[str] = set()
         self._skipped: dict[str, str] = {}
 
     def pytest_itemcollected(self, item: pytest.Item) -> None:
         self.tests.add(item.nodeid)
+        names = getattr(item, "fixturenames", ())
+        for name in set(names) - OWN if COMPILES in names else ():
+            self._users.setdefault(name, set()).add(item.nodeid)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
@@ -76,6 +86,7 @@ class FindingTests:
             return
         self.found = TestsFound(
             tests=frozenset(self.tests), selected=frozenset(item.nodeid for item in session.items),
+            users={name: frozenset(those) for name, those in self._users.items()},
             modules=frozenset(self._modules), failed=frozenset(self._failed), skipped=self._skipped,
             partial=_only_last_failed(session.config), plan=session.config.stash.get(stash.SHARD_PLAN, ""),
         )  # fmt: skip

@@ -39,8 +39,12 @@ class MachineCode:
         native: str | None,
         ptx: Callable[[str], str],
         targets: Sequence[str] | None = None,
+        shared_by: Callable[[], str] = str,
     ) -> None:
-        """``binaries`` by architecture, at least one; ``ptx`` makes the PTX for an architecture."""
+        """``binaries`` by architecture, at least one; ``ptx`` makes the PTX for an architecture.
+
+        ``shared_by`` names the fixture whose tests share the kernel, once it is set up; empty before and without one.
+        """
         self.binaries = dict(binaries)
         self.device = device
         self.native = native
@@ -48,6 +52,7 @@ class MachineCode:
         self.targets = tuple(binaries if targets is None else targets)
         """Architectures whose static evidence counts."""
         self._ptx = ptx
+        self.shared_by = shared_by
         self.variables = ModuleVariables()
         """What ``set_constant`` was given."""
 
@@ -102,8 +107,14 @@ class Kernel(MachineCode):
         It is copied whenever a module is loaded, before anything is launched from it, into the machine code of the
         baseline too where the two are paired, and at once if this kernel has been launched.  What a kernel writes to
         it stays.  The content is part of the workload's identity.
-        Raises ``LaunchError`` if there is no such variable, with those there are, or if its size is another.
+        Raises ``LaunchError`` if there is no such variable, with those there are, if its size is another, or if
+        tests share the kernel: then only the fixture that compiles it fills it.
         """
+        if self.shared_by():
+            raise LaunchError(
+                f"{self.name}: set_constant({name!r}) in a test, and {self.shared_by()} shares the kernel with others, "
+                "which would get the content too: fill it in the fixture, or compile the kernel in the test"
+            )
         symbol = self.variables.set(self.binary, name, value)
         if "loaded" in self.__dict__:
             self.variables.write(self.loaded, symbol)

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Literal, NamedTuple
 
 from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.fixture_names import fixture_of
 from pytest_gpuperf.model.verdict import EvidenceKind
 
 
@@ -36,6 +37,7 @@ class WhyVanished(enum.Enum):
     """Why no test came to a record."""
 
     DELETED = "its module was collected, and the test is not in it"
+    UNUSED = "no test asks for its fixture any more"
     FILE_GONE = "its test file is gone"
     NOT_COLLECTED = "its test file is there and was not collected"
     ELSEWHERE = "its test file lies outside of the folders that this run searched"
@@ -84,6 +86,8 @@ class RunSeen:
     """Nothing narrowed what was collected."""
     whole: bool
     """It searched all that the project searches, not a path of the user's choice."""
+    users: Mapping[str, Collection[str]] = dataclasses.field(default_factory=dict)
+    """Tests by a fixture that they ask for, deselected ones included."""
 
 
 _THERE = (WhyVanished.SKIPPED, WhyVanished.XFAILED, WhyVanished.NOT_ASKED)
@@ -112,6 +116,8 @@ def settled(found: Iterable[Vanished], targets: Collection[str], *, has_gpu: boo
 
 def _judged(record: OnRecord, run: RunSeen) -> Vanished | None:
     module, node = record.key.module, record.key.node_id
+    if fixture_of(record.key.test):
+        return _of_fixture(record, run)
     if any(_holds(place, node) for place in run.failed):
         return None
     skipped = next((reason for place, reason in run.skipped.items() if _holds(place, node)), None)
@@ -124,6 +130,37 @@ def _judged(record: OnRecord, run: RunSeen) -> Vanished | None:
     if node not in run.tests:
         return Vanished(record, WhyVanished.DELETED)
     return _ended(record, run.ends[node], run) if node in run.selected and node in run.ends else None
+
+
+def _of_fixture(record: OnRecord, run: RunSeen) -> Vanished | None:
+    """Of a fixture's kernel: its users tell what became of it, unless one of them came to judge it."""
+    module, node = record.key.module, record.key.node_id
+    if run.failed or node in run.reached:  # tests that could not be collected may use it
+        return None
+    users = run.users.get(fixture_of(record.key.test), ())
+    if module in run.modules:
+        users = [test for test in users if test.startswith(node.partition("fixture ")[0])]
+    if not users:
+        return _unused(record, run)
+    ends = {test: run.ends.get(test) for test in users if test in run.selected}
+    told = [end for end in ends.values() if end is not None]
+    if not ends or any(end.how == "failed" for end in told):
+        return None
+    if any(end.how == "passed" for end in told):
+        return Vanished(record, WhyVanished.NOT_ASKED)
+    if len(told) < len(ends):  # one stopped early, for want of a GPU, before it came to its fixture
+        return Vanished(record, WhyVanished.SKIPPED, "it stopped before its fixture compiled", for_want_of_gpu=True)
+    return _ended(record, told[0], run)
+
+
+def _unused(record: OnRecord, run: RunSeen) -> Vanished | None:
+    """Of a fixture that no collected test asks for: only a run that collected all it could says anything of it."""
+    if not run.full or not (run.whole or record.key.module in run.covered):
+        return None
+    if record.key.module in run.missing:
+        return Vanished(record, WhyVanished.FILE_GONE)
+    reason = next(iter(run.skipped.values()), None)  # a skipped file may be its user
+    return Vanished(record, WhyVanished.UNUSED) if reason is None else _ended(record, Ended("skipped", reason), run)
 
 
 def _holds(place: str, node: str) -> bool:

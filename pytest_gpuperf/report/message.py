@@ -9,6 +9,8 @@ import msgspec
 
 from pytest_gpuperf.formatting import time_line
 from pytest_gpuperf.model.advice import Advice
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.fixture_names import fixture_of
 from pytest_gpuperf.model.verdict import Change, Judgement
 from pytest_gpuperf.report.advice_lines import INDENT, SHOWN, WIDTH, advice_lines, wrapped
 
@@ -56,8 +58,13 @@ def described(failed: Sequence[Judgement], named: int, also: int, *, explained: 
     lines: list[str] = []
     for (verdict, rest, *body), judgements in said.items():
         targets = ", ".join(judgement.target for judgement in judgements)
-        lines += [f"{judgements[0].key.workload}  {verdict}  on {targets} {rest}", *body]
+        lines += [f"{workload_name(judgements[0].key)}  {verdict}  on {targets} {rest}", *body]
     return lines
+
+
+def workload_name(key: Key) -> str:
+    """The workload; a fixture's with its fixture, which is not what pytest's heading names."""
+    return f"{key.workload} of the {key.test}" if fixture_of(key.test) else key.workload
 
 
 def _without(told: Set[str], judgement: Judgement) -> Judgement:

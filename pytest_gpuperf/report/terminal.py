@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 
@@ -11,6 +11,8 @@ from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.formatting import describe, numbered
+from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.fixture_names import fixture_of
 from pytest_gpuperf.model.result import Outcome, TestEvidence
 from pytest_gpuperf.model.task import ConfirmTask, RecordTask, RevisionTask
 from pytest_gpuperf.model.verdict import RENAMED, Judgement, Verdict
@@ -18,6 +20,7 @@ from pytest_gpuperf.report import remarks
 from pytest_gpuperf.report.closing import count_line, next_steps, no_gpu_line, undecided_lines, verdicts_of
 from pytest_gpuperf.report.counter_lines import counter_table, counter_words, folded_counter_table
 from pytest_gpuperf.report.folding import MOST_LINES, capped, counted
+from pytest_gpuperf.report.message import workload_name
 from pytest_gpuperf.report.screen import Screen
 from pytest_gpuperf.report.tables import (
     MARKUP,
@@ -199,7 +202,7 @@ def _words(
     untold = [
         (judgement, xfail) for judgement, xfail in judged
         if judgement.verdict in NEEDS_A_WORD and remarks.obstacle_of(judgement) not in shared
-        and not _is_in(shown.get(judgement.key.node_id, ""), judgement)
+        and not _is_in(_shown_of(shown, judgement.key), judgement)
     ]  # fmt: skip
     most = len(untold) if reporter.config.get_verbosity() > 0 else MOST_EXPLAINED
     untold.sort(key=lambda one: rank_of(one[0].verdict) if len(untold) > most else 0)
@@ -233,9 +236,14 @@ def _failures_shown(reporter: Screen, failed: Sequence[pytest.TestReport]) -> di
     return {report.nodeid: report.longreprtext for report in red}
 
 
+def _shown_of(shown: Mapping[str, str], key: Key) -> str:
+    """What a failure of the key's test shows; of a fixture's kernel that of whichever test answers for it."""
+    return "\n".join(shown.values()) if fixture_of(key.test) else shown.get(key.node_id, "")
+
+
 def _is_in(shown: str, judgement: Judgement) -> bool:
     """True if a failure says this already: that of a test's own check does not, nor the gate of what passes."""
-    head = f"{judgement.key.workload}  {judgement.verdict.value}  on "
+    head = f"{workload_name(judgement.key)}  {judgement.verdict.value}  on "
     of_kind = (line for line in shown.splitlines() if line.startswith(head) and f" ({judgement.kind})" in line)
     return any(judgement.target in line.removeprefix(head).partition(" (")[0].split(", ") for line in of_kind)
 

@@ -14,6 +14,7 @@ _GONE = "restore {it}, or take its records away: gpuperf prune --yes; after a re
 _SKIP = "take the skip away, or delete the test and run gpuperf prune --yes"
 REMEDIES = {
     WhyVanished.DELETED: _GONE.format(it="the test"),
+    WhyVanished.UNUSED: _GONE.format(it="the use of the fixture"),
     WhyVanished.FILE_GONE: _GONE.format(it="the file, or start pytest with the --rootdir that they were recorded in"),
     WhyVanished.NOT_COLLECTED: "see to collect_ignore, norecursedirs, python_files and --ignore",
     WhyVanished.ELSEWHERE: "name its folder in testpaths, or gate it in a run of its own",
@@ -35,7 +36,7 @@ def vanished_lines(found: Iterable[Vanished], root: Path) -> list[str]:
     return [_line(cause, those, root, no_gpu=no_gpu) for (cause, no_gpu), those in groups.items()]
 
 
-_GONE_HERE = (WhyVanished.DELETED, WhyVanished.FILE_GONE, WhyVanished.RENAMED)
+_GONE_HERE = (WhyVanished.DELETED, WhyVanished.UNUSED, WhyVanished.FILE_GONE, WhyVanished.RENAMED)
 """Causes that are no open question where a revision is compared with: its tests are its own."""
 
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 import sys
 import unittest
 import zlib
-from pathlib import Path
 from typing import Literal
 
 import msgspec
 import pytest
 
-from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.early_stop import CheckedOnly
-from pytest_gpuperf.context.kernel_labels import AmbiguousKernel
 from pytest_gpuperf.context.marker import settings_of
 from pytest_gpuperf.context.run_state import RunState
 from pytest_gpuperf.context.worker import Worker
@@ -25,13 +22,10 @@ from pytest_gpuperf.formatting import harmless, visible
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
-from pytest_gpuperf.model.revision import Revision
-from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.model.verdict import Judgement
 from pytest_gpuperf.report.red_groups import severity, signature
-from pytest_gpuperf.session import exit_policy, gpu_loss
-from pytest_gpuperf.session.follow_renames import name_origins
-from pytest_gpuperf.session.static_gate import in_order, judge_static, unreached, unrecorded_cubins
+from pytest_gpuperf.session import exit_policy, gpu_loss, shared_kernels
+from pytest_gpuperf.session.judge_book import judge_book
 
 
 def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["setup", "call"] = "call") -> None:
@@ -43,6 +37,7 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
     """
     worker, book = stash.worker_of(item.config), stash.book_of(item)
     book.ended_in = phase
+    book.shared = tuple(one.book for one in stash.shared_fixtures_of(item))
     book.whole = problem is None and not book.subtest_stopped and worker.options.gates and worker.has_gpu
     loss = gpu_loss.broken_by(item, worker, problem)
     if loss is not None:
@@ -62,14 +57,16 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
     failed_itself = problem is not None and not stopped and not skipped
     if worker.options.active:
         early = stopped or book.subtest_stopped
-        unreadable = _judge(item.config, worker, book, stopped=early, whole=problem is None and not early)
+        unreadable = shared_kernels.judge(item, worker, book, stops_early, failed_itself=failed_itself)
+        whole = problem is None and not early
+        unreadable = judge_book(item.config, worker, book, stopped=early, whole=whole) or unreadable
         if unreadable and not failed_itself:  # else that comes first
             raise pytest.fail.Exception(harmless(unreadable), pytrace=False)
     if problem is not None and failed_itself:
         if type(problem).__module__.startswith("pytest_gpuperf."):
             book.red_signature = f"{type(problem).__name__}: {problem}"
         raise without_our_frames(item, problem)
-    failed = exit_policy.failures([*_judgements(book), *book.unreached], worker.options)
+    failed = exit_policy.failures(_all_judgements(book), worker.options)
     if failed and settings_of(item).xfail is None:
         book.red_on_time = all(judgement.kind == "time" for judgement in failed)
         book.red_signature, book.severity = signature(failed, _advice(book)), severity(failed)
@@ -112,15 +109,23 @@ def _settle_pending(item: pytest.Item, worker: Worker, book: TestBook, *, cut_sh
         second_process.confirm(item, worker, state, book)
 
 
-def _judgements(book: TestBook) -> list[Judgement]:
-    return [judgement for workload in book.workloads.values() for judgement in workload.judgements]
+def _judgements(*books: TestBook) -> list[Judgement]:
+    return [judgement for book in books for workload in book.workloads.values() for judgement in workload.judgements]
+
+
+def _all_judgements(book: TestBook) -> list[Judgement]:
+    """Those that a test answers for, what it did not come to included."""
+    books = (book, *book.answers_for)
+    return [*_judgements(*books), *(judgement for one in books for judgement in one.unreached)]
 
 
 def stops_early(item: pytest.Item, problem: BaseException) -> bool:
     """Whether this is no failure: the test wanted a GPU that is not there, or a time that this run does not take."""
     if isinstance(problem, CheckedOnly | DeviceNeeded):
         return True
-    return not stash.worker_of(item.config).has_gpu and bool(stash.book_of(item).kernels) and is_missing_device(problem)
+    books = (stash.book_of(item), *(one.book for one in stash.shared_fixtures_of(item)))
+    compiled = any(book.kernels for book in books)
+    return compiled and not stash.worker_of(item.config).has_gpu and is_missing_device(problem)
 
 
 def _note_early_stop(worker: Worker, book: TestBook, problem: BaseException) -> None:
@@ -150,72 +155,14 @@ def without_our_frames(item: pytest.Item, problem: BaseException) -> BaseExcepti
     return problem
 
 
-def _judge(config: pytest.Config, worker: Worker, book: TestBook, *, stopped: bool, whole: bool) -> str:
-    """Static judgements, what a test that ``stopped`` early or ran to its end, ``whole``, did not come to, and causes.
-
-    Returns why a baseline cannot be read; empty if all of them can.
-    """
-    from pytest_gpuperf.session.advise_test import advise_test  # noqa: PLC0415 a plain run explains nothing
-
-    try:
-        if isinstance(worker.options.task, RevisionTask):
-            worker.visited.add(Path.cwd().resolve())
-            _tell_all(book, stopped=stopped)
-        if worker.options.gates:
-            _judge_static(worker, book, stopped=stopped)
-            name_origins(config, worker, book, whole=whole)
-            _judge_unreached(worker, book, stopped=stopped, whole=whole)
-            if worker.revision is not None:
-                _in_words_of(worker.revision, book)
-        if not worker.options.is_child:
-            advise_test(worker, book)
-    except (BaselineError, AmbiguousKernel) as problem:
-        return str(problem)
-    return ""
-
-
-def _judge_static(worker: Worker, book: TestBook, *, stopped: bool) -> None:
-    from pytest_gpuperf.explain.estimates import Estimates  # noqa: PLC0415 a plain run judges nothing
-
-    for workload in book.unlaunched(stopped=stopped):
-        book.add(workload)
-    estimates = Estimates(worker.store, book.cubins, worker.compile_cache)
-    for workload in list(book.workloads.values()):
-        book.unrecorded |= unrecorded_cubins(worker.store, workload) & book.cubins.keys()
-        book.add(in_order(worker, judge_static(worker, workload, book.workloads.values(), estimates)))
-
-
-def _tell_all(book: TestBook, *, stopped: bool) -> None:
-    """Let the evidence have every kernel of the test, with its machine code."""
-    for workload in book.unlaunched(stopped=stopped):
-        book.add(workload)
-    book.unrecorded = set(book.cubins)
-
-
-def _in_words_of(revision: Revision, book: TestBook) -> None:
-    from pytest_gpuperf.session.compare_revision import reworded  # noqa: PLC0415 few runs have another one
-
-    for workload in list(book.workloads.values()):
-        judgements = tuple(reworded(revision, workload, one) for one in workload.judgements)
-        book.add(msgspec.structs.replace(workload, judgements=judgements))
-
-
-def _judge_unreached(worker: Worker, book: TestBook, *, stopped: bool, whole: bool) -> None:
-    """An update of a whole test leaves records that it has no workload for to ``gpuperf prune``."""
-    if not stopped and (not whole or worker.options.update is not None):
-        return
-    red_as_new = worker.options.missing == "fail"
-    renamed = {work.was for work in book.workloads.values()} if red_as_new else set()
-    book.unreached = tuple(one for one in unreached(worker, book, stopped=stopped) if one.key not in renamed)
-
-
 def _message(failed: list[Judgement], worker: Worker, book: TestBook) -> str:
     revision = worker.revision.name if worker.revision is not None else ""
     return harmless(exit_policy.failure_message(failed, _advice(book), revision))
 
 
 def _advice(book: TestBook) -> dict[Key, tuple[Advice, ...]]:
-    return {workload.key: workload.advice for workload in book.workloads.values() if workload.advice}
+    books = (book, *book.answers_for)
+    return {work.key: work.advice for one in books for work in one.workloads.values() if work.advice}
 
 
 def attach(item: pytest.Item, report: pytest.TestReport) -> None:
@@ -225,6 +172,7 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
     if worker.options.active:
         evidence = evidence_of(worker, stash.run_state_of(item.config), book, item)
         report.gpuperf = msgspec.json.encode(evidence).decode()  # type: ignore[attr-defined]
+        shared_kernels.attach(book, report)
     if book.status == "static only":
         report.gpuperf_status = book.status  # type: ignore[attr-defined]
         item.user_properties.append(("gpuperf.status", book.status))
@@ -236,7 +184,7 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
         report.sections.append(("gpuperf: memory of the GPU", book.memory))
     if report.failed and book.red_signature:
         report.gpuperf_red, report.gpuperf_severity = book.red_signature, book.severity  # type: ignore[attr-defined]
-    for judgement in [*_judgements(book), *book.unreached]:
+    for judgement in _all_judgements(book):
         counters = ".counters" if judgement.kind == "counters" else ""
         anchor = ".anchor" if judgement.against == "anchor" else ""
         name = f"gpuperf.{judgement.key.workload}.{judgement.target}{counters}{anchor}"
@@ -248,13 +196,13 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
 
 def _was_gated(worker: Worker, book: TestBook) -> bool:
     """Whether machine code of this test was compared with a baseline, and nothing of it is open."""
-    judged = _judgements(book)
+    judged = _judgements(book, *book.shared)
     return worker.options.gates and any(one.verdict.is_pass for one in judged)
 
 
 def _add_section(report: pytest.TestReport, book: TestBook, worker: Worker) -> None:
     """A test that failed by its own assertion still shows what the gate would have said."""
-    failed = exit_policy.failures(_judgements(book), worker.options)
+    failed = exit_policy.failures(_judgements(book, *book.answers_for), worker.options)
     text = _message(failed, worker, book) if failed else ""
     if text and text not in str(report.longrepr):
         report.sections.append(("gpuperf", text))

@@ -18,6 +18,7 @@ from pytest_gpuperf.context.shard_plan import Shard
 from pytest_gpuperf.context.tests_found import TestsFound
 from pytest_gpuperf.judge.vanished import OnRecord, RunSeen, Vanished, WhyVanished, candidates, settled
 from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.fixture_names import fixture_of
 from pytest_gpuperf.model.result import Outcome
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
 from pytest_gpuperf.report.run_part import Missed
@@ -91,7 +92,7 @@ def _missed(config: pytest.Config, book: Book, scope: RunScope, found: TestsFoun
     shard = Shard(1, 1) if options.shard is None else Shard(*options.shard)
     try:
         records = list(on_record(store))
-        mine = [one for one in records if one.key.node_id in found.selected or shard.answers_for(one.key.node_id)]
+        mine = [one for one in records if _is_run_here(one.key, found) or shard.answers_for(one.key.node_id)]
         seen = _seen(config, book, scope, found, records)
         targets = () if options.archs or options.against or shard.index != 1 else manifest.gone(options.baselines)
         return Missed(
@@ -100,6 +101,12 @@ def _missed(config: pytest.Config, book: Book, scope: RunScope, found: TestsFoun
         )  # fmt: skip
     except BaselineError as problem:
         return Missed(unreadable=f"what no test came to cannot be told: {problem}")
+
+
+def _is_run_here(key: Key, found: TestsFound) -> bool:
+    """Whether this shard runs the test, or one that asks for the fixture."""
+    users = found.users.get(fixture_of(key.test), frozenset())
+    return key.node_id in found.selected or not users.isdisjoint(found.selected)
 
 
 def _no_baselines(config: pytest.Config, book: Book) -> str:
@@ -171,6 +178,7 @@ def _seen(
         missing={module for module in modules if not (config.rootpath / module).is_file()},
         targets={*stash.worker_of(config).expected_archs, *models},
         has_gpu=bool(models) or config.stash[stash.OPTIONS].require_gpu, full=scope.full, whole=scope.whole,
+        users=found.users,
     )  # fmt: skip
 
 

@@ -171,13 +171,14 @@ def _unreached_static(worker: Worker, book: TestBook) -> Iterator[tuple[str, Evi
 
 
 def _stood_for(store: BaselineStore, book: TestBook, arch: str, toolchain: str) -> Iterator[tuple[str, str]]:
-    """Kernel and code of the baselines that kernels without a launch were compared with."""
-    workloads = book.workloads.values()
-    for work in workloads:
-        if arch in work.static and not work.launched and work.toolchain == toolchain:
-            old = static_baseline(store, arch, toolchain, work, workloads)
-            if old is not None:
-                yield old.kernel, old.profile.code_hash
+    """Kernel and code of the baselines that kernels without a launch were compared with, a fixture's included."""
+    for one in (book, *book.shared):
+        workloads = one.workloads.values()
+        for work in workloads:
+            if arch in work.static and not work.launched and work.toolchain == toolchain:
+                old = static_baseline(store, arch, toolchain, work, workloads)
+                if old is not None:
+                    yield old.kernel, old.profile.code_hash
 
 
 def _toolchains(book: TestBook) -> set[str]:

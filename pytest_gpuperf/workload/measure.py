@@ -38,6 +38,8 @@ def measure(worker: Worker, book: TestBook, request: Request) -> Measurement:
     if launch is not None:  # a callable has no static evidence of its own
         static = {arch: record for arch, record in launch.records().items() if arch in launch.kernel.targets}
         evidence = msgspec.structs.replace(evidence, static=static, toolchain=launch.binary.toolchain)
+        binaries = (launch.kernel.binaries[arch] for arch in static)
+        book.cubins |= {binary.cubin_hash: binary.cubin for binary in binaries}  # a fixture's kernel is on another book
     book.add(evidence)
     if not worker.has_gpu:
         return _without_gpu(worker, book, request, evidence)

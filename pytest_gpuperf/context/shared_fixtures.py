@@ -1,0 +1,191 @@
+"""Fixtures that several tests share and that compile kernels: which one is being set up, and a book for each.
+
+A kernel of such a fixture is on record under the fixture and not under a test, so that the order of tests, ``-k`` and
+pytest-xdist have no say in where.  Its key is made of what pytest itself tells instances of a fixture apart by: the
+node that it lives as long as, its name, and the parameters that it depends on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Generator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+from pytest_gpuperf.config.call_arguments import BadArgument
+from pytest_gpuperf.context import stash
+from pytest_gpuperf.model.fixture_names import fixture_test
+
+if TYPE_CHECKING:
+    from pytest_gpuperf.context.book import TestBook
+
+
+class Site(NamedTuple):
+    """Where a kernel is compiled."""
+
+    book: TestBook
+    folder: Path
+    """Paths are relative to it."""
+    file: str
+    """What messages call the file in that folder."""
+    shared_by: Callable[[], str] = str
+    """Names the fixture whose tests share the kernel, once it is set up; empty before, and of a test's own kernel."""
+
+
+@dataclasses.dataclass(eq=False)
+class SharedFixture:
+    """One instance of a fixture that outlives a test and compiled kernels."""
+
+    name: str
+    book: TestBook
+    folder: Path
+    tests: str
+    """What the node ids of tests begin with that may use it."""
+    asked_by: str
+    """Node id of the test that it was set up for."""
+    is_set_up: bool = False
+    problem: BaseException | None = None
+    """What ended its setup."""
+    judged: bool = False
+    first_user: str = ""
+    """Node id of the test that answers for its kernels; empty while none does."""
+
+    def is_used_by(self, item: pytest.Item) -> bool:
+        names = getattr(item, "fixturenames", ())
+        return item.nodeid == self.asked_by or (self.name in names and item.nodeid.startswith(self.tests))
+
+    def shared_by(self) -> str:
+        return f"the fixture {self.name}" if self.is_set_up else ""
+
+
+@dataclasses.dataclass
+class _SetUp:
+    """A fixture whose function runs."""
+
+    fixture: pytest.FixtureDef[Any]
+    node: Any
+    """Of pytest's tree: the fixture lives as long as it."""
+    made: SharedFixture | None = None
+
+
+class SharedFixtures:
+    """A plugin that ``plugin`` registers in every process; pytest-xdist's workers each have fixtures of their own."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._item: pytest.Item | None = None
+        self._running: list[_SetUp] = []
+        self._found: dict[str, SharedFixture] = {}
+        """By the node id of their book."""
+        self._asks: dict[str, Sequence[str]] = {}
+        self._labels: dict[str, str] = {}
+        """Of fixtures with parameters, that which they have now; by name."""
+
+    def begin(self, item: pytest.Item) -> None:
+        """A test begins: what is compiled outside of the setup of a shared fixture is its own from here."""
+        self._item = item
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(
+        self, fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+    ) -> Generator[None, Any, Any]:
+        if fixturedef.scope == "function":
+            return (yield)
+        self._asks[fixturedef.argname] = fixturedef.argnames
+        self._labels.pop(fixturedef.argname, None)
+        if hasattr(request, "param"):
+            self._labels[fixturedef.argname] = _label(fixturedef, request)
+        running = _SetUp(fixturedef, request.node)
+        self._running.append(running)
+        try:
+            return (yield)
+        except BaseException as problem:
+            if running.made is not None:
+                running.made.problem = problem
+            raise
+        finally:
+            self._running.pop()
+            if running.made is not None:
+                running.made.is_set_up = True
+
+    def site(self) -> Site:
+        """Where a kernel is compiled that is asked for now.  Raises ``BadArgument`` for a fixture without a place."""
+        if self._item is None:
+            raise BadArgument("cuda_kernel is called before the first test: call it in a test or in a fixture's setup")
+        running = self._running[-1] if self._running else None
+        if running is None or isinstance(running.node, pytest.Item):
+            return Site(stash.book_of(self._item), self._item.path.parent, "the test file")
+        if running.made is None:
+            running.made = self._made(running, self._item)
+        shared = running.made
+        return Site(shared.book, shared.folder, f"the file that defines the fixture {shared.name}", shared.shared_by)
+
+    def used_by(self, item: pytest.Item) -> list[SharedFixture]:
+        """Those with kernels that a test uses, as far as they are set up."""
+        return [one for one in self._found.values() if one.is_used_by(item)]
+
+    def _made(self, running: _SetUp, item: pytest.Item) -> SharedFixture:
+        name = running.fixture.argname
+        file = _defining_file(running.fixture)
+        module, tests, inside = _place(running.node, self._root, file)
+        if file is None or module is None:
+            where = "by no Python function" if file is None else f"in {file}, outside of pytest's root {self._root}"
+            raise BadArgument(
+                f"cuda_kernel: the {running.fixture.scope}-scoped fixture {name} is defined {where}, so that "
+                f"{'paths' if file is None else 'its baselines'} would have no place: define it as a function in a "
+                "conftest.py or test file below the root, or compile in a test"
+            )
+        labels = [self._labels[one] for one in sorted(self._behind(name)) if one in self._labels]
+        test = fixture_test(name, labels, inside)
+        book = stash.new_book(f"{module}::{test}")
+        made = self._found[f"{module}::{test}"] = SharedFixture(name, book, file.parent, tests, item.nodeid)
+        return made
+
+    def _behind(self, name: str) -> set[str]:
+        """A fixture and those that it depends on, by their names."""
+        found, left = {name}, [name]
+        while left:
+            asked = set(self._asks.get(left.pop(), ())) - found
+            found |= asked
+            left += asked
+        return found
+
+
+def _place(node: Any, root: Path, file: Path | None) -> tuple[str | None, str, str]:
+    """Module and test prefix of a fixture's key, with what its users' node ids begin with.
+
+    A session's is that of the file that defines it, a package's its ``__init__.py``, else the test file that uses it.
+    """
+    if isinstance(node, pytest.Package):
+        folder = node.path.relative_to(root).as_posix()
+        return f"{folder}/__init__.py".removeprefix("./"), f"{folder}/".removeprefix("./"), ""
+    if not isinstance(node, pytest.Session):
+        module, _, inside = node.nodeid.partition("::")
+        return module, f"{node.nodeid}::", inside
+    inside_root = file is not None and file.is_relative_to(root)
+    return (file.relative_to(root).as_posix() if file is not None and inside_root else None), "", ""
+
+
+def _defining_file(fixture: pytest.FixtureDef[Any]) -> Path | None:
+    """The file with the fixture's function; None of what is no Python function."""
+    function: Any = inspect.unwrap(fixture.func)
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    path = Path(code.co_filename) if code is not None else None
+    return path.resolve() if path is not None and path.is_file() else None
+
+
+def _label(fixture: pytest.FixtureDef[Any], request: Any) -> str:
+    """What tells one parameter of a fixture from its others: its id, its value, or its number."""
+    number, value = request.param_index, request.param
+    given = _at(fixture.params, number), _at(fixture.ids, number)
+    for named in (getattr(given[0], "id", None), given[1], value, getattr(value, "__name__", None)):
+        if isinstance(named, str | int | float):  # bool is an int
+            return str(named)
+    return f"{fixture.argname}{number}"
+
+
+def _at(values: Any, number: int) -> Any:
+    return values[number] if isinstance(values, Sequence) and number < len(values) else None

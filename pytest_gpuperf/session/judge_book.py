@@ -1,0 +1,76 @@
+"""Judgement of one book: a test's, or that of a fixture which tests share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from pytest_gpuperf.baselines.baseline_errors import BaselineError
+from pytest_gpuperf.context.book import TestBook
+from pytest_gpuperf.context.kernel_labels import AmbiguousKernel
+from pytest_gpuperf.context.worker import Worker
+from pytest_gpuperf.model.revision import Revision
+from pytest_gpuperf.model.task import RevisionTask
+from pytest_gpuperf.session.follow_renames import name_origins
+from pytest_gpuperf.session.static_gate import in_order, judge_static, unreached, unrecorded_cubins
+
+
+def judge_book(config: pytest.Config, worker: Worker, book: TestBook, *, stopped: bool, whole: bool) -> str:
+    """Static judgements, what a test that ``stopped`` early or ran to its end, ``whole``, did not come to, and causes.
+
+    Returns why a baseline cannot be read; empty if all of them can.
+    """
+    from pytest_gpuperf.session.advise_test import advise_test  # noqa: PLC0415 a plain run explains nothing
+
+    try:
+        if isinstance(worker.options.task, RevisionTask):
+            worker.visited.add(Path.cwd().resolve())
+            _tell_all(book, stopped=stopped)
+        if worker.options.gates:
+            _judge_static(worker, book, stopped=stopped)
+            name_origins(config, worker, book, whole=whole)
+            _judge_unreached(worker, book, stopped=stopped, whole=whole)
+            if worker.revision is not None:
+                _in_words_of(worker.revision, book)
+        if not worker.options.is_child:
+            advise_test(worker, book)
+    except (BaselineError, AmbiguousKernel) as problem:
+        return str(problem)
+    return ""
+
+
+def _judge_static(worker: Worker, book: TestBook, *, stopped: bool) -> None:
+    from pytest_gpuperf.explain.estimates import Estimates  # noqa: PLC0415 a plain run judges nothing
+
+    for workload in book.unlaunched(stopped=stopped):
+        book.add(workload)
+    estimates = Estimates(worker.store, book.cubins, worker.compile_cache)
+    for workload in list(book.workloads.values()):
+        book.unrecorded |= unrecorded_cubins(worker.store, workload) & book.cubins.keys()
+        book.add(in_order(worker, judge_static(worker, workload, book.workloads.values(), estimates)))
+
+
+def _tell_all(book: TestBook, *, stopped: bool) -> None:
+    """Let the evidence have every kernel of the test, with its machine code."""
+    for workload in book.unlaunched(stopped=stopped):
+        book.add(workload)
+    book.unrecorded = set(book.cubins)
+
+
+def _in_words_of(revision: Revision, book: TestBook) -> None:
+    from pytest_gpuperf.session.compare_revision import reworded  # noqa: PLC0415 few runs have another one
+
+    for workload in list(book.workloads.values()):
+        judgements = tuple(reworded(revision, workload, one) for one in workload.judgements)
+        book.add(msgspec.structs.replace(workload, judgements=judgements))
+
+
+def _judge_unreached(worker: Worker, book: TestBook, *, stopped: bool, whole: bool) -> None:
+    """An update of a whole test leaves records that it has no workload for to ``gpuperf prune``."""
+    if not stopped and (not whole or worker.options.update is not None):
+        return
+    red_as_new = worker.options.missing == "fail"
+    renamed = {work.was for work in book.workloads.values()} if red_as_new else set()
+    book.unreached = tuple(one for one in unreached(worker, book, stopped=stopped) if one.key not in renamed)
