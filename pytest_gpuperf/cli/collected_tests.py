@@ -36,12 +36,12 @@ class CollectedTests:
     """Arguments that picked single tests out of a file."""
     tests: frozenset[str]
     """Node ids."""
-    fixtures: frozenset[str]
-    """Names of those that the tests ask for."""
     modules: frozenset[str]
     deselected: tuple[str, ...]
     failed: tuple[str, ...]
     skipped: tuple[str, ...]
+    fixtures: frozenset[str] = frozenset()
+    """Names of those that the tests ask for."""
 
     def covers(self, module: str) -> bool:
         """True if the search would have met this test module if it existed."""
