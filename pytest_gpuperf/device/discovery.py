@@ -5,13 +5,13 @@ from __future__ import annotations
 import ctypes
 import importlib
 import os
-import sys
 from collections.abc import Callable, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_gpuperf.compile.compile_errors import UnknownArchitecture
 from pytest_gpuperf.compile.cubin.occupancy import limits_of
 from pytest_gpuperf.device.device_errors import NoDevice
+from pytest_gpuperf.device.driver_library import DRIVER_LIBRARY
 from pytest_gpuperf.device.facts import read_facts, uuid_of, version
 from pytest_gpuperf.device.nvml_state import Nvml
 from pytest_gpuperf.device.visible_devices import VARIABLE, bind_worker, visible_devices
@@ -19,7 +19,6 @@ from pytest_gpuperf.device.visible_devices import VARIABLE, bind_worker, visible
 if TYPE_CHECKING:
     from pytest_gpuperf.device.cuda import CudaDevice
 
-DRIVER_LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 _NEEDS_GPU = "static evidence needs none; for times run on a machine with an NVIDIA GPU"
 _INSTALL_CUPY = "install it for the driver's CUDA: pip install 'pytest-gpuperf[cuda13]', or [cuda12]"
 _CHECK = "run gpuperf doctor and nvidia-smi to see what the machine has"

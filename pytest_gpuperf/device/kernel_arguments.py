@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from pytest_gpuperf.device.descriptors import Descriptor
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.parameter_types import Declared, declared
 from pytest_gpuperf.model.evidence import KernelBinary, Parameter
@@ -113,6 +114,8 @@ def _order(shape: tuple[int, ...], strides: tuple[int, ...] | None, itemsize: in
 def _fit(site: _Site, value: Any, on_host: Callable[[Any], bool]) -> Argument:
     if isinstance(value, np.ndarray) and value.dtype.kind == "V" and value.size == 1:
         value = value.reshape(-1)[0]  # a structure, as CuPy's users pass it
+    if isinstance(value, Descriptor):
+        return _descriptor(site, value)
     facts = array_facts(value)
     if facts is not None:
         if isinstance(value, np.ndarray) and on_host(value):
@@ -144,6 +147,13 @@ def _array(site: _Site, value: Any, facts: ArrayFacts) -> Argument:
     order = " order=F" if facts.order == "F" else ""
     entry = f"{facts.dtype}[{shape}]{order}{_alignment(facts.address)}"
     return Argument(value if facts.address is None else np.uint64(facts.address), entry)
+
+
+def _descriptor(site: _Site, value: Descriptor) -> Argument:
+    given = f"a {type(value).__name__} ({value.parameter_bytes} bytes)"
+    if site.parameter.size != value.parameter_bytes or site.declared.is_pointer:
+        raise site.refuse(given, f"declare the parameter as {value.declared_as}")
+    return Argument(value.value, value.entry)
 
 
 def _alignment(address: int | None) -> str:
@@ -230,4 +240,6 @@ def _brief(value: Any) -> str:
     facts = array_facts(value)
     if facts is not None:
         return f"{facts.dtype} array"
+    if isinstance(value, Descriptor):
+        return type(value).__name__
     return f"{value.dtype}" if isinstance(value, np.generic) else type(value).__name__

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pytest_gpuperf.device.descriptors import Descriptor, array_behind
 from pytest_gpuperf.device.interface import Device
 from pytest_gpuperf.device.kernel_arguments import array_facts
 from pytest_gpuperf.device.launch import Launch
@@ -37,7 +38,8 @@ class MovingBuffers:
 
         There is none either without arrays, or where one is another library's or part of a larger one.
         """
-        found = [argument for argument in launch.arguments if array_facts(argument) is not None]
+        behind = map(array_behind, launch.arguments)
+        found = [array for array in behind if array_facts(array) is not None]
         own = type(device.arrays.empty(1))
         if not found or not all(isinstance(array, own) and _is_whole(array) for array in found):
             return None, ""
@@ -64,11 +66,7 @@ class MovingBuffers:
         coin = random.Random(pad_bytes)
         pads = {address: coin.randrange(MOST_PAD // PAD_STEP - 1) * PAD_STEP for address in self.arrays}
         copies = {address: self._copy(address, pad) for address, pad in pads.items()}
-        arguments = [
-            argument if array_facts(argument) is None else copies[_address(argument)]
-            for argument in self.launch.arguments
-        ]
-        return self.launch.with_arguments(arguments)
+        return self.launch.with_arguments([_on_copies(argument, copies) for argument in self.launch.arguments])
 
     def _copy(self, address: int, pad_bytes: int) -> Any:
         array, room = self.arrays[address], self.rooms[address]
@@ -77,6 +75,15 @@ class MovingBuffers:
         copy = flat.reshape(array.shape, order="C" if array.flags.c_contiguous else "F")
         copy[...] = array
         return copy
+
+
+def _on_copies(argument: Any, copies: dict[int, Any]) -> Any:
+    """An argument that leads to the copies, by the addresses of their originals, where it leads to an array."""
+    array = array_behind(argument)
+    if array_facts(array) is None:
+        return argument
+    copy = copies[_address(array)]
+    return argument.of(copy) if isinstance(argument, Descriptor) else copy
 
 
 def _is_whole(array: Any) -> bool:
