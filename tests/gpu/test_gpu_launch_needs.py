@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from pytest_gpuperf.device.cuda import CudaDevice
 from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.device.gpu import Gpu
 from pytest_gpuperf.device.launch import Kernel
+from pytest_gpuperf.timing.moving_buffers import MovingBuffers
 
 pytestmark = pytest.mark.gpu
 
@@ -112,3 +115,111 @@ def test_blocks_of_a_cluster_know_their_rank(cuda_device: CudaDevice, gpu: Gpu) 
     to = gpu.zeros(8, dtype="uint32")
     compiled(cuda_device, "ranks", GRID_WIDE).launch(8, 32, (to,), cluster=4)()
     gpu.assert_equal(to, np.array([64, 65, 66, 67] * 2, dtype="uint32"))
+
+
+SAMPLED = """
+extern "C" __global__ void fetched(cudaTextureObject_t from, float* to)
+{
+    to[threadIdx.x] = tex1Dfetch<float>(from, threadIdx.x) + tex1Dfetch<float>(from, -1);
+}
+__global__ void sampled(cudaTextureObject_t from, float* to)
+{
+    to[threadIdx.y * blockDim.x + threadIdx.x] = tex2D<float>(from, threadIdx.x + 1.0f, threadIdx.y + 0.5f);
+}
+"""
+
+
+def test_a_linear_texture_reads_what_is_in_the_array_now(cuda_device: CudaDevice, gpu: Gpu) -> None:
+    values, to = gpu.array(np.arange(64, dtype="float32")), gpu.empty(64)
+    launch = compiled(cuda_device, "fetched", SAMPLED).launch(1, 64, (gpu.texture(values), to))
+    launch()
+    gpu.assert_equal(to, np.arange(64, dtype="float32"))
+    values += 1
+    launch()
+    gpu.assert_equal(to, np.arange(1, 65, dtype="float32"))
+    moving, remark = MovingBuffers.of(cuda_device, launch)
+    assert moving is not None, remark
+    moved = moving.moved(4096)
+    moved.arguments[0].array[:] = 7
+    moved()
+    gpu.assert_equal(moved.arguments[1], np.full(64, 7, dtype="float32"))
+    gpu.assert_equal(to, np.arange(1, 65, dtype="float32"))
+
+
+@pytest.mark.parametrize("layout", ["pitch2d", "array"])
+def test_a_plane_is_filtered_between_its_elements_and_clamped_outside(
+    cuda_device: CudaDevice, gpu: Gpu, layout: Literal["pitch2d", "array"]
+) -> None:
+    host = np.arange(4 * 32, dtype="float32").reshape(4, 32)
+    texture, to = gpu.texture(gpu.array(host), layout=layout, filter="linear"), gpu.empty((4, 32))
+    compiled(cuda_device, "sampled", SAMPLED).launch(1, (32, 4), (texture, to))()
+    wanted = host + np.where(np.arange(32) < 31, 0.5, 0).astype("float32")
+    gpu.assert_allclose(to, wanted, rtol=0, atol=1 / 128)  # the fraction has 8 bits
+
+
+TILES = """
+struct alignas(64) Descriptor { unsigned long long opaque[16]; };
+extern "C" __global__ void tile(const __grid_constant__ Descriptor map, float* to, int row, int column)
+{
+    __shared__ alignas(128) float room[8 * 32];
+    __shared__ alignas(8) unsigned long long barrier;
+    unsigned at = (unsigned)__cvta_generic_to_shared(&barrier);
+    if (threadIdx.x == 0) {
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" :: "r"(at));
+        asm volatile("fence.mbarrier_init.release.cluster;");
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" :: "r"(at), "r"((int)sizeof room));
+        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+                     " [%0], [%1, {%2, %3}], [%4];"
+                     :: "r"((unsigned)__cvta_generic_to_shared(room)), "l"(&map), "r"(column), "r"(row), "r"(at)
+                     : "memory");
+    }
+    __syncthreads();
+    unsigned done = 0;
+    for (int tries = 0; !done && tries < 1000000; ++tries)
+        asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], 0; selp.u32 %0, 1, 0, p; }"
+                     : "=r"(done) : "r"(at) : "memory");
+    for (int i = threadIdx.x; i < 8 * 32; i += blockDim.x) to[i] = done ? room[i] : -1.0f;
+}
+"""
+
+
+def test_a_tensor_map_loads_its_tile_with_zeros_outside_and_follows_moved_buffers(
+    cuda_device: CudaDevice, gpu: Gpu
+) -> None:
+    if int(cuda_device.facts.arch.removeprefix("sm_").rstrip("af")) < 90:
+        pytest.skip("tensor maps begin with sm_90")
+    host = np.arange(16 * 64, dtype="float32").reshape(16, 64)
+    array, to = gpu.array(host), gpu.empty((8, 32))
+    launch = compiled(cuda_device, "tile", TILES).launch(
+        1, 32, (gpu.tensor_map(array, box=(8, 32)), to, np.int32(12), np.int32(32))
+    )
+    launch()
+    wanted = np.zeros((8, 32), dtype="float32")
+    wanted[:4] = host[12:, 32:]
+    gpu.assert_equal(to, wanted)
+    moving, remark = MovingBuffers.of(cuda_device, launch)
+    assert moving is not None, remark
+    moved = moving.moved(4096)
+    moved.arguments[0].array[:] += 1
+    moved()
+    wanted[:4] += 1
+    gpu.assert_equal(moved.arguments[1], wanted)
+
+
+def test_swizzled_tiles_are_accepted_by_the_driver(cuda_device: CudaDevice, gpu: Gpu) -> None:
+    if int(cuda_device.facts.arch.removeprefix("sm_").rstrip("af")) < 90:
+        pytest.skip("tensor maps begin with sm_90")
+    half = gpu.zeros((256, 512), dtype="float16")
+    for swizzle, columns in (("none", 256), ("32B", 16), ("64B", 32), ("128B", 64)):
+        made = gpu.tensor_map(half, box=(64, columns), swizzle=swizzle, l2_promotion="256B", oob_fill="nan")
+        assert made.value.nbytes == 128
+        assert bytes(made.value.tobytes()) != bytes(128)
+    volume = gpu.zeros((8, 16, 64), dtype="float16")
+    assert gpu.tensor_map(volume, box=(1, 8, 16), interleave="32B", swizzle="32B").value.nbytes == 128
+    assert gpu.tensor_map(half.view("uint16"), box=(64, 64), dtype="bfloat16", swizzle="128B").value.nbytes == 128
+
+
+def test_errors_in_units_in_the_last_place(gpu: Gpu) -> None:
+    wanted = np.linspace(1, 2, 1000, endpoint=False)
+    assert gpu.ulp_error(gpu.array(wanted.astype("float32")), wanted) <= 0.5
+    assert gpu.ulp_error(gpu.array(wanted.astype("float32") + np.float32(2**-22)), gpu.array(wanted)) > 1
