@@ -48,7 +48,10 @@ if TYPE_CHECKING:  # "as" tells a type checker that the name is exported
     from pytest_gpuperf.device.gpu import Gpu as Gpu
     from pytest_gpuperf.device.launch import Kernel as Kernel
     from pytest_gpuperf.device.launch import Launch as Launch
+    from pytest_gpuperf.device.tensor_maps import TensorMap as TensorMap
+    from pytest_gpuperf.device.textures import Texture as Texture
     from pytest_gpuperf.device.triton_kernel import TritonKernel as TritonKernel
+    from pytest_gpuperf.device.ulp_errors import UlpError as UlpError
     from pytest_gpuperf.model.device_facts import DeviceFacts as DeviceFacts
     from pytest_gpuperf.model.evidence import Key as Key
     from pytest_gpuperf.model.evidence import Occupancy as Occupancy
@@ -75,7 +78,10 @@ _HOMES = {
         "device.device_errors": "LaunchError LoadError",
         "device.gpu": "Gpu",
         "device.launch": "Kernel Launch",
+        "device.tensor_maps": "TensorMap",
+        "device.textures": "Texture",
         "device.triton_kernel": "TritonKernel",
+        "device.ulp_errors": "UlpError",
         "model.device_facts": "DeviceFacts",
         "model.evidence": "Key Occupancy StaticProfile StaticRecord",
         "model.verdict": "Change Judgement TimeFigures Verdict",

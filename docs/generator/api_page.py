@@ -32,8 +32,8 @@ GROUPS = {
     "Version": "",
 }
 INTERNAL = frozenset({
-    "binaries", "binary", "configuration", "device", "for_", "identity", "loaded", "measured_peaks", "native",
-    "records", "run_with", "targets", "with_arguments",
+    "binaries", "binary", "configuration", "declared_as", "device", "follows_array", "for_", "identity", "loaded",
+    "measured_peaks", "native", "of", "parameter_bytes", "records", "run_with", "targets", "value", "with_arguments",
 })  # fmt: skip
 """Members that the plugin itself uses."""
 
@@ -51,7 +51,9 @@ def page() -> str:
 
 def _fixtures() -> Iterator[list[str]]:
     for node in body_of(fixtures):
-        if isinstance(node, ast.FunctionDef) and "pytest.fixture" in map(ast.unparse, node.decorator_list):
+        if isinstance(node, ast.FunctionDef) and any(
+            "pytest.fixture" in ast.unparse(one) for one in node.decorator_list
+        ):
             kind = re.sub(r"Iterator\[(\w+)\]", r"\1", ast.unparse(node.returns or ast.Constant(None)))
             first = (ast.get_docstring(node) or "").partition("\n\n")[0]
             yield [f"`{node.name}`", f"[`{kind}`](#{kind.lower()})", in_line(first)]

@@ -33,10 +33,13 @@ class UlpError(float):
     quantile: float
     """That which the share asked for of all elements does not exceed."""
     share: float
+    """That share, 0 to 1."""
     place: tuple[int, ...]
     """Index of the largest."""
     got: float
+    """There."""
     wanted: float
+    """There, as the reference has it."""
 
     def __repr__(self) -> str:
         where = f" at {list(self.place)}" if self.place else ""

@@ -40,9 +40,12 @@ from pytest_gpuperf import (
     StaticOnly,
     StaticProfile,
     StaticRecord,
+    TensorMap,
+    Texture,
     TimeFigures,
     ToolchainMissing,
     TritonKernel,
+    UlpError,
     UnknownArchitecture,
     UnknownKernel,
     UnsupportedTritonKernel,
@@ -51,6 +54,23 @@ from pytest_gpuperf import (
 )
 
 N = 1 << 24
+
+
+@pytest.fixture(scope="session")
+def shared(cuda_kernel: KernelCompiler) -> Kernel:
+    return cuda_kernel("kernels/scale.cu", "scale")
+
+
+def sampled(shared: Kernel, gpu: Gpu) -> None:
+    image = gpu.random((64, 64), seed=1)
+    texture = gpu.texture(image, filter="linear", address=("clamp", "border"), layout="pitch2d")
+    assert_type(texture, Texture)
+    tiles = gpu.tensor_map(image, box=(16, 32), swizzle="128B")
+    assert_type(tiles, TensorMap)
+    shared.launch(grid=1, block=256, args=(texture, tiles))()
+    error = gpu.ulp_error(gpu.empty(N), image, quantile=0.999)
+    assert_type(error, UlpError)
+    assert error <= 2 and error.quantile <= 1
 
 
 def scaled(cuda_kernel: KernelCompiler, gpu: Gpu) -> Launch:
