@@ -51,9 +51,7 @@ def page() -> str:
 
 def _fixtures() -> Iterator[list[str]]:
     for node in body_of(fixtures):
-        if isinstance(node, ast.FunctionDef) and any(
-            "pytest.fixture" in ast.unparse(one) for one in node.decorator_list
-        ):
+        if isinstance(node, ast.FunctionDef) and "pytest.fixture" in " ".join(map(ast.unparse, node.decorator_list)):
             kind = re.sub(r"Iterator\[(\w+)\]", r"\1", ast.unparse(node.returns or ast.Constant(None)))
             first = (ast.get_docstring(node) or "").partition("\n\n")[0]
             yield [f"`{node.name}`", f"[`{kind}`](#{kind.lower()})", in_line(first)]

@@ -7,7 +7,6 @@ node that it lives as long as, its name, and the parameters that it depends on.
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
@@ -35,40 +34,39 @@ class Site(NamedTuple):
     """Names the fixture whose tests share the kernel, once it is set up; empty before, and of a test's own kernel."""
 
 
-@dataclasses.dataclass(eq=False)
 class SharedFixture:
     """One instance of a fixture that outlives a test and compiled kernels."""
 
-    name: str
-    book: TestBook
-    folder: Path
-    tests: str
-    """What the node ids of tests begin with that may use it."""
-    asked_by: str
-    """Node id of the test that it was set up for."""
-    is_set_up: bool = False
-    problem: BaseException | None = None
-    """What ended its setup."""
-    judged: bool = False
-    first_user: str = ""
-    """Node id of the test that answers for its kernels; empty while none does."""
+    def __init__(self, name: str, book: TestBook, folder: Path, tests: str, asked_by: str) -> None:
+        """``tests`` is what node ids of tests begin with that may use it, ``asked_by`` that which it was set up for."""
+        self.name = name
+        self.book = book
+        self.folder = folder
+        self._tests = tests
+        self._asked_by = asked_by
+        self.is_set_up = False
+        self.problem: BaseException | None = None
+        """What ended its setup."""
+        self.judged = False
+        self.first_user = ""
+        """Node id of the test that answers for its kernels; empty while none does."""
 
     def is_used_by(self, item: pytest.Item) -> bool:
         names = getattr(item, "fixturenames", ())
-        return item.nodeid == self.asked_by or (self.name in names and item.nodeid.startswith(self.tests))
+        return item.nodeid == self._asked_by or (self.name in names and item.nodeid.startswith(self._tests))
 
     def shared_by(self) -> str:
         return f"the fixture {self.name}" if self.is_set_up else ""
 
 
-@dataclasses.dataclass
 class _SetUp:
     """A fixture whose function runs."""
 
-    fixture: pytest.FixtureDef[Any]
-    node: Any
-    """Of pytest's tree: the fixture lives as long as it."""
-    made: SharedFixture | None = None
+    def __init__(self, fixture: pytest.FixtureDef[Any], node: Any) -> None:
+        """``node`` of pytest's tree is what the fixture lives as long as."""
+        self.fixture = fixture
+        self.node = node
+        self.made: SharedFixture | None = None
 
 
 class SharedFixtures:

@@ -70,7 +70,8 @@ def sampled(shared: Kernel, gpu: Gpu) -> None:
     shared.launch(grid=1, block=256, args=(texture, tiles))()
     error = gpu.ulp_error(gpu.empty(N), image, quantile=0.999)
     assert_type(error, UlpError)
-    assert error <= 2 and error.quantile <= 1
+    assert error <= 2
+    assert error.quantile <= 1
 
 
 def scaled(cuda_kernel: KernelCompiler, gpu: Gpu) -> Launch:
