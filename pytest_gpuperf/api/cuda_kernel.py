@@ -146,6 +146,7 @@ class KernelCompiler:
         first = next(iter(binaries.values()))
         records = {arch: binary.record() for arch, binary in binaries.items()}
         self._book.add_compiled(first.name, records, first.toolchain, options, file)
+        self._site().check()
 
     def _foreseen(self, kernel: str, source_hash: str) -> tuple[str | None, ...]:
         nodes = (item.nodeid.partition("::") for item in self._items)

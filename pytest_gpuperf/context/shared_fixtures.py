@@ -20,6 +20,7 @@ from pytest_gpuperf.model.fixture_names import fixture_test
 
 if TYPE_CHECKING:
     from pytest_gpuperf.context.book import TestBook
+    from pytest_gpuperf.context.kernel_labels import CompiledKernel
 
 
 class Site(NamedTuple):
@@ -32,13 +33,21 @@ class Site(NamedTuple):
     """What messages call the file in that folder."""
     shared_by: Callable[[], str] = str
     """Names the fixture whose tests share the kernel, once it is set up; empty before, and of a test's own kernel."""
+    check: Callable[[], None] = lambda: None
+    """Raises ``BadArgument`` if what was compiled is another kernel than one on record under its name would be."""
 
 
 class SharedFixture:
     """One instance of a fixture that outlives a test and compiled kernels."""
 
-    def __init__(self, name: str, book: TestBook, folder: Path, tests: str, asked_by: str) -> None:
-        """``tests`` is what node ids of tests begin with that may use it, ``asked_by`` that which it was set up for."""
+    def __init__(
+        self, name: str, book: TestBook, folder: Path, tests: str, asked_by: str, before: Sequence[CompiledKernel]
+    ) -> None:  # fmt: skip
+        """``tests`` is what node ids of tests begin with that may use it, ``asked_by`` that which it was set up for.
+
+        ``before`` are kernels of the instance of this name that was set up before it.
+        """
+        self._before = before
         self.name = name
         self.book = book
         self.folder = folder
@@ -55,7 +64,20 @@ class SharedFixture:
         names = getattr(item, "fixturenames", ())
         return item.nodeid == self._asked_by or (self.name in names and item.nodeid.startswith(self._tests))
 
+    def check(self) -> None:
+        """Raise ``BadArgument`` if an instance before it compiled other kernels: both would have one baseline."""
+        for kernel in self.book.kernels:
+            earlier = [one for one in self._before if one.name == kernel.name]
+            new = kernel.evidence
+            if earlier and all(one.is_another(new.static, new.toolchain) for one in earlier):
+                raise BadArgument(
+                    f"cuda_kernel: the fixture {self.name} compiled another {kernel.name} than when it was set up "
+                    f"before, and both would be on record as {new.key.node_id}: tell its parameters apart by ids=, or "
+                    "give the kernels names of their own"
+                )
+
     def shared_by(self) -> str:
+        """Its name for messages; empty while it is set up."""
         return f"the fixture {self.name}" if self.is_set_up else ""
 
 
@@ -119,7 +141,8 @@ class SharedFixtures:
         if running.made is None:
             running.made = self._made(running, self._item)
         shared = running.made
-        return Site(shared.book, shared.folder, f"the file that defines the fixture {shared.name}", shared.shared_by)
+        file = f"the file that defines the fixture {shared.name}"
+        return Site(shared.book, shared.folder, file, shared.shared_by, shared.check)
 
     def used_by(self, item: pytest.Item) -> list[SharedFixture]:
         """Those with kernels that a test uses, as far as they are set up."""
@@ -138,8 +161,10 @@ class SharedFixtures:
             )
         labels = [self._labels[one] for one in sorted(self._behind(name)) if one in self._labels]
         test = fixture_test(name, labels, inside)
-        book = stash.new_book(f"{module}::{test}")
-        made = self._found[f"{module}::{test}"] = SharedFixture(name, book, file.parent, tests, item.nodeid)
+        node = f"{module}::{test}"
+        before = self._found[node].book.kernels if node in self._found else ()
+        made = SharedFixture(name, stash.new_book(node), file.parent, tests, item.nodeid, before)
+        self._found[node] = made
         return made
 
     def _behind(self, name: str) -> set[str]:

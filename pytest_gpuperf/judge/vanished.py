@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Literal, NamedTuple
 
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.fixture_names import fixture_of
+from pytest_gpuperf.model.fixture_names import fixture_of, place_of
 from pytest_gpuperf.model.verdict import EvidenceKind
 
 
@@ -116,13 +116,13 @@ def settled(found: Iterable[Vanished], targets: Collection[str], *, has_gpu: boo
 
 def _judged(record: OnRecord, run: RunSeen) -> Vanished | None:
     module, node = record.key.module, record.key.node_id
-    if fixture_of(record.key.test):
-        return _of_fixture(record, run)
     if any(_holds(place, node) for place in run.failed):
         return None
     skipped = next((reason for place, reason in run.skipped.items() if _holds(place, node)), None)
     if skipped is not None:
         return _ended(record, Ended("skipped", skipped), run)
+    if fixture_of(record.key.test):
+        return _of_fixture(record, run)
     if module not in run.modules:
         return _of_file(record, run)
     if module not in run.covered:
@@ -135,11 +135,11 @@ def _judged(record: OnRecord, run: RunSeen) -> Vanished | None:
 def _of_fixture(record: OnRecord, run: RunSeen) -> Vanished | None:
     """Of a fixture's kernel: its users tell what became of it, unless one of them came to judge it."""
     module, node = record.key.module, record.key.node_id
-    if run.failed or node in run.reached:  # tests that could not be collected may use it
+    if run.failed or node in run.reached or module not in run.covered:  # what could not be collected may use it
         return None
     users = run.users.get(fixture_of(record.key.test), ())
     if module in run.modules:
-        users = [test for test in users if test.startswith(node.partition("fixture ")[0])]
+        users = [test for test in users if test.startswith(f"{module}::{place_of(record.key.test)}")]
     if not users:
         return _unused(record, run)
     ends = {test: run.ends.get(test) for test in users if test in run.selected}
@@ -155,7 +155,7 @@ def _of_fixture(record: OnRecord, run: RunSeen) -> Vanished | None:
 
 def _unused(record: OnRecord, run: RunSeen) -> Vanished | None:
     """Of a fixture that no collected test asks for: only a run that collected all it could says anything of it."""
-    if not run.full or not (run.whole or record.key.module in run.covered):
+    if not run.full or not (run.whole or record.key.module in run.modules):
         return None
     if record.key.module in run.missing:
         return Vanished(record, WhyVanished.FILE_GONE)

@@ -325,3 +325,24 @@ def test_the_kernel_of_a_function_that_a_fixture_returns_is_the_tests(suite: Sui
     suite.write("test_users.py", "def test_one(kernels):\n    kernels()\n")
     suite.run("--update-baselines", "--gpuperf-arch=sm_90")
     assert on_record(suite) == {"test_users.py::test_one": ["hog"]}
+
+
+ALIKE = """
+import pytest
+
+@pytest.fixture(scope="session", params=[1, "1"])
+def kernels(cuda_kernel, request):
+    return cuda_kernel("hog.cu", "hog", options=[f"-DHALF={0.5 if request.param == 1 else 0.25}f"])
+"""
+
+
+def test_two_kernels_are_not_put_on_record_under_one_name(suite: Suite) -> None:
+    (suite.path / "test_suite.py").unlink()
+    suite.write("hog.cu", HOG.replace("0.5f", "HALF"))
+    suite.write("conftest.py", ALIKE)
+    suite.write("test_users.py", "def test_one(kernels):\n    pass\n")
+    result = suite.run(*STATIC)
+    assert result.parseoutcomes()["errors"] == 1
+    result.stdout.fnmatch_lines(["*the fixture kernels compiled another hog than when it was set up before, and both*"])
+    suite.write("conftest.py", ALIKE.replace('"1"]', '"1"], ids=["half", "quarter"]'))
+    assert suite.run(*STATIC).parseoutcomes()["passed"] == 2

@@ -80,3 +80,61 @@ def test_no_record_of_a_run_in_full_is_passed_over(how: str, exists: bool, has_g
         reached={NODE: {"k"}} if asked else {},
     )  # fmt: skip
     assert bool(vanished([RECORD], run)) == (not exists or not asked)
+
+
+# --- fixtures --------------------------------------------------------------------------------------
+
+
+OTHER = "suite/test_b.py::test_y"
+OF_SESSION = OnRecord(Key(module="suite/conftest.py", test="fixture kernels[fast]", workload="k"), "sm_90", "static")
+OF_MODULE = OnRecord(Key(module=MODULE, test="fixture kernels", workload="k"), "sm_90", "static")
+OF_CLASS = OnRecord(Key(module=MODULE, test="TestA::fixture kernels", workload="k"), "sm_90", "static")
+FIXTURES = dataclasses.replace(
+    REACHED, tests={NODE, OTHER}, selected={NODE, OTHER}, modules={MODULE, "suite/test_b.py"}, reached={},
+    covered={MODULE, "suite/conftest.py"}, ends={NODE: Ended("passed"), OTHER: Ended("passed")},
+    users={"kernels": {NODE, OTHER}},
+)  # fmt: skip
+
+
+def fixture_cause(record: OnRecord = OF_SESSION, **changes: object) -> WhyVanished | None:
+    found = vanished([record], dataclasses.replace(FIXTURES, **changes))  # type: ignore[arg-type]
+    return found[0].cause if found else None
+
+
+@pytest.mark.parametrize(
+    ("record", "changes", "expected"),
+    [
+        (OF_SESSION, {"reached": {OF_SESSION.key.node_id: {"k"}}}, None),
+        (OF_SESSION, {"reached": {OF_SESSION.key.node_id: {"other"}}}, None),
+        (OF_SESSION, {}, WhyVanished.NOT_ASKED),
+        (OF_SESSION, {"selected": {OTHER}}, WhyVanished.NOT_ASKED),
+        (OF_SESSION, {"selected": ()}, None),
+        (OF_SESSION, {"ends": {NODE: Ended("passed"), OTHER: Ended("failed")}}, None),
+        (OF_SESSION, {"ends": {NODE: Ended("skipped"), OTHER: Ended("skipped")}}, WhyVanished.SKIPPED),
+        (OF_SESSION, {"ends": {NODE: Ended("xfailed"), OTHER: Ended("xfailed")}}, WhyVanished.XFAILED),
+        (OF_SESSION, {"ends": {NODE: Ended("skipped")}}, WhyVanished.SKIPPED),
+        (OF_SESSION, {"failed": {"suite/test_c.py"}}, None),
+        (OF_SESSION, {"users": {}}, WhyVanished.UNUSED),
+        (OF_SESSION, {"users": {}, "full": False}, None),
+        (OF_SESSION, {"users": {}, "whole": False}, None),
+        (OF_SESSION, {"users": {}, "covered": {MODULE}}, None),
+        (OF_SESSION, {"users": {}, "missing": {"suite/conftest.py"}}, WhyVanished.FILE_GONE),
+        (OF_SESSION, {"users": {}, "skipped": {"suite/test_c.py": "no cupy"}}, WhyVanished.SKIPPED),
+        (OF_MODULE, {"users": {"kernels": {OTHER}}}, WhyVanished.UNUSED),
+        (OF_MODULE, {"users": {"kernels": {OTHER}}, "whole": False}, WhyVanished.UNUSED),
+        (OF_MODULE, {"selected": {OTHER}}, None),
+        (OF_MODULE, {"covered": (), "modules": {"suite/test_b.py"}}, None),
+        (OF_MODULE, {"skipped": {MODULE: "no cupy"}, "modules": ()}, WhyVanished.SKIPPED),
+        (OF_CLASS, {}, WhyVanished.UNUSED),
+        (OF_CLASS, {"users": {"kernels": {f"{MODULE}::TestA::test_z"}}}, None),
+    ],
+)
+def test_each_cause_of_a_fixtures_kernel(
+    record: OnRecord, changes: dict[str, object], expected: WhyVanished | None
+) -> None:
+    assert fixture_cause(record, **changes) is expected
+
+
+def test_a_fixture_that_was_not_come_to_for_want_of_a_gpu_says_so() -> None:
+    (one,) = vanished([OF_SESSION], dataclasses.replace(FIXTURES, ends={NODE: Ended("skipped")}, has_gpu=False))
+    assert (one.cause, one.for_want_of_gpu) == (WhyVanished.SKIPPED, True)
