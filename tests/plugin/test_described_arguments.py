@@ -9,12 +9,21 @@ from suite_under_test import HERE, RECORD, Suite
 CONFTEST = f"""
 import sys
 sys.path.insert(0, {str(HERE)!r})
+import numpy as np
 import pytest
-from simulated_gpu import SimulatedGpu
+from simulated_gpu import SimulatedArrays, SimulatedGpu
+
+class Aligned(SimulatedArrays):  # as a GPU's allocator places arrays
+    def random(self, shape, dtype="float32", *, seed, low=None, high=None):
+        room = np.zeros(int(np.prod(shape)) + 128, dtype)
+        start = -room.ctypes.data % 512 // room.itemsize
+        return room[start : start + int(np.prod(shape))].reshape(shape)
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_gpuperf_device(config, worker):
-    return SimulatedGpu()
+    device = SimulatedGpu()
+    device.arrays = Aligned()
+    return device
 """
 KERNEL = """
 struct alignas(64) Descriptor { unsigned long long opaque[16]; };
@@ -31,18 +40,6 @@ def test_work(cuda_kernel, gpu, gpuperf):
     launch = cuda_kernel("work.cu", "work").launch(grid=8, block=128, args=(texture, tiles, gpu.empty(1024), 1024))
     gpuperf(launch)
 """
-ALIGNED = """
-import numpy as np
-from simulated_gpu import SimulatedArrays
-
-def random(self, shape, dtype="float32", *, seed, low=None, high=None):
-    room = np.zeros(int(np.prod(shape)) + 128, dtype)
-    start = -room.ctypes.data % 512 // room.itemsize
-    return room[start : start + int(np.prod(shape))].reshape(shape)
-
-SimulatedArrays.random = random
-"""
-"""Where a GPU's allocator puts arrays; NumPy's has no address that the plugin asks for."""
 
 
 @pytest.fixture
@@ -62,7 +59,7 @@ def test_without_a_gpu_they_are_placeholders_and_the_code_is_judged(described: S
 
 @pytest.fixture
 def recorded(described: Suite) -> Suite:
-    described.write("conftest.py", CONFTEST + ALIGNED)
+    described.write("conftest.py", CONFTEST)
     assert described.run(*RECORD).ret == 0
     return described
 
