@@ -111,6 +111,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
     if item.config.stash[stash.OPTIONS].gates:
         stash.run_state_of(item.config).begin_test(item)
     stash.begin(item)
+    __tracebackhide__ = True
     try:
         return (yield)
     except Exception as raised:
@@ -119,7 +120,8 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
         from pytest_gpuperf.session import end_of_test  # noqa: PLC0415 a plain run without kernels has none
 
         if not end_of_test.stops_early(item, raised):
-            raise end_of_test.without_our_frames(item, raised)  # noqa: B904 it is the one that was raised
+            end_of_test.without_our_frames(item, raised)
+            raise
         problem = raised
     from pytest_gpuperf.formatting import harmless  # noqa: PLC0415 of no other run
 

@@ -41,7 +41,7 @@ class SharedFixture:
     """One instance of a fixture that outlives a test and compiled kernels."""
 
     def __init__(
-        self, name: str, book: TestBook, folder: Path, tests: str, asked_by: str, before: Sequence[CompiledKernel]
+        self, name: str, book: TestBook, file: Path, tests: str, asked_by: str, before: Sequence[CompiledKernel]
     ) -> None:  # fmt: skip
         """``tests`` is what node ids of tests begin with that may use it, ``asked_by`` that which it was set up for.
 
@@ -50,7 +50,8 @@ class SharedFixture:
         self._before = before
         self.name = name
         self.book = book
-        self.folder = folder
+        self.file = file
+        """That defines it."""
         self._tests = tests
         self._asked_by = asked_by
         self.is_set_up = False
@@ -84,10 +85,11 @@ class SharedFixture:
 class _SetUp:
     """A fixture whose function runs."""
 
-    def __init__(self, fixture: pytest.FixtureDef[Any], node: Any) -> None:
-        """``node`` of pytest's tree is what the fixture lives as long as."""
+    def __init__(self, fixture: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> None:
         self.fixture = fixture
-        self.node = node
+        self.node = request.node
+        """Of pytest's tree: the fixture lives as long as it."""
+        self.at_end = request.addfinalizer
         self.made: SharedFixture | None = None
 
 
@@ -112,13 +114,14 @@ class SharedFixtures:
     def pytest_fixture_setup(
         self, fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
     ) -> Generator[None, Any, Any]:
+        __tracebackhide__ = True
         if fixturedef.scope == "function":
             return (yield)
         self._asks[fixturedef.argname] = fixturedef.argnames
         self._labels.pop(fixturedef.argname, None)
         if hasattr(request, "param"):
             self._labels[fixturedef.argname] = _label(fixturedef, request)
-        running = _SetUp(fixturedef, request.node)
+        running = _SetUp(fixturedef, request)
         self._running.append(running)
         try:
             return (yield)
@@ -142,7 +145,7 @@ class SharedFixtures:
             running.made = self._made(running, self._item)
         shared = running.made
         file = f"the file that defines the fixture {shared.name}"
-        return Site(shared.book, shared.folder, file, shared.shared_by, shared.check)
+        return Site(shared.book, shared.file.parent, file, shared.shared_by, shared.check)
 
     def used_by(self, item: pytest.Item) -> list[SharedFixture]:
         """Those with kernels that a test uses, as far as they are set up."""
@@ -163,8 +166,9 @@ class SharedFixtures:
         test = fixture_test(name, labels, inside)
         node = f"{module}::{test}"
         before = self._found[node].book.kernels if node in self._found else ()
-        made = SharedFixture(name, stash.new_book(node), file.parent, tests, item.nodeid, before)
+        made = SharedFixture(name, stash.new_book(node), file, tests, item.nodeid, before)
         self._found[node] = made
+        running.at_end(made.book.cubins.clear)
         return made
 
     def _behind(self, name: str) -> set[str]:

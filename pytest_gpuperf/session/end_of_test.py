@@ -136,14 +136,15 @@ def _note_early_stop(worker: Worker, book: TestBook, problem: BaseException) -> 
 
 
 def without_our_frames(item: pytest.Item, problem: BaseException) -> BaseException:
-    """An error of ours about the test's input ends at the test's own line: the way through the plugin says nothing.
+    """An error of ours about the input ends at the line of the test or fixture: the way through the plugin says nothing.
 
     Errors of other modules keep their whole traceback, and so does a bug of ours.
     """
     if not type(problem).__module__.startswith("pytest_gpuperf."):
         return problem
     frame = problem.__traceback__
-    while frame is not None and frame.tb_frame.f_code.co_filename != str(item.path):
+    own = {str(item.path), *(str(one.file) for one in stash.shared_fixtures_of(item))}
+    while frame is not None and frame.tb_frame.f_code.co_filename not in own:
         frame = frame.tb_next
     while frame is not None and frame.tb_next is not None:
         if frame.tb_next.tb_frame.f_globals.get("__name__", "").startswith("pytest_gpuperf"):

@@ -204,6 +204,8 @@ def test_paths_are_relative_to_the_file_that_defines_the_fixture(suite: Suite) -
     (folder / "hog.cu").unlink()
     result = suite.run(*STATIC, "below")
     result.stdout.fnmatch_lines(["*below/hog.cu: no such file*relative to the file that defines the fixture kernels."])
+    result.stdout.fnmatch_lines(["below/conftest.py:6: MissingSource"])
+    result.stdout.no_fnmatch_line("*pytest_runtest_setup*")
 
 
 def test_a_sessions_fixture_from_elsewhere_has_no_place_for_baselines(
