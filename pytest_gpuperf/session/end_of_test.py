@@ -136,7 +136,7 @@ def _note_early_stop(worker: Worker, book: TestBook, problem: BaseException) -> 
 
 
 def without_our_frames(item: pytest.Item, problem: BaseException) -> BaseException:
-    """An error of ours about the input ends at the line of the test or fixture: the way through the plugin says nothing.
+    """An error of ours about the input ends at the line of the test or fixture: the way here says nothing.
 
     Errors of other modules keep their whole traceback, and so does a bug of ours.
     """
