@@ -21,7 +21,6 @@ from pytest_gpuperf.baselines.merging import referenced_only
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.baselines.update_lock import Say, silent
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.fixture_names import fixture_of
 
 _T = TypeVar("_T")
 _Workload = tuple[str, str]
@@ -60,14 +59,12 @@ def unused(
     *,
     modules_collected: Collection[str],
     workloads_gone: Collection[tuple[str, Key]] = (),
-    fixtures: Collection[str] = (),
 ) -> list[Unused]:
     """Everything that pruning would remove, sorted.
 
     ``collected`` has the node ids of all tests (or keys of workloads); ``modules_collected`` the modules of which every
     test was collected, those whose file is gone included.  ``workloads_gone`` are workloads, by target, that tests
-    which are still there no longer have.  ``fixtures`` are those that the tests ask for.  Raises what reading raises:
-    then nothing can be called unused.
+    which are still there no longer have.  Raises what reading raises: then nothing can be called unused.
     """
     alive = {entry.node_id if isinstance(entry, Key) else entry for entry in collected}
     store.forget()
@@ -78,8 +75,7 @@ def unused(
         tests: set[str] = set()
         workloads: set[_Workload] = set()
         if module in modules_collected:
-            gone = {test for test in _tests(file) if f"{module}::{test}" not in alive}
-            tests = {test for test in gone if fixture_of(test) not in fixtures}
+            tests = {test for test in _tests(file) if f"{module}::{test}" not in alive}
             named = {(key.test, key.workload) for of, key in workloads_gone if (of, key.module) == (target, module)}
             workloads = {(test, name) for test, name in named & _workloads(file) if test not in tests}
             found += [Unused("test", path, target, module, test) for test in tests]

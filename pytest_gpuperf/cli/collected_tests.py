@@ -41,7 +41,7 @@ class CollectedTests:
     failed: tuple[str, ...]
     skipped: tuple[str, ...]
     fixtures: frozenset[str] = frozenset()
-    """Names of those that the tests ask for."""
+    """Those with kernels that tests share, as they are called on record."""
 
     def covers(self, module: str) -> bool:
         """True if the search would have met this test module if it existed."""

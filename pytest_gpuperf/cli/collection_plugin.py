@@ -14,6 +14,7 @@ from typing import cast
 import pytest
 
 from pytest_gpuperf.config.parse_options import read_options
+from pytest_gpuperf.context.shared_fixtures import shared_keys
 
 FLAG = "--gpuperf-write-collection"
 
@@ -53,7 +54,7 @@ class CollectionNotes:
             "scope": [Path(os.path.relpath(place, config.rootpath)).as_posix() for place in places],
             "named_tests": [argument for argument in config.args if "::" in argument],
             "tests": [item.nodeid for item in session.items],
-            "fixtures": sorted({name for item in session.items for name in getattr(item, "fixturenames", ())}),
+            "fixtures": sorted({key for item in session.items for key in shared_keys(item)}),
             "modules": self.modules,
             "deselected": self.deselected,
             "failed": self.failed,

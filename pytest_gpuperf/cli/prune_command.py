@@ -50,7 +50,8 @@ def run(
     inside = {module for module in recorded if collection.covers(module)}
     refuse_unless_whole(collection, {key.module for key in keys_on_record(store) if not fixture_of(key.test)} & inside)
     gone = workloads_gone(store, collection.root, write)
-    found = unused(store, collection.tests, modules_collected=inside, workloads_gone=gone, fixtures=collection.fixtures)
+    alive = collection.tests | collection.fixtures
+    found = unused(store, alive, modules_collected=inside, workloads_gone=gone)
     for entry in prune(store, found, lambda line: write(f"{line}\n")) if confirmed else found:
         write(f"{'removed' if confirmed else 'unused '}  {entry}\n")
     if not found:

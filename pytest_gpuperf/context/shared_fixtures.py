@@ -8,7 +8,7 @@ node that it lives as long as, its name, and the parameters that it depends on.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,6 +21,11 @@ from pytest_gpuperf.model.fixture_names import fixture_test
 if TYPE_CHECKING:
     from pytest_gpuperf.context.book import TestBook
     from pytest_gpuperf.context.kernel_labels import CompiledKernel
+
+    Fixture = pytest.FixtureDef[Any]
+
+COMPILES = "cuda_kernel"
+"""The fixture that compiles: whoever shares a kernel asks for it, if by another fixture."""
 
 
 class Site(NamedTuple):
@@ -41,9 +46,9 @@ class SharedFixture:
     """One instance of a fixture that outlives a test and compiled kernels."""
 
     def __init__(
-        self, name: str, book: TestBook, file: Path, tests: str, asked_by: str, before: Sequence[CompiledKernel]
+        self, name: str, book: TestBook, file: Path, below: str, asked_by: str, before: Sequence[CompiledKernel]
     ) -> None:  # fmt: skip
-        """``tests`` is what node ids of tests begin with that may use it, ``asked_by`` that which it was set up for.
+        """``below`` is the node id of what it lives as long as, ``asked_by`` that of the test that it was set up for.
 
         ``before`` are kernels of the instance of this name that was set up before it.
         """
@@ -52,7 +57,7 @@ class SharedFixture:
         self.book = book
         self.file = file
         """That defines it."""
-        self._tests = tests
+        self._below = below
         self._asked_by = asked_by
         self.is_set_up = False
         self.problem: BaseException | None = None
@@ -63,7 +68,7 @@ class SharedFixture:
 
     def is_used_by(self, item: pytest.Item) -> bool:
         names = getattr(item, "fixturenames", ())
-        return item.nodeid == self._asked_by or (self.name in names and item.nodeid.startswith(self._tests))
+        return item.nodeid == self._asked_by or (self.name in names and item.nodeid.startswith(self._below))
 
     def check(self) -> None:
         """Raise ``BadArgument`` if an instance before it compiled other kernels: both would have one baseline."""
@@ -85,7 +90,7 @@ class SharedFixture:
 class _SetUp:
     """A fixture whose function runs."""
 
-    def __init__(self, fixture: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> None:
+    def __init__(self, fixture: Fixture, request: pytest.FixtureRequest) -> None:
         self.fixture = fixture
         self.node = request.node
         """Of pytest's tree: the fixture lives as long as it."""
@@ -102,25 +107,16 @@ class SharedFixtures:
         self._running: list[_SetUp] = []
         self._found: dict[str, SharedFixture] = {}
         """By the node id of their book."""
-        self._asks: dict[str, Sequence[str]] = {}
-        self._labels: dict[str, str] = {}
-        """Of fixtures with parameters, that which they have now; by name."""
 
     def begin(self, item: pytest.Item) -> None:
         """A test begins: what is compiled outside of the setup of a shared fixture is its own from here."""
         self._item = item
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_fixture_setup(
-        self, fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
-    ) -> Generator[None, Any, Any]:
+    def pytest_fixture_setup(self, fixturedef: Fixture, request: pytest.FixtureRequest) -> Generator[None, Any, Any]:
         __tracebackhide__ = True
         if fixturedef.scope == "function":
             return (yield)
-        self._asks[fixturedef.argname] = fixturedef.argnames
-        self._labels.pop(fixturedef.argname, None)
-        if hasattr(request, "param"):
-            self._labels[fixturedef.argname] = _label(fixturedef, request)
         running = _SetUp(fixturedef, request)
         self._running.append(running)
         try:
@@ -152,67 +148,105 @@ class SharedFixtures:
         return [one for one in self._found.values() if one.is_used_by(item)]
 
     def _made(self, running: _SetUp, item: pytest.Item) -> SharedFixture:
-        name = running.fixture.argname
-        file = _defining_file(running.fixture)
-        module, tests, inside = _place(running.node, self._root, file)
-        if file is None or module is None:
+        fixture, file = running.fixture, _defining_file(running.fixture)
+        name, key = fixture.argname, _key(item, fixture, running.node)
+        if file is None or key is None:
             where = "by no Python function" if file is None else f"in {file}, outside of pytest's root {self._root}"
             raise BadArgument(
-                f"cuda_kernel: the {running.fixture.scope}-scoped fixture {name} is defined {where}, so that "
+                f"cuda_kernel: the {fixture.scope}-scoped fixture {name} is defined {where}, so that "
                 f"{'paths' if file is None else 'its baselines'} would have no place: define it as a function in a "
                 "conftest.py or test file below the root, or compile in a test"
             )
-        labels = [self._labels[one] for one in sorted(self._behind(name)) if one in self._labels]
-        test = fixture_test(name, labels, inside)
-        node = f"{module}::{test}"
-        before = self._found[node].book.kernels if node in self._found else ()
-        made = SharedFixture(name, stash.new_book(node), file, tests, item.nodeid, before)
-        self._found[node] = made
+        before = self._found[key].book.kernels if key in self._found else ()
+        below = "" if isinstance(running.node, pytest.Session) else running.node.nodeid
+        made = self._found[key] = SharedFixture(name, stash.new_book(key), file, below, item.nodeid, before)
         running.at_end(made.book.cubins.clear)
         return made
 
-    def _behind(self, name: str) -> set[str]:
-        """A fixture and those that it depends on, by their names."""
-        found, left = {name}, [name]
-        while left:
-            asked = set(self._asks.get(left.pop(), ())) - found
-            found |= asked
-            left += asked
-        return found
 
+def shared_keys(item: pytest.Item) -> Iterator[str]:
+    """What the fixtures are called on record that a test shares with others and that may compile, before any is set up.
 
-def _place(node: Any, root: Path, file: Path | None) -> tuple[str | None, str, str]:
-    """Module and test prefix of a fixture's key, with what its users' node ids begin with.
-
-    A session's is that of the file that defines it, a package's its ``__init__.py``, else the test file that uses it.
+    ``conftest.py::fixture kernels[fast]``, as in node ids.
     """
+    plan = _plan(item)
+    for name in plan if COMPILES in plan else ():
+        fixture = plan[name][-1]
+        if name != COMPILES and fixture.scope != "function" and {COMPILES, "request"} & _behind(plan, name):
+            node = _lives_as_long_as(item, fixture)
+            key = _key(item, fixture, node) if node is not None else None
+            if key is not None:
+                yield key
+
+
+def _plan(item: pytest.Item) -> Mapping[str, Sequence[Fixture]]:
+    """The fixtures that a test asks for, the nearest last; pytest has no public name for it."""
+    return getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
+
+
+def _behind(plan: Mapping[str, Sequence[Fixture]], name: str) -> set[str]:
+    """A fixture and those that it depends on, by their names."""
+    found, left = {name}, [name]
+    while left:
+        asked = {one for fixture in plan.get(left.pop(), ()) for one in fixture.argnames} - found
+        found |= asked
+        left += asked
+    return found
+
+
+def _lives_as_long_as(item: pytest.Item, fixture: Fixture) -> Any:
+    """The node of pytest's tree; None where it is the test itself."""
+    if fixture.scope == "session":
+        return item.session
+    if fixture.scope == "package":
+        packages = (node for node in item.listchain() if isinstance(node, pytest.Package))
+        return next((node for node in packages if node.nodeid == fixture.baseid), item.session)
+    return item.getparent(pytest.Module if fixture.scope == "module" else pytest.Class)
+
+
+def _key(item: pytest.Item, fixture: Fixture, node: Any) -> str | None:
+    """Where the kernels of an instance of a fixture are on record; None if its file is not below pytest's root.
+
+    A session's is named by the file that defines it, a package's by its ``__init__.py``, else by the test file.
+    """
+    root, inside = item.config.rootpath, ""
     if isinstance(node, pytest.Package):
-        folder = node.path.relative_to(root).as_posix()
-        return f"{folder}/__init__.py".removeprefix("./"), f"{folder}/".removeprefix("./"), ""
-    if not isinstance(node, pytest.Session):
+        module = (node.path.relative_to(root) / "__init__.py").as_posix()
+    elif isinstance(node, pytest.Session):
+        file = _defining_file(fixture)
+        if file is None or not file.is_relative_to(root):
+            return None
+        module = file.relative_to(root).as_posix()
+    else:
         module, _, inside = node.nodeid.partition("::")
-        return module, f"{node.nodeid}::", inside
-    inside_root = file is not None and file.is_relative_to(root)
-    return (file.relative_to(root).as_posix() if file is not None and inside_root else None), "", ""
+    return f"{module}::{fixture_test(fixture.argname, _labels(item, fixture.argname), inside)}"
 
 
-def _defining_file(fixture: pytest.FixtureDef[Any]) -> Path | None:
+def _labels(item: pytest.Item, name: str) -> list[str]:
+    """The parameters that a test has the fixture with, its own and those of the fixtures that it depends on."""
+    plan, asked = _plan(item), getattr(item, "callspec", None)
+    if asked is None:
+        return []
+    names = [one for one in sorted(_behind(plan, name)) if one in asked.params]
+    return [_label(plan.get(one, [None])[-1], one, asked.indices[one], asked.params[one]) for one in names]
+
+
+def _label(fixture: Fixture | None, name: str, number: int, value: Any) -> str:
+    """What tells one parameter of a fixture from its others: its id, its value, or its number."""
+    given = _at(fixture and fixture.params, number), _at(fixture and fixture.ids, number)
+    for named in (getattr(given[0], "id", None), given[1], value, getattr(value, "__name__", None)):
+        if isinstance(named, str | int | float):  # bool is an int
+            return str(named)
+    return f"{name}{number}"
+
+
+def _at(values: Any, number: int) -> Any:
+    return values[number] if isinstance(values, Sequence) and number < len(values) else None
+
+
+def _defining_file(fixture: Fixture) -> Path | None:
     """The file with the fixture's function; None of what is no Python function."""
     function: Any = inspect.unwrap(fixture.func)
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     path = Path(code.co_filename) if code is not None else None
     return path.resolve() if path is not None and path.is_file() else None
-
-
-def _label(fixture: pytest.FixtureDef[Any], request: Any) -> str:
-    """What tells one parameter of a fixture from its others: its id, its value, or its number."""
-    number, value = request.param_index, request.param
-    given = _at(fixture.params, number), _at(fixture.ids, number)
-    for named in (getattr(given[0], "id", None), given[1], value, getattr(value, "__name__", None)):
-        if isinstance(named, str | int | float):  # bool is an int
-            return str(named)
-    return f"{fixture.argname}{number}"
-
-
-def _at(values: Any, number: int) -> Any:
-    return values[number] if isinstance(values, Sequence) and number < len(values) else None

@@ -13,13 +13,10 @@ import msgspec
 import pytest
 
 from pytest_gpuperf.context import stash
+from pytest_gpuperf.context.shared_fixtures import shared_keys
 from pytest_gpuperf.judge.vanished import Ended
 from pytest_gpuperf.model.base_record import Record
 
-COMPILES = "cuda_kernel"
-"""The fixture that compiles: whoever shares a kernel asks for it, if by another fixture."""
-OWN = {COMPILES, "gpu", "gpuperf", "request"}
-"""Fixtures that compile nothing by themselves."""
 HANDED_OVER = "gpuperf_tests_found"
 """Where a worker of pytest-xdist leaves it for the controller."""
 
@@ -33,7 +30,7 @@ class TestsFound(Record, frozen=True):
     """Every test, those included that were deselected afterwards."""
     selected: frozenset[str] = frozenset()
     users: Mapping[str, frozenset[str]] = {}
-    """By fixture: the tests that ask for it, of those that ask for ``cuda_kernel``."""
+    """Tests that share a fixture which may compile kernels, by what it is called on record."""
     modules: frozenset[str] = frozenset()
     failed: frozenset[str] = frozenset()
     """Files, folders and classes that could not be collected."""
@@ -69,9 +66,8 @@ class FindingTests:
 
     def pytest_itemcollected(self, item: pytest.Item) -> None:
         self.tests.add(item.nodeid)
-        names = getattr(item, "fixturenames", ())
-        for name in set(names) - OWN if COMPILES in names else ():
-            self._users.setdefault(name, set()).add(item.nodeid)
+        for key in shared_keys(item):
+            self._users.setdefault(key, set()).add(item.nodeid)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:

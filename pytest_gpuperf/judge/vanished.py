@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Literal, NamedTuple
 
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.fixture_names import fixture_of, place_of
+from pytest_gpuperf.model.fixture_names import fixture_of
 from pytest_gpuperf.model.verdict import EvidenceKind
 
 
@@ -87,7 +87,7 @@ class RunSeen:
     whole: bool
     """It searched all that the project searches, not a path of the user's choice."""
     users: Mapping[str, Collection[str]] = dataclasses.field(default_factory=dict)
-    """Tests by a fixture that they ask for, deselected ones included."""
+    """Tests by what a fixture that they share is called on record, deselected ones included."""
 
 
 _THERE = (WhyVanished.SKIPPED, WhyVanished.XFAILED, WhyVanished.NOT_ASKED)
@@ -137,9 +137,7 @@ def _of_fixture(record: OnRecord, run: RunSeen) -> Vanished | None:
     module, node = record.key.module, record.key.node_id
     if run.failed or node in run.reached or module not in run.covered:  # what could not be collected may use it
         return None
-    users = run.users.get(fixture_of(record.key.test), ())
-    if module in run.modules:
-        users = [test for test in users if test.startswith(f"{module}::{place_of(record.key.test)}")]
+    users = run.users.get(node, ())
     if not users:
         return _unused(record, run)
     ends = {test: run.ends.get(test) for test in users if test in run.selected}

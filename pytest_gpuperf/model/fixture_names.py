@@ -16,11 +16,6 @@ def fixture_test(name: str, labels: Sequence[str] = (), inside: str = "") -> str
     return f"{inside}{inside and '::'}{_WORD}{name}" + (f"[{'-'.join(labels)}]" if labels else "")
 
 
-def place_of(test: str) -> str:
-    """What the names of its users begin with: ``TestPadded::``, empty where it lives longer than a class."""
-    return test.partition("[")[0].rpartition(_WORD)[0]
-
-
 def fixture_of(test: str) -> str:
     """The fixture's name in such a ``test``; empty for a test's."""
     last = test.partition("[")[0].rpartition("::")[2]

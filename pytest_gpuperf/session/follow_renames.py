@@ -15,7 +15,6 @@ from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.judge.renames import Work, move_command, origin_of
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.evidence import Key, TimeRecord
-from pytest_gpuperf.model.fixture_names import fixture_of
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.verdict import RENAMED, Judgement, Verdict
 from pytest_gpuperf.session.run_scope import scope_of
@@ -50,7 +49,7 @@ def _gone(config: pytest.Config, store: BaselineStore) -> tuple[Key, ...]:
         config.stash[GONE] = tuple(
             key
             for key in _recorded(store)
-            if found is not None and key.node_id not in found.tests and fixture_of(key.test) not in found.users
+            if found is not None and key.node_id not in found.tests and key.node_id not in found.users
             if not (root / key.module).is_file() or (key.module in found.modules and scope.covers(key.module))
         )
     return config.stash[GONE]

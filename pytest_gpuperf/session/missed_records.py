@@ -18,7 +18,6 @@ from pytest_gpuperf.context.shard_plan import Shard
 from pytest_gpuperf.context.tests_found import TestsFound
 from pytest_gpuperf.judge.vanished import OnRecord, RunSeen, Vanished, WhyVanished, candidates, settled
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.fixture_names import fixture_of
 from pytest_gpuperf.model.result import Outcome
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
 from pytest_gpuperf.report.run_part import Missed
@@ -105,7 +104,7 @@ def _missed(config: pytest.Config, book: Book, scope: RunScope, found: TestsFoun
 
 def _is_run_here(key: Key, found: TestsFound) -> bool:
     """Whether this shard runs the test, or one that asks for the fixture."""
-    users = found.users.get(fixture_of(key.test), frozenset())
+    users = found.users.get(key.node_id, frozenset())
     return key.node_id in found.selected or not users.isdisjoint(found.selected)
 
 

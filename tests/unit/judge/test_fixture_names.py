@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_gpuperf.model.fixture_names import fixture_of, fixture_test, place_of
+from pytest_gpuperf.model.fixture_names import fixture_of, fixture_test
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from pytest_gpuperf.model.fixture_names import fixture_of, fixture_test, place_o
 )  # fmt: skip
 def test_a_name_is_read_as_it_was_made(labels: list[str], inside: str, expected: str) -> None:
     assert fixture_test("kernels", labels, inside) == expected
-    assert (fixture_of(expected), place_of(expected)) == ("kernels", f"{inside}::" if inside else "")
+    assert fixture_of(expected) == "kernels"
 
 
 @pytest.mark.parametrize("test", ["test_x", "TestA::test_x[fixture kernels]", "test_x[a::fixture b]", ""])

@@ -92,7 +92,7 @@ OF_CLASS = OnRecord(Key(module=MODULE, test="TestA::fixture kernels", workload="
 FIXTURES = dataclasses.replace(
     REACHED, tests={NODE, OTHER}, selected={NODE, OTHER}, modules={MODULE, "suite/test_b.py"}, reached={},
     covered={MODULE, "suite/conftest.py"}, ends={NODE: Ended("passed"), OTHER: Ended("passed")},
-    users={"kernels": {NODE, OTHER}},
+    users={OF_SESSION.key.node_id: {NODE, OTHER}, OF_MODULE.key.node_id: {NODE}},
 )  # fmt: skip
 
 
@@ -120,13 +120,14 @@ def fixture_cause(record: OnRecord = OF_SESSION, **changes: object) -> WhyVanish
         (OF_SESSION, {"users": {}, "covered": {MODULE}}, None),
         (OF_SESSION, {"users": {}, "missing": {"suite/conftest.py"}}, WhyVanished.FILE_GONE),
         (OF_SESSION, {"users": {}, "skipped": {"suite/test_c.py": "no cupy"}}, WhyVanished.SKIPPED),
-        (OF_MODULE, {"users": {"kernels": {OTHER}}}, WhyVanished.UNUSED),
-        (OF_MODULE, {"users": {"kernels": {OTHER}}, "whole": False}, WhyVanished.UNUSED),
+        (OF_MODULE, {}, WhyVanished.NOT_ASKED),
+        (OF_MODULE, {"users": {}}, WhyVanished.UNUSED),
+        (OF_MODULE, {"users": {}, "whole": False}, WhyVanished.UNUSED),
         (OF_MODULE, {"selected": {OTHER}}, None),
         (OF_MODULE, {"covered": (), "modules": {"suite/test_b.py"}}, None),
         (OF_MODULE, {"skipped": {MODULE: "no cupy"}, "modules": ()}, WhyVanished.SKIPPED),
         (OF_CLASS, {}, WhyVanished.UNUSED),
-        (OF_CLASS, {"users": {"kernels": {f"{MODULE}::TestA::test_z"}}}, None),
+        (OF_CLASS, {"users": {OF_CLASS.key.node_id: {f"{MODULE}::TestA::test_z"}}}, None),
     ],
 )
 def test_each_cause_of_a_fixtures_kernel(
