@@ -14,7 +14,7 @@ from typing import cast
 import pytest
 
 from pytest_gpuperf.config.parse_options import read_options
-from pytest_gpuperf.context.shared_fixtures import shared_keys
+from pytest_gpuperf.context.fixture_keys import shared_keys
 
 FLAG = "--gpuperf-write-collection"
 

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.shared_fixtures import shared_keys
+from pytest_gpuperf.context.fixture_keys import shared_keys
 from pytest_gpuperf.judge.vanished import Ended
 from pytest_gpuperf.model.base_record import Record
 

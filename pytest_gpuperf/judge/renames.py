@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Collection, Mapping, Sequence
 
 from pytest_gpuperf.model.evidence import Identity, Key, StaticRecord
+from pytest_gpuperf.model.fixture_names import fixture_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +81,7 @@ def move_command(old: Key, new: Key) -> str:
 def _names(old: Key, new: Key) -> Sequence[str]:
     if old.workload != new.workload:
         return str(old), str(new)
-    if old.test == new.test:
+    if old.test == new.test and not fixture_of(new.test):  # with a fixture of wider scope no test moves
         return old.module, new.module
     (was, _, its), (now, _, mine) = old.test.partition("["), new.test.partition("[")
     if its == mine:

@@ -348,3 +348,44 @@ def test_two_kernels_are_not_put_on_record_under_one_name(suite: Suite) -> None:
     result.stdout.fnmatch_lines(["*the fixture kernels compiled another hog than when it was set up before, and both*"])
     suite.write("conftest.py", ALIKE.replace('"1"]', '"1"], ids=["half", "quarter"]'))
     assert suite.run(*STATIC).parseoutcomes()["passed"] == 2
+
+
+def test_a_wider_scope_is_a_renaming_and_what_it_leaves_is_pruned(
+    suite: Suite, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite.write("test_more.py", USERS)
+    users = recorded(suite, "module")
+    users.edit("conftest.py", '"module"', '"session"')
+    result = users.run(*STATIC, "--gpuperf-open=fail", "-k", "not two")
+    places = "'test_more.py::fixture kernels' 'conftest.py::fixture kernels'"
+    result.stdout.fnmatch_lines(
+        [f"*was test_more.py::fixture kernels*, the same machine code: run `gpuperf mv {places}` to*"]
+    )
+    monkeypatch.chdir(users.path)
+    assert main(["mv", "test_more.py::fixture kernels", "conftest.py::fixture kernels"]) == 0
+    assert main(["prune", "--yes"]) == 0
+    assert "removed  sm_90: test_users.py::fixture kernels" in capsys.readouterr().out
+    assert users.run(*STATIC, "--gpuperf-open=fail").ret == 0
+    assert sorted(on_record(users)) == [
+        "conftest.py::fixture kernels",
+        "test_more.py::test_two",
+        "test_users.py::test_two",
+    ]
+
+
+def test_a_parameter_that_is_gone_is_pruned(
+    suite: Suite, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (suite.path / "test_suite.py").unlink()
+    suite.write("hog.cu", HOG)
+    suite.write("conftest.py", PARAMETERS)
+    suite.write("test_users.py", "def test_one(kernels):\n    pass\n")
+    assert suite.run("--update-baselines", "--gpuperf-arch=sm_90").ret == 0
+    suite.edit("conftest.py", "params=[32, 64]", "params=[32]")
+    monkeypatch.chdir(suite.path)
+    assert main(["prune"]) == 0
+    gone = [line for line in capsys.readouterr().out.splitlines() if line.startswith("unused")]
+    assert len(gone) == 4
+    assert sorted(line.split()[3] for line in gone) == [
+        f"kernels[{one}-64]" for one in ("Shape", "half", "kernels1", "plain")
+    ]
