@@ -28,9 +28,11 @@ refusal = here / "refusal"
 if refusal.exists():
     print(refusal.read_text().replace("FILE", "<source>/" + source.name))
     raise SystemExit(2)
-shutil.copy(here / "made.cubin", arguments[arguments.index("-o") + 1])
-shutil.copy(here / "made.ptx", source.with_suffix(".ptx"))
-print((here / "made.log").read_text())
+asked = "gpuperf_instance" in source.read_text() and (here / "asked.cubin").exists()
+made = here / ("asked" if asked else "made")
+shutil.copy(made.with_suffix(".cubin"), arguments[arguments.index("-o") + 1])
+shutil.copy(made.with_suffix(".ptx"), source.with_suffix(".ptx"))
+print(made.with_suffix(".log").read_text())
 """
 
 
@@ -43,11 +45,13 @@ class StandInNvcc:
         program.write_text(PROGRAM.format(python=sys.executable))
         program.chmod(0o755)
 
-    def makes(self, text: str, *options: str) -> None:
+    def makes(self, text: str, *options: str, asked: bool = False) -> None:
+        """``asked``: only of a file that asks for an instance."""
         made = compile_cubin(Program(text, "made.cu", "made.cu", options), "sm_90")
-        (self.folder / "made.cubin").write_bytes(made.cubin)
-        (self.folder / "made.ptx").write_text(made.ptx)
-        (self.folder / "made.log").write_text(made.log)
+        file = self.folder / ("asked" if asked else "made")
+        file.with_suffix(".cubin").write_bytes(made.cubin)
+        file.with_suffix(".ptx").write_text(made.ptx)
+        file.with_suffix(".log").write_text(made.log)
 
     def refuses(self, words: str) -> None:
         """``FILE`` in the ``words`` is the file as nvcc is told to call it."""

@@ -195,7 +195,7 @@ def _source(site: Site, path_or_source: str | Path) -> tuple[Path | None, str]:
     if isinstance(path_or_source, str) and ("\n" in path_or_source or "{" in path_or_source):
         return None, path_or_source
     path = site.folder / path_or_source
-    return path, _read(path, ".cu", site, lambda: path.read_text(encoding="utf-8"))
+    return path, _read(path, ".cu", site, lambda: path.read_text(encoding="utf-8-sig"))
 
 
 def _cubin(site: Site, cubin: bytes | str | Path) -> tuple[str, bytes]:
@@ -217,7 +217,12 @@ def _read(path: Path, kind: str, site: Site, content: Callable[[], Content]) -> 
         close = difflib.get_close_matches(path.name, there, n=3) or there[:8]
         hint = f"; there are: {', '.join(close)}" if close else f"; the folder {path.parent} holds no {kind} file"
         raise MissingSource(f"{path}: no such file{hint}. Paths are relative to {site.file}.") from None
-    except (OSError, UnicodeDecodeError) as problem:
+    except UnicodeDecodeError as problem:
+        raise MissingSource(
+            f"{path}: cannot be read: {problem}. Save it as UTF-8: "
+            f"iconv -f latin1 -t utf-8 {path.name} -o {path.stem}_utf8{path.suffix}"
+        ) from None
+    except OSError as problem:
         raise MissingSource(f"{path}: cannot be read: {problem}") from None
 
 

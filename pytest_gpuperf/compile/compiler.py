@@ -13,7 +13,7 @@ from pytest_gpuperf.compile.compilations import Compilation, another, entries_of
 from pytest_gpuperf.compile.cubin.occupancy import limits_of
 from pytest_gpuperf.compile.cubin.static_profile import Recorded
 from pytest_gpuperf.compile.cubin.symbol_names import find_kernel
-from pytest_gpuperf.compile.host_headers import stand_ins
+from pytest_gpuperf.compile.host_headers import stand_ins, texts_of
 from pytest_gpuperf.compile.includes import Dependencies, dependencies
 from pytest_gpuperf.compile.nvcc import compile_by_nvcc
 from pytest_gpuperf.compile.nvrtc import NVCC, Program, compile_ptx
@@ -137,9 +137,12 @@ def _prepare(source: KernelSource) -> _Prepared:
     toolkit = toolkit_folders()
     last = source.header_folders if by_nvcc else (*source.header_folders, *toolkit)  # nvcc has headers of its own
     searched = (*source.own_folder, *include_folders(options), *last)
-    headers = dependencies(source.text.encode(), searched, pre_includes(options))
+    text, before = source.text.encode(), pre_includes(options)
+    headers = dependencies(text, searched, before)
     in_order = (*_include_options(source.own_folder), *options, *_include_options(last))
     lacking = () if by_nvcc else stand_ins(headers.lacking)
+    if lacking:
+        headers = dependencies(text + texts_of(lacking), searched, before)
     program = Program(source.text, source.program, source.place, in_order, source.expression, lacking, source.compiler)
     parts = [without_comments(source.text), list(without_paths(options)), headers.of_user(toolkit)]
     return _Prepared(source, program, headers, hashlib.sha256(json.dumps(parts).encode()).hexdigest())

@@ -1,9 +1,10 @@
 """Small stand-ins for headers of the host, for sources that are files of whole programs.
 
 NVRTC has no header of the C or C++ standard library.  Each text here holds what device code takes from the header of
-that name: constants, types, the ``std::`` names of NVRTC's own mathematical functions.  Headers of which device code
-takes nothing are empty.  They are given to NVRTC in memory, under names that no folder holds, and only once a source
-was refused for the lack of them: what compiles without them is compiled without them.
+that name: constants, types, the ``std::`` names of NVRTC's own mathematical functions, and of templates what libcu++
+has under ``cuda/std/``.  Headers of which device code takes nothing are empty.  They are given to NVRTC in memory,
+under names that no folder holds, and only once a source was refused for the lack of them: what compiles without them
+is compiled without them.
 """
 
 from __future__ import annotations
@@ -59,9 +60,7 @@ _TYPES = [
     ("uintptr_t", "unsigned long"),
 ]
 _INTEGERS = f"""#ifndef INT32_MAX
-{"".join(f"typedef {meaning} {name};{chr(10)}" for name, meaning in _TYPES)}namespace std {{
-{"".join(f"using ::{name};{chr(10)}" for name, _ in _TYPES)}}}
-#define INT8_MIN (-128)
+{"".join(f"typedef {meaning} {name};{chr(10)}" for name, meaning in _TYPES)}#define INT8_MIN (-128)
 #define INT8_MAX 127
 #define UINT8_MAX 255
 #define INT16_MIN (-32768)
@@ -74,8 +73,16 @@ _INTEGERS = f"""#ifndef INT32_MAX
 #define INT64_MIN (-INT64_MAX - 1L)
 #define UINT64_MAX 18446744073709551615UL
 #endif
+#ifndef GPUPERF_STD_INTEGERS
+#define GPUPERF_STD_INTEGERS
+namespace std {{
+{"".join(f"using ::{name};{chr(10)}" for name, _ in _TYPES)}}}
+#endif
 """
-"""64-bit integers are ``long``, as the host's compiler has them on Linux, so that symbols are those of nvcc."""
+"""64-bit integers are ``long``, as the host's compiler has them on Linux, so that symbols are those of nvcc.
+
+libcu++ has them as ``long long``: where a source includes its header, that goes before all others.
+"""
 
 _FUNCTIONS = (
     "abs fabs fmod remainder fma fmax fmin fdim exp exp2 expm1 log log10 log2 log1p pow sqrt cbrt hypot sin cos tan "
@@ -140,19 +147,32 @@ template <typename T> constexpr void swap(T& a, T& b) { T kept = a; a = b; b = k
 """
 
 
+_OF_CUDA = "array bit complex concepts initializer_list iterator limits optional span tuple type_traits utility variant"
+"""Headers of templates that libcu++ has for the device."""
+
 _EMPTY = """
-array assert.h cassert cctype cerrno chrono cinttypes cstdarg ctime ctype.h cuda.h cuda_runtime.h cuda_runtime_api.h
-deque device_launch_parameters.h errno.h exception fstream functional getopt.h helper_cuda.h helper_functions.h
-inttypes.h iomanip ios iosfwd iostream istream list map memory mutex numeric omp.h ostream pthread.h queue random
-set sstream stack stdarg.h stdbool.h stddef.h stdexcept stdio.h string string.h strings.h sys/stat.h sys/time.h
-sys/types.h thread time.h unistd.h unordered_map unordered_set vector
+any assert.h atomic bitset cassert cctype cerrno cfenv charconv chrono cinttypes clocale codecvt condition_variable
+csetjmp csignal cstdarg ctime ctype.h cuchar cwchar cwctype deque errno.h exception execution fenv.h filesystem
+forward_list fstream functional future inttypes.h iomanip ios iosfwd iostream istream list locale locale.h map memory
+memory_resource mutex new numeric ostream queue random ratio regex scoped_allocator set setjmp.h shared_mutex signal.h
+sstream stack stdarg.h stdbool.h stddef.h stdexcept stdio.h streambuf string string.h string_view system_error thread
+time.h typeindex typeinfo unordered_map unordered_set valarray vector wchar.h
+dirent.h dlfcn.h fcntl.h getopt.h libgen.h malloc.h omp.h pthread.h sched.h strings.h sys/ioctl.h sys/mman.h
+sys/param.h sys/resource.h sys/stat.h sys/time.h sys/types.h sys/utsname.h sys/wait.h unistd.h
+cublas_v2.h cuda.h cuda_profiler_api.h cuda_runtime.h cuda_runtime_api.h cudnn.h cufft.h cufftXt.h curand.h cusolverDn.h
+cusparse.h device_launch_parameters.h helper_cuda.h helper_functions.h mpi.h nccl.h nvtx3/nvToolsExt.h
 """
+"""Of the standard library of C++17 and C, of the operating system, and of libraries that the host calls."""
 
 BEFORE = "gpuperf_names_of_the_host.h"
 """Header of what nvcc declares without any ``#include``, and of constants that are copied along without theirs."""
 
 HEADERS = {
     **dict.fromkeys(_EMPTY.split(), ""),
+    **{
+        name: f"#include <cuda/std/{name}>\nnamespace std {{ using namespace cuda::std; }}\n"
+        for name in _OF_CUDA.split()
+    },
     **dict.fromkeys(("cstddef", "cstdio", "cstring"), _SIZES),
     **dict.fromkeys(("stdlib.h", "cstdlib"), _SHORT_NAMES + _SIZES),
     **dict.fromkeys(("math.h", "cmath"), _MATH),
@@ -169,6 +189,11 @@ DIGEST = hashlib.sha256(repr(sorted(HEADERS.items())).encode()).hexdigest()
 
 _DECLARED = frozenset(re.findall(r"(?:#define |using ::|typedef [\w ]+ )(\w+)", HEADERS[BEFORE]))
 _UNDEFINED = re.compile(r'identifier "(\w+)" is undefined|namespace "std" has no member "(\w+)"')
+_CUDA_INTEGERS = "cuda/std/cstdint"
+_DECLARED_TWICE = re.compile(rf"{_CUDA_INTEGERS}\(\d+\): error[^\n]*: invalid redeclaration of type name")
+
+PRE_INCLUDED = (_CUDA_INTEGERS, BEFORE)
+"""In the order in which they are read before a source that wants them."""
 
 
 def stand_ins(missing: Iterable[str]) -> tuple[str, ...]:
@@ -176,6 +201,18 @@ def stand_ins(missing: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(set(missing) & (HEADERS.keys() - {BEFORE})))
 
 
-def declares_what_lacks(log: str) -> bool:
-    """Whether the compiler's ``log`` misses a name that ``BEFORE`` declares."""
-    return any((one or other) in _DECLARED for one, other in _UNDEFINED.findall(log))
+def texts_of(names: Iterable[str]) -> bytes:
+    """The texts of these headers, for what they include."""
+    return "".join(HEADERS[name] for name in names).encode()
+
+
+def only_of_the_host(given: Iterable[str]) -> bool:
+    """Whether among headers that were ``given`` there are some of which device code takes nothing."""
+    return any(HEADERS.get(name) == "" for name in given)
+
+
+def first_of_all(log: str) -> list[str]:
+    """Those of ``PRE_INCLUDED`` that the compiler's ``log`` asks for: names it misses, types it has twice."""
+    lacks = any((one or other) in _DECLARED for one, other in _UNDEFINED.findall(log))
+    twice = _DECLARED_TWICE.search(log) is not None
+    return [name for name, wanted in zip(PRE_INCLUDED, (twice, lacks), strict=True) if wanted]

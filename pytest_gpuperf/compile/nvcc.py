@@ -22,9 +22,9 @@ from pytest_gpuperf.compile.compile_errors import (
 )
 from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin
 from pytest_gpuperf.compile.cubin.symbol_names import readable
-from pytest_gpuperf.compile.host_code import unlinked_remedy
 from pytest_gpuperf.compile.nvrtc import Compiled, Program
 from pytest_gpuperf.compile.nvrtc_options import VERBOSE_ASSEMBLER
+from pytest_gpuperf.compile.remedies import nvcc_remedy, unlinked_remedy
 from pytest_gpuperf.compile.toolkit import InstalledTool, tool_version
 
 LIMIT_S = 1800
@@ -62,9 +62,28 @@ def nvcc() -> InstalledTool:
 def compile_by_nvcc(program: Program, arch: str) -> Compiled:
     """Compile to machine code for ``arch`` (``sm_90``), with the PTX that it is made from.
 
+    Where the file itself makes no instance that the program's expression names, it is compiled again with one.
     Raises ``CompileError``, ``BadOption``, ``UnknownArchitecture``, ``UnknownKernel`` and ``ToolchainMissing``.
     """
-    instance = "" if program.expression is None else _INSTANCE.format(program.expression)
+    made = _compiled(program, arch, "")
+    if program.expression is None:
+        return made
+    there = _names(made)
+    if _instance_in(there, program) is None:
+        try:
+            made = _compiled(program, arch, _INSTANCE.format(program.expression))
+        except UnknownKernel as problem:
+            raise UnknownKernel(problem.name, program.place, [*there.values()], problem.hint) from None
+    lowered = _instance_in(_names(made), program)
+    if lowered is None:
+        raise UnknownKernel(
+            str(program.expression), program.place, [*_names(made).values()],
+            "with nvcc an instance of a template is named as the machine code has it, types in full",
+        )  # fmt: skip
+    return made._replace(lowered=lowered)
+
+
+def _compiled(program: Program, arch: str, instance: str) -> Compiled:
     with scratch_folder("gpuperf-nvcc-") as folder:
         source = Path(folder) / Path(program.file).name
         cubin = source.with_name("out.cubin")
@@ -75,8 +94,7 @@ def compile_by_nvcc(program: Program, arch: str) -> Compiled:
         ]  # fmt: skip
         log = _run(command, program, arch, str(source))
         ptx = source.with_suffix(".ptx")
-        made = Compiled(cubin.read_bytes(), ptx.read_text(encoding="utf-8") if ptx.exists() else "", log)
-    return made if program.expression is None else made._replace(lowered=_instance_in(made.cubin, program))
+        return Compiled(cubin.read_bytes(), ptx.read_text(encoding="utf-8") if ptx.exists() else "", log)
 
 
 def _run(command: list[str], program: Program, arch: str, file: str) -> str:
@@ -104,7 +122,7 @@ def _problem(log: str, program: Program, arch: str) -> CompileProblem:
         if mistake["file"] == program.place and line > len(program.text.splitlines()):
             hint = f"the compiler says of the expression: {mistake['what']}"
             return UnknownKernel(str(program.expression), program.place, None, hint)
-        return CompileError(mistake["file"], line, mistake["what"], log, unlinked_remedy(log))
+        return CompileError(mistake["file"], line, mistake["what"], log, nvcc_remedy(mistake["what"], log))
     fatal = _FATAL.search(log)
     words = fatal[1] if fatal is not None else "nvcc failed without a word"
     if "gpu-arch" in words or "compute_" in words or "sm_" in words:
@@ -121,16 +139,14 @@ def _supported() -> list[str]:
     return done.stdout.split()
 
 
-def _instance_in(cubin: bytes, program: Program) -> str:
-    """The symbol of the instance that the program's expression names."""
-    names = {symbol: readable(symbol) for symbol in read_cubin(cubin).kernels}
+def _names(made: Compiled) -> dict[str, str]:
+    return {symbol: readable(symbol) for symbol in read_cubin(made.cubin).kernels}
+
+
+def _instance_in(names: dict[str, str], program: Program) -> str | None:
+    """The symbol of the instance that the program's expression names; None if no one or several might be meant."""
     found = [symbol for symbol, name in names.items() if _bare(name) == _bare(str(program.expression))]
-    if len(found) != 1:
-        raise UnknownKernel(
-            str(program.expression), program.place, list(names.values()),
-            "with nvcc an instance of a template is named as the machine code has it, types in full",
-        )  # fmt: skip
-    return found[0]
+    return found[0] if len(found) == 1 else None
 
 
 def _bare(name: str) -> str:

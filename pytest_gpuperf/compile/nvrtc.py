@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -22,9 +22,9 @@ from pytest_gpuperf.compile.compile_errors import (
     UnknownArchitecture,
     UnknownKernel,
 )
-from pytest_gpuperf.compile.host_code import host_code_remedy, is_of_the_host, unlinked_remedy
 from pytest_gpuperf.compile.nvrtc_options import VERBOSE_ASSEMBLER
 from pytest_gpuperf.compile.ptxas_log import read_log
+from pytest_gpuperf.compile.remedies import UNOPENED, Mistake, nvrtc_remedy, unlinked_remedy
 from pytest_gpuperf.compile.toolkit import nvrtc_bindings
 
 _MISTAKE = re.compile(
@@ -33,7 +33,6 @@ _MISTAKE = re.compile(
 _ERROR_LINE = re.compile(r"^[^\n]*\b(?:error|fatal)\b[^\n]*", re.M)
 _EXPRESSIONS = "__nv_name_map"
 """File that NVRTC names for a mistake in a name expression."""
-_UNOPENED = re.compile(r'cannot open source file "([^"]+)"|could not open source file "([^"]+)"')
 
 NVRTC, NVCC = "nvrtc", "nvcc"
 """Names of the compilers."""
@@ -111,14 +110,14 @@ def _compiled(nvrtc: ModuleType, program: Program, arch: str) -> Iterator[tuple[
 
 def _lacking(program: Program, log: str) -> frozenset[str]:
     """Stand-ins that a refused program needs, by the compiler's log."""
-    unopened = {one or other for one, other in _UNOPENED.findall(log)}
+    unopened = {one or other for one, other in UNOPENED.findall(log)}
     headers = program.stand_ins if unopened & set(program.stand_ins) else ()
-    return frozenset([*headers, *([host_headers.BEFORE] if host_headers.declares_what_lacks(log) else [])])
+    return frozenset([*headers, *host_headers.first_of_all(log)])
 
 
 @contextlib.contextmanager
-def _created(nvrtc: ModuleType, program: Program, given: Collection[str] = ()) -> Iterator[Any]:
-    names = sorted(given)
+def _created(nvrtc: ModuleType, program: Program, given: frozenset[str] = frozenset()) -> Iterator[Any]:
+    names = sorted(host_headers.HEADERS.keys() & given)
     texts = [host_headers.HEADERS[name].encode() for name in names]
     included = [name.encode() for name in names]
     text, file = program.text.encode(), program.file.encode()
@@ -131,10 +130,9 @@ def _created(nvrtc: ModuleType, program: Program, given: Collection[str] = ()) -
         nvrtc.nvrtcDestroyProgram(handle)
 
 
-def _compile(nvrtc: ModuleType, handle: Any, program: Program, arch: str, given: Collection[str]) -> str:
+def _compile(nvrtc: ModuleType, handle: Any, program: Program, arch: str, given: frozenset[str]) -> str:
     options = [f"--gpu-architecture={arch}".encode(), *(option.encode() for option in program.options)]
-    if host_headers.BEFORE in given:
-        options.append(f"--pre-include={host_headers.BEFORE}".encode())
+    options += [f"--pre-include={name}".encode() for name in host_headers.PRE_INCLUDED if name in given]
     if arch.startswith("sm_"):
         options += [VERBOSE_ASSEMBLER.encode(), *_uncached()]
     (status,) = nvrtc.nvrtcCompileProgram(handle, len(options), options)
@@ -146,7 +144,7 @@ def _compile(nvrtc: ModuleType, handle: Any, program: Program, arch: str, given:
         raise _option_problem(log, arch, program)
     if status == results.NVRTC_ERROR_BUILTIN_OPERATION_FAILURE:
         raise ToolchainMissing(f"NVRTC cannot load its own libnvrtc-builtins: reinstall it ({log.strip()})")
-    raise _compile_error(program, log, status.name)
+    raise _compile_error(program, log, status.name, given)
 
 
 @functools.cache
@@ -176,7 +174,7 @@ def _supported() -> list[str]:
     return [f"sm_{number}" for number in _checked(nvrtc, nvrtc.nvrtcGetSupportedArchs())]
 
 
-def _compile_error(program: Program, log: str, status: str) -> CompileProblem:
+def _compile_error(program: Program, log: str, status: str, given: frozenset[str]) -> CompileProblem:
     log = log.replace(program.file, program.place)
     mistake = _MISTAKE.search(log)
     if mistake is None:
@@ -186,9 +184,9 @@ def _compile_error(program: Program, log: str, status: str) -> CompileProblem:
     if mistake["file"] == _EXPRESSIONS:
         hint = f"the compiler says of the expression: {mistake['what']}"
         return UnknownKernel(str(program.expression), program.place, None, hint)
-    file, line, what = mistake["file"], int(mistake["line"]), mistake["what"]
-    remedy = _remedy(log) or (host_code_remedy(file, line, what) if is_of_the_host(what) else "")
-    return CompileError(file, line, what, log, remedy)
+    refused = Mistake(mistake["file"], int(mistake["line"]), mistake["what"], own=mistake["file"] == program.place)
+    remedy = nvrtc_remedy(refused, log, host_headers.only_of_the_host(given))
+    return CompileError(refused.file, refused.line, refused.what, log, remedy)
 
 
 def _assembler_words(log: str, status: str) -> str:
@@ -200,19 +198,6 @@ def _assembler_words(log: str, status: str) -> str:
                 f"can be static, more has to be dynamic (extern __shared__)"
             )
     return f"compilation failed ({status})"
-
-
-def _remedy(log: str) -> str:
-    unopened = _UNOPENED.search(log)
-    if unopened is None:
-        return ""
-    name = unopened[1] or unopened[2]
-    return (
-        f"{name} was searched in the source's own folder, headers=, -I folders and the installed CUDA headers. "
-        f"A header of yours: add its folder with headers=. A CUDA header: pip install nvidia-cuda-runtime "
-        f"nvidia-cuda-cccl, or install a CUDA toolkit. A header of the C++ standard library: NVRTC has none, "
-        f'use the one under cuda/std/, or compile by nvcc: cuda_kernel(..., compiler="nvcc")'
-    )
 
 
 def _fetch(nvrtc: ModuleType, handle: Any, size_of: Any, get: Any) -> bytes:

@@ -35,7 +35,15 @@ def test_a_missing_source_names_those_there_are(suite):
 
 def test_a_source_that_is_no_text_says_so(suite):
     (suite.path / "binary.cu").write_bytes(b"\xff\xfe\x00")
-    assert "binary.cu: cannot be read" in run_body(suite, 'cuda_kernel("binary.cu", "x")')
+    text = run_body(suite, 'cuda_kernel("binary.cu", "x")')
+    assert "binary.cu: cannot be read" in text
+    assert "Save it as UTF-8: iconv -f latin1 -t utf-8 binary.cu -o binary_utf8.cu" in text
+
+
+def test_a_byte_order_mark_before_a_source_is_no_part_of_it(suite):
+    (suite.path / "marked.cu").write_bytes(b"\xef\xbb\xbf" + (suite.path / "work.cu").read_bytes())
+    suite.write("test_it.py", 'def test_it(cuda_kernel):\n    assert cuda_kernel("marked.cu", "work", options=["-DSTEPS=3"]).registers > 0\n')
+    suite.run("--gpuperf-arch=sm_90", "test_it.py").assert_outcomes(passed=1)
 
 
 def test_an_unknown_kernel_lists_those_there_are(suite):

@@ -10,8 +10,8 @@ from pytest_gpuperf.compile.cubin.cubin_reader import Cubin, read_cubin
 from pytest_gpuperf.compile.cubin.occupancy import limits_of
 from pytest_gpuperf.compile.cubin.static_profile import KernelAnalysis, analyse
 from pytest_gpuperf.compile.cubin.symbol_names import find_kernel, readable
-from pytest_gpuperf.compile.host_code import NO_DEVICE_RUNTIME, needs_device_runtime
 from pytest_gpuperf.compile.nvrtc import Compiled
+from pytest_gpuperf.compile.remedies import NO_DEVICE_RUNTIME, needs_device_runtime
 from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.model.toolchain_names import UNKNOWN_TOOLCHAIN
 

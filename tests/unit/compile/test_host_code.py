@@ -49,11 +49,29 @@ def test_each_header_is_there_and_may_be_included_twice(name: str) -> None:
         ([], "(float)(uint)n + FLT_MIN", "(float)(unsigned int)n + 1.175494351e-38f"),
         (["stdio.h"], "(float)M_PI", "3.14159265358979f"),
         (["chrono", "vector"], "(float)(uint16_t)n", "(float)(unsigned short)n"),
+        (["limits"], "std::numeric_limits<float>::max()", "3.402823466e+38f"),
+        (["type_traits"], "(float)(std::is_same<decltype(n), int>::value ? n : 0)", "(float)n"),
+        (["array", "utility"], "(float)std::array<int, 2>{n, 2}[0]", "(float)n"),
+        (["limits", "algorithm"], "(float)std::max(n, 3)", "(float)max(n, 3)"),
     ],
 )
 def test_names_of_the_host_mean_what_they_mean_there(headers: list[str], value: str, same: str) -> None:
     text = "".join(f"#include <{name}>\n" for name in headers) + KERNEL.format(f"x[0] = {value};")
     assert code(text) == code(KERNEL.format(f"x[0] = {same};"))
+
+
+@pytest.mark.parametrize(
+    "name", ["cuda/std/cstdint", "cuda/std/limits", "cuda/std/cmath", "cuda_fp16.h", "cuda/barrier"]
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_they_step_aside_for_headers_of_cuda(name: str, first: bool) -> None:
+    ours = "#include <cstdint>\n#include <cmath>\n#include <cfloat>\n#include <climits>\n"
+    theirs = f"#include <{name}>\n"
+    text = (
+        "__device__ float f(std::int64_t n, uint16_t m) { return n + m + INT64_MAX + FLT_MAX + INFINITY + LONG_MAX; }\n"
+    )
+    both = theirs + ours if first else ours + theirs
+    assert compiled(both + text + KERNEL.format("x[0] = f(n, n) + std::sqrt(x[1]);")).profile.registers > 0
 
 
 @pytest.mark.parametrize("name", ["assert.h", "cassert"])

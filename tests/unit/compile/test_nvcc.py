@@ -85,7 +85,14 @@ def test_options_are_those_of_nvcc(stand_in: StandInNvcc, tmp_path: Path) -> Non
     assert "--ftz=true" not in given
 
 
-def test_an_instance_is_asked_for_in_the_file(stand_in: StandInNvcc) -> None:
+def test_an_instance_that_the_file_makes_is_taken(stand_in: StandInNvcc) -> None:
+    assert compile_kernel(whole("copy<float>"), "sm_90").symbol == "_Z4copyIfEvPT_PKS0_"
+    assert "gpuperf_instance" not in stand_in.text
+
+
+def test_an_instance_that_the_file_does_not_make_is_asked_for(stand_in: StandInNvcc) -> None:
+    stand_in.makes(KERNELS)
+    stand_in.makes(KERNELS + ASKED, asked=True)
     assert compile_kernel(whole("copy<float>"), "sm_90").symbol == "_Z4copyIfEvPT_PKS0_"
     assert stand_in.text.rstrip().endswith("= &copy<float>;")
     with pytest.raises(UnknownKernel, match=r'no kernel "copy<double>" in whole.cu; there are: copy<float>, scale'):
@@ -145,6 +152,18 @@ def test_the_real_one_compiles_a_whole_program_alike_each_time() -> None:
 
 
 @pytest.mark.usefixtures("real")
+def test_the_real_one_takes_an_instance_by_the_name_that_it_lists() -> None:
+    """Such a name is no C++: it cannot be asked for in the file."""
+    text = "__device__ float twice(float v) { return 2 * v; }\n"
+    text += "template <float (*F)(float)> __global__ void apply(float* x) { x[0] = F(x[1]); }\n"
+    text += "void host(float* x) { apply<twice><<<1, 1>>>(x); }\n"
+    with pytest.raises(UnknownKernel) as problem:
+        compile_kernel(whole("apply", text=text), "sm_90")
+    (listed,) = problem.value.available
+    assert compile_kernel(whole(listed, text=text), "sm_90").name == listed
+
+
+@pytest.mark.usefixtures("real")
 @pytest.mark.parametrize("name", ["copy<float>", "copy<unsigned int>"])
 def test_the_real_one_makes_instances(name: str) -> None:
     binary = compile_kernel(whole(name), "sm_80")
@@ -157,7 +176,9 @@ def test_the_real_one_names_the_file_and_line_of_a_mistake() -> None:
     with pytest.raises(CompileError, match=r'^whole.cu:2: identifier "y" is undefined') as problem:
         compile_kernel(whole("work", text="\n__global__ void work(float* x) { x[0] = y; }\n"), "sm_90")
     assert "gpuperf-nvcc" not in str(problem.value)
-    with pytest.raises(UnknownKernel, match=r'"copy<Foo>" in whole.cu\n.*identifier "Foo" is undefined'):
+    with pytest.raises(
+        UnknownKernel, match=r'"copy<Foo>" in whole.cu; there is: scale\n.*identifier "Foo" is undefined'
+    ):
         compile_kernel(whole("copy<Foo>"), "sm_90")
     with pytest.raises(UnknownArchitecture, match=r"'sm_70' is not a known architecture"):
         compile_kernel(whole("scale"), "sm_70")

@@ -1,0 +1,136 @@
+"""What to do about a source that a compiler refuses, by the words of its log."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_HOST_WORDS = re.compile(
+    r'identifier "(?:cu(?:da|blas|rand|fft|sparse|dnn|solver|ptxGet)?[A-Z]\w*|exit|abort|atexit|getenv|system|usleep|'
+    r"sleep|gettimeofday|rand|srand|time|stdin|stdout|stderr|[fs]printf|snprintf|puts|putchar|fopen|fclose|fread|fwrite|"
+    r'fflush|scanf|sscanf|ato[ifl]|strto\w+|qsort|calloc|realloc|FILE|time_t|timeval|timespec)" is undefined'
+    r'|namespace "std" has no member|name must be a namespace name|identifier "std" is undefined'
+    r"|device-side kernel launch could not be processed|does not support exception handling"
+    r"|explicitly marked as a __host__ function"
+)
+
+_DEVICE_RUNTIME = re.compile(r"cuda(?:LaunchDevice|GetParameterBuffer|DeviceSynchronize|StreamCreate)\w*|__cudaCDP2\w+")
+_UNRESOLVED = re.compile(r"Unresolved extern function '(\w+)'")
+_SEPARATE = "requires separate compilation mode"
+_LAUNCH = "device-side kernel launch could not be processed"
+_UNDEFINED = re.compile(r'identifier "(\w+)" is undefined')
+_FLAG = re.compile(r"(--[a-z][\w-]+)'?(?: nvcc flag| can be used to allow)")
+UNOPENED = re.compile(r'(?:cannot|could not) open source file "([^"]+)"|fatal error: ([^\s:]+): No such file')
+"""One of the groups is the name of a header that no folder holds, in the log of either compiler."""
+
+_LIBRARY = re.compile(r"(cublas|cufft|curand|cusparse|cusolver|cuda_profiler|npp|nvjpeg|nvtx)\w*(?:\.h|/\S*)")
+_PACKAGES = {"cuda_profiler": "nvidia-cuda-profiler-api"}
+_TORCH = re.compile(r"(?:ATen|c10|torch|pybind11)/\S*|Python\.h")
+
+NO_DEVICE_RUNTIME = (
+    "kernels that launch kernels (dynamic parallelism) have to be linked with cudadevrt, which is not done here. "
+    "Launch the inner kernel from the test, or give gpuperf a function that runs both"
+)
+_BY_NVCC = 'cuda_kernel(..., compiler="nvcc")'
+
+
+def needs_device_runtime(symbol: str) -> bool:
+    """Whether a function is one of CUDA's runtime on the device, by which kernels launch kernels."""
+    return _DEVICE_RUNTIME.fullmatch(symbol) is not None
+
+
+def unlinked_remedy(log: str) -> str:
+    """What to do about code that lacks a function at link time, by the compiler's ``log``; empty if it lacks none."""
+    lacking = _UNRESOLVED.findall(log)
+    if _SEPARATE in log or any(map(needs_device_runtime, lacking)):
+        return f"{NO_DEVICE_RUNTIME[0].upper()}{NO_DEVICE_RUNTIME[1:]}."
+    if lacking:
+        return f"{', '.join(lacking)}: declared and nowhere defined. Include the source that defines it."
+    return ""
+
+
+class Mistake(NamedTuple):
+    """What a compiler refuses first."""
+
+    file: str
+    line: int
+    what: str
+    """In the compiler's words."""
+    own: bool
+    """It is in the source itself, not in a header."""
+
+
+def nvrtc_remedy(mistake: Mistake, log: str, whole: bool) -> str:
+    """What to do about what NVRTC refuses; ``whole`` if the source includes headers that only the host has use of."""
+    unopened = UNOPENED.search(log)
+    if unopened is not None:
+        name = unopened[1] or unopened[2]
+        standard = (
+            " A header of the C++ standard library: NVRTC has none, use the one under cuda/std/, "
+            f"or compile by nvcc: {_BY_NVCC}."
+        )
+        return (
+            f"{name} was searched in the source's own folder, headers=, -I folders and the installed CUDA headers. "
+            f"{_owner(name, standard)}"
+        )
+    if _HOST_WORDS.search(mistake.what) is not None:
+        return _cut_or_nvcc(mistake, sure=True)
+    maybe = _cut_or_nvcc(mistake, sure=False) if whole else ""
+    return "\n".join(part for part in (_undefined_remedy(mistake.what), maybe) if part)
+
+
+def nvcc_remedy(what: str, log: str) -> str:
+    """What to do about a mistake that nvcc names with ``what``; empty if its own words are all there is."""
+    unopened = UNOPENED.search(log)
+    if unopened is not None:
+        name = unopened[1] or unopened[2]
+        return f"{name} was searched in the source's own folder, headers=, -I folders and nvcc's own. {_owner(name)}"
+    flag = _FLAG.search(what)
+    if flag is not None:
+        return f'Give nvcc that flag: cuda_kernel(..., options=["{flag[1]}"], compiler="nvcc").'
+    return unlinked_remedy(log) or _undefined_remedy(what)
+
+
+def _undefined_remedy(what: str) -> str:
+    """What to do about a name that nothing declares: the file may be part of another one, or want its build's flags."""
+    undefined = _UNDEFINED.search(what)
+    if undefined is None:
+        return ""
+    name = undefined[1]
+    return (
+        f"If {name} is of a file that includes this one: compile that one, or have its declaration read first by\n"
+        f'options=["-include=FILE"]. If it is a macro that the build gives: options=["-D{name}=VALUE"].'
+    )
+
+
+def _owner(name: str, otherwise: str = "") -> str:
+    """Where a header of that name is to be had; ``otherwise`` is added where only its user can tell."""
+    library = _LIBRARY.fullmatch(name)
+    if library is not None:
+        package = _PACKAGES.get(library[1], f"nvidia-{library[1]}")
+        return f"It is of a library of CUDA: pip install {package}, or install a CUDA toolkit."
+    if _TORCH.fullmatch(name):
+        return (
+            "It is of PyTorch: headers=[*torch.utils.cpp_extension.include_paths(), sysconfig.get_path('include')], "
+            f"which is for nvcc: {_BY_NVCC}."
+        )
+    return (
+        "A header of yours: add its folder with headers=. A CUDA header: pip install nvidia-cuda-runtime "
+        "nvidia-cuda-cccl, or install a CUDA toolkit. One of another library: install that and add its folder, "
+        f"or guard its include and what uses it by #if 0 and #endif.{otherwise}"
+    )
+
+
+def _cut_or_nvcc(mistake: Mistake, sure: bool) -> str:
+    """Both ways out for a line that is code of the host, if that is ``sure``."""
+    line = f"{'Line' if sure else 'Perhaps line'} {mistake.line}"
+    cut = (
+        f"Cut such code out of {mistake.file},\nor guard it from its first line to its last by "
+        if mistake.own
+        else f"In {mistake.file} guard such code,\nor in yours the #include that leads to it, by "
+    )
+    launches = f"\nIf it is device code: {NO_DEVICE_RUNTIME}." if mistake.what.startswith(_LAUNCH) else ""
+    return (
+        f"{line} is code of the host, which NVRTC does not compile. {cut}#ifndef __CUDACC_RTC__ and #endif,\n"
+        f"or have the whole file compiled by an installed nvcc: {_BY_NVCC}.{launches}"
+    )

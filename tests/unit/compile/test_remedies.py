@@ -1,0 +1,124 @@
+"""Each message about a refused source names a remedy, and the remedy works: refused, remedied, compiled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_gpuperf.compile.compile_errors import CompileError, ToolchainMissing
+from pytest_gpuperf.compile.compiler import compile_kernel
+from pytest_gpuperf.compile.nvcc import nvcc
+from pytest_gpuperf.compile.remedies import Mistake, nvcc_remedy, nvrtc_remedy
+from pytest_gpuperf.compile.source import KernelSource
+
+WORK = "__global__ void work(float* x) {{ x[0] = {}; }}\n"
+PART = WORK.format("LENGTH * 2.0f")
+
+
+@pytest.fixture(params=["nvrtc", "nvcc"])
+def compiler(request: pytest.FixtureRequest) -> str:
+    if request.param == "nvcc":
+        request.getfixturevalue("real")
+    return str(request.param)
+
+
+@pytest.fixture
+def real() -> None:
+    try:
+        nvcc()
+    except ToolchainMissing as problem:
+        pytest.skip(str(problem))
+
+
+def compiles(text: str, *options: str, folder: Path = Path(), **more: object) -> bool:
+    source = KernelSource(text, "work", folder / "whole.cu", options, **more)  # type: ignore[arg-type]
+    return compile_kernel(source, "sm_90").profile.registers > 0
+
+
+def refused(text: str, **more: object) -> str:
+    with pytest.raises(CompileError) as problem:
+        compiles(text, **more)  # type: ignore[arg-type]
+    return str(problem.value)
+
+
+def test_a_part_of_another_file_is_compiled_with_what_that_declares(compiler: str, tmp_path: Path) -> None:
+    told = refused(PART, compiler=compiler)
+    assert told.startswith('whole.cu:1: identifier "LENGTH" is undefined')
+    assert "If LENGTH is of a file that includes this one: compile that one, or have its declaration read" in told
+    assert 'options=["-include=FILE"]. If it is a macro that the build gives: options=["-DLENGTH=VALUE"].' in told
+    (tmp_path / "before.h").write_text("constexpr int LENGTH = 3;\n")
+    assert compiles(PART, f"-include={tmp_path / 'before.h'}", compiler=compiler)
+    assert compiles(PART, "-DLENGTH=3", compiler=compiler)
+    (tmp_path / "part.cu").write_text(PART)
+    assert compiles('#define LENGTH 3\n#include "part.cu"\n', folder=tmp_path, compiler=compiler)
+
+
+def test_a_header_that_no_folder_holds(compiler: str, tmp_path: Path) -> None:
+    text = f"#include <ours/length.h>\n{PART}"
+    told = refused(text, compiler=compiler)
+    assert told.startswith("whole.cu:1: ")
+    assert "ours/length.h was searched in the source's own folder, headers=, -I folders and " in told
+    assert "A header of yours: add its folder with headers=." in told
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "ours" / "length.h").write_text("#define LENGTH 3\n")
+    assert compiles(text, headers=(tmp_path,), compiler=compiler)
+    assert compiles(f"#if 0\n#include <ours/length.h>\n#endif\n{WORK.format(1)}", compiler=compiler)
+
+
+@pytest.mark.parametrize(
+    ("header", "package"),
+    [
+        ("curand_kernel.h", "nvidia-curand"),
+        ("cublasLt.h", "nvidia-cublas"),
+        ("cufftXt.h", "nvidia-cufft"),
+        ("cuda_profiler_api.h", "nvidia-cuda-profiler-api"),
+        ("nvtx3/nvToolsExt.h", "nvidia-nvtx"),
+    ],
+)
+def test_a_header_of_a_library_of_cuda_names_its_package(header: str, package: str) -> None:
+    told = f"It is of a library of CUDA: pip install {package}, or install a CUDA toolkit."
+    assert nvcc_remedy("", f"a.cu:1:10: fatal error: {header}: No such file or directory").endswith(told)
+    mistake = Mistake("a.cu", 1, f'cannot open source file "{header}"', own=True)
+    assert nvrtc_remedy(mistake, mistake.what, whole=False).endswith(told)
+
+
+@pytest.mark.parametrize("header", ["ATen/cuda/CUDAContext.h", "torch/extension.h", "c10/util/Half.h", "Python.h"])
+def test_a_header_of_pytorch_says_where_those_are(header: str) -> None:
+    told = nvcc_remedy("", f"a.cu:1:10: fatal error: {header}: No such file or directory")
+    assert "headers=[*torch.utils.cpp_extension.include_paths(), sysconfig.get_path('include')]" in told
+
+
+def test_what_may_be_code_of_the_host_is_told_with_doubt() -> None:
+    strange = 'struct Table { int rows[]; } tables[2] = {{1}};\nint rows() { return strlen("x"); }\n'
+    text = f"#include <string.h>\n{WORK.format(1)}{strange}"
+    told = refused(text)
+    assert "Perhaps line " in told
+    assert " is code of the host, which NVRTC does not compile. Cut such code out of whole.cu," in told
+    assert compiles(f"#include <string.h>\n{WORK.format(1)}#ifndef __CUDACC_RTC__\n{strange}#endif\n")
+
+
+def test_code_of_the_host_in_a_header_is_told_with_the_include_to_guard(tmp_path: Path) -> None:
+    (tmp_path / "host.h").write_text("#include <vector>\nstd::vector<int> all();\n")
+    text = '#include "host.h"\n' + WORK.format(1)
+    told = refused(text, folder=tmp_path)
+    assert f"Line 2 is code of the host, which NVRTC does not compile. In {tmp_path / 'host.h'} guard such code" in told
+    assert "or in yours the #include that leads to it, by #ifndef __CUDACC_RTC__ and #endif," in told
+    assert compiles(
+        f"#ifndef __CUDACC_RTC__\n{text.replace(chr(10), chr(10) + '#endif' + chr(10), 1)}", folder=tmp_path
+    )
+
+
+@pytest.mark.usefixtures("real")
+@pytest.mark.parametrize(
+    ("text", "flag"),
+    [
+        ("constexpr int three() { return 3; }\n" + WORK.format("three() + x[1]"), "--expt-relaxed-constexpr"),
+        (WORK.format(1) + "int host() { auto f = [=] __device__(int i) { return i; }; return sizeof f; }\n",
+         "--extended-lambda"),
+    ],
+)  # fmt: skip
+def test_a_flag_that_nvcc_asks_for(text: str, flag: str) -> None:
+    told = refused(text, compiler="nvcc")
+    assert f'Give nvcc that flag: cuda_kernel(..., options=["{flag}"], compiler="nvcc").' in told
+    assert compiles(text, flag, compiler="nvcc")
