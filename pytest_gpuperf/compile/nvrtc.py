@@ -24,7 +24,7 @@ from pytest_gpuperf.compile.compile_errors import (
 )
 from pytest_gpuperf.compile.nvrtc_options import VERBOSE_ASSEMBLER
 from pytest_gpuperf.compile.ptxas_log import read_log
-from pytest_gpuperf.compile.remedies import UNOPENED, Mistake, nvrtc_remedy, unlinked_remedy
+from pytest_gpuperf.compile.remedies import UNOPENED, Mistake, expression_hint, nvrtc_remedy, unlinked_remedy
 from pytest_gpuperf.compile.toolkit import nvrtc_bindings
 
 _MISTAKE = re.compile(
@@ -182,8 +182,7 @@ def _compile_error(program: Program, log: str, status: str, given: frozenset[str
         words = first[0].strip() if first else _assembler_words(log, status)
         return CompileError(program.place, None, words, log, unlinked_remedy(log))
     if mistake["file"] == _EXPRESSIONS:
-        hint = f"the compiler says of the expression: {mistake['what']}"
-        return UnknownKernel(str(program.expression), program.place, None, hint)
+        return UnknownKernel(str(program.expression), program.place, None, expression_hint(mistake["what"]))
     refused = Mistake(mistake["file"], int(mistake["line"]), mistake["what"], own=mistake["file"] == program.place)
     remedy = nvrtc_remedy(refused, log, host_headers.only_of_the_host(given))
     return CompileError(refused.file, refused.line, refused.what, log, remedy)

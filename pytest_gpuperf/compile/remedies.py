@@ -25,6 +25,10 @@ UNOPENED = re.compile(r'(?:cannot|could not) open source file "([^"]+)"|fatal er
 
 _LIBRARY = re.compile(r"(cublas|cufft|curand|cusparse|cusolver|cuda_profiler|npp|nvjpeg|nvtx)\w*(?:\.h|/\S*)")
 _PACKAGES = {"cuda_profiler": "nvidia-cuda-profiler-api"}
+_TEXTURE = "texture is not a template"
+_NO_TEXTURE = (
+    "Texture references went with CUDA 12. Pass a texture object (cudaTextureObject_t) to the kernel, or an array."
+)
 _TORCH = re.compile(r"(?:ATen|c10|torch|pybind11)/\S*|Python\.h")
 
 NO_DEVICE_RUNTIME = (
@@ -60,6 +64,14 @@ class Mistake(NamedTuple):
     """It is in the source itself, not in a header."""
 
 
+def expression_hint(what: str) -> str:
+    """What to do about a name expression of which a compiler says ``what``."""
+    return (
+        f"the compiler says of the expression: {what}. It is C++ as at the end of the file: "
+        "namespaces and all arguments that have no default, as in ns::copy<float, 4>"
+    )
+
+
 def nvrtc_remedy(mistake: Mistake, log: str, whole: bool) -> str:
     """What to do about what NVRTC refuses; ``whole`` if the source includes headers that only the host has use of."""
     unopened = UNOPENED.search(log)
@@ -75,6 +87,8 @@ def nvrtc_remedy(mistake: Mistake, log: str, whole: bool) -> str:
         )
     if _HOST_WORDS.search(mistake.what) is not None:
         return _cut_or_nvcc(mistake, sure=True)
+    if _TEXTURE in mistake.what:
+        return _NO_TEXTURE
     maybe = _cut_or_nvcc(mistake, sure=False) if whole else ""
     return "\n".join(part for part in (_undefined_remedy(mistake.what), maybe) if part)
 
@@ -85,6 +99,8 @@ def nvcc_remedy(what: str, log: str) -> str:
     if unopened is not None:
         name = unopened[1] or unopened[2]
         return f"{name} was searched in the source's own folder, headers=, -I folders and nvcc's own. {_owner(name)}"
+    if _TEXTURE in what:
+        return _NO_TEXTURE
     flag = _FLAG.search(what)
     if flag is not None:
         return f'Give nvcc that flag: cuda_kernel(..., options=["{flag[1]}"], compiler="nvcc").'

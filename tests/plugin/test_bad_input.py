@@ -42,7 +42,10 @@ def test_a_source_that_is_no_text_says_so(suite):
 
 def test_a_byte_order_mark_before_a_source_is_no_part_of_it(suite):
     (suite.path / "marked.cu").write_bytes(b"\xef\xbb\xbf" + (suite.path / "work.cu").read_bytes())
-    suite.write("test_it.py", 'def test_it(cuda_kernel):\n    assert cuda_kernel("marked.cu", "work", options=["-DSTEPS=3"]).registers > 0\n')
+    suite.write(
+        "test_it.py",
+        'def test_it(cuda_kernel):\n    assert cuda_kernel("marked.cu", "work", options=["-DSTEPS=3"]).registers > 0\n',
+    )
     suite.run("--gpuperf-arch=sm_90", "test_it.py").assert_outcomes(passed=1)
 
 

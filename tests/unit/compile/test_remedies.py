@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_gpuperf.compile.compile_errors import CompileError, ToolchainMissing
+from pytest_gpuperf.compile.compile_errors import CompileError, ToolchainMissing, UnknownKernel
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.nvcc import nvcc
 from pytest_gpuperf.compile.remedies import Mistake, nvcc_remedy, nvrtc_remedy
@@ -122,3 +122,32 @@ def test_a_flag_that_nvcc_asks_for(text: str, flag: str) -> None:
     told = refused(text, compiler="nvcc")
     assert f'Give nvcc that flag: cuda_kernel(..., options=["{flag}"], compiler="nvcc").' in told
     assert compiles(text, flag, compiler="nvcc")
+
+
+def test_a_texture_reference_is_told_to_be_gone(compiler: str) -> None:
+    told = refused("texture<float> table;\n" + WORK.format("tex1Dfetch(table, 0)"), compiler=compiler)
+    assert told.endswith("Pass a texture object (cudaTextureObject_t) to the kernel, or an array.")
+    taken = "__global__ void work(float* x, cudaTextureObject_t table) { x[0] = tex1Dfetch<float>(table, 0); }\n"
+    assert compiles(taken, compiler=compiler)
+
+
+def test_an_instance_is_named_with_its_namespaces(compiler: str) -> None:
+    text = "namespace ns { template <int N> __global__ void work(float* x) { x[0] = N; } }\n"
+    with pytest.raises(UnknownKernel, match=r"It is C\+\+ as at the end of the file: namespaces and all arguments"):
+        compile_kernel(KernelSource(text, "work<3>", compiler=compiler), "sm_90")
+    assert compile_kernel(KernelSource(text, "ns::work<3>", compiler=compiler), "sm_90").profile.registers > 0
+
+
+def test_a_function_of_another_file_is_included(compiler: str, tmp_path: Path) -> None:
+    text = "__device__ float other(float);\n" + WORK.format("other(x[1])")
+    told = refused(text, compiler=compiler)
+    assert told.endswith("declared and nowhere defined. Include the source that defines it.")
+    (tmp_path / "other.cu").write_text("__device__ float other(float v) { return 2 * v; }\n")
+    assert compiles(f'{text}#include "other.cu"\n', folder=tmp_path, compiler=compiler)
+
+
+def test_a_kernel_that_launches_kernels_leaves_that_to_the_test(compiler: str) -> None:
+    inner = "__global__ void work(float* x) { x[1] = 2; }\n"
+    told = refused(inner + "__global__ void outer(float* x) { work<<<1, 1>>>(x); }\n", compiler=compiler)
+    assert told.endswith("Launch the inner kernel from the test, or give gpuperf a function that runs both.")
+    assert compiles(inner, compiler=compiler)
