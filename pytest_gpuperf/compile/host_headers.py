@@ -158,7 +158,7 @@ memory_resource mutex new numeric ostream queue random ratio regex scoped_alloca
 sstream stack stdarg.h stdbool.h stddef.h stdexcept stdio.h streambuf string string.h string_view system_error thread
 time.h typeindex typeinfo unordered_map unordered_set valarray vector wchar.h
 dirent.h dlfcn.h fcntl.h getopt.h libgen.h malloc.h omp.h pthread.h sched.h strings.h sys/ioctl.h sys/mman.h
-sys/param.h sys/resource.h sys/stat.h sys/time.h sys/types.h sys/utsname.h sys/wait.h unistd.h
+sys/param.h sys/resource.h sys/socket.h sys/stat.h sys/time.h sys/types.h sys/utsname.h sys/wait.h unistd.h
 cublas_v2.h cuda.h cuda_profiler_api.h cuda_runtime.h cuda_runtime_api.h cudnn.h cufft.h cufftXt.h curand.h cusolverDn.h
 cusparse.h device_launch_parameters.h helper_cuda.h helper_functions.h mpi.h nccl.h nvtx3/nvToolsExt.h
 """

@@ -49,7 +49,10 @@ def unlinked_remedy(log: str) -> str:
     if _SEPARATE in log or any(map(needs_device_runtime, lacking)):
         return f"{NO_DEVICE_RUNTIME[0].upper()}{NO_DEVICE_RUNTIME[1:]}."
     if lacking:
-        return f"{', '.join(lacking)}: declared and nowhere defined. Include the source that defines it."
+        return (
+            f"{', '.join(lacking)}: declared and nowhere defined. Include the source that defines it, or link both:\n"
+            "nvcc -arch=ARCH -rdc=true -dlink -cubin ONE.cu OTHER.cu -o linked.cubin, for cuda_kernel.from_cubin."
+        )
     return ""
 
 
@@ -133,7 +136,7 @@ def _owner(name: str, otherwise: str = "") -> str:
     return (
         "A header of yours: add its folder with headers=. A CUDA header: pip install nvidia-cuda-runtime "
         "nvidia-cuda-cccl, or install a CUDA toolkit. One of another library: install that and add its folder, "
-        f"or guard its include and what uses it by #if 0 and #endif.{otherwise}"
+        f"or write one of that name that declares what the kernels take of it.{otherwise}"
     )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from pytest_gpuperf.compile.compile_errors import CompileError, ToolchainMissing, UnknownKernel
 from pytest_gpuperf.compile.compiler import compile_kernel
+from pytest_gpuperf.compile.cubin.ready_made import ready_made
 from pytest_gpuperf.compile.nvcc import nvcc
 from pytest_gpuperf.compile.remedies import Mistake, nvcc_remedy, nvrtc_remedy
 from pytest_gpuperf.compile.source import KernelSource
@@ -63,7 +65,13 @@ def test_a_header_that_no_folder_holds(compiler: str, tmp_path: Path) -> None:
     (tmp_path / "ours").mkdir()
     (tmp_path / "ours" / "length.h").write_text("#define LENGTH 3\n")
     assert compiles(text, headers=(tmp_path,), compiler=compiler)
-    assert compiles(f"#if 0\n#include <ours/length.h>\n#endif\n{WORK.format(1)}", compiler=compiler)
+    assert (
+        told.rstrip(".")
+        .rpartition("One of another library: ")[2]
+        .startswith(
+            "install that and add its folder, or write one of that name that declares what the kernels take of it"
+        )
+    )
 
 
 @pytest.mark.parametrize(
@@ -141,7 +149,7 @@ def test_an_instance_is_named_with_its_namespaces(compiler: str) -> None:
 def test_a_function_of_another_file_is_included(compiler: str, tmp_path: Path) -> None:
     text = "__device__ float other(float);\n" + WORK.format("other(x[1])")
     told = refused(text, compiler=compiler)
-    assert told.endswith("declared and nowhere defined. Include the source that defines it.")
+    assert "declared and nowhere defined. Include the source that defines it, or link both:\n" in told
     (tmp_path / "other.cu").write_text("__device__ float other(float v) { return 2 * v; }\n")
     assert compiles(f'{text}#include "other.cu"\n', folder=tmp_path, compiler=compiler)
 
@@ -151,3 +159,15 @@ def test_a_kernel_that_launches_kernels_leaves_that_to_the_test(compiler: str) -
     told = refused(inner + "__global__ void outer(float* x) { work<<<1, 1>>>(x); }\n", compiler=compiler)
     assert told.endswith("Launch the inner kernel from the test, or give gpuperf a function that runs both.")
     assert compiles(inner, compiler=compiler)
+
+
+@pytest.mark.usefixtures("real")
+def test_a_function_of_another_file_is_linked(tmp_path: Path) -> None:
+    (tmp_path / "ONE.cu").write_text("__device__ float other(float);\n" + WORK.format("other(x[1])"))
+    (tmp_path / "OTHER.cu").write_text("__device__ float other(float v) { return 2 * v; }\n")
+    told = refused((tmp_path / "ONE.cu").read_text(), compiler="nvcc")
+    command = told.splitlines()[-1].partition(",")[0]
+    assert command == "nvcc -arch=ARCH -rdc=true -dlink -cubin ONE.cu OTHER.cu -o linked.cubin"
+    words = command.replace("ARCH", "sm_90").split()
+    subprocess.run([nvcc().path, *words[1:]], cwd=tmp_path, check=True)
+    assert ready_made((tmp_path / "linked.cubin").read_bytes(), "work", place="linked.cubin").profile.registers > 0
