@@ -69,17 +69,19 @@ def compile_by_nvcc(program: Program, arch: str) -> Compiled:
     if program.expression is None:
         return made
     there = _names(made)
-    if _instance_in(there, program) is None:
+    lowered = _instance_in(there, program)
+    if lowered is None:
         try:
             made = _compiled(program, arch, _INSTANCE.format(program.expression))
         except UnknownKernel as problem:
             raise UnknownKernel(problem.name, program.place, [*there.values()], problem.hint) from None
-    lowered = _instance_in(_names(made), program)
-    if lowered is None:
-        raise UnknownKernel(
-            str(program.expression), program.place, [*_names(made).values()],
-            "with nvcc an instance of a template is named as the machine code has it, types in full",
-        )  # fmt: skip
+        added = _names(made).keys() - there.keys()
+        if len(added) != 1:
+            raise UnknownKernel(
+                str(program.expression), program.place, [*there.values()],
+                "an instance that the file makes itself is named as the machine code has it, types in full",
+            )  # fmt: skip
+        (lowered,) = added
     return made._replace(lowered=lowered)
 
 

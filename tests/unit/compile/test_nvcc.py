@@ -95,8 +95,11 @@ def test_an_instance_that_the_file_does_not_make_is_asked_for(stand_in: StandInN
     stand_in.makes(KERNELS + ASKED, asked=True)
     assert compile_kernel(whole("copy<float>"), "sm_90").symbol == "_Z4copyIfEvPT_PKS0_"
     assert stand_in.text.rstrip().endswith("= &copy<float>;")
-    with pytest.raises(UnknownKernel, match=r'no kernel "copy<double>" in whole.cu; there are: copy<float>, scale'):
-        compile_kernel(whole("copy<double>"), "sm_90")
+
+
+def test_an_instance_that_the_file_makes_under_another_spelling_is_listed(stand_in: StandInNvcc) -> None:
+    with pytest.raises(UnknownKernel, match=r'no kernel "copy<real>" in whole.cu; there are: copy<float>, scale'):
+        compile_kernel(whole("copy<real>"), "sm_90")
 
 
 def test_the_cache_keeps_it_and_tells_compilers_apart(stand_in: StandInNvcc, tmp_path: Path) -> None:
@@ -164,7 +167,7 @@ def test_the_real_one_takes_an_instance_by_the_name_that_it_lists() -> None:
 
 
 @pytest.mark.usefixtures("real")
-@pytest.mark.parametrize("name", ["copy<float>", "copy<unsigned int>"])
+@pytest.mark.parametrize("name", ["copy<float>", "copy<unsigned int>", "copy<size_t>"])
 def test_the_real_one_makes_instances(name: str) -> None:
     binary = compile_kernel(whole(name), "sm_80")
     assert (binary.name, binary.arch) == (name, "sm_80")
