@@ -24,7 +24,7 @@ from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin
 from pytest_gpuperf.compile.cubin.symbol_names import readable
 from pytest_gpuperf.compile.nvrtc import Compiled, Program
 from pytest_gpuperf.compile.nvrtc_options import VERBOSE_ASSEMBLER
-from pytest_gpuperf.compile.remedies import expression_hint, nvcc_remedy, unlinked_remedy
+from pytest_gpuperf.compile.remedies import Mistake, expression_hint, nvcc_remedy, unlinked_remedy
 from pytest_gpuperf.compile.toolkit import InstalledTool, tool_version
 
 LIMIT_S = 1800
@@ -123,7 +123,8 @@ def _problem(log: str, program: Program, arch: str) -> CompileProblem:
         line = int(mistake["line"] or mistake["other"])
         if mistake["file"] == program.place and line > len(program.text.splitlines()):
             return UnknownKernel(str(program.expression), program.place, None, expression_hint(mistake["what"]))
-        return CompileError(mistake["file"], line, mistake["what"], log, nvcc_remedy(mistake["what"], log))
+        refused = Mistake(mistake["file"], line, mistake["what"], own=mistake["file"] == program.place)
+        return CompileError(refused.file, line, refused.what, log, nvcc_remedy(refused, log))
     fatal = _FATAL.search(log)
     words = fatal[1] if fatal is not None else "nvcc failed without a word"
     if "gpu-arch" in words or "compute_" in words or "sm_" in words:

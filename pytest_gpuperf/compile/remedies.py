@@ -96,18 +96,26 @@ def nvrtc_remedy(mistake: Mistake, log: str, whole: bool) -> str:
     return "\n".join(part for part in (_undefined_remedy(mistake.what), maybe) if part)
 
 
-def nvcc_remedy(what: str, log: str) -> str:
-    """What to do about a mistake that nvcc names with ``what``; empty if its own words are all there is."""
+def nvcc_remedy(mistake: Mistake, log: str) -> str:
+    """What to do about what nvcc refuses; empty if its own words are all there is."""
     unopened = UNOPENED.search(log)
     if unopened is not None:
         name = unopened[1] or unopened[2]
         return f"{name} was searched in the source's own folder, headers=, -I folders and nvcc's own. {_owner(name)}"
-    if _TEXTURE in what:
+    if _TEXTURE in mistake.what:
         return _NO_TEXTURE
-    flag = _FLAG.search(what)
+    flag = _FLAG.search(mistake.what)
     if flag is not None:
         return f'Give nvcc that flag: cuda_kernel(..., options=["{flag[1]}"], compiler="nvcc").'
-    return unlinked_remedy(log) or _undefined_remedy(what)
+    in_header = (
+        ""
+        if mistake.own
+        else (
+            f"If the kernels take little of {mistake.file}: write a header of that name that declares this,\n"
+            "in a folder that headers= names before the other one."
+        )
+    )
+    return unlinked_remedy(log) or _undefined_remedy(mistake.what) or in_header
 
 
 def _undefined_remedy(what: str) -> str:

@@ -15,6 +15,8 @@ from pytest_gpuperf.compile.compile_errors import UnknownKernel
 
 _RUNTIMES = ("libstdc++.so.6", "libc++abi.so.1", "libc++.1.dylib")
 _LENGTH = re.compile(r"\d+")
+_INTERNAL = re.compile(r"\b_INTERNAL_[0-9a-f]+_\w+::")
+"""What nvcc puts before names that are of one file alone; it differs from run to run."""
 
 
 def demangle(symbol: str) -> str | None:
@@ -38,6 +40,7 @@ def readable(symbol: str) -> str:
     """Name of a kernel for people: its C++ name without parameters, or the symbol."""
     full = demangle(symbol)
     if full is not None and full.endswith(")"):
+        full = _INTERNAL.sub("", full)
         return full[: _opening(full)].removeprefix("void ")  # a demangled template carries its return type
     return plain_name(symbol)
 

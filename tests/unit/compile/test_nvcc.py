@@ -157,12 +157,13 @@ def test_the_real_one_compiles_a_whole_program_alike_each_time() -> None:
 @pytest.mark.usefixtures("real")
 def test_the_real_one_takes_an_instance_by_the_name_that_it_lists() -> None:
     """Such a name is no C++: it cannot be asked for in the file."""
-    text = "__device__ float twice(float v) { return 2 * v; }\n"
+    text = "static __device__ float twice(float v) { return 2 * v; }\n"
     text += "template <float (*F)(float)> __global__ void apply(float* x) { x[0] = F(x[1]); }\n"
     text += "void host(float* x) { apply<twice><<<1, 1>>>(x); }\n"
     with pytest.raises(UnknownKernel) as problem:
         compile_kernel(whole("apply", text=text), "sm_90")
     (listed,) = problem.value.available
+    assert "_INTERNAL_" not in listed
     assert compile_kernel(whole(listed, text=text), "sm_90").name == listed
 
 

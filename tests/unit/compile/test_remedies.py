@@ -86,14 +86,14 @@ def test_a_header_that_no_folder_holds(compiler: str, tmp_path: Path) -> None:
 )
 def test_a_header_of_a_library_of_cuda_names_its_package(header: str, package: str) -> None:
     told = f"It is of a library of CUDA: pip install {package}, or install a CUDA toolkit."
-    assert nvcc_remedy("", f"a.cu:1:10: fatal error: {header}: No such file or directory").endswith(told)
     mistake = Mistake("a.cu", 1, f'cannot open source file "{header}"', own=True)
+    assert nvcc_remedy(mistake, f"a.cu:1:10: fatal error: {header}: No such file or directory").endswith(told)
     assert nvrtc_remedy(mistake, mistake.what, whole=False).endswith(told)
 
 
 @pytest.mark.parametrize("header", ["ATen/cuda/CUDAContext.h", "torch/extension.h", "c10/util/Half.h", "Python.h"])
 def test_a_header_of_pytorch_says_where_those_are(header: str) -> None:
-    told = nvcc_remedy("", f"a.cu:1:10: fatal error: {header}: No such file or directory")
+    told = nvcc_remedy(Mistake("a.cu", 1, "", own=True), f"a.cu:1:10: fatal error: {header}: No such file or directory")
     assert "headers=[*torch.utils.cpp_extension.include_paths(), sysconfig.get_path('include')]" in told
 
 
@@ -171,3 +171,16 @@ def test_a_function_of_another_file_is_linked(tmp_path: Path) -> None:
     words = command.replace("ARCH", "sm_90").split()
     subprocess.run([nvcc().path, *words[1:]], cwd=tmp_path, check=True)
     assert ready_made((tmp_path / "linked.cubin").read_bytes(), "work", place="linked.cubin").profile.registers > 0
+
+
+@pytest.mark.usefixtures("real")
+def test_a_header_that_does_not_compile_gives_way_to_an_own_one(tmp_path: Path) -> None:
+    for folder in ("theirs", "own"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "theirs" / "both.h").write_text("typedef int length;\ntypedef float length;\n")
+    text = "#include <both.h>\n" + WORK.format("(length)x[1]")
+    told = refused(text, compiler="nvcc", headers=(tmp_path / "theirs",))
+    assert f"If the kernels take little of {tmp_path / 'theirs' / 'both.h'}: write a header of that name that" in told
+    assert told.endswith("in a folder that headers= names before the other one.")
+    (tmp_path / "own" / "both.h").write_text("typedef int length;\n")
+    assert compiles(text, compiler="nvcc", headers=(tmp_path / "own", tmp_path / "theirs"))

@@ -53,6 +53,13 @@ def test_templates_are_listed_with_their_arguments() -> None:
     assert symbol_names.readable("_ZN2ns4copyEPf") == "ns::copy"
 
 
+@needs_demangler
+def test_what_nvcc_puts_before_names_of_one_file_is_not_shown() -> None:
+    of_one_file = "_INTERNAL_707f4c69_8_whole_cu_18f5cf2a_3318"
+    symbol = f"_Z5applyIXadL_ZN{len(of_one_file)}{of_one_file}5twiceEfEEEvPf"
+    assert symbol_names.readable(symbol) == "apply<&twice>"
+
+
 def test_a_symbol_that_is_not_mangled_right_has_no_cpp_name() -> None:
     assert symbol_names.demangle("_Zwrong!") is None
 
