@@ -42,6 +42,8 @@ LENGTHS_MS = (1, 10, 25, 60, 250, 1000)
 EFFECTS = {"A/A": 1.0, "+1 %": 1.01, "+2 %": 1.02, "x1.5": 1.5, "x3": 3.0, "x10": 10.0}
 RARE_MS = 250
 """From this length on a cell is tried twice at each place, A/A five times."""
+PAIRS = 30
+"""No verdict is begun for which as many pairs of launches, in both processes together, would take too long."""
 FLOATS = 1 << 29
 """Of each array: 2 GiB, so that next to nothing of what a pass has left in the L2 is there for the next one."""
 SHORTEST_MS = 0.9
@@ -139,7 +141,7 @@ def verdicts(bench: Bench, seconds: float, chosen: Chosen) -> list[dict[str, Any
         left_s = seconds - (time.perf_counter() - began)
         if left_s < 0:
             break
-        if length * EFFECTS[words] * 60 / 1e3 > left_s:
+        if length * (1 + EFFECTS[words]) * PAIRS / 1e3 > left_s:
             continue
         if (family, length) not in launches:
             launches[family, length] = bench.launch(family, length)
