@@ -68,8 +68,8 @@ def pytest_configure(config: pytest.Config) -> None:
         from pytest_gpuperf.session.interrupt import end_in_order  # noqa: PLC0415 a plain run has one process
         from pytest_gpuperf.session.isolation import Isolation  # noqa: PLC0415 a plain run has one process
 
+        end_in_order(config)  # first, so that it lasts until the folder is gone
         open_run_folder(config)
-        end_in_order(config)
         config.pluginmanager.register(Isolation(config, options), "gpuperf-isolation")
     if options.active and not hasattr(config, "workerinput"):
         from pytest_gpuperf.session.reporting import Reporting  # noqa: PLC0415 a plain run reports nothing

@@ -36,18 +36,25 @@ def open_run_folder(config: pytest.Config) -> None:
         place = _place()
         _sweep(place)
         folder = Path(tempfile.mkdtemp(prefix="run-", dir=place))
-        lock = FileLock(folder / LOCK)
-        lock.acquire(timeout=0)
     except (OSError, Timeout):
         return  # scratch folders are made in the temporary folder then, as any program's are
-    os.environ[SCRATCH_VARIABLE] = str(folder)
+    lock = FileLock(folder / LOCK)
 
     def close() -> None:
         os.environ.pop(SCRATCH_VARIABLE, None)
         lock.release()
-        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            shutil.rmtree(folder, ignore_errors=True)
+        except KeyboardInterrupt:  # a signal may come while the run ends, too
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
 
     config.add_cleanup(close)
+    try:
+        lock.acquire(timeout=0)
+    except (OSError, Timeout):
+        return
+    os.environ[SCRATCH_VARIABLE] = str(folder)
 
 
 def _place() -> Path:

@@ -1,0 +1,93 @@
+"""The folder of a run goes with it, also where a signal comes while the run begins or ends."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+
+import pytest
+
+from pytest_gpuperf.atomic_write import SCRATCH_VARIABLE
+from pytest_gpuperf.context import run_folder
+
+
+class Config:
+    """pytest's, as far as cleanups go: the last one first."""
+
+    def __init__(self):
+        self.cleanups = []
+
+    def add_cleanup(self, cleanup):
+        self.cleanups.append(cleanup)
+
+    def end(self):
+        while self.cleanups:
+            self.cleanups.pop()()
+
+
+@pytest.fixture
+def temporary(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.delenv(SCRATCH_VARIABLE, raising=False)
+    return tmp_path
+
+
+def folders_in(temporary):
+    return list(temporary.glob("gpuperf-runs-*/run-*"))
+
+
+def test_the_folder_goes_with_the_run(temporary):
+    config = Config()
+    run_folder.open_run_folder(config)
+    assert len(folders_in(temporary)) == 1
+    config.end()
+    assert folders_in(temporary) == []
+
+
+def test_a_signal_while_the_folder_is_removed_leaves_none(temporary, monkeypatch):
+    config, remove, calls = Config(), shutil.rmtree, []
+
+    def interrupted_once(folder, **options):
+        calls.append(folder)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        remove(folder, **options)
+
+    run_folder.open_run_folder(config)
+    monkeypatch.setattr(shutil, "rmtree", interrupted_once)
+    with pytest.raises(KeyboardInterrupt):
+        config.end()
+    assert folders_in(temporary) == []
+
+
+def test_a_signal_while_the_folder_is_locked_leaves_none(temporary, monkeypatch):
+    def interrupted(lock, **options):
+        raise KeyboardInterrupt
+
+    config = Config()
+    monkeypatch.setattr(run_folder.FileLock, "acquire", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_folder.open_run_folder(config)
+    config.end()
+    assert folders_in(temporary) == []
+
+
+def test_sigterm_is_taken_for_an_interrupt_for_as_long_as_the_folder_is_there(temporary, pytester, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    pytester.makeconftest(
+        """
+        import pathlib, shutil, signal
+        from pytest_gpuperf.context import run_folder
+
+        def noted(folder, remove=shutil.rmtree, **options):
+            if "run-" in str(folder):
+                pathlib.Path("handler").write_text(getattr(signal.getsignal(signal.SIGTERM), "__name__", "none"))
+            remove(folder, **options)
+
+        shutil.rmtree = noted
+        """
+    )
+    pytester.makepyfile("def test_nothing(): pass")
+    pytester.runpytest_subprocess("--gpuperf")
+    assert (pytester.path / "handler").read_text() == "_interrupt"
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
