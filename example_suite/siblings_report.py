@@ -14,7 +14,7 @@ import argparse
 import dataclasses
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,8 +95,9 @@ class Row:
         return "not measured"
 
 
-def read_run(file: Path, recorded: Recorded) -> list[Row]:
-    """A row for every pair of the suite, in its order.  Raises ``BadRun``."""
+def read_run(file: Path, recorded: Recorded, families: Collection[str] = ()) -> list[Row]:
+    """A row for every pair of these families, or of all, in the suite's order.  Raises ``BadRun``."""
+    pairs = [pair for pair in PAIRS if not families or pair.family in families]
     try:
         lines = json.loads(file.read_text(encoding="utf-8"))["pairs"]
         found = {(line["family"], line["optimised"], line["naive"]): line["judgements"] for line in lines}
@@ -104,7 +105,7 @@ def read_run(file: Path, recorded: Recorded) -> list[Row]:
         raise BadRun(f"{file} cannot be read as a run of --naive-siblings: {problem!r}") from problem
     missing = [
         pair
-        for pair in PAIRS
+        for pair in pairs
         if not found.get((pair.family, pair.optimised, pair.naive))
         and recorded.static(pair, pair.optimised) is not None
     ]  # without a GPU, nothing is said of functions that launch several kernels
@@ -116,7 +117,7 @@ def read_run(file: Path, recorded: Recorded) -> list[Row]:
             pair, recorded.time_ratio(pair), recorded.difference(pair),
             found.get((pair.family, pair.optimised, pair.naive), []),
         )
-        for pair in PAIRS
+        for pair in pairs
     ]  # fmt: skip
 
 
@@ -160,9 +161,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Make the page about naive siblings from a run that turned them.")
     parser.add_argument("--from", dest="run", type=Path, required=True, metavar="JSON", help="what --siblings-to wrote")
     parser.add_argument("--output", type=Path, required=True, metavar="MD", help="the page to write")
+    parser.add_argument("--families", nargs="+", default=(), metavar="FAMILY", help="that were turned (default: all)")
     chosen = parser.parse_args(arguments)
     try:
-        rows = read_run(chosen.run, Recorded())
+        rows = read_run(chosen.run, Recorded(), chosen.families)
     except BadRun as problem:
         print(f"siblings_report: {problem}", file=sys.stderr)
         return 1
