@@ -267,6 +267,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--mode", action="append", choices=MODES)
     parser.add_argument("--output", type=Path, metavar="FILE")
     given = parser.parse_args(arguments)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has what it starts in the background ignore it
     draw = random.Random(given.seed)
     cells = []
     with tempfile.TemporaryDirectory(prefix="interrupts-") as name:
