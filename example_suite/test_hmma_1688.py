@@ -10,6 +10,7 @@ import counters
 import numpy as np
 import pytest
 
+from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compiler import compile_for
 from pytest_gpuperf.compile.source import KernelSource
 
@@ -69,7 +70,7 @@ def test_a_tile_is_right(cuda_kernel, gpu, claim):
 def test_one_source_for_all_since_turing(claim):
     """Compiled outside of the plugin: nobody keeps baselines of all these architectures."""
     file = Path(__file__).with_name("kernels") / "hmma_1688.cu"
-    tiles = compile_for(KernelSource(file.read_text(encoding="utf-8"), "tile_mma", file), SINCE_TURING)
+    tiles = compile_for(KernelSource(file.read_text(encoding="utf-8"), "tile_mma", file), SINCE_TURING, CompileCache())
     claim("MMA-05", sum(tile.profile.opcodes.get("tensor", 0) == 1 for tile in tiles.values()))
 
 
