@@ -119,14 +119,17 @@ class KernelCompiler:
         return Kernel({binary.arch: binary}, device=self._worker.device, native=native, shared_by=site.shared_by,
                       ptx=functools.partial(_no_ptx, place))  # fmt: skip
 
-    def from_triton(self, compiled: Any) -> TritonKernel:
+    def from_triton(self, compiled: Any, *, config: Any = None) -> TritonKernel:
         """A kernel that Triton compiled, launched by this plugin so that it can be paired with its baseline.
 
-        ``compiled`` is what ``kernel.warmup(...)``, ``kernel[grid](...)`` or ``triton.compile(...)`` return.
+        ``compiled`` is what ``kernel.warmup(...)``, ``kernel[grid](...)`` or ``triton.compile(...)`` return;
+        ``config`` is the ``best_config`` of an autotuned kernel behind that call, or a mapping of what was chosen.
+        It is put on record, and machine code of another one is CONFIG-CHANGED.
         Raises ``UnsupportedTritonKernel`` for one that only Triton's own launcher can launch (scratch memory,
-        clusters, a cooperative grid, tensor descriptors), and as ``from_cubin``.
+        clusters, a cooperative grid, tensor descriptors), ``BadArgument`` for a ``config`` that the kernel was not
+        compiled with, and as ``from_cubin``.
         """
-        code = read_triton(compiled)
+        code = read_triton(compiled, config)
         binary = triton_binary(code)
         native = self._checked_native(binary, f"{binary.name}, compiled by Triton")
         self._note({binary.arch: binary})
