@@ -5,7 +5,7 @@ A ``triton.Config`` is read by ``all_kwargs()``, as Triton 3.0 to 3.9 have it; T
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from pytest_gpuperf.config.call_arguments import BadArgument
@@ -37,8 +37,13 @@ def tuned_configuration(kernel: str, config: Any, constants: Mapping[str, Any], 
                 f"from_triton: config has {name}={value!r}, and {kernel} was compiled with {compiled!r}: the autotuner "
                 "keeps the best_config of its last call alone, so read it right after the call that compiled this"
             )
-    own = sorted(chosen.keys() & constants.keys())
-    options = [*_OPTIONS, *sorted(chosen.keys() - constants.keys() - set(_OPTIONS))]
+    return configuration_text(chosen, constants.keys())
+
+
+def configuration_text(chosen: Mapping[str, Any], constants: Collection[str]) -> str:
+    """What was ``chosen``: ``constants`` of the kernel itself by name, then options that do something."""
+    own = sorted(name for name in chosen if name in constants)
+    options = [*_OPTIONS, *sorted(chosen.keys() - set(own) - set(_OPTIONS))]
     told = [*own, *(name for name in options if chosen.get(name, 0) != _USUAL.get(name, 0))]
     return ", ".join(f"{name}={chosen[name]}" for name in told if name in chosen)
 

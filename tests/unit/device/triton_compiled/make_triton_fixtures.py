@@ -5,7 +5,8 @@ Run once per Triton version, each in an environment of its own:
     pip install triton==3.6.0 && python make_triton_fixtures.py
 
 Each kernel becomes a cubin and a JSON file with the metadata, the signature, the constants and the attributes that
-Triton gave it, and with what a ``triton.Config`` says of it.  Line tables are left out, for they name folders of this machine.
+Triton gave it, and with what a ``triton.Config`` says of it.  Line tables are left out, for they name folders of this
+machine.
 """
 
 from __future__ import annotations
