@@ -58,21 +58,22 @@ class _Metadata(msgspec.Struct):
 def read_inductor(folder: Path) -> tuple[GeneratedKernel, ...]:
     """The kernels that were chosen, by name, at least one.  Raises ``UnsupportedTritonKernel``."""
     found: dict[str, list[Path]] = {}
+    defined = _definitions(folder)
     for cubin in sorted(folder.rglob("*.cubin")):
-        found.setdefault(cubin.stem, []).append(cubin)
+        if cubin.stem in defined:  # others were compiled to be tried out alone
+            found.setdefault(cubin.stem, []).append(cubin)
     if not found:
         raise UnsupportedTritonKernel(
             "from_torch: the call compiled no Triton kernel: its tensors are not on the GPU, it calls nothing but "
             f"libraries, or PyTorch's caches are turned off. {_TIMED}"
         )
     chosen = dict(_chosen(folder))
-    defined = _definitions(folder)
     return tuple(_kernel(_one(name, cubins, chosen, defined), chosen) for name, cubins in found.items())
 
 
 def _one(name: str, cubins: list[Path], chosen: Mapping[str, str], defined: Mapping[str, int]) -> Path:
     """The cubin of that name that is launched."""
-    if defined.get(name, 1) > 1:
+    if defined[name] > 1:
         raise UnsupportedTritonKernel(
             f"from_torch: {defined[name]} kernels are called {name}, one per graph that the function was compiled to: "
             f"compile it to one, by torch.compile(..., fullgraph=True) and without a backward pass. {_TIMED}"

@@ -28,6 +28,7 @@ def test_kernels_of_one_configuration_are_found_by_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", ["3.3.1", "3.6.0", "3.7.1", "3.8.0", "3.9.0"])
 def test_each_triton_s_files_are_read(tmp_path: Path, version: str) -> None:
     compiled_to(tmp_path, f"add-narrow-{version}")
+    program(tmp_path, "add")
     (kernel,) = read_inductor(tmp_path)
     assert (kernel.name, kernel.threads, kernel.compiler) == ("add", 64, f"triton {version}")
 
@@ -50,6 +51,7 @@ def test_what_pytorch_keeps_beside_a_choice_is_no_part_of_it(tmp_path: Path) -> 
 
 
 def config_of(folder: Path) -> str:
+    program(folder, "add")
     (kernel,) = read_inductor(folder)
     assert isinstance(kernel, GeneratedKernel)
     return kernel.config
@@ -59,18 +61,27 @@ def test_kernels_of_a_choice_and_of_none_stand_side_by_side(tmp_path: Path) -> N
     compiled_to(tmp_path, WIDE)
     chosen(tmp_path, compiled_to(tmp_path, NARROW))
     compiled_to(tmp_path, SOFTMAX)
+    program(tmp_path, "add", "softmax")
     assert {one.name: one.threads for one in read_inductor(tmp_path)} == {"add": 64, "softmax": 128}
 
 
-def refused(folder: Path) -> str:
+def test_what_was_tried_out_and_is_not_in_the_program_is_left_out(tmp_path: Path) -> None:
+    compiled_to(tmp_path, WIDE)
+    compiled_to(tmp_path, NARROW, name="triton_mm_4")
+    program(tmp_path, "add")
+    assert [one.name for one in read_inductor(tmp_path)] == ["add"]
+
+
+def refused(folder: Path, *kernels: str) -> str:
+    program(folder, *(kernels or ("add",)))
     with pytest.raises(UnsupportedTritonKernel, match=TIMED) as caught:
         read_inductor(folder)
     return str(caught.value)
 
 
 def test_a_call_without_a_triton_kernel_is_refused(tmp_path: Path) -> None:
-    program(tmp_path)
-    assert "the call compiled no Triton kernel: its tensors are not on the GPU" in refused(tmp_path)
+    compiled_to(tmp_path, WIDE)
+    assert "the call compiled no Triton kernel: its tensors are not on the GPU" in refused(tmp_path, "softmax")
 
 
 @pytest.mark.parametrize("place", [None, "ANOTHER"])
@@ -101,7 +112,6 @@ def test_a_choice_that_cannot_be_read_is_none(tmp_path: Path) -> None:
 def test_kernels_of_one_name_in_several_graphs_are_refused_though_one_is_chosen(tmp_path: Path) -> None:
     compiled_to(tmp_path, WIDE)
     chosen(tmp_path, compiled_to(tmp_path, NARROW))
-    program(tmp_path, "add")
     program(tmp_path, "softmax", "add", number=1)
     assert "2 kernels are called add, one per graph that the function was compiled to" in refused(tmp_path)
 
