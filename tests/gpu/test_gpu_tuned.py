@@ -1,4 +1,4 @@
-"""Autotuned Triton kernels and functions of ``torch.compile`` on a real GPU: on record, paired with themselves, changed."""
+"""Autotuned Triton kernels and functions of ``torch.compile`` on a real GPU: recorded, paired, and changed."""
 
 from __future__ import annotations
 
@@ -46,8 +46,7 @@ def softmax(out, x, columns, WIDTH: tl.constexpr):
 
 
 @triton.autotune(
-    choices(({"M": 64, "K": 32}, {"num_warps": 4, "num_stages": 3}), ({"M": 16, "K": 16}, {"num_warps": 1, "num_stages": 1})),
-    key=["n"],
+    choices(({"M": 64, "K": 32}, {"num_warps": 4, "num_stages": 3}), ({"M": 16, "K": 16}, {"num_warps": 1})), key=["n"]
 )
 @triton.jit
 def matmul(a, b, c, n, M: tl.constexpr, K: tl.constexpr):
@@ -202,7 +201,7 @@ def test_another_choice_is_config_changed_and_a_slower_one_is_red(
     result.stdout.re_match_lines(
         [
             r"scale  SLOWER  on .* \(time\) .* paired, \d+",
-            r" +proven .*the configuration was BLOCK=1024, num_warps=4, num_stages=3 and is BLOCK=32, num_warps=1, num_st",
+            r" +proven .*the configuration was BLOCK=1024, num_warps=4, num_stages=3 and is BLOCK=32, num_warps=1,",
         ]
     )
     assert f"CONFIG-CHANGED  on {cuda_device.facts.arch} (static)" in result.stdout.str()

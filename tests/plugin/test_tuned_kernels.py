@@ -113,6 +113,7 @@ def test_a_slower_choice_is_slower_and_says_what_was_chosen(tuned: Suite) -> Non
         [
             r"add  SLOWER  on simulated-gpu \(time\) .* paired, \d+\+\d+ blocks",
             rf" +proven .*; {CHANGED}; the machine code changed; the launch changed from grid=\(4, 1, 1\)",
+            r".*add  CONFIG-CHANGED  on sm_90 \(static\)",
         ]
     )
 
