@@ -142,7 +142,7 @@ class KernelCompiler:
         Calls ``function(*args, **kwargs)``, which compiles it anew, and so at their next call all other functions that
         ``torch.compile`` made: this is ``torch.compiler.reset()``.  Each kernel is judged by itself, and what PyTorch's
         autotuning chose is on record as that of ``from_triton``.  Time is that of the whole:
-        ``gpuperf(lambda: function(...))``.  Needs a GPU, and PyTorch 2.8 or newer where it had a choice.
+        ``gpuperf(lambda: function(...))``.  Needs a GPU, and PyTorch 2.9 to 2.15 where it had a choice.
         Raises ``UnsupportedTritonKernel`` if there is no Triton kernel, or if PyTorch does not tell which it launches.
         """
         if not self._worker.has_gpu:

@@ -2,7 +2,8 @@
 
 Triton keeps a folder for each compilation, where ``NAME.json`` tells the warps and the shared memory of ``NAME.cubin``.
 Where Inductor had a choice, a ``.best_config`` file has what it chose and names that folder, so that the two can be
-matched (pytorch/pytorch#148981, since PyTorch 2.8).  Nobody promises either layout: what is another one is refused.
+matched (pytorch/pytorch#148981).  Nobody promises either layout: they are read as PyTorch 2.9 to 2.15 leave them, and
+others are refused.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def _one(name: str, cubins: list[Path], chosen: Mapping[str, str], defined: Mapp
     if len(best) != 1:
         raise UnsupportedTritonKernel(
             f"from_torch: {name} was compiled {len(cubins)} times, and PyTorch does not say which of them it launches: "
-            "PyTorch 2.8 and later do, unless their autotuning caches or coordinate descent are set otherwise. "
+            "PyTorch 2.9 to 2.15 do, unless their autotuning caches or coordinate descent are set otherwise. "
             f"{_TIMED}"
         )
     return best[0]

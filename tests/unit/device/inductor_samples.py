@@ -1,6 +1,6 @@
 """A cache folder as ``torch.compile`` leaves one, with kernels that real Tritons have compiled.
 
-Its layout is that of Triton 3.3 to 3.9 and of ``AutotuneCache.save`` of PyTorch 2.13.
+Its layout is that of Triton 3.3 to 3.9 and of ``AutotuneCache.save`` of PyTorch 2.9 to 2.15.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def test_a_choice_that_is_not_told_is_refused(tmp_path: Path, place: str | None)
     compiled_to(tmp_path, WIDE)
     compiled_to(tmp_path, NARROW)
     chosen(tmp_path, place)
-    assert "add was compiled 2 times, and PyTorch does not say which of them it launches: PyTorch 2.8" in refused(
+    assert "add was compiled 2 times, and PyTorch does not say which of them it launches: PyTorch 2.9" in refused(
         tmp_path
     )
 
