@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from suite_under_test import HERE, RECORD, Suite
+from suite_under_test import HERE, RECORD, SIMULATED, Suite
 
 SAMPLES = HERE.parent / "unit" / "device"
 
@@ -100,6 +100,40 @@ def test_a_kernel_that_is_worse_fails_by_its_name(compiled: Suite) -> None:
     result = compiled.run("--gpuperf")
     result.assert_outcomes(failed=2)
     result.stdout.re_match_lines([r"add  WORSE  on sm_90 \(static\)", r" +occupancy 100 -> 31\.2 %"])
+
+
+WATCHED = """
+import contextlib
+import stand_in
+
+
+class Watched(SimulatedGpu):
+    @contextlib.contextmanager
+    def lock(self):
+        stand_in.SEEN.append("held")
+        yield
+
+    def synchronize(self):
+        stand_in.SEEN.append("waited")
+        super().synchronize()
+"""
+
+
+def test_the_gpu_is_held_while_pytorch_tunes_and_waited_for(compiled: Suite) -> None:
+    compiled.write(
+        "conftest.py",
+        SIMULATED.replace("\ndef work", f"{WATCHED}\ndef work").replace("return Sim", "return Watched() or Sim"),
+    )
+    compiled.edit("stand_in.py", "WINNER, KERNELS", "SEEN = []\nWINNER, KERNELS")
+    compiled.edit("stand_in.py", "        array *= times", "        SEEN.append('called')\n        array *= times")
+    compiled.edit(
+        "test_suite.py",
+        "    assert x[0]",
+        "    assert SEEN == ['held', 'called', 'waited']\n    SEEN.clear()\n    assert x[0]",
+    )
+    compiled.edit("test_suite.py", "import Compiled", "import SEEN, Compiled\nimport numpy")
+    compiled.edit("test_suite.py", "gpu.full(", "numpy.full(")  # gpu's own would hold it too
+    compiled.run("--gpuperf").assert_outcomes(passed=2)
 
 
 def test_the_environment_is_as_it_was(compiled: Suite) -> None:
