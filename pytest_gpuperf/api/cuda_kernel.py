@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from pytest_gpuperf.api.compiled_by_torch import compiled_by_torch
 from pytest_gpuperf.api.precompile import name_expressions, recorded_codes, recorded_profiles
 from pytest_gpuperf.compile import compiler as compiling
 from pytest_gpuperf.compile.cubin.ready_made import ready_made
@@ -21,11 +22,11 @@ from pytest_gpuperf.config.call_arguments import BadArgument, require, require_l
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.shared_fixtures import Site
 from pytest_gpuperf.context.worker import Worker
-from pytest_gpuperf.device.device_errors import LoadError
+from pytest_gpuperf.device.device_errors import DeviceNeeded, LoadError
 from pytest_gpuperf.device.launch import Kernel
 from pytest_gpuperf.device.triton_kernel import TritonKernel
 from pytest_gpuperf.model.architectures import plain
-from pytest_gpuperf.model.evidence import KernelBinary
+from pytest_gpuperf.model.evidence import KernelBinary, StaticRecord
 
 _COMPILERS = (NVRTC, NVCC)
 Content = TypeVar("Content", str, bytes)
@@ -119,18 +120,41 @@ class KernelCompiler:
         return Kernel({binary.arch: binary}, device=self._worker.device, native=native, shared_by=site.shared_by,
                       ptx=functools.partial(_no_ptx, place))  # fmt: skip
 
-    def from_triton(self, compiled: Any) -> TritonKernel:
+    def from_triton(self, compiled: Any, *, config: Any = None) -> TritonKernel:
         """A kernel that Triton compiled, launched by this plugin so that it can be paired with its baseline.
 
-        ``compiled`` is what ``kernel.warmup(...)``, ``kernel[grid](...)`` or ``triton.compile(...)`` return.
+        ``compiled`` is what ``kernel.warmup(...)``, ``kernel[grid](...)`` or ``triton.compile(...)`` return;
+        ``config`` is the ``best_config`` of an autotuned kernel behind that call, or a mapping of what was chosen.
+        It is put on record, and machine code of another one is CONFIG-CHANGED.
         Raises ``UnsupportedTritonKernel`` for one that only Triton's own launcher can launch (scratch memory,
-        clusters, a cooperative grid, tensor descriptors), and as ``from_cubin``.
+        clusters, a cooperative grid, tensor descriptors), ``BadArgument`` for a ``config`` that the kernel was not
+        compiled with, and as ``from_cubin``.
         """
-        code = read_triton(compiled)
+        code = read_triton(compiled, config)
         binary = triton_binary(code)
         native = self._checked_native(binary, f"{binary.name}, compiled by Triton")
         self._note({binary.arch: binary})
         return TritonKernel(binary, code, device=self._worker.device, native=native)
+
+    def from_torch(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> dict[str, StaticRecord]:
+        """The static evidence of every Triton kernel that a function of ``torch.compile`` consists of, by its name.
+
+        Calls ``function(*args, **kwargs)``, which compiles it anew, and so at their next call all other functions that
+        ``torch.compile`` made: this is ``torch.compiler.reset()``.  Each kernel is judged by itself, and what PyTorch's
+        autotuning chose is on record as that of ``from_triton``.  Time is that of the whole:
+        ``gpuperf(lambda: function(...))``.  Needs a GPU, and PyTorch 2.9 to 2.15 where it had a choice.
+        Raises ``UnsupportedTritonKernel`` if there is no Triton kernel, or if PyTorch does not tell which it launches.
+        """
+        if not self._worker.has_gpu:
+            raise DeviceNeeded.for_("a function of torch.compile is compiled")
+        self._worker.hold_gpu()
+        kernels = compiled_by_torch(function, args, kwargs)
+        self._worker.device.synchronize()
+        for binary, record in kernels:
+            self._book.cubins[binary.cubin_hash] = binary.cubin
+            self._book.add_compiled(binary.name, {binary.arch: record}, binary.toolchain, (), "")
+        self._site().check()
+        return {binary.name: record for binary, record in kernels}
 
     def _as_recorded(self, source: KernelSource, binary: KernelBinary, on_record: compiling.OnRecord) -> KernelBinary:
         """The binary, or that on record if the compiler makes either of this source."""

@@ -43,6 +43,8 @@ class Use(Record, frozen=True):
     block: tuple[int, int, int] | None = None
     grid: tuple[int, int, int] | None = None
     dynamic_shared_bytes: int = 0
+    config: str = ""
+    """What an autotuner chose for this workload."""
 
 
 class StaticPart(Record, frozen=True):
@@ -106,6 +108,8 @@ class TimeUse(Record, frozen=True):
     counter_ranges: dict[str, tuple[float, float]] = {}
     anchor: Anchor | None = None
     history: tuple[PastTime, ...] = ()
+    config: str = ""
+    """As in ``Use``."""
 
 
 class TimeDocument(Record, frozen=True, tag_field="kind", tag="time"):

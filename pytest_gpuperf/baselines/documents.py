@@ -163,7 +163,7 @@ def _static_part(tests: _Tests[StaticRecord]) -> StaticPart:
         label = labels[code_of(record)]
         return Use(
             code="" if label == name else label, block=record.block, grid=record.grid,
-            dynamic_shared_bytes=record.dynamic_shared_bytes,
+            dynamic_shared_bytes=record.dynamic_shared_bytes, config=record.config,
         )  # fmt: skip
 
     return StaticPart(codes=codes, tests=_nested(tests, use_of))
@@ -197,7 +197,7 @@ def _static_records(part: StaticPart) -> _Tests[StaticRecord]:
             kernel=label if code.kernel is None else code.kernel, source_hash=code.hashes.source,
             profile=profiles[label], block=use.block,
             dynamic_shared_bytes=use.dynamic_shared_bytes, occupancy=code.occupancy.get(_shape(use)), grid=use.grid,
-            symbol=code.symbol, cubin=code.hashes.cubin,
+            symbol=code.symbol, cubin=code.hashes.cubin, config=use.config,
         )  # fmt: skip
 
     return _flat(part.tests, record_of)
@@ -225,7 +225,7 @@ def _time_document(file: TimeFile) -> TimeDocument:
             rounds=_sessions(record.rounds), arguments=record.identity.arguments, block=record.block, grid=record.grid,
             dynamic_shared_bytes=record.dynamic_shared_bytes, bytes=record.bytes, flops=record.flops,
             counters=folded(record.counters), counter_ranges=record.counter_ranges, anchor=record.anchor,
-            history=record.history,
+            history=record.history, config=record.identity.config,
         )  # fmt: skip
 
     return TimeDocument(
@@ -266,8 +266,9 @@ def _session(rounds: list[RecordedRound]) -> SessionRounds:
 def _time_record(name: str, use: TimeUse, codes: Mapping[str, TimedCode], place: Mapping[str, int]) -> TimeRecord:
     code = _known(codes, use.code, name)
     identity = Identity(
-        code=code.code, launch=use.launch, arguments=use.arguments, source=code.source, toolchain=code.toolchain
-    )
+        code=code.code, launch=use.launch, arguments=use.arguments, source=code.source, toolchain=code.toolchain,
+        config=use.config,
+    )  # fmt: skip
     return TimeRecord(
         identity=identity, timer=use.timer, cache=use.cache, rounds=tuple(_rounds(name, use.rounds, place)),
         kernel=use.code if code.kernel is None else code.kernel, symbol=code.symbol, cubin=code.cubin,

@@ -2,6 +2,7 @@
 
 History
 -------
+5   A workload, static or timed, may have a ``config``: what an autotuner chose to compile.
 4   One record per machine code, which workloads name; tests by function and parameters; of rounds what a judge reads;
     metrics by family; ``history``, and the commit of a session.  Cubins are compressed by LZMA, those of
     versions 2 and 3 by zlib.
@@ -27,7 +28,7 @@ import msgspec
 from pytest_gpuperf.baselines.documents import document_of
 from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile, TimeFile
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 _ROUND = ("session", "process", "midmean", "sm_clock_mhz")
 
 Raw = dict[str, Any]
@@ -58,6 +59,11 @@ def _from_3(raw: Raw) -> Raw:
     return tree
 
 
+def _from_4(raw: Raw) -> Raw:
+    """Nothing to change: no record of version 4 tells of an autotuner."""
+    return raw
+
+
 def _without_samples(value: Any, name: str = "") -> Any:
     if name == "rounds" and isinstance(value, list):
         return [{key: one[key] for key in _ROUND if key in one} if isinstance(one, dict) else one for one in value]
@@ -74,7 +80,7 @@ def _without_estimates(value: Any, name: str) -> Any:
     return {key: _without_estimates(inner, key) for key, inner in value.items()}
 
 
-MIGRATIONS: Mapping[int, Callable[[Raw], Raw]] = {0: _from_0, 1: _from_1, 2: _from_2, 3: _from_3}
+MIGRATIONS: Mapping[int, Callable[[Raw], Raw]] = {0: _from_0, 1: _from_1, 2: _from_2, 3: _from_3, 4: _from_4}
 """From version N to N + 1.  A step sets what changed; ``migrate`` sets the version number."""
 
 

@@ -65,7 +65,8 @@ class OtherCode(CompileProblem):
 
 
 class UnsupportedTritonKernel(CompileProblem):
-    """Not a kernel that Triton compiled for CUDA, or one that only Triton itself can launch; says why."""
+    """Not a kernel that Triton compiled for CUDA, one that only Triton itself can launch, or one of several that
+    PyTorch does not tell apart; says why."""
 
 
 class UnknownArchitecture(CompileProblem):

@@ -15,6 +15,7 @@ import msgspec
 
 from pytest_gpuperf.compile.compile_errors import UnsupportedTritonKernel
 from pytest_gpuperf.compile.cubin.ready_made import ready_made
+from pytest_gpuperf.compile.tuned_configuration import tuned_configuration
 from pytest_gpuperf.model.evidence import KernelBinary, Parameter
 
 POINTER_BYTES = 8
@@ -71,10 +72,15 @@ class TritonCode(NamedTuple):
     """``triton 3.6.0``"""
     source: str
     """Changes with the function, what it calls, its constants, types and options."""
+    config: str = ""
+    """What the autotuner chose, as ``tuned_configuration`` tells it."""
 
 
-def read_triton(compiled: Any) -> TritonCode:
-    """Read what ``warmup``, ``kernel[grid]`` or ``triton.compile`` returned.  Raises ``UnsupportedTritonKernel``."""
+def read_triton(compiled: Any, config: Any = None) -> TritonCode:
+    """Read what ``warmup``, ``kernel[grid]`` or ``triton.compile`` returned, and the autotuner's ``best_config``.
+
+    Raises ``UnsupportedTritonKernel``, and ``BadArgument`` for a configuration that is not this kernel's.
+    """
     asm, metadata, src = (getattr(compiled, name, None) for name in ("asm", "metadata", "src"))
     if asm is None or metadata is None or src is None or not hasattr(src, "fn"):
         raise UnsupportedTritonKernel(
@@ -98,6 +104,7 @@ def read_triton(compiled: Any) -> TritonCode:
         shared_bytes=metadata.shared,
         compiler=f"triton {version}".strip(),
         source=f"{src.hash()} {[getattr(metadata, option, None) for option in _OPTIONS]}",
+        config=tuned_configuration(name, config, _constants(arguments), metadata),
     )
 
 
@@ -121,7 +128,11 @@ def triton_binary(code: TritonCode) -> KernelBinary:
         for parameter, argument in zip(binary.parameters, own, strict=False)
     )
     hidden = (Parameter(offset=one.offset, size=one.size, type="void*", name="scratch memory") for one in scratch)
-    return msgspec.structs.replace(binary, parameters=(*named, *hidden))
+    return msgspec.structs.replace(binary, parameters=(*named, *hidden), config=code.config)
+
+
+def _constants(arguments: tuple[TritonArgument, ...]) -> dict[str, Any]:
+    return {argument.name: argument.constant for argument in arguments if argument.is_constant}
 
 
 def _arguments(src: Any) -> Iterator[TritonArgument]:

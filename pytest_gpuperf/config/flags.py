@@ -150,7 +150,8 @@ FLAGS: tuple[Flag, ...] = (
          "merge-base:main", str, ini=False, metavar="REF"),
     Flag("--gpuperf-against-python", "against_python", "Python that runs the revision's tests (default: this one)", str,
          ini=False, metavar="PATH"),
-    Flag("--gpuperf-open", "open", "what is not decided (NEW, NOT-COMPARABLE, NOT-MEASURED, UNEXPLAINED): "
+    Flag("--gpuperf-open", "open", "what is not decided (NEW, NOT-COMPARABLE, CONFIG-CHANGED, NOT-MEASURED, "
+         "UNEXPLAINED): "
          "fail (default under CI) or warn", one_of("fail", "warn"), metavar="ACTION"),
     Flag("--gpuperf-missing", "missing", "a workload without a baseline: fail or warn (default: as --gpuperf-open); "
          "fail, where given, also for a baseline whose test needed a GPU before it",

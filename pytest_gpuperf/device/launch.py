@@ -231,6 +231,7 @@ class Launch:
             arguments=self._entries,
             source=binary.source_hash,
             toolchain=binary.toolchain,
+            config=binary.config,
         )
 
     def records(self) -> dict[str, StaticRecord]:

@@ -52,7 +52,7 @@ def _code_diff(
 ) -> CodeDiff | None:
     """None if the code is the same and launched alike."""
     changes = _with_spilled_bytes(old, new, compare_static(key, arch, old, new).changes)
-    changes += text_changes(("kernel", old.kernel, new.kernel))
+    changes += text_changes(("kernel", old.kernel, new.kernel), ("configuration", old.config, new.config))
     if old.grid is not None and new.grid is not None:
         changes += text_changes(("grid", _dimensions(old.grid), _dimensions(new.grid)))
     if not changes and old.profile.code_hash == new.profile.code_hash:

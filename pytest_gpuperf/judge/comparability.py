@@ -90,6 +90,11 @@ def other_arguments(old: Identity, new: Identity) -> tuple[str, ...]:
     )
 
 
+def tuned_otherwise(old: str, new: str) -> str:
+    """What an autotuner chose on record and now, as a clause; empty where that is the same, or one is not known."""
+    return f"the configuration was {old} and is {new}" if old and new and old != new else ""
+
+
 def _attribution(cause: Cause, old: Identity, new: Identity) -> str:
     if cause == "environment":
         return "the machine code is that of the baseline: a difference in time comes from the environment"
@@ -98,11 +103,12 @@ def _attribution(cause: Cause, old: Identity, new: Identity) -> str:
     launch = f"the launch changed from {old.launch} to {new.launch}"
     if cause == "launch":
         return f"the machine code is that of the baseline; {launch}"
-    return _of_code(cause, old, new) + ("" if old.launch == new.launch else f"; {launch}")
+    tuned = tuned_otherwise(old.config, new.config)
+    return "; ".join(filter(None, [tuned, _of_code(cause, old, new), "" if old.launch == new.launch else launch]))
 
 
 def _of_code(cause: Cause, old: Identity, new: Identity) -> str:
-    sources_known = bool(old.source and new.source)
+    sources_known = bool(old.source and new.source) and not tuned_otherwise(old.config, new.config)  # which is in them
     if cause == "compiler":
         if same_toolchain(old.toolchain, new.toolchain):
             return "the source is that of the baseline, the machine code is not"

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from pytest_gpuperf.judge import static_rules
+from pytest_gpuperf.judge.comparability import tuned_otherwise
 from pytest_gpuperf.judge.static_rules import Direction, Rule
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.toolchain_names import UNKNOWN_TOOLCHAIN, is_known, same_toolchain
@@ -44,13 +45,21 @@ def compare_static(
         return missing_static(key, target, toolchains[1], (toolchains[0],))
     changes = tuple(_changes(old, new))
     directions = {change.direction for change in changes}
-    if "worse" in directions:
+    if tuned := tuned_otherwise(old.config, new.config):
+        verdict, reason = Verdict.CONFIG_CHANGED, f"{tuned}: {_SETTLE}"
+    elif "worse" in directions:
         verdict, reason = Verdict.WORSE, _reason("the machine code got worse", changes, "worse")
     elif "better" in directions:
         verdict, reason = Verdict.BETTER, _reason("the machine code got better", changes, "better")
     else:
         verdict, reason = Verdict.SAME, "the machine code changed, and nothing in it that gates"
     return Judgement(key=key, target=target, kind="static", verdict=verdict, reason=reason, changes=changes)
+
+
+_SETTLE = (
+    "figures of two configurations are no measure for each other. Accept this one with pytest --update-baselines, or "
+    "leave the autotuner no choice"
+)
 
 
 HASHED = (static_rules.REGISTERS, static_rules.STATIC_SHARED, static_rules.BARRIERS)
@@ -95,7 +104,7 @@ def missing_static(key: Key, target: str, toolchain: str, other_toolchains: Iter
     return Judgement(key=key, target=target, kind="static", verdict=verdict, reason=reason)
 
 
-SUPERSEDED = (Verdict.WORSE, Verdict.BETTER, Verdict.NOT_COMPARABLE)
+SUPERSEDED = (Verdict.WORSE, Verdict.BETTER, Verdict.NOT_COMPARABLE, Verdict.CONFIG_CHANGED)
 """Verdicts on a difference from a record that another toolchain's newer one may account for."""
 
 

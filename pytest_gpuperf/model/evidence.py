@@ -112,6 +112,8 @@ class StaticRecord(Record, frozen=True):
     """As the cubin calls the kernel; empty where that is its name."""
     cubin: str = ""
     """SHA-256 of the cubin that it lies in; empty where that was not kept."""
+    config: str = ""
+    """``KernelBinary.config``."""
 
 
 class KernelBinary(Record, frozen=True):
@@ -134,6 +136,8 @@ class KernelBinary(Record, frozen=True):
     """From ``__launch_bounds__``; None without."""
     required_block: tuple[int, int, int] | None = None
     """The only block that it may be launched with (``__block_size__``, ``.reqntid``); None if any may be."""
+    config: str = ""
+    """What an autotuner chose to compile: ``BLOCK=1024, num_warps=4, num_stages=3``; empty where none did."""
 
     @property
     def cubin_hash(self) -> str:
@@ -148,7 +152,7 @@ class KernelBinary(Record, frozen=True):
         return StaticRecord(
             kernel=self.name, source_hash=self.source_hash, profile=self.profile, block=block,
             dynamic_shared_bytes=dynamic_shared_bytes, occupancy=occupancy, grid=grid,
-            symbol="" if self.symbol == self.name else self.symbol, cubin=self.cubin_hash,
+            symbol="" if self.symbol == self.name else self.symbol, cubin=self.cubin_hash, config=self.config,
         )  # fmt: skip
 
 
@@ -164,6 +168,8 @@ class Identity(Record, frozen=True):
     source: str = ""
     """``KernelBinary.source_hash``: not part of what executes, kept to attribute a difference."""
     toolchain: str = ""
+    config: str = ""
+    """``KernelBinary.config``: as ``source``."""
 
     def same_execution(self, other: Identity) -> bool:
         """True if both run the same machine code, launched alike on alike arguments."""

@@ -50,6 +50,9 @@ class Verdict(enum.Enum):
     NOT_COMPARABLE = "NOT-COMPARABLE"
     """The work cannot be done again as it was recorded, or the timer, the cache or, for static evidence, the compiler
     changed; the reason says which."""
+    CONFIG_CHANGED = "CONFIG-CHANGED"
+    """Static: machine code of another configuration than on record, by the choice of an autotuner.  Its figures are
+    shown and do not gate."""
     NOT_MEASURED = "NOT-MEASURED"
     """It has a baseline that no test reached: deleted, skipped, ended early, no GPU; or there are no counters."""
 

@@ -11,7 +11,7 @@ from pytest_gpuperf.formatting import time_line
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.fixture_names import fixture_of
-from pytest_gpuperf.model.verdict import Change, Judgement
+from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
 from pytest_gpuperf.report.advice_lines import INDENT, SHOWN, WIDTH, advice_lines, wrapped
 
 SCREEN_ROWS = 24
@@ -83,7 +83,8 @@ def _body(judgement: Judgement, named: int, also: int, *, explained: bool) -> li
     lines = _listed("", [change for change in changes if change.direction != "neutral"], named)
     lines += _listed("also: ", [change for change in changes if change.direction == "neutral"], also)
     not_paired = judgement.time.not_paired if judgement.time is not None else ""
-    reason = "" if judgement.kind == "static" and judgement.changes else judgement.reason
+    named_above = judgement.kind == "static" and judgement.changes and judgement.verdict is not Verdict.CONFIG_CHANGED
+    reason = "" if named_above else judgement.reason
     for text in (reason, not_paired and f"not paired: {not_paired}", *judgement.notes):
         lines += [" " * INDENT + text] if text else []
     return lines

@@ -16,6 +16,7 @@ MARKUP = {
     Verdict.SLOWER: ("red", "bold"), Verdict.WORSE: ("red", "bold"),
     Verdict.SUSPECT: ("red", "bold"), Verdict.UNEXPLAINED: ("red",), Verdict.INCONCLUSIVE: ("yellow",),
     Verdict.ENV_SHIFT: ("yellow",), Verdict.NOT_COMPARABLE: ("yellow",), Verdict.NOT_MEASURED: ("yellow",),
+    Verdict.CONFIG_CHANGED: ("yellow",),
     Verdict.NEW: ("cyan",),
     Verdict.FASTER: ("green",), Verdict.BETTER: ("green",),
 }  # fmt: skip
@@ -25,7 +26,8 @@ PASSING = (Verdict.ACCEPTED_ELSEWHERE, Verdict.NOT_SLOWER, Verdict.SAME, Verdict
 RANK = {verdict: place for place, verdict in enumerate((*MARKUP, *PASSING))}
 """Rank of verdicts, by what a reader has to know first."""
 NEEDS_A_WORD = (Verdict.FASTER, Verdict.BETTER, Verdict.ENV_SHIFT, Verdict.INCONCLUSIVE, Verdict.NOT_COMPARABLE,
-                Verdict.SLOWER, Verdict.SUSPECT, Verdict.UNEXPLAINED, Verdict.WORSE)  # fmt: skip
+                Verdict.CONFIG_CHANGED, Verdict.SLOWER, Verdict.SUSPECT, Verdict.UNEXPLAINED,
+                Verdict.WORSE)  # fmt: skip
 """Verdicts that a report explains, unless pytest has just shown them as the reason of a failure."""
 NO_PEAKS: Mapping[str, float] = MappingProxyType({})
 MOST_OF_PEAK = 1.1

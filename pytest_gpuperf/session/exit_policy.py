@@ -52,6 +52,7 @@ POLICY: Mapping[Verdict, Treatment] = MappingProxyType({
     Verdict.UNEXPLAINED: Treatment(Effect.WARN, "open"),
     Verdict.INCONCLUSIVE: Treatment(Effect.WARN, "inconclusive"),
     Verdict.NOT_COMPARABLE: Treatment(Effect.WARN, "open"),
+    Verdict.CONFIG_CHANGED: Treatment(Effect.WARN, "open"),
     Verdict.NEW: Treatment(Effect.WARN, "missing"),
     Verdict.NOT_MEASURED: Treatment(Effect.WARN, "open"),
 })  # fmt: skip

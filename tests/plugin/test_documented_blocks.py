@@ -34,7 +34,11 @@ RUN_BY = {
     "docs/how-to/migrating.md": "test_migrating.py",
 }
 """Pages whose Python blocks, and the outputs beside them, are run step by step by a test of their own."""
-NOT_RUN = {("docs/how-to/other-compilers.md", "Kernels of Triton"): "Triton's warmup asks a driver; tests/gpu runs it"}
+NOT_RUN = {
+    ("docs/how-to/other-compilers.md", "Kernels of Triton"): "Triton's warmup asks a driver; tests/gpu runs it",
+    ("docs/how-to/other-compilers.md", "Kernels that Triton tunes"): "tests/gpu runs its like",
+    ("docs/how-to/other-compilers.md", "Functions of torch.compile"): "tests/gpu runs its like",
+}
 """Python blocks that are compiled and not run, by page and heading."""
 SHOWN = {
     ("docs/explanation/baselines.md", "baselines/"): "a tree of files",

@@ -118,6 +118,11 @@ def test_other_compilers(cuda_kernel: KernelCompiler, gpuperf: GpuPerf, compiled
     triton = cuda_kernel.from_triton(compiled)
     assert_type(triton, TritonKernel)
     gpuperf(triton.launch(grid=8, args=()))
+    tuned = cuda_kernel.from_triton(compiled, config={"BLOCK": 1024, "num_warps": 4})
+    assert_type(tuned, TritonKernel)
+    generated = cuda_kernel.from_torch(compiled, N, scale=2.0)
+    assert_type(generated, dict[str, StaticRecord])
+    assert generated["triton_poi_fused_mul_0"].config
     ready_made = cuda_kernel.from_cubin(Path("scale.cubin"), "scale", source="scale.cu")
     assert_type(ready_made, Kernel)
 

@@ -30,7 +30,7 @@ def make_key(
     return Key(module=module, test=test, workload=workload)
 
 
-def make_static(registers: int = 32, opcodes: dict[str, int] | None = None) -> StaticRecord:
+def make_static(registers: int = 32, opcodes: dict[str, int] | None = None, config: str = "") -> StaticRecord:
     profile = StaticProfile(
         registers=registers,
         stack_bytes=0,
@@ -46,8 +46,9 @@ def make_static(registers: int = 32, opcodes: dict[str, int] | None = None) -> S
     )
     occupancy = Occupancy(blocks_per_sm=2, warps_per_sm=32, fraction=2 / 3, limiter="registers")
     return StaticRecord(
-        kernel="transpose_padded", source_hash="50" * 32, profile=profile, block=(32, 32, 1), occupancy=occupancy
-    )
+        kernel="transpose_padded", source_hash="50" * 32, profile=profile, block=(32, 32, 1), occupancy=occupancy,
+        config=config,
+    )  # fmt: skip
 
 
 def make_session(number: int = 1, **changes: object) -> Session:

@@ -70,7 +70,10 @@ def time_records(draw: st.DrawFn, session: Session) -> TimeRecord:
             )
         )
     counters = draw(st.dictionaries(names, st.floats(allow_nan=False, allow_infinity=False), max_size=3))
-    return make_time(session, rounds=rounds, counters=counters, bytes=draw(st.none() | counts), cubin="")
+    identity = Identity(code="c0" * 32, launch="grid=(1, 1, 1) block=(32, 1, 1) shared=0", config=draw(names))
+    return make_time(
+        session, rounds=rounds, counters=counters, bytes=draw(st.none() | counts), cubin="", identity=identity
+    )
 
 
 @given(st.dictionaries(names, time_records(make_session()), min_size=1, max_size=3))
@@ -82,7 +85,10 @@ def test_json_round_trip_of_times(records: dict[str, TimeRecord]) -> None:
     assert canonical_bytes(again) == content
 
 
-@given(st.dictionaries(names, st.builds(make_static, counts, st.dictionaries(names, counts, max_size=3)), min_size=1))
+static_records = st.builds(make_static, counts, st.dictionaries(names, counts, max_size=3), config=names)
+
+
+@given(st.dictionaries(names, static_records, min_size=1))
 def test_json_round_trip_of_static_evidence(records: dict[str, StaticRecord]) -> None:
     file = merge_static(None, "sm_90", [(NVRTC, make_key(name, name), record) for name, record in records.items()])
     content = canonical_bytes(file)
@@ -215,7 +221,7 @@ def test_unknown_newer_schema_is_refused_with_a_clear_message() -> None:
     with pytest.raises(NewerSchemaError) as caught:
         decode(content, PATH, H200)
     assert str(caught.value) == (
-        "baselines/file.json: this baseline has schema version 7; this pytest-gpuperf knows up to version 4.\n"
+        "baselines/file.json: this baseline has schema version 7; this pytest-gpuperf knows up to version 5.\n"
         "Upgrade pytest-gpuperf to the release that wrote it (pip install --upgrade pytest-gpuperf)."
     )
 

@@ -13,7 +13,9 @@ from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION
 from pytest_gpuperf.baselines.parsing import decode
 
 OLDER = sorted((Path(__file__).parent / "older").glob("*.json"))
-"""As they lay in this repository: a GPU's file of schema 1, an architecture's of schemas 1, 2 and 3."""
+"""As they lay in this repository: a GPU's file of schema 1, an architecture's of schemas 1 to 4."""
+PROFILES = [one for one in OLDER if one.stem.startswith("sm") and one.stem[-1] < "4"]
+"""Those in which every workload has all figures of its machine code."""
 
 
 def read(path: Path) -> tuple[StaticFile | TimeFile, dict]:
@@ -33,7 +35,7 @@ def test_what_is_read_is_what_is_read_after_rewriting_it(path: Path) -> None:
         assert len(content) < 0.6 * path.stat().st_size
 
 
-@pytest.mark.parametrize("path", [one for one in OLDER if one.stem.startswith("sm")], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", PROFILES, ids=lambda path: path.stem)
 def test_every_figure_of_machine_code_is_the_one_that_was_written(path: Path) -> None:
     file, tree = read(path)
     assert isinstance(file, StaticFile)
@@ -65,3 +67,12 @@ def test_every_time_and_counter_is_the_one_that_was_written() -> None:
             ]
             assert now.counters == was["counters"]
             assert (now.identity.code, now.cubin) == (was["identity"]["code"], was["cubin"])
+
+
+def test_what_was_recorded_before_autotuners_were_has_no_configuration() -> None:
+    path = next(path for path in OLDER if path.stem == "sm_90-4")
+    file, tree = read(path)
+    assert isinstance(file, StaticFile)
+    found = {work.config for part in file.parts for test in part.values() for work in test.values()}
+    assert found == {""}
+    assert json.loads(canonical_bytes(file)) == {**tree, "schema": SCHEMA_VERSION}

@@ -33,9 +33,24 @@ def _key(kept: Any) -> Any:
     return tuple(kept) if isinstance(kept, list) else kept
 
 
+class Config:
+    """``triton.Config``, as far as it is kept."""
+
+    def __init__(self, stem: str, **changes: Any) -> None:
+        self._kept = {**_facts(stem)["config"], **changes}
+
+    def all_kwargs(self) -> dict[str, Any]:
+        return self._kept
+
+
+def _facts(stem: str) -> dict[str, Any]:
+    facts: dict[str, Any] = json.loads((FOLDER / f"{stem}.json").read_text(encoding="utf-8"))
+    return facts
+
+
 def compiled(stem: str, **metadata: Any) -> SimpleNamespace:
     """The fixture ``add-3.6.0``; ``metadata`` replaces some of Triton's."""
-    facts = json.loads((FOLDER / f"{stem}.json").read_text(encoding="utf-8"))
+    facts = _facts(stem)
     target = SimpleNamespace(**facts["metadata"].pop("target"))
     return SimpleNamespace(
         asm={"cubin": (FOLDER / f"{stem}.cubin").read_bytes(), "ptx": f"// PTX of {stem}"},

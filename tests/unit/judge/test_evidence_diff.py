@@ -65,6 +65,11 @@ def test_the_grid_and_the_kernels_name_are_figures_of_a_launch() -> None:
     ]  # fmt: skip
 
 
+def test_what_an_autotuner_chose_is_a_figure() -> None:
+    old, new = (msgspec.structs.replace(static_of(), config=config) for config in ("BLOCK=1024", "BLOCK=256"))
+    assert code_changes(old, new) == ["configuration BLOCK=1024 -> BLOCK=256"]
+
+
 def test_equal_records_are_not_told_and_those_that_differ_in_hashes_alone_are_counted() -> None:
     old = {KEY: WorkloadRecords({("sm_90", NVRTC): static_of()}, {H200: time_of()})}
     assert compare_evidence(old, dict(old), RULES) == EvidenceDiff((), (), (), (), 0)

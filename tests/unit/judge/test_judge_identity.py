@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from judge_samples import EDITED, IDENTITY, identity, rounds
 
@@ -184,3 +185,15 @@ def test_every_argument_that_changed_is_named_with_its_place() -> None:
         "the workload changed: argument 1 was float32[1024] align=512 and is float32[9]; "
         "the workload changed: argument 2 was int32=7 and is int32=8: record"
     )
+
+
+def test_another_configuration_is_named_and_the_source_that_it_is_part_of_is_not_blamed() -> None:
+    old = msgspec.structs.replace(IDENTITY, config="BLOCK=1024, num_warps=4")
+    new = msgspec.structs.replace(EDITED, config="BLOCK=256, num_warps=8")
+    chosen = "the configuration was BLOCK=1024, num_warps=4 and is BLOCK=256, num_warps=8"
+    assert explain("code", old, new) == f"{chosen}; the machine code changed"
+    assert explain("code", old, EDITED) == explain("code", IDENTITY, new) == explain("code", IDENTITY, EDITED)
+
+
+def test_a_configuration_alone_is_no_other_execution() -> None:
+    assert relate(msgspec.structs.replace(IDENTITY, config="BLOCK=256")).relation == "unchanged"

@@ -10,7 +10,7 @@ from judge_samples import KEY, OCCUPANCY, PROFILE, STATIC, static
 
 from pytest_gpuperf.judge.static_rules import OCCUPANCY as OCCUPANCY_RULE
 from pytest_gpuperf.judge.static_rules import large_steps_count
-from pytest_gpuperf.judge.static_verdict import compare_static, missing_static, with_launch_of
+from pytest_gpuperf.judge.static_verdict import accepted_elsewhere, compare_static, missing_static, with_launch_of
 from pytest_gpuperf.model.evidence import Occupancy, StaticRecord
 from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
 
@@ -282,3 +282,49 @@ def test_exchanging_the_sides_mirrors_every_direction(old: StaticRecord, new: St
     forward = {c.what: (c.before, c.after, c.direction) for c in compare(new, old).changes}
     backward = {c.what: (c.after, c.before, mirror[c.direction]) for c in compare(old, new).changes}
     assert forward == backward
+
+
+# --- what an autotuner chose ---------------------------------------------------------------------
+
+
+def tuned(config: str, record: StaticRecord) -> StaticRecord:
+    return msgspec.structs.replace(record, config=config)
+
+
+WIDE, NARROW = "BLOCK=1024, num_warps=4", "BLOCK=256, num_warps=8"
+
+
+@pytest.mark.parametrize("figures", [{"spill_store_bytes": 16}, {"stack_bytes": 0}, {"instructions": 80}])
+def test_code_of_another_configuration_is_neither_worse_nor_better(figures: dict[str, int]) -> None:
+    old = static(stack_bytes=8, code_hash="old")
+    judged = compare(tuned(NARROW, static(**{"stack_bytes": 8, **figures})), tuned(WIDE, old))
+    assert judged.verdict is Verdict.CONFIG_CHANGED
+    assert judged.changes == compare(static(**{"stack_bytes": 8, **figures}), old).changes != ()
+    assert judged.reason.startswith(f"the configuration was {WIDE} and is {NARROW}: ")
+    assert "pytest --update-baselines" in judged.reason
+
+
+@pytest.mark.parametrize(("old", "new"), [(WIDE, WIDE), ("", WIDE), (WIDE, ""), ("", "")])
+def test_code_of_the_same_configuration_or_of_one_that_is_not_known_is_gated(old: str, new: str) -> None:
+    worse = compare(tuned(new, static(spill_store_bytes=16)), tuned(old, static(code_hash="old")))
+    assert worse.verdict is Verdict.WORSE
+
+
+def test_equal_code_of_another_configuration_is_unchanged() -> None:
+    assert compare(tuned(NARROW, STATIC), tuned(WIDE, STATIC)).verdict is Verdict.UNCHANGED
+
+
+def test_another_compiler_outranks_another_configuration() -> None:
+    old, new = tuned(WIDE, static(code_hash="old")), tuned(NARROW, STATIC)
+    judged = compare_static(KEY, "sm_90", old, new, toolchains=("triton 3.5.1", "triton 3.6.0"))
+    assert judged.verdict is Verdict.NOT_COMPARABLE
+
+
+def test_a_configuration_that_another_compiler_s_record_has_of_this_source_is_accepted_elsewhere() -> None:
+    old, new = tuned(WIDE, static(code_hash="old")), tuned(NARROW, STATIC)
+    old = msgspec.structs.replace(old, source_hash="of the wide one")
+    judged = accepted_elsewhere(compare(new, old), new, old, "triton 3.6.0", {"triton 3.5.1": new})
+    assert judged.verdict is Verdict.ACCEPTED_ELSEWHERE
+    assert accepted_elsewhere(compare(new, old), new, old, "triton 3.6.0", {"triton 3.5.1": old}).verdict is (
+        Verdict.CONFIG_CHANGED
+    )

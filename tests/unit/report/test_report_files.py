@@ -25,6 +25,7 @@ from pytest_gpuperf.report.document import Document, RunReport, document_from, d
 from pytest_gpuperf.report.files import NotWritten, write_report, write_reports
 from pytest_gpuperf.report.markdown import CUT_OFF, MARKER, MOST_CHARACTERS, as_markdown
 from pytest_gpuperf.report.page import as_page
+from pytest_gpuperf.report.tables import MARKUP
 
 LETTERS = [chr(code) for code in range(0x41, 0x41 + 60)]
 
@@ -205,3 +206,9 @@ def test_an_older_report_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeyp
         write_report(document, str(tmp_path / "file" / "out.json"))
     written, problems = write_reports(document, [str(tmp_path / "file" / "a.md"), str(target)])
     assert (written, len(problems)) == ([str(target)], 1)
+
+
+def test_every_verdict_that_is_marked_in_the_terminal_has_a_colour_on_the_page() -> None:
+    template = (Path(page.__file__).parent / "templates" / page.TEMPLATE).read_text(encoding="utf-8")
+    styled = set(re.findall(r"\.([A-Z][A-Z-]+)(?=[, ])", template))
+    assert {verdict.value for verdict in MARKUP} <= styled

@@ -45,6 +45,7 @@ TABLE = {
     Verdict.UNEXPLAINED: (WARN, FAIL, {"open": "fail"}),
     Verdict.INCONCLUSIVE: (WARN, WARN, {"inconclusive": "fail"}),
     Verdict.NOT_COMPARABLE: (WARN, FAIL, {"open": "fail"}),
+    Verdict.CONFIG_CHANGED: (WARN, FAIL, {"open": "fail"}),
     Verdict.NEW: (WARN, FAIL, {"missing": "fail"}),
     Verdict.NOT_MEASURED: (WARN, FAIL, {"open": "fail"}),
 }

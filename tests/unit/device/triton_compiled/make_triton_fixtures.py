@@ -5,7 +5,8 @@ Run once per Triton version, each in an environment of its own:
     pip install triton==3.6.0 && python make_triton_fixtures.py
 
 Each kernel becomes a cubin and a JSON file with the metadata, the signature, the constants and the attributes that
-Triton gave it.  Line tables are left out, for they name folders of this machine.
+Triton gave it, and with what a ``triton.Config`` says of it.  Line tables are left out, for they name folders of this
+machine.
 """
 
 from __future__ import annotations
@@ -58,11 +59,13 @@ def scale(x, out, stride, factor, n, BLOCK: tl.constexpr):
 
 ADD = {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32"}
 SOFTMAX = {"out": "*fp32", "x": "*fp32", "stride": "i32", "columns": "i32"}
+NARROW = triton.Config({"BLOCK": 256}, num_warps=2, num_stages=2)
 SCALE = {"x": "*fp16", "out": "*fp16", "stride": "i32", "factor": "fp32", "n": "i32"}
 
 
 def main() -> None:
     keep("add", add, ADD, {"BLOCK": 1024})
+    keep("add-narrow", add, ADD, NARROW.kwargs, chosen=NARROW)
     if triton.__version__ in ("3.0.0", LATEST_IN_USE):
         keep("scale", scale, SCALE, {"stride": 1, "BLOCK": 256})  # as a call with stride=1 has it
     if triton.__version__ == LATEST_IN_USE:
@@ -76,8 +79,12 @@ def keep(
     signature: dict[str, str],
     constants: dict[str, int],
     multiples: tuple[str, ...] = (),
+    chosen: triton.Config | None = None,
     **options: int,
 ) -> None:
+    """``chosen`` stands for what an autotuner chose: it has the options, and ``constants`` among its own."""
+    if chosen is not None:
+        options = {name: value for name, value in chosen.all_kwargs().items() if name not in constants}
     source = source_of(function, signature, constants, multiples)
     compiled = triton.compile(source, target=TARGET, options=options)
     stem = f"{name}-{triton.__version__}"
@@ -95,6 +102,8 @@ def keep(
             "hash": src.hash(),
         },
     }
+    if chosen is not None:
+        facts["config"] = chosen.all_kwargs()
     text = json.dumps(facts, indent=1, sort_keys=True, default=sorted)
     (HERE / f"{stem}.json").write_text(text + "\n", encoding="utf-8")
 

@@ -1,0 +1,223 @@
+"""Autotuned Triton kernels and functions of ``torch.compile`` on a real GPU: recorded, paired, and changed."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.gpu
+
+AUTOTUNED = """
+import os
+
+import torch
+import triton
+import triton.language as tl
+
+N, SIDE = 1 << 24, 1024
+
+
+def choices(*configs):
+    '''All of them, or the one that the environment says.'''
+    only = os.environ.get("ONLY_CONFIG")
+    return [triton.Config(*one[:1], **one[1]) for one in (configs if only is None else configs[int(only):][:1])]
+
+
+@triton.autotune(choices(({"BLOCK": 1024}, {"num_warps": 4}), ({"BLOCK": 32}, {"num_warps": 1})), key=["n"])
+@triton.jit
+def scale(x, out, factor, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at, mask=at < n) * factor, mask=at < n)
+
+
+@triton.autotune(choices(({}, {"num_warps": 4}), ({}, {"num_warps": 32})), key=["columns"])
+@triton.jit
+def softmax(out, x, columns, WIDTH: tl.constexpr):
+    at = tl.program_id(0) * columns + tl.arange(0, WIDTH)
+    inside = tl.arange(0, WIDTH) < columns
+    values = tl.load(x + at, mask=inside, other=-float("inf"))
+    powers = tl.exp(values - tl.max(values, axis=0))
+    tl.store(out + at, powers / tl.sum(powers, axis=0), mask=inside)
+
+
+@triton.autotune(
+    choices(({"M": 64, "K": 32}, {"num_warps": 4, "num_stages": 3}), ({"M": 16, "K": 16}, {"num_warps": 1})), key=["n"]
+)
+@triton.jit
+def matmul(a, b, c, n, M: tl.constexpr, K: tl.constexpr):
+    row = tl.program_id(0) * M + tl.arange(0, M)
+    column = tl.program_id(1) * M + tl.arange(0, M)
+    total = tl.zeros((M, M), dtype=tl.float32)
+    for start in range(0, n, K):
+        k = start + tl.arange(0, K)
+        left = tl.load(a + row[:, None] * n + k[None, :])
+        total += tl.dot(left, tl.load(b + k[:, None] * n + column[None, :]))
+    tl.store(c + row[:, None] * n + column[None, :], total)
+
+
+def test_scale(cuda_kernel, gpu, gpuperf):
+    x = torch.as_tensor(gpu.random(N, seed=1), device="cuda")
+    out = torch.empty_like(x)
+    compiled = scale[lambda chosen: (triton.cdiv(N, chosen["BLOCK"]),)](x, out, 2.5, N)
+    config = scale.best_config
+    block = config.kwargs["BLOCK"]
+    launch = cuda_kernel.from_triton(compiled, config=config).launch(triton.cdiv(N, block), (x, out, 2.5, N, block))
+    gpuperf(launch, check=lambda: torch.equal(out, x * 2.5))
+
+
+def test_softmax(cuda_kernel, gpu, gpuperf):
+    x = torch.as_tensor(gpu.random((8192, 1000), seed=1), device="cuda")
+    out = torch.empty_like(x)
+    compiled = softmax[(8192,)](out, x, 1000, WIDTH=1024)
+    launch = cuda_kernel.from_triton(compiled, config=softmax.best_config).launch(8192, (out, x, 1000, 1024))
+    gpuperf(launch, check=lambda: torch.allclose(out, torch.softmax(x, -1), rtol=1e-4))
+
+
+def test_matmul(cuda_kernel, gpu, gpuperf):
+    a = torch.as_tensor(gpu.random((SIDE, SIDE), seed=1), device="cuda").half()
+    b = torch.as_tensor(gpu.random((SIDE, SIDE), seed=2), device="cuda").half()
+    c = torch.empty(SIDE, SIDE, device="cuda")
+    compiled = matmul[lambda chosen: (SIDE // chosen["M"], SIDE // chosen["M"])](a, b, c, SIDE)
+    config = matmul.best_config
+    m, k = config.kwargs["M"], config.kwargs["K"]
+    launch = cuda_kernel.from_triton(compiled, config=config).launch((SIDE // m, SIDE // m), (a, b, c, SIDE, m, k))
+    gpuperf(launch, check=lambda: torch.allclose(c, a.float() @ b.float(), rtol=1e-2))
+"""
+
+COMPILED = """
+import torch
+
+N = 1 << 24
+
+
+@torch.compile
+def pointwise(x, out):
+    out.copy_(torch.nn.functional.gelu(x) * 1.5 + 0.25)
+
+
+@torch.compile
+def softmax(x, out):
+    out.copy_(torch.softmax(x * 2, dim=-1))
+
+
+@torch.compile
+def normalised(x, out):
+    out.copy_(torch.nn.functional.layer_norm(x, x.shape[-1:]))
+
+
+def taken_apart(cuda_kernel, gpu, gpuperf, function, shape, expected):
+    x = torch.as_tensor(gpu.random(shape, seed=1), device="cuda")
+    out = torch.empty_like(x)
+    kernels = cuda_kernel.from_torch(function, x, out)
+    assert kernels and all(name.startswith("triton_") for name in kernels), kernels.keys()
+    for name, kernel in kernels.items():
+        print(name, kernel.block, kernel.profile.registers, kernel.occupancy.fraction, repr(kernel.config))
+    gpuperf(lambda: function(x, out), check=lambda: torch.allclose(out, expected(x), rtol=1e-3, atol=1e-5))
+
+
+def test_pointwise(cuda_kernel, gpu, gpuperf):
+    taken_apart(cuda_kernel, gpu, gpuperf, pointwise, N, lambda x: torch.nn.functional.gelu(x) * 1.5 + 0.25)
+
+
+def test_softmax(cuda_kernel, gpu, gpuperf):
+    taken_apart(cuda_kernel, gpu, gpuperf, softmax, (8192, 1024), lambda x: torch.softmax(x * 2, -1))
+
+
+def test_normalised(cuda_kernel, gpu, gpuperf):
+    taken_apart(
+        cuda_kernel, gpu, gpuperf, normalised, (8192, 2048), lambda x: torch.nn.functional.layer_norm(x, x.shape[-1:])
+    )
+"""
+RECORD = ("--update-baselines", "--gpuperf-rounds=10", "--gpuperf-processes=2", "--gpuperf-force-update")
+RED = r"  (SLOWER|SUSPECT|WORSE)  on "
+
+
+def need(*modules: str) -> None:
+    for name in modules:
+        if importlib.util.find_spec(name) is None:
+            pytest.skip(f"needs {name}")
+
+
+def static_uses(folder: Path, arch: str, module: str) -> dict[str, dict[str, Any]]:
+    """What is on record of each kernel that a workload launches, or that stands for itself, by its name."""
+    content = json.loads((folder / "baselines" / arch / f"{module}.json").read_text())
+    (part,) = content["toolchains"].values()
+    return {
+        f"{test}.{name}": use
+        for test, cases in part["tests"].items()
+        for workloads in cases.values()
+        for name, use in workloads.items()
+    }
+
+
+def without_red(pytester: pytest.Pytester, *arguments: str) -> str:
+    """Output of a gated run, whose tests pass."""
+    result = pytester.runpytest_subprocess("--gpuperf", *arguments)
+    result.assert_outcomes(passed=3)
+    assert not re.search(RED, result.stdout.str())
+    return result.stdout.str()
+
+
+@pytest.fixture
+def autotuned(cuda_device: Any, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """Three autotuned kernels, recorded with the first configuration of each."""
+    need("triton", "torch")
+    pytester.makepyfile(test_autotuned=AUTOTUNED)
+    monkeypatch.setenv("ONLY_CONFIG", "0")
+    pytester.runpytest_subprocess(*RECORD).assert_outcomes(passed=3)
+    return pytester
+
+
+def test_what_triton_chose_is_on_record_and_paired_with_itself(cuda_device: Any, autotuned: pytest.Pytester) -> None:
+    uses = static_uses(autotuned.path, cuda_device.facts.arch, "test_autotuned")
+    assert {name: use["config"] for name, use in uses.items()} == {
+        "test_scale.scale": "BLOCK=1024, num_warps=4, num_stages=3",
+        "test_softmax.softmax": "num_warps=4, num_stages=3",
+        "test_matmul.matmul": "K=32, M=64, num_warps=4, num_stages=3",
+    }
+    for _ in range(3):
+        text = without_red(autotuned, "--gpuperf-all")
+        assert "CONFIG-CHANGED" not in text
+
+
+def test_a_real_autotuner_is_no_false_alarm(autotuned: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ONLY_CONFIG")
+    autotuned.runpytest_subprocess(*RECORD).assert_outcomes(passed=3)
+    for _ in range(2):
+        without_red(autotuned)
+
+
+def test_another_choice_is_config_changed_and_a_slower_one_is_red(
+    cuda_device: Any, autotuned: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ONLY_CONFIG", "1")
+    result = autotuned.runpytest_subprocess("--gpuperf", "-k", "scale or matmul")
+    result.assert_outcomes(failed=2, deselected=1)
+    result.stdout.re_match_lines(
+        [
+            r"scale  SLOWER  on .* \(time\) .* paired, \d+",
+            r" +proven .*the configuration was BLOCK=1024, num_warps=4, num_stages=3 and is BLOCK=32, num_warps=1,",
+        ]
+    )
+    assert f"CONFIG-CHANGED  on {cuda_device.facts.arch} (static)" in result.stdout.str()
+
+    autotuned.runpytest_subprocess(*RECORD).assert_outcomes(passed=3)
+    uses = static_uses(autotuned.path, cuda_device.facts.arch, "test_autotuned")
+    assert uses["test_scale.scale"]["config"] == "BLOCK=32, num_warps=1, num_stages=3"
+    without_red(autotuned)
+
+
+def test_functions_of_torch_compile_are_taken_apart_by_name(cuda_device: Any, pytester: pytest.Pytester) -> None:
+    need("triton", "torch")
+    pytester.makepyfile(test_compiled=COMPILED)
+    pytester.runpytest_subprocess(*RECORD, "-s").assert_outcomes(passed=3)
+    uses = static_uses(pytester.path, cuda_device.facts.arch, "test_compiled")
+    assert {name.partition(".")[0] for name in uses} == {"test_pointwise", "test_softmax", "test_normalised"}
+    assert all(use["block"][0] % 32 == 0 for use in uses.values())
+    for _ in range(2):
+        without_red(pytester)
