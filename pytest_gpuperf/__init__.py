@@ -29,14 +29,16 @@ from pytest_gpuperf.model.plugin_version import __version__ as __version__
 
 if TYPE_CHECKING:  # "as" tells a type checker that the name is exported
     from pytest_gpuperf.api.cuda_kernel import KernelCompiler as KernelCompiler
-    from pytest_gpuperf.api.cuda_kernel import MissingSource as MissingSource
     from pytest_gpuperf.api.gpu_perf import GpuPerf as GpuPerf
+    from pytest_gpuperf.api.kernel_files import MissingSource as MissingSource
     from pytest_gpuperf.compile.compile_errors import BadCubin as BadCubin
     from pytest_gpuperf.compile.compile_errors import BadOption as BadOption
     from pytest_gpuperf.compile.compile_errors import CompileError as CompileError
     from pytest_gpuperf.compile.compile_errors import ToolchainMissing as ToolchainMissing
     from pytest_gpuperf.compile.compile_errors import UnknownArchitecture as UnknownArchitecture
     from pytest_gpuperf.compile.compile_errors import UnknownKernel as UnknownKernel
+    from pytest_gpuperf.compile.compile_errors import UnsupportedCupyKernel as UnsupportedCupyKernel
+    from pytest_gpuperf.compile.compile_errors import UnsupportedNumbaKernel as UnsupportedNumbaKernel
     from pytest_gpuperf.compile.compile_errors import UnsupportedTritonKernel as UnsupportedTritonKernel
     from pytest_gpuperf.config.call_arguments import BadArgument as BadArgument
     from pytest_gpuperf.context.book import DuplicateWorkload as DuplicateWorkload
@@ -48,6 +50,7 @@ if TYPE_CHECKING:  # "as" tells a type checker that the name is exported
     from pytest_gpuperf.device.gpu import Gpu as Gpu
     from pytest_gpuperf.device.launch import Kernel as Kernel
     from pytest_gpuperf.device.launch import Launch as Launch
+    from pytest_gpuperf.device.numba_kernel import NumbaKernel as NumbaKernel
     from pytest_gpuperf.device.tensor_maps import TensorMap as TensorMap
     from pytest_gpuperf.device.textures import Texture as Texture
     from pytest_gpuperf.device.triton_kernel import TritonKernel as TritonKernel
@@ -68,16 +71,18 @@ if TYPE_CHECKING:  # "as" tells a type checker that the name is exported
 _HOMES = {
     home: names.split()
     for home, names in {
-        "api.cuda_kernel": "KernelCompiler MissingSource",
+        "api.cuda_kernel": "KernelCompiler",
         "api.gpu_perf": "GpuPerf",
+        "api.kernel_files": "MissingSource",
         "compile.compile_errors": "BadCubin BadOption CompileError ToolchainMissing UnknownArchitecture UnknownKernel "
-        "UnsupportedTritonKernel",
+        "UnsupportedCupyKernel UnsupportedNumbaKernel UnsupportedTritonKernel",
         "config.call_arguments": "BadArgument",
         "context.book": "DuplicateWorkload",
         "context.early_stop": "CheckedOnly CountersMissing StaticOnly",
         "device.device_errors": "LaunchError LoadError",
         "device.gpu": "Gpu",
         "device.launch": "Kernel Launch",
+        "device.numba_kernel": "NumbaKernel",
         "device.tensor_maps": "TensorMap",
         "device.textures": "Texture",
         "device.triton_kernel": "TritonKernel",

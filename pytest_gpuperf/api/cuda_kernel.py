@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, overload
 
 import pytest
 
 from pytest_gpuperf.api.compiled_by_torch import compiled_by_torch
+from pytest_gpuperf.api.kernel_files import cubin_content, header_places, source_text
 from pytest_gpuperf.api.precompile import name_expressions, recorded_codes, recorded_profiles
 from pytest_gpuperf.compile import compiler as compiling
 from pytest_gpuperf.compile.cubin.ready_made import ready_made
+from pytest_gpuperf.compile.cupy_code import read_cupy, source_of
+from pytest_gpuperf.compile.cupy_elementwise import elementwise_source
+from pytest_gpuperf.compile.numba_code import read_numba
 from pytest_gpuperf.compile.nvrtc import NVCC, NVRTC
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.triton_code import read_triton, triton_binary
@@ -22,18 +25,15 @@ from pytest_gpuperf.config.call_arguments import BadArgument, require, require_l
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.shared_fixtures import Site
 from pytest_gpuperf.context.worker import Worker
+from pytest_gpuperf.device.cupy_arrays import elementwise_call
 from pytest_gpuperf.device.device_errors import DeviceNeeded, LoadError
-from pytest_gpuperf.device.launch import Kernel
+from pytest_gpuperf.device.launch import Kernel, Launch, as_tuple
+from pytest_gpuperf.device.numba_kernel import NumbaKernel, numba_binaries
 from pytest_gpuperf.device.triton_kernel import TritonKernel
 from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.evidence import KernelBinary, StaticRecord
 
 _COMPILERS = (NVRTC, NVCC)
-Content = TypeVar("Content", str, bytes)
-
-
-class MissingSource(FileNotFoundError):
-    """The kernel's source, or its cubin, is not where the test says."""
 
 
 class KernelCompiler:
@@ -82,23 +82,13 @@ class KernelCompiler:
         if compiler not in _COMPILERS:
             raise BadArgument(f"cuda_kernel: compiler={compiler!r} is none of {', '.join(_COMPILERS)}")
         site = self._site()
-        path, text = _source(site, path_or_source)
+        path, text = source_text(site, path_or_source)
         source = KernelSource(
             text=text, name=name, path=path, options=tuple(options), name_expression=name_expression,
-            headers=_headers(site, headers), compiler=compiler,
+            headers=header_places(site, headers), compiler=compiler,
         )  # fmt: skip
         self._worker.sources.update(place.resolve() for place in (path, *source.headers) if place is not None)
-        targets = self._targets(arch)
-        native = self._native(targets)
-        wanted = list(dict.fromkeys([*targets, *([native] if native else [])]))
-        cache = self._worker.compile_cache
-        on_record = functools.partial(recorded_profiles, self._worker, site.book, wanted)
-        foreseen = functools.partial(self._foreseen, name_expression or name)
-        binaries = compiling.compile_for(source, wanted, cache, foreseen, on_record)
-        binaries = {target: self._as_recorded(source, binary, on_record) for target, binary in binaries.items()}
-        self._note({target: binaries[target] for target in targets}, options, path.name if path is not None else "")
-        return Kernel(binaries, device=self._worker.device, native=native, targets=targets, shared_by=site.shared_by,
-                      ptx=lambda which: compiling.ptx(source, which, cache))  # fmt: skip
+        return self._compiled(source, arch, options)
 
     def from_cubin(
         self, cubin: bytes | str | Path, symbol: str, *, name: str | None = None, source: str = ""
@@ -113,12 +103,28 @@ class KernelCompiler:
         """
         require("from_cubin", "symbol", symbol, str)
         site = self._site()
-        place, content = _cubin(site, cubin)
+        place, content = cubin_content(site, cubin)
         binary = ready_made(content, symbol, place=place, name=name or "", source=source)
         native = self._checked_native(binary, place)
         self._note({binary.arch: binary})
         return Kernel({binary.arch: binary}, device=self._worker.device, native=native, shared_by=site.shared_by,
                       ptx=functools.partial(_no_ptx, place))  # fmt: skip
+
+    def from_numba(self, dispatcher: Any, signature: Any, *, arch: str | Sequence[str] | None = None) -> NumbaKernel:
+        """A kernel that Numba compiles, for every target and without a GPU, launched by this plugin.
+
+        ``dispatcher`` is what ``@numba.cuda.jit`` makes of a function, ``signature`` a signature of Numba's types, as
+        ``numba.void(numba.float32[::1], numba.int32)``, or a tuple of them: arrays and numbers.
+        Raises ``UnsupportedNumbaKernel`` for one that only Numba can compile or launch, ``UnknownArchitecture`` and
+        ``ToolchainMissing``.
+        """
+        function = read_numba(dispatcher, signature)
+        targets = self._targets(arch)
+        native = self._native(targets)
+        wanted = dict.fromkeys([*targets, *([native] if native else [])])
+        binaries = numba_binaries(function, wanted)
+        self._note({target: binaries[target] for target in targets}, [of.label for of in function.arguments])
+        return NumbaKernel(binaries, function, device=self._worker.device, native=native, targets=targets)
 
     def from_triton(self, compiled: Any, *, config: Any = None) -> TritonKernel:
         """A kernel that Triton compiled, launched by this plugin so that it can be paired with its baseline.
@@ -155,6 +161,55 @@ class KernelCompiler:
             self._book.add_compiled(binary.name, {binary.arch: record}, binary.toolchain, (), "")
         self._site().check()
         return {binary.name: record for binary, record in kernels}
+
+    @overload
+    def from_cupy(self, kernel: Any, name: str | None = None, *, arch: str | Sequence[str] | None = None) -> Kernel: ...
+    @overload
+    def from_cupy(
+        self, kernel: Any, *, args: Sequence[Any], size: int | None = None, block_size: int = 128,
+        arch: str | Sequence[str] | None = None,
+    ) -> Launch: ...  # fmt: skip
+    def from_cupy(
+        self, kernel: Any, name: str | None = None, *, args: Sequence[Any] | None = None, size: int | None = None,
+        block_size: int = 128, arch: str | Sequence[str] | None = None,
+    ) -> Kernel | Launch:  # fmt: skip
+        """A kernel of CuPy, compiled here as CuPy would, for every target and without a GPU.
+
+        Of a ``RawKernel``, or the kernel ``name`` of a ``RawModule``: a ``Kernel``, launched as ``cuda_kernel``'s own,
+        and cooperatively if CuPy would.  Of an ``ElementwiseKernel`` with ``args=``, outputs included: the ``Launch``
+        that CuPy would make of them; ``size`` and ``block_size`` are CuPy's.
+        Raises ``UnsupportedCupyKernel`` for anything else, ``LaunchError`` for ``args`` that do not fit, and as
+        ``cuda_kernel``.
+        """
+        if args is not None:
+            call = elementwise_call(kernel, as_tuple("from_cupy", args), size, block_size)
+            source = elementwise_source(kernel, call.types, call.axes, call.narrow)
+            compiled = self._compiled(source, arch, [of.label for of in call.types])
+            return compiled.launch(call.grid, call.block, call.arguments)
+        code = read_cupy(kernel, name)
+        if code.path:
+            made = self.from_cubin(code.path, code.name)
+        else:
+            first = self._targets(arch)[0]
+            made = self._compiled(source_of(code, first, self._worker.compile_cache), arch, code.options)
+        made.cooperative = code.cooperative
+        return made
+
+    def _compiled(self, source: KernelSource, arch: str | Sequence[str] | None, options: Sequence[str] = ()) -> Kernel:
+        """The kernel of a source for all targets and this GPU, noted on the book with ``options`` as its label."""
+        site = self._site()
+        targets = self._targets(arch)
+        native = self._native(targets)
+        wanted = list(dict.fromkeys([*targets, *([native] if native else [])]))
+        cache = self._worker.compile_cache
+        on_record = functools.partial(recorded_profiles, self._worker, site.book, wanted)
+        foreseen = functools.partial(self._foreseen, source.name_expression or source.name)
+        binaries = compiling.compile_for(source, wanted, cache, foreseen, on_record)
+        binaries = {target: self._as_recorded(source, binary, on_record) for target, binary in binaries.items()}
+        file = source.path.name if source.path is not None else ""
+        self._note({target: binaries[target] for target in targets}, options, file)
+        return Kernel(binaries, device=self._worker.device, native=native, targets=targets, shared_by=site.shared_by,
+                      ptx=lambda which: compiling.ptx(source, which, cache))  # fmt: skip
 
     def _as_recorded(self, source: KernelSource, binary: KernelBinary, on_record: compiling.OnRecord) -> KernelBinary:
         """The binary, or that on record if the compiler makes either of this source."""
@@ -202,52 +257,6 @@ class KernelCompiler:
             raise LoadError(f"{place}: it is machine code for {binary.arch}, and this GPU is {native}: compile it for "
                             f"{native}")  # fmt: skip
         return native
-
-
-def _headers(site: Site, headers: Sequence[str | Path]) -> tuple[Path, ...]:
-    """Where to look for headers.  A misspelt place would make the compiler search all others and say so."""
-    places = tuple(site.folder / header for header in headers)
-    for place in places:
-        if not place.exists():
-            raise MissingSource(
-                f"{place}: headers= names it, and there is no such folder or file. Paths are relative to {site.file}."
-            )
-    return places
-
-
-def _source(site: Site, path_or_source: str | Path) -> tuple[Path | None, str]:
-    if isinstance(path_or_source, str) and ("\n" in path_or_source or "{" in path_or_source):
-        return None, path_or_source
-    path = site.folder / path_or_source
-    return path, _read(path, ".cu", site, lambda: path.read_text(encoding="utf-8-sig"))
-
-
-def _cubin(site: Site, cubin: bytes | str | Path) -> tuple[str, bytes]:
-    """What errors call it, and its content."""
-    if isinstance(cubin, bytes | bytearray | memoryview):
-        return f"a cubin of {len(cubin)} bytes", bytes(cubin)
-    if not isinstance(cubin, str | Path):
-        raise BadArgument(f"from_cubin takes a cubin's bytes or its path, not {type(cubin).__name__}")
-    path = site.folder / cubin
-    return str(path), _read(path, ".cubin", site, path.read_bytes)
-
-
-def _read(path: Path, kind: str, site: Site, content: Callable[[], Content]) -> Content:
-    """``content()``, or what is wrong with the file, with files of its ``kind`` that are there."""
-    try:
-        return content()
-    except FileNotFoundError:
-        there = sorted(file.name for file in path.parent.glob(f"*{kind}*")) if path.parent.is_dir() else []
-        close = difflib.get_close_matches(path.name, there, n=3) or there[:8]
-        hint = f"; there are: {', '.join(close)}" if close else f"; the folder {path.parent} holds no {kind} file"
-        raise MissingSource(f"{path}: no such file{hint}. Paths are relative to {site.file}.") from None
-    except UnicodeDecodeError as problem:
-        raise MissingSource(
-            f"{path}: cannot be read: {problem}. Save it as UTF-8: "
-            f"iconv -f latin1 -t utf-8 {path.name} -o {path.stem}_utf8{path.suffix}"
-        ) from None
-    except OSError as problem:
-        raise MissingSource(f"{path}: cannot be read: {problem}") from None
 
 
 def _no_ptx(place: str, arch: str) -> str:

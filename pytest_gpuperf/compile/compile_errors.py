@@ -69,6 +69,14 @@ class UnsupportedTritonKernel(CompileProblem):
     PyTorch does not tell apart; says why."""
 
 
+class UnsupportedCupyKernel(CompileProblem):
+    """Not a kernel of CuPy, or one that cannot be compiled without it; says why."""
+
+
+class UnsupportedNumbaKernel(CompileProblem):
+    """Not a kernel of Numba, or one that only Numba itself can compile or launch; says why."""
+
+
 class UnknownArchitecture(CompileProblem):
     """Not an architecture that can be compiled for, or one without known limits; lists those known."""
 

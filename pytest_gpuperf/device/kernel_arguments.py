@@ -115,7 +115,7 @@ def _fit(site: _Site, value: Any, on_host: Callable[[Any], bool]) -> Argument:
     if isinstance(value, np.ndarray) and value.dtype.kind == "V" and value.size == 1:
         value = value.reshape(-1)[0]  # a structure, as CuPy's users pass it
     if isinstance(value, Descriptor):
-        return _descriptor(site, value)
+        return _descriptor(site, value, on_host)
     facts = array_facts(value)
     if facts is not None:
         if isinstance(value, np.ndarray) and on_host(value):
@@ -149,7 +149,9 @@ def _array(site: _Site, value: Any, facts: ArrayFacts) -> Argument:
     return Argument(value if facts.address is None else np.uint64(facts.address), entry)
 
 
-def _descriptor(site: _Site, value: Descriptor) -> Argument:
+def _descriptor(site: _Site, value: Descriptor, on_host: Callable[[Any], bool]) -> Argument:
+    if isinstance(value.array, np.ndarray) and on_host(value.array):
+        raise site.refuse("a NumPy array in host memory", "copy it to the GPU with gpu.array(...)")
     given = f"a {type(value).__name__} ({value.parameter_bytes} bytes)"
     if site.parameter.size != value.parameter_bytes or site.declared.is_pointer:
         raise site.refuse(given, f"declare the parameter as {value.declared_as}")

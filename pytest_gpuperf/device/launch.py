@@ -101,6 +101,9 @@ class MachineCode:
 class Kernel(MachineCode):
     """A kernel that is launched as CUDA C++ kernels are."""
 
+    cooperative = False
+    """Whether each launch is cooperative, and not only those that ask for it."""
+
     def set_constant(self, name: str, value: Any) -> None:
         """Fill the ``__constant__`` or ``__device__`` variable ``name`` with a NumPy array or scalar.
 
@@ -138,7 +141,7 @@ class Kernel(MachineCode):
         ``cluster`` is the blocks of a cluster, on sm_90 and later.
         Raises ``LaunchError`` if anything does not fit the kernel or the device.
         """
-        attributes = checked_attributes(self.name, cooperative, cluster)
+        attributes = checked_attributes(self.name, cooperative or self.cooperative, cluster)
         shared_bytes = dynamic_shared(self.name, shared_bytes)
         return Launch(self, dim3(grid, "grid"), dim3(block, "block"), args, shared_bytes, attributes)
 

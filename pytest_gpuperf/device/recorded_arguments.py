@@ -21,7 +21,7 @@ from pytest_gpuperf.model.evidence import KernelBinary
 MOST_CHARACTERS = 400
 """Of an entry; longer ones are no array, descriptor or number of ours."""
 _ARRAY = re.compile(r"(?P<kind>\w+\[[\d,]*\](?: order=F)?)(?: align=\d+)?")
-_DESCRIBED = re.compile(r"(?P<kind>(?:texture|tensor_map) .+)")
+_DESCRIBED = re.compile(r"(?P<kind>(?:texture|tensor_map|CArray|CIndexer) .+?)(?: align=\d+)?")
 _SCALAR = re.compile(r"(?P<dtype>bool|u?int(?:8|16|32|64)|float(?:16|32|64)|complex(?:64|128))=(?P<value>\S+)")
 _TRUTHS = {"True": True, "False": False}
 

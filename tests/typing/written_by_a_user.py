@@ -36,6 +36,7 @@ from pytest_gpuperf import (
     Measurement,
     MissingSource,
     NotDeclared,
+    NumbaKernel,
     Occupancy,
     StaticOnly,
     StaticProfile,
@@ -48,6 +49,8 @@ from pytest_gpuperf import (
     UlpError,
     UnknownArchitecture,
     UnknownKernel,
+    UnsupportedCupyKernel,
+    UnsupportedNumbaKernel,
     UnsupportedTritonKernel,
     Verdict,
     __version__,
@@ -118,6 +121,13 @@ def test_other_compilers(cuda_kernel: KernelCompiler, gpuperf: GpuPerf, compiled
     triton = cuda_kernel.from_triton(compiled)
     assert_type(triton, TritonKernel)
     gpuperf(triton.launch(grid=8, args=()))
+    raw = cuda_kernel.from_cupy(compiled)
+    assert_type(raw, Kernel)
+    assert_type(cuda_kernel.from_cupy(compiled, "scale", arch="sm_90"), Kernel)
+    assert_type(cuda_kernel.from_cupy(compiled, args=(1, 2), size=N, block_size=256), Launch)
+    numba = cuda_kernel.from_numba(compiled, compiled, arch=["sm_90"])
+    assert_type(numba, NumbaKernel)
+    gpuperf(numba.launch(grid=8, block=256, args=(), shared_bytes=16))
     tuned = cuda_kernel.from_triton(compiled, config={"BLOCK": 1024, "num_warps": 4})
     assert_type(tuned, TritonKernel)
     generated = cuda_kernel.from_torch(compiled, N, scale=2.0)
@@ -162,7 +172,7 @@ def test_what_may_be_caught(cuda_kernel: KernelCompiler, gpuperf: GpuPerf, resul
     for problem in (BadArgument, BadOption, MissingSource, ToolchainMissing, UnknownArchitecture, UnknownKernel):
         with pytest.raises(problem):
             cuda_kernel("kernels/scale.cu", "scale")
-    for refused in (BadCubin, LoadError, UnsupportedTritonKernel):
+    for refused in (BadCubin, LoadError, UnsupportedCupyKernel, UnsupportedNumbaKernel, UnsupportedTritonKernel):
         with pytest.raises(refused):
             cuda_kernel.from_cubin(b"", "scale")
     with pytest.raises(LaunchError):

@@ -20,14 +20,14 @@ _NAMED = 8
 
 
 def ready_made(
-    cubin: bytes, symbol: str, *, place: str, name: str = "", source: str = "", compiler: str = ""
+    cubin: bytes, symbol: str, *, place: str, name: str = "", source: str = "", compiler: str = "", log: str = ""
 ) -> KernelBinary:
     """A kernel out of a cubin that somebody else has compiled, for the architecture that the cubin says.
 
     ``symbol`` is the kernel's or, for a C++ function, its unambiguous name; ``place`` is what errors call the cubin,
     ``name`` what people call the kernel.  ``source`` is what it was made from, in any form that changes with it.
     The toolchain is the ``compiler``, if that is known, and the assembler that the cubin names (``ptxas 13.0.88``);
-    CUDA 12 and before leave that out for many architectures.
+    CUDA 12 and before leave that out for many architectures.  The assembler's ``log`` tells spilled bytes.
     Raises ``BadCubin``, ``UnknownKernel``, ``UnknownArchitecture`` and ``ToolchainMissing``.
     """
     try:
@@ -39,8 +39,10 @@ def ready_made(
     if missing:
         raise BadCubin(f"{place}: it is not linked, it lacks {', '.join(missing)}: {NO_DEVICE_RUNTIME}")
     assembler = f"ptxas {found.assembler}" if found.assembler else ""
+    kernel = find_kernel(symbol, found.kernels, place)
     return binary_of(
-        cubin, find_kernel(symbol, found.kernels, place), found.arch, name=name or readable(symbol),
+        cubin, kernel, found.arch, name=name or readable(symbol),
+        read=analyse([Compiled(cubin, log=log)], found.arch)[0][kernel] if log else None,
         toolchain=", ".join(filter(None, (compiler, assembler))) or UNKNOWN_TOOLCHAIN,
         source_hash=hashlib.sha256(source.encode()).hexdigest() if source else "",
     )  # fmt: skip

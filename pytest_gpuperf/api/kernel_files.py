@@ -1,0 +1,64 @@
+"""Files that a test names for ``cuda_kernel``: sources, headers and cubins, read or refused with what is there."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from pytest_gpuperf.config.call_arguments import BadArgument
+from pytest_gpuperf.context.shared_fixtures import Site
+
+Content = TypeVar("Content", str, bytes)
+
+
+class MissingSource(FileNotFoundError):
+    """The kernel's source, or its cubin, is not where the test says."""
+
+
+def header_places(site: Site, headers: Sequence[str | Path]) -> tuple[Path, ...]:
+    """Where to look for headers.  A misspelt place would make the compiler search all others and say so."""
+    places = tuple(site.folder / header for header in headers)
+    for place in places:
+        if not place.exists():
+            raise MissingSource(
+                f"{place}: headers= names it, and there is no such folder or file. Paths are relative to {site.file}."
+            )
+    return places
+
+
+def source_text(site: Site, path_or_source: str | Path) -> tuple[Path | None, str]:
+    """The file of a source, if it has one, and its text."""
+    if isinstance(path_or_source, str) and ("\n" in path_or_source or "{" in path_or_source):
+        return None, path_or_source
+    path = site.folder / path_or_source
+    return path, _read(path, ".cu", site, lambda: path.read_text(encoding="utf-8-sig"))
+
+
+def cubin_content(site: Site, cubin: bytes | str | Path) -> tuple[str, bytes]:
+    """What errors call it, and its content."""
+    if isinstance(cubin, bytes | bytearray | memoryview):
+        return f"a cubin of {len(cubin)} bytes", bytes(cubin)
+    if not isinstance(cubin, str | Path):
+        raise BadArgument(f"from_cubin takes a cubin's bytes or its path, not {type(cubin).__name__}")
+    path = site.folder / cubin
+    return str(path), _read(path, ".cubin", site, path.read_bytes)
+
+
+def _read(path: Path, kind: str, site: Site, content: Callable[[], Content]) -> Content:
+    """``content()``, or what is wrong with the file, with files of its ``kind`` that are there."""
+    try:
+        return content()
+    except FileNotFoundError:
+        there = sorted(file.name for file in path.parent.glob(f"*{kind}*")) if path.parent.is_dir() else []
+        close = difflib.get_close_matches(path.name, there, n=3) or there[:8]
+        hint = f"; there are: {', '.join(close)}" if close else f"; the folder {path.parent} holds no {kind} file"
+        raise MissingSource(f"{path}: no such file{hint}. Paths are relative to {site.file}.") from None
+    except UnicodeDecodeError as problem:
+        raise MissingSource(
+            f"{path}: cannot be read: {problem}. Save it as UTF-8: "
+            f"iconv -f latin1 -t utf-8 {path.name} -o {path.stem}_utf8{path.suffix}"
+        ) from None
+    except OSError as problem:
+        raise MissingSource(f"{path}: cannot be read: {problem}") from None

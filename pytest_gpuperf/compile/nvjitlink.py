@@ -1,0 +1,69 @@
+"""Running nvJitLink: PTX or LTO IR of another compiler in, machine code out.  Driverless."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from types import ModuleType
+from typing import Any
+
+from pytest_gpuperf.compile.compile_errors import CompileError, ToolchainMissing
+from pytest_gpuperf.compile.nvrtc import Compiled
+
+INSTALL = "Install it: pip install nvidia-nvjitlink (CUDA 12: nvidia-nvjitlink-cu12)"
+_VERBOSE = "-Xptxas=-v"
+"""Makes the log tell spills; changes no machine code."""
+_USED = "Used "
+"""Lines on registers and shared memory: they are of before the link, which alone knows all shared memory."""
+
+
+def link(code: bytes, kind: str, arch: str, place: str, options: Sequence[str] = ()) -> Compiled:
+    """Machine code for ``arch`` of ``code``, which is ``"PTX"`` or ``"LTOIR"``; ``place`` is its name in errors.
+
+    Raises ``CompileError`` and ``ToolchainMissing``.
+    """
+    library = _bindings()
+    how = [f"-arch={arch}", _VERBOSE, *(["-lto"] if kind == "LTOIR" else []), *options]
+    with _created(library, how) as handle:
+        try:
+            library.add_data(handle, getattr(library.InputType, kind), code, len(code), place)
+            library.complete(handle)
+        except library.nvJitLinkError as problem:
+            log = _text(handle, library.get_error_log_size, library.get_error_log)
+            raise CompileError(place, None, f"nvJitLink refuses it for {arch}: {problem}", log) from problem
+        cubin = bytearray(library.get_linked_cubin_size(handle))
+        library.get_linked_cubin(handle, cubin)
+        log = _text(handle, library.get_info_log_size, library.get_info_log)
+        return Compiled(bytes(cubin), log="\n".join(line for line in log.splitlines() if _USED not in line))
+
+
+@contextlib.contextmanager
+def _created(library: ModuleType, options: Sequence[str]) -> Iterator[Any]:
+    handle = library.create(len(options), list(options))
+    try:
+        yield handle
+    finally:
+        library.destroy(handle)
+
+
+def _text(handle: Any, size_of: Callable[[Any], int], get: Callable[[Any, bytearray], None]) -> str:
+    log = bytearray(size_of(handle))
+    if log:
+        get(handle, log)
+    return bytes(log).split(b"\0", 1)[0].decode(errors="replace")
+
+
+@functools.cache
+def _bindings() -> ModuleType:
+    """``cuda.bindings.nvjitlink`` with its library loaded.  Raises ``ToolchainMissing``."""
+    try:
+        from cuda.bindings import nvjitlink  # noqa: PLC0415 an extra
+    except ImportError as problem:
+        raise ToolchainMissing(f"no cuda-bindings to run nvJitLink with ({problem}). {INSTALL}") from problem
+    try:
+        nvjitlink.version()
+    except (RuntimeError, OSError) as problem:  # what the bindings raise if there is no library to load
+        raise ToolchainMissing(f"no nvJitLink to assemble PTX with. {INSTALL}") from problem
+    module: ModuleType = nvjitlink
+    return module

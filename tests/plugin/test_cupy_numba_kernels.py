@@ -1,0 +1,226 @@
+"""Kernels of CuPy and Numba: recorded, unchanged, paired when they change, gated without a GPU, refused."""
+
+from __future__ import annotations
+
+import pytest
+from evidence_tree import read_evidence
+from suite_under_test import HERE, RECORD, SIMULATED
+
+from pytest_gpuperf.compile.version import toolchain
+
+SAMPLES = HERE.parent / "unit" / "device"
+
+RAW_TEST = f"""
+import sys
+sys.path.insert(0, {str(SAMPLES)!r})
+from cupy_samples import raw
+
+
+def test_scale(cuda_kernel, gpu, gpuperf):
+    kernel = cuda_kernel.from_cupy(raw("scale"))
+    x = gpu.full(256, 3.0)
+    launch = kernel.launch(grid=1, block=256, args=(x, 1.0, 256))
+    gpuperf(launch, check=lambda: gpu.assert_equal(x, gpu.full(256, 3.0)))
+"""
+
+ELEMENTWISE_TEST = f"""
+import sys
+sys.path.insert(0, {str(SAMPLES)!r})
+import pytest
+from cupy_samples import elementwise
+from pytest_gpuperf.compile import cupy_elementwise
+
+HEADERS = '''
+template <class T, int n, bool c, bool narrow> struct CArray {{
+    T* data; long long size, shape[n], strides[n];
+    __device__ T& operator[](const long long* at) {{ return data[*at]; }}
+    __device__ const T& operator[](const long long* at) const {{ return data[*at]; }}
+}};
+template <int n, bool narrow> struct CIndexer {{
+    long long count, shape[n], at[n];
+    __device__ long long size() const {{ return count; }}
+    __device__ void set(long long i) {{ at[0] = i; }}
+    __device__ const long long* get() const {{ return at; }}
+}};
+#define CUPY_FOR(i, n) for (long long i = blockIdx.x * blockDim.x + threadIdx.x; i < (n); i += blockDim.x * gridDim.x)
+'''
+
+
+@pytest.fixture(autouse=True)
+def headers(monkeypatch):
+    \"\"\"CuPy's come with CuPy.\"\"\"
+    monkeypatch.setattr(cupy_elementwise, "including", lambda *headers: HEADERS)
+
+
+def test_difference(cuda_kernel, gpu, gpuperf):
+    x, y = gpu.random(4096, seed=1), gpu.random(4096, seed=2)
+    gpuperf(cuda_kernel.from_cupy(elementwise("difference"), args=(x, y, gpu.empty_like(x))))
+"""
+
+NUMBA_TEST = f"""
+import sys
+sys.path.insert(0, {str(SAMPLES)!r})
+import pytest
+from numba_samples import LATEST, NumbaCuda
+from pytest_gpuperf.compile import numba_code
+
+numba = NumbaCuda(LATEST)
+
+
+@pytest.fixture(autouse=True)
+def installed(monkeypatch):
+    monkeypatch.setitem(sys.modules, "numba.cuda", numba)
+    monkeypatch.setattr(numba_code.metadata, "version", lambda package: numba.facts["version"])
+
+
+def test_axpy(cuda_kernel, gpu, gpuperf):
+    kernel = cuda_kernel.from_numba(numba.dispatcher("axpy"), numba.signature("axpy"))
+    x, y = gpu.random(1024, seed=1), gpu.zeros(1024)
+    gpuperf(kernel.launch(grid=4, block=256, args=(2.5, x, y)), check=lambda: gpu.assert_equal(y, x * 2.5))
+"""
+
+KNOWN = """
+def scale(x, factor, n):
+    x[:] = x * factor
+
+def axpy(*parameters):
+    a, x, y = (parameters[place] for place in (0, 5, 12))
+    y[:] = x * a
+"""
+
+
+@pytest.fixture
+def known_suite(gpu_suite):
+    """On a simulated GPU that knows these kernels."""
+    known = '"work": work, "scale": scale, "axpy": axpy, "squared_difference": lambda *args: None'
+    gpu_suite.write("conftest.py", KNOWN + SIMULATED.replace('"work": work', known))
+    return gpu_suite
+
+
+def toolchains(suite):
+    return list(read_evidence(suite.path / "baselines/sm_90/test_suite.json")["toolchains"])
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "old", "new", "compiler"),
+    [
+        (RAW_TEST, "scale", 'raw("scale")', 'raw("scale", options=["-DN=1"], code=SLOW)', toolchain()),
+        (ELEMENTWISE_TEST, "squared_difference", 'elementwise("difference")',
+         'elementwise("difference", operation="z = sin(x - y) * cos(y)")', toolchain()),
+    ],
+)  # fmt: skip
+def test_a_kernel_of_cupy_is_recorded_unchanged_and_paired_when_it_changes(known_suite, text, name, old, new, compiler):
+    slow = raw_source_of_more_work()
+    known_suite.write("test_suite.py", f"SLOW = {slow!r}\n{text}")
+    known_suite.run(*RECORD, subprocess=True).assert_outcomes(passed=1)
+    assert toolchains(known_suite) == [compiler]
+    result = known_suite.run("--gpuperf")
+    result.assert_outcomes(passed=1)
+    result.stdout.re_match_lines([rf"  {name} .* UNCHANGED"])
+
+    known_suite.edit("test_suite.py", old, new)
+    result = known_suite.run("--gpuperf")
+    result.assert_outcomes(failed=1)
+    result.stdout.re_match_lines(
+        [
+            rf"{name}  SLOWER  on simulated-gpu \(time\) .* paired, \d+\+\d+ blocks",
+            r" +proven to be more than 0.5 % slower, in two processes; the source and its machine code changed",
+        ]
+    )
+
+
+def raw_source_of_more_work():
+    return (
+        'extern "C" __global__ void scale(float* x, float by, int n)\n'
+        "{\n    int i = threadIdx.x;\n    float f = sinf(by) + x[i];\n"
+        "    if (i < n) x[i] = f * cosf(f);\n}\n"
+    )
+
+
+def test_a_kernel_of_numba_is_recorded_unchanged_and_paired_when_it_changes(known_suite):
+    known_suite.write("test_suite.py", NUMBA_TEST)
+    known_suite.run(*RECORD, subprocess=True).assert_outcomes(passed=1)
+    (compiler,) = toolchains(known_suite)
+    assert compiler.startswith("numba-cuda 0.30.4, ptxas ")
+    result = known_suite.run("--gpuperf")
+    result.assert_outcomes(passed=1)
+    result.stdout.re_match_lines([r"  axpy .* UNCHANGED"])
+
+    known_suite.edit("test_suite.py", "def test_axpy", f"{MORE_WORK}\ndef test_axpy")
+    result = known_suite.run("--gpuperf")
+    result.assert_outcomes(failed=1)
+    result.stdout.re_match_lines([r"axpy  SLOWER  on simulated-gpu \(time\) .* paired, \d+\+\d+ blocks"])
+
+
+MORE_WORK = r"""
+import re
+ptx = numba.facts["kernels"]["axpy"]["ptx"]
+adding = re.search(r"\n\tfma\.rn\.f32[^\n]*", ptx["sm_90"])[0]
+target = re.search(r"%f\d+", adding)[0]
+more = "".join(f"\n\tfma.rn.f32 {target}, {target}, {target}, {target};" for _ in range(20))
+ptx["sm_90"] = ptx["sm_90"].replace(adding, adding + more)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (RAW_TEST, r"  scale +8 / 0 / 100%  8 / 0 / 100%  8 / 0 / 100%"),
+        (ELEMENTWISE_TEST, r"  squared_difference +20 / 0 / 100%  20 / 0 / 100%  18 / 0 / 100%"),
+        (NUMBA_TEST, r"  axpy +14 / 0 / 100%  14 / 0 / 100%  10 / 0 / 100%"),
+    ],
+)
+def test_without_a_gpu_their_machine_code_is_gated_for_every_target(suite, text, line):
+    suite.write("test_suite.py", text)
+    suite.run("--update-baselines", "--gpuperf-arch=sm_80,sm_90,sm_120").stdout.fnmatch_lines(["3 baselines written"])
+    records = [suite.path / f"baselines/{arch}/test_suite.json" for arch in ("sm_80", "sm_90", "sm_120")]
+    assert all(record.exists() for record in records)
+    result = suite.run("--gpuperf")
+    result.stdout.re_match_lines([line + r" +UNCHANGED", r".* 1 static only"])
+
+
+def test_a_cooperative_kernel_of_cupy_is_launched_cooperatively(known_suite):
+    known_suite.write("test_suite.py", RAW_TEST.replace('raw("scale")', 'raw("scale", enable_cooperative_groups=True)'))
+    known_suite.run(*RECORD, subprocess=True).assert_outcomes(passed=1)
+    time = (known_suite.path / "baselines/simulated-gpu/test_suite.json").read_text()
+    assert "cooperative" in time
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "words"),
+    [
+        (RAW_TEST, 'raw("scale")', "print", "from_cupy takes a RawKernel, a RawModule with the name of a kernel"),
+        (ELEMENTWISE_TEST, "args=(x, y, gpu", "args=(x, gpu", "takes 3 arguments, outputs included"),
+        (NUMBA_TEST, 'numba.signature("axpy")', '"void(float32)"', "from_numba takes a signature of Numba's types"),
+    ],
+)
+def test_what_cannot_be_taken_is_refused_in_the_test(known_suite, text, old, new, words):
+    known_suite.write("test_suite.py", text)
+    known_suite.edit("test_suite.py", old, new)
+    result = known_suite.run()
+    result.assert_outcomes(failed=1)
+    assert words in result.stdout.str()
+
+
+def test_numpy_arrays_are_refused_where_a_gpu_reads_them(suite):
+    suite.write(
+        "test_suite.py", "import numpy\n" + ELEMENTWISE_TEST.replace("gpu.empty_like(x)", "numpy.empty(4096, 'f')")
+    )
+    result = suite.run()
+    result.assert_outcomes(failed=1)
+    assert "a NumPy array in host memory" in result.stdout.str()
+
+
+def test_one_kernel_for_several_types_is_several_workloads(suite):
+    several = """
+def test_several(cuda_kernel, gpu, gpuperf):
+    for dtype in ("float32", "float64"):
+        x, y, z = (gpu.empty(4096, dtype=dtype) for _ in "xyz")
+        cuda_kernel.from_cupy(elementwise("difference"), args=(x, y, z))
+"""
+    suite.write("test_suite.py", ELEMENTWISE_TEST + several)
+    result = suite.run("--gpuperf", "-k", "several")
+    result.assert_outcomes(passed=1)
+    result.stdout.re_match_lines(
+        [r"  squared_difference \[float32\[1d\].*\]", r"  squared_difference \[float64\[1d\].*\]"]
+    )

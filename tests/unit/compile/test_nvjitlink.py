@@ -1,0 +1,82 @@
+"""PTX of another compiler becomes machine code with the assembler's report, or is refused with its log."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from pytest_gpuperf.compile import nvjitlink
+from pytest_gpuperf.compile.compile_errors import CompileError, ToolchainMissing
+from pytest_gpuperf.compile.cubin.ready_made import ready_made
+from pytest_gpuperf.compile.nvrtc import Program, compile_ptx
+from pytest_gpuperf.model.evidence import StaticProfile
+
+BUSY = """
+extern "C" __global__ void busy(float* x, int n)
+{
+    __shared__ float tile[64];
+    float values[40];
+    for (int i = 0; i < 40; ++i) values[i] = x[i * n + threadIdx.x];
+    tile[threadIdx.x] = values[0];
+    __syncthreads();
+    for (int round = 0; round < n; ++round)
+        for (int i = 0; i < 40; ++i) values[i] = values[i] * values[(i + 1) % 40] + tile[i];
+    for (int i = 0; i < 40; ++i) x[i * n + threadIdx.x] = values[i];
+}
+"""
+
+
+def ptx(arch: str) -> bytes:
+    return compile_ptx(Program(BUSY, "busy.cu", "busy.cu", ()), arch).rstrip("\0").encode()
+
+
+def profile(arch: str, *options: str) -> StaticProfile:
+    made = nvjitlink.link(ptx(arch), "PTX", arch, "busy", options)
+    return ready_made(made.cubin, "busy", place="busy", log=made.log).profile
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_120"])
+def test_ptx_is_assembled_for_each_architecture_with_its_spills_and_shared_memory(arch: str) -> None:
+    free, limited = profile(arch), profile(arch, "-maxrregcount=32")
+    assert (free.shared_bytes, free.barriers, free.spill_bytes) == (256, 1, 0)
+    assert free.registers > 40
+    assert limited.registers <= 32
+    assert limited.shared_bytes == 256
+    assert limited.spill_store_bytes is not None
+    assert limited.spill_store_bytes > 0
+
+
+def test_code_that_is_refused_comes_with_the_log() -> None:
+    with pytest.raises(CompileError, match=r"(?s)busy: nvJitLink refuses it for sm_90: .*ptxas.*error") as caught:
+        nvjitlink.link(b".version 9.0\n.target sm_90\nnonsense", "PTX", "sm_90", "busy")
+    assert caught.value.log
+
+
+@pytest.fixture
+def without_bindings() -> Iterator[None]:
+    nvjitlink._bindings.cache_clear()
+    yield
+    nvjitlink._bindings.cache_clear()
+
+
+@pytest.mark.usefixtures("without_bindings")
+def test_without_the_package_or_the_library_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    class NoLibrary(ModuleType):
+        def version(self) -> Any:
+            raise RuntimeError("libnvJitLink.so.13: no such file")
+
+    bindings = importlib.import_module("cuda.bindings")
+    monkeypatch.setattr(bindings, "nvjitlink", NoLibrary("nvjitlink"), raising=False)
+    with pytest.raises(
+        ToolchainMissing, match=r"no nvJitLink to assemble PTX with\. Install it: pip install nvidia-nvj"
+    ):
+        nvjitlink.link(b"", "PTX", "sm_90", "busy")
+    monkeypatch.delattr(bindings, "nvjitlink")
+    monkeypatch.setitem(sys.modules, "cuda.bindings.nvjitlink", None)
+    with pytest.raises(ToolchainMissing, match="no cuda-bindings to run nvJitLink with"):
+        nvjitlink.link(b"", "PTX", "sm_90", "busy")

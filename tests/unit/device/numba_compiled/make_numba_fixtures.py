@@ -1,0 +1,86 @@
+"""Compiles small Numba kernels to PTX, without a GPU, and keeps what ``from_numba`` reads of them as fixtures.
+
+Run once per version, each in an environment of its own:
+
+    pip install numba-cuda==0.30.4 nvidia-nvvm==13.0.88 nvidia-cuda-nvrtc && python make_numba_fixtures.py
+
+Each version becomes a JSON file: of each kernel the options of ``@cuda.jit``, its arguments by name and type, and PTX
+by architecture; and the parameters that ``numba.cuda.compile`` takes.  Symbols hold no folders of this machine.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from numba import cuda, float32, int32, types
+
+HERE = Path(__file__).parent
+LATEST = "0.30.4"
+"""The version that gets every architecture; the others show what differs between versions."""
+
+
+@cuda.jit
+def axpy(a, x, y):
+    i = cuda.grid(1)
+    if i < x.size:
+        y[i] += a * x[i]
+
+
+@cuda.jit(fastmath=True, max_registers=32, lto=False)
+def transpose(x, y, n, factor, negate):
+    tile = cuda.shared.array((16, 17), dtype=float32)
+    i, j = cuda.grid(2)
+    tile[cuda.threadIdx.x, cuda.threadIdx.y] = x[i, j]
+    cuda.syncthreads()
+    value = tile[cuda.threadIdx.y, cuda.threadIdx.x] * factor.real + n
+    y[j, i] = -value if negate else value
+
+
+KERNELS = {
+    "axpy": (axpy, (float32, float32[::1], float32[::1])),
+    "transpose": (transpose, (float32[:, ::1], float32[:, :], int32, types.complex64, types.boolean)),
+}
+
+
+def main() -> None:
+    package = "numba-cuda" if "numba_cuda" in Path(cuda.__file__).parts else "numba"
+    version = metadata.version(package)
+    architectures = {"sm_90": (9, 0), **({"sm_80": (8, 0), "sm_120": (12, 0)} if version == LATEST else {})}
+    facts = {
+        "package": package,
+        "version": version,
+        "compile": [*inspect.signature(cuda.compile).parameters],
+        "kernels": {name: kernel_facts(*of, architectures) for name, of in KERNELS.items()},
+    }
+    text = json.dumps(facts, indent=1, sort_keys=True)
+    (HERE / f"{package}-{version}.json").write_text(text + "\n", encoding="utf-8")
+
+
+def kernel_facts(kernel: Any, signature: tuple[Any, ...], architectures: dict[str, Any]) -> dict[str, Any]:
+    kept = {
+        key: value for key, value in kernel.targetoptions.items() if isinstance(value, bool | int | str | list | tuple)
+    }
+    fastmath = bool(kernel.targetoptions["fastmath"])
+    return {
+        "options": kept,
+        "names": [*inspect.signature(kernel.py_func).parameters],
+        "types": [type_facts(one) for one in signature],
+        "ptx": {
+            arch: cuda.compile(kernel.py_func, signature, device=False, abi="numba", cc=cc, fastmath=fastmath)[0]
+            for arch, cc in architectures.items()
+        },
+    }
+
+
+def type_facts(one: Any) -> dict[str, Any]:
+    if isinstance(one, types.Array):
+        return {"name": str(one), "ndim": one.ndim, "layout": one.layout, "dtype": str(one.dtype)}
+    return {"name": str(one)}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,235 @@
+"""Kernels that real Numbas have compiled: what is read of them, how they are launched, what is refused."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from device_samples import DeviceArray
+from numba_samples import LATEST, VERSIONS, CudaSupportError, NumbaCuda, NumbaType
+
+from pytest_gpuperf.compile import numba_code
+from pytest_gpuperf.compile.compile_errors import UnsupportedNumbaKernel
+from pytest_gpuperf.compile.numba_code import numba_binary, numba_ptx, read_numba
+from pytest_gpuperf.compile.nvrtc import Compiled
+from pytest_gpuperf.device.device_errors import DeviceNeeded, LaunchError
+from pytest_gpuperf.device.numba_kernel import NumbaKernel, numba_binaries
+from pytest_gpuperf.device.placeholder import PlaceholderDevice
+
+UNPAIRED = "Give gpuperf a function that launches it with Numba; its time is then compared without pairs"
+OF_ARRAY = ["x.meminfo", "x.parent", "x.size", "x.itemsize", "x"]
+
+
+@pytest.fixture
+def numba(monkeypatch: pytest.MonkeyPatch) -> NumbaCuda:
+    return installed(LATEST, monkeypatch)
+
+
+def installed(version: str, monkeypatch: pytest.MonkeyPatch) -> NumbaCuda:
+    numba = NumbaCuda(version)
+    monkeypatch.setitem(sys.modules, "numba.cuda", numba)
+    monkeypatch.setattr(numba_code.metadata, "version", lambda _: numba.facts["version"])
+    return numba
+
+
+def kernel_of(numba: NumbaCuda, name: str, **options: Any) -> NumbaKernel:
+    function = read_numba(numba.dispatcher(name, **options), numba.signature(name))
+    binaries = numba_binaries(function, ["sm_90"])
+    return NumbaKernel(binaries, function, device=PlaceholderDevice(), native=None, targets=("sm_90",))
+
+
+def array(*shape: int, dtype: str = "float32", order: Any = "C") -> DeviceArray:
+    return DeviceArray(np.zeros(shape, dtype, order=order))
+
+
+# --- what Numba compiles -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_each_numba_s_parameters_are_named_and_typed(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    numba = installed(version, monkeypatch)
+    binary = numba_binary(read_numba(numba.dispatcher("axpy"), numba.signature("axpy")), "sm_90")
+    names = [parameter.name for parameter in binary.parameters]
+    assert names[:8] == ["a", *OF_ARRAY, "x.shape[0]", "x.strides[0]"]
+    assert [parameter.type for parameter in binary.parameters][:7] == [
+        "float", "void*", "void*", "long long", "long long", "float*", "long long"
+    ]  # fmt: skip
+    assert [parameter.size for parameter in binary.parameters] == [4, *[8] * 14]
+    assert (binary.name, binary.arch) == ("axpy", "sm_90")
+    assert binary.toolchain.startswith(f"{version.rpartition('-')[0]} {version.rpartition('-')[2]}, ptxas ")
+    assert binary.source_hash == ""
+
+
+def test_numbers_of_two_parts_and_flags_are_parameters_of_their_own(numba: NumbaCuda) -> None:
+    binary = numba_binary(read_numba(numba.dispatcher("transpose"), numba.signature("transpose")), "sm_90")
+    last = [(parameter.name, parameter.type, parameter.size) for parameter in binary.parameters[-6:]]
+    assert last[2:] == [
+        ("n", "int", 4), ("factor.real", "float", 4), ("factor.imag", "float", 4), ("negate", "bool", 1)
+    ]  # fmt: skip
+    assert (binary.profile.shared_bytes, binary.profile.spill_bytes, binary.profile.barriers) == (16 * 17 * 4, 0, 1)
+
+
+def test_every_architecture_is_compiled_for_without_a_gpu(numba: NumbaCuda) -> None:
+    function = read_numba(numba.dispatcher("axpy"), numba.signature("axpy"))
+    binaries = numba_binaries(function, ["sm_80", "sm_90", "sm_120"])
+    assert [binary.arch for binary in binaries.values()] == ["sm_80", "sm_90", "sm_120"]
+    assert len({binary.profile.code_hash for binary in binaries.values()}) == 3
+    assert [call["cc"] for call in numba.calls] == [(8, 0), (9, 0), (12, 0)]
+    assert ".target sm_80" in numba_ptx(function, "sm_80")
+
+
+def test_options_of_the_decorator_are_passed_on(numba: NumbaCuda, linked: list[tuple[Any, ...]]) -> None:
+    kernel_of(numba, "transpose")
+    assert linked[0][1:] == ("PTX", "sm_90", "transpose", ["-maxrregcount=32"])
+    assert numba.calls[0]["fastmath"] is True
+    assert "launch_bounds" not in numba.calls[0]
+    assert {"device": False, "abi": "numba", "output": "ptx"}.items() <= numba.calls[0].items()
+    kernel_of(numba, "axpy", launch_bounds=256)
+    assert numba.calls[1]["launch_bounds"] == 256
+    assert linked[1][4] == []
+
+
+def test_lto_is_asked_for_where_numba_would(numba: NumbaCuda, linked: list[tuple[Any, ...]]) -> None:
+    kernel_of(numba, "axpy", lto=True)
+    assert numba.calls[0]["output"] == "ltoir"
+    assert linked[0][1] == "LTOIR"
+
+
+@pytest.fixture
+def linked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """The arguments of each link; what is kept is PTX, so that is what is linked."""
+    calls: list[tuple[Any, ...]] = []
+    link = numba_code.link
+
+    def noting(code: bytes, kind: str, *more: Any) -> Compiled:
+        calls.append((code, kind, *more))
+        return link(code, "PTX", *more)
+
+    monkeypatch.setattr(numba_code, "link", noting)
+    return calls
+
+
+# --- launches ------------------------------------------------------------------------------------
+
+
+def test_an_array_becomes_numba_s_parameters(numba: NumbaCuda) -> None:
+    x, y = array(1000), array(1000)
+    launch = kernel_of(numba, "axpy").launch(4, 256, (2.5, x, y))
+    assert launch.arguments == (2.5, None, None, 1000, 4, x, 1000, 4, None, None, 1000, 4, y, 1000, 4)
+    entries = launch.identity().arguments
+    assert entries[:6] == ("float32=2.5", "null", "null", "int64=1000", "int64=4", "float32[1000] align=256")
+
+
+def test_shape_and_strides_follow_the_order_of_the_array(numba: NumbaCuda) -> None:
+    kernel = kernel_of(numba, "transpose")
+    launch = kernel.launch((2, 4), (16, 16), (array(32, 64), array(64, 32, order="F"), 1, 2 + 1j, True), 128)
+    assert launch.arguments[2:9] == (2048, 4, launch.arguments[4], 32, 64, 256, 4)
+    assert launch.arguments[14:18] == (64, 32, 4, 256)
+    assert launch.arguments[18:] == (1, np.float32(2), np.float32(1), True)
+    assert (launch.grid, launch.block, launch.dynamic_shared_bytes) == ((2, 4, 1), (16, 16, 1), 128)
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "words"),
+    [
+        ("axpy", (2.5, array(8)), r"axpy takes 3 arguments \(a, x, y\), and 2 were given"),
+        ("axpy", (2.5, 7, array(8)), "argument x is int; Numba compiled it for an array of float32 with 1 axes"),
+        ("axpy", (2.5, array(8, dtype="float64"), array(8)), r"argument x is an array of float64, shape \(8,\)"),
+        ("axpy", (2.5, array(8, 8), array(8)), r"argument x is an array of float32, shape \(8, 8\)"),
+        ("axpy", ("a", array(8), array(8)), "argument a is str"),
+        ("transpose", (array(4, 4, order="F"), array(4, 4), 1, 1j, True), "argument x has the order F, .* it for C"),
+        ("transpose", (array(4, 4), array(4, 4), 2**40, 1j, True), "argument n is 1099511627776"),
+    ],
+)
+def test_arguments_that_numba_did_not_compile_for_are_refused(
+    numba: NumbaCuda, name: str, args: Any, words: str
+) -> None:
+    with pytest.raises(LaunchError, match=words):
+        kernel_of(numba, name).launch(1, 32, args)
+
+
+def test_a_strided_view_is_refused(numba: NumbaCuda) -> None:
+    view = DeviceArray(np.zeros(16, "float32")[::2])
+    with pytest.raises(LaunchError, match=r"argument x is a strided view of shape \(8,\)"):
+        kernel_of(numba, "axpy").launch(1, 32, (2.5, view, array(8)))
+
+
+# --- what only Numba can compile or launch --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"device": True}, "it is a device function"),
+        ({"debug": True}, "debug=True makes Numba check for exceptions after each launch"),
+        ({"link": ["more.cu"]}, "it is linked with files"),
+        ({"extensions": [object()]}, "its arguments go through extensions"),
+    ],
+)
+def test_a_kernel_that_needs_numba_is_refused_with_the_remedy(
+    numba: NumbaCuda, options: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(UnsupportedNumbaKernel) as caught:
+        read_numba(numba.dispatcher("axpy", **options), numba.signature("axpy"))
+    assert str(caught.value) == f"axpy cannot be launched without Numba: {why}. {UNPAIRED}"
+
+
+@pytest.mark.parametrize("name", ["Record(a[type=float32;offset=0])", "UniTuple(float32 x 2)", "DatetimeNumpy"])
+def test_arguments_that_are_neither_array_nor_number_are_refused(numba: NumbaCuda, name: str) -> None:
+    types = (NumbaType(name=name), *numba.signature("axpy")[1:])
+    with pytest.raises(UnsupportedNumbaKernel, match=r"its argument a is .*; arrays and numbers can be given"):
+        read_numba(numba.dispatcher("axpy"), types)
+
+
+def test_signatures_that_are_no_types_or_too_few_are_refused(numba: NumbaCuda) -> None:
+    dispatcher = numba.dispatcher("axpy")
+    with pytest.raises(UnsupportedNumbaKernel, match=r"its signature is 'void\(float32\)': .* of Numba's types"):
+        read_numba(dispatcher, "void(float32)")
+    with pytest.raises(UnsupportedNumbaKernel, match="axpy takes 3 arguments, and its signature has 2"):
+        read_numba(dispatcher, numba.signature("axpy")[:2])
+    with_return = NumbaType(name="none(...)", args=numba.signature("axpy"))
+    assert len(read_numba(dispatcher, with_return).arguments) == 3
+
+
+def test_what_numba_did_not_make_is_refused(numba: NumbaCuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UnsupportedNumbaKernel, match=r"what @numba\.cuda.jit makes of a function, not builtin"):
+        read_numba(print, ())
+    dispatcher = numba.dispatcher("axpy")
+    monkeypatch.delitem(sys.modules, "numba.cuda")
+    with pytest.raises(UnsupportedNumbaKernel, match="from_numba takes"):
+        read_numba(dispatcher, ())
+
+
+def test_code_that_lacks_what_numba_links_is_refused_with_the_remedy(numba: NumbaCuda) -> None:
+    ptx = numba.facts["kernels"]["axpy"]["ptx"]
+    ptx["sm_90"] = ptx["sm_90"].replace("\tret;", "\tcall.uni sync, ();\n\tret;").replace(
+        ".visible .entry", ".extern .func sync ();\n.visible .entry"
+    )  # fmt: skip
+    with pytest.raises(UnsupportedNumbaKernel, match=f"(?s)nvJitLink refuses it for sm_90.*sync.*g{UNPAIRED[1:]}"):
+        kernel_of(numba, "axpy")
+
+
+def test_parameters_that_numba_does_not_tell_of_are_refused(numba: NumbaCuda) -> None:
+    one = numba.dispatcher("axpy")
+    function = read_numba(one, numba.signature("axpy"))
+    short = function._replace(arguments=function.arguments[:2])
+    with pytest.raises(UnsupportedNumbaKernel, match="takes 15 parameters, and its arguments make 8"):
+        numba_binary(short, "sm_90")
+
+
+def test_a_variant_of_an_architecture_is_refused_with_the_plain_one(numba: NumbaCuda) -> None:
+    function = read_numba(numba.dispatcher("axpy"), numba.signature("axpy"))
+    with pytest.raises(UnsupportedNumbaKernel, match=r'sm_90a is a variant, .* from_numba\(\.\.\., arch="sm_90"\)'):
+        numba_binary(function, "sm_90a")
+
+
+def test_device_functions_without_a_driver_need_a_device(numba: NumbaCuda) -> None:
+    function = read_numba(numba.dispatcher("axpy"), numba.signature("axpy"))
+    numba.problem = CudaSupportError("no driver")
+    with pytest.raises(DeviceNeeded, match="Numba compiles the device functions of axpy"):
+        numba_binaries(function, ["sm_90"])
+    numba.problem = ValueError("a mistake of the test's own")
+    with pytest.raises(ValueError, match="own"):
+        numba_binaries(function, ["sm_90"])
