@@ -1,0 +1,83 @@
+"""Kernels of the installed CuPy and Numba on a real GPU: as by their own launches, equal beside themselves, or red.
+
+The suites in ``adapter_suites`` are for repeated runs too: copy one as ``test_*.py`` into a folder of its own, record
+it with ``pytest --update-baselines``, and run ``python benchmarks/reruns.py --runs 30 .`` there.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.gpu
+
+SUITES = Path(__file__).parent / "adapter_suites"
+UPDATE = ("--update-baselines", "--gpuperf-rounds=10", "--gpuperf-processes=2", "--gpuperf-force-update")
+STEPS = "STEPS = 40"
+
+
+def need_numba() -> None:
+    for name in ("numba", "numba.cuda"):
+        try:
+            importlib.import_module(name)
+        except ImportError as problem:  # also of a Numba that does not know the NumPy that is installed
+            pytest.skip(f"needs Numba: {problem}")
+
+
+@pytest.fixture(params=["cupy", "numba"])
+def suite(request: pytest.FixtureRequest, pytester: pytest.Pytester) -> Path:
+    """A suite of kernels of one library, with its baselines recorded."""
+    if request.param == "numba":
+        need_numba()
+    text = (SUITES / f"{request.param}_suite.py").read_text(encoding="utf-8")
+    path: Path = pytester.makepyfile(**{f"test_{request.param}": text})
+    result = pytester.runpytest_subprocess(*UPDATE)
+    outcomes = result.parseoutcomes()
+    assert set(outcomes) <= {"passed", "warnings"}, outcomes
+    return path
+
+
+def verdicts(pytester: pytest.Pytester, *flags: str) -> dict[str, list[str]]:
+    """Verdicts on time of a gated run, by test."""
+    report = pytester.path / "report.json"
+    pytester.runpytest_subprocess("--gpuperf", f"--gpuperf-report={report}", *flags)
+    tests: list[dict[str, Any]] = json.loads(report.read_text(encoding="utf-8"))["tests"]
+    works = [work for test in tests for work in test.get("workloads", ())]
+    return {
+        work["key"]["test"]: [one["verdict"] for one in work.get("judgements", ()) if one["kind"] == "time"]
+        for work in works
+    }
+
+
+def test_kernels_do_as_their_library_s_launches_and_are_equal_beside_themselves(
+    cuda_device: Any, pytester: pytest.Pytester, suite: Path
+) -> None:
+    found = verdicts(pytester, "--gpuperf-all")
+    assert len(found) >= 4
+    assert all(found.values())
+    reds = {test: one for test, one in found.items() if {"SLOWER", "SUSPECT", "WORSE"} & set(one)}
+    assert reds == {}
+
+
+def test_static_evidence_is_that_of_three_architectures(
+    cuda_device: Any, pytester: pytest.Pytester, suite: Path
+) -> None:
+    pytester.runpytest_subprocess("--update-baselines=all", "--gpuperf-arch=sm_80,sm_90,sm_120", *UPDATE[1:])
+    for arch in ("sm_80", "sm_90", "sm_120"):
+        content = json.loads((pytester.path / f"baselines/{arch}/{suite.stem}.json").read_text(encoding="utf-8"))
+        (toolchain,) = content["toolchains"]
+        assert toolchain.startswith("nvrtc " if suite.stem == "test_cupy" else "numba")
+
+
+def test_a_kernel_that_does_more_is_paired_and_red(cuda_device: Any, pytester: pytest.Pytester, suite: Path) -> None:
+    text = suite.read_text(encoding="utf-8")
+    assert STEPS in text
+    suite.write_text(text.replace(STEPS, "STEPS = 400"), encoding="utf-8")
+    decay = "raw_kernel" if suite.stem == "test_cupy" else "decay"
+    result = pytester.runpytest_subprocess("--gpuperf", "-k", decay)
+    result.assert_outcomes(failed=1)
+    result.stdout.re_match_lines([r"decay  SLOWER  on .* \(time\)  x\d\.\d+ .* paired, \d+\+\d+ blocks"])
