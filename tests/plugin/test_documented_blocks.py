@@ -36,6 +36,7 @@ RUN_BY = {
 """Pages whose Python blocks, and the outputs beside them, are run step by step by a test of their own."""
 NOT_RUN = {
     ("docs/how-to/other-compilers.md", "Kernels of Triton"): "Triton's warmup asks a driver; tests/gpu runs it",
+    ("docs/how-to/writing-tests.md", "Kernels of CuPy and Numba"): "needs CuPy and Numba; tests/gpu runs such",
     ("docs/how-to/other-compilers.md", "Kernels that Triton tunes"): "tests/gpu runs its like",
     ("docs/how-to/other-compilers.md", "Functions of torch.compile"): "tests/gpu runs its like",
 }
