@@ -69,6 +69,10 @@ class UnsupportedTritonKernel(CompileProblem):
     PyTorch does not tell apart; says why."""
 
 
+class UnsupportedDslKernel(CompileProblem):
+    """Not what the CuTe DSL or cuTile made, or without its machine code; says what to do."""
+
+
 class UnknownArchitecture(CompileProblem):
     """Not an architecture that can be compiled for, or one without known limits; lists those known."""
 
