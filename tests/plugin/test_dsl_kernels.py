@@ -185,7 +185,12 @@ def test_three_architectures_of_a_cute_kernel_are_gated_without_a_gpu(suite):
     result = suite.run("--gpuperf", "--gpuperf-open=fail")
     result.assert_outcomes(failed=1)
     result.stdout.re_match_lines(
-        [r"adding  WORSE  on sm_80, sm_90, sm_100 \(static\)", r" +instructions: fp64 0 -> \d+"]
+        [
+            r"adding  WORSE  on sm_80 \(static\)",
+            r" +instructions: fp64 0 -> 1 \(a double literal",
+            r"adding  WORSE  on sm_90, sm_100 \(static\)",
+            r" +instructions: fp64 0 -> 1 \(a double literal",
+        ]
     )
 
 
@@ -227,7 +232,7 @@ def test_a_cutile_kernel_is_recorded_unchanged_and_paired_when_it_changes(cutile
     result.stdout.re_match_lines(
         [
             r"decay  SLOWER  on simulated-gpu \(time\) .* paired, \d+\+\d+ blocks",
-            r" +also: .*instructions 594 -> 674",
+            r" +also: .*instructions \d+ -> \d+",
         ]
     )
 

@@ -13,6 +13,7 @@ import importlib.metadata
 import lzma
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -124,17 +125,20 @@ DECAYS = (100, 104)
 
 def compiled(name: str, arch: str, *constants: int) -> Any:
     """What ``cute.compile`` returns for tensors of any extents, in the order of C."""
-    function, dimensions = KERNELS[name]
     tensors = [
         make_fake_compact_tensor(
             cutlass.Float32, tuple(cute.sym_int() for _ in range(count)), stride_order=tuple(reversed(range(count))),
             assumed_align=16,
         )
-        for count in dimensions
+        for count in KERNELS[name][1]
     ]  # fmt: skip
-    folder = tempfile.mkdtemp()
-    options = f"--gpu-arch {arch} --keep-cubin --keep-ptx --dump-dir {folder}"
-    return cute.compile(function, *tensors, make_fake_stream(), *constants, options=options)
+    return compiled_for(name, tensors, make_fake_stream(), *constants, options=f"--gpu-arch {arch}")
+
+
+def compiled_for(name: str, tensors: Sequence[Any], stream: Any, *constants: int, options: str = "") -> Any:
+    """What ``cute.compile`` returns for these tensors, its machine code kept."""
+    keep_them = f"--keep-cubin --keep-ptx --dump-dir {tempfile.mkdtemp()} {options}"
+    return cute.compile(KERNELS[name][0], *tensors, stream, *constants, options=keep_them)
 
 
 def main() -> None:
