@@ -10,15 +10,20 @@ SAMPLES = HERE.parent / "unit" / "device"
 ARRIVE = f"import sys\nsys.path.insert(0, {str(SAMPLES)!r})\n"
 
 CUTE_TEST = f"""{ARRIVE}
+import pytest
 from dsl_samples import cute_compiled
 
 from pytest_gpuperf.compile import cute_code
 from pytest_gpuperf.device.captured_launch import Captured, CapturedKernel
 from pytest_gpuperf.device.launch_attributes import PLAIN
 
-cute_code._version = lambda: "4.8.1"
 STEPS = 100
 SYMBOL = "kernel_cutlass_decay_kernel_tensorptrf32gmemalign16o1_tensorptrf32gmemalign16o1_%d_0"
+
+
+@pytest.fixture(autouse=True)
+def installed(monkeypatch):
+    monkeypatch.setattr(cute_code, "_version", lambda: "4.8.1")
 
 
 def tensor(array):
