@@ -38,6 +38,7 @@ if TYPE_CHECKING:  # "as" tells a type checker that the name is exported
     from pytest_gpuperf.compile.compile_errors import UnknownArchitecture as UnknownArchitecture
     from pytest_gpuperf.compile.compile_errors import UnknownKernel as UnknownKernel
     from pytest_gpuperf.compile.compile_errors import UnsupportedCupyKernel as UnsupportedCupyKernel
+    from pytest_gpuperf.compile.compile_errors import UnsupportedDslKernel as UnsupportedDslKernel
     from pytest_gpuperf.compile.compile_errors import UnsupportedNumbaKernel as UnsupportedNumbaKernel
     from pytest_gpuperf.compile.compile_errors import UnsupportedTritonKernel as UnsupportedTritonKernel
     from pytest_gpuperf.config.call_arguments import BadArgument as BadArgument
@@ -45,6 +46,8 @@ if TYPE_CHECKING:  # "as" tells a type checker that the name is exported
     from pytest_gpuperf.context.early_stop import CheckedOnly as CheckedOnly
     from pytest_gpuperf.context.early_stop import CountersMissing as CountersMissing
     from pytest_gpuperf.context.early_stop import StaticOnly as StaticOnly
+    from pytest_gpuperf.device.cute_kernel import CuteKernel as CuteKernel
+    from pytest_gpuperf.device.cutile_kernel import CutileKernel as CutileKernel
     from pytest_gpuperf.device.device_errors import LaunchError as LaunchError
     from pytest_gpuperf.device.device_errors import LoadError as LoadError
     from pytest_gpuperf.device.gpu import Gpu as Gpu
@@ -75,10 +78,12 @@ _HOMES = {
         "api.gpu_perf": "GpuPerf",
         "api.kernel_files": "MissingSource",
         "compile.compile_errors": "BadCubin BadOption CompileError ToolchainMissing UnknownArchitecture UnknownKernel "
-        "UnsupportedCupyKernel UnsupportedNumbaKernel UnsupportedTritonKernel",
+        "UnsupportedCupyKernel UnsupportedDslKernel UnsupportedNumbaKernel UnsupportedTritonKernel",
         "config.call_arguments": "BadArgument",
         "context.book": "DuplicateWorkload",
         "context.early_stop": "CheckedOnly CountersMissing StaticOnly",
+        "device.cute_kernel": "CuteKernel",
+        "device.cutile_kernel": "CutileKernel",
         "device.device_errors": "LaunchError LoadError",
         "device.gpu": "Gpu",
         "device.launch": "Kernel Launch",

@@ -18,6 +18,8 @@ from pytest_gpuperf.compile.cubin.ready_made import ready_made
 from pytest_gpuperf.compile.cupy_code import read_cupy, source_of
 from pytest_gpuperf.compile.cupy_elementwise import elementwise_source
 from pytest_gpuperf.compile.numba_code import read_numba
+from pytest_gpuperf.compile.cute_code import read_cute
+from pytest_gpuperf.compile.cutile_code import compile_cutile
 from pytest_gpuperf.compile.nvrtc import NVCC, NVRTC
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.triton_code import read_triton, triton_binary
@@ -26,6 +28,8 @@ from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.shared_fixtures import Site
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.device.cupy_arrays import elementwise_call
+from pytest_gpuperf.device.cute_kernel import CuteKernel
+from pytest_gpuperf.device.cutile_kernel import CutileKernel
 from pytest_gpuperf.device.device_errors import DeviceNeeded, LoadError
 from pytest_gpuperf.device.launch import Kernel, Launch, as_tuple
 from pytest_gpuperf.device.numba_kernel import NumbaKernel, numba_binaries
@@ -210,6 +214,37 @@ class KernelCompiler:
         self._note({target: binaries[target] for target in targets}, options, file)
         return Kernel(binaries, device=self._worker.device, native=native, targets=targets, shared_by=site.shared_by,
                       ptx=lambda which: compiling.ptx(source, which, cache))  # fmt: skip
+
+    def from_cute(self, compiled: Any, *, symbol: str = "", name: str = "") -> CuteKernel:
+        """A kernel that the CuTe DSL compiled, launched by this plugin so that it can be paired with its baseline.
+
+        ``compiled`` is what ``cute.compile(..., options="--keep-cubin")`` returned, or a list of such, one for each
+        architecture.  ``symbol`` names one of several kernels in it; ``name`` is what baselines and reports call it.
+        Raises ``UnsupportedDslKernel`` with the remedy where its machine code was not kept, and as ``from_cubin``.
+        """
+        codes = read_cute(compiled, symbol, name)
+        first = next(iter(codes.values())).binary
+        native = self._worker.native_arch
+        if native not in codes:
+            native = self._checked_native(first, f"{first.name}, compiled by the CuTe DSL")
+        self._note({arch: code.binary for arch, code in codes.items()})
+        return CuteKernel(codes, device=self._worker.device, native=native)
+
+    def from_cutile(
+        self, kernel: Any, signature: Any, *, name: str = "", arch: str | Sequence[str] | None = None
+    ) -> CutileKernel:
+        """A kernel of cuTile, compiled for every target of the run and launched by this plugin.
+
+        ``kernel`` is a ``cuda.tile.kernel`` and ``signature`` its ``cuda.tile.compilation.KernelSignature``;
+        ``name`` is what baselines and reports call it, ``arch`` the targets in the place of the run's.
+        Raises ``UnsupportedDslKernel`` for what cuTile cannot compile, and for lists and tuples as arguments.
+        """
+        targets = tuple(dict.fromkeys(map(plain, self._targets(arch))))
+        native = self._native(targets)
+        wanted = list(dict.fromkeys([*targets, *([native] if native else [])]))
+        code = compile_cutile(kernel, signature, wanted, name)
+        self._note({target: code.binaries[target] for target in targets})
+        return CutileKernel(code, device=self._worker.device, native=native, targets=targets)
 
     def _as_recorded(self, source: KernelSource, binary: KernelBinary, on_record: compiling.OnRecord) -> KernelBinary:
         """The binary, or that on record if the compiler makes either of this source."""

@@ -77,6 +77,10 @@ class UnsupportedNumbaKernel(CompileProblem):
     """Not a kernel of Numba, or one that only Numba itself can compile or launch; says why."""
 
 
+class UnsupportedDslKernel(CompileProblem):
+    """Not what the CuTe DSL or cuTile made, or without its machine code; says what to do."""
+
+
 class UnknownArchitecture(CompileProblem):
     """Not an architecture that can be compiled for, or one without known limits; lists those known."""
 

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from pytest_gpuperf.atomic_write import scratch_folder
+from pytest_gpuperf.compile.cubin.cubin_reader import is_tile_kernel
 from pytest_gpuperf.device import timers
 from pytest_gpuperf.device.arrays import CupyArrays
+from pytest_gpuperf.device.captured_launch import Captured, capture_call
 from pytest_gpuperf.device.cupy_textures import create_texture
 from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.device.driver_library import DRIVER_LIBRARY
@@ -48,9 +50,13 @@ class CudaKernel:
 
     def __init__(
         self, module: Any, function: Any, static_shared_bytes: int, errors: tuple[type[Exception], ...], driver: Any,
-        current_stream: Callable[[], int],
+        current_stream: Callable[[], int], in_tiles: bool = False,
     ) -> None:  # fmt: skip
-        """``errors`` are those of CuPy for what the driver refuses; ``driver`` is its binding, or None."""
+        """``errors`` are those of CuPy for what the driver refuses; ``driver`` is its binding, or None.
+
+        ``in_tiles``: the kernel is one of cuTile, which is launched in blocks of one thread.
+        """
+        self._in_tiles = in_tiles
         self._driver = driver
         self._current_stream = current_stream
         self._module = module
@@ -61,7 +67,7 @@ class CudaKernel:
 
     def __call__(self, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int) -> None:
         self._ask_for(dynamic_shared_bytes)
-        self._function(grid, block, tuple(args), shared_mem=dynamic_shared_bytes)
+        self._function(grid, self._threads(block), tuple(args), shared_mem=dynamic_shared_bytes)
 
     def launch_as(
         self, grid: Dim3, block: Dim3, args: Sequence[Any], dynamic_shared_bytes: int,
@@ -70,9 +76,13 @@ class CudaKernel:
         """See ``LoadedKernel``.  On the current stream of CuPy."""
         self._ask_for(dynamic_shared_bytes)
         launch_extended(
-            self._driver, self._function.kernel.ptr, self._current_stream(), grid, block, args, dynamic_shared_bytes,
-            cooperative=cooperative, cluster=cluster,
+            self._driver, self._function.kernel.ptr, self._current_stream(), grid, self._threads(block), args,
+            dynamic_shared_bytes, cooperative=cooperative, cluster=cluster,
         )  # fmt: skip
+
+    def _threads(self, block: Dim3) -> Dim3:
+        """As the driver is to be told: of a tile kernel it knows them itself."""
+        return (1, 1, 1) if self._in_tiles else block
 
     def _ask_for(self, dynamic_shared_bytes: int) -> None:
         if dynamic_shared_bytes > self._granted_bytes:
@@ -130,7 +140,8 @@ class CudaDevice:
             except self._errors as problem:
                 raise LoadError(f"{binary.name} ({binary.arch}): the driver refuses its cubin: {problem}") from problem
         return CudaKernel(module, function, binary.profile.shared_bytes, self._errors, self._driver,
-                          lambda: int(self._cupy.cuda.get_current_stream().ptr))  # fmt: skip
+                          lambda: int(self._cupy.cuda.get_current_stream().ptr),
+                          is_tile_kernel(binary.cubin, binary.symbol))  # fmt: skip
 
     def timer(self, name: TimerName | None = None) -> Timer:
         """See ``Device``.  Calibrated at first use, and kept."""
@@ -170,6 +181,11 @@ class CudaDevice:
             else:
                 return ""
         return found
+
+    def capture(self, call: Callable[[], Any]) -> Captured:
+        """See ``Device``."""
+        with self.current():
+            return capture_call(self._driver, self.stream_pointer, call)
 
     def is_idle(self) -> bool:
         """See ``Device``.  While a graph is captured, a query of the default stream would void it."""

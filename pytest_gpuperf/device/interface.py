@@ -17,6 +17,7 @@ from pytest_gpuperf.model.timed_round import DeviceState
 from pytest_gpuperf.model.timer_names import TimerName
 
 if TYPE_CHECKING:
+    from pytest_gpuperf.device.captured_launch import Captured
     from pytest_gpuperf.device.launch_log import LaunchLog
     from pytest_gpuperf.device.tensor_maps import Tiling
     from pytest_gpuperf.device.textures import Sampling
@@ -141,6 +142,9 @@ class Device(Protocol):
 
     @property
     def launches(self) -> LaunchLog: ...
+
+    def capture(self, call: Callable[[], Any]) -> Captured:
+        """What ``call`` enqueues on this GPU's stream; none of it is executed.  Raises ``LaunchError``."""
 
     def synchronize(self) -> None: ...
 

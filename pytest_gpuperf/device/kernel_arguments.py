@@ -42,6 +42,14 @@ class ArrayFacts(NamedTuple):
     order: str
     """``C``, ``F`` for the transposed order, or nothing if elements are missing or out of order."""
     address: int | None
+    strides: tuple[int, ...]
+    """Bytes."""
+
+    @property
+    def entry(self) -> str:
+        """Its entry in the identity."""
+        shape = ",".join(str(length) for length in self.shape)
+        return f"{self.dtype}[{shape}]{' order=F' if self.order == 'F' else ''}{_alignment(self.address)}"
 
 
 class _Site(NamedTuple):
@@ -95,7 +103,9 @@ def array_facts(value: Any) -> ArrayFacts | None:
         dtype, shape, strides, address = value.dtype, tuple(value.shape), tuple(value.strides), None
     else:
         return None
-    return ArrayFacts(dtype, shape, _order(shape, strides, dtype.itemsize), address)
+    order = _order(shape, strides, dtype.itemsize)
+    packed = (math.prod(shape[axis + 1 :]) * dtype.itemsize for axis in range(len(shape)))
+    return ArrayFacts(dtype, shape, order, address, tuple(packed) if strides is None else tuple(strides))
 
 
 def _order(shape: tuple[int, ...], strides: tuple[int, ...] | None, itemsize: int) -> str:
@@ -143,10 +153,7 @@ def _array(site: _Site, value: Any, facts: ArrayFacts) -> Argument:
             f"{site.where} is a strided view of shape {facts.shape}, and a kernel gets nothing but its first address: "
             "pass the whole array, a contiguous copy, or array.data for the bare address"
         )
-    shape = ",".join(str(length) for length in facts.shape)
-    order = " order=F" if facts.order == "F" else ""
-    entry = f"{facts.dtype}[{shape}]{order}{_alignment(facts.address)}"
-    return Argument(value if facts.address is None else np.uint64(facts.address), entry)
+    return Argument(value if facts.address is None else np.uint64(facts.address), facts.entry)
 
 
 def _descriptor(site: _Site, value: Descriptor, on_host: Callable[[Any], bool]) -> Argument:

@@ -220,9 +220,13 @@ class Launch:
     def occupancy(self) -> dict[str, Occupancy]:
         """Theoretical occupancy by target architecture."""
         return {
-            arch: occupancy(profile, arch, self.threads_per_block, self.dynamic_shared_bytes)
+            arch: occupancy(profile, arch, threads_in(self._block_on(arch)), self.dynamic_shared_bytes)
             for arch, profile in self.kernel.profiles.items()
         }
+
+    def _block_on(self, arch: str) -> Dim3:
+        """Of this launch, unless the compiler chose the block, and another one there."""
+        return self.kernel.binaries[arch].required_block or self.block
 
     def identity(self) -> Identity:
         """Identity of the execution: machine code, launch, and arguments without the arrays' contents."""
@@ -241,7 +245,10 @@ class Launch:
         """Static evidence by target architecture, with the occupancy of this launch."""
         return {
             arch: self.kernel.binaries[arch].record(
-                block=self.block, dynamic_shared_bytes=self.dynamic_shared_bytes, occupancy=occupancy, grid=self.grid
+                block=self._block_on(arch),
+                dynamic_shared_bytes=self.dynamic_shared_bytes,
+                occupancy=occupancy,
+                grid=self.grid,
             )
             for arch, occupancy in self.occupancy.items()
         }

@@ -5,12 +5,13 @@ The first use of data, of a time or of the device itself raises ``DeviceNeeded``
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 
+from pytest_gpuperf.device.captured_launch import Captured
 from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.facts import nominal_facts
 from pytest_gpuperf.device.interface import Dim3, LoadedKernel, TextureHandle, Timer
@@ -88,6 +89,9 @@ class PlaceholderDevice:
 
     def current(self) -> AbstractContextManager[None]:
         raise DeviceNeeded.for_("a workload runs")
+
+    def capture(self, call: Callable[[], Any]) -> Captured:
+        raise DeviceNeeded.for_("a launch of another library is captured")
 
     def synchronize(self) -> None:
         raise DeviceNeeded.for_("the test waits for the GPU")

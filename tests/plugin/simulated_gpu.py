@@ -207,6 +207,10 @@ class SimulatedGpu:
     def current(self) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()
 
+    def capture(self, call: Callable[[], Any]) -> Any:
+        """What the call says that it would enqueue."""
+        return call()
+
     def synchronize(self) -> None:
         if self.broken:
             raise RuntimeError(self.broken)

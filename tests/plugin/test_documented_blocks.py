@@ -39,6 +39,8 @@ NOT_RUN = {
     ("docs/how-to/writing-tests.md", "Kernels of CuPy and Numba"): "needs CuPy and Numba; tests/gpu runs such",
     ("docs/how-to/other-compilers.md", "Kernels that Triton tunes"): "tests/gpu runs its like",
     ("docs/how-to/other-compilers.md", "Functions of torch.compile"): "tests/gpu runs its like",
+    ("docs/how-to/other-compilers.md", "Kernels of the CuTe DSL"): "it needs the CuTe DSL; tests/gpu runs it",
+    ("docs/how-to/other-compilers.md", "Kernels of cuTile"): "it needs cuTile; tests/gpu runs its cubins",
 }
 """Python blocks that are compiled and not run, by page and heading."""
 SHOWN = {

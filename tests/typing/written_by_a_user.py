@@ -21,6 +21,8 @@ from pytest_gpuperf import (
     CheckedOnly,
     CompileError,
     CountersMissing,
+    CuteKernel,
+    CutileKernel,
     DeviceFacts,
     DuplicateWorkload,
     Gpu,
@@ -50,6 +52,7 @@ from pytest_gpuperf import (
     UnknownArchitecture,
     UnknownKernel,
     UnsupportedCupyKernel,
+    UnsupportedDslKernel,
     UnsupportedNumbaKernel,
     UnsupportedTritonKernel,
     Verdict,
@@ -133,6 +136,12 @@ def test_other_compilers(cuda_kernel: KernelCompiler, gpuperf: GpuPerf, compiled
     generated = cuda_kernel.from_torch(compiled, N, scale=2.0)
     assert_type(generated, dict[str, StaticRecord])
     assert generated["triton_poi_fused_mul_0"].config
+    cute = cuda_kernel.from_cute([compiled], symbol="kernel_cutlass_scale_0", name="scale")
+    assert_type(cute, CuteKernel)
+    assert_type(cute.launch(lambda array: compiled(array, 0), args=(compiled,)), Launch)
+    cutile = cuda_kernel.from_cutile(compiled, compiled, arch=["sm_90", "sm_100"])
+    assert_type(cutile, CutileKernel)
+    gpuperf(cutile.launch(grid=(8, 8), args=(compiled, 1024)))
     ready_made = cuda_kernel.from_cubin(Path("scale.cubin"), "scale", source="scale.cu")
     assert_type(ready_made, Kernel)
 
@@ -172,7 +181,8 @@ def test_what_may_be_caught(cuda_kernel: KernelCompiler, gpuperf: GpuPerf, resul
     for problem in (BadArgument, BadOption, MissingSource, ToolchainMissing, UnknownArchitecture, UnknownKernel):
         with pytest.raises(problem):
             cuda_kernel("kernels/scale.cu", "scale")
-    for refused in (BadCubin, LoadError, UnsupportedCupyKernel, UnsupportedNumbaKernel, UnsupportedTritonKernel):
+    unsupported = (UnsupportedCupyKernel, UnsupportedDslKernel, UnsupportedNumbaKernel, UnsupportedTritonKernel)
+    for refused in (BadCubin, LoadError, *unsupported):
         with pytest.raises(refused):
             cuda_kernel.from_cubin(b"", "scale")
     with pytest.raises(LaunchError):

@@ -1,8 +1,9 @@
 """One hash for everything in a cubin that a kernel's execution depends on.
 
 In it: the kernel's instructions, the device functions it calls, the constants and initialised globals it refers to,
-its constant banks, registers, shared memory, barriers, stack, launch bounds and parameter layout.  Not in it: names,
-line tables, the source file, other kernels.  What cannot be followed goes in whole.
+its constant banks, registers, shared memory, barriers, stack, launch bounds and parameter layout, and of a tile kernel
+what the driver runs on the host before a launch.  Not in it: names, line tables, the source file, other kernels.  What
+cannot be followed goes in whole.
 """
 
 from __future__ import annotations
@@ -82,6 +83,9 @@ def _launch_facts(cubin: Cubin, kernel: CubinKernel) -> list[bytes]:
     for bank in cubin_format.constant_banks(cubin.elf, kernel.symbol):
         facts.append(bank.name.removesuffix(f".{kernel.symbol}").encode() + bank.data)
         facts.extend(struct.pack("<qqq", at, kind, addend) for at, kind, _, addend in cubin.elf.relocations(bank))
+    host = cubin.elf.section(cubin_format.HOST_CODE) if cubin_format.in_tile_ir(kernel) else None
+    if host is not None:
+        facts.append(host.data)
     return facts
 
 

@@ -34,6 +34,11 @@ KPARAM_INFO = 0x17
 KPARAM_INFO_LARGE = 0x45
 REGCOUNT = 0x2F
 NUM_BARRIERS = 0x4C
+LANGUAGE = 0x66
+TILE_IR = 7
+"""Value of ``LANGUAGE`` for kernels of cuTile, of tileiras 13.1 and later."""
+HOST_CODE = ".nv.host"
+"""Section of a tile kernel's cubin with code that the driver runs on the host before a launch: it forms descriptors."""
 
 RESERVED_SHARED_BYTES = 1024
 """Part of every block's shared memory that the driver takes; counted in the cubin from sm_90 on."""
@@ -44,6 +49,8 @@ _BYTES_PER_ATTRIBUTE = 16
 """Least size of a cubin, over the number of its attributes; real ones have hundreds of bytes for each."""
 _MAX_ATTRIBUTES = 1 << 17
 """Of one section; a kernel has some for each of at most 32,764 parameters."""
+_PARAMETER_BYTES = 0xFFFFFF
+"""Bits of ``KPARAM_INFO_LARGE`` that are the size; those above are the space that a pointer points to."""
 _VARIABLES = (".nv.constant3", ".nv.global", ".nv.global.init")
 _NAMED = re.compile(r"(?!__unnamed_)[A-Za-z_]")
 """Not a literal of the compiler's, such as ``$str``."""
@@ -123,6 +130,18 @@ def module_variables(content: bytes) -> Mapping[str, int]:
     sections = (section for name in _VARIABLES if (section := elf.section(name)) is not None)
     symbols = (symbol for section in sections for symbol in elf.symbols_in(section))
     return {one.name: one.size for one in symbols if one.type == STT_OBJECT and _NAMED.match(one.name)}
+
+
+@functools.lru_cache(maxsize=32)
+def is_tile_kernel(content: bytes, symbol: str) -> bool:
+    """Whether cuTile made the kernel: it is launched in blocks of one thread, whatever threads it has."""
+    return in_tile_ir(read_cubin(content).kernels[symbol])
+
+
+def in_tile_ir(kernel: CubinKernel) -> bool:
+    """Whether the kernel was compiled from Tile IR."""
+    language = _value(kernel.attributes, LANGUAGE)
+    return language is not None and int.from_bytes(language, "little") == TILE_IR
 
 
 def text_of(elf: Elf, symbol: str) -> Section:
@@ -210,7 +229,8 @@ def _parameters(attributes: tuple[Attribute, ...]) -> tuple[Parameter, ...]:
     for attribute in attributes:
         if attribute.number in (KPARAM_INFO, KPARAM_INFO_LARGE):
             _index, ordinal, offset, size = _unpack("<IHHI", attribute)
-            found[ordinal] = Parameter(offset=offset, size=size >> 18 if attribute.number == KPARAM_INFO else size)
+            size = size >> 18 if attribute.number == KPARAM_INFO else size & _PARAMETER_BYTES
+            found[ordinal] = Parameter(offset=offset, size=size)
     if sorted(found) != list(range(len(found))):
         raise BadCubin("not a whole cubin: the parameters of a kernel are not numbered from 0")
     return tuple(found[ordinal] for ordinal in sorted(found))

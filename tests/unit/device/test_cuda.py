@@ -14,8 +14,11 @@ import msgspec
 import numpy as np
 import pytest
 from device_samples import DeviceArray, FakeCupy, FakeError, FakeNvml
+from dsl_samples import cubin
 
 from pytest_gpuperf.compile.compiler import compile_kernel
+from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin
+from pytest_gpuperf.compile.cubin.ready_made import ready_made
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.device import cuda
 from pytest_gpuperf.device.cuda import CudaDevice
@@ -361,6 +364,30 @@ def test_a_launch_with_attributes_goes_to_the_driver_with_cupys_function_and_str
     assert ("max_dynamic_shared_size_bytes", 100_000) in cupy.log
     launch = (None, 99, device.stream_pointer, (2, 1, 1), (32, 1, 1), (np.int32(1),), 100_000)
     assert told == [(launch, {"cooperative": True, "cluster": (2, 1, 1)})]
+
+
+def test_a_tile_kernel_is_launched_in_blocks_of_one_thread(
+    device: CudaDevice, cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Any] = []
+    monkeypatch.setattr(cuda, "launch_extended", lambda *given, **attributes: told.append(given))
+    content = cubin("cutile-scale-1.7.0-sm_90")
+    (symbol,) = read_cubin(content).kernels
+    kernel = device.load(ready_made(content, symbol, place="here"))
+    kernel((4, 1, 1), (128, 1, 1), (), 0)
+    kernel.launch_as((4, 1, 1), (128, 1, 1), (), 0, False, (2, 1, 1))
+    launched = [entry for entry in cupy.log if entry[0] == "launch"]
+    assert launched == [("launch", symbol, (4, 1, 1), (1, 1, 1), (), 0)]
+    assert [given[4] for given in told] == [(1, 1, 1)]
+
+
+def test_a_call_is_captured_on_the_devices_stream_while_that_is_current(
+    device: CudaDevice, cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cuda, "capture_call", lambda driver, stream, call: (driver, stream, call()))
+    del cupy.log[:]
+    assert device.capture(lambda: cupy.log.append("called")) == (None, device.stream_pointer, None)
+    assert cupy.log.index("entered") < cupy.log.index("called") < cupy.log.index("left")
 
 
 def test_a_launch_with_attributes_needs_the_drivers_binding(device: CudaDevice, binary: KernelBinary) -> None:

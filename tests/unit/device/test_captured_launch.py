@@ -1,0 +1,313 @@
+"""Launches of another library, out of a graph that a stand-in for the driver captured."""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from device_samples import DeviceArray, make_binary
+from dsl_samples import cute_compiled
+
+from pytest_gpuperf.compile.cute_code import read_cute
+from pytest_gpuperf.device.captured_launch import Captured, CapturedKernel, capture_call
+from pytest_gpuperf.device.cute_kernel import CuteKernel
+from pytest_gpuperf.device.device_errors import DeviceNeeded, LaunchError, LoadError
+from pytest_gpuperf.device.interface import LoadedKernel
+from pytest_gpuperf.device.launch import Kernel
+from pytest_gpuperf.device.launch_attributes import PLAIN, LaunchAttributes
+from pytest_gpuperf.device.placeholder import PlaceholderDevice
+from pytest_gpuperf.model.evidence import KernelBinary
+
+SYMBOL = "kernel_cutlass_add_kernel_tensorptrf32gmemalign16o1_tensorptrf32gmemalign16o1_tensorptrf32gmemalign16o1__0"
+CONTENTS = (bytes(range(16)), bytes(16), b"\xff" * 16, b"\x00\x10\x00\x00")
+ADDED = CapturedKernel(SYMBOL, (16, 1, 1), (256, 1, 1), 0, PLAIN, CONTENTS)
+UNPAIRED = "Give gpuperf the function itself; its time is then compared without pairs"
+ON_STREAM = "It has to enqueue on gpu.stream alone, and neither wait nor use the default stream"
+
+
+class Result(enum.Enum):
+    CUDA_SUCCESS = 0
+    CUDA_ERROR_INVALID_VALUE = 1
+    CUDA_ERROR_STREAM_CAPTURE_INVALIDATED = 901
+
+
+class Mode(enum.Enum):
+    CU_STREAM_CAPTURE_MODE_RELAXED = 2
+
+
+class NodeType(enum.Enum):
+    CU_GRAPH_NODE_TYPE_KERNEL = 0
+    CU_GRAPH_NODE_TYPE_MEMSET = 2
+
+
+class AttributeKind(enum.Enum):
+    CU_LAUNCH_ATTRIBUTE_COOPERATIVE = 2
+    CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4
+
+
+class CapturingDriver:
+    """The part of ``cuda.bindings.driver`` that a capture uses.  Nodes are what ``call`` appended to ``enqueued``."""
+
+    CUresult, CUstreamCaptureMode, CUgraphNodeType, CUkernelNodeAttrID = Result, Mode, NodeType, AttributeKind
+
+    def __init__(self) -> None:
+        self.enqueued: list[Any] = []
+        self.said: list[str] = []
+        self.ends_with = Result.CUDA_SUCCESS
+        self._alive: list[Any] = []
+
+    def CUstream(self, pointer: int) -> int:
+        return pointer
+
+    def cuStreamBeginCapture(self, stream: int, mode: Mode) -> tuple[Result]:
+        self.said.append(f"begin {stream} {mode.value}")
+        return (Result.CUDA_SUCCESS,)
+
+    def cuStreamEndCapture(self, stream: int) -> tuple[Result, str]:
+        self.said.append(f"end {stream}")
+        return self.ends_with, "graph"
+
+    def cuGraphDestroy(self, graph: str) -> tuple[Result]:
+        self.said.append(f"destroy {graph}")
+        return (Result.CUDA_SUCCESS,)
+
+    def cuGraphGetNodes(self, graph: str, count: int = 0) -> tuple[Result, list[Any], int]:
+        return Result.CUDA_SUCCESS, self.enqueued[:count], len(self.enqueued)
+
+    def cuGraphNodeGetType(self, node: Any) -> tuple[Result, NodeType]:
+        kernel = isinstance(node, CapturedKernel)
+        return Result.CUDA_SUCCESS, NodeType.CU_GRAPH_NODE_TYPE_KERNEL if kernel else NodeType.CU_GRAPH_NODE_TYPE_MEMSET
+
+    def cuGraphKernelNodeGetParams(self, node: CapturedKernel) -> tuple[Result, Any]:
+        buffers = [ctypes.create_string_buffer(content, len(content)) for content in node.parameters]
+        addresses = (ctypes.c_void_p * len(buffers))(*map(ctypes.addressof, buffers))
+        self._alive += [buffers, addresses]
+        self.node = node
+        return Result.CUDA_SUCCESS, SimpleNamespace(
+            func=5, kern=0, gridDimX=node.grid[0], gridDimY=node.grid[1], gridDimZ=node.grid[2],
+            blockDimX=node.block[0], blockDimY=node.block[1], blockDimZ=node.block[2],
+            sharedMemBytes=node.dynamic_shared_bytes, kernelParams=ctypes.addressof(addresses) if buffers else 0,
+        )  # fmt: skip
+
+    def cuKernelGetFunction(self, kernel: int) -> tuple[Result, int]:
+        return Result.CUDA_SUCCESS, kernel - 1
+
+    def cuFuncGetName(self, function: int) -> tuple[Result, bytes]:
+        assert function == 5
+        return Result.CUDA_SUCCESS, self.node.symbol.encode()
+
+    def cuFuncGetParamInfo(self, function: int, number: int) -> tuple[Result, int, int]:
+        contents = self.node.parameters
+        if number >= len(contents):
+            return Result.CUDA_ERROR_INVALID_VALUE, 0, 0
+        return Result.CUDA_SUCCESS, 0, len(contents[number])
+
+    def cuGraphKernelNodeGetAttribute(self, node: CapturedKernel, kind: AttributeKind) -> tuple[Result, Any]:
+        x, y, z = node.attributes.cluster or (0, 0, 0)
+        cooperative = int(node.attributes.cooperative)
+        return Result.CUDA_SUCCESS, SimpleNamespace(cooperative=cooperative, clusterDim=SimpleNamespace(x=x, y=y, z=z))
+
+
+class CapturingDevice(PlaceholderDevice):
+    """Captures by the stand-in driver, and notes what is launched."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.driver = CapturingDriver()
+        self.launched: list[tuple[Any, ...]] = []
+
+    def capture(self, call: Any) -> Captured:
+        return capture_call(self.driver, 7, call)
+
+    def load(self, binary: KernelBinary) -> LoadedKernel:
+        return lambda *launch: self.launched.append(launch)
+
+
+def cute_kernel(device: PlaceholderDevice) -> CuteKernel:
+    return CuteKernel(read_cute(cute_compiled("cute-add-4.8.1-sm_90a")), device=device, native="sm_90")
+
+
+# --- capturing -----------------------------------------------------------------------------------
+
+
+def test_a_capture_tells_all_of_a_launch_and_leaves_no_graph() -> None:
+    driver = CapturingDriver()
+    clustered = CapturedKernel("work", (8, 2, 1), (64, 1, 2), 4224, LaunchAttributes(True, (2, 1, 1)), (b"12345678",))
+    found = capture_call(driver, 7, lambda: driver.enqueued.extend([ADDED, "fill", clustered]))
+    assert found == Captured((ADDED, clustered), 1)
+    assert driver.said == ["begin 7 2", "end 7", "destroy graph"]
+
+
+def test_a_kernel_that_is_known_by_its_library_s_handle_is_read_too() -> None:
+    driver = CapturingDriver()
+    params = driver.cuGraphKernelNodeGetParams
+
+    def by_handle(node: CapturedKernel) -> tuple[Result, Any]:
+        status, given = params(node)
+        given.func, given.kern = 0, 6
+        return status, given
+
+    driver.cuGraphKernelNodeGetParams = by_handle  # type: ignore[method-assign]
+    assert capture_call(driver, 7, lambda: driver.enqueued.append(ADDED)).kernels == (ADDED,)
+
+
+def test_a_kernel_without_parameters_has_none() -> None:
+    driver = CapturingDriver()
+    bare = CapturedKernel("bare", (1, 1, 1), (32, 1, 1), 0, PLAIN, ())
+    assert capture_call(driver, 7, lambda: driver.enqueued.append(bare)).kernels == (bare,)
+
+
+def test_parameters_in_one_buffer_are_refused() -> None:
+    driver = CapturingDriver()
+    params = driver.cuGraphKernelNodeGetParams
+
+    def in_one_buffer(node: CapturedKernel) -> tuple[Result, Any]:
+        status, given = params(node)
+        given.kernelParams = 0
+        return status, given
+
+    driver.cuGraphKernelNodeGetParams = in_one_buffer  # type: ignore[method-assign]
+    with pytest.raises(LaunchError, match="its parameters were passed in one buffer"):
+        capture_call(driver, 7, lambda: driver.enqueued.append(ADDED))
+
+
+def test_a_call_that_fails_ends_the_capture_and_says_what_a_call_may_do() -> None:
+    driver = CapturingDriver()
+
+    def waits() -> None:
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    with pytest.raises(LaunchError, match=rf"cannot be captured: operation not permitted .* capturing\. {ON_STREAM}"):
+        capture_call(driver, 7, waits)
+    assert driver.said == ["begin 7 2", "end 7"]
+
+
+def test_a_test_that_is_skipped_in_its_call_ends_the_capture() -> None:
+    driver = CapturingDriver()
+    with pytest.raises(pytest.skip.Exception):
+        capture_call(driver, 7, lambda: pytest.skip("not here"))
+    assert driver.said == ["begin 7 2", "end 7"]
+
+
+def test_a_capture_that_the_call_invalidated_is_refused() -> None:
+    driver = CapturingDriver()
+    driver.ends_with = Result.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+    with pytest.raises(LaunchError, match=rf"CUDA_ERROR_STREAM_CAPTURE_INVALIDATED\. {ON_STREAM}"):
+        capture_call(driver, 7, lambda: None)
+
+
+def test_without_the_driver_s_binding_the_remedy_is_its_package() -> None:
+    with pytest.raises(LoadError, match="pip install cuda-bindings"):
+        capture_call(None, 7, lambda: None)
+
+
+def test_the_driver_s_binding_has_what_is_called() -> None:
+    driver = pytest.importorskip("cuda.bindings.driver")
+    for name in [name for name in dir(CapturingDriver) if name.startswith(("cu", "CU"))]:
+        assert hasattr(driver, name), name
+    for kind in (Mode, NodeType, AttributeKind):
+        real = {"Mode": "CUstreamCaptureMode", "NodeType": "CUgraphNodeType", "AttributeKind": "CUkernelNodeAttrID"}
+        for member in kind:
+            assert int(getattr(getattr(driver, real[kind.__name__]), member.name)) == member.value
+    given = driver.CUDA_KERNEL_NODE_PARAMS()
+    assert (int(given.func), int(given.kern), given.kernelParams, given.gridDimX, given.sharedMemBytes) == (0,) * 5
+
+
+# --- launches ------------------------------------------------------------------------------------
+
+
+def test_a_launch_is_as_the_library_makes_it_and_runs_without_the_library() -> None:
+    device = CapturingDevice()
+    calls: list[tuple[Any, ...]] = []
+
+    def call(*args: Any) -> None:
+        calls.append(args)
+        device.driver.enqueued.append(ADDED)
+
+    x = DeviceArray(np.zeros(4096, "float32"))
+    launch = cute_kernel(device).launch(call, (x, 4096))
+    launch()
+    launch()
+    assert calls == [(x, 4096)]
+    grid, block, values, shared = device.launched[-1]
+    assert (grid, block, shared) == ((16, 1, 1), (256, 1, 1), 0)
+    assert tuple(value.tobytes() for value in values) == CONTENTS
+    assert len(device.launched) == 2
+
+
+def test_the_identity_has_what_was_given_to_the_call_and_no_bytes() -> None:
+    device = CapturingDevice()
+    device.driver.enqueued.append(ADDED)
+    x = DeviceArray(np.zeros(4096, "float32"))
+    launch = cute_kernel(device).launch(lambda *_: None, (x, 4096, 2.5, "fast", object()))
+    described = "as called(float32[4096] align=256, 4096, 2.5, 'fast', object)"
+    assert launch.identity().arguments == (described, "as called", "as called", "as called")
+    assert launch.identity().launch == "grid=(16, 1, 1) block=(256, 1, 1) shared=0"
+
+
+def test_a_launch_keeps_its_arrays_alive() -> None:
+    device = CapturingDevice()
+    device.driver.enqueued.append(ADDED)
+    x = DeviceArray(np.zeros(4096, "float32"))
+    launch = cute_kernel(device).launch(lambda *_: None, (x,))
+    assert any(x in argument.array[1] for argument in launch.arguments)
+
+
+@pytest.mark.parametrize(
+    ("enqueued", "words"),
+    [
+        ([], f"add_kernel: the call enqueued no kernel on gpu.stream, not one kernel: {ON_STREAM}"),
+        ([ADDED, ADDED], f"enqueued {SYMBOL}, {SYMBOL} on gpu.stream, not one kernel: {UNPAIRED}"),
+        ([ADDED, "fill"], f"enqueued {SYMBOL} and 1 other operations on gpu.stream, not one kernel: {UNPAIRED}"),
+        ([ADDED._replace(symbol="other")], "the call launched other .* hand over what the call launches"),
+        ([ADDED._replace(parameters=CONTENTS[:3])], r"parameters of \[16, 16, 16\] bytes, which is not the kernel"),
+    ],
+)
+def test_a_call_that_is_not_one_launch_of_the_kernel_is_refused(enqueued: list[Any], words: str) -> None:
+    device = CapturingDevice()
+    device.driver.enqueued = enqueued
+    with pytest.raises(LaunchError, match=words):
+        cute_kernel(device).launch(lambda: None)
+
+
+def test_a_block_that_the_device_cannot_hold_is_refused_as_for_any_launch() -> None:
+    device = CapturingDevice()
+    device.driver.enqueued.append(ADDED._replace(dynamic_shared_bytes=300_000))
+    with pytest.raises(LaunchError, match="beyond the device's limit of 232448"):
+        cute_kernel(device).launch(lambda: None)
+
+
+def test_without_a_gpu_nothing_is_called() -> None:
+    def call() -> None:
+        raise AssertionError("called")
+
+    with pytest.raises(DeviceNeeded, match="needs a GPU: a launch of another library is captured"):
+        cute_kernel(PlaceholderDevice()).launch(call)
+
+
+# --- evidence of several architectures -----------------------------------------------------------
+
+
+def test_each_architecture_has_the_occupancy_of_its_own_block() -> None:
+    few, many = (make_binary(arch=arch, required_block=block) for arch, block in
+                 (("sm_80", (128, 1, 1)), ("sm_90", (512, 1, 1))))  # fmt: skip
+    kernel = Kernel({"sm_80": few, "sm_90": many}, device=PlaceholderDevice(), native="sm_90", ptx=str)
+    launch = kernel.launch(4, 512)
+    assert {arch: record.block for arch, record in launch.records().items()} == {
+        "sm_80": (128, 1, 1),
+        "sm_90": (512, 1, 1),
+    }
+    assert {arch: one.blocks_per_sm for arch, one in launch.occupancy.items()} == {"sm_80": 16, "sm_90": 4}
+
+
+def test_ptx_is_the_library_s_and_its_lack_names_the_option() -> None:
+    from pytest_gpuperf.config.call_arguments import BadArgument
+
+    assert cute_kernel(PlaceholderDevice()).ptx() == "//\n// PTX of cute-add-4.8.1-sm_90a"
+    kept = read_cute(cute_compiled("cute-add-4.8.1-sm_90a", __ptx__=None))
+    with pytest.raises(BadArgument, match="did not keep its PTX: --keep-ptx"):
+        CuteKernel(kept, device=PlaceholderDevice(), native=None).ptx()

@@ -1,0 +1,132 @@
+"""Kernels of cuTile, launched by its calling convention: arrays taken apart, constraints kept."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from device_samples import DeviceArray
+from dsl_samples import RecordedSignature, install_recorded_cutile
+
+from pytest_gpuperf.compile.cutile_code import compile_cutile
+from pytest_gpuperf.config.call_arguments import BadArgument
+from pytest_gpuperf.device.cutile_kernel import CutileKernel
+from pytest_gpuperf.device.device_errors import LaunchError
+from pytest_gpuperf.device.interface import LoadedKernel
+from pytest_gpuperf.device.placeholder import PlaceholderDevice
+from pytest_gpuperf.model.evidence import KernelBinary
+
+ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
+
+
+class NotingDevice(PlaceholderDevice):
+    """Notes what is launched."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.launched: list[tuple[Any, ...]] = []
+
+    def load(self, binary: KernelBinary) -> LoadedKernel:
+        return lambda *launch: self.launched.append(launch)
+
+
+def cutile_kernel(name: str, device: PlaceholderDevice | None = None, changes: Any = None) -> CutileKernel:
+    install_recorded_cutile()
+    signature = RecordedSignature(f"cutile-{name}-1.7.0")
+    for field, value in (changes or {}).items():
+        setattr(signature.parameters[0], field, value)
+    code = compile_cutile(SimpleNamespace(), signature, ARCHITECTURES)
+    return CutileKernel(code, device=device or PlaceholderDevice(), native="sm_90", targets=ARCHITECTURES)
+
+
+def array(*shape: int, dtype: str = "float32", address: int = 0x7F0000000200) -> DeviceArray:
+    return DeviceArray(np.zeros(shape, dtype), address)
+
+
+def test_arrays_are_address_shape_and_strides_and_constants_are_left_out() -> None:
+    device = NotingDevice()
+    x, out = array(64, 1000), array(64, 1024, address=0x7F0000100000)
+    kernel = cutile_kernel("softmax", device, {"stride_divisible_by": [8, 1]})
+    launch = kernel.launch(64, (x, out, 1024))
+    launch()
+    ((grid, block, values, shared),) = device.launched
+    assert (grid, block, shared) == ((64, 1, 1), (256, 1, 1), 0)
+    assert [int(value) for value in values] == [x.data.ptr, 64, 1000, 1000, 1, out.data.ptr, 64, 1024, 1024, 1]
+    assert [value.dtype.name for value in values[1:5]] == ["int32"] * 4
+
+
+def test_numbers_take_the_type_of_the_signature() -> None:
+    device = NotingDevice()
+    cutile_kernel("scale", device).launch((4, 1), (array(4096), array(4096), 2.5, 1024))()
+    ((grid, _, values, _),) = device.launched
+    assert grid == (4, 1, 1)
+    assert (values[-1].dtype.name, float(values[-1])) == ("float32", 2.5)
+
+
+def test_a_view_with_gaps_goes_by_its_address_and_its_strides() -> None:
+    device = NotingDevice()
+    whole = np.zeros((64, 2048), "float32")
+    view = DeviceArray(whole[:, :1024], 0x7F0000000200)
+    launch = cutile_kernel("softmax", device).launch(64, (view, array(64, 1024), 1024))
+    launch()
+    ((_, _, values, _),) = device.launched
+    assert [int(value) for value in values[:5]] == [0x7F0000000200, 64, 1024, 2048, 1]
+    assert launch.identity().arguments[:5] == ("address align=256", "int32=64", "int32=1024", "int32=2048", "int32=1")
+
+
+def test_launches_are_formed_without_a_gpu() -> None:
+    gpu = PlaceholderDevice()
+    halves = gpu.arrays.empty((256, 128), "float16"), gpu.arrays.empty((128, 256), "float16")
+    launch = cutile_kernel("matmul", gpu).launch((4, 4), (*halves, gpu.arrays.empty((256, 256)), 64, 64, 32))
+    assert set(launch.records()) == set(ARCHITECTURES)
+    assert {record.block for record in launch.records().values()} == {
+        one.required_block for one in launch.kernel.binaries.values()
+    }
+    assert all(one.blocks_per_sm >= 1 for one in launch.occupancy.values())
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ((array(64, 1024), array(64, 1024)), "softmax takes 3 arguments, constants included, and 2 were given"),
+        ((array(64, 1024), array(64, 1024), 512), "argument 3 is 512, and 1024 was compiled in: compile it with"),
+        ((array(64, 1024), array(64, 1024), array(4)), "argument 3 is an array of float32, and 1024 was compiled in"),
+        ((3, array(64, 1024), 1024), "argument 1 is 3, and the kernel takes an array of float32"),
+        ((array(1024), array(64, 1024), 1024), "an array of float32 with 1 dimensions, .* takes float32 with 2"),
+        ((array(64, 1024, dtype="float16"), array(64, 1024), 1024), "an array of float16 .* takes float32 with 2"),
+        ((array(64, 1000), array(64, 1024), 1024), r"argument 1 has strides\[0\] = 1000, no multiple of 16"),
+        ((array(64, 1024, address=0x7F0000000204), array(64, 1024), 1024), "address that is no multiple of 16"),
+        (array(64, 1024), "args takes a tuple of arguments"),
+    ],
+)
+def test_arguments_that_the_kernel_was_not_compiled_for_are_refused(args: Any, words: str) -> None:
+    with pytest.raises(LaunchError, match=words):
+        cutile_kernel("softmax").launch(64, args)
+
+
+def test_an_array_in_another_order_is_refused() -> None:
+    columns = DeviceArray(np.zeros((1024, 64), "float32").T, 0x7F0000000200)
+    with pytest.raises(LaunchError, match=r"argument 1 has strides\[0\] = 1, no multiple of 16"):
+        cutile_kernel("softmax").launch(64, (columns, array(64, 1024), 1024))
+    with pytest.raises(LaunchError, match=r"argument 1 has strides\[1\] = 64, and 1 was compiled in"):
+        cutile_kernel("softmax", changes={"stride_divisible_by": [1, 1]}).launch(64, (columns, array(64, 1024), 1024))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"shape_constant": [64, 512]}, r"argument 1 has shape\[1\] = 1024, and 512 was compiled in"),
+        ({"shape_divisible_by": [1, 4096]}, r"argument 1 has shape\[1\] = 1024, no multiple of 4096"),
+        ({"stride_lower_bound_incl": [2048, None]}, r"strides \(1024, 1\), and the least .* \(2048, None\)"),
+    ],
+)
+def test_every_constraint_of_an_array_is_kept(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(LaunchError, match=words):
+        cutile_kernel("softmax", changes=changes).launch(64, (array(64, 1024), array(64, 1024), 1024))
+
+
+def test_there_is_no_ptx() -> None:
+    with pytest.raises(BadArgument, match="out of Tile IR, there is no PTX of it for sm_90"):
+        cutile_kernel("scale").ptx()
