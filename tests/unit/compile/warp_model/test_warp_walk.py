@@ -191,7 +191,7 @@ def test_data_split_a_warp_in_halves_where_there_are_two_sides() -> None:
 
 
 BOTH_SIDES = (
-    ("@P0 BRA 7", "STG.E [R4.64], RZ", "EXIT", "STG.E [R4.64], R2", "EXIT"),
+    ("@P0 BRA 9", "STG.E [R4.64], RZ", "EXIT", "STG.E [R4.64], R2", "EXIT"),
     ("@P0 STG.E [R4.64], RZ", "@P0 EXIT", "STG.E [R4.64], R2", "EXIT"),
     ("@P0 IMAD.WIDE R6, R0, 0x4, R8", "@P0 STG.E [R6.64], RZ", "@P0 EXIT", "STG.E [R4.64], R2", "EXIT"),
 )
