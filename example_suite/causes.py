@@ -20,7 +20,7 @@ from recorded import ARCH, BASELINES, GPU, Recorded
 
 from pytest_gpuperf.advise.advisor import advise, case_of
 from pytest_gpuperf.advise.side import Side
-from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
+from pytest_gpuperf.explain.compare import Launches
 from pytest_gpuperf.model.advice import Advice
 
 PROMISED_STATIC = 0.80
@@ -87,7 +87,7 @@ class Suite:
         """Every pair with a cause."""
         named = [(pair, name) for pair in pairs if pair.cause for name in (pair.optimised, pair.naive)]
         records = [self._recorded.static(pair, name, arch) for pair, name in named]
-        launches = [self._launch(pair, arch) for pair, _ in named]
+        launches = [launch for pair in pairs if pair.cause for launch in self._launches(pair, arch)]
         self._recorded.prepare_estimates((arch, *each) for each in zip(records, launches, strict=True))
         if arch == ARCH:
             self._recorded.estimates([(arch, record) for record in records])
@@ -110,7 +110,7 @@ class Suite:
         was, now = (self._recorded.static(pair, name, arch) for name in (pair.optimised, pair.naive))
         if was is None or now is None:
             return None
-        estimates = self._recorded.estimates_of_both(arch, was, now, self._launch(pair, arch))
+        estimates = self._recorded.estimates_of_both(arch, was, now, self._launches(pair, arch))
         grids = (self._recorded.grid(pair, name, arch) for name in (pair.optimised, pair.naive))
         first, second = (
             Side(arch=arch, static=static, estimate=estimate, grid=grid)
@@ -118,11 +118,15 @@ class Suite:
         )
         return first, second
 
-    def _launch(self, pair: Pair, arch: str) -> KnownLaunch | None:
-        """That of the naive workload, if the blocks of both are alike."""
+    def _launches(self, pair: Pair, arch: str) -> Launches:
+        """Of both, as ``WorkloadComparison.launches`` has them: with the naive workload's arguments."""
         was, now = (self._recorded.static(pair, name, arch) for name in (pair.optimised, pair.naive))
-        alike = was is not None and now is not None and was.block == now.block
-        return self._recorded.launch(pair, pair.naive) if alike else None
+        own, grid = self._recorded.launch(pair, pair.naive), self._recorded.grid(pair, pair.optimised, arch)
+        if own is None or now is None or now.block != own.block or was is None or was.block is None or grid is None:
+            return None, None
+        if was.profile.code_hash == now.profile.code_hash:
+            return (own, own) if was.block == now.block else (None, None)
+        return own._replace(grid=grid, block=was.block), own
 
     def counted(self, pair: Pair) -> tuple[Advice, ...] | None:
         """Causes by counters; None without."""

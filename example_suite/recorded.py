@@ -14,6 +14,7 @@ from pytest_gpuperf.advise.side import Extent
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
+from pytest_gpuperf.explain.compare import Launches
 from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.explain.known_launch import known_launch
 from pytest_gpuperf.judge.log_times import geometric_mean
@@ -66,10 +67,10 @@ class Recorded:
         self._estimates.prepare(wanted)
 
     def estimates_of_both(
-        self, arch: str, was: StaticRecord, now: StaticRecord, launch: KnownLaunch | None
+        self, arch: str, was: StaticRecord, now: StaticRecord, launches: Launches
     ) -> tuple[WarpEstimate | None, WarpEstimate | None]:
         """Estimates that compare: of both as they were launched, or of neither."""
-        return self._estimates.of_both(arch, was, now, launch)
+        return self._estimates.of_both(arch, was, now, launches)
 
     def launch(self, pair: Pair, workload: str) -> KnownLaunch | None:
         """Sizes and integers of a launch; None where none is on record."""

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from pytest_gpuperf.advise.advisor import advise
+from pytest_gpuperf.advise.advisor import advise, weigh
 from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.baselines.lookup import static_baseline
 from pytest_gpuperf.baselines.store import BaselineStore
@@ -21,6 +21,9 @@ from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.verdict import TimeFigures
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
+
+Launches = tuple[KnownLaunch | None, KnownLaunch | None]
+"""Of baseline and candidate."""
 
 
 class Explained(NamedTuple):
@@ -72,12 +75,42 @@ class WorkloadComparison:
             new = with_launch_of(new, old)
         return old, new
 
-    def launch(self, arch: str) -> KnownLaunch | None:
-        """The launch that baseline and candidate share; None where nothing ran, or the blocks are others."""
+    def launches(self, arch: str) -> Launches:
+        """How baseline and candidate are launched; neither where that is not known of both.
+
+        The same arguments are taken for both: with others it is other work.
+        """
         old, new = self.static_pair(arch)
-        launch = known_launch(self.work.identity)
-        blocks = {one.block for one in (old, new) if one is not None}
-        return launch if launch is not None and blocks <= {launch.block} else None
+        own = known_launch(self.work.identity)
+        if own is None or (new is not None and new.block != own.block):
+            return None, None
+        if old is None or new is None or new.profile.code_hash == old.profile.code_hash or old.grid is None:
+            return (own, own) if old is None or old.block == own.block else (None, None)
+        return (own._replace(grid=old.grid, block=old.block), own) if old.block is not None else (None, None)
+
+    def wanted_estimates(self, arch: str) -> Iterator[tuple[str, StaticRecord | None, KnownLaunch | None]]:
+        """What ``Estimates.prepare`` is to make for one architecture."""
+        for launches in dict.fromkeys((self.launches(arch), (None, None))):
+            for record, launch in zip(self.static_pair(arch), launches, strict=True):
+                yield arch, record, launch
+
+    def estimated_sides(self, arch: str) -> Iterator[tuple[Side, Side]]:
+        """Baseline and candidate by their machine code alone: under the launches at hand, then under examples."""
+        records = self.static_pair(arch)
+        for launches in dict.fromkeys((self.launches(arch), (None, None))):
+            found = [self.estimates.of(arch, *one) for one in zip(records, launches, strict=True)]
+            if None not in launches and not all(one is not None and one.launched for one in found):
+                continue  # other parameters, or too long to walk: examples have to do
+            before, after = (
+                Side(arch=arch, static=record, estimate=estimate)
+                for record, estimate in zip(records, found, strict=True)
+            )
+            yield before, after
+
+    def _red_figures(self, arch: str) -> set[str]:
+        """Figures of the machine code that failed the gate."""
+        red = (one for one in self.work.judgements if one.verdict.is_regression and one.target == arch)
+        return {change.what for judgement in red for change in judgement.changes if change.direction == "worse"}
 
     def explained(self, arch: str) -> Explained:
         """Baseline and candidate on one architecture, and the causes of what changed."""
@@ -91,23 +124,19 @@ class WorkloadComparison:
             old, time = (old, None) if red else (None, time)
         compared = next((judgement.time for judgement in work.judgements if judgement.time is not None), TimeFigures())
         same_code = old is not None and new is not None and old.profile.code_hash == new.profile.code_hash
-        launch = self.launch(arch)
-        estimated, estimate = estimates.of_both(arch, old, new or (old if same_code else None), launch)
+        launches = self.launches(arch)
+        estimated, estimate = estimates.of_both(arch, old, new or (old if same_code else None), launches)
         after = side_of(arch, new, work.time, facts, estimate, counters=work.counters, compared_ns=compared.after_ns)
         if old is None and time is None:
             return Explained(None, after, ())
         before = side_of(arch, old, time, facts, estimated, compared_ns=compared.before_ns)
-        return Explained(before, after, advise(before, after))
+        weights = [weight for pair in self.estimated_sides(arch) if (weight := weigh(*pair)) is not None]
+        return Explained(before, after, advise(before, after, weights, self._red_figures(arch)))
 
 
 def explain_each(estimates: Estimates, comparisons: Sequence[WorkloadComparison]) -> Iterator[Explained]:
     """Causes of what changed in each, on the architecture where the first of them gains most."""
-    estimates.prepare(
-        (arch, record, one.launch(arch))
-        for one in comparisons
-        for arch in one.archs()
-        for record in one.static_pair(arch)
-    )
+    estimates.prepare(each for one in comparisons for arch in one.archs() for each in one.wanted_estimates(arch))
     for one in comparisons:
         yield max(map(one.explained, one.archs()), key=lambda found: found.strongest)
 

@@ -41,11 +41,15 @@ class Estimates:
         return None if code is None else self._found[code]
 
     def of_both(
-        self, arch: str, old: StaticRecord | None, new: StaticRecord | None, launch: KnownLaunch | None
+        self,
+        arch: str,
+        old: StaticRecord | None,
+        new: StaticRecord | None,
+        launches: tuple[KnownLaunch | None, KnownLaunch | None],
     ) -> tuple[WarpEstimate | None, WarpEstimate | None]:
         """Estimates of two versions that compare: as they were launched if that is known of both, else of neither."""
-        found = self.of(arch, old, launch), self.of(arch, new, launch)
-        if launch is None or all(one is not None and one.launched for one in found):
+        found = self.of(arch, old, launches[0]), self.of(arch, new, launches[1])
+        if None in launches or all(one is not None and one.launched for one in found):
             return found
         return self.of(arch, old), self.of(arch, new)
 

@@ -41,6 +41,11 @@ def gains(estimate: StaticEstimate) -> bool:
     return estimate.ratio <= CLEARLY or (estimate.ratio <= ALIKE and estimate.latency <= 1)
 
 
+def loses(estimate: StaticEstimate) -> bool:
+    """Whether the whole became slower, or is as fast as it was and leaves more of its waiting uncovered."""
+    return estimate.ratio > ALIKE or (estimate.ratio >= 1 / ALIKE and estimate.latency > ALIKE)
+
+
 def is_decided_by_weight(judgement: Judgement) -> bool:
     """Whether an estimate could change the verdict: a figure gates that may be outranked."""
     return any(change.what in OCCUPANCY | LOCAL for change in judgement.changes if change.direction != "neutral")
@@ -49,14 +54,14 @@ def is_decided_by_weight(judgement: Judgement) -> bool:
 def weighed(judgement: Judgement, estimates: Sequence[StaticEstimate], causes: Sequence[Change] = ()) -> Judgement:
     """The judgement with its figures outranked where one of the ``estimates`` of the whole gains.
 
-    ``causes`` are changes for the worse that the machine code proves; they gate where an estimate is slower and none
+    ``causes`` are changes for the worse that the machine code proves; they gate where the first estimate loses and none
     gains.  Without estimates a loss gates as it is.
     """
     if judgement.verdict not in (Verdict.WORSE, Verdict.BETTER, Verdict.SAME):
         return judgement
     whole = min(estimates, key=lambda one: one.ratio, default=None)
     gained = any(map(gains, estimates))
-    slower = bool(estimates) and estimates[0].ratio > ALIKE and not gained
+    slower = bool(estimates) and loses(estimates[0]) and not gained
     changes = tuple(_weighed(judgement.changes, gained))
     outranked = [old.what for old, new in zip(judgement.changes, changes, strict=True) if old != new]
     if slower:

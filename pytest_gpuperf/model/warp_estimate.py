@@ -59,3 +59,5 @@ class WarpEstimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     accesses: tuple[Access, ...] = ()
     launched: bool = False
     """Sizes and integers are those of a launch, not examples."""
+    warps: int = 0
+    """Of the whole launch; 0 where none is known."""

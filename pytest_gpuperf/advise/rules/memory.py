@@ -140,10 +140,17 @@ def bank_conflicts(case: Case) -> Finding | None:
         return None
     if case.was.shared_requests and abs(case.was.shared_known - case.now.shared_known) > UNLIKE:
         return None  # what is known of one side alone is no difference
+    if _same_passes(case):
+        return None
     evidence = (change("passes per shared-memory access", _turns_each(case.was) or was, _turns_each(case.now)),)
     waited = case.now.waits.get("shared_load", 0) * (1 - was / now)
     without = case.now.replace(shared_turns=case.now.shared_turns * was / now).quicker(waited=waited)
     return Finding(causes.BANK_CONFLICTS, evidence, without)
+
+
+def _same_passes(case: Case) -> bool:
+    """Whether accesses became narrower and take no more passes each than the wide ones did: there are only more."""
+    return _narrowed(case, "shared") < 1 and not grew(_turns_each(case.was), _turns_each(case.now), CONFLICT_GROWTH)
 
 
 def turns_per_ideal(usage: Usage) -> float | None:
@@ -255,6 +262,8 @@ def _widened(case: Case, shares: Mapping[str, float], sectors: float) -> Usage:
         less = usage.shared_requests * (1 - shares["shared"])
         waited = usage.waits.get("shared_load", 0) * (1 - shares["shared"])
         usage = usage.replace(shared_requests=usage.shared_requests - less).quicker(instructions=less, waited=waited)
+        if _same_passes(case) and usage.shared_turns is not None:
+            usage = usage.replace(shared_turns=min(usage.shared_turns, case.was.shared_turns or usage.shared_turns))
     return usage
 
 

@@ -66,13 +66,17 @@ def _add(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
     numbers, carries = _numbers(step, values)
     if "64" in step.modifiers:
         return (combine(lambda *given: sum(given) & (1 << 64) - 1, numbers),)
-    given = (*numbers, *carries[:1]) if "X" in step.modifiers else numbers
+    given = (*numbers, *carries[:2]) if "X" in step.modifiers else numbers
     total = combine(lambda *given: sum(given), given)
-    return (combine(lambda bits: bits & WORD, (total,)), *(_carry(total) for _ in step.flags))
+    return (combine(lambda bits: bits & WORD, (total,)), *_carries(step, total, 32))
 
 
-def _carry(total: Value) -> Value:
-    return combine(lambda bits: bits >> 32 & 1, (total,))
+def _carries(step: Step, total: Value, width: int) -> tuple[Value, ...]:
+    """What is carried out of ``width`` bits: of three numbers it may be 2, and then either predicate holds."""
+    return tuple(
+        combine(lambda bits, least=least: int(bits >> width >= least), (total,))
+        for least in range(1, len(step.flags) + 1)
+    )
 
 
 def _multiply_add(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
@@ -82,7 +86,9 @@ def _multiply_add(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
         return (numbers[2],)
     read = _reader(step)
     if "WIDE" in step.modifiers:
-        return (combine(lambda a, b, c: read(a) * read(b) + c & (1 << 64) - 1, numbers[:3]),)
+        given = (*numbers[:3], *carries[:1]) if "X" in step.modifiers else numbers[:3]
+        total = combine(lambda a, b, c, carry=0: read(a) * read(b) + c + carry, given)
+        return (combine(lambda bits: bits & (1 << 64) - 1, (total,)), *_carries(step, total, 64))
     if "HI" in step.modifiers:
         return (combine(lambda a, b, c: read(a) * read(b) + c >> 32 & WORD, numbers[:3]),)
     given = (*numbers[:3], *carries[:1]) if "X" in step.modifiers else numbers[:3]
@@ -103,7 +109,7 @@ def _scaled_add(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:
     else:
         low, base, shift = (*numbers[:2], numbers[-1])
         total = combine(lambda a, b, s: (a << (s & 31) & WORD) + b, (low, base, shift))
-    return (combine(lambda bits: bits & WORD, (total,)), *(_carry(total) for _ in step.flags))
+    return (combine(lambda bits: bits & WORD, (total,)), *_carries(step, total, 32))
 
 
 def _shift(step: Step, values: tuple[Value, ...]) -> tuple[Value, ...]:

@@ -44,6 +44,8 @@ class Splits:
     def __init__(self) -> None:
         self._open: list[Split] = []
         self._gone: Mask = (False,) * WARP
+        self._left = 1.0
+        """Share that is left of those who did not leave where data told them to."""
         self.mask: Mask = EVERYONE
         """The lanes on the way, as far as they are known."""
         self.share = 1.0
@@ -64,6 +66,11 @@ class Splits:
         assert condition.bits is not None
         lanes = zip(self._gone, self.mask, lanes_of(condition.bits), strict=False)
         self._gone = tuple(gone or (on and bool(bit)) for gone, on, bit in lanes)
+        self._count()
+
+    def side_left(self) -> None:
+        """The lanes of a side that data decide leave the kernel; the other side goes on."""
+        self._left *= DATA_SHARE
         self._count()
 
     def arrive(self, place: int) -> int:
@@ -91,7 +98,7 @@ class Splits:
         return None
 
     def _count(self) -> None:
-        mask, share = tuple(not gone for gone in self._gone), 1.0
+        mask, share = tuple(not gone for gone in self._gone), self._left
         for split in self._open:
             if split.lanes is None:
                 share *= 1.0 if split.one_sided or split.uniform else DATA_SHARE

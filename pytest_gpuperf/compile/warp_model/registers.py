@@ -21,6 +21,10 @@ _READING = frozenset({"global_load", "shared_load", "local_load", "atomic", "tex
 _HANDING_ON = frozenset({"MOV", "UMOV", "LDC", "ULDC", "LDCU", "R2UR"})
 
 
+Guard = tuple[str, bool]
+"""Name of a predicate, and whether it must not hold."""
+
+
 class Comparison(NamedTuple):
     """Comparison that made a predicate: tells how far a loop's counter is from its bound."""
 
@@ -43,6 +47,10 @@ class Machine:
         self._values: dict[str, Value] = {}
         self._ready: dict[str, tuple[float, str]] = {}
         """When a result will be there, and the class of what makes it."""
+        self._guard: Guard | None = None
+        """Of the instruction that is executed."""
+        self._under: dict[str, tuple[Guard, Value]] = {}
+        """What a register holds for who reads it under the guard that it was written under, as long as that holds."""
         self._stack: dict[int, Value] = {}
         """Words of local memory by their address, as far as they are known."""
         self._unit_free: dict[str, float] = {}
@@ -59,7 +67,15 @@ class Machine:
         self.waited = 0.0
 
     def register(self, name: str) -> Value:
+        guard, value = self._under.get(name, (None, UNKNOWN))
+        if guard is not None and guard == self._guard:
+            return value
         return Value(0) if name in ZERO else self._values.get(name, UNKNOWN)
+
+    def guard_of(self, step: Step) -> Value:
+        """The guard of an instruction that is to be executed next; what it reads is read under it."""
+        self._guard = (step.guard.text, step.guard.inverted) if step.guard is not None else None
+        return self.predicate(step.guard)
 
     def predicate(self, operand: Operand | None) -> Value:
         """0 or 1; True without one."""
@@ -70,6 +86,7 @@ class Machine:
 
     def execute(self, step: Step) -> float:
         """Compute what can be computed; returns the cycles from the instruction before to this one."""
+        self.guard_of(step)
         cycles = self._advance(step)
         if step.base == "STL":
             self._spill(step)
@@ -212,6 +229,16 @@ class Machine:
         for name, value in new.items():
             if name not in ZERO and name not in TRUE:
                 self._values[name] = _merged(guard, value, self._values.get(name, UNKNOWN))
+        self._keep_under(new, guard)
+
+    def _keep_under(self, new: dict[str, Value], guard: Value) -> None:
+        """Of values written where data decide, keep what they are to who reads them under the same guard."""
+        if self._under:
+            self._under = {
+                name: kept for name, kept in self._under.items() if name not in new and kept[0][0] not in new
+            }
+        if self._guard is not None and guard.bits is None and self._guard[0] not in new:
+            self._under.update({name: (self._guard, value) for name, value in new.items() if name not in ZERO})
 
     def _unknown(self, step: Step) -> Value:
         """A result that is not computed: it depends on what its sources depend on, or on what memory holds."""

@@ -7,6 +7,7 @@ is the slow path of a division or a root: it is counted, not walked.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -15,7 +16,7 @@ import msgspec
 from pytest_gpuperf.compile.cubin.disassembly import INSTRUCTION_BYTES, Instruction
 from pytest_gpuperf.compile.warp_model.addresses import MEMORY, Pattern, address_of, pattern_of
 from pytest_gpuperf.compile.warp_model.decode import Step, decode
-from pytest_gpuperf.compile.warp_model.divergence import Splits
+from pytest_gpuperf.compile.warp_model.divergence import DATA_SHARE, Splits
 from pytest_gpuperf.compile.warp_model.flow import condition_of, is_branch, meeting_points, with_jumps
 from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch, Surroundings
 from pytest_gpuperf.compile.warp_model.loops import Visit, count_rounds, exit_of, is_guess, rounds_of
@@ -26,7 +27,7 @@ from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
 
 MOST_VISITS = 150_000
 """Instructions walked before a dry run is given up, about a second: deep nests of loops and calls."""
-MODEL_VERSION = 7
+MODEL_VERSION = 9
 """Raised whenever an estimate of the same machine code changes: a latency, a rule of the walk, a rounding."""
 DIGITS = 4
 """Significant digits of what is kept."""
@@ -66,7 +67,9 @@ def dry_run(
     for visit in walks[-1].visits if len(walks) > 1 else ():
         visit.times *= launch.warps - 1  # the first warp is one of many
     found = summary([visit for one in walks for visit in one.visits], launch.warps if len(walks) > 1 else 1)
-    return msgspec.structs.replace(found, launched=True, accesses=_as_launched(found.accesses, launch))
+    return msgspec.structs.replace(
+        found, launched=True, warps=launch.warps * math.prod(launch.grid), accesses=_as_launched(found.accesses, launch)
+    )
 
 
 def _as_launched(accesses: tuple[Access, ...], launch: KnownLaunch) -> tuple[Access, ...]:
@@ -110,7 +113,7 @@ class Walk:
 
     def _visit(self, step: Step) -> int | None:
         """Execute one instruction; returns the address of the next."""
-        guard = self._machine.predicate(step.guard)
+        guard = self._machine.guard_of(step)
         visit = Visit(step, self._splits.share, data_share=self._splits.data_share)
         if step.klass in MEMORY:
             lanes = active_lanes(guard, self._splits.mask)
@@ -134,11 +137,25 @@ class Walk:
     def _exit(self, step: Step, guard: Value, following: int) -> int | None:
         """Leave the kernel, or stay where that depends on data or arguments: those who leave are the exception."""
         self.warps_differ |= guard.by_thread and not guard.example
+        if guard.bits is None and (stores := self._stored_under(step)):
+            for visit in stores:
+                visit.share, visit.data_share = visit.share * DATA_SHARE, visit.data_share * DATA_SHARE
+            self._splits.side_left()
         if step.guard is None or (guard.bits == 1 and not guard.example):
             return self._splits.side_ends()
         if isinstance(guard.bits, tuple) and not guard.example:
             self._splits.without(guard)
         return following
+
+    def _stored_under(self, step: Step) -> list[Visit]:
+        """What was stored under the guard of an exit: who leaves then has done its part, and is no exception."""
+        found = []
+        for visit in reversed(self.visits[:-1]):
+            if step.guard is None or step.guard.text in visit.step.flags or is_branch(visit.step):
+                break
+            if visit.step.klass == "global_store" and visit.step.guard == step.guard:
+                found.append(visit)
+        return found
 
     def _call(self, target: int, visit: Visit, following: int) -> int:
         if self._splits.by_data:
@@ -226,17 +243,16 @@ def _accesses(visits: Sequence[Visit]) -> tuple[Access, ...]:
     fresh: dict[Pattern, float] = defaultdict(float)
     waiting: dict[Pattern, float] = defaultdict(float)
     scratch = _stores_of_scratch(visits)
-    seen: dict[str, set[int]] = defaultdict(set)
+    seen: dict[str, _Seen] = defaultdict(_Seen)
     for visit in visits:
         pattern = visit.pattern
         if pattern is None or not pattern.lanes or not visit.times:
             continue
         kind = pattern._replace(words=frozenset())
         times[kind] += visit.times * visit.data_share
-        words = visit.times * visit.data_share * len(pattern.words - seen[pattern.op])
+        words = visit.times * seen[pattern.op].anew(pattern.words, visit.data_share)
         fresh[kind] += words
         waiting[kind] += words if visit.step.address in scratch else 0
-        seen[pattern.op] |= pattern.words
     found = [
         Access(op=kind.op, bytes=kind.bytes, times=_rounded(times[kind]), lanes=kind.lanes, sectors=kind.sectors,
                turns=kind.turns, start=kind.start, strides=kind.strides, distinct=_rounded(4 * fresh[kind]),
@@ -244,6 +260,27 @@ def _accesses(visits: Sequence[Visit]) -> tuple[Access, ...]:
         for kind in times
     ]  # fmt: skip
     return tuple(sorted(found, key=lambda one: (one.op, one.bytes, one.sectors or 0, one.turns or 0, str(one))))
+
+
+class _Seen:
+    """Words that a warp has touched, wholly or on one side of a branch that data decide."""
+
+    def __init__(self) -> None:
+        self._whole: set[int] = set()
+        self._parts: dict[int, float] = {}
+
+    def anew(self, words: frozenset[int], share: float) -> float:
+        """Touch these by a share of the warp; returns how many of them that is for the first time.
+
+        Where each side of a branch touches a word, both together touch it once.
+        """
+        new = words - self._whole
+        if share >= 1:
+            self._whole |= new
+            return len(new) - (sum(self._parts.pop(word, 0.0) for word in new) if self._parts else 0.0)
+        before = sum(self._parts.get(word, 0.0) for word in new)
+        self._parts.update({word: min(1.0, self._parts.get(word, 0.0) + share) for word in new})
+        return sum(self._parts[word] for word in new) - before
 
 
 def _stores_of_scratch(visits: Sequence[Visit]) -> frozenset[int]:

@@ -44,6 +44,14 @@ def test_work_is_equal_where_data_decide_about_some_addresses(unknown: Access) -
     assert scale_of(walked(*rest), walked(*known)) == 1.0
 
 
+def test_where_data_decide_equal_arguments_are_equal_work() -> None:
+    few, many = (msgspec.structs.replace(walked(UNKNOWN, load(times=50.0)), warps=warps) for warps in (64, 256))
+    assert scale_of(many, few) == 0.25
+    assert scale_of(few, many) == 4.0
+    written = [msgspec.structs.replace(walked(load(times=1.0), STORE), warps=warps) for warps in (64, 256)]
+    assert scale_of(*written) == 1.0  # each warp writes as much: more warps are more work
+
+
 def test_an_access_to_what_was_touched_before_leaves_the_work_known() -> None:
     again = Access(op="global_load", bytes=4, times=8.0, sectors=4.0, turns=1, strides=(4, 0, 0))
     assert scale_of(walked(load(times=1.0)), walked(load(times=2.0), again)) == 0.5

@@ -186,6 +186,16 @@ def test_lost_vectorisation() -> None:
     assert (both.without.global_requests, both.without.shared_requests) == (1.25, 1)
 
 
+def test_narrower_accesses_that_take_no_more_passes_each_are_no_conflicts() -> None:
+    wide = TILE.replace(shared_width=16.0, shared_turns=20.0, shared_ideal=16.0)
+    narrow = TILE.replace(shared_width=4.0, shared_requests=16.0, shared_turns=64.0, shared_ideal=16.0)
+    assert memory.bank_conflicts(case(wide, narrow)) is None
+    found = memory.lost_vectorisation(case(wide, narrow))
+    assert found is not None
+    assert (found.without.shared_requests, found.without.shared_turns) == (4, 20)
+    assert memory.bank_conflicts(case(wide, narrow.replace(shared_turns=256.0))) is not None
+
+
 def test_lost_vectorisation_answers_for_addresses_and_loops_but_not_for_integers_that_are_the_work() -> None:
     wide = COPY.replace(global_width=16.0, global_requests=1.25, classes={"integer": 100.0})
     copy = COPY.replace(issued=45.0, classes={"global_load": 4.0, "global_store": 1.0, "integer": 40.0})

@@ -13,6 +13,7 @@ from pytest_gpuperf.advise.advisor import COUNTED_LEAST_GAIN, advise, counted_ca
 from pytest_gpuperf.advise.usage import Usage
 from pytest_gpuperf.advise.usage_from_counters import PARTS, STALL
 from pytest_gpuperf.explain.compare import Explained
+from pytest_gpuperf.judge.static_weight import StaticEstimate
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.warp_estimate import Access
 
@@ -165,6 +166,28 @@ def test_a_cause_is_outweighed_where_the_whole_became_faster() -> None:
     assert [(one.cause, one.outweighed) for one in found] == [("bank conflicts", True)]
     same = advise(static("c", load(), *free), static("b", load(), *conflicts))
     assert [(one.cause, one.outweighed) for one in same] == [("bank conflicts", False)]
+
+
+def test_what_the_verdict_is_red_for_comes_first() -> None:
+    scattered = [load(sectors=5.0), load(op="global_store", times=1.0)]
+    before = static("a", load(), load(op="global_store", times=1.0))
+    after = static("b", *scattered, executed={"fp32": 4000.0, "global_load": 4.0, "global_store": 1.0})
+    assert advise(before, after)[0].cause == "instruction growth"
+    found = advise(before, after, (), {"sectors per global request"})
+    assert [(one.cause, one.gates) for one in found[:2]] == [
+        ("uncoalesced access", True),
+        ("instruction growth", False),
+    ]
+
+
+@pytest.mark.parametrize(("gain", "outweighed"), [(0.7, True), (0.95, False)])
+def test_what_occupancy_was_lost_for_outweighs_it_as_it_does_for_the_gate(gain: float, outweighed: bool) -> None:
+    before, after = static("a", load()), static("b", load(), warps=32, registers=64)
+    assert [one.outweighed for one in advise(before, after)][:1] == [False]
+    found = advise(before, after, (StaticEstimate(ratio=gain, latency=1.5),))
+    assert [one.outweighed for one in found][:1] == [outweighed]
+    back = advise(static("a", load(), warps=32), static("b", load(sectors=32.0)), (StaticEstimate(gain, 1.5),))
+    assert not any(one.outweighed for one in back)  # occupancy rose: nothing was given for it
 
 
 def test_an_architecture_where_all_became_faster_is_not_the_one_to_explain() -> None:

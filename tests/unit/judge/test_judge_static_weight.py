@@ -85,6 +85,20 @@ def test_a_proven_cause_says_nothing_where_the_whole_gains_or_is_unknown(estimat
     )
 
 
+@pytest.mark.parametrize(
+    ("estimate", "verdict"),
+    [
+        (StaticEstimate(ratio=1.0, latency=2.0), Verdict.WORSE),
+        (StaticEstimate(ratio=1.0, latency=1.01), Verdict.SAME),
+        (StaticEstimate(ratio=0.95, latency=2.0), Verdict.SAME),
+    ],
+)
+def test_a_proven_cause_gates_where_the_whole_is_as_fast_and_leaves_more_waiting_uncovered(
+    estimate: StaticEstimate, verdict: Verdict
+) -> None:
+    assert judged(STATIC, static(code_hash="other"), estimate, causes=(TURNS,)).verdict is verdict
+
+
 def test_unchanged_code_is_not_weighed() -> None:
     unchanged = compare_static(KEY, "sm_90", STATIC, STATIC)
     assert weighed(unchanged, (SLOWER,), (TURNS,)) is unchanged

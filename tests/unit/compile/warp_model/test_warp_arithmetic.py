@@ -69,6 +69,21 @@ def test_wide_multiply_add_is_signed_unless_it_says_otherwise(a: int, b: int, c:
     assert number(on, "R8") | number(on, "R9") << 32 == (a * b + c) & (1 << 64) - 1
 
 
+@given(words, words)
+def test_a_64_bit_division_by_a_constant_is_followed_through_its_product(low: int, high: int) -> None:
+    """As the compiler makes n / 100 of the upper half of a product: carries out of wide products and into them."""
+    n = low | (high >> 1) << 32
+    on = run(
+        machine(R4=n & WORD, R13=n >> 32),
+        ("IMAD.WIDE.U32", "R6, R13, 0x70a3d70b, RZ"), ("IMAD.WIDE.U32", "R8, P0, R4, -0x5c28f5c3, R6"),
+        ("IMAD.WIDE.U32", "R6, R4, 0x70a3d70b, RZ"), ("IADD3", "R10, P1, R4, R9, RZ"),
+        ("IADD3.X", "R11, RZ, R13, RZ, P0, P1"), ("IADD3", "RZ, P0, R7, R8, RZ"),
+        ("IMAD.WIDE.U32.X", "R6, R13, -0x5c28f5c3, R10, P0"),
+    )  # fmt: skip
+    factor = 0x1_A3D7_0A3D_70A3_D70B
+    assert number(on, "R6") | number(on, "R7") << 32 == (n * factor >> 64) & (1 << 64) - 1
+
+
 @given(words, st.integers(0, 31), words)
 def test_scaled_addresses_come_out_in_both_words(index: int, shift: int, base: int) -> None:
     on = run(

@@ -190,6 +190,46 @@ def test_data_split_a_warp_in_halves_where_there_are_two_sides() -> None:
     assert run.lanes < 32
 
 
+BOTH_SIDES = (
+    ("@P0 BRA 9", "STG.E [R4.64], RZ", "EXIT", "STG.E [R4.64], R2", "EXIT"),
+    ("@P0 STG.E [R4.64], RZ", "@P0 EXIT", "STG.E [R4.64], R2", "EXIT"),
+    ("@P0 IMAD.WIDE R6, R0, 0x4, R8", "@P0 STG.E [R6.64], RZ", "@P0 EXIT", "STG.E [R4.64], R2", "EXIT"),
+)
+"""A result that each side of a branch stores: by a branch, by a guard, and with an address made under that guard."""
+
+
+@pytest.mark.parametrize("sides", BOTH_SIDES)
+def test_a_result_that_either_side_stores_is_one_result(sides: tuple[str, ...]) -> None:
+    run = walked("S2R R0, SR_TID.X", "LDC.64 R8, c[0x0][0x210]", "IMAD.WIDE R4, R0, 0x4, R8",
+                 "IMAD.WIDE R6, R0, 0x8, R8", "LDG.E R2, [R4.64]", "FSETP.GEU.AND P0, PT, R2, RZ, PT",
+                 *sides)  # fmt: skip
+    stores = accesses(run, "global_store")
+    assert sum(one.distinct for one in stores) == 32 * 4
+    assert sum(one.times for one in stores) == 1
+    assert {one.sectors for one in stores} == {4}
+
+
+def test_lanes_that_leave_by_data_and_stored_nothing_are_the_exception() -> None:
+    run = walked("S2R R0, SR_TID.X", "LDC.64 R8, c[0x0][0x210]", "IMAD.WIDE R4, R0, 0x4, R8", "LDG.E R2, [R4.64]",
+                 "FSETP.GEU.AND P0, PT, R2, RZ, PT", "@P0 EXIT", "STG.E [R4.64], R2", "EXIT")  # fmt: skip
+    assert accesses(run, "global_store")[0].times == 1
+    assert run.lanes == 32
+
+
+def test_what_was_computed_under_a_guard_is_not_known_to_who_reads_it_without() -> None:
+    run = walked("S2R R0, SR_TID.X", "LDC.64 R8, c[0x0][0x210]", "IMAD.WIDE R4, R0, 0x4, R8", "LDG.E R2, [R4.64]",
+                 "FSETP.GEU.AND P0, PT, R2, RZ, PT", "@P0 IMAD.WIDE R4, R0, 0x8, R8", "STG.E [R4.64], R2",
+                 "EXIT")  # fmt: skip
+    assert accesses(run, "global_store")[0].sectors is None
+
+
+def test_a_guard_that_was_written_anew_is_another() -> None:
+    run = walked("S2R R0, SR_TID.X", "LDC.64 R8, c[0x0][0x210]", "IMAD.WIDE R4, R0, 0x4, R8", "LDG.E R2, [R4.64]",
+                 "FSETP.GEU.AND P0, PT, R2, RZ, PT", "@P0 IMAD.WIDE R4, R0, 0x8, R8",
+                 "FSETP.LT.AND P0, PT, R2, 1, PT", "@P0 STG.E [R4.64], R2", "EXIT")  # fmt: skip
+    assert accesses(run, "global_store")[0].sectors is None
+
+
 def test_a_side_that_data_may_skip_is_walked_by_all() -> None:
     run = walked("LDS R2, [RZ]", "ISETP.NE.AND P0, PT, R2, RZ, PT", "@P0 BRA 4", "FADD R1, R1, R1", "EXIT")
     assert run.executed["fp32"] == 1
