@@ -17,9 +17,9 @@ from pytest_gpuperf.compile import compiler as compiling
 from pytest_gpuperf.compile.cubin.ready_made import ready_made
 from pytest_gpuperf.compile.cupy_code import read_cupy, source_of
 from pytest_gpuperf.compile.cupy_elementwise import elementwise_source
-from pytest_gpuperf.compile.numba_code import read_numba
 from pytest_gpuperf.compile.cute_code import read_cute
 from pytest_gpuperf.compile.cutile_code import compile_cutile
+from pytest_gpuperf.compile.numba_code import read_numba
 from pytest_gpuperf.compile.nvrtc import NVCC, NVRTC
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.triton_code import read_triton, triton_binary
