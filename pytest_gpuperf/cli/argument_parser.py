@@ -123,4 +123,43 @@ def build_parser() -> argparse.ArgumentParser:
         help="a report of --gpuperf-report, as one more point; may be given again",
     )  # fmt: skip
     history.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
+    _add_audit(commands)
     return parser
+
+
+def _add_audit(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    audit = commands.add_parser("audit", help="gate the machine code of wheels and libraries that are already built")
+    audit.add_argument("files", metavar="FILE", nargs="+", type=Path, help="a .whl, .so, .cubin, .fatbin, .o, .a")
+    held = audit.add_mutually_exclusive_group()
+    held.add_argument("--baseline", metavar="FILE", type=Path, help="what is on record: gpuperf-audit.json.xz")
+    held.add_argument(
+        "--against", metavar="FILE", type=Path, action="append", default=[],
+        help="another build of the file, such as the version before; may be given again for several",
+    )  # fmt: skip
+    audit.add_argument("--update", action="store_true", help="put what is there on record, in the file of --baseline")
+    audit.add_argument(
+        "--skip", metavar="PATTERN", action="append", default=[],
+        help="files in a wheel that are left out: '*/libvendored*.so'; may be given again",
+    )  # fmt: skip
+    audit.add_argument("--max-size", metavar="SIZE", type=_size, help="of all machine code of a FILE: 40M")
+    audit.add_argument("--max-kernel-size", metavar="SIZE", type=_size, help="of one kernel's machine code: 64K")
+    for form in ("json", "markdown"):
+        audit.add_argument(f"--{form}", metavar="FILE", type=Path, help=f"write what differs there too, as {form}")
+    audit.add_argument(
+        "--baselines",
+        metavar="DIR",
+        type=Path,
+        help="records of tests that may have a kernel (default: as in the last run)",
+    )
+
+
+def _size(text: str) -> int:
+    """``40M`` as 40,000,000 bytes."""
+    unit = {"K": 10**3, "M": 10**6, "G": 10**9}.get(text[-1:].upper())
+    try:
+        size = int(float(text[:-1]) * unit) if unit is not None else int(text)
+    except (ValueError, OverflowError):
+        size = 0
+    if size <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size: 40M, 64K")
+    return size

@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "doctor": _doctor, "selftest": _selftest, "explain": _explain, "prune": _prune, "mv": _mv, "migrate": _migrate,
         "resolve": _resolve, "targets": _targets, "diff": _diff, "bisect": _bisect, "bisect-step": _bisect_step,
         "report": _report, "init": _init, "examples": _examples, "docs": _docs, "history": _history,
-        "comment": _comment, "plot": _plot, "merge": _merge,
+        "comment": _comment, "plot": _plot, "merge": _merge, "audit": _audit,
     }  # fmt: skip
     try:
         status = commands[parsed.command](parsed)
@@ -255,6 +255,17 @@ def _comment(parsed: argparse.Namespace) -> int:
     except comment_command.PROBLEMS as problem:
         _complain(f"gpuperf comment: {problem}")
         return 1
+
+
+def _audit(parsed: argparse.Namespace) -> int:
+    from pytest_gpuperf.cli import audit_command  # noqa: PLC0415 of this command alone
+
+    flags = {name: getattr(parsed, name) for name in audit_command.Wanted._fields}
+    try:
+        return audit_command.run(audit_command.Wanted(**flags), start=Path.cwd(), write=_write)
+    except audit_command.PROBLEMS as problem:
+        _complain(f"gpuperf audit: {problem}")
+        return audit_command.EXIT_UNREADABLE
 
 
 def _write(text: str) -> object:

@@ -60,6 +60,10 @@ class BadCubin(CompileProblem):
     """These bytes are not a cubin, or one that is cut short or contradicts itself."""
 
 
+class BadContainer(CompileProblem):
+    """A file that holds machine code of several architectures cannot be taken apart."""
+
+
 class OtherCode(CompileProblem):
     """A cubin on record holds other machine code than its record says."""
 

@@ -1,4 +1,4 @@
-"""Finding NVRTC, nvdisasm and the CUDA headers: plain wheels first, then an installed toolkit.
+"""Finding NVRTC, nvdisasm, cuobjdump and the CUDA headers: plain wheels first, then an installed toolkit.
 
 ``cuda.pathfinder`` does the looking, as it does for CuPy.  Nothing here needs a driver.
 """
@@ -87,19 +87,28 @@ def nvrtc_bindings() -> ModuleType:
 @functools.cache
 def disassembler() -> InstalledTool:
     """Path and version of nvdisasm.  Raises ``ToolchainMissing``."""
+    return _tool_of_wheels("nvdisasm", "static evidence reads the machine code with it")
+
+
+@functools.cache
+def container_reader() -> InstalledTool:
+    """Path and version of cuobjdump.  Raises ``ToolchainMissing``."""
+    return _tool_of_wheels("cuobjdump", "libraries and fat binaries are taken apart with it")
+
+
+def _tool_of_wheels(name: str, purpose: str) -> InstalledTool:
     try:
         from cuda.pathfinder import find_nvidia_binary_utility  # noqa: PLC0415 an extra
     except ImportError as problem:
         raise ToolchainMissing(
-            f"no cuda.pathfinder to find nvdisasm with ({problem}). Install: {STATIC_EXTRA}"
+            f"no cuda.pathfinder to find {name} with ({problem}). Install: {STATIC_EXTRA}"
         ) from problem
-    found = find_nvidia_binary_utility("nvdisasm")
+    found = find_nvidia_binary_utility(name)
     if found is None:
         raise ToolchainMissing(
-            f"no nvdisasm: static evidence reads the machine code with it. "
-            f"Install it: {STATIC_EXTRA}, or put a CUDA toolkit's bin folder on PATH"
+            f"no {name}: {purpose}. Install it: {STATIC_EXTRA}, or put a CUDA toolkit's bin folder on PATH"
         )
-    return InstalledTool(Path(found), tool_version(Path(found), "nvdisasm", f"Install it: {STATIC_EXTRA}"))
+    return InstalledTool(Path(found), tool_version(Path(found), name, f"Install it: {STATIC_EXTRA}"))
 
 
 def tool_version(path: Path, name: str, remedy: str) -> str:

@@ -13,8 +13,10 @@ MOST_CHARACTERS = 60_000
 CUT_OFF = "The rest is cut off here: `gpuperf diff` prints all of it."
 
 
-def diff_markdown(title: str, modules: Iterable[ModuleDiff], remarks: Sequence[str], summary: str) -> str:
-    """Title, count and remarks; then a table for each module."""
+def diff_markdown(
+    title: str, modules: Iterable[ModuleDiff], remarks: Sequence[str], summary: str, column: str = "workloads"
+) -> str:
+    """Title, count and remarks; then a table for each module, in which rows begin with the ``column``."""
     lines = [f"## {escaped(title)}", "", f"**{escaped(summary)}**", ""]
     lines += [f"* {escaped(remark)}" for remark in remarks]
     for module in modules:
@@ -22,7 +24,7 @@ def diff_markdown(title: str, modules: Iterable[ModuleDiff], remarks: Sequence[s
             "",
             f"### {escaped(module.module)}",
             "",
-            "| kernel | workloads | target | change |",
+            f"| kernel | {column} | target | change |",
             "|---|---|---|---|",
         ]
         for kernel in module.kernels:

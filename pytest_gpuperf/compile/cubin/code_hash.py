@@ -46,6 +46,21 @@ def hash_code(
     return digest.hexdigest()
 
 
+def bytes_hash(cubin: Cubin, kernel: CubinKernel) -> str:
+    """A hash of what a kernel's own sections say, instructions as bytes: nvdisasm is not asked.
+
+    Equal bytes are equal code as far as the kernel goes; the functions, constants and globals that it refers to are
+    not in it.  Other bytes may be the same code at other places of a bank, which ``hash_code`` sees through.
+    """
+    text = text_of(cubin.elf, kernel.symbol)
+    digest = hashlib.sha256(b"gpuperf bytes %d\0" % FORM)
+    slots = b"".join(struct.pack("<qqq", at, kind, addend) for at, kind, _, addend in cubin.elf.relocations(text))
+    for part in (text.data, slots, *_launch_facts(cubin, kernel), struct.pack("<q", kernel.shared_bytes)):
+        digest.update(struct.pack("<Q", len(part)))
+        digest.update(part)
+    return digest.hexdigest()
+
+
 def own_hash(cubin: Cubin, kernel: CubinKernel, instructions: Sequence[Instruction], excluded: frozenset[str]) -> str:
     """The hash by nothing but the cubin, which has what the assembler's log says too."""
     resources = (kernel.registers, kernel.shared_bytes, kernel.barriers)

@@ -1,0 +1,171 @@
+"""An audit in the rows of a difference (``diff_rows``): what got worse first, by file and kernel; the rest counted."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import msgspec
+
+from pytest_gpuperf.baselines.baseline_errors import quoted
+from pytest_gpuperf.formatting import numbered, quantity
+from pytest_gpuperf.judge.audit_verdict import Audit, Judged, counts
+from pytest_gpuperf.judge.kernel_pairs import Place
+from pytest_gpuperf.model.audited_kernel import AuditedKernel, Files
+from pytest_gpuperf.model.verdict import Change, Verdict
+from pytest_gpuperf.report.diff_rows import LONGEST_TEXT, NAMED, DiffRow, KernelDiff, ModuleDiff
+from pytest_gpuperf.report.folding import shortened
+from pytest_gpuperf.report.tables import arch_number
+
+MOST_KERNELS = {Verdict.WORSE: 20, Verdict.BETTER: 3}
+"""Of a file, by verdict, that have rows; ``--json`` has all of them."""
+MORE = "--json FILE names them"
+NO_TEST = "no test"
+MOST_TESTS = 2
+
+Names = Mapping[str, str]
+"""Of kernels for people, by symbol."""
+Tests = Mapping[str, Collection[str]]
+"""Ids of the tests that have a kernel on record, by symbol; empty where no baselines are at hand."""
+
+
+def modules_of(audit: Audit, names: Names, tests: Tests | None) -> list[ModuleDiff]:
+    """Kernels that got worse or better; files that say the same of all of them are one."""
+    by_file: dict[str, list[Judged]] = defaultdict(list)
+    for one in audit.judged:
+        if one.judgement.verdict in MOST_KERNELS:
+            by_file[one.new.file].append(one)
+    alike: dict[tuple[KernelDiff, ...], list[str]] = defaultdict(list)
+    for file in sorted(by_file):
+        alike[tuple(_kernels(by_file[file], names, tests))].append(quoted(file, LONGEST_TEXT))
+    return [
+        ModuleDiff(files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} alike", kernels)
+        for kernels, files in alike.items()
+    ]
+
+
+def _kernels(judged: Iterable[Judged], names: Names, tests: Tests | None) -> list[KernelDiff]:
+    by_verdict: dict[Verdict, dict[str, list[Judged]]] = defaultdict(lambda: defaultdict(list))
+    for one in judged:
+        by_verdict[one.judgement.verdict][one.new.symbol].append(one)
+    found = []
+    for verdict, most in MOST_KERNELS.items():
+        order = sorted(by_verdict[verdict].items(), key=lambda item: (-max(map(_weight, item[1])), item[0]))
+        for symbol, several in order[:most]:
+            rows = _rows(verdict, several, _test_words(symbol, tests) if verdict is Verdict.WORSE else "")
+            found.append(KernelDiff(shortened(quoted(names[symbol], LONGEST_TEXT * 4), LONGEST_TEXT), tuple(rows)))
+        rest = len(order) - most
+        if rest > 0:
+            found.append(KernelDiff(f"{numbered(rest, 'kernel')} more", (DiffRow(MORE, "", verdict.value),)))
+    return found
+
+
+def _rows(verdict: Verdict, several: Iterable[Judged], tests: str) -> list[DiffRow]:
+    """One for each distinct change, with its architectures."""
+    archs: dict[str, list[str]] = defaultdict(list)
+    for one in sorted(several, key=lambda one: arch_number(one.new.arch)):
+        words = _words(one.judgement.changes)
+        of_arch = archs["; ".join([*words, *one.judgement.notes])]
+        of_arch += [one.new.arch] if one.new.arch not in of_arch else []
+    return [DiffRow(verdict.value, ", ".join(those), f"{words}{tests}") for words, those in archs.items()]
+
+
+def _words(changes: Sequence[Change]) -> list[str]:
+    """What gates, then the rest behind ``also``."""
+    gating = ", ".join(str(change) for change in changes if change.direction != "neutral")
+    others = ", ".join(str(change) for change in changes if change.direction == "neutral")
+    return [part for part in (gating, others and f"also {others}") if part]
+
+
+def _weight(one: Judged) -> float:
+    """How much stack was added, then how much occupancy was lost: sorts kernels and says nothing else."""
+    differences = {change.what: change for change in one.judgement.changes}
+    stack, occupancy = differences.get("stack frame"), differences.get("occupancy")
+    grown = float(stack.after) - float(stack.before) if stack is not None else 0.0
+    lost = float(occupancy.before) - float(occupancy.after) if occupancy is not None else 0.0
+    return 1000 * grown + lost
+
+
+def _test_words(symbol: str, tests: Tests | None) -> str:
+    if tests is None:
+        return ""
+    covering = sorted(tests.get(symbol, ()))
+    if not covering:
+        return f"; {NO_TEST}"
+    more = f" and {len(covering) - MOST_TESTS} more" if len(covering) > MOST_TESTS else ""
+    return f"; tests: {', '.join(quoted(one) for one in covering[:MOST_TESTS])}{more}"
+
+
+def remarks_of(audit: Audit, names: Names) -> list[str]:
+    """What came, went and was renamed, kernels of all architectures as one."""
+    renamed = dict.fromkeys((names[old.symbol], names[new.symbol]) for old, new in audit.renamed)
+    moved = [f"{_short(old)} -> {_short(new)}" for old, new in renamed if old != new]
+    lines = list(audit.whole)
+    lines += [_listed("renamed, with equal code", moved)] if moved else []
+    for word, places in (("new", audit.new), ("gone", audit.gone)):
+        distinct = list(dict.fromkeys(_short(names[place.symbol]) for place in places))
+        lines += [_listed(word, distinct)] if distinct else []
+    return lines
+
+
+def _short(name: str) -> str:
+    return shortened(quoted(name, LONGEST_TEXT * 4), LONGEST_TEXT // 2)
+
+
+def _listed(word: str, names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"{numbered(len(names), 'kernel')} {word}: {', '.join(names[:NAMED])}{more}"
+
+
+def summary_of(audit: Audit) -> str:
+    """``2 WORSE, 1 BETTER, 40 SAME, 477 UNCHANGED``"""
+    found = [f"{count} {verdict.value}" for verdict, count in counts(audit).items()]
+    return ", ".join(found) or "no kernel is in both"
+
+
+def contents_of(group: str, files: Files) -> list[str]:
+    """A line for each architecture of each file: how many kernels, how large, with how much stack."""
+    lines = []
+    for file in sorted(files):
+        lines.append(quoted(file if len(files) > 1 or file == group else f"{group}: {file}", LONGEST_TEXT))
+        by_arch: dict[str, list[AuditedKernel]] = defaultdict(list)
+        for archs in files[file].values():
+            for arch, several in archs.items():
+                by_arch[arch] += several
+        lines += [f"  {_content(arch, by_arch[arch])}" for arch in sorted(by_arch, key=arch_number)]
+    return lines
+
+
+def _content(arch: str, kernels: Sequence[AuditedKernel]) -> str:
+    stack = [one.stack_bytes for one in kernels if one.stack_bytes]
+    framed = f"{len(stack)} with a stack frame, up to {max(stack)} bytes" if stack else "none with a stack frame"
+    size = quantity(sum(one.code_bytes for one in kernels), "B")
+    registers = max((one.registers for one in kernels), default=0)
+    return f"{arch}: {numbered(len(kernels), 'kernel')}, {size} of code, up to {registers} registers, {framed}"
+
+
+def as_json(audit: Audit, names: Names, tests: Tests | None, problems: Sequence[str]) -> bytes:
+    """All that a program may want to know: what differs with its figures, the rest as counts."""
+
+    def named(place: Place) -> dict[str, str]:
+        return {"file": place.file, "arch": place.arch, "symbol": place.symbol, "name": names[place.symbol]}
+
+    changed = [one for one in audit.judged if one.judgement.verdict is not Verdict.UNCHANGED]
+    document = {
+        "schema": 1,
+        "counts": {verdict.value: count for verdict, count in counts(audit).items()},
+        "problems": list(problems),
+        "changed": [
+            {
+                **named(one.new), "verdict": one.judgement.verdict.value, "changes": one.judgement.changes,
+                "notes": one.judgement.notes,
+                **({} if tests is None else {"tests": sorted(tests.get(one.new.symbol, ()))}),
+            }
+            for one in changed
+        ],
+        "renamed": [{"was": old.symbol, **named(new)} for old, new in audit.renamed],
+        "new": [named(place) for place in audit.new],
+        "gone": [named(place) for place in audit.gone],
+        "whole": audit.whole,
+    }  # fmt: skip
+    return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
