@@ -11,10 +11,11 @@ from typing import Any, overload
 import pytest
 
 from pytest_gpuperf.api.compiled_by_torch import compiled_by_torch
-from pytest_gpuperf.api.kernel_files import cubin_content, header_places, source_text
+from pytest_gpuperf.api.given_code import code_of, native_in, targets_in
+from pytest_gpuperf.api.kernel_files import header_places, source_text
 from pytest_gpuperf.api.precompile import name_expressions, recorded_codes, recorded_profiles
 from pytest_gpuperf.compile import compiler as compiling
-from pytest_gpuperf.compile.cubin.ready_made import ready_made
+from pytest_gpuperf.compile.cubin.ready_made import ready_made, ready_made_among
 from pytest_gpuperf.compile.cupy_code import read_cupy, source_of
 from pytest_gpuperf.compile.cupy_elementwise import elementwise_source
 from pytest_gpuperf.compile.cute_code import read_cute
@@ -95,24 +96,43 @@ class KernelCompiler:
         return self._compiled(source, arch, options)
 
     def from_cubin(
-        self, cubin: bytes | str | Path, symbol: str, *, name: str | None = None, source: str = ""
+        self,
+        cubin: bytes | str | Path | Mapping[str, bytes | str | Path],
+        symbol: str,
+        *,
+        name: str | None = None,
+        source: str = "",
+        arch: str | Sequence[str] | None = None,
     ) -> Kernel:
-        """A kernel out of ready-made machine code, for the one architecture that it was compiled for.
+        """A kernel out of ready-made machine code: of one architecture, or of several.
 
-        ``cubin`` is its content, or a path as above.  ``symbol`` is the kernel's symbol in it, or
-        the name of a C++ function that is no template; ``name`` is what baselines and reports call it.  ``source``,
-        where it is at hand, tells a changed source from a changed compiler.
-        Raises ``BadArgument``, ``MissingSource``, ``BadCubin``, ``UnknownKernel``, ``UnknownArchitecture``,
-        ``ToolchainMissing``, and ``LoadError`` if this GPU is of another architecture.
+        ``cubin`` is a cubin's content or path (as above), a container of several (a fat binary, library or object), or
+        a cubin for each architecture: ``{"sm_80": "k80.cubin", "sm_90": "k90.cubin"}``.  ``symbol`` is the kernel's
+        symbol in it, or the name of a C++ function that is no template; ``name`` is what baselines and reports call it.
+        ``source``, where it is at hand, tells a changed source from a changed compiler.  Of several architectures those
+        are gated that the run asks for, or ``arch``, and this GPU's own is launched.
+        Raises ``BadArgument``, ``MissingSource``, ``BadCubin``, ``UnknownKernel``,
+        ``UnknownArchitecture``, ``ToolchainMissing``, and ``LoadError`` if there is no code for this GPU.
         """
         require("from_cubin", "symbol", symbol, str)
         site = self._site()
-        place, content = cubin_content(site, cubin)
-        binary = ready_made(content, symbol, place=place, name=name or "", source=source)
-        native = self._checked_native(binary, place)
-        self._note({binary.arch: binary})
-        return Kernel({binary.arch: binary}, device=self._worker.device, native=native, shared_by=site.shared_by,
-                      ptx=functools.partial(_no_ptx, place))  # fmt: skip
+        given = code_of(site, cubin)
+        if [*given.cubins] == [""]:
+            (content,) = given.cubins[""]
+            binary = ready_made(content, symbol, place=given.place, name=name or "", source=source)
+            targets: tuple[str, ...] = (binary.arch,)
+            binaries, native = {binary.arch: binary}, self._checked_native(binary, given.place)
+        else:
+            asked = arch is not None or bool(self._worker.options.archs)
+            targets = targets_in(given, self._targets(arch), asked=asked)
+            native = native_in(given, self._worker.native_arch)
+            binaries = {
+                one: ready_made_among(given.cubins[one], one, symbol, place=given.place, name=name or "", source=source)
+                for one in dict.fromkeys([*targets, *([native] if native else [])])
+            }
+        self._note({target: binaries[target] for target in targets})
+        return Kernel(binaries, device=self._worker.device, native=native, targets=targets, shared_by=site.shared_by,
+                      ptx=functools.partial(_no_ptx, given.place))  # fmt: skip
 
     def from_numba(self, dispatcher: Any, signature: Any, *, arch: str | Sequence[str] | None = None) -> NumbaKernel:
         """A kernel that Numba compiles, for every target and without a GPU, launched by this plugin.

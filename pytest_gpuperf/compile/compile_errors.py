@@ -60,8 +60,8 @@ class BadCubin(CompileProblem):
     """These bytes are not a cubin, or one that is cut short or contradicts itself."""
 
 
-class BadContainer(CompileProblem):
-    """A file that holds machine code of several architectures cannot be taken apart."""
+class BadContainer(BadCubin):
+    """A file that holds cubins, or should, cannot be taken apart."""
 
 
 class OtherCode(CompileProblem):

@@ -1,0 +1,79 @@
+"""Machine code that a test hands over, in every form: a cubin, one for each architecture, a container of several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pytest_gpuperf.api.kernel_files import cubin_content
+from pytest_gpuperf.compile.compile_errors import BadContainer
+from pytest_gpuperf.compile.cubin.fatbin import begins_as_container, cubins_by_arch, is_cubin
+from pytest_gpuperf.config.call_arguments import BadArgument
+from pytest_gpuperf.context.shared_fixtures import Site
+from pytest_gpuperf.device.device_errors import LoadError
+from pytest_gpuperf.model.architectures import SPELLINGS, plain
+
+
+class GivenCode(NamedTuple):
+    """Machine code that others have compiled."""
+
+    place: str
+    """What errors call it."""
+    cubins: dict[str, list[bytes]]
+    """By architecture, as whoever put them together says; of one alone ``""``: that of the cubin itself."""
+
+    @property
+    def archs(self) -> str:
+        """``sm_80, sm_90``"""
+        return ", ".join(self.cubins)
+
+
+def code_of(site: Site, given: Any) -> GivenCode:
+    """The cubins that ``from_cubin`` was given: one, those of a container, or one for each architecture.
+
+    Raises ``BadArgument``, ``MissingSource``, ``BadContainer``, ``ToolchainMissing``.
+    """
+    if not isinstance(given, Mapping):
+        place, content = cubin_content(site, given)
+        if is_cubin(content) or not begins_as_container(content):
+            return GivenCode(place, {"": [content]})
+        cubins = cubins_by_arch(content, place)
+        if not cubins:
+            raise BadContainer(f"{place}: it holds no machine code for a GPU; PTX alone is nothing to gate")
+        return GivenCode(place, cubins)
+    if not given:
+        raise BadArgument("from_cubin: {} names no architecture; give {'sm_90': path}")
+    unknown = [arch for arch in given if arch not in SPELLINGS]
+    if unknown:
+        raise BadArgument(f"from_cubin: {unknown[0]!r} is no architecture; give {{'sm_90': path}}")
+    found = {arch: cubin_content(site, one) for arch, one in given.items()}
+    return GivenCode(", ".join(place for place, _ in found.values()), {arch: [one] for arch, (_, one) in found.items()})
+
+
+def targets_in(given: GivenCode, targets: Sequence[str], *, asked: bool) -> tuple[str, ...]:
+    """The targets of a kernel, which all have to be there if somebody ``asked`` for them; else those that are, or all.
+
+    Raises ``BadArgument``.
+    """
+    missing = [target for target in targets if target not in given.cubins]
+    if missing and asked:
+        raise BadArgument(
+            f"{given.place}: there is no machine code for {', '.join(missing)} in it; it has {given.archs}. Compile it "
+            "for that too, or ask for those that are there"
+        )
+    return tuple(target for target in targets if target not in missing) or tuple(given.cubins)
+
+
+def native_in(given: GivenCode, native: str | None) -> str | None:
+    """What a GPU of the architecture ``native`` runs: its own, else a variant of it; None without a GPU.
+
+    Raises ``LoadError`` if there is neither.
+    """
+    if native is None:
+        return None
+    fitting = [arch for arch in given.cubins if plain(arch) == native]
+    if not fitting:
+        raise LoadError(
+            f"{given.place}: it has machine code for {given.archs}, and this GPU is {native}: compile it for that too"
+        )
+    return native if native in fitting else fitting[0]
