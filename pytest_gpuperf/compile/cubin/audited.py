@@ -81,8 +81,6 @@ def _read(name: str, found: FoundCubin) -> tuple[Cubin, str]:
         cubin = read_cubin(found.path.read_bytes())
     except BadCubin as problem:
         raise BadContainer(f"{name}: the machine code for {found.arch or 'a GPU'} in it is {problem}") from problem
-    if found.arch and plain(found.arch) != cubin.arch:
-        raise BadContainer(f"{name}: the machine code for {found.arch} in it is for {cubin.arch}")
     return cubin, found.arch or cubin.arch
 
 
