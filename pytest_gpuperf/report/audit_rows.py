@@ -12,7 +12,7 @@ from pytest_gpuperf.formatting import numbered, quantity
 from pytest_gpuperf.judge.audit_verdict import Audit, Judged, counts
 from pytest_gpuperf.judge.kernel_pairs import Place
 from pytest_gpuperf.model.audited_kernel import AuditedKernel, Files
-from pytest_gpuperf.model.verdict import Change, Verdict
+from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
 from pytest_gpuperf.report.diff_rows import LONGEST_TEXT, NAMED, DiffRow, KernelDiff, ModuleDiff
 from pytest_gpuperf.report.folding import shortened
 from pytest_gpuperf.report.tables import arch_number
@@ -22,6 +22,8 @@ MOST_KERNELS = {Verdict.WORSE: 20, Verdict.BETTER: 3}
 MORE = "--json FILE names them"
 NO_TEST = "no test"
 MOST_TESTS = 2
+MOST_OTHERS = 3
+"""Figures that do not gate, beside those that do."""
 
 Names = Mapping[str, str]
 """Of kernels for people, by symbol."""
@@ -61,20 +63,34 @@ def _kernels(judged: Iterable[Judged], names: Names, tests: Tests | None) -> lis
 
 
 def _rows(verdict: Verdict, several: Iterable[Judged], tests: str) -> list[DiffRow]:
-    """One for each distinct change, with its architectures."""
-    archs: dict[str, list[str]] = defaultdict(list)
+    """One for each distinct change of what gates, with its architectures and the words of the first of them."""
+    alike: dict[tuple[str, ...], list[Judged]] = defaultdict(list)
     for one in sorted(several, key=lambda one: arch_number(one.new.arch)):
-        words = _words(one.judgement.changes)
-        of_arch = archs["; ".join([*words, *one.judgement.notes])]
-        of_arch += [one.new.arch] if one.new.arch not in of_arch else []
-    return [DiffRow(verdict.value, ", ".join(those), f"{words}{tests}") for words, those in archs.items()]
+        alike[tuple(_gating(one.judgement.changes))].append(one)
+    return [
+        DiffRow(
+            verdict.value, ", ".join(dict.fromkeys(one.new.arch for one in those)), _words(those[0].judgement) + tests
+        )
+        for those in alike.values()
+    ]
 
 
-def _words(changes: Sequence[Change]) -> list[str]:
+def _gating(changes: Iterable[Change]) -> list[str]:
+    """What gates in a change; of instructions whether there are any, since every architecture has its own count."""
+    return [
+        change.what if change.what.startswith("instructions") else str(change)
+        for change in changes
+        if change.direction != "neutral"
+    ]
+
+
+def _words(judgement: Judgement) -> str:
     """What gates, then the rest behind ``also``."""
-    gating = ", ".join(str(change) for change in changes if change.direction != "neutral")
-    others = ", ".join(str(change) for change in changes if change.direction == "neutral")
-    return [part for part in (gating, others and f"also {others}") if part]
+    gating = [str(change) for change in judgement.changes if change.direction != "neutral"]
+    others = [str(change) for change in judgement.changes if change.direction == "neutral"]
+    more = [f"and {len(others) - MOST_OTHERS} more"] if len(others) > MOST_OTHERS else []
+    also = f"also {', '.join([*others[:MOST_OTHERS], *more])}" if others else ""
+    return "; ".join(filter(None, (", ".join(gating), also, *judgement.notes)))
 
 
 def _weight(one: Judged) -> float:

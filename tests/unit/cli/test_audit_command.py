@@ -1,0 +1,306 @@
+"""``gpuperf audit``: what it says of wheels and libraries, its exit status, and what keeps it from an answer."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from fat_binaries import MADE_BY_NVCC, cubin_of, fat_binary, wheel
+from record_samples import static_of
+
+from pytest_gpuperf.baselines.merging import Update
+from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.cli.command_line import main
+from pytest_gpuperf.compile.cubin import changed_code
+from pytest_gpuperf.model.evidence import Key
+
+TEXT = """
+extern "C" __global__ void copy(float* a) { a[threadIdx.x] = a[threadIdx.x + 1]; }
+template<int SIZE> __global__ void keep(float* a, int n)
+{
+    float own[SIZE];
+    for (int i = 0; i < SIZE; ++i) own[i] = a[i * n];
+    a[threadIdx.x] = own[n % SIZE] FACTOR;
+}
+template __global__ void keep<4>(float*, int);
+template __global__ void keep<NEW>(float*, int);
+"""
+LIBRARY = "p/_C.cpython-312-x86_64-linux-gnu.so"
+ARCHS = ("sm_80", "sm_90")
+
+
+def built(text: str = TEXT, *options: str, archs: tuple[str, ...] = ARCHS) -> bytes:
+    """A fat binary of the text."""
+    given = [
+        *options,
+        *(usual for usual in ("-DFACTOR=", "-DNEW=5") if not any(o.startswith(usual[:5]) for o in options)),
+    ]
+    return fat_binary((arch, cubin_of(text, "copy", arch, *given)) for arch in archs)
+
+
+LARGE = TEXT.replace("for (int", '_Pragma("unroll 1") for (int')
+"""Its arrays are indexed, and lie in local memory."""
+
+Audit = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def audit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Audit:
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str | Path) -> tuple[int, str]:
+        status = main(["audit", *map(str, arguments)])
+        said = capsys.readouterr()
+        return status, said.out + said.err
+
+    return run
+
+
+def release(folder: str, members: Mapping[str, bytes] | bytes, version: str = "1.0") -> Path:
+    Path(folder).mkdir(exist_ok=True)
+    members = {LIBRARY: members} if isinstance(members, bytes) else members
+    return wheel(Path(folder, f"p-{version}-cp312-cp312-linux_x86_64.whl"), members)
+
+
+def unwrapped(text: str) -> str:
+    return re.sub(r"\s+", " ", text)
+
+
+def test_without_anything_to_compare_with_it_says_what_is_there(audit: Audit) -> None:
+    status, said = audit(release("a", built()))
+    assert status == 0
+    assert re.fullmatch(
+        r"p: p/_C\.so\n(  sm_(80|90): 3 kernels, \d+ B of code, up to \d+ registers, none with a stack frame\n){2}",
+        said,
+    )
+
+
+def test_the_same_wheel_twice_has_no_difference(audit: Audit) -> None:
+    one = release("a", built())
+    assert audit(one, "--against", one) == (0, "6 UNCHANGED\n")
+
+
+def test_a_kernel_that_grows_a_stack_frame_fails_by_name_with_its_figures(audit: Audit) -> None:
+    old, new = release("a", built()), release("b", built(LARGE), "1.1")
+    status, said = audit(new, "--against", old)
+    assert status == 1
+    words = unwrapped(said)
+    assert words.startswith("p/_C.so keep<5> WORSE on sm_80, sm_90: ")
+    assert re.search(r"WORSE on sm_80, sm_90: stack frame 0 -> 24 bytes, instructions: local_load 0 -> \d+", words)
+    assert words.endswith("4 WORSE, 2 UNCHANGED ")
+
+
+def test_the_other_way_round_it_is_better_and_passes(audit: Audit) -> None:
+    status, said = audit(release("b", built()), "--against", release("a", built(LARGE)))
+    assert status == 0
+    assert "BETTER on sm_80, sm_90: stack frame 24 -> 0 bytes" in unwrapped(said)
+
+
+def test_other_code_with_equal_figures_is_counted_alone(audit: Audit) -> None:
+    old, new = release("a", built()), release("b", built(TEXT, "-DFACTOR=*2.0f"))
+    assert audit(new, "--against", old) == (0, "4 SAME, 2 UNCHANGED\n")
+
+
+def test_a_double_that_appears_is_seen_in_the_instructions(audit: Audit) -> None:
+    old, new = release("a", built()), release("b", built(TEXT, "-DFACTOR=*2.1"))
+    status, said = audit(new, "--against", old)
+    assert status == 1
+    assert "instructions: fp64 0 ->" in unwrapped(said)
+
+
+def test_what_there_was_no_time_to_disassemble_is_said(audit: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changed_code, "MOST_BYTES", 100)
+    old, new = release("a", built()), release("b", built(TEXT, "-DFACTOR=*2.1"))
+    status, said = audit(new, "--against", old)
+    assert status == 0
+    assert "4 changed kernels compared by registers, stack, memory and size alone" in unwrapped(said)
+
+
+def test_kernels_that_came_went_and_were_renamed_are_named(audit: Audit) -> None:
+    text = TEXT.replace(" copy(", " moved(")
+    new = fat_binary((arch, cubin_of(text, "moved", arch, "-DNEW=6", "-DFACTOR=")) for arch in ARCHS)
+    status, said = audit(release("b", new), "--against", release("a", built()))
+    assert status == 0
+    assert said.splitlines() == [
+        "1 kernel renamed, with equal code: copy -> moved",
+        "1 kernel new: keep<6>",
+        "1 kernel gone: keep<5>",
+        "2 UNCHANGED",
+    ]
+
+
+def test_architectures_and_files_that_came_and_went_are_named_once(audit: Audit) -> None:
+    old = release("a", {"p/a.so": built(archs=("sm_80", "sm_90")), "p/b.so": built(archs=("sm_90",))})
+    new = release("b", {"p/a.so": built(archs=("sm_90", "sm_120")), "p/c.so": built(archs=("sm_90",))})
+    status, said = audit(new, "--against", old)
+    assert status == 0
+    assert said.splitlines() == [
+        "p/a.so: no longer for sm_80 (3 kernels)",
+        "p/a.so: for sm_120 too now (3 kernels)",
+        "p/b.so: gone, with 3 kernels",
+        "p/c.so: new, with 3 kernels",
+        "3 UNCHANGED",
+    ]
+
+
+def test_two_libraries_of_different_names_are_compared_with_each_other(audit: Audit) -> None:
+    Path("old.so").write_bytes(built())
+    Path("new.so").write_bytes(built(LARGE))
+    status, said = audit("new.so", "--against", "old.so")
+    assert status == 1
+    assert said.startswith("new.so\n")
+
+
+# --- baselines -----------------------------------------------------------------------------------
+
+
+def test_a_baseline_is_written_holds_and_fails_what_got_worse(audit: Audit) -> None:
+    old = release("a", built())
+    status, said = audit(old, "--baseline", "audit.json.xz", "--update")
+    assert status == 0
+    assert said.endswith("written: audit.json.xz\n")
+    written = Path("audit.json.xz").read_bytes()
+    assert audit(old, "--baseline", "audit.json.xz", "--update") == (0, "6 UNCHANGED\nup to date: audit.json.xz\n")
+    assert Path("audit.json.xz").read_bytes() == written
+
+    new = release("b", built(LARGE), "1.1")
+    status, said = audit(new, "--baseline", "audit.json.xz")
+    assert status == 1
+    words = unwrapped(said)
+    assert "WORSE on sm_80, sm_90: stack frame 0 -> 24 bytes" in words
+    assert re.search(r"\d+ of its \d+ instructions load from local memory and \d+ store to it", words)
+    assert Path("audit.json.xz").read_bytes() == written
+
+    status, said = audit(new, "--baseline", "audit.json.xz", "--update")
+    assert status == 0
+    assert "4 WORSE" in said
+    assert audit(new, "--baseline", "audit.json.xz") == (0, "6 UNCHANGED\n")
+
+
+def test_an_update_keeps_what_is_on_record_of_other_files(audit: Audit) -> None:
+    Path("one.so").write_bytes(built())
+    Path("two.so").write_bytes(built(LARGE))
+    audit("one.so", "--baseline", "audit.json.xz", "--update")
+    _, said = audit("two.so", "--baseline", "audit.json.xz", "--update")
+    assert said.startswith("two.so is new here:\ntwo.so\n  sm_80: 3 kernels")
+    assert audit("one.so", "two.so", "--baseline", "audit.json.xz") == (0, "12 UNCHANGED\n")
+
+
+# --- tests that cover a kernel -------------------------------------------------------------------
+
+
+def test_the_tests_of_a_kernel_that_got_worse_are_named(audit: Audit, tmp_path: Path) -> None:
+    store = BaselineStore(tmp_path / "baselines")
+    records = {
+        "test_a": static_of(kernel="keep<4>"),
+        "test_b": static_of(kernel="mine", code="00" * 32),
+    }
+    update = Update(
+        static={
+            ("sm_90", "nvrtc 13.0.88", Key(module="tests/test_k.py", test=test, workload="k")): record
+            for test, record in records.items()
+        }
+    )
+    store.write(update)
+    status, said = audit(release("b", built(LARGE)), "--against", release("a", built()))
+    assert status == 1
+    words = unwrapped(said)
+    assert re.search(r"keep<4> WORSE [^;]*;[^;]*; tests: tests/test_k\.py::test_a ", words)
+    assert re.search(r"keep<5> WORSE [^;]*;[^;]*; no test ", words)
+
+
+def test_without_records_of_tests_none_is_missed(audit: Audit) -> None:
+    _, said = audit(release("b", built(LARGE)), "--against", release("a", built()))
+    assert "no test" not in said
+
+
+# --- budgets and files ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("flag", "size", "status"),
+    [
+        ("--max-size", "1K", 1),
+        ("--max-size", "1M", 0),
+        ("--max-kernel-size", "0.5K", 1),
+        ("--max-kernel-size", "64k", 0),
+    ],
+)
+def test_sizes_have_budgets(audit: Audit, flag: str, size: str, status: int) -> None:
+    found, said = audit(release("a", built()), flag, size)
+    assert found == status
+    assert (f"of machine code, more than {flag}=" in said) == bool(status)
+
+
+def test_what_differs_is_written_for_programs_and_for_comments(audit: Audit) -> None:
+    old, new = release("a", built()), release("b", built(LARGE))
+    audit(new, "--against", old, "--json", "audit.json", "--markdown", "audit.md")
+    content = json.loads(Path("audit.json").read_bytes())
+    assert content["counts"] == {"WORSE": 4, "UNCHANGED": 2}
+    worst = max(content["changed"], key=lambda one: one["symbol"])
+    assert {name: worst[name] for name in ("file", "verdict", "name")} == {
+        "file": "p/_C.so", "verdict": "WORSE", "name": "keep<5>",
+    }  # fmt: skip
+    stack = next(change for change in worst["changes"] if change["what"] == "stack frame")
+    assert (stack["before"], stack["after"], stack["direction"]) == (0, 24, "worse")
+    page = Path("audit.md").read_text()
+    assert "| kernel | verdict | target | change |" in page
+    assert "| <code>keep&lt;5&gt;</code> | WORSE | sm_80, sm_90 | stack frame 0 -&gt; 24 bytes" in page
+
+
+# --- what keeps it from an answer ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["gone.whl"], "gone.whl: no such file"),
+        (["empty.so"], "empty.so: it is empty"),
+        (["text.so"], "text.so: there is no machine code for GPUs in it"),
+        (["k.fatbin", "--update"], "--update does not say which file to write: name it with --baseline FILE"),
+        (["k.fatbin", "--baseline", "gone.xz"], "gone.xz: there is no such file yet: --update writes it"),
+        (["k.fatbin", "--baseline", "text.so"], "text.so: this baseline cannot be read"),
+        (["k.fatbin", "k.fatbin"], "k.fatbin: another of the files is called k.fatbin too"),
+        (["k.fatbin", "other.fatbin", "--against", "k.fatbin"], "only one side has other.fatbin"),
+        (["k.fatbin", "--baselines", "gone"], "there is no folder gone"),
+    ],
+)
+def test_what_is_wrong_is_said_with_exit_status_2(audit: Audit, arguments: list[str], words: str) -> None:
+    Path("empty.so").touch()
+    Path("text.so").write_text("text")
+    for name in ("k", "other"):
+        Path(f"{name}.fatbin").write_bytes((MADE_BY_NVCC / "work.fatbin").read_bytes())
+    status, said = audit(*arguments)
+    assert status == 2
+    assert said.startswith("gpuperf audit: ")
+    assert words in said
+
+
+@pytest.mark.parametrize("size", ["40X", "M", "-1", "1e400M", "nan"])
+def test_what_is_no_size_is_wrong_usage(audit: Audit, size: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        audit("k.fatbin", f"--max-size={size}")
+    assert caught.value.code == 2
+    assert f"'{size}' is no size: 40M, 64K" in capsys.readouterr().err
+
+
+def test_a_wheel_with_a_file_that_cannot_be_read_is_judged_and_never_passes(audit: Audit) -> None:
+    members = {"p/a.so": built(), "p/b.so": built()[:500]}
+    old, new = release("a", members), release("b", members)
+    status, said = audit(new, "--against", old)
+    assert status == 2
+    assert said.startswith("6 UNCHANGED\np/b.so: cuobjdump ")
+    assert said.endswith("2 files not read, so nothing is known of it: --skip PATTERN leaves it out\n")
+    assert audit(new, "--against", old, "--skip", "p/b.so") == (0, "6 UNCHANGED\n")
+
+
+def test_nothing_is_left_behind(audit: Audit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "scratch"
+    place.mkdir()
+    monkeypatch.setenv("GPUPERF_SCRATCH", str(place))
+    audit(release("a", built()), "--against", release("b", built(LARGE)))
+    audit(release("a", {"p/a.so": built()[:500]}))
+    assert list(place.iterdir()) == []
