@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 from evidence_tree import read_evidence
+from fat_binaries import MADE_BY_NVCC, cubin_of, fat_binary
 from suite_under_test import HERE, KERNEL, RECORD, SIMULATED
 
 from pytest_gpuperf.baselines.store import BaselineStore
@@ -215,6 +216,91 @@ def test_what_is_no_kernel_is_refused_with_its_place(cubin_suite, call, words):
     result = cubin_suite.run()
     result.assert_outcomes(failed=1)
     assert words in result.stdout.str()
+
+
+# --- several architectures -----------------------------------------------------------------------
+
+SEVERAL = {
+    "a fat binary": 'from_cubin("work.fatbin", "work")',
+    "a cubin each": 'from_cubin({"sm_80": "work80.cubin", "sm_90": "work90.cubin"}, "work")',
+}
+
+
+@pytest.fixture
+def several_suite(gpu_suite):
+    """On a simulated GPU of sm_90, with a kernel for sm_80 and sm_90 in both forms."""
+    cubins = [(arch, cubin_of(KERNEL, "work", arch, "-DSTEPS=100")) for arch in ("sm_80", "sm_90")]
+    (gpu_suite.path / "work.fatbin").write_bytes(fat_binary(cubins))
+    for arch, cubin in cubins:
+        (gpu_suite.path / f"work{arch.removeprefix('sm_')}.cubin").write_bytes(cubin)
+    return gpu_suite
+
+
+@pytest.mark.parametrize("call", SEVERAL.values(), ids=SEVERAL)
+def test_each_architecture_that_the_run_asks_for_is_on_record_and_the_gpu_launches_its_own(several_suite, call):
+    several_suite.write("test_suite.py", CUBIN_TEST.replace('from_cubin("work.cubin", "work")', call))
+    several_suite.run(*RECORD, "--gpuperf-arch=sm_80,sm_90", subprocess=True).assert_outcomes(passed=1)
+    for arch in ("sm_80", "sm_90"):
+        ((toolchain_of_it, static),) = baseline(several_suite, arch).items()
+        assert toolchain_of_it == PTXAS
+        assert static["profile"]["instructions"] > 100
+    (time,) = baseline(several_suite, "simulated-gpu").values()
+    stored = BaselineStore(several_suite.path / "baselines").cubin(time["cubin"])
+    assert read_cubin(stored).arch == "sm_90"
+    result = several_suite.run("--gpuperf")
+    result.assert_outcomes(passed=1)
+    result.stdout.re_match_lines([r"  work .* UNCHANGED$"])
+
+
+def test_what_got_worse_for_another_architecture_than_this_gpus_fails(several_suite):
+    several_suite.write("test_suite.py", CUBIN_TEST.replace('"work.cubin"', '"work.fatbin"'))
+    several_suite.run(*RECORD, "--gpuperf-arch=sm_80,sm_90", subprocess=True).assert_outcomes(passed=1)
+    worse = KERNEL.replace("x * 1.5f", "x * 1.7")
+    cubins = [("sm_80", worse), ("sm_90", KERNEL)]
+    content = fat_binary((arch, cubin_of(text, "work", arch, "-DSTEPS=100")) for arch, text in cubins)
+    (several_suite.path / "work.fatbin").write_bytes(content)
+    result = several_suite.run("--gpuperf")
+    result.assert_outcomes(failed=1)
+    result.stdout.re_match_lines([r".*work  WORSE  on sm_80 \(static\)"])
+
+
+@pytest.mark.parametrize(
+    ("call", "flags", "words"),
+    [
+        ('from_cubin("work.fatbin", "work")', ["--gpuperf-arch=sm_90,sm_120"],
+         "work.fatbin: there is no machine code for sm_120 in it; it has sm_80, sm_90."),
+        ('from_cubin("work.fatbin", "work", arch="sm_75")', [], "no machine code for sm_75 in it; it has sm_80"),
+        ('from_cubin({"sm_80": "work80.cubin"}, "work")', [],
+         "work80.cubin: it has machine code for sm_80, and this GPU is sm_90: compile it for sm_90 too"),
+        ('from_cubin({"sm_90": "work80.cubin"}, "work")', [],
+         "work80.cubin for sm_90: it was compiled for sm_80, and not for sm_90"),
+        ('from_cubin({"sm_9": "work80.cubin"}, "work")', [], "'sm_9' is no architecture; give {'sm_90': path}"),
+        ('from_cubin({}, "work")', [], "{} names no architecture; give {'sm_90': path}"),
+        ('from_cubin({"sm_90": "gone.cubin"}, "work")', [], "gone.cubin: no such file"),
+        ('from_cubin({"sm_90": "test_suite.py"}, "work")', [], "test_suite.py for sm_90: not a cubin"),
+        ('from_cubin("work.fatbin", "wrok")', [], 'no kernel "wrok" in '),
+        ('from_cubin("ptx.fatbin", "work")', [], "ptx.fatbin: it holds no machine code for a GPU; PTX alone"),
+        ('from_cubin("twice.fatbin", "work")', [], "2 cubins in it have a kernel work: name the object file"),
+    ],
+)  # fmt: skip
+def test_architectures_that_are_not_there_are_named_with_those_that_are(several_suite, call, flags, words):
+    ptx = (MADE_BY_NVCC / "ptx.fatbin").read_bytes()
+    (several_suite.path / "ptx.fatbin").write_bytes(ptx)
+    twice = [("sm_90", cubin_of(KERNEL, "work", "sm_90", f"-DSTEPS={steps}")) for steps in (100, 104)]
+    (several_suite.path / "twice.fatbin").write_bytes(fat_binary(twice))
+    several_suite.write("test_suite.py", f"def test_it(cuda_kernel):\n    cuda_kernel.{call}\n")
+    result = several_suite.run("--gpuperf", *flags)
+    result.assert_outcomes(failed=1)
+    assert words in result.stdout.str()
+
+
+def test_without_a_gpu_all_that_is_there_of_what_a_run_gates_by_default_is_gated(suite):
+    (suite.path / "work.fatbin").write_bytes((MADE_BY_NVCC / "work.fatbin").read_bytes())
+    suite.write("test_suite.py", CUBIN_TEST.replace('"work.cubin"', '"work.fatbin"'))
+    suite.run(*RECORD, subprocess=True).stdout.fnmatch_lines(["*= 1 static only in *"])
+    assert sorted(path.name for path in (suite.path / "baselines").iterdir() if path.name.startswith("sm_")) == [
+        "sm_80", "sm_90",
+    ]  # fmt: skip
 
 
 # --- Triton --------------------------------------------------------------------------------------

@@ -248,7 +248,7 @@ def test_what_differs_is_written_for_programs_and_for_comments(audit: Audit) -> 
     assert (stack["before"], stack["after"], stack["direction"]) == (0, 24, "worse")
     page = Path("audit.md").read_text()
     assert "| kernel | verdict | target | change |" in page
-    assert "| <code>keep&lt;5&gt;</code> | WORSE | sm_80, sm_90 | stack frame 0 -&gt; 24 bytes" in page
+    assert re.search(r"<code>keep&lt;5&gt;</code> \| WORSE \| sm\\_80, sm\\_90 \| stack frame 0 -&gt; 24 bytes", page)
 
 
 # --- what keeps it from an answer ----------------------------------------------------------------
