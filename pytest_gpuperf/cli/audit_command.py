@@ -38,7 +38,7 @@ PROBLEMS = (AuditRefused, CompileProblem, BaselineError, NoFolderError, OSError)
 """What can keep the command from an answer."""
 
 
-class Wanted(NamedTuple):
+class AuditRequest(NamedTuple):
     """What the command line asks for."""
 
     files: Sequence[Path]
@@ -53,7 +53,7 @@ class Wanted(NamedTuple):
     markdown: Path | None = None
 
 
-def run(wanted: Wanted, *, start: Path, write: Callable[[str], object]) -> int:
+def run(wanted: AuditRequest, *, start: Path, write: Callable[[str], object]) -> int:
     """Read the files, compare them with what they are held against, and print what differs.
 
     Returns the exit status: 0, or 1 if a kernel got worse or a size is beyond its budget; an update takes all.
@@ -88,7 +88,7 @@ def run(wanted: Wanted, *, start: Path, write: Callable[[str], object]) -> int:
     return EXIT_REGRESSED if worse or budgets else 0
 
 
-def _recorded(wanted: Wanted) -> dict[str, Files] | None:
+def _recorded(wanted: AuditRequest) -> dict[str, Files] | None:
     """What the baseline has; None without one."""
     if wanted.baseline is None:
         if wanted.update:
@@ -131,7 +131,7 @@ def _compared(new: Built, old: Files, code: Code | None) -> Looked:
 
 
 def _report(
-    looked: Sequence[Looked], tests: KernelTests | None, budgets: Sequence[str], wanted: Wanted,
+    looked: Sequence[Looked], tests: KernelTests | None, budgets: Sequence[str], wanted: AuditRequest,
     write: Callable[[str], object],
 ) -> None:  # fmt: skip
     """Print what differs, and write the files that were asked for."""
@@ -162,7 +162,7 @@ def _tests(given: Path | None, start: Path) -> KernelTests | None:
         return None
 
 
-def _over_budget(group: str, files: Files, wanted: Wanted) -> list[str]:
+def _over_budget(group: str, files: Files, wanted: AuditRequest) -> list[str]:
     """What is larger than it may be, each with its size."""
     kernels = [
         (one.code_bytes, symbol, arch)

@@ -10,7 +10,7 @@ import msgspec
 from pytest_gpuperf.compile.cubin.audited import CodeAt, record_of
 from pytest_gpuperf.compile.cubin.changed_code import profiles_of, within_bounds
 from pytest_gpuperf.judge.audit_verdict import Audit, Judged, judged
-from pytest_gpuperf.judge.kernel_pairs import Place
+from pytest_gpuperf.judge.kernel_pairs import KernelPlace
 from pytest_gpuperf.model.evidence import StaticProfile, StaticRecord
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 
@@ -60,7 +60,7 @@ def _name(one: Judged) -> tuple[object, ...]:
     return one.new[:4]
 
 
-def _code(code: Code, place: Place) -> CodeAt:
+def _code(code: Code, place: KernelPlace) -> CodeAt:
     return code[place.file, place.symbol, place.arch][place.number]
 
 
@@ -68,7 +68,7 @@ def _judged(one: Judged, new: StaticProfile, old: StaticProfile | None) -> Judge
     if old is None:
         return msgspec.structs.replace(one.judgement, notes=_local_memory(new))
 
-    def full(place: Place) -> StaticRecord:
+    def full(place: KernelPlace) -> StaticRecord:
         profile = new if place is one.new else old
         return msgspec.structs.replace(record_of(place.kernel, place.symbol, place.arch), profile=profile)
 

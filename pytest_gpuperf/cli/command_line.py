@@ -260,9 +260,9 @@ def _comment(parsed: argparse.Namespace) -> int:
 def _audit(parsed: argparse.Namespace) -> int:
     from pytest_gpuperf.cli import audit_command  # noqa: PLC0415 of this command alone
 
-    flags = {name: getattr(parsed, name) for name in audit_command.Wanted._fields}
+    flags = {name: getattr(parsed, name) for name in audit_command.AuditRequest._fields}
     try:
-        return audit_command.run(audit_command.Wanted(**flags), start=Path.cwd(), write=_write)
+        return audit_command.run(audit_command.AuditRequest(**flags), start=Path.cwd(), write=_write)
     except audit_command.PROBLEMS as problem:
         _complain(f"gpuperf audit: {problem}")
         return audit_command.EXIT_UNREADABLE

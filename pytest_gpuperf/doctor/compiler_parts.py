@@ -3,7 +3,7 @@
 from pytest_gpuperf.compile.compile_errors import CompileProblem
 from pytest_gpuperf.compile.compiler import compile_kernel
 from pytest_gpuperf.compile.source import KernelSource
-from pytest_gpuperf.compile.toolkit import disassembler
+from pytest_gpuperf.compile.toolkit import container_reader, disassembler
 from pytest_gpuperf.compile.version import toolchain
 
-__all__ = ["CompileProblem", "KernelSource", "compile_kernel", "disassembler", "toolchain"]
+__all__ = ["CompileProblem", "KernelSource", "compile_kernel", "container_reader", "disassembler", "toolchain"]

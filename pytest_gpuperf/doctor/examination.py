@@ -15,6 +15,7 @@ PROBES: tuple[Probe, ...] = (
     packages.probe_base_packages,
     toolchain.probe_compiler,
     toolchain.probe_disassembler,
+    toolchain.probe_container_reader,
     toolchain.probe_static_evidence,
     gpus.probe_gpus,
     packages.probe_cupy,

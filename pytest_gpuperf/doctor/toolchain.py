@@ -26,6 +26,16 @@ def probe_disassembler(machine: HostMachine) -> list[ProbeResult]:
     return _asked("nvdisasm", machine, describe)
 
 
+def probe_container_reader(machine: HostMachine) -> list[ProbeResult]:
+    """cuobjdump, which takes libraries and fat binaries apart: for ``gpuperf audit`` and ``from_cubin`` alone."""
+
+    def describe(compiler: Any) -> str:
+        found = compiler.container_reader()
+        return f"{found.version} at {found.path}"
+
+    return _asked("cuobjdump", machine, describe, required=False)
+
+
 def probe_static_evidence(machine: HostMachine) -> list[ProbeResult]:
     """Compiles a kernel and reads its machine code, so that both tools are seen at work."""
 
@@ -37,7 +47,9 @@ def probe_static_evidence(machine: HostMachine) -> list[ProbeResult]:
     return _asked("test kernel", machine, describe)
 
 
-def _asked(name: str, machine: HostMachine, describe: Callable[[Any], str]) -> list[ProbeResult]:
+def _asked(
+    name: str, machine: HostMachine, describe: Callable[[Any], str], *, required: bool = True
+) -> list[ProbeResult]:
     """What ``describe`` tells of the compiler, or why it cannot tell anything."""
     try:
         compiler: Any = machine.load(COMPILE)
@@ -48,4 +60,4 @@ def _asked(name: str, machine: HostMachine, describe: Callable[[Any], str]) -> l
     except compiler.CompileProblem as problem:  # whose message names the remedy; the extra is one that always works
         detail = (str(problem).strip() or type(problem).__name__).splitlines()[0]
         advice = "pip install 'pytest-gpuperf[static]'"
-    return [ProbeResult("static", name, "missing", detail, advice, required=True)]
+    return [ProbeResult("static", name, "missing", detail, advice, required=required)]

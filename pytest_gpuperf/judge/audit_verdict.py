@@ -7,20 +7,20 @@ from typing import NamedTuple
 
 import msgspec
 
-from pytest_gpuperf.judge.kernel_pairs import Place, paired
+from pytest_gpuperf.judge.kernel_pairs import KernelPlace, paired
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.audited_kernel import Files
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 
-RecordOf = Callable[[Place], StaticRecord]
+RecordOf = Callable[[KernelPlace], StaticRecord]
 
 
 class Judged(NamedTuple):
     """One kernel of both builds."""
 
-    old: Place
-    new: Place
+    old: KernelPlace
+    new: KernelPlace
     judgement: Judgement
 
 
@@ -28,9 +28,9 @@ class Audit(NamedTuple):
     """What a comparison of two builds found."""
 
     judged: list[Judged]
-    renamed: list[tuple[Place, Place]]
-    gone: list[Place]
-    new: list[Place]
+    renamed: list[tuple[KernelPlace, KernelPlace]]
+    gone: list[KernelPlace]
+    new: list[KernelPlace]
     whole: list[str]
     """What came or went as a whole: a file, an architecture of a file, each as a sentence."""
 
@@ -70,7 +70,7 @@ def joined(audits: Iterable[Audit]) -> Audit:
     )
 
 
-def judged(old: Place, new: Place, record_of: RecordOf) -> Judgement:
+def judged(old: KernelPlace, new: KernelPlace, record_of: RecordOf) -> Judgement:
     """One kernel against what it was."""
     key = Key(module=new.file, test="", workload=new.symbol)
     found = compare_static(key, new.arch, record_of(old), record_of(new))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pytest_gpuperf.model.audited_kernel import AuditedKernel, Kernels
 
 
-class Place(NamedTuple):
+class KernelPlace(NamedTuple):
     """One kernel for one architecture in one file."""
 
     file: str
@@ -23,15 +23,15 @@ class Place(NamedTuple):
 class Pairs(NamedTuple):
     """The kernels that two builds of a file have for the architectures of both."""
 
-    kept: list[tuple[Place, Place]]
+    kept: list[tuple[KernelPlace, KernelPlace]]
     """Old and new, of one name."""
-    renamed: list[tuple[Place, Place]]
+    renamed: list[tuple[KernelPlace, KernelPlace]]
     """Old and new, of one code and two names."""
-    gone: list[Place]
-    new: list[Place]
+    gone: list[KernelPlace]
+    new: list[KernelPlace]
 
 
-_Alike = Callable[[Place], Hashable]
+_Alike = Callable[[KernelPlace], Hashable]
 
 
 def paired(file: str, old: Kernels, new: Kernels, key: Callable[[str], str]) -> Pairs:
@@ -43,7 +43,7 @@ def paired(file: str, old: Kernels, new: Kernels, key: Callable[[str], str]) -> 
     gone, new_ones = _places(file, old), _places(file, new)
     both = {place.arch for place in gone} & {place.arch for place in new_ones}
     gone, new_ones = ([place for place in some if place.arch in both] for some in (gone, new_ones))
-    kept: list[tuple[Place, Place]] = []
+    kept: list[tuple[KernelPlace, KernelPlace]] = []
     keys = {symbol: key(symbol) for symbol in {*old, *new}}
     steps: tuple[_Alike, ...] = (
         lambda place: (place.arch, place.symbol, place.kernel.code),
@@ -57,10 +57,10 @@ def paired(file: str, old: Kernels, new: Kernels, key: Callable[[str], str]) -> 
     return Pairs(sorted(kept), sorted(renamed), gone, new_ones)
 
 
-def _places(file: str, kernels: Kernels) -> list[Place]:
+def _places(file: str, kernels: Kernels) -> list[KernelPlace]:
     """All kernels, in the order of their numbers: of names that differ in one alone the longer has the greater."""
     return [
-        Place(file, arch, symbol, number, kernel)
+        KernelPlace(file, arch, symbol, number, kernel)
         for symbol in sorted(kernels, key=lambda one: (len(one), one))
         for arch, several in sorted(kernels[symbol].items())
         for number, kernel in enumerate(several)
@@ -68,10 +68,10 @@ def _places(file: str, kernels: Kernels) -> list[Place]:
 
 
 def _matched(
-    old: list[Place], new: list[Place], alike: _Alike
-) -> tuple[list[tuple[Place, Place]], list[Place], list[Place]]:
+    old: list[KernelPlace], new: list[KernelPlace], alike: _Alike
+) -> tuple[list[tuple[KernelPlace, KernelPlace]], list[KernelPlace], list[KernelPlace]]:
     """Pairs of places that are ``alike``, the first with the first; and what is left of both."""
-    waiting: dict[Hashable, list[Place]] = defaultdict(list)
+    waiting: dict[Hashable, list[KernelPlace]] = defaultdict(list)
     for place in reversed(old):
         waiting[alike(place)].append(place)
     found, left = [], []

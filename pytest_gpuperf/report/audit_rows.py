@@ -10,7 +10,7 @@ import msgspec
 from pytest_gpuperf.baselines.baseline_errors import quoted
 from pytest_gpuperf.formatting import numbered, quantity
 from pytest_gpuperf.judge.audit_verdict import Audit, Judged, counts
-from pytest_gpuperf.judge.kernel_pairs import Place
+from pytest_gpuperf.judge.kernel_pairs import KernelPlace
 from pytest_gpuperf.model.audited_kernel import AuditedKernel, Files
 from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
 from pytest_gpuperf.report.diff_rows import LONGEST_TEXT, NAMED, DiffRow, KernelDiff, ModuleDiff
@@ -163,7 +163,7 @@ def _content(arch: str, kernels: Sequence[AuditedKernel]) -> str:
 def as_json(audit: Audit, names: Names, tests: Tests | None, problems: Sequence[str]) -> bytes:
     """All that a program may want to know: what differs with its figures, the rest as counts."""
 
-    def named(place: Place) -> dict[str, str]:
+    def named(place: KernelPlace) -> dict[str, str]:
         return {"file": place.file, "arch": place.arch, "symbol": place.symbol, "name": names[place.symbol]}
 
     changed = [one for one in audit.judged if one.judgement.verdict is not Verdict.UNCHANGED]

@@ -44,6 +44,7 @@ NOT_RUN = {
 }
 """Python blocks that are compiled and not run, by page and heading."""
 SHOWN = {
+    ("docs/how-to/audit.md", "bitsandbytes/libbitsandbytes"): "two public wheels",
     ("docs/explanation/baselines.md", "baselines/"): "a tree of files",
     ("docs/explanation/baselines.md", "# .gitattributes"): "a file of git's",
     ("docs/explanation/statistics.md", "d + t("): "a formula",
@@ -117,6 +118,7 @@ def yaml_of_ci(block: Block, suite: Suite) -> None:
         node = waiting.pop()
         if isinstance(node, dict):
             scripts += [node[key] for key in ("run",) if key in node]
+            scripts += [f"{node['entry']} FILE"] if "entry" in node else []  # as pre-commit calls it
             scripts += [line for key in ("script", "after_script", "args") for line in node.get(key, [])]
             inputs += list(node["with"]) if "pytest-gpuperf@" in node.get("uses", "") else []
             waiting += node.values()

@@ -8,11 +8,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+import yaml
 from fat_binaries import MADE_BY_NVCC, cubin_of, fat_binary, wheel
+from markdown_pages import ROOT
 from record_samples import static_of
 
 from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.baselines.store import BaselineStore
+from pytest_gpuperf.cli.argument_parser import build_parser
 from pytest_gpuperf.cli.command_line import main
 from pytest_gpuperf.compile.cubin import changed_code
 from pytest_gpuperf.model.evidence import Key
@@ -295,6 +298,17 @@ def test_a_wheel_with_a_file_that_cannot_be_read_is_judged_and_never_passes(audi
     assert said.startswith("6 UNCHANGED\np/b.so: cuobjdump ")
     assert said.endswith("2 files not read, so nothing is known of it: --skip PATTERN leaves it out\n")
     assert audit(new, "--against", old, "--skip", "p/b.so") == (0, "6 UNCHANGED\n")
+
+
+def test_the_hook_of_this_repository_is_a_command_that_the_parser_takes() -> None:
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+    parsed = build_parser().parse_args([*hook["entry"].split()[1:], "p/_C.so"])
+    assert (parsed.command, parsed.files, parsed.baseline) == (
+        "audit",
+        [Path("p/_C.so")],
+        Path("gpuperf-audit.json.xz"),
+    )
+    assert [name for name in ("a.so", "a.whl", "a.py", "so.c") if re.search(hook["files"], name)] == ["a.so", "a.whl"]
 
 
 def test_nothing_is_left_behind(audit: Audit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

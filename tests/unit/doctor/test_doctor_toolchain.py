@@ -33,6 +33,7 @@ def compiler(machine) -> SimpleNamespace:
         KernelSource=SimpleNamespace,
         toolchain=lambda: "nvrtc 13.0.88",
         disassembler=lambda: SimpleNamespace(path="/wheels/nvdisasm", version="13.5.37"),
+        container_reader=lambda: SimpleNamespace(path="/wheels/cuobjdump", version="13.5.37"),
         compile_kernel=lambda source, arch: SimpleNamespace(profile=profile),
     )
     machine.modules[toolchain.COMPILE] = working
@@ -67,7 +68,18 @@ def test_a_plugin_without_its_dependencies_is_said_to_be_broken(machine):
     assert "does not import" in found["NVRTC"].detail
 
 
-@pytest.mark.parametrize("probe", PROBES)
+def test_what_takes_libraries_apart_is_named_and_nothing_else_rests_on_it(machine, compiler):
+    (found,) = toolchain.probe_container_reader(machine)
+    assert (found.status, found.detail) == ("ok", "13.5.37 at /wheels/cuobjdump")
+    compiler.container_reader = failing("no cuobjdump")
+    (found,) = toolchain.probe_container_reader(machine)
+    assert (found.status, found.detail, found.advice) == (
+        "missing", "no cuobjdump", "pip install 'pytest-gpuperf[static]'",
+    )  # fmt: skip
+    assert is_ready("static", [found])
+
+
+@pytest.mark.parametrize("probe", [*PROBES, toolchain.probe_container_reader])
 def test_the_real_toolchain_is_found(probe):
     (finding,) = probe(HostMachine())
     assert finding.status == "ok", finding.detail
