@@ -27,7 +27,7 @@ from pytest_gpuperf.report.diff_markdown import diff_markdown
 from pytest_gpuperf.report.diff_text import diff_lines
 
 EXIT_REGRESSED, EXIT_UNREADABLE = 1, 2
-UNREAD = "{} compared by registers, stack, memory and size alone, for want of time"
+UNREAD = "{} compared by registers, stack, memory and size alone, without their instructions"
 
 
 class AuditRefused(Exception):

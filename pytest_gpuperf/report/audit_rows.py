@@ -17,11 +17,14 @@ from pytest_gpuperf.report.diff_rows import LONGEST_TEXT, NAMED, DiffRow, Kernel
 from pytest_gpuperf.report.folding import shortened
 from pytest_gpuperf.report.tables import arch_number
 
-MOST_KERNELS = {Verdict.WORSE: 20, Verdict.BETTER: 3}
+MOST_KERNELS = {Verdict.WORSE: 8, Verdict.BETTER: 3}
 """Of a file, by verdict, that have rows; ``--json`` has all of them."""
 MORE = "--json FILE names them"
 NO_TEST = "no test"
 MOST_TESTS = 2
+LONGEST_NAME = 98
+"""Columns of a kernel's name, whose middle goes; ``--json`` has all of it."""
+MOST_CHARACTERS = 8192
 MOST_OTHERS = 3
 """Figures that do not gate, beside those that do."""
 
@@ -55,7 +58,7 @@ def _kernels(judged: Iterable[Judged], names: Names, tests: Tests | None) -> lis
         order = sorted(by_verdict[verdict].items(), key=lambda item: (-max(map(_weight, item[1])), item[0]))
         for symbol, several in order[:most]:
             rows = _rows(verdict, several, _test_words(symbol, tests) if verdict is Verdict.WORSE else "")
-            found.append(KernelDiff(shortened(quoted(names[symbol], LONGEST_TEXT * 4), LONGEST_TEXT), tuple(rows)))
+            found.append(KernelDiff(_short(names[symbol]), tuple(rows)))
         rest = len(order) - most
         if rest > 0:
             found.append(KernelDiff(f"{numbered(rest, 'kernel')} more", (DiffRow(MORE, "", verdict.value),)))
@@ -125,7 +128,7 @@ def remarks_of(audit: Audit, names: Names) -> list[str]:
 
 
 def _short(name: str) -> str:
-    return shortened(quoted(name, LONGEST_TEXT * 4), LONGEST_TEXT // 2)
+    return shortened(quoted(name, MOST_CHARACTERS), LONGEST_NAME)
 
 
 def _listed(word: str, names: Sequence[str]) -> str:
