@@ -60,6 +60,8 @@ def run(wanted: AuditRequest, *, start: Path, write: Callable[[str], object]) ->
     Raises one of ``PROBLEMS``.
     """
     recorded = _recorded(wanted)
+    if wanted.baseline is None and not wanted.against and (wanted.json or wanted.markdown):
+        raise AuditRefused("--json and --markdown write what differs: name what from, by --against or --baseline")
     tests = _tests(wanted.baselines, start)
     with scratch_folder("gpuperf-audit-") as scratch:
         new = _read_all(wanted.files, Path(scratch, "new"), wanted.skip)
@@ -71,7 +73,7 @@ def run(wanted: AuditRequest, *, start: Path, write: Callable[[str], object]) ->
             if name in (recorded or {}) or name in old
         ]
     budgets = [line for name, one in new.items() for line in _over_budget(name, one.files, wanted)]
-    if looked:
+    if old or recorded is not None:
         _report(looked, tests, budgets, wanted, write)
     for name, one in new.items():
         if name not in (recorded or old):
@@ -79,7 +81,10 @@ def run(wanted: AuditRequest, *, start: Path, write: Callable[[str], object]) ->
     unread = [line for one in (*new.values(), *opponents.values()) for line in one.unread]
     write("".join(f"{line}\n" for line in (*unread, *budgets)))
     if unread:
-        write(f"{numbered(len(unread), 'file')} not read, so nothing is known of it: --skip PATTERN leaves it out\n")
+        them = "it" if len(unread) == 1 else "them"
+        write(
+            f"{numbered(len(unread), 'file')} not read, of which nothing is known: --skip PATTERN leaves {them} out\n"
+        )
         return EXIT_UNREADABLE
     if wanted.update and wanted.baseline is not None:
         _update(wanted.baseline, {**(recorded or {}), **{name: one.files for name, one in new.items()}}, write)

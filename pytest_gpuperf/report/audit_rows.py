@@ -139,7 +139,7 @@ def _listed(word: str, names: Sequence[str]) -> str:
 def summary_of(audit: Audit) -> str:
     """``2 WORSE, 1 BETTER, 40 SAME, 477 UNCHANGED``"""
     found = [f"{count} {verdict.value}" for verdict, count in counts(audit).items()]
-    return ", ".join(found) or "no kernel is in both"
+    return ", ".join(found) or "no kernel was there before"
 
 
 def contents_of(group: str, files: Files) -> list[str]:

@@ -17,7 +17,9 @@ from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.cli.argument_parser import build_parser
 from pytest_gpuperf.cli.command_line import main
+from pytest_gpuperf.compile.compile_errors import ToolchainMissing
 from pytest_gpuperf.compile.cubin import changed_code
+from pytest_gpuperf.compile.cubin.ready_made import ready_made
 from pytest_gpuperf.model.evidence import Key
 
 TEXT = """
@@ -122,6 +124,17 @@ def test_what_there_was_no_time_to_disassemble_is_said(audit: Audit, monkeypatch
     assert "4 changed kernels compared by registers, stack, memory and size alone" in unwrapped(said)
 
 
+def test_without_a_disassembler_the_figures_of_the_sections_gate(audit: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: object) -> None:
+        raise ToolchainMissing("no nvdisasm")
+
+    monkeypatch.setattr(changed_code, "disassemble", missing)
+    status, said = audit(release("b", built(LARGE)), "--against", release("a", built()))
+    assert status == 1
+    assert "WORSE on sm_80, sm_90: stack frame 0 -> 24 bytes" in unwrapped(said)
+    assert "4 changed kernels compared by registers, stack, memory and size alone" in unwrapped(said)
+
+
 def test_kernels_that_came_went_and_were_renamed_are_named(audit: Audit) -> None:
     text = TEXT.replace(" copy(", " moved(")
     new = fat_binary((arch, cubin_of(text, "moved", arch, "-DNEW=6", "-DFACTOR=")) for arch in ARCHS)
@@ -188,18 +201,30 @@ def test_an_update_keeps_what_is_on_record_of_other_files(audit: Audit) -> None:
     Path("two.so").write_bytes(built(LARGE))
     audit("one.so", "--baseline", "audit.json.xz", "--update")
     _, said = audit("two.so", "--baseline", "audit.json.xz", "--update")
-    assert said.startswith("two.so is new here:\ntwo.so\n  sm_80: 3 kernels")
+    assert said.startswith("no kernel was there before\ntwo.so is new here:\ntwo.so\n  sm_80: 3 kernels")
     assert audit("one.so", "two.so", "--baseline", "audit.json.xz") == (0, "12 UNCHANGED\n")
 
 
 # --- tests that cover a kernel -------------------------------------------------------------------
 
 
+def code_of_keep_5() -> str:
+    cubin = cubin_of(TEXT, "copy", "sm_90", "-DNEW=5", "-DFACTOR=")
+    return ready_made(cubin, "_Z4keepILi5EEvPfi", place="it").profile.code_hash
+
+
+def test_a_kernel_that_no_test_has_on_record_is_told(audit: Audit, tmp_path: Path) -> None:
+    (tmp_path / "baselines").mkdir()
+    _, said = audit(release("b", built(LARGE)), "--against", release("a", built()))
+    assert unwrapped(said).count("; no test ") == 2
+
+
 def test_the_tests_of_a_kernel_that_got_worse_are_named(audit: Audit, tmp_path: Path) -> None:
     store = BaselineStore(tmp_path / "baselines")
     records = {
         "test_a": static_of(kernel="keep<4>"),
-        "test_b": static_of(kernel="mine", code="00" * 32),
+        "test_b": static_of(kernel="mine", code=code_of_keep_5()),
+        "test_c": static_of(kernel="other", code="00" * 32),
     }
     update = Update(
         static={
@@ -212,7 +237,7 @@ def test_the_tests_of_a_kernel_that_got_worse_are_named(audit: Audit, tmp_path: 
     assert status == 1
     words = unwrapped(said)
     assert re.search(r"keep<4> WORSE [^;]*;[^;]*; tests: tests/test_k\.py::test_a ", words)
-    assert re.search(r"keep<5> WORSE [^;]*;[^;]*; no test ", words)
+    assert re.search(r"keep<5> WORSE [^;]*;[^;]*; tests: tests/test_k\.py::test_b ", words)
 
 
 def test_without_records_of_tests_none_is_missed(audit: Audit) -> None:
@@ -268,6 +293,7 @@ def test_what_differs_is_written_for_programs_and_for_comments(audit: Audit) -> 
         (["k.fatbin", "--baseline", "text.so"], "text.so: this baseline cannot be read"),
         (["k.fatbin", "k.fatbin"], "k.fatbin: another of the files is called k.fatbin too"),
         (["k.fatbin", "other.fatbin", "--against", "k.fatbin"], "only one side has other.fatbin"),
+        (["k.fatbin", "--json", "a.json"], "--json and --markdown write what differs: name what from"),
         (["k.fatbin", "--baselines", "gone"], "there is no folder gone"),
     ],
 )
@@ -296,7 +322,7 @@ def test_a_wheel_with_a_file_that_cannot_be_read_is_judged_and_never_passes(audi
     status, said = audit(new, "--against", old)
     assert status == 2
     assert said.startswith("6 UNCHANGED\np/b.so: cuobjdump ")
-    assert said.endswith("2 files not read, so nothing is known of it: --skip PATTERN leaves it out\n")
+    assert said.endswith("2 files not read, of which nothing is known: --skip PATTERN leaves them out\n")
     assert audit(new, "--against", old, "--skip", "p/b.so") == (0, "6 UNCHANGED\n")
 
 
