@@ -143,6 +143,8 @@ def test_other_compilers(cuda_kernel: KernelCompiler, gpuperf: GpuPerf, compiled
     assert_type(cutile, CutileKernel)
     gpuperf(cutile.launch(grid=(8, 8), args=(compiled, 1024)))
     ready_made = cuda_kernel.from_cubin(Path("scale.cubin"), "scale", source="scale.cu")
+    several = cuda_kernel.from_cubin({"sm_80": Path("scale80.cubin"), "sm_90": "scale90.cubin"}, "scale", arch="sm_90")
+    assert "sm_90" in several.profiles
     assert_type(ready_made, Kernel)
 
 
