@@ -11,11 +11,10 @@ from typing import Any, overload
 import pytest
 
 from pytest_gpuperf.api.compiled_by_torch import compiled_by_torch
-from pytest_gpuperf.api.given_code import code_of, native_in, targets_in
+from pytest_gpuperf.api.given_code import Chosen, binaries_of, checked_native, code_of
 from pytest_gpuperf.api.kernel_files import header_places, source_text
 from pytest_gpuperf.api.precompile import name_expressions, recorded_codes, recorded_profiles
 from pytest_gpuperf.compile import compiler as compiling
-from pytest_gpuperf.compile.cubin.ready_made import ready_made, ready_made_among
 from pytest_gpuperf.compile.cupy_code import read_cupy, source_of
 from pytest_gpuperf.compile.cupy_elementwise import elementwise_source
 from pytest_gpuperf.compile.cute_code import read_cute
@@ -31,7 +30,7 @@ from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.device.cupy_arrays import elementwise_call
 from pytest_gpuperf.device.cute_kernel import CuteKernel
 from pytest_gpuperf.device.cutile_kernel import CutileKernel
-from pytest_gpuperf.device.device_errors import DeviceNeeded, LoadError
+from pytest_gpuperf.device.device_errors import DeviceNeeded
 from pytest_gpuperf.device.launch import Kernel, Launch, as_tuple
 from pytest_gpuperf.device.numba_kernel import NumbaKernel, numba_binaries
 from pytest_gpuperf.device.triton_kernel import TritonKernel
@@ -117,19 +116,9 @@ class KernelCompiler:
         require("from_cubin", "symbol", symbol, str)
         site = self._site()
         given = code_of(site, cubin)
-        if [*given.cubins] == [""]:
-            (content,) = given.cubins[""]
-            binary = ready_made(content, symbol, place=given.place, name=name or "", source=source)
-            targets: tuple[str, ...] = (binary.arch,)
-            binaries, native = {binary.arch: binary}, self._checked_native(binary, given.place)
-        else:
-            asked = arch is not None or bool(self._worker.options.archs)
-            targets = targets_in(given, self._targets(arch), asked=asked)
-            native = native_in(given, self._worker.native_arch)
-            binaries = {
-                one: ready_made_among(given.cubins[one], one, symbol, place=given.place, name=name or "", source=source)
-                for one in dict.fromkeys([*targets, *([native] if native else [])])
-            }
+        asked = arch is not None or bool(self._worker.options.archs)
+        chosen = Chosen(self._targets(arch), asked, self._worker.native_arch)
+        binaries, targets, native = binaries_of(given, symbol, chosen, name=name or "", source=source)
         self._note({target: binaries[target] for target in targets})
         return Kernel(binaries, device=self._worker.device, native=native, targets=targets, shared_by=site.shared_by,
                       ptx=functools.partial(_no_ptx, given.place))  # fmt: skip
@@ -162,7 +151,7 @@ class KernelCompiler:
         """
         code = read_triton(compiled, config)
         binary = triton_binary(code)
-        native = self._checked_native(binary, f"{binary.name}, compiled by Triton")
+        native = checked_native(self._worker.native_arch, binary, f"{binary.name}, compiled by Triton")
         self._note({binary.arch: binary})
         return TritonKernel(binary, code, device=self._worker.device, native=native)
 
@@ -246,7 +235,7 @@ class KernelCompiler:
         first = next(iter(codes.values())).binary
         native = self._worker.native_arch
         if native not in codes:
-            native = self._checked_native(first, f"{first.name}, compiled by the CuTe DSL")
+            native = checked_native(self._worker.native_arch, first, f"{first.name}, compiled by the CuTe DSL")
         self._note({arch: code.binary for arch, code in codes.items()})
         return CuteKernel(codes, device=self._worker.device, native=native)
 
@@ -304,14 +293,6 @@ class KernelCompiler:
         if native is None:
             return None
         return next((target for target in targets if plain(target) == native), native)
-
-    def _checked_native(self, binary: KernelBinary, place: str) -> str | None:
-        """The architecture of ready-made code, if there is a GPU, which then has to be of that architecture."""
-        native = self._worker.native_arch
-        if native not in (None, binary.arch):
-            raise LoadError(f"{place}: it is machine code for {binary.arch}, and this GPU is {native}: compile it for "
-                            f"{native}")  # fmt: skip
-        return native
 
 
 def _no_ptx(place: str, arch: str) -> str:

@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 from pytest_gpuperf.api.kernel_files import cubin_content
 from pytest_gpuperf.compile.compile_errors import BadContainer
 from pytest_gpuperf.compile.cubin.fatbin import begins_as_container, cubins_by_arch, is_cubin
+from pytest_gpuperf.compile.cubin.ready_made import ready_made, ready_made_among
 from pytest_gpuperf.config.call_arguments import BadArgument
 from pytest_gpuperf.context.shared_fixtures import Site
 from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.model.architectures import SPELLINGS, plain
+from pytest_gpuperf.model.evidence import KernelBinary
 
 
 class GivenCode(NamedTuple):
@@ -50,7 +52,49 @@ def code_of(site: Site, given: Any) -> GivenCode:
     return GivenCode(", ".join(place for place, _ in found.values()), {arch: [one] for arch, (_, one) in found.items()})
 
 
-def targets_in(given: GivenCode, targets: Sequence[str], *, asked: bool) -> tuple[str, ...]:
+class Chosen(NamedTuple):
+    """What a run wants of machine code."""
+
+    targets: tuple[str, ...]
+    asked: bool
+    """Whether somebody named the targets, which all have to be there then."""
+    native: str | None
+    """Architecture of the GPU; None without one."""
+
+
+class Binaries(NamedTuple):
+    """A kernel for several architectures."""
+
+    binaries: dict[str, KernelBinary]
+    targets: tuple[str, ...]
+    native: str | None
+
+
+def binaries_of(given: GivenCode, symbol: str, chosen: Chosen, *, name: str, source: str) -> Binaries:
+    """The kernel for its targets and for the GPU.  Raises as ``from_cubin``."""
+    if [*given.cubins] == [""]:
+        (content,) = given.cubins[""]
+        binary = ready_made(content, symbol, place=given.place, name=name, source=source)
+        return Binaries({binary.arch: binary}, (binary.arch,), checked_native(chosen.native, binary, given.place))
+    targets = _targets_in(given, chosen.targets, asked=chosen.asked)
+    native = _native_in(given, chosen.native)
+    binaries = {
+        arch: ready_made_among(given.cubins[arch], arch, symbol, place=given.place, name=name, source=source)
+        for arch in dict.fromkeys([*targets, *([native] if native else [])])
+    }
+    return Binaries(binaries, targets, native)
+
+
+def checked_native(native: str | None, binary: KernelBinary, place: str) -> str | None:
+    """The architecture of ready-made code, if there is a GPU, which then has to be of that architecture."""
+    if native not in (None, binary.arch):
+        raise LoadError(
+            f"{place}: it is machine code for {binary.arch}, and this GPU is {native}: compile it for {native}"
+        )
+    return native
+
+
+def _targets_in(given: GivenCode, targets: Sequence[str], *, asked: bool) -> tuple[str, ...]:
     """The targets of a kernel, which all have to be there if somebody ``asked`` for them; else those that are, or all.
 
     Raises ``BadArgument``.
@@ -64,7 +108,7 @@ def targets_in(given: GivenCode, targets: Sequence[str], *, asked: bool) -> tupl
     return tuple(target for target in targets if target not in missing) or tuple(given.cubins)
 
 
-def native_in(given: GivenCode, native: str | None) -> str | None:
+def _native_in(given: GivenCode, native: str | None) -> str | None:
     """What a GPU of the architecture ``native`` runs: its own, else a variant of it; None without a GPU.
 
     Raises ``LoadError`` if there is neither.
