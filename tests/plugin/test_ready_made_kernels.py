@@ -326,8 +326,9 @@ def test_a_triton_kernel_is_recorded_unchanged_and_paired_when_it_changes(triton
     result.assert_outcomes(failed=1)
     result.stdout.re_match_lines(
         [
-            r"add  SLOWER  on simulated-gpu \(time\) .* paired, \d+\+\d+ blocks",
+            r"add  WORSE  on sm_90 \(static\)",
             r" +also: .*block 128x1x1 -> 32x1x1",
+            r"add  SLOWER  on simulated-gpu \(time\) .* paired, \d+\+\d+ blocks",
             r" +proven .*the source and its machine code changed; the launch changed from .* block=\(128, 1, 1\)",
         ]
     )
