@@ -51,6 +51,10 @@ FIELDS: Mapping[BesideEvidence, str] = MappingProxyType({
 """Of a record."""
 BLOCKS: Mapping[BesideKind, int] = MappingProxyType({"host": 16, "compile": 8})
 """Of a figure that is compared with nothing, one for the record of a process among them."""
+CLOCKS: Mapping[BesideKind, Callable[[], float]] = MappingProxyType({
+    "host": time.perf_counter, "compile": time.process_time,
+})  # fmt: skip
+"""Of the budget: on a busy machine a compilation has as much time of the CPU as on an idle one."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,7 +198,7 @@ def _host_time(
     alpha = CONFIRMATION_ALPHA if confirms else work.state.next_share()
     faster = CONFIRMATION_ALPHA if confirms else alpha * ALPHA_FASTER / ALPHA
     policy = beside_verdict.policy_of(kind, tolerance, alpha, faster)
-    taken, paired = taken_until_decided(blocks, record, policy, work.request.budget_s)
+    taken, paired = taken_until_decided(blocks, record, policy, work.request.budget_s, CLOCKS[kind])
     r, figure = tuple(one.r for one in taken), _figure(now, taken)
     if confirms:
         work.state.confirming_blocks.setdefault(work.key, {})[kind] = r
@@ -208,7 +212,7 @@ def _host_time(
 
 def taken_until_decided(
     blocks: Iterator[HostBlock], record: HostTime, policy: Policy, budget_s: float,
-    clock: Callable[[], float] = time.perf_counter,
+    clock: Callable[[], float],
 ) -> tuple[list[HostBlock], Paired]:  # fmt: skip
     """Blocks until they decide, or the budget is spent; a clear case goes on until it is decided."""
     ends, taken = clock() + budget_s, list[HostBlock]()
