@@ -2,9 +2,9 @@
 
 A time of the CPU is a ratio to a canary, fixed work that is done beside it in blocks: other clocks and a busy machine
 move both.  Each block votes as paired ones do (``votes``), with the recorded ratio in the baseline's place.  What no
-block shows is the process: where its code and data lie moves a ratio of the host by about 1 %, one of the compiler by
-0.6 % (docs/results/beside_time.md).  So records have several processes, tolerances are several times as wide, and a
-second process confirms what got worse.
+block shows is the process: where its code and data lie moves a ratio of the host by 1 to 1.5 %, one of the compiler by
+0.6 % on a quiet machine (docs/results/beside_time.md).  So records have several processes, tolerances are several times
+as wide, and a second process confirms what got worse.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.verdict import BesideEvidence, Change, Judgement, Verdict
 
 TOLERANCES: Mapping[BesideEvidence, float] = MappingProxyType({
-    "memory": 0.005, "accuracy": 0.1, "host": 0.05, "compile": 0.1,
+    "memory": 0.005, "accuracy": 0.1, "host": 0.045, "compile": 0.1,
 })  # fmt: skip
-"""More by no more than this fraction is accepted."""
+"""More by no more than this fraction is accepted.  Of a host time it lies midway between none and a loss of 10 %, with
+three times the scatter of processes on either side."""
 DETECTED = 1.3
 """Tolerances by which a time of the CPU is not worse where that is proven.  With twice as many, a loss of as much would
 pass in every process that has it a little smaller than it is."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 from evidence_tree import read_evidence
 from recorded_baselines import baselines_of
 from suite_under_test import SIMULATED, Suite
+
+from pytest_gpuperf.cli.command_line import main
 
 CONFTEST = SIMULATED.replace("from simulated_gpu import SimulatedGpu,", "from simulated_gpu import").replace(
     'return SimulatedGpu(implementations={"work": work, "other": work})',
@@ -263,3 +266,55 @@ def test_a_figure_that_was_not_asked_for_says_how_to(measured):
     result.stdout.fnmatch_lines([
         "*NotDeclared: work has no memory_bytes: ask for it, gpuperf(..., measure=('memory',))"
     ])  # fmt: skip
+
+
+def commands(suite: Suite, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    monkeypatch.chdir(suite.path)
+    capsys.readouterr()
+    assert main(list(words)) == 0
+    return capsys.readouterr().out
+
+
+def test_a_renamed_test_takes_its_figures_along(measured, monkeypatch, capsys):
+    before = on_record(measured, "test_host")
+    measured.edit("test_suite.py", "def test_host(", "def test_of_the_host(")
+    commands(measured, monkeypatch, capsys, "mv", "test_suite.py::test_host", "test_suite.py::test_of_the_host")
+    assert on_record(measured, "test_of_the_host") == before
+    assert verdicts(measured, "-k", "of_the_host")["test_of_the_host.host"] not in ("NEW", "NOT-MEASURED")
+
+
+def test_pruning_one_test_leaves_the_figures_of_the_others(measured, monkeypatch, capsys):
+    before = on_record(measured, "test_compile")
+    text = (measured.path / "test_suite.py").read_text()
+    measured.write("test_suite.py", text[: text.index("def test_accuracy(")])
+    commands(measured, monkeypatch, capsys, "prune", "--yes")
+    assert "test_accuracy" not in read_evidence(measured.path / RECORDED)["tests"]
+    assert on_record(measured, "test_compile") == before
+
+
+def test_a_diff_tells_of_figures_beside_the_time(measured, monkeypatch, capsys):
+    git = ("-c", "user.name=a", "-c", "user.email=a@b")
+    for command in (("init", "-q"), ("add", "."), (*git, "commit", "-qm", "x")):
+        subprocess.run(["git", *command], cwd=measured.path, check=True)
+    path = measured.path / RECORDED
+    path.write_text(path.read_text().replace('"memory_bytes": 400000', '"memory_bytes": 404000'))
+    said = commands(measured, monkeypatch, capsys, "diff", "HEAD")
+    assert "device memory 400000 bytes -> 404000 bytes" in said
+
+
+def test_an_explanation_of_a_workload_without_a_cause_in_its_code_says_what_got_worse(measured, monkeypatch, capsys):
+    measured.edit("test_suite.py", "gpu.zeros(100_000)", "gpu.zeros(101_000)")
+    measured.run(*GATE, "-k", "memory")
+    said = commands(measured, monkeypatch, capsys, "explain", "test_suite.py::test_memory")
+    assert "device memory 400000 -> 404000 bytes (+1.00 %)" in said
+
+
+def test_against_a_revision_its_process_takes_the_figures(measured):
+    shutil.rmtree(measured.path / "baselines")
+    git = ("-c", "user.name=a", "-c", "user.email=a@b")
+    for command in (("init", "-q"), ("add", "."), (*git, "commit", "-qm", "x")):
+        subprocess.run(["git", *command], cwd=measured.path, check=True)
+    measured.edit("test_suite.py", "gpu.zeros(100_000)", "gpu.zeros(101_000)")
+    measured.edit("test_suite.py", "spin(500)", "spin(700)")
+    found = verdicts(measured, "--gpuperf-against=HEAD", "-k", "memory or host or accuracy", subprocess=True)
+    assert found == {"test_memory.memory": "WORSE", "test_host.host": "WORSE", "test_accuracy.accuracy": "SAME"}
