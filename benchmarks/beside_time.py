@@ -227,8 +227,8 @@ def _kernels_for(ratio: float) -> int:
     """How many kernels take ``ratio`` times as long to compile as ``KERNELS``."""
     times = {}
     for size in (KERNELS, 2 * KERNELS):
-        cost = cpu_cost(compiling_anew(source_of(size), "sm_90"))
-        times[size] = statistics.median(cost() for _ in range(9))
+        blocks = _blocks({"kind": "compile", "size": size, "seed": size})
+        times[size] = math.exp(statistics.median(next(blocks).r for _ in range(15)))
     each = (times[2 * KERNELS] - times[KERNELS]) / KERNELS
     return KERNELS + round((ratio - 1) * times[KERNELS] / each)
 
