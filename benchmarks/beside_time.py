@@ -265,6 +265,16 @@ def page(files: Sequence[dict[str, Any]]) -> str:
     return HEAD.format(group=GROUP) + "\n".join(lines) + "\n" + FOOT
 
 
+def pooled(files: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Files of one kind on one machine as one."""
+    found: dict[tuple[object, ...], dict[str, Any]] = {}
+    for one in files:
+        known = found.setdefault((one["kind"], one["gpu"], one["where"]), one)
+        if known is not one and isinstance(one["loss"], list):
+            known.update(loss=[*known["loss"], *one["loss"]], equal=[*known["equal"], *one["equal"]])
+    return list(found.values())
+
+
 def _lines(found: dict[str, Any]) -> Iterator[str]:
     where = found["where"] + ("" if found["kind"] == "memory" or not found["gpu"] else ", H200")
     for what, work in (("loss", LOSS[found["kind"]]), ("equal", "equal")):
@@ -315,7 +325,7 @@ def main() -> int:
         found = run(given.kind, given.output, gpu=given.gpu, jobs=given.jobs, losses=given.losses, equal=given.equal)
         print(*_lines(found), sep="\n")
         return 0 if promises_kept(found) else 1
-    files = [json.loads(path.read_text(encoding="utf-8")) for path in given.files]
+    files = pooled([json.loads(path.read_text(encoding="utf-8")) for path in given.files])
     given.output.write_text(page(files), encoding="utf-8")
     return 0 if all(map(promises_kept, files)) else 1
 
