@@ -78,8 +78,7 @@ def summary(
         _print(reporter, counter_table(evidence), folded_counter_table(evidence))
     if timed:
         _print(reporter, time_table(evidence), folded_time_table(evidence))
-        if any(work.beside for one in evidence for work in one.workloads):
-            _print(reporter, beside_table(evidence), folded_beside_table(evidence))
+        _beside(reporter, evidence)
         for line in machine_lines(evidence):
             reporter.write_line(line)
         _warn(reporter, losses(evidence, options))
@@ -100,6 +99,11 @@ def summary(
     for text in (*outcome.errors, *outcome.unwritten):
         reporter.write_line(f"ERROR: {text}", red=True, bold=True)
     _close(reporter, evidence, options)
+
+
+def _beside(reporter: Screen, evidence: Sequence[TestEvidence]) -> None:
+    if any(work.beside for one in evidence for work in one.workloads):
+        _print(reporter, beside_table(evidence), folded_beside_table(evidence))
 
 
 def _close(reporter: Screen, evidence: Sequence[TestEvidence], options: Options) -> None:

@@ -318,3 +318,16 @@ def test_against_a_revision_its_process_takes_the_figures(measured):
     measured.edit("test_suite.py", "spin(500)", "spin(700)")
     found = verdicts(measured, "--gpuperf-against=HEAD", "-k", "memory or host or accuracy", subprocess=True)
     assert found == {"test_memory.memory": "WORSE", "test_host.host": "WORSE", "test_accuracy.accuracy": "SAME"}
+
+
+def test_a_new_figure_of_a_workload_on_record_makes_it_no_renamed_one(measured):
+    text = (measured.path / "test_suite.py").read_text()
+    begin, end = text.index("def test_compile("), text.index("def test_accuracy(")
+    measured.write("test_suite.py", text[:begin] + text[end:])
+    measured.edit("test_suite.py", 'measure=["memory"]', 'measure=["memory", "host"]')
+    measured.run(*GATE, "--gpuperf-report=found.json")
+    found = json.loads((measured.path / "found.json").read_text())
+    (work,) = (work for one in found["tests"] if one["test"] == "test_arrays" for work in one["workloads"])
+    (reason,) = (one["reason"] for one in work["judgements"] if one["verdict"] == "NEW")
+    assert reason.startswith("no host time on record: ")
+    assert "was" not in work
