@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_gpuperf.config.call_arguments import BadArgument
+from pytest_gpuperf.config.call_arguments import BadArgument, measures
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.marker import settings_of
 from pytest_gpuperf.context.worker import Worker
@@ -15,7 +15,7 @@ from pytest_gpuperf.counters.metric_request import BadMetric, own_metrics
 from pytest_gpuperf.device.launch import Launch
 from pytest_gpuperf.model.evidence import CacheMode
 from pytest_gpuperf.model.verdict import PairSlot
-from pytest_gpuperf.workload.measure import measure
+from pytest_gpuperf.workload import measure as measuring
 from pytest_gpuperf.workload.measurement import Measurement
 from pytest_gpuperf.workload.request import Request, amount, arrays, fraction, function, name_of, require_callable
 
@@ -37,6 +37,11 @@ class GpuPerf:
     * ``pair_slot``: ``"sustained"`` is for power-limited kernels.  Where the workload is paired with its baseline, each
       of the two runs for two seconds at a time, and a verdict takes one and a half to five minutes.
     * ``metrics``: counters to collect besides the set: names, or a dict of name to tolerance.
+    * ``measure``: what to gate beside the time: ``"memory"``, the bytes of device memory that a run needs, ``"host"``,
+      the time of the CPU from its call to its return, ``"compile"``, that of compiling it; names, or a dict of name to
+      tolerance.
+    * ``accuracy``: a function that returns the error of the last run's results, such as
+      ``lambda: gpu.ulp_error(y, reference)``: recorded, and a larger one is WORSE.
     * ``inputs``: a function of a seed that makes the inputs, for a kernel that is not trusted: every run, timed or not,
       has others.  They are copied into the launch's arrays, in their order without the outputs, or by a dict of names
       or positions; a callable is called with them.
@@ -68,6 +73,8 @@ class GpuPerf:
         tolerance: float | None = None,
         pair_slot: PairSlot | None = None,
         metrics: Sequence[str] | Mapping[str, Any] = (),
+        measure: Sequence[str] | Mapping[str, float | None] = (),
+        accuracy: Callable[[], Any] | None = None,
         inputs: Callable[[int], Any] | None = None,
         outputs: Any = (),
         precision: float | None = None,
@@ -85,9 +92,10 @@ class GpuPerf:
             workload=require_callable(workload), name=name_of(workload, name), check=function("check", check),
             reset=function("reset", reset), bytes=amount("bytes", bytes), flops=amount("flops", flops),
             inputs=function("inputs", inputs), outputs=arrays("outputs", outputs),
-            precision=fraction(precision, "precision"),
+            precision=fraction(precision, "precision"), accuracy=function("accuracy", accuracy),
+            measure={**measures(settings.measure or ()), **measures(measure)},
         )  # fmt: skip
-        return measure(self._worker, self._book, request)
+        return measuring.measure(self._worker, self._book, request)
 
     def _metrics(self, given: Sequence[str] | Mapping[str, Any]) -> dict[str, float | None]:
         """Metrics of the run, of the test's marker and of this call, the nearest word winning."""

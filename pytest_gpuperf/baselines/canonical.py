@@ -66,6 +66,8 @@ def _mark_time(tree: dict[str, Any]) -> None:
         for name in ("rounds", "counters"):
             if name in use:
                 use[name] = {key: _Line(value) for key, value in use[name].items()}
+        if "beside" in use:
+            use["beside"] = {name: _Line(value) for name, value in use["beside"].items()}
         if "anchor" in use:
             use["anchor"] = _Line(use["anchor"])
         if "history" in use:

@@ -15,6 +15,7 @@ import msgspec
 from pytest_gpuperf.baselines.baseline_errors import has_unprintable, quoted
 from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile, TimeFile
 from pytest_gpuperf.baselines.layout import is_sha256
+from pytest_gpuperf.model.beside_figures import Beside, HostTime
 from pytest_gpuperf.model.evidence import Anchor, PastTime, Session, StaticRecord, TimeRecord
 from pytest_gpuperf.model.timed_round import RecordedRound
 
@@ -23,6 +24,10 @@ MIN_TIME_NS = 1e-3
 MAX_TIME_NS = 1e15
 """Eleven days: any longer, and ratios of times could overflow."""
 MAX_INTEGER = 2**63 - 1
+MAX_RATIO = 1e9
+"""Of a time of the CPU over its canary's."""
+MAX_NAME = 200
+"""Characters of a CPU's or a compiler's name."""
 
 
 class BadContentError(ValueError):
@@ -146,6 +151,8 @@ def _check_time(where: str, record: TimeRecord, sessions: set[str]) -> None:
     _check_cubin(where, record.cubin)
     if record.anchor is not None:
         _check_anchor(f"{where}, anchor", record.anchor)
+    if record.beside is not None:
+        _check_beside(f"{where}, beside", record.beside)
     for past in record.history:
         _check_past(f"{where}, history of {past.date}", past)
     if not record.rounds:
@@ -164,6 +171,24 @@ def _check_anchor(where: str, anchor: Anchor) -> None:
         raise _bad(where, f"ratio is {anchor.ratio}, which is no ratio of times")
     if anchor.steps < 1:
         raise _bad(where, f"steps is {anchor.steps}, below 1")
+
+
+def _check_beside(where: str, beside: Beside) -> None:
+    for name, value in (("memory_bytes", beside.memory_bytes), ("accuracy", beside.accuracy)):
+        if value is not None and value < 0:
+            raise _bad(where, f"{name} is {value}, below zero")
+    for name, time in (("host", beside.host), ("compile", beside.compile)):
+        if time is not None:
+            _check_host_time(f"{where}, {name}", time)
+
+
+def _check_host_time(where: str, time: HostTime) -> None:
+    if not time.ratios or not all(1 / MAX_RATIO <= ratio <= MAX_RATIO for ratio in time.ratios):
+        raise _bad(where, "it has no ratios, or one that is no ratio of times")
+    if not MIN_TIME_NS <= time.time_ns <= MAX_TIME_NS:
+        raise _bad(where, f"its time is outside {MIN_TIME_NS:g} to {MAX_TIME_NS:g} ns")
+    if max(len(time.cpu), len(time.made_by)) > MAX_NAME:
+        raise _bad(where, f"a name has more than {MAX_NAME} characters")
 
 
 def _check_past(where: str, past: PastTime) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Union
 
 from pytest_gpuperf.model.base_record import Record
+from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.evidence import Anchor, CacheMode, Figures, Occupancy, PastTime, Session
 from pytest_gpuperf.model.timer_names import TimerName
 
@@ -110,6 +111,7 @@ class TimeUse(Record, frozen=True):
     history: tuple[PastTime, ...] = ()
     config: str = ""
     """As in ``Use``."""
+    beside: Beside | None = None
 
 
 class TimeDocument(Record, frozen=True, tag_field="kind", tag="time"):

@@ -16,8 +16,16 @@ import msgspec
 from pytest_gpuperf.baselines.baseline_errors import UnwritableEvidenceError
 from pytest_gpuperf.baselines.file_types import StaticFile, TimeFile
 from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION
-from pytest_gpuperf.baselines.rounding import MAX_DIGITS, round_record, round_session, significant, with_counts
+from pytest_gpuperf.baselines.rounding import (
+    MAX_DIGITS,
+    round_record,
+    round_session,
+    rounded_beside,
+    significant,
+    with_counts,
+)
 from pytest_gpuperf.judge.counter_scatter import Counts, replaced
+from pytest_gpuperf.model.beside_figures import Beside, updated
 from pytest_gpuperf.model.evidence import Key, PastTime, Session, StaticRecord, TimeRecord
 
 KEPT_SESSIONS = 5
@@ -33,6 +41,8 @@ class Update:
     """By GPU model (``nvidia-h200``) and workload."""
     counters: Mapping[tuple[str, Key], Counts] = dataclasses.field(default_factory=dict)
     """The same, for workloads whose time record stays as it is and gets these counters."""
+    beside: Mapping[tuple[str, Key], Beside] = dataclasses.field(default_factory=dict)
+    """The same, for workloads whose time is on record or in this update and which get these figures."""
     anchors: Collection[tuple[str, Key]] = ()
     """Workloads by GPU model whose time record stays as it is and becomes its own anchor."""
     sessions: Collection[Session] = ()
@@ -45,7 +55,9 @@ class Update:
     @property
     def targets(self) -> set[str]:
         """Architectures and GPU models that it has evidence of."""
-        return {arch for arch, _, _ in self.static} | {device for device, _ in (*self.time, *self.counters)}
+        return {arch for arch, _, _ in self.static} | {
+            device for device, _ in (*self.time, *self.counters, *self.beside)
+        }
 
     @property
     def toolchains(self) -> set[str]:
@@ -89,8 +101,11 @@ def merge_time(
     sessions: Collection[Session],
     counters: Iterable[tuple[Key, Counts]] = (),
     anchors: Iterable[Key] = (),
+    beside: Iterable[tuple[Key, Beside]] = (),
 ) -> TimeFile:
     """``new``: keys of one module; ``counters`` replace those on record, ``anchors`` lose the anchor they had.
+
+    Figures ``beside`` the time take the place of those of their kind alone.
 
     Raises ``UnwritableEvidenceError``.
     """
@@ -107,6 +122,12 @@ def merge_time(
         if known is None:
             raise UnwritableEvidenceError(f"{key}: counters belong to a time on record, and there is none")
         tests[key.test][key.workload] = with_counts(known, counts)
+    for key, figures in beside:
+        known = tests.get(key.test, {}).get(key.workload)
+        if known is None:
+            raise UnwritableEvidenceError(f"{key}: figures beside a time belong to one on record, and there is none")
+        all_of_it = updated(known.beside, rounded_beside(figures))
+        tests[key.test][key.workload] = msgspec.structs.replace(known, beside=all_of_it)
     for key in anchors:
         known = tests.get(key.test, {}).get(key.workload)
         if known is not None:
@@ -143,7 +164,8 @@ def _joined(old: TimeRecord | None, new: TimeRecord, sessions: Mapping[str, Sess
     rounds = sorted((entry for entry in rounds if entry.session in kept), key=lambda entry: place[entry.session])
     own_anchor = new.anchor is None and (not alike or (old is not None and old.anchor is not None))
     history = () if old is None or own_anchor else (*old.history, *_past(old, kept, sessions))
-    return with_counts(msgspec.structs.replace(new, rounds=tuple(rounds), history=history), counts)
+    beside = updated(None if old is None else old.beside, new.beside)
+    return with_counts(msgspec.structs.replace(new, rounds=tuple(rounds), history=history, beside=beside), counts)
 
 
 def _past(old: TimeRecord, kept: Collection[str], sessions: Mapping[str, Session]) -> list[PastTime]:

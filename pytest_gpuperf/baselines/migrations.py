@@ -2,6 +2,7 @@
 
 History
 -------
+6   A time record may have figures ``beside`` its time: memory, time of the CPU, time to compile, error.
 5   A workload, static or timed, may have a ``config``: what an autotuner chose to compile.
 4   One record per machine code, which workloads name; tests by function and parameters; of rounds what a judge reads;
     metrics by family; ``history``, and the commit of a session.  Cubins are compressed by LZMA, those of
@@ -28,7 +29,7 @@ import msgspec
 from pytest_gpuperf.baselines.documents import document_of
 from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile, TimeFile
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 _ROUND = ("session", "process", "midmean", "sm_clock_mhz")
 
 Raw = dict[str, Any]
@@ -64,6 +65,11 @@ def _from_4(raw: Raw) -> Raw:
     return raw
 
 
+def _from_5(raw: Raw) -> Raw:
+    """Nothing to change: no record of version 5 has figures beside its time."""
+    return raw
+
+
 def _without_samples(value: Any, name: str = "") -> Any:
     if name == "rounds" and isinstance(value, list):
         return [{key: one[key] for key in _ROUND if key in one} if isinstance(one, dict) else one for one in value]
@@ -80,7 +86,14 @@ def _without_estimates(value: Any, name: str) -> Any:
     return {key: _without_estimates(inner, key) for key, inner in value.items()}
 
 
-MIGRATIONS: Mapping[int, Callable[[Raw], Raw]] = {0: _from_0, 1: _from_1, 2: _from_2, 3: _from_3, 4: _from_4}
+MIGRATIONS: Mapping[int, Callable[[Raw], Raw]] = {
+    0: _from_0,
+    1: _from_1,
+    2: _from_2,
+    3: _from_3,
+    4: _from_4,
+    5: _from_5,
+}
 """From version N to N + 1.  A step sets what changed; ``migrate`` sets the version number."""
 
 

@@ -7,6 +7,7 @@ import math
 import msgspec
 
 from pytest_gpuperf.judge.counter_scatter import Counts
+from pytest_gpuperf.model.beside_figures import Beside, HostTime
 from pytest_gpuperf.model.evidence import Anchor, Session, TimeRecord
 from pytest_gpuperf.model.timed_round import RecordedRound
 
@@ -22,7 +23,21 @@ def round_record(record: TimeRecord, sessions: dict[str, Session]) -> TimeRecord
     """The record as it will be stored.  Each round's session must be in ``sessions``."""
     rounds = tuple(_round(entry, sessions[entry.session].tick_ns) for entry in record.rounds)
     anchor = record.anchor and _anchor(record.anchor)
-    return with_counts(msgspec.structs.replace(record, rounds=rounds, anchor=anchor), Counts.of(record))
+    beside = record.beside and rounded_beside(record.beside)
+    stored = msgspec.structs.replace(record, rounds=rounds, anchor=anchor, beside=beside)
+    return with_counts(stored, Counts.of(record))
+
+
+def rounded_beside(beside: Beside) -> Beside:
+    """An error to six digits, ratios to five, their times to four."""
+    accuracy = None if beside.accuracy is None else significant(beside.accuracy, 6)
+    host, compiled = (one and _host_time(one) for one in (beside.host, beside.compile))
+    return msgspec.structs.replace(beside, accuracy=accuracy, host=host, compile=compiled)
+
+
+def _host_time(time: HostTime) -> HostTime:
+    ratios = tuple(significant(ratio, 5) for ratio in time.ratios)
+    return msgspec.structs.replace(time, ratios=ratios, time_ns=significant(time.time_ns, 4))
 
 
 def _anchor(anchor: Anchor) -> Anchor:

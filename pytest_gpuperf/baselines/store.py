@@ -16,6 +16,7 @@ from pytest_gpuperf.baselines.parsing import MAX_JSON_BYTES, decode, read_bounde
 from pytest_gpuperf.baselines.transaction import WrittenFile
 from pytest_gpuperf.baselines.update_lock import Say, silent
 from pytest_gpuperf.judge.counter_scatter import Counts
+from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.evidence import Key, Session, StaticRecord, TimeRecord
 
 
@@ -194,18 +195,23 @@ class BaselineStore:
     def _time_plan(self, update: Update) -> list[tuple[Path, bytes]]:
         groups: dict[tuple[str, str], list[tuple[Key, TimeRecord]]] = defaultdict(list)
         counters: dict[tuple[str, str], list[tuple[Key, Counts]]] = defaultdict(list)
+        beside: dict[tuple[str, str], list[tuple[Key, Beside]]] = defaultdict(list)
         anchors: dict[tuple[str, str], list[Key]] = defaultdict(list)
         for (device, key), record in update.time.items():
             groups[device, key.module].append((key, record))
         for (device, key), counts in update.counters.items():
             counters[device, key.module].append((key, counts))
+        for (device, key), figures in update.beside.items():
+            beside[device, key.module].append((key, figures))
         plan = []
         for device, key in update.anchors:
             anchors[device, key.module].append(key)
-        for device, module in sorted({*groups, *counters, *anchors}):
+        for device, module in sorted({*groups, *counters, *anchors, *beside}):
             old = self._time_file(device, module)
             place = device, module
-            new = merge_time(old, device, groups[place], update.sessions, counters[place], anchors[place])
+            new = merge_time(
+                old, device, groups[place], update.sessions, counters[place], anchors[place], beside[place]
+            )
             plan += self.changed(module, old, new)
         return plan
 

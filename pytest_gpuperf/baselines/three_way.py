@@ -122,7 +122,9 @@ def _pick(base: Mapping[_Name, _T], ours: Mapping[_Name, _T], theirs: Mapping[_N
 
 def _alike(ours: TimeRecord, theirs: TimeRecord) -> bool:
     """Whether the two differ by what was measured alone: rounds of such records can stand side by side."""
-    bare = [msgspec.structs.replace(one, rounds=(), counters={}, counter_ranges={}) for one in (ours, theirs)]
+    bare = [
+        msgspec.structs.replace(one, rounds=(), counters={}, counter_ranges={}, beside=None) for one in (ours, theirs)
+    ]
     return bare[0] == bare[1]
 
 

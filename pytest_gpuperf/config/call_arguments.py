@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from typing import SupportsFloat
+
+from pytest_gpuperf.model.beside_figures import BESIDE_KINDS, BesideKind
 
 _WORDS: dict[type, str] = {str: "a string", os.PathLike: "a path"}
 
@@ -36,3 +39,24 @@ def _described(value: object) -> str:
 
 def _words(kinds: tuple[type, ...]) -> str:
     return " or ".join(_WORDS[kind] for kind in kinds)
+
+
+def measures(given: object) -> dict[BesideKind, float | None]:
+    """``measure=`` of a test, read: what to measure beside the time, each with its tolerance or None for the usual.
+
+    Raises ``BadArgument``.
+    """
+    takes = f"names, measure=('memory',), or a dict of name to tolerance; the names are {', '.join(BESIDE_KINDS)}"
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise BadArgument(f"measure={given!r} is not valid: it takes {takes}")
+    read: dict[BesideKind, float | None] = {}
+    for name, tolerance in given.items() if isinstance(given, Mapping) else ((name, None) for name in given):
+        known = next((kind for kind in BESIDE_KINDS if kind == name), None)
+        if known is None:
+            raise BadArgument(f"measure: there is no {name!r}; it takes {takes}")
+        if tolerance is not None and not (isinstance(tolerance, SupportsFloat) and 0 < float(tolerance) <= 0.5):
+            raise BadArgument(
+                f"measure: the tolerance {tolerance!r} of {name} is not valid: it takes a fraction up to 0.5"
+            )
+        read[known] = None if tolerance is None else float(tolerance)
+    return read

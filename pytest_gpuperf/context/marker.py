@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_gpuperf.config.call_arguments import BadArgument, measures
 from pytest_gpuperf.config.flags import MOST_BUDGET_S
 from pytest_gpuperf.model.tolerance import PROFILES
 
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 
 NAME = "gpuperf"
 DESCRIPTION = (
-    "gpuperf(tolerance=, profile=, cache=, budget_s=, pair_slot=, xfail=, metrics=): settings of the GPU performance "
-    "gate for this test"
+    "gpuperf(tolerance=, profile=, cache=, budget_s=, pair_slot=, xfail=, metrics=, measure=): settings of the GPU "
+    "performance gate for this test"
 )
 
 
@@ -40,6 +41,8 @@ class MarkerSettings:
     """A regression of this test is expected, for this reason: reported, not failed."""
     metrics: Any = None
     """Metrics to collect: names, or a dict of name to tolerance."""
+    measure: Any = None
+    """What to gate beside the time: names, or a dict of name to tolerance."""
 
 
 def _problem(name: str, value: Any) -> str | None:
@@ -58,7 +61,7 @@ def _problem(name: str, value: Any) -> str | None:
     elif name == "xfail":
         ok, accepts = isinstance(value, str) and bool(value), "the reason, in words"
     else:
-        return _metrics_problem(value)
+        return _metrics_problem(value) if name == "metrics" else _measure_problem(value)
     return None if ok else f"{name}={value!r} is not valid: it takes {accepts}"
 
 
@@ -70,6 +73,14 @@ def _metrics_problem(value: Any) -> str | None:
     try:
         own_metrics(value)
     except BadMetric as problem:
+        return str(problem)
+    return None
+
+
+def _measure_problem(value: Any) -> str | None:
+    try:
+        measures(value)
+    except BadArgument as problem:
         return str(problem)
     return None
 

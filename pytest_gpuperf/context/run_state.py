@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_gpuperf.model.evidence import Key
     from pytest_gpuperf.model.ledger import PairingNote
     from pytest_gpuperf.model.result import SelfPairReading
-    from pytest_gpuperf.timing.pending_confirmations import PendingConfirmation
+    from pytest_gpuperf.timing.pending_confirmations import BesidePending, PendingConfirmation
     from pytest_gpuperf.timing.turns import Link
 
 
@@ -37,6 +37,10 @@ class RunState:
         """Workloads that were slower in this process and wait for the end of their test to be confirmed."""
         self.pending_drifts: dict[Key, PendingConfirmation] = {}
         """The same, of workloads that were slower than their anchor."""
+        self.pending_beside: dict[Key, list[BesidePending]] = {}
+        """Times of the CPU that were worse in this process and wait for the end of their test to be confirmed."""
+        self.confirming_blocks: dict[Key, dict[str, tuple[float, ...]]] = {}
+        """What a confirming process found of them: log ratios of its blocks to the canary, by kind."""
         self.confirmations_left = options.confirmations
         """Tests of which a second process may still confirm something; one that confirms nothing costs none."""
         self.self_pairs: set[str] = set()

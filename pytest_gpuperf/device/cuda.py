@@ -204,6 +204,13 @@ class CudaDevice:
         self.release_unused()
         self._memory.begin()
 
+    def bytes_of(self, run: Callable[[], Any]) -> int:
+        """See ``Device``."""
+        self.synchronize()
+        found = self._memory.of_run(run)
+        self.synchronize()
+        return found
+
     def release_unused(self) -> None:
         """See ``Device``.  Of CuPy's own pool; arrays that live are not touched."""
         self._memory.note()

@@ -163,6 +163,12 @@ class Device(Protocol):
     def begin_peak(self) -> None:
         """A test begins: give back what is kept for reuse, and count its peak from here."""
 
+    def bytes_of(self, run: Callable[[], Any]) -> int:
+        """The most bytes that one call of ``run`` held beyond what was held before it, arrays that it returns included.
+
+        As CuPy's and PyTorch's allocators give them out, so exact; waits for what was enqueued.
+        """
+
     def release_unused(self) -> None:
         """Give back memory that is kept for reuse, so that what ran before has no say in where arrays will lie."""
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from pytest_gpuperf.device.nvml_state import Nvml
@@ -19,11 +21,11 @@ class MemoryUse:
     def __init__(self, cupy: Any, nvml: Nvml) -> None:
         self._cupy = cupy
         self._nvml = nvml
-        self._peak = 0
+        self._peak = self._torch_peak = 0
 
     def begin(self) -> None:
         """A test begins; both pools have just been emptied."""
-        self._peak = 0
+        self._peak = self._torch_peak = 0
         torch = _torch()
         if torch is not None:
             torch.cuda.reset_peak_memory_stats()
@@ -41,8 +43,46 @@ class MemoryUse:
             total=int(total), free=int(free), arrays=int(pool.used_bytes()),
             unused=int(pool.total_bytes() - pool.used_bytes()),
             torch=int(torch.cuda.memory_reserved()) if torch is not None else 0, others=self._nvml.bytes_of_others(),
-            peak=self._peak + (int(torch.cuda.max_memory_reserved()) if torch is not None else 0),
+            peak=self._peak + self._most_of_torch(torch),
         )  # fmt: skip
+
+    def _most_of_torch(self, torch: Any) -> int:
+        if torch is not None:
+            self._torch_peak = max(self._torch_peak, int(torch.cuda.max_memory_reserved()))
+        return self._torch_peak
+
+    def of_run(self, run: Callable[[], Any]) -> int:
+        """The most bytes that one call held beyond what was held before it."""
+        gc.collect()  # what nobody holds any more is not given back in the middle
+        torch, watch = _torch(), Watch()
+        self._most_of_torch(torch)
+        if torch is not None:
+            torch.cuda.reset_peak_memory_stats()
+            before = int(torch.cuda.memory_allocated())
+        hook = type("CupyWatch", (self._cupy.cuda.MemoryHook,), {
+            "name": "pytest-gpuperf", "malloc_postprocess": watch.given, "free_postprocess": watch.taken,
+        })  # fmt: skip
+        with hook():
+            result = run()
+        most = watch.most
+        if torch is not None:
+            most += max(int(torch.cuda.max_memory_allocated()) - before, 0)
+        del result
+        return most
+
+
+class Watch:
+    """Bytes that a CuPy pool has given out, by its hooks' words."""
+
+    def __init__(self) -> None:
+        self.held = self.most = 0
+
+    def given(self, *, mem_size: int, **_: Any) -> None:
+        self.held += mem_size
+        self.most = max(self.most, self.held)
+
+    def taken(self, *, mem_size: int, **_: Any) -> None:
+        self.held -= mem_size
 
 
 def _torch() -> Any:

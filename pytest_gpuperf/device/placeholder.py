@@ -110,6 +110,9 @@ class PlaceholderDevice:
 
     def begin_peak(self) -> None: ...
 
+    def bytes_of(self, run: Callable[[], Any]) -> int:
+        raise DeviceNeeded.for_("the memory of a workload is measured")
+
     def release_unused(self) -> None: ...
 
     def profiler_range(self, name: str) -> AbstractContextManager[None]:

@@ -6,11 +6,14 @@ import dataclasses
 import functools
 import math
 import re
+import statistics
 from collections.abc import Sequence
 
+from pytest_gpuperf.formatting import duration
 from pytest_gpuperf.judge.code_diff import text_changes
 from pytest_gpuperf.judge.counter_verdict import CounterRule, compare_counters
 from pytest_gpuperf.judge.log_times import geometric_mean
+from pytest_gpuperf.model.beside_figures import Beside, HostTime
 from pytest_gpuperf.model.evidence import Anchor, Key, TimeRecord
 from pytest_gpuperf.model.verdict import Change
 from pytest_gpuperf.model.workload_records import WorkloadRecords
@@ -79,6 +82,7 @@ def _conditions(old: TimeRecord, new: TimeRecord, *, code_told: bool) -> list[Ch
             ("declared bytes", _declared(old.bytes), _declared(new.bytes)),
             ("declared operations", _declared(old.flops), _declared(new.flops)),
             ("anchor", _anchor(old.anchor), _anchor(new.anchor)),
+            *_beside(old.beside or Beside(), new.beside or Beside()),
         ),
     ]  # fmt: skip
 
@@ -119,6 +123,28 @@ def _declared(amount: int | None) -> str:
 
 def _anchor(anchor: Anchor | None) -> str:
     return "its own" if anchor is None else f"of {anchor.date[:10]}"
+
+
+def _beside(old: Beside, new: Beside) -> list[tuple[str, str, str]]:
+    return [
+        ("device memory", _bytes(old.memory_bytes), _bytes(new.memory_bytes)),
+        ("error", _error(old.accuracy), _error(new.accuracy)),
+        ("host time", _host_time(old.host), _host_time(new.host)),
+        ("compile time", _host_time(old.compile), _host_time(new.compile)),
+    ]
+
+
+def _bytes(size: int | None) -> str:
+    return "none" if size is None else f"{size} bytes"
+
+
+def _error(error: float | None) -> str:
+    return "none" if error is None else f"{error:.4g}"
+
+
+def _host_time(time: HostTime | None) -> str:
+    """Its time, and the ratio that the gate compares."""
+    return "none" if time is None else f"{duration(time.time_ns)} (x{statistics.median(time.ratios):.4g} of its canary)"
 
 
 def _moved_counters(

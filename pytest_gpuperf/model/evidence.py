@@ -6,6 +6,7 @@ import hashlib
 from typing import Literal
 
 from pytest_gpuperf.model.base_record import Record
+from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.timed_round import RecordedRound
 from pytest_gpuperf.model.timer_names import TimerName
 
@@ -289,3 +290,5 @@ class TimeRecord(Record, frozen=True):
     """The record that drift is measured from; None while this one is its own anchor."""
     history: tuple[PastTime, ...] = ()
     """Earlier sessions since the anchor, oldest first."""
+    beside: Beside | None = None
+    """What it costs beside its time; None where nothing of that was asked for."""

@@ -11,6 +11,7 @@ import msgspec
 
 from pytest_gpuperf.model.advice import Advice, State
 from pytest_gpuperf.model.base_record import Record
+from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.evidence import Identity, Key, Session, StaticRecord, TimeRecord
 from pytest_gpuperf.model.ledger import PairingNote
@@ -35,6 +36,8 @@ class WorkloadEvidence(Record, frozen=True):
     """Raw ones by canonical name, as Nsight Compute counted them."""
     counter_ranges: dict[str, tuple[float, float]] = msgspec.field(default_factory=dict)
     """Least and most of those that were not the same in every take, where there were several."""
+    beside: Beside | None = None
+    """What this process found beside its time; None where nothing of that was asked for."""
     judgements: tuple[Judgement, ...] = ()
     disturbances: tuple[str, ...] = ()
     """Why the time should not become a baseline; empty if nothing speaks against it."""

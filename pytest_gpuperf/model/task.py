@@ -42,14 +42,17 @@ class ConfirmTask(Record, frozen=True, tag="confirm"):
 
     by_process: tuple[Key, ...] = ()
     """Those of ``workloads`` to pair with another revision's process."""
+    beside: tuple[Key, ...] = ()
+    """Those whose times of the CPU to take; such a task has no others."""
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(key.node_id for key in (*self.workloads, *self.drifts)))
+        return tuple(dict.fromkeys(key.node_id for key in (*self.workloads, *self.drifts, *self.beside)))
 
     def files(self) -> tuple[Path, ...]:
         """Where what is found of each goes."""
-        return tuple(self.folder / f"{number}.json" for number in range(len(self.workloads) + len(self.drifts)))
+        number = len(self.workloads) + len(self.drifts) + len(self.beside)
+        return tuple(self.folder / f"{place}.json" for place in range(number))
 
 
 class ProfileTask(Record, frozen=True, tag="profile"):

@@ -8,7 +8,10 @@ from typing import Literal
 from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.evidence import Key
 
-EvidenceKind = Literal["static", "counters", "time"]
+BesideEvidence = Literal["memory", "accuracy", "host", "compile"]
+EvidenceKind = Literal["static", "counters", "time", "memory", "accuracy", "host", "compile"]
+BESIDE: tuple[BesideEvidence, ...] = ("memory", "accuracy", "host", "compile")
+"""Kinds of evidence on what a workload costs beside its time; their names are those of the figures on record."""
 PairSlot = Literal["short", "sustained"]
 """How long a kernel runs before the one that it is paired with takes its turn (``timing.sustained``)."""
 UNDECIDED = "neither slower nor not slower is proven"
@@ -26,7 +29,8 @@ class Verdict(enum.Enum):
     """Static: other machine code than on record, of a source that is on record as accepted by another declared
     toolchain; the record of this one is older."""
     SAME = "SAME"
-    """Time: proven neither slower nor faster by the detection bound.  Static: nothing that gates changed."""
+    """Time: proven neither slower nor faster by the detection bound.  Static: nothing that gates changed.  Beside the
+    time: within the tolerance."""
     NOT_SLOWER = "NOT-SLOWER"
     """Proven not slower by the detection bound, which is twice the tolerance."""
     FASTER = "FASTER"
@@ -42,9 +46,9 @@ class Verdict(enum.Enum):
     INCONCLUSIVE = "INCONCLUSIVE"
     """Neither slower nor not slower is proven, or the measurement was disturbed."""
     WORSE = "WORSE"
-    """Static evidence or a counter that gates got worse, such as more spills."""
+    """Static evidence, a counter that gates or a figure beside the time got worse, such as more spills."""
     BETTER = "BETTER"
-    """Static evidence or a counter that gates got better, such as more occupancy: the baseline is stale."""
+    """Static evidence, a counter that gates or a figure beside the time got better: the baseline is stale."""
     NEW = "NEW"
     """No baseline for this workload and target."""
     NOT_COMPARABLE = "NOT-COMPARABLE"
@@ -54,7 +58,8 @@ class Verdict(enum.Enum):
     """Static: machine code of another configuration than on record, by the choice of an autotuner.  Its figures are
     shown and do not gate."""
     NOT_MEASURED = "NOT-MEASURED"
-    """It has a baseline that no test reached: deleted, skipped, ended early, no GPU; or there are no counters."""
+    """It has a baseline that no test reached: deleted, skipped, ended early, no GPU; or there are no counters; or a
+    figure beside the time is on record that the test does not ask for."""
 
     @property
     def is_regression(self) -> bool:
@@ -167,7 +172,7 @@ class Judgement(Record, frozen=True):
 
     key: Key
     target: str
-    """``sm_90`` for static evidence, ``nvidia-h200`` for counters and time."""
+    """``sm_90`` for static evidence, ``nvidia-h200`` for all else."""
     kind: EvidenceKind
     verdict: Verdict
     reason: str = ""

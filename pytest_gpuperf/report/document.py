@@ -16,7 +16,7 @@ from pytest_gpuperf.formatting import describe, duration
 from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.code_difference import CodeDifference
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
-from pytest_gpuperf.model.verdict import EvidenceKind, TimeFigures, Verdict
+from pytest_gpuperf.model.verdict import BESIDE, EvidenceKind, TimeFigures, Verdict
 from pytest_gpuperf.report.closing import verdicts_of
 from pytest_gpuperf.report.message import workload_lines
 from pytest_gpuperf.report.red_groups import signature
@@ -24,9 +24,10 @@ from pytest_gpuperf.report.remarks import hints_of, obstacle_of, shared_obstacle
 from pytest_gpuperf.report.run_part import RunPart
 from pytest_gpuperf.report.tables import NEEDS_A_WORD, RANK, arch_number, rank_of, static_cell, time_cells, worst
 
-SCHEMA = 3
-"""2: commit, branch, machines and compilers; 3: differences of machine code, blocks of paired times, shards."""
-KINDS: tuple[EvidenceKind, ...] = ("time", "static", "counters")
+SCHEMA = 4
+"""2: commit, branch, machines and compilers; 3: differences of machine code, blocks of paired times, shards;
+4: figures beside the time."""
+KINDS: tuple[EvidenceKind, ...] = ("time", "static", "counters", *BESIDE)
 
 
 class RunReport(Record, frozen=True):

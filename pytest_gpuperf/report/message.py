@@ -11,7 +11,7 @@ from pytest_gpuperf.formatting import time_line
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.fixture_names import fixture_of
-from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
+from pytest_gpuperf.model.verdict import BESIDE, Change, Judgement, Verdict
 from pytest_gpuperf.report.advice_lines import INDENT, SHOWN, WIDTH, advice_lines, wrapped
 
 SCREEN_ROWS = 24
@@ -30,6 +30,8 @@ KEPT_NOTES = frozenset({"occupancy"})
 def workload_lines(failed: Sequence[Judgement], advice: Sequence[Advice]) -> list[str]:
     """Message of one workload: as much as fits the screen, the first cause in any case."""
     short: list[str] = []
+    if all(judgement.kind in BESIDE for judgement in failed):  # no cause in the machine code is one of that
+        return described(failed, NAMED, ALSO, explained=False)
     for causes, named, also in ((SHOWN, NAMED, ALSO), (1, NAMED, ALSO), (1, NAMED, 0), (1, 3, 0), (1, 1, 0)):
         short = described(failed, named, also, explained=bool(advice))
         regressed = any(judgement.verdict.is_regression for judgement in failed)
@@ -83,8 +85,9 @@ def _body(judgement: Judgement, named: int, also: int, *, explained: bool) -> li
     lines = _listed("", [change for change in changes if change.direction != "neutral"], named)
     lines += _listed("also: ", [change for change in changes if change.direction == "neutral"], also)
     not_paired = judgement.time.not_paired if judgement.time is not None else ""
-    named_above = judgement.kind == "static" and judgement.changes and judgement.verdict is not Verdict.CONFIG_CHANGED
-    reason = "" if named_above else judgement.reason
+    told = judgement.verdict in (Verdict.WORSE, Verdict.BETTER) and judgement.kind in BESIDE
+    named_above = told or (judgement.kind == "static" and judgement.verdict is not Verdict.CONFIG_CHANGED)
+    reason = "" if judgement.changes and named_above else judgement.reason
     for text in (reason, not_paired and f"not paired: {not_paired}", *judgement.notes):
         lines += [" " * INDENT + text] if text else []
     return lines

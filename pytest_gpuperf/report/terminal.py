@@ -17,6 +17,7 @@ from pytest_gpuperf.model.result import Outcome, TestEvidence
 from pytest_gpuperf.model.task import ConfirmTask, RecordTask, RevisionTask
 from pytest_gpuperf.model.verdict import RENAMED, Judgement, Verdict
 from pytest_gpuperf.report import remarks
+from pytest_gpuperf.report.beside_table import beside_table, folded_beside_table
 from pytest_gpuperf.report.closing import count_line, next_steps, no_gpu_line, undecided_lines, verdicts_of
 from pytest_gpuperf.report.counter_lines import counter_table, counter_words, folded_counter_table
 from pytest_gpuperf.report.folding import MOST_LINES, capped, counted
@@ -77,6 +78,7 @@ def summary(
         _print(reporter, counter_table(evidence), folded_counter_table(evidence))
     if timed:
         _print(reporter, time_table(evidence), folded_time_table(evidence))
+        _beside(reporter, evidence)
         for line in machine_lines(evidence):
             reporter.write_line(line)
         _warn(reporter, losses(evidence, options))
@@ -97,6 +99,11 @@ def summary(
     for text in (*outcome.errors, *outcome.unwritten):
         reporter.write_line(f"ERROR: {text}", red=True, bold=True)
     _close(reporter, evidence, options)
+
+
+def _beside(reporter: Screen, evidence: Sequence[TestEvidence]) -> None:
+    if any(work.beside for one in evidence for work in one.workloads):
+        _print(reporter, beside_table(evidence), folded_beside_table(evidence))
 
 
 def _close(reporter: Screen, evidence: Sequence[TestEvidence], options: Options) -> None:

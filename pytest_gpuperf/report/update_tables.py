@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pytest_gpuperf.formatting import duration, numbered, percent
 from pytest_gpuperf.judge.static_verdict import compare_static
+from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.evidence import StaticRecord, TimeRecord
 from pytest_gpuperf.model.result import Recorded
 from pytest_gpuperf.report.folding import MOST_LINES, function_of
@@ -47,7 +48,8 @@ def folded_update_table(recorded: Sequence[Recorded]) -> Table:
 def _change(one: Recorded) -> str:
     if isinstance(one.before, TimeRecord) and isinstance(one.after, TimeRecord):
         if one.after.rounds == one.before.rounds:
-            return "counters" if one.after.anchor == one.before.anchor else "its own anchor"
+            other = _beside_words(one.before.beside or Beside(), one.after.beside or Beside()) or "counters"
+            return other if one.after.anchor == one.before.anchor else "its own anchor"
         return percent(mean_time_ns(one.after) / mean_time_ns(one.before) - 1)
     if isinstance(one.before, StaticRecord) and isinstance(one.after, StaticRecord):
         differ = compare_static(one.key, one.target, one.before, one.after).changes
@@ -56,6 +58,17 @@ def _change(one: Recorded) -> str:
             changes.append(f"and {len(differ) - MOST_CHANGES} more")
         return ", ".join(changes) or "the machine code, and no figure of it"
     return "new"
+
+
+def _beside_words(before: Beside, after: Beside) -> str:
+    """``memory 4096 -> 8192 bytes, host time``: figures beside the time that were recorded."""
+    named = [("error", before.accuracy, after.accuracy), ("host time", before.host, after.host),
+             ("compile time", before.compile, after.compile)]  # fmt: skip
+    words = [name for name, old, new in named if old != new]
+    if before.memory_bytes != after.memory_bytes:
+        old = "" if before.memory_bytes is None else f"{before.memory_bytes} -> "
+        words.insert(0, f"device memory {old}{after.memory_bytes} bytes")
+    return ", ".join(words)
 
 
 def _figure(record: TimeRecord | StaticRecord | None) -> str:

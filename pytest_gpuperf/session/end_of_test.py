@@ -99,14 +99,16 @@ def end_subtest(item: pytest.Item, problem: BaseException, report: pytest.TestRe
 def _settle_pending(item: pytest.Item, worker: Worker, book: TestBook, *, cut_short: bool) -> None:
     """Confirm what is slower in a second process, unless the test was ``cut_short`` by ``pytest.fail`` or an exit."""
     state = stash.run_state_of(item.config)
-    if not (state.pending or state.pending_drifts):
+    if not (state.pending or state.pending_drifts or state.pending_beside):
         return
-    from pytest_gpuperf.workload import second_process  # noqa: PLC0415 SciPy comes with it
+    from pytest_gpuperf.workload import confirm_beside, second_process  # noqa: PLC0415 SciPy comes with them
 
     if cut_short:
         second_process.give_up(state, book)
+        confirm_beside.give_up_beside(state, book)
     else:
         second_process.confirm(item, worker, state, book)
+        confirm_beside.confirm_beside(item, worker, state, book)
 
 
 def _judgements(*books: TestBook) -> list[Judgement]:
@@ -186,9 +188,9 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
     if report.failed and book.red_signature:
         report.gpuperf_red, report.gpuperf_severity = book.red_signature, book.severity  # type: ignore[attr-defined]
     for judgement in _all_judgements(book):
-        counters = ".counters" if judgement.kind == "counters" else ""
+        kind = "" if judgement.kind in ("static", "time") else f".{judgement.kind}"
         anchor = ".anchor" if judgement.against == "anchor" else ""
-        name = f"gpuperf.{judgement.key.workload}.{judgement.target}{counters}{anchor}"
+        name = f"gpuperf.{judgement.key.workload}.{judgement.target}{kind}{anchor}"
         item.user_properties.append((visible(name), judgement.verdict.value))
     report.user_properties = list(item.user_properties)
     if report.failed and report.longrepr is not None:

@@ -16,7 +16,7 @@ from pytest_gpuperf.judge.renames import Work, move_command, origin_of
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.evidence import Key, TimeRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
-from pytest_gpuperf.model.verdict import RENAMED, Judgement, Verdict
+from pytest_gpuperf.model.verdict import BESIDE, RENAMED, Judgement, Verdict
 from pytest_gpuperf.session.run_scope import scope_of
 
 GONE: pytest.StashKey[tuple[Key, ...]] = pytest.StashKey()
@@ -28,7 +28,7 @@ def name_origins(config: pytest.Config, worker: Worker, book: TestBook, *, whole
     ``whole``: the test ran to its end, so that records of its own that it did not come to count too.
     Raises ``BaselineError``.
     """
-    fresh = [work for work in book.workloads.values() if any(one.verdict is Verdict.NEW for one in work.judgements)]
+    fresh = [work for work in book.workloads.values() if any(map(_tells_of_a_new_name, work.judgements))]
     if not fresh or stash.FINDING not in config.stash:
         return
     target = worker.device.facts.slug if worker.has_gpu else ""
@@ -40,6 +40,11 @@ def name_origins(config: pytest.Config, worker: Worker, book: TestBook, *, whole
         origin = origin_of(Work(work.key, work.static, identity), candidates)
         if origin is not None:
             book.add(_named(worker.store, work, origin, target))
+
+
+def _tells_of_a_new_name(one: Judgement) -> bool:
+    """A figure beside the time may be new of a workload that is on record."""
+    return one.verdict is Verdict.NEW and one.kind not in BESIDE
 
 
 def _gone(config: pytest.Config, store: BaselineStore) -> tuple[Key, ...]:

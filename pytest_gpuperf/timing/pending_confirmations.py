@@ -10,13 +10,14 @@ import dataclasses
 
 import msgspec
 
-from pytest_gpuperf.judge.block_decision import judge_blocks
+from pytest_gpuperf.judge.block_decision import Paired, judge_blocks
 from pytest_gpuperf.judge.drift_verdict import judge_paired_drift
 from pytest_gpuperf.judge.paired_verdict import judge_pairs, unheard
 from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.judge.time_case import TimeCase
 from pytest_gpuperf.judge.time_verdict import confirm_rounds
 from pytest_gpuperf.model.base_record import Record
+from pytest_gpuperf.model.beside_figures import BesideKind, HostTime
 from pytest_gpuperf.model.evidence import Anchor, Identity, Key
 from pytest_gpuperf.model.timed_round import Round
 from pytest_gpuperf.model.verdict import Judgement, Verdict
@@ -83,6 +84,19 @@ class AnchorPending:
     anchor: Anchor
     policy: Policy
     pairing: Pairing
+    judgement: Judgement
+    budget_s: float
+
+
+@dataclasses.dataclass(frozen=True)
+class BesidePending:
+    """A time of the CPU that blocks of the gating process called worse (``workload.confirm_beside``)."""
+
+    kind: BesideKind
+    record: HostTime
+    policy: Policy
+    paired: Paired
+    time_ns: float
     judgement: Judgement
     budget_s: float
 

@@ -14,10 +14,11 @@ from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.child_process import progress_of
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.judge.counter_scatter import Counts
+from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.evidence import Key, Session, StaticRecord, TimeRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence, unpacked
 from pytest_gpuperf.update.anchor import become_anchors, with_anchor
-from pytest_gpuperf.update.record import record
+from pytest_gpuperf.update.record import ProcessRecord, record
 from pytest_gpuperf.update.select import (
     counters_alone,
     merge,
@@ -26,6 +27,7 @@ from pytest_gpuperf.update.select import (
     wanted_times,
     with_counters,
 )
+from pytest_gpuperf.update.select_beside import BesideTaken, recorded_beside, wanted_beside
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +37,7 @@ class Times:
     update: dict[tuple[str, Key], TimeRecord] = dataclasses.field(default_factory=dict)
     counters: dict[tuple[str, Key], Counts] = dataclasses.field(default_factory=dict)
     """For records whose rounds stay."""
+    beside: dict[tuple[str, Key], Beside] = dataclasses.field(default_factory=dict)
     sessions: Sequence[Session] = ()
     cubins: Sequence[bytes] = ()
     recorded: Sequence[Recorded] = ()
@@ -47,8 +50,12 @@ def accept(config: pytest.Config, worker: Worker, book: Book) -> list[Recorded]:
     """
     accepted = book.accepted()
     wanted = wanted_times(accepted, worker.options)
-    times = _record_times(config, worker, book, [wanted[key] for key in sorted(wanted)]) if wanted else Times()
+    beside = wanted_beside(accepted, worker.options)
+    keys = wanted.keys() | {one.workload.key for one in beside if one.wants_processes}
+    records = _taken_by_processes(config, worker, book, keys) if keys else []
+    times = _merged_times(worker, records, [wanted[key] for key in sorted(wanted)]) if wanted else Times()
     times = _with_counters(worker, accepted, times)
+    times = _with_beside(worker, beside, records, times)
     static = wanted_static(worker.store, accepted, worker.options, {key for _, key in times.update})
     recorded = [
         Recorded(key=key, target=arch, before=worker.store.static(arch, key, toolchain).record, after=new)
@@ -64,8 +71,8 @@ def accept(config: pytest.Config, worker: Worker, book: Book) -> list[Recorded]:
         if place not in times.update
     }
     update = Update(
-        static=static, time=times.update, counters=times.counters, anchors=moved, sessions=times.sessions,
-        cubins=cubins, profile=worker.options.profile,
+        static=static, time=times.update, counters=times.counters, beside=times.beside, anchors=moved,
+        sessions=times.sessions, cubins=cubins, profile=worker.options.profile,
     )  # fmt: skip
     worker.store.write(update, progress_of(config))
     return [*recorded, *times.recorded, *(_as_anchor(place, before) for place, before in moved.items())]
@@ -89,11 +96,15 @@ def _with_cubin_at_hand(
     return msgspec.structs.replace(new, cubin=old.cubin if old is not None and known else "")
 
 
-def _record_times(config: pytest.Config, worker: Worker, book: Book, wanted: Sequence[WorkloadEvidence]) -> Times:
-    keys = [work.key for work in wanted]
+def _taken_by_processes(
+    config: pytest.Config, worker: Worker, book: Book, keys: Collection[Key]
+) -> list[ProcessRecord]:  # fmt: skip
     took_s = book.seconds({key.node_id for key in keys})
     worker.give_memory_back()
-    records = record(config, keys, progress_of(config), took_s=took_s)
+    return record(config, keys, progress_of(config), took_s=took_s)
+
+
+def _merged_times(worker: Worker, records: Sequence[ProcessRecord], wanted: Sequence[WorkloadEvidence]) -> Times:
     session, merged = merge(records, wanted, worker.options)
     slug = records[0].device.slug
     found = {work.key: work for work in wanted}
@@ -106,6 +117,15 @@ def _record_times(config: pytest.Config, worker: Worker, book: Book, wanted: Seq
         cubins=[cubins[sha] for sha in {time.cubin for time in taken.values()} if sha in cubins],
         recorded=[msgspec.structs.replace(one, before=worker.store.time(slug, one.key)) for one in merged],
     )
+
+
+def _with_beside(
+    worker: Worker, wanted: Sequence[BesideTaken], records: Sequence[ProcessRecord], times: Times
+) -> Times:  # fmt: skip
+    """This run's figures beside the times, put to those that were recorded and to those on record that stay."""
+    before = {(one.target, one.workload.key): worker.store.time(one.target, one.workload.key) for one in wanted}
+    beside, rows = recorded_beside(wanted, records, before, times.update)
+    return dataclasses.replace(times, beside=beside, recorded=[*times.recorded, *rows])
 
 
 def _anchored(worker: Worker, recorded: Recorded, found: WorkloadEvidence) -> Recorded:

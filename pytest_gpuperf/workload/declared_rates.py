@@ -29,15 +29,19 @@ def beyond_limits(facts: DeviceFacts, request: Request, rounds: Sequence[Round])
 
 def array_bytes(launch: Launch) -> int | None:
     """Bytes of all arrays that a launch is given, overlaps counted once; None where an argument may be an address."""
+    others = (argument for argument in launch.arguments if array_facts(argument) is None)
+    if any(not isinstance(one, int | float | complex | np.number | np.bool_) or abs(one) >= _LEAST_ADDRESS
+           for one in others):  # fmt: skip
+        return None
+    return known_array_bytes(launch)
+
+
+def known_array_bytes(launch: Launch) -> int:
+    """Bytes of the arrays that a launch is given, overlaps counted once; what an address stands for is not in it."""
     spans = []
     for place, argument in enumerate(launch.arguments):
         facts = array_facts(argument)
         if facts is None:
-            if (
-                not isinstance(argument, int | float | complex | np.number | np.bool_)
-                or abs(argument) >= _LEAST_ADDRESS
-            ):
-                return None
             continue
         size = facts.dtype.itemsize
         for length in facts.shape:

@@ -89,7 +89,17 @@ def _measured(worker: Worker, book: TestBook, request: Request, evidence: Worklo
     if not worker.options.times:
         why = CheckedOnly(f"{request.name} was not timed: run pytest --gpuperf")
         return _untimed(worker, request, evidence.static, why, found.shown)
-    return _time(worker, book, request, found)
+    return _with_beside(worker, book, request, _time(worker, book, request, found))
+
+
+def _with_beside(worker: Worker, book: TestBook, request: Request, found: Measurement) -> Measurement:
+    """With what the test asks for beside the time; nothing is done where it asks for nothing and none is on record."""
+    baseline = worker.store.time(worker.device.facts.slug, book.key(request.name))
+    if not (request.measure or request.accuracy or (baseline is not None and baseline.beside)):
+        return found
+    from pytest_gpuperf.workload.measure_beside import measure_beside  # noqa: PLC0415 SciPy comes with it
+
+    return found.with_beside(measure_beside(worker, book, request, stash.run_state_of(worker.config)))
 
 
 def _without_gpu(worker: Worker, book: TestBook, request: Request, evidence: WorkloadEvidence) -> Measurement:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
+from typing import TypeVar
 
 from pytest_gpuperf.context.early_stop import CheckedOnly, CountersMissing
 from pytest_gpuperf.judge.log_times import geometric_mean
 from pytest_gpuperf.judge.plausibility import Implausible
+from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.verdict import Judgement
 
 NOTHING_BEYOND = Implausible()
+_Figure = TypeVar("_Figure", int, float)
 
 
 class NotDeclared(ValueError):
@@ -57,6 +61,7 @@ class Measurement:
         self._untimed = untimed
         self._counters = counters
         self._beyond = beyond
+        self._beside = Beside()
 
     def __repr__(self) -> str:
         """Short: pytest shows it where an assertion on a figure fails."""
@@ -84,6 +89,52 @@ class Measurement:
         if isinstance(self._counters, Mapping):
             return self._counters
         raise self._counters or CountersMissing(f"{self.name} has no counters: run pytest --gpuperf-ncu")
+
+    def with_beside(self, beside: Beside) -> Measurement:
+        """The same, with what it costs beside its time."""
+        found = copy.copy(self)
+        found._beside = beside
+        return found
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of device memory that one run needs: the arrays of a launch, and the most that it allocates.
+
+        Raises ``NotDeclared`` without ``measure=("memory",)``.
+        """
+        return self._asked_for(self._beside.memory_bytes, "memory_bytes", "measure=('memory',)")
+
+    @property
+    def host_ns(self) -> float:
+        """Nanoseconds of the host from the call of the workload to its return, the GPU idle before.
+
+        Raises ``NotDeclared`` without ``measure=("host",)``.
+        """
+        host = self._beside.host
+        return self._asked_for(None if host is None else host.time_ns, "host_ns", "measure=('host',)")
+
+    @property
+    def compile_s(self) -> float:
+        """Seconds of the CPU that NVRTC takes for the kernel's source, nothing cached.
+
+        Raises ``NotDeclared`` without ``measure=("compile",)``.
+        """
+        compiled = self._beside.compile
+        return (
+            self._asked_for(None if compiled is None else compiled.time_ns, "compile_s", "measure=('compile',)") / 1e9
+        )
+
+    @property
+    def error(self) -> float:
+        """What ``accuracy=`` returned.  Raises ``NotDeclared`` without it."""
+        return self._asked_for(self._beside.accuracy, "error", "accuracy=")
+
+    def _asked_for(self, value: _Figure | None, name: str, asking: str) -> _Figure:
+        if value is not None:
+            return value
+        if self._untimed is not None:
+            raise self._untimed
+        raise NotDeclared(f"{self.name} has no {name}: ask for it, gpuperf(..., {asking})")
 
     @property
     def bandwidth(self) -> float:

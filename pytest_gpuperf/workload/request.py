@@ -8,6 +8,7 @@ from typing import Any, SupportsFloat
 
 from pytest_gpuperf.config.call_arguments import BadArgument
 from pytest_gpuperf.device.launch import Launch
+from pytest_gpuperf.model.beside_figures import BesideKind
 from pytest_gpuperf.model.evidence import CacheMode, Identity
 from pytest_gpuperf.model.tolerance import Tolerance
 from pytest_gpuperf.model.verdict import PairSlot
@@ -41,6 +42,10 @@ class Request:
     """Arrays that the workload writes, and that are poisoned before each run."""
     precision: float | None = None
     """Relative error that ``check`` has to refuse."""
+    measure: Mapping[BesideKind, float | None] = dataclasses.field(default_factory=dict)
+    """What to measure beside the time; a tolerance gates it, None is the usual one."""
+    accuracy: Callable[[], Any] | None = None
+    """Returns the error of the results of the last run."""
     guard: RunGuard | None = None
     """Where inputs or outputs were given and there is a GPU."""
 
@@ -54,6 +59,15 @@ class Request:
 
     def __post_init__(self) -> None:
         """Raise ``BadArgument`` for arguments that do not go together."""
+        if "compile" in self.measure and (self.launch is None or self.launch.kernel.compiling is None):
+            raise BadArgument(
+                f"gpuperf: measure='compile' is of a launch whose kernel cuda_kernel compiles with NVRTC: {self.name} "
+                f"is {'a callable' if self.launch is None else 'of a kernel that something else compiled'}"
+            )
+        if self.accuracy is not None and self.inputs is not None:
+            raise BadArgument(
+                "gpuperf: accuracy= is of the same inputs in every run, and inputs= makes others: give one"
+            )
         if self.inputs is None and not self.outputs:
             if self.precision is not None:
                 raise BadArgument("gpuperf: precision= is for workloads with inputs= or outputs=: give one of them")

@@ -56,13 +56,13 @@ def confirm(item: pytest.Item, worker: Worker, state: RunState, book: TestBook) 
         judged = _confirmed(item, worker, pending, limit_s)
         state.confirmations_left -= any(one.verdict is Verdict.SLOWER for one in judged)
     for judgement in judged:
-        _replace(book, judgement)
+        replace_judgement(book, judgement)
 
 
 def give_up(state: RunState, book: TestBook) -> None:
     """End the wait of a test that was ended before it could be confirmed."""
     for pending in _waiting(state, book):
-        _replace(book, unheard(pending.judgement, "the test was failed or stopped by pytest's own means"))
+        replace_judgement(book, unheard(pending.judgement, "the test was failed or stopped by pytest's own means"))
 
 
 def _waiting(state: RunState, book: TestBook) -> list[PendingConfirmation]:
@@ -88,7 +88,7 @@ def _confirmed(
         drifts = tuple(one.case.key for one in pending if one.judgement.against == "anchor")
         paired = tuple(one.case.key for one in pending if isinstance(one, PairedPending) and not one.case.identity.code)
         task = ConfirmTask(folder=Path(name), workloads=records, drifts=drifts, by_process=paired)
-        problem = _run(item, worker, task, limit_s)
+        problem = run_second(item, worker, task, limit_s)
         judged = []
         for file, one in zip(task.files(), pending, strict=True):
             found = _left(file)
@@ -113,7 +113,7 @@ def _left(file: Path) -> Confirmation | None:
         return None
 
 
-def _run(item: pytest.Item, worker: Worker, task: ConfirmTask, limit_s: float) -> str:
+def run_second(item: pytest.Item, worker: Worker, task: ConfirmTask, limit_s: float) -> str:
     """Run the confirming process; why it left nothing, if it leaves nothing."""
     log = task.folder / "log"
     worker.give_memory_back()  # the child needs as much memory as this test did
@@ -142,7 +142,8 @@ def _environment(worker: Worker) -> dict[str, str]:
     return {**os.environ, **visible, HELD_VARIABLE: uuid}
 
 
-def _replace(book: TestBook, judgement: Judgement) -> None:
+def replace_judgement(book: TestBook, judgement: Judgement) -> None:
+    """Put a final judgement in the place of the one that waited."""
     work = book.workloads[judgement.key.workload]
     place = judgement.kind, judgement.against
     judgements = tuple(

@@ -165,6 +165,10 @@ SCENES = {
         ("--gpuperf-arch=sm_80,sm_90",),
     ),
     ("docs/how-to/writing-tests.md", "Set what holds for one test"): Scene("import pytest\n"),
+    ("docs/how-to/beside-time.md", "Gate what a kernel costs beside its time"): Scene(
+        A_LAUNCH.replace("1 << 22", "4096") + "attention = lambda: (launch(), gpu.zeros(n))[1]\n"
+    ),
+    ("docs/how-to/beside-time.md", "Errors"): Scene(A_LAUNCH.replace("1 << 22", "4096") + "x[...] = 1\n"),
     ("docs/how-to/untrusted-kernels.md", "Gate kernels that nobody trusts"): Scene("n = 4096\n"),
     ("docs/how-to/untrusted-kernels.md", "Callables"): Scene(A_LAUNCH.replace("1 << 22", "4096") + SOLUTION),
     ("docs/how-to/other-compilers.md", "Files of whole programs"): Scene(before=BY_NVRTC),

@@ -227,6 +227,11 @@ class SimulatedGpu:
 
     def begin_peak(self) -> None: ...
 
+    def bytes_of(self, run: Callable[[], Any]) -> int:
+        """It has no memory of its own; see ``simulated_memory``."""
+        run()
+        return 0
+
     def release_unused(self) -> None: ...
 
     def state(self) -> DeviceState:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +21,25 @@ class SharedMemory:
     def __init__(self, folder: Path, limit: int) -> None:
         folder.mkdir(exist_ok=True)
         self._folder, self.limit = folder, limit
-        self._live = self._held = 0
+        self._live = self._held = self._most = 0
 
     def take(self, array: Any) -> Any:
         """The array, if there is room for it beside all that is held.  Raises ``MemoryError``."""
         self._live += array.nbytes
         weakref.finalize(array, self._free, array.nbytes)
-        self._held = max(self._held, self._live)
+        self._held, self._most = max(self._held, self._live), max(self._most, self._live)
         if self._held + self._of_others() > self.limit:
             raise MemoryError(f"out of memory allocating {array.nbytes} bytes of {self.limit}")
         self._note()
         return array
+
+    def most_of(self, run: Callable[[], Any]) -> int:
+        """Bytes that one call holds at most beyond what is held before it."""
+        before = self._most = self._live
+        result = run()
+        found = self._most - before
+        del result
+        return found
 
     def give_back(self) -> None:
         self._held = self._live
@@ -72,6 +81,9 @@ class LimitedGpu(SimulatedGpu):
         self._memory = SharedMemory(folder, limit)
         self.arrays = LimitedArrays(self._memory)
         self.facts = msgspec.structs.replace(self.facts, memory_bytes=limit)
+
+    def bytes_of(self, run: Callable[[], Any]) -> int:
+        return self._memory.most_of(run)
 
     def release_unused(self) -> None:
         self._memory.give_back()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION
 from pytest_gpuperf.cli.command_line import main
 
 OLDER = Path(__file__).parent / "older_baselines"
@@ -35,8 +36,8 @@ def test_verdicts_before_and_after_a_migration_are_the_same(older, capsys):
     assert all(row.endswith("UNCHANGED") for row in rows(before))
     folder = str(older.path / "baselines")
     assert main(["migrate", "--baselines", folder]) == 0
-    assert "8 files rewritten in schema 4: " in capsys.readouterr().out
-    assert {json.loads(path.read_text())["schema"] for path in Path(folder).glob("sm_*/*.json")} == {4}
+    assert f"8 files rewritten in schema {SCHEMA_VERSION}: " in capsys.readouterr().out
+    assert {json.loads(path.read_text())["schema"] for path in Path(folder).glob("sm_*/*.json")} == {SCHEMA_VERSION}
     assert main(["migrate", "--baselines", folder]) == 0
     assert "nothing was written" in capsys.readouterr().out
     after = older.run(*GATE)

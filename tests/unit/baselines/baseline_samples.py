@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable
 
 from pytest_gpuperf.baselines.merging import Update
+from pytest_gpuperf.model.beside_figures import HostTime
 from pytest_gpuperf.model.evidence import (
     Anchor,
     Identity,
@@ -115,6 +116,13 @@ def make_anchor(**changes: object) -> Anchor:
 def make_past(**changes: object) -> PastTime:
     fields: dict[str, object] = {"date": make_session().date, "time_ns": 51000.0, "spread": 0.001, "commit": "abc1234"}
     return PastTime(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+def make_host_time(**changes: object) -> HostTime:
+    fields: dict[str, object] = {
+        "ratios": (1.234567, 1.25, 1.24), "time_ns": 8123.456, "cpu": "Some CPU 9000", "made_by": "CPython 3.12",
+    }  # fmt: skip
+    return HostTime(**{**fields, **changes})  # type: ignore[arg-type]
 
 
 def static_update(record: StaticRecord | None = None, key: Key | None = None, toolchain: str = NVRTC) -> Update:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from baseline_samples import H200, NVRTC, make_past, make_round, make_session, make_static, make_time
+from baseline_samples import H200, NVRTC, make_host_time, make_past, make_round, make_session, make_static, make_time
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +20,7 @@ from pytest_gpuperf.baselines.checks import (
 )
 from pytest_gpuperf.baselines.file_types import StaticFile, TimeFile
 from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION
+from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.evidence import Session, StaticRecord, TimeRecord
 from pytest_gpuperf.model.timed_round import Round
 
@@ -102,6 +103,30 @@ def test_the_limits_themselves_are_allowed(file: StaticFile | TimeFile) -> None:
         (
             time_file(with_round(midmean=MAX_TIME_NS * 1.01)),
             f"{WHERE}, round 1: a time is outside 0.001 to 1e+15 ns",
+        ),
+        (
+            time_file(make_time(SESSION, beside=Beside(memory_bytes=-1))),
+            f"{WHERE}, beside: memory_bytes is -1, below zero",
+        ),
+        (
+            time_file(make_time(SESSION, beside=Beside(accuracy=-0.5))),
+            f"{WHERE}, beside: accuracy is -0.5, below zero",
+        ),
+        (
+            time_file(make_time(SESSION, beside=Beside(host=make_host_time(ratios=())))),
+            f"{WHERE}, beside, host: it has no ratios, or one that is no ratio of times",
+        ),
+        (
+            time_file(make_time(SESSION, beside=Beside(compile=make_host_time(ratios=(1.0, 0.0))))),
+            f"{WHERE}, beside, compile: it has no ratios, or one that is no ratio of times",
+        ),
+        (
+            time_file(make_time(SESSION, beside=Beside(compile=make_host_time(time_ns=0.0)))),
+            f"{WHERE}, beside, compile: its time is outside 0.001 to 1e+15 ns",
+        ),
+        (
+            time_file(make_time(SESSION, beside=Beside(host=make_host_time(cpu="x" * 201)))),
+            f"{WHERE}, beside, host: a name has more than 200 characters",
         ),
         (time_file(with_round(process=-1)), f"{WHERE}, round 1: its process is -1, below zero"),
         (

@@ -221,7 +221,8 @@ def test_unknown_newer_schema_is_refused_with_a_clear_message() -> None:
     with pytest.raises(NewerSchemaError) as caught:
         decode(content, PATH, H200)
     assert str(caught.value) == (
-        "baselines/file.json: this baseline has schema version 7; this pytest-gpuperf knows up to version 5.\n"
+        "baselines/file.json: this baseline has schema version 7; this pytest-gpuperf knows up to version "
+        f"{SCHEMA_VERSION}.\n"
         "Upgrade pytest-gpuperf to the release that wrote it (pip install --upgrade pytest-gpuperf)."
     )
 

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from baseline_samples import H200, NVRTC, make_anchor, make_key, make_round, make_session, make_static, make_time
+from baseline_samples import (
+    H200,
+    NVRTC,
+    make_anchor,
+    make_host_time,
+    make_key,
+    make_round,
+    make_session,
+    make_static,
+    make_time,
+)
 
 from pytest_gpuperf.baselines.baseline_errors import UnwritableEvidenceError
 from pytest_gpuperf.baselines.file_types import TimeFile
 from pytest_gpuperf.baselines.merging import KEPT_SESSIONS, merge_static, merge_time
 from pytest_gpuperf.judge.counter_scatter import Counts
 from pytest_gpuperf.judge.counter_verdict import PASSES
+from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.evidence import Identity, Key, Session, TimeRecord
 
 WARM_TRAFFIC = "dram__bytes_read.sum"
@@ -123,3 +134,33 @@ def test_records_of_equal_code_have_the_source_of_the_latest() -> None:
     records = merge_static(file, "sm_90", [(NVRTC, other, edited)]).toolchains[NVRTC]
     assert {of["padded"].source_hash for of in records.values()} == {"51" * 32}
     assert {of["padded"].source_hash for of in file.toolchains[NVRTC].values()} == {"50" * 32}
+
+
+BESIDE = Beside(memory_bytes=4096, host=make_host_time())
+
+
+def test_a_recording_without_figures_beside_its_time_keeps_those_on_record() -> None:
+    session = make_session()
+    old = merged(None, make_time(session, beside=BESIDE), session)
+    other_code = make_time(session, identity=Identity(code="d0" * 32, launch="grid=(1, 1, 1)"))
+    assert padded(merged(old, other_code, session)).beside == padded(old).beside is not None
+
+
+def test_a_figure_beside_the_time_takes_the_place_of_its_kind_alone() -> None:
+    session = make_session()
+    old = merged(None, make_time(session, beside=BESIDE), session)
+    new = merge_time(old, H200, [], [], beside=[(make_key(), Beside(memory_bytes=8192, accuracy=1.23456789))])
+    assert padded(new).beside == Beside(memory_bytes=8192, accuracy=1.23457, host=padded(old).beside.host)  # type: ignore[union-attr]
+    assert padded(new).rounds == padded(old).rounds
+
+
+def test_host_times_are_stored_to_the_digits_that_mean_something() -> None:
+    session = make_session()
+    host = padded(merged(None, make_time(session, beside=BESIDE), session)).beside.host  # type: ignore[union-attr]
+    assert host is not None
+    assert (host.ratios, host.time_ns) == ((1.2346, 1.25, 1.24), 8123.0)
+
+
+def test_figures_beside_a_time_that_is_not_on_record_are_refused() -> None:
+    with pytest.raises(UnwritableEvidenceError, match="figures beside a time belong to one on record"):
+        merge_time(None, H200, [], [], beside=[(make_key(), BESIDE)])

@@ -13,7 +13,7 @@ from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION
 from pytest_gpuperf.baselines.parsing import decode
 
 OLDER = sorted((Path(__file__).parent / "older").glob("*.json"))
-"""As they lay in this repository: a GPU's file of schema 1, an architecture's of schemas 1 to 4."""
+"""As they lay in this repository: a GPU's files of schemas 1 and 4, an architecture's of schemas 1 to 4."""
 PROFILES = [one for one in OLDER if one.stem.startswith("sm") and one.stem[-1] < "4"]
 """Those in which every workload has all figures of its machine code."""
 

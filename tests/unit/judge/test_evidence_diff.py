@@ -10,6 +10,7 @@ from pytest_gpuperf.counters.catalogue import METRICS
 from pytest_gpuperf.judge.counter_verdict import CounterRule
 from pytest_gpuperf.judge.evidence_diff import Coverage, EvidenceDiff, compare_evidence
 from pytest_gpuperf.judge.run_diff import RunDiff
+from pytest_gpuperf.model.beside_figures import Beside, HostTime
 from pytest_gpuperf.model.evidence import Anchor, Key, StaticRecord, TimeRecord
 from pytest_gpuperf.model.workload_records import WorkloadRecords
 
@@ -102,6 +103,19 @@ def test_what_was_run_and_how_is_told() -> None:
         "anchor its own -> of 2026-11-01",
     ]  # fmt: skip
     assert run.times_ns is None, "the rounds are the same"
+
+
+def test_what_it_costs_beside_its_time_is_told() -> None:
+    host = HostTime(ratios=(1.25, 1.2, 1.3), time_ns=8120.0, cpu="a CPU", made_by="CPython 3.12")
+    slower = msgspec.structs.replace(host, ratios=(1.5,), time_ns=9750.0)
+    old = msgspec.structs.replace(time_of(), beside=Beside(memory_bytes=4096, accuracy=0.5, host=host))
+    new = msgspec.structs.replace(time_of(), beside=Beside(memory_bytes=8192, accuracy=1.25, host=slower, compile=host))
+    assert [str(change) for change in run_diff(old, new).conditions] == [
+        "device memory 4096 bytes -> 8192 bytes", "error 0.5 -> 1.25",
+        "host time 8.12 us (x1.25 of its canary) -> 9.75 us (x1.5 of its canary)",
+        "compile time none -> 8.12 us (x1.25 of its canary)",
+    ]  # fmt: skip
+    assert run_diff(time_of(), old).conditions[0].before == "none"
 
 
 def test_counters_beyond_their_bands_come_with_the_largest_change_first_and_the_others_are_counted() -> None:

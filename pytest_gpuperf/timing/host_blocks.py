@@ -1,0 +1,132 @@
+"""Times of the CPU beside a canary: blocks of what a workload costs the host, and what it costs to compile.
+
+A block takes the workload and fixed work of the plugin's own in an order drawn by a coin, and gives the log of the
+ratio of their times.  What the GPU does meanwhile is not timed: it is waited for between two slots.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import math
+import platform
+import random
+import statistics
+import struct
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+Cost = Callable[[], float]
+"""Does it, and returns what it took in nanoseconds."""
+
+MOST_CALLS, LEAST_CALLS = 64, 4
+"""Of a workload in one slot."""
+SLOT_NS = 20e6
+"""Device time that the calls of one slot may enqueue, so that none waits for room in the queue, and time of the host
+that they may take."""
+PIECES = 12
+
+
+class HostBlock(NamedTuple):
+    """One exchange of a workload and its canary."""
+
+    r: float
+    """Log of the ratio of the two."""
+    time_ns: float
+    """Of the workload."""
+
+
+def blocks_beside(work: Cost, canary: Cost, seed: int, *, twice: bool) -> Iterator[HostBlock]:
+    """Blocks without end, after one of each to warm up; ``twice``: each side has two slots (ABBA), not one."""
+    coin = random.Random(seed)
+    work()
+    canary()
+    while True:
+        order = (work, canary) if coin.random() < 0.5 else (canary, work)
+        slots = (*order, *order[::-1]) if twice else order
+        took = [(slot is work, slot()) for slot in slots]
+        mine, other = (statistics.fmean(ns for is_work, ns in took if is_work is side) for side in (True, False))
+        yield HostBlock(math.log(mine / other), mine)
+
+
+def calls_of(duration_ns: float) -> int:
+    """How many calls a slot has of a workload that takes so long on the GPU."""
+    return max(LEAST_CALLS, min(MOST_CALLS, int(SLOT_NS / max(duration_ns, 1.0))))
+
+
+def host_cost(run: Callable[[], Any], reset: Callable[[], Any] | None, wait: Callable[[], None], calls: int) -> Cost:
+    """From the call of ``run`` to its return: the median of ``calls`` at most.  The GPU is idle before the first."""
+
+    def cost() -> float:
+        wait()
+        with _no_collection():
+            took: list[int] = []
+            while len(took) < calls and (len(took) < LEAST_CALLS or sum(took) < SLOT_NS):
+                took.append(_called(run, reset))
+        wait()
+        return statistics.median(took)
+
+    return cost
+
+
+def _called(run: Callable[[], Any], reset: Callable[[], Any] | None = None) -> int:
+    if reset is not None:
+        reset()
+    before = time.perf_counter_ns()
+    run()
+    return max(time.perf_counter_ns() - before, 1)
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """No garbage is collected inside, as far as that was on."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def interpreter_work() -> None:
+    """The canary of host times: calls, names and small objects, as launching takes.  Another one is another figure."""
+    found: dict[str, bytes] = {}
+    for number in range(PIECES):
+        found[str(number)] = struct.pack("<Qd", number, number * 0.5)
+        _ = (number, *list(found)[:2])
+
+
+def interpreter_cost() -> float:
+    """What the canary of host times takes: the median of as many calls as a workload has at most."""
+    with _no_collection():
+        return statistics.median(_called(interpreter_work) for _ in range(MOST_CALLS))
+
+
+def cpu_cost(run: Callable[[], Any]) -> Cost:
+    """Time of the CPU, that of all threads of this process: other processes are not in it."""
+
+    def cost() -> float:
+        with _no_collection():
+            before = time.process_time_ns()
+            run()
+            return float(max(time.process_time_ns() - before, 1))
+
+    return cost
+
+
+def cpu_model() -> str:
+    """As Linux names it; else the architecture."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == "model name":
+                return " ".join(value.split())[:100]
+    return platform.machine()
+
+
+def interpreter(driver: str) -> str:
+    """What a host time depends on beside the CPU: ``CPython 3.12.3, driver 580.95.05``."""
+    return f"{platform.python_implementation()} {platform.python_version()}, driver {driver}"

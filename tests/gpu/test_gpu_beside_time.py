@@ -1,0 +1,110 @@
+"""Figures beside the time on a real GPU: memory to the byte, host times, compile times and errors."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.gpu
+
+SUITE = """
+import cupy
+import pytest
+
+def test_memory(gpu, gpuperf):
+    x = cupy.ones(1 << 20, dtype="float32")
+    def work():
+        scratch = cupy.zeros(SCRATCH, dtype="float32")
+        return (x + 1).sum() + scratch[0]
+    result = gpuperf(work, name="work", measure=("memory",))
+    assert result.memory_bytes >= 4 * (SCRATCH + (1 << 20))
+
+def test_host(gpu, gpuperf):
+    x = cupy.zeros(64, dtype="float32")
+    def work():
+        for _ in range(CALLS):
+            cupy.add(x, 1, out=x)
+    assert 1000 < gpuperf(work, name="work", measure=("host",)).host_ns < 1e6
+
+def test_launch(cuda_kernel, gpu, gpuperf):
+    x, y = gpu.random(1 << 20, seed=1), gpu.empty(1 << 20)
+    launch = cuda_kernel("copy.cu", "copy").launch(grid=4096, block=256, args=(x, y))
+    result = gpuperf(launch, measure=("memory", "host", "compile"),
+                     accuracy=lambda: gpu.ulp_error(y, gpu.to_host(x).astype("float64")))
+    assert result.memory_bytes == 2 * x.nbytes
+    assert 0.001 < result.compile_s < 5
+    assert result.error == 0.0
+"""
+COPY = """
+template <int K, int N> struct Slow { static constexpr int value = Slow<K, N - 1>::value + 1; };
+template <int K> struct Slow<K, 0> { static constexpr int value = 0; };
+template <int K> struct All { static constexpr int value = All<K - 1>::value + Slow<K, 100>::value; };
+template <> struct All<0> { static constexpr int value = 0; };
+static_assert(All<KINDS>::value == 100 * KINDS, "");
+extern "C" __global__ void copy(const float* a, float* b) { int i = blockIdx.x * 256 + threadIdx.x; b[i] = a[i]; }
+"""
+RECORD = ("--update-baselines", "--gpuperf-rounds=4", "--gpuperf-processes=2")
+
+
+def run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+    return pytester.runpytest_subprocess("-p", "no:cacheprovider", *arguments)
+
+
+def write(pytester: pytest.Pytester, *, scratch: int = 1 << 18, calls: int = 10, kinds: int = 1) -> None:
+    text = SUITE.replace("SCRATCH", str(scratch)).replace("CALLS", str(calls))
+    (pytester.path / "test_beside.py").write_text(text, encoding="utf-8")
+    (pytester.path / "copy.cu").write_text(COPY.replace("KINDS", str(kinds)), encoding="utf-8")
+
+
+def verdicts(pytester: pytest.Pytester) -> dict[str, str]:
+    run(pytester, "--gpuperf", "--gpuperf-open=fail", "--gpuperf-report=found.json")
+    found = json.loads((pytester.path / "found.json").read_text())
+    return {
+        f"{one['test']}.{judged['kind']}": judged["verdict"]
+        for one in found["tests"]
+        for work in one.get("workloads", ())
+        for judged in work.get("judgements", ())
+        if judged["kind"] not in ("static", "time")
+    }
+
+
+def test_equal_work_passes_and_each_loss_is_found(cuda_device: Any, pytester: pytest.Pytester) -> None:
+    cuda_device.release_unused()
+    write(pytester)
+    recorded = run(pytester, *RECORD)
+    assert recorded.ret == 0, recorded.stdout.str()
+    assert not re.search("refused", recorded.stdout.str())
+    equal = verdicts(pytester)
+    assert set(equal) == {"test_memory.memory", "test_host.host", *(
+        f"test_launch.{kind}" for kind in ("memory", "host", "compile", "accuracy")
+    )}  # fmt: skip
+    assert not {"WORSE", "BETTER", "SUSPECT", "NEW"} & set(equal.values()), equal
+    assert equal["test_memory.memory"] == equal["test_launch.memory"] == equal["test_launch.accuracy"] == "SAME"
+    write(pytester, scratch=(1 << 18) + 20_000, calls=12, kinds=30)
+    worse = verdicts(pytester)
+    assert worse["test_memory.memory"] == "WORSE"
+    assert worse["test_host.host"] == "WORSE"
+    assert worse["test_launch.compile"] == "WORSE"
+    assert (worse["test_launch.memory"], worse["test_launch.accuracy"]) == ("SAME", "SAME")
+
+
+def test_memory_of_a_run_is_what_cupy_gives_out_at_most(cuda_device: Any) -> None:
+    cupy = pytest.importorskip("cupy")
+
+    def work() -> Any:
+        first = cupy.empty(1 << 20, dtype="uint8")
+        del first
+        second = cupy.empty(3 << 20, dtype="uint8")
+        return cupy.empty(100, dtype="uint8"), second
+
+    assert [cuda_device.bytes_of(work) for _ in range(3)] == [(3 << 20) + 512] * 3
+    assert cuda_device.bytes_of(lambda: None) == 0
+
+
+def test_memory_of_pytorch_counts_too(cuda_device: Any) -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.ones(1 << 20, device="cuda")
+    assert cuda_device.bytes_of(lambda: x + 1) == 4 << 20

@@ -1,0 +1,333 @@
+"""What a workload costs beside its time: memory, time of the host and of the compiler, and its error, each gated."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from evidence_tree import read_evidence
+from recorded_baselines import baselines_of
+from suite_under_test import SIMULATED, Suite
+
+from pytest_gpuperf.cli.command_line import main
+
+CONFTEST = SIMULATED.replace("from simulated_gpu import SimulatedGpu,", "from simulated_gpu import").replace(
+    'return SimulatedGpu(implementations={"work": work, "other": work})',
+    "from pathlib import Path\n    from simulated_memory import LimitedGpu\n"
+    '    return LimitedGpu(Path(__file__).parent / "memory", 1 << 30, implementations={"work": work}, '
+    "process_sd=0.0, sample_sd=0.0001)",
+)
+KERNEL = """
+template <int K, int N> struct Slow { static constexpr int value = Slow<K, N - 1>::value + 1; };
+template <int K> struct Slow<K, 0> { static constexpr int value = 0; };
+template <int K> struct All { static constexpr int value = All<K - 1>::value + Slow<K, 100>::value; };
+template <> struct All<0> { static constexpr int value = 0; };
+static_assert(All<KINDS>::value == 100 * KINDS, "");
+extern "C" __global__ void work(const float* a, float* b, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) b[i] = a[i];
+}
+"""
+SUITE = """
+def spin(times):
+    found = {}
+    for number in range(times):
+        found[str(number)] = (number, len(found))
+
+def launch_of(cuda_kernel, gpu, size=1024):
+    a = gpu.random(size, seed=1)
+    b = gpu.zeros(size)
+    return cuda_kernel("work.cu", "work", options=["-DKINDS=1"]).launch(grid=8, block=256, args=(a, b, size))
+
+def test_memory(cuda_kernel, gpu, gpuperf):
+    launch = launch_of(cuda_kernel, gpu)
+    def work():
+        scratch = gpu.zeros(100_000)
+        launch()
+        return scratch
+    result = gpuperf(work, measure=("memory",))
+    assert result.memory_bytes >= 400_000
+
+def test_arrays(cuda_kernel, gpu, gpuperf):
+    assert gpuperf(launch_of(cuda_kernel, gpu), measure=["memory"]).memory_bytes == 2 * 4 * 1024
+
+def test_host(cuda_kernel, gpu, gpuperf):
+    launch = launch_of(cuda_kernel, gpu)
+    def work():
+        spin(500)
+        launch()
+    assert gpuperf(work, measure=("host",)).host_ns > 1000
+
+def test_compile(cuda_kernel, gpu, gpuperf):
+    assert 0.001 < gpuperf(launch_of(cuda_kernel, gpu), measure=("compile",)).compile_s < 10
+
+def test_accuracy(cuda_kernel, gpu, gpuperf):
+    result = gpuperf(launch_of(cuda_kernel, gpu), accuracy=lambda: 1.25)
+    assert result.error == 1.25
+"""
+FILES = {"work.cu": KERNEL, "test_suite.py": SUITE, "conftest.py": CONFTEST}
+RECORD = ("--update-baselines", "--gpuperf-rounds=4", "--gpuperf-processes=2", "--gpuperf-force-update")
+GATE = ("--gpuperf", "--gpuperf-open=fail", "--gpuperf-missing=fail")
+RECORDED = "baselines/simulated-gpu/test_suite.json"
+
+
+@pytest.fixture(scope="session")
+def beside_recording(shared_folder: Path) -> Path:
+    return baselines_of(shared_folder / "beside", FILES, *RECORD)
+
+
+@pytest.fixture
+def measured(suite: Suite, beside_recording: Path) -> Suite:
+    for name, text in FILES.items():
+        suite.write(name, text)
+    shutil.copytree(beside_recording, suite.path / "baselines")
+    return suite
+
+
+def on_record(suite: Suite, test: str) -> dict:
+    return next(iter(read_evidence(suite.path / RECORDED)["tests"][test].values())).get("beside", {})
+
+
+def verdicts(suite: Suite, *arguments: str, subprocess: bool = False) -> dict[str, str]:
+    """By test and kind of evidence, of all that was gated beside the time."""
+    suite.run(*GATE, "--gpuperf-report=found.json", *arguments, subprocess=subprocess)
+    found = json.loads((suite.path / "found.json").read_text())
+    return {
+        f"{one['test']}.{judged['kind']}": judged["verdict"]
+        for one in found["tests"]
+        for work in one.get("workloads", ())
+        for judged in work.get("judgements", ())
+        if judged["kind"] not in ("static", "time")
+    }
+
+
+def test_equal_work_costs_the_same_beside_its_time(measured):
+    result = measured.run(*GATE)
+    result.assert_outcomes(passed=5)
+    result.stdout.fnmatch_lines(
+        [
+            "beside the time *device memory *error *host time *compile time *verdict",
+            "  work * 400 kB * SAME",  # the callable's scratch, not the arrays of the launch inside
+        ]
+    )
+
+
+def test_one_percent_more_memory_is_worse(measured):
+    measured.edit("test_suite.py", "gpu.zeros(100_000)", "gpu.zeros(101_000)")
+    result = measured.run(*GATE, "-k", "memory")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([
+        "work  WORSE  on simulated-gpu (memory)",
+        "    device memory 400000 -> 404000 bytes (+1.00 %)",
+        "If this change is intended: pytest --update-baselines, and commit what it writes.",
+    ], consecutive=True)  # fmt: skip
+
+
+def test_less_memory_is_better_and_a_tolerance_of_the_test_accepts_more(measured):
+    measured.edit("test_suite.py", "gpu.zeros(100_000)", "gpu.zeros(90_000)")
+    assert verdicts(measured, "-k", "memory") == {"test_memory.memory": "BETTER"}
+    measured.edit("test_suite.py", "gpu.zeros(90_000)", "gpu.zeros(101_000)")
+    measured.edit("test_suite.py", 'work, measure=("memory",)', 'work, measure={"memory": 0.02}')
+    assert verdicts(measured, "-k", "memory") == {"test_memory.memory": "SAME"}
+
+
+def test_more_time_of_the_host_is_worse_in_two_processes(measured):
+    measured.edit("test_suite.py", "spin(500)", "spin(700)")
+    result = measured.run(*GATE, "-k", "host")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([
+        "work  WORSE  on simulated-gpu (host)",
+        "    host time * us -> * us (+* % beside the canary, *+* blocks)",
+    ], consecutive=True)  # fmt: skip
+
+
+def test_what_is_worse_in_one_process_alone_is_open(measured):
+    measured.edit("test_suite.py", "spin(500)", "spin(500 if slow == 'no' else 700)")
+    measured.edit("test_suite.py", "def spin", "import os\nslow = os.environ.get('SLOW_HOST', 'no')\n\ndef spin")
+    text = (measured.path / "conftest.py").read_text()
+    measured.write("conftest.py", text + (
+        "\n\ndef pytest_configure(config):\n    import os\n"
+        "    os.environ['SLOW_HOST'] = 'no' if confirms(config) else 'yes'\n"
+    ))  # fmt: skip
+    assert verdicts(measured, "-k", "host") == {"test_host.host": "INCONCLUSIVE"}
+
+
+def test_a_second_process_that_says_nothing_leaves_it_suspect(measured):
+    measured.edit("test_suite.py", "spin(500)", "spin(700)")
+    measured.in_second_process("pytest.skip('not here')")
+    assert verdicts(measured, "-k", "host") == {"test_host.host": "SUSPECT"}
+
+
+def test_a_source_that_takes_longer_to_compile_is_worse_though_its_code_is_the_same(measured):
+    measured.edit("test_suite.py", "KINDS=1", "KINDS=30")
+    result = measured.run(*GATE, "-k", "compile")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([
+        "work  WORSE  on simulated-gpu (compile)",
+        "    compile time * ms -> * ms (+* % beside the canary, *+* blocks)",
+    ], consecutive=True)  # fmt: skip
+
+
+@pytest.mark.parametrize(("error", "verdict"), [("1.3", "SAME"), ("1.5", "WORSE"), ("0.5", "BETTER")])
+def test_a_larger_error_is_worse(measured, error, verdict):
+    measured.edit("test_suite.py", "lambda: 1.25", f"lambda: {error}")
+    measured.edit("test_suite.py", "result.error == 1.25", "True")
+    assert verdicts(measured, "-k", "accuracy") == {"test_accuracy.accuracy": verdict}
+
+
+def test_an_error_that_is_no_number_fails_the_test(measured):
+    measured.edit("test_suite.py", "lambda: 1.25", "lambda: float('nan')")
+    result = measured.run(*GATE, "-k", "accuracy")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*WrongResult: work: accuracy= returned nan, which is no error of a result*"])
+
+
+def test_what_was_never_recorded_is_new_and_an_update_records_it_beside_the_time(measured):
+    measured.edit("test_suite.py", 'measure=["memory"]', 'measure=["memory", "host"]')
+    before = on_record(measured, "test_arrays")
+    rounds = read_evidence(measured.path / RECORDED)["tests"]["test_arrays"]
+    assert verdicts(measured, "-k", "arrays") == {"test_arrays.memory": "SAME", "test_arrays.host": "NEW"}
+    result = measured.run(*RECORD, "-k", "arrays")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*test_arrays*host time*", "1 baseline written"])
+    after = on_record(measured, "test_arrays")
+    assert after["memory_bytes"] == before["memory_bytes"] == 8192
+    assert len(after["host"]["ratios"]) == 2, "one for each recording process"
+    now = read_evidence(measured.path / RECORDED)["tests"]["test_arrays"]
+    assert next(iter(now.values()))["rounds"] == next(iter(rounds.values()))["rounds"]
+    judged = verdicts(measured, "-k", "arrays", subprocess=True)
+    assert judged["test_arrays.host"] in ("SAME", "NOT-SLOWER", "INCONCLUSIVE")
+
+
+def test_a_recording_without_a_figure_keeps_that_on_record_and_the_gate_names_it(measured):
+    before = on_record(measured, "test_host")
+    assert set(before) == {"host"}
+    measured.edit("test_suite.py", 'gpuperf(work, measure=("host",)).host_ns > 1000', "gpuperf(work)")
+    assert verdicts(measured, "-k", "host") == {"test_host.host": "NOT-MEASURED"}
+    assert measured.run("--update-baselines=all", *RECORD[1:], "-k", "host").ret == 0
+    assert on_record(measured, "test_host") == before
+
+
+def test_an_update_takes_what_got_worse(measured):
+    measured.edit("test_suite.py", "gpu.zeros(100_000)", "gpu.zeros(101_000)")
+    measured.run(*RECORD, "-k", "memory").assert_outcomes(passed=1)
+    assert on_record(measured, "test_memory") == {"memory_bytes": 404_000}
+    assert verdicts(measured, "-k", "memory") == {"test_memory.memory": "SAME"}
+
+
+@pytest.mark.parametrize(("was", "now", "kind", "verdict"), [
+    ('"cpu": "', '"cpu": "Another ', "host", "INCONCLUSIVE"),
+    ('"made_by": "CPython', '"made_by": "PyPy', "host", "INCONCLUSIVE"),
+    ('"made_by": "nvrtc 1', '"made_by": "nvrtc 9', "compile", "NOT-COMPARABLE"),
+])  # fmt: skip
+def test_times_of_another_machine_are_not_compared(measured, was, now, kind, verdict):
+    path = measured.path / RECORDED
+    path.write_text(path.read_text().replace(was, now))
+    assert verdicts(measured, "-k", f"test_{kind}") == {f"test_{kind}.{kind}": verdict}
+
+
+@pytest.mark.parametrize(("given", "said"), [
+    ('measure=("momory",)', "*BadArgument: measure: there is no 'momory'; it takes names*memory, host, compile*"),
+    ('measure="memory"', "*BadArgument: measure='memory' is not valid: it takes names, measure=('memory',)*"),
+    ('measure={"host": 2.0}', "*BadArgument: measure: the tolerance 2.0 of host is not valid*"),
+    ('measure=("compile",)', "*BadArgument: gpuperf: measure='compile' is of a launch*: work is a callable"),
+    ("accuracy=3", "*BadArgument: gpuperf: accuracy=3 is not valid*"),
+])  # fmt: skip
+def test_what_cannot_be_measured_is_refused_with_what_can(measured, given, said):
+    measured.edit("test_suite.py", 'gpuperf(work, measure=("memory",))', f"gpuperf(work, {given})")
+    result = measured.run("-k", "memory")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([said])
+
+
+def test_a_marker_asks_for_a_whole_test_and_is_checked_when_it_is_collected(measured):
+    marked = 'import pytest\n\n@pytest.mark.gpuperf(measure=("memory",))\ndef test_accuracy('
+    measured.edit("test_suite.py", "def test_accuracy(", marked)
+    found = verdicts(measured, "-k", "accuracy")
+    assert found == {"test_accuracy.accuracy": "SAME", "test_accuracy.memory": "NEW"}
+    measured.edit("test_suite.py", 'gpuperf(measure=("memory",))', 'gpuperf(measure=("ram",))')
+    result = measured.run("--gpuperf")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*test_accuracy*measure: there is no 'ram'*"])
+
+
+def test_a_plain_run_measures_nothing_and_reads_nothing(measured):
+    measured.edit("test_suite.py", "lambda: 1.25", "lambda: 1 / 0")
+    measured.run().assert_outcomes(passed=5)
+
+
+def test_a_figure_that_was_not_asked_for_says_how_to(measured):
+    measured.edit("test_suite.py", 'gpuperf(work, measure=("memory",))', "gpuperf(work)")
+    result = measured.run("--gpuperf", "-k", "memory")
+    result.stdout.fnmatch_lines([
+        "*NotDeclared: work has no memory_bytes: ask for it, gpuperf(..., measure=('memory',))"
+    ])  # fmt: skip
+
+
+def commands(suite: Suite, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    monkeypatch.chdir(suite.path)
+    capsys.readouterr()
+    assert main(list(words)) == 0
+    return capsys.readouterr().out
+
+
+def test_a_renamed_test_takes_its_figures_along(measured, monkeypatch, capsys):
+    before = on_record(measured, "test_host")
+    measured.edit("test_suite.py", "def test_host(", "def test_of_the_host(")
+    commands(measured, monkeypatch, capsys, "mv", "test_suite.py::test_host", "test_suite.py::test_of_the_host")
+    assert on_record(measured, "test_of_the_host") == before
+    assert verdicts(measured, "-k", "of_the_host")["test_of_the_host.host"] not in ("NEW", "NOT-MEASURED")
+
+
+def test_pruning_one_test_leaves_the_figures_of_the_others(measured, monkeypatch, capsys):
+    before = on_record(measured, "test_compile")
+    text = (measured.path / "test_suite.py").read_text()
+    measured.write("test_suite.py", text[: text.index("def test_accuracy(")])
+    commands(measured, monkeypatch, capsys, "prune", "--yes")
+    assert "test_accuracy" not in read_evidence(measured.path / RECORDED)["tests"]
+    assert on_record(measured, "test_compile") == before
+
+
+def test_a_diff_tells_of_figures_beside_the_time(measured, monkeypatch, capsys):
+    git = ("-c", "user.name=a", "-c", "user.email=a@b")
+    for command in (("init", "-q"), ("add", "."), (*git, "commit", "-qm", "x")):
+        subprocess.run(["git", *command], cwd=measured.path, check=True)
+    path = measured.path / RECORDED
+    path.write_text(path.read_text().replace('"memory_bytes": 400000', '"memory_bytes": 404000'))
+    said = commands(measured, monkeypatch, capsys, "diff", "HEAD")
+    assert "device memory 400000 bytes -> 404000 bytes" in said
+
+
+def test_an_explanation_of_a_workload_without_a_cause_in_its_code_says_what_got_worse(measured, monkeypatch, capsys):
+    measured.edit("test_suite.py", "gpu.zeros(100_000)", "gpu.zeros(101_000)")
+    measured.run(*GATE, "-k", "memory")
+    said = commands(measured, monkeypatch, capsys, "explain", "test_suite.py::test_memory")
+    assert "device memory 400000 -> 404000 bytes (+1.00 %)" in said
+
+
+def test_against_a_revision_its_process_takes_the_figures(measured):
+    shutil.rmtree(measured.path / "baselines")
+    git = ("-c", "user.name=a", "-c", "user.email=a@b")
+    for command in (("init", "-q"), ("add", "."), (*git, "commit", "-qm", "x")):
+        subprocess.run(["git", *command], cwd=measured.path, check=True)
+    measured.edit("test_suite.py", "gpu.zeros(100_000)", "gpu.zeros(101_000)")
+    measured.edit("test_suite.py", "spin(500)", "spin(700)")
+    found = verdicts(measured, "--gpuperf-against=HEAD", "-k", "memory or host or accuracy", subprocess=True)
+    assert found == {"test_memory.memory": "WORSE", "test_host.host": "WORSE", "test_accuracy.accuracy": "SAME"}
+
+
+def test_a_new_figure_of_a_workload_on_record_makes_it_no_renamed_one(measured):
+    text = (measured.path / "test_suite.py").read_text()
+    begin, end = text.index("def test_compile("), text.index("def test_accuracy(")
+    measured.write("test_suite.py", text[:begin] + text[end:])
+    measured.edit("test_suite.py", 'measure=["memory"]', 'measure=["memory", "host"]')
+    measured.run(*GATE, "--gpuperf-report=found.json")
+    found = json.loads((measured.path / "found.json").read_text())
+    (work,) = (work for one in found["tests"] if one["test"] == "test_arrays" for work in one["workloads"])
+    (reason,) = (one["reason"] for one in work["judgements"] if one["verdict"] == "NEW")
+    assert reason.startswith("no host time on record: ")
+    assert "was" not in work

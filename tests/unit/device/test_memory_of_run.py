@@ -1,0 +1,106 @@
+"""The most memory that one run holds, by the words of both allocators, and the peak of the test that goes on."""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any
+
+import pytest
+
+from pytest_gpuperf.device.memory_use import MemoryUse
+
+
+class Pool:
+    """CuPy's, as far as it is asked: hooks are told of what it gives out and takes back."""
+
+    hooks: list[Any] = []  # noqa: RUF012 one pool
+
+    def malloc(self, size: int) -> None:
+        for hook in self.hooks:
+            hook.malloc_postprocess(device_id=0, size=size, mem_size=-(-size // 512) * 512, mem_ptr=1, pmem_id=1)
+
+    def free(self, size: int) -> None:
+        for hook in self.hooks:
+            hook.free_postprocess(device_id=0, mem_size=-(-size // 512) * 512, mem_ptr=1, pmem_id=1)
+
+
+class MemoryHook:
+    def __enter__(self) -> MemoryHook:
+        Pool.hooks.append(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        Pool.hooks.remove(self)
+
+
+POOL = Pool()
+CUPY = types.SimpleNamespace(cuda=types.SimpleNamespace(MemoryHook=MemoryHook))
+
+
+def memory_use() -> MemoryUse:
+    return MemoryUse(CUPY, types.SimpleNamespace(bytes_of_others=lambda: None))  # type: ignore[arg-type]
+
+
+def test_the_most_that_is_held_at_once_counts_and_not_the_sum() -> None:
+    def run() -> None:
+        POOL.malloc(1024)
+        POOL.free(1024)
+        POOL.malloc(1536)
+        POOL.malloc(1)
+        POOL.free(1536)
+
+    assert memory_use().of_run(run) == 1536 + 512
+    assert Pool.hooks == []
+
+
+def test_what_was_held_before_and_goes_makes_room() -> None:
+    def run() -> None:
+        POOL.free(2048)
+        POOL.malloc(1024)
+
+    assert memory_use().of_run(run) == 0
+
+
+def test_a_run_that_fails_leaves_no_hook_behind() -> None:
+    with pytest.raises(ZeroDivisionError):
+        memory_use().of_run(lambda: 1 / 0)
+    assert Pool.hooks == []
+
+
+class Torch:
+    """PyTorch's allocator: bytes now, and the most since the last reset."""
+
+    def __init__(self) -> None:
+        self.now, self.most = 5000, 70_000
+
+    def is_initialized(self) -> bool:
+        return True
+
+    def memory_allocated(self) -> int:
+        return self.now
+
+    def max_memory_allocated(self) -> int:
+        return self.most
+
+    max_memory_reserved = max_memory_allocated
+
+    def reset_peak_memory_stats(self) -> None:
+        self.most = self.now
+
+
+def test_memory_of_pytorch_is_added_and_the_peak_of_the_test_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = Torch()
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(cuda=torch))
+    use = memory_use()
+
+    def run() -> None:
+        POOL.malloc(512)
+        torch.most = 9000
+
+    assert use.of_run(run) == 512 + 4000
+    assert use._most_of_torch(torch_module()) == 70_000, "the reset for one run hides no peak of the test"
+
+
+def torch_module() -> Any:
+    return sys.modules["torch"]
