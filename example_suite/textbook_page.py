@@ -194,7 +194,7 @@ def _exercise(family: str, lesson: Lesson) -> str:
         f"and run, in a checkout that is [set up]({SET_UP}),", f"    {' '.join(exercise.command(family))}",
         wrapped(RED if exercise.fails else GREEN), _block("", "\n".join(exercise.see)), wrapped(exercise.because),
         wrapped(f"Mend it again with `git checkout {SUITE.name}/{exercise.file}`, and run the same command: "
-                "every workload is UNCHANGED."),
+                "no test fails, and what you changed is UNCHANGED again."),
     ])  # fmt: skip
 
 
