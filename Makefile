@@ -3,6 +3,7 @@
 # make lint    format, lint, types, import contract
 # make check   the same, and the tests with branch coverage: what a change must pass
 # make docs    the documentation as a site, in site/; a broken link or anchor or a page outside the menu is an error
+# make exercises  each exercise of the textbook, in a copy of the suite: does it print what its page says?
 # make matrix  the plugin beside versions of Python and pytest that are installed, and beside other plugins
 #
 # Each target sets itself up in .venv: it needs Python 3.10+ with venv, make and a package index, nothing
@@ -33,7 +34,7 @@ TEST_STAMP := $(VENV)/.installed-test-$(MACHINE)
 CHECK_STAMP := $(VENV)/.installed-check-$(MACHINE)
 DOCS_STAMP := $(VENV)/.installed-docs
 
-.PHONY: demo test test-setup lint check docs matrix format clean
+.PHONY: demo test test-setup lint check docs exercises matrix format clean
 .DEFAULT_GOAL := test
 
 demo: $(DEMO_STAMP)
@@ -60,6 +61,9 @@ check: lint
 # The variable silences the theme's notice about its successor, which is no warning about a page.
 docs: $(DOCS_STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+exercises: $(TEST_STAMP)
+	$(BIN)/python example_suite/exercises.py
 
 matrix: $(PIP_STAMP)
 	$(PIP_INSTALL) --group matrix

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import concurrent.futures
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from lessons import Exercise, families, lesson_of
 from recorded import BASELINES, SUITE
 
 ROOT = SUITE.parent
+_FAILED = re.compile(r"\b\d+ failed\b")
 
 
 class BadExercise(ValueError):
@@ -54,10 +56,13 @@ def run(exercise: Exercise, command: Sequence[str]) -> str:
 
 
 def not_seen(family: str) -> list[str]:
-    """Words that the exercise of a family promises and does not show."""
+    """What the exercise of a family promises and does not show: words, and whether a test fails."""
     exercise = lesson_of(family).exercise
     shown = run(exercise, exercise.command(family))
-    return [words for words in exercise.see if words not in shown]
+    missing = [words for words in exercise.see if words not in shown]
+    if exercise.fails != bool(_FAILED.search(shown)):
+        missing.append("a failed test" if exercise.fails else "a run without a failed test")
+    return missing
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

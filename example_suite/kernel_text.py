@@ -1,4 +1,4 @@
-"""What differs between two kernels in the source: definitions that only one of them uses, as a short diff.
+"""What a source says of itself, and what differs between two of its kernels: definitions that only one uses, as a diff.
 
 The kernels of this suite are formatted so that a definition begins in the first column and ends with a brace there.
 """
@@ -6,6 +6,7 @@ The kernels of this suite are formatted so that a definition begins in the first
 from __future__ import annotations
 
 import difflib
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 
@@ -14,6 +15,12 @@ CONTEXT = 1
 _ATTRIBUTES = {"__launch_bounds__", "__maxnreg__", "__cluster_dims__", "alignas", "decltype", "asm"}
 _CALL = re.compile(r"\b(operator\S+|[A-Za-z_]\w*)\s*\(")
 _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
+
+
+def head(source: str) -> str:
+    """The comment that a source begins with, without its slashes."""
+    lines = itertools.takewhile(lambda line: line.startswith("//"), source.splitlines())
+    return "\n".join(line.removeprefix("//").removeprefix(" ") for line in lines)
 
 
 def definitions(source: str) -> dict[str, str]:

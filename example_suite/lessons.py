@@ -4,7 +4,8 @@ question    what the family asks, in a sentence or two
 pairs       optional: optimised workloads whose pairs are shown in detail; else the first pair of the family
 kernels     optional: two kernels to compare in the source, where a family has no pairs
 exercise    a change of one file (``replace``, which is there once, ``by``), words that the gate then prints without
-            a GPU (``see``), and the reason (``because``); ``exercises.py`` does it
+            a GPU (``see``), the reason (``because``), and ``"fails": false`` if the run stays green without a GPU;
+            ``exercises.py`` does it
 """
 
 from __future__ import annotations
@@ -21,7 +22,11 @@ from recorded import ARCH, SUITE
 
 FOLDER = Path(__file__).with_name("lesson_data")
 README = SUITE / "README.md"
-_STATION = re.compile(r"^### (?P<section>.+)$|^\*\*(?P<family>\w+)\*\* \[(?P<sources>[\w, ]+)\]: ", re.MULTILINE)
+_STATION = re.compile(
+    r"^### (?P<section>.+)$"
+    r"|^\*\*(?P<family>\w+)\*\* \[(?P<sources>[\w, ]+)\]: (?P<answer>.+(?:\n(?!<!--|\*|\n).+)*)",
+    re.MULTILINE,
+)
 
 
 class NoLesson(LookupError):
@@ -39,6 +44,8 @@ class Exercise:
     see: Sequence[str]
     """Words of the output, white space as single spaces."""
     because: str
+    fails: bool = True
+    """Whether a test fails by it without a GPU; else the run says it and stays green."""
 
     def command(self, family: str) -> tuple[str, ...]:
         return ("pytest", "--gpuperf", f"--gpuperf-arch={ARCH}", f"{SUITE.name}/test_{family}.py")
@@ -60,6 +67,8 @@ class Station(NamedTuple):
     family: str
     section: str
     sources: tuple[str, ...]
+    answer: str = ""
+    """What the tour says of it, on one line."""
 
 
 @functools.cache
@@ -80,7 +89,8 @@ def tour(readme: str) -> list[Station]:
     for found in _STATION.finditer(readme):
         section = found["section"] or section
         if found["family"]:
-            stations.append(Station(found["family"], section, tuple(found["sources"].split(", "))))
+            answer = " ".join(found["answer"].split())
+            stations.append(Station(found["family"], section, tuple(found["sources"].split(", ")), answer))
     return stations
 
 

@@ -57,7 +57,8 @@ def read_whole_sectors(values):
 def test_every_lane_reads_its_own(cuda_kernel, gpu):
     warps = 5 * BLOCK // WARP
     rng = np.random.default_rng(380)
-    for name, kernel in compile_all(cuda_kernel).items():
+    kernels, whole_sectors = compile_all(cuda_kernel), cuda_kernel(SOURCE, "sum_whole_sectors")
+    for name, kernel in kernels.items():
         values = rng.random(warps * LOADS * PATTERNS[name].pitch, dtype=np.float32)
         out = gpu.zeros(warps * WARP)
         launch_over(kernel, out, gpu.array(values))()
@@ -65,7 +66,7 @@ def test_every_lane_reads_its_own(cuda_kernel, gpu):
         np.testing.assert_allclose(gpu.to_host(out), expected.ravel(), rtol=1e-5, err_msg=name)
     values = rng.random(warps * LOADS * WARP, dtype=np.float32)
     out = gpu.zeros(warps * WARP)
-    launch_over(cuda_kernel(SOURCE, "sum_whole_sectors"), out, gpu.array(values))()
+    launch_over(whole_sectors, out, gpu.array(values))()
     expected = read_whole_sectors(values).sum(axis=1, dtype=np.float64)
     np.testing.assert_allclose(gpu.to_host(out), expected.ravel(), rtol=1e-5, err_msg="whole sectors")
 

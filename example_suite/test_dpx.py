@@ -54,9 +54,10 @@ def launch_over(kernel, query, targets, best):
 def test_scores_are_right(cuda_kernel, gpu, length):
     targets = letters(length, count=2 * 259, seed=390)
     expected = best_scores(targets)
-    for name in TARGETS_OF_A_THREAD:
+    kernels = {name: cuda_kernel(SOURCE, name) for name in TARGETS_OF_A_THREAD}
+    for name, kernel in kernels.items():
         best = gpu.empty(targets.shape[1], dtype="int16")
-        launch_over(cuda_kernel(SOURCE, name), gpu.array(QUERY), gpu.array(targets), best)()
+        launch_over(kernel, gpu.array(QUERY), gpu.array(targets), best)()
         np.testing.assert_array_equal(gpu.to_host(best), expected, err_msg=name)
 
 

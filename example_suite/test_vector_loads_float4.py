@@ -64,9 +64,12 @@ def test_polynomial_is_right(cuda_kernel, gpu, element):
     coefficients = np.random.default_rng(212).uniform(-1, 1, COEFFICIENTS).astype(np.float32)
     x = gpu.random(10_007, seed=213, low=-1, high=1)
     out = gpu.empty(x.size)
-    for name in ("horner_from_shared", "horner_from_global"):
-        by_horner(of_type(cuda_kernel, name, element), x, gpu.array(coefficients), out)()
-        np.testing.assert_allclose(gpu.to_host(out), polynomial(gpu.to_host(x), coefficients), rtol=1e-4, atol=1e-4)
+    kernels = {name: of_type(cuda_kernel, name, element) for name in ("horner_from_shared", "horner_from_global")}
+    for name, kernel in kernels.items():
+        by_horner(kernel, x, gpu.array(coefficients), out)()
+        np.testing.assert_allclose(
+            gpu.to_host(out), polynomial(gpu.to_host(x), coefficients), rtol=1e-4, atol=1e-4, err_msg=name
+        )
 
 
 def test_width_of_loads(cuda_kernel, claim):

@@ -22,7 +22,8 @@ from lessons import README, NoLesson, Station, families, lesson_of, tour
 from machine_code import machine_codes
 from recorded import SUITE, Recorded
 from roofline import picture as roofline_of
-from textbook_page import MachineCodes, code_pair, page, recorded_gains, shown_pairs
+from textbook_page import MachineCodes, code_pair, page, shown_pairs
+from textbook_tables import recorded_gains
 
 DOCS = SUITE.parent / "docs"
 PAGES = DOCS / "textbook"
@@ -35,13 +36,29 @@ A page for each family of the [example suite](../../example_suite/README.md), in
 how its two sides differ in the source and in the machine code, what that gains on an H200 and which counters show it,
 and something to try. Times, counters and machine code are those of the committed baselines (NVRTC 13.0, sm_90).
 
-The exercises need no GPU. Each is a change of a line, a command, and what it prints. Do them in a checkout of this
-repository, with the plugin installed as the [tutorial](../tutorial/first-regression.md) says. On a machine with a GPU
-the same command also checks results and measures times.
+## The exercises
 
-Terms: a *warp* is 32 threads that issue together. A *sector* is 32 bytes of memory, the least that is moved. A
-*scheduler* issues one instruction per cycle; an SM has four. *Occupancy* is the share of its places for warps that an
-SM fills. *Gain* is how many times faster the optimised side does the same work.
+An exercise is a change of one file, a command, and what it prints. It needs no GPU. On a machine with a GPU the same
+command also checks results and measures times. Do them in a checkout of this repository, set up once with
+
+    make test-setup && . .venv/bin/activate
+
+Each ends with the command that mends the file. What you change besides is shown by `git diff`.
+
+## Words
+
+A *warp* is 32 threads that issue together. A *sector* is 32 bytes of memory, the least that is moved. A *scheduler*
+issues one instruction per cycle; an SM has four. *Occupancy* is the share of its places for warps that an SM fills. A
+*pair* is two workloads that do the same: the naive one slowly, the optimised one fast. *Gain* is how many times faster
+the optimised side does the same work. A *workload* is a kernel with its launch and its data, under the name that its
+test gives it. *Static* is what the machine code tells without a run. Its verdicts: UNCHANGED is the same machine code,
+SAME is other machine code of which no figure that gates got worse, WORSE fails the test.
+
+*Opcodes* are the instructions of the machine code (SASS), which `cuobjdump -sass` shows; NVIDIA
+[lists them](https://docs.nvidia.com/cuda/cuda-binary-utilities/index.html#instruction-set-reference) with a few words
+each. F, D, H and I before a name are float, double, half and integer: FFMA multiplies and adds floats. LDG and STG load
+from and store to global memory, LDS and STS shared, LDL and STL local. MUFU is the special-function unit: MUFU.RCP is a
+reciprocal. BAR is a barrier, BRA a branch, and BSSY with BSYNC brackets a part in which a warp may diverge.
 
 ## The suite under the roofs
 
@@ -96,7 +113,7 @@ def _entry(family: str) -> str:
 def _wrapped_paragraphs(text: str) -> str:
     return (
         "\n\n".join(
-            paragraph if paragraph.startswith("#") else textwrap.fill(paragraph, 120, break_on_hyphens=False)
+            paragraph if paragraph.startswith(("#", "    ")) else textwrap.fill(paragraph, 120, break_on_hyphens=False)
             for paragraph in text.strip().split("\n\n")
         )
         + "\n"

@@ -165,7 +165,7 @@ def test_what_the_gate_says(result: Measurement) -> None:
     if judgement is None:
         pytest.skip("nothing was judged")
     assert_type(judgement.key, Key)
-    assert_type(judgement.kind, Literal["static", "counters", "time"])
+    assert_type(judgement.kind, Literal["static", "counters", "time", "memory", "accuracy", "host", "compile"])
     assert judgement.verdict is not Verdict.SLOWER
     assert_type(judgement.verdict.is_regression, bool)
     assert_type(judgement.changes, tuple[Change, ...])

@@ -72,9 +72,13 @@ def test_a_family_without_a_lesson_is_named_with_the_file_to_write(textbook: Mod
 
 def test_families_come_in_the_order_of_the_tour(textbook: ModuleType) -> None:
     readme = (
-        "### Latency\n\n**one** [GTC25]: text\n\n### Shared memory\n\n**two** [GTC23, BLOG]: text\n**not** a family\n"
+        "### Latency\n\n**one** [GTC25]: text\nof two lines\n<!-- gain one -->\n* 2: `a` over `b`\n\n"
+        "### Shared memory\n\n**two** [GTC23, BLOG]: other text\n\n**not** a family\n"
     )
-    assert textbook.tour(readme) == [("one", "Latency", ("GTC25",)), ("two", "Shared memory", ("GTC23", "BLOG"))]
+    assert textbook.tour(readme) == [
+        ("one", "Latency", ("GTC25",), "text of two lines"),
+        ("two", "Shared memory", ("GTC23", "BLOG"), "other text"),
+    ]
     assert sorted(textbook.families()) == FAMILIES
 
 
@@ -97,8 +101,32 @@ def test_an_exercise_shows_what_its_page_says(exercises: ModuleType, family: str
 
 
 def test_words_that_an_exercise_does_not_show_are_named(exercises: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exercises, "run", lambda *_: "assert 4096 == 4224")
+    monkeypatch.setattr(exercises, "run", lambda *_: "assert 4096 == 4224 1 failed in 2 s")
     assert exercises.not_seen("transpose32") == ["likely bank conflicts on sm_90"]
+
+
+def test_an_exercise_that_is_green_where_its_page_says_red_is_named(
+    exercises: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = "assert 4096 == 4224 likely bank conflicts on sm_90 likely slow-path division on sm_90"
+    monkeypatch.setattr(exercises, "run", lambda *_: f"{words} 9 static only in 2 s")
+    assert exercises.not_seen("transpose32") == ["a failed test"]
+    assert exercises.not_seen("segment_intersection") == []
+    monkeypatch.setattr(exercises, "run", lambda *_: f"{words} 1 failed, 8 static only in 2 s")
+    assert exercises.not_seen("transpose32") == []
+    assert exercises.not_seen("segment_intersection") == ["a run without a failed test"]
+
+
+def test_every_page_says_what_its_names_are_and_answers_its_question(
+    textbook: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs = suite_module(monkeypatch, "pairs")
+    for station in textbook.stations():
+        text = (textbook.PAGES / f"{station.family}.md").read_text(encoding="utf-8")
+        assert station.answer, f"the tour in example_suite/README.md has no words on {station.family}"
+        assert "\n\nIn short: " in text
+        names = {name for pair in pairs.PAIRS if pair.family == station.family for name in (pair.naive, pair.optimised)}
+        assert [name for name in names if f"\n| `{name}` | " not in text] == []
 
 
 def test_a_lesson_shows_pairs_that_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,6 +177,11 @@ __global__ void any(float* x)
 @pytest.fixture
 def kernel_text(monkeypatch: pytest.MonkeyPatch) -> Any:
     return suite_module(monkeypatch, "kernel_text")
+
+
+def test_the_head_of_a_source_is_its_first_comment(kernel_text: Any) -> None:
+    assert kernel_text.head("// What.\n//\n//   a  one\n\n// of a constant\nint a;\n") == "What.\n\n  a  one"
+    assert kernel_text.head("int a;\n// later\n") == ""
 
 
 def test_definitions_are_found_by_name(kernel_text: Any) -> None:
