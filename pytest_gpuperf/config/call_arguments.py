@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping
-from typing import SupportsFloat
+from typing import Literal, SupportsFloat
 
-from pytest_gpuperf.model.beside_figures import BESIDE_KINDS, BesideKind
+BesideKind = Literal["memory", "host", "compile"]
+BESIDE_KINDS: tuple[BesideKind, ...] = ("memory", "host", "compile")
+"""What ``measure=`` of a test takes."""
 
 _WORDS: dict[type, str] = {str: "a string", os.PathLike: "a path"}
 

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import msgspec
 
 from pytest_gpuperf.model.base_record import Record
-
-BesideKind = Literal["memory", "host", "compile"]
-BESIDE_KINDS: tuple[BesideKind, ...] = ("memory", "host", "compile")
-"""What ``gpuperf(..., measure=...)`` takes."""
 
 
 class HostTime(Record, frozen=True):

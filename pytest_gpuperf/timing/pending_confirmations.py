@@ -10,6 +10,7 @@ import dataclasses
 
 import msgspec
 
+from pytest_gpuperf.config.call_arguments import BesideKind
 from pytest_gpuperf.judge.block_decision import Paired, judge_blocks
 from pytest_gpuperf.judge.drift_verdict import judge_paired_drift
 from pytest_gpuperf.judge.paired_verdict import judge_pairs, unheard
@@ -17,7 +18,7 @@ from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.judge.time_case import TimeCase
 from pytest_gpuperf.judge.time_verdict import confirm_rounds
 from pytest_gpuperf.model.base_record import Record
-from pytest_gpuperf.model.beside_figures import BesideKind, HostTime
+from pytest_gpuperf.model.beside_figures import HostTime
 from pytest_gpuperf.model.evidence import Anchor, Identity, Key
 from pytest_gpuperf.model.timed_round import Round
 from pytest_gpuperf.model.verdict import Judgement, Verdict

@@ -17,6 +17,7 @@ from typing import Any, Literal
 import msgspec
 
 from pytest_gpuperf.compile.compile_canary import canary_compilation
+from pytest_gpuperf.config.call_arguments import BesideKind
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.run_state import RunState
 from pytest_gpuperf.context.worker import Worker
@@ -25,7 +26,7 @@ from pytest_gpuperf.judge.block_decision import Paired
 from pytest_gpuperf.judge.clear_case import blocks_to_decide
 from pytest_gpuperf.judge.error_budget import ALPHA, ALPHA_FASTER
 from pytest_gpuperf.judge.policy import CONFIRMATION_ALPHA, Decision, Policy
-from pytest_gpuperf.model.beside_figures import Beside, BesideKind, HostTime
+from pytest_gpuperf.model.beside_figures import Beside, HostTime
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.verdict import BESIDE, BesideEvidence, Judgement

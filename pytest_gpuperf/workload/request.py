@@ -6,9 +6,8 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, SupportsFloat
 
-from pytest_gpuperf.config.call_arguments import BadArgument
+from pytest_gpuperf.config.call_arguments import BadArgument, BesideKind
 from pytest_gpuperf.device.launch import Launch
-from pytest_gpuperf.model.beside_figures import BesideKind
 from pytest_gpuperf.model.evidence import CacheMode, Identity
 from pytest_gpuperf.model.tolerance import Tolerance
 from pytest_gpuperf.model.verdict import PairSlot
