@@ -9,8 +9,10 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,7 @@ RUNS = "gpuperf-runs-{user}"
 LOCK = "lock"
 YOUNG_S = 10.0
 """A folder of this age or less may be about to be locked."""
+_TRIES, _PAUSE_S = 20, 0.05
 
 
 def open_run_folder(config: pytest.Config) -> None:
@@ -32,29 +35,42 @@ def open_run_folder(config: pytest.Config) -> None:
     """
     if os.environ.get(SCRATCH_VARIABLE):
         return
-    try:
-        place = _place()
-        _sweep(place)
-        folder = Path(tempfile.mkdtemp(prefix="run-", dir=place))
-    except (OSError, Timeout):
-        return  # scratch folders are made in the temporary folder then, as any program's are
-    lock = FileLock(folder / LOCK)
-
-    def close() -> None:
-        os.environ.pop(SCRATCH_VARIABLE, None)
-        lock.release()
+    with _undisturbed():
         try:
-            shutil.rmtree(folder, ignore_errors=True)
-        except KeyboardInterrupt:  # a signal may come while the run ends, too
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-
-    config.add_cleanup(close)
+            place = _place()
+            _sweep(place)
+            folder = Path(tempfile.mkdtemp(prefix="run-", dir=place))
+        except (OSError, Timeout):
+            return  # scratch folders are made in the temporary folder then, as any program's are
+        lock = FileLock(folder / LOCK)
+        config.add_cleanup(lambda: _close(folder, lock))
     try:
         lock.acquire(timeout=0)
     except (OSError, Timeout):
         return
     os.environ[SCRATCH_VARIABLE] = str(folder)
+
+
+def _close(folder: Path, lock: FileLock) -> None:
+    """Remove the folder, with what a child that is about to end puts into it meanwhile."""
+    with _undisturbed():
+        os.environ.pop(SCRATCH_VARIABLE, None)
+        lock.release()
+        for _ in range(_TRIES):
+            shutil.rmtree(folder, ignore_errors=True)
+            if not folder.exists():
+                return
+            time.sleep(_PAUSE_S)
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Signals that end a run come after this block."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _place() -> Path:

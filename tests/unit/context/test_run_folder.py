@@ -44,28 +44,51 @@ def test_the_folder_goes_with_the_run(temporary):
     assert folders_in(temporary) == []
 
 
-def test_a_signal_while_the_folder_is_removed_leaves_none(temporary, monkeypatch):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_the_run_ends_leaves_no_folder(temporary, monkeypatch, number):
     config, remove, calls = Config(), shutil.rmtree, []
 
-    def interrupted_once(folder, **options):
+    def disturbed(folder, **options):
         calls.append(folder)
-        if len(calls) == 1:
-            raise KeyboardInterrupt
+        signal.raise_signal(number)
         remove(folder, **options)
 
     run_folder.open_run_folder(config)
-    monkeypatch.setattr(shutil, "rmtree", interrupted_once)
-    with pytest.raises(KeyboardInterrupt):
-        config.end()
+    monkeypatch.setattr(shutil, "rmtree", disturbed)
+    before = signal.signal(number, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            config.end()
+    finally:
+        signal.signal(number, before)
+    assert calls
     assert folders_in(temporary) == []
 
 
-def test_a_signal_while_the_folder_is_locked_leaves_none(temporary, monkeypatch):
-    def interrupted(lock, **options):
-        raise KeyboardInterrupt
+def test_what_a_child_leaves_while_the_folder_is_removed_goes_too(temporary, monkeypatch):
+    config, remove, calls = Config(), shutil.rmtree, []
 
-    config = Config()
-    monkeypatch.setattr(run_folder.FileLock, "acquire", interrupted)
+    def filled_once(folder, **options):
+        remove(folder, **options)
+        calls.append(folder)
+        if len(calls) == 1:
+            (folder / "late").mkdir(parents=True)
+
+    run_folder.open_run_folder(config)
+    monkeypatch.setattr(shutil, "rmtree", filled_once)
+    config.end()
+    assert folders_in(temporary) == []
+
+
+def test_a_signal_while_the_folder_is_made_leaves_none(temporary, monkeypatch):
+    config, make = Config(), run_folder.tempfile.mkdtemp
+
+    def disturbed(**options):
+        folder = make(**options)
+        signal.raise_signal(signal.SIGINT)
+        return folder
+
+    monkeypatch.setattr(run_folder.tempfile, "mkdtemp", disturbed)
     with pytest.raises(KeyboardInterrupt):
         run_folder.open_run_folder(config)
     config.end()
