@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -51,6 +52,11 @@ class AuditRequest(NamedTuple):
     max_kernel_size: int | None = None
     json: Path | None = None
     markdown: Path | None = None
+
+
+def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
+    flags = {name: getattr(parsed, name) for name in AuditRequest._fields}
+    return run(AuditRequest(**flags), start=Path.cwd(), write=write)
 
 
 def run(wanted: AuditRequest, *, start: Path, write: Callable[[str], object]) -> int:

@@ -7,6 +7,7 @@ before and there is a GPU, by paired times.
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import os
 import subprocess
@@ -35,10 +36,10 @@ Write = Callable[[str], object]
 GOOD = frozenset({Verdict.UNCHANGED, Verdict.SAME, Verdict.NOT_SLOWER, Verdict.FASTER, Verdict.BETTER,
                   Verdict.ACCEPTED_ELSEWHERE})  # fmt: skip
 BAD = frozenset({Verdict.SLOWER, Verdict.WORSE})
+
+
 STEP_STATUS: Mapping[Answer, int] = {"good": 0, "bad": 1, "undecided": 125}
 """As ``git bisect run`` reads it."""
-EXIT_ABORT = 128
-"""``git bisect run`` stops at this and more."""
 
 
 class NoBisection(Exception):
@@ -62,6 +63,18 @@ class Trial:
     """The verdicts that are red, in the words of a failing test."""
     timed: bool = False
     """A GPU took times for it."""
+
+
+def execute(parsed: argparse.Namespace, write: Write) -> int:
+    """``gpuperf bisect`` and ``gpuperf bisect-step``, which print what takes long to come line by line."""
+
+    def at_once(text: str) -> None:
+        write(text)
+        sys.stdout.flush()
+
+    if parsed.command == "bisect-step":
+        return step(parsed.node_id, good=parsed.good, start=Path.cwd(), write=at_once)
+    return run(parsed.node_id, good=parsed.good, bad=parsed.bad, start=Path.cwd(), write=at_once)
 
 
 def run(node_id: str, *, good: str | None, bad: str, start: Path, write: Write) -> int:

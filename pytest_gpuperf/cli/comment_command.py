@@ -6,6 +6,7 @@ nothing but the standard library.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import urllib.error
@@ -40,6 +41,10 @@ class CommentPlace(NamedTuple):
     method: str
     """That updates one."""
     headers: Mapping[str, str]
+
+
+def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
+    return run(parsed.report, parsed.name, write=write)
 
 
 def run(report: Path, name: str, *, write: Callable[[str], object], environment: Mapping[str, str] = os.environ) -> int:

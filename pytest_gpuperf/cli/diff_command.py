@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import re
 from collections.abc import Callable, Sequence
@@ -33,6 +34,14 @@ class DiffError(Exception):
 PROBLEMS = (BaselineError, NoFolderError, DiffError, OSError)
 """What can keep the command from an answer."""
 RULES = [metric.rule for metric in METRICS.values()]
+
+
+def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
+    revisions = [revision for revision in (parsed.before, parsed.after) if revision is not None]
+    return run(
+        revisions, given=parsed.baselines, start=Path.cwd(), markdown=parsed.markdown, whole=parsed.all,
+        files=parsed.files, write=write,
+    )  # fmt: skip
 
 
 def run(

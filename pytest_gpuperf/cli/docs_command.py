@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,10 @@ class DocsError(Exception):
 
 
 PROBLEMS = (DocsError, OSError)
+
+
+def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
+    return run(parsed.page, write=write)
 
 
 def run(page: str | None, *, write: Callable[[str], object]) -> int:

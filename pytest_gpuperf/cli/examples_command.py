@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -26,6 +27,10 @@ class ExamplesError(Exception):
 
 
 PROBLEMS = (ExamplesError, OSError)
+
+
+def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
+    return run(parsed.folder, parsed.families, write=write)
 
 
 def run(folder: Path | None, families: Sequence[str], *, write: Callable[[str], object]) -> int:

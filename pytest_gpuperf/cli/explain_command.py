@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import difflib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from pytest_gpuperf.advise.limiting_resource import state_of
 from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.cli.baseline_folder import NoFolderError
+from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.context import last_run
 from pytest_gpuperf.explain.compare import recorded_side
@@ -51,6 +52,14 @@ class WantedWorkloads(NamedTuple):
         if not file.is_file() or root.resolve() not in file.parents:
             return self
         return self._replace(node_id=f"{file.relative_to(root.resolve()).as_posix()}{colons}{test}")
+
+
+def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
+    wanted = WantedWorkloads(parsed.node_id, parsed.workload)
+    if parsed.baseline or parsed.baselines is not None:
+        folder = folder_of(parsed.baselines, Path.cwd())
+        return from_baselines(wanted.seen_from(Path.cwd(), folder.parent), folder, write)
+    return from_last_run(wanted, Path.cwd(), write)
 
 
 def from_last_run(wanted: WantedWorkloads, start: Path, write: Callable[[str], object]) -> int:

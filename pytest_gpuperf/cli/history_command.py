@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -24,6 +25,13 @@ class HistoryError(Exception):
 
 
 PROBLEMS = (BaselineError, NoFolderError, ReportError, HistoryError, OSError)
+
+
+def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
+    return run(
+        parsed.node_id, given=parsed.baselines, start=Path.cwd(), files=parsed.output, reports=parsed.report,
+        write=write,
+    )  # fmt: skip
 
 
 def run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -82,6 +83,14 @@ class FoundKernel(NamedTuple):
     name: str
     arguments: tuple[tuple[str, str, bool], ...]
     """Type, name, and whether it is a pointer."""
+
+
+PROBLEMS = (OSError,)
+"""What can keep the command from its work."""
+
+
+def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
+    return run(parsed.folder, write=write)
 
 
 def run(folder: Path, *, write: Callable[[str], object]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -10,13 +11,15 @@ from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.report.files import NotWritten, write_report
 from pytest_gpuperf.session.merge_runs import MergeRefused, merge
 
-EXIT_REFUSED = 2
-"""The reports cannot be merged: as of a run that was interrupted."""
 PROBLEMS = (MergeRefused, ReportError, NotWritten)
 
 
 class WrongEnding(NotWritten):
     """A file whose ending says another form than its flag."""
+
+
+def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
+    return run(parsed.reports, {".html": parsed.html, ".md": parsed.markdown, ".json": parsed.json}, write=write)
 
 
 def run(reports: Sequence[Path], files: Mapping[str, Path | None], *, write: Callable[[str], object]) -> int:

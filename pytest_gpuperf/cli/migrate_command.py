@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,10 @@ from pytest_gpuperf.formatting import numbered
 
 PROBLEMS = (BaselineError, NoFolderError)
 """What can keep the command from its work."""
+
+
+def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
+    return run(given=parsed.baselines, start=Path.cwd(), write=write)
 
 
 def run(*, given: Path | None, start: Path, write: Callable[[str], object]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,10 @@ from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
 
 PROBLEMS = (BaselineError, NoFolderError)
 """What can keep the command from its work."""
+
+
+def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
+    return run(parsed.old, parsed.new, given=parsed.baselines, start=Path.cwd(), force=parsed.force, write=write)
 
 
 def run(old: str, new: str, *, given: Path | None, start: Path, force: bool, write: Callable[[str], object]) -> int:

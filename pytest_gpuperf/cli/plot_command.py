@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -17,6 +18,13 @@ class PlotError(Exception):
 
 
 PROBLEMS = (PlotError, OSError, *REPORT_PROBLEMS)
+
+
+def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
+    return run(
+        parsed.node_id, x=parsed.x, y=parsed.y, report=parsed.report, output=parsed.output, start=Path.cwd(),
+        write=write,
+    )  # fmt: skip
 
 
 def run(

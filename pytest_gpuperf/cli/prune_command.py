@@ -7,13 +7,14 @@ workload is called unused if the last run saw its test run to the end, on a GPU,
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.prune import prune, unused
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.cli.collected_tests import CollectedTests, CollectionError
+from pytest_gpuperf.cli.collected_tests import CollectedTests, CollectionError, collect
 from pytest_gpuperf.context import last_run
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.fixture_names import fixture_of
@@ -34,6 +35,12 @@ def require_folder(baselines: Path) -> None:
     """Raise ``PruneRefusedError`` if the folder that was named does not exist: its name is probably misspelt."""
     if not baselines.is_dir():
         raise PruneRefusedError(f"--baselines {baselines}: there is no such folder.")
+
+
+def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
+    if parsed.baselines is not None:
+        require_folder(Path(parsed.baselines))
+    return run(collect(parsed.paths, parsed.baselines), confirmed=parsed.yes, write=write, only_check=parsed.check)
 
 
 def run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -24,6 +25,10 @@ PROBLEMS = (ReportError, NotWritten, last_run.LastRunError)
 
 class _ReportHead(msgspec.Struct):
     schema: int
+
+
+def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
+    return run(parsed.report, parsed.files, start=Path.cwd(), write=write)
 
 
 def run(report: Path | None, files: Sequence[Path], *, start: Path, write: Callable[[str], object]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,6 +13,10 @@ from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
 
 PROBLEMS = (BaselineError, NoFolderError)
 """What can keep the command from its work."""
+
+
+def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
+    return run(given=parsed.baselines, start=Path.cwd(), write=write)
 
 
 def run(*, given: Path | None, start: Path, write: Callable[[str], object]) -> int:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import functools
+import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TextIO
 
 import msgspec
@@ -13,8 +14,6 @@ import msgspec
 from pytest_gpuperf.compile.compile_errors import CompileProblem
 from pytest_gpuperf.device.device_errors import LoadError, LockTimeout, LockUnavailable, NoDevice
 from pytest_gpuperf.device.timers.timer_errors import TimerError, TimerUnavailable
-from pytest_gpuperf.formatting import harmless
-from pytest_gpuperf.model.timer_names import TimerName
 from pytest_gpuperf.selftest import run as selftest
 from pytest_gpuperf.selftest.child import ChildFailed
 from pytest_gpuperf.selftest.known_slowdowns import NotLinear
@@ -26,7 +25,7 @@ from pytest_gpuperf.timing.machine_profile import ProfileError, save_profile
 
 PROBLEMS = (
     NoDevice, TimerError, TimerUnavailable, LoadError, LockTimeout, LockUnavailable, CompileProblem, ChildFailed,
-    NotLinear, UnexpectedCode, BrokenProbe, ProfileError,
+    NotLinear, UnexpectedCode, BrokenProbe, ProfileError, OSError,
 )  # fmt: skip
 """Failures that keep the self-test from an answer."""
 BAR_WIDTH = 30
@@ -34,16 +33,19 @@ WIPE = "\r\x1b[K"
 """Back to the start of the line, and clear it."""
 
 
-def run(*, as_json: bool, quick: bool, output: Path | None, timer: TimerName | None, out: TextIO, err: TextIO) -> int:
-    """Exit status 0; 1 if there was a false alarm.  Raises one of ``PROBLEMS``, and ``OSError`` for ``output``."""
-    extent = selftest.QUICK if quick else selftest.FULL
-    with shown(err) as progress:
-        report = selftest.run_selftest(extent, timer_name=timer, progress=progress)
+def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
+    """Exit status 0; 1 if there was a false alarm.  Raises one of ``PROBLEMS``."""
+    extent = selftest.QUICK if parsed.quick else selftest.FULL
+    with shown(sys.stderr) as progress:
+        report = selftest.run_selftest(extent, timer_name=parsed.timer, progress=progress)
     report = _with_profile_kept(report)
     document = msgspec.json.format(msgspec.json.encode(report)).decode() + "\n"
-    if output is not None:
-        output.write_text(document, encoding="utf-8")
-    out.write(document if as_json else harmless(as_text(report)))
+    if parsed.output is not None:
+        parsed.output.write_text(document, encoding="utf-8")
+    if parsed.json:
+        sys.stdout.write(document)
+    else:
+        write(as_text(report))
     return 1 if report.false_alarms else 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -18,6 +19,10 @@ class UnknownTarget(ValueError):
 
 PROBLEMS = (BaselineError, NoFolderError, UnknownTarget)
 """What can keep the command from its work."""
+
+
+def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
+    return run(parsed.action, parsed.names, given=parsed.baselines, start=Path.cwd(), write=write)
 
 
 def run(action: str, names: Sequence[str], *, given: Path | None, start: Path, write: Callable[[str], object]) -> int:

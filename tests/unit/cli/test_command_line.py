@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import importlib
 import json
 import subprocess
 import sys
@@ -10,6 +12,7 @@ import pytest
 
 from pytest_gpuperf import __version__
 from pytest_gpuperf.cli import command_line
+from pytest_gpuperf.cli.argument_parser import build_parser
 from pytest_gpuperf.doctor import examination
 from pytest_gpuperf.doctor.findings import ProbeResult
 
@@ -35,6 +38,16 @@ def test_wrong_usage_is_exit_status_2(arguments, capsys):
         command_line.main(arguments)
     assert stop.value.code == 2
     assert "usage: gpuperf" in capsys.readouterr().err
+
+
+def test_every_command_has_a_module_that_executes_it_and_names_its_problems():
+    (commands,) = (one.choices for one in build_parser()._actions if isinstance(one, argparse._SubParsersAction))
+    assert len(commands) == 20
+    for command in commands:
+        module = importlib.import_module(f"pytest_gpuperf.cli.{command_line.module_of(command)}")
+        assert callable(module.execute)
+        assert all(issubclass(problem, Exception) for problem in module.PROBLEMS)
+    assert {*command_line.MODULES, *command_line.PROBLEM_STATUS} < {*commands}
 
 
 def test_doctor_is_content_without_a_gpu(found, capsys):
