@@ -45,38 +45,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(fixtures, "gpuperf-fixtures")
     config.stash[stash.SHARED] = SharedFixtures(config.rootpath)
     config.pluginmanager.register(config.stash[stash.SHARED], "gpuperf-shared-fixtures")
-    if options.is_child:
-        from pytest_gpuperf.context import child_process  # noqa: PLC0415 a plain run is no child
+    if options.active or options.shard is not None:
+        from pytest_gpuperf.session import start_of_run  # noqa: PLC0415 a plain run has none of its plugins
 
-        child_process.end_with_parent(config)
-        child_process.serve_if_opponent(config, options.task)
-    if options.nvrtc is not None and options.active:
-        from pytest_gpuperf.session.other_toolchains import choose  # noqa: PLC0415 a plain run compiles with its own
-
-        choose(options.nvrtc)
-    if options.gates or options.is_child:
-        from pytest_gpuperf.context.tests_found import FindingTests  # noqa: PLC0415 a plain run misses no record
-
-        config.stash[stash.FINDING] = FindingTests()
-        config.pluginmanager.register(config.stash[stash.FINDING], "gpuperf-finding-tests")
-    if options.shard is not None:
-        from pytest_gpuperf.context.sharding import Sharding  # noqa: PLC0415 a plain run has no shards
-
-        config.pluginmanager.register(Sharding(config, options.shard), "gpuperf-sharding")
-    if options.active:
-        from pytest_gpuperf.context.run_folder import open_run_folder  # noqa: PLC0415 filelock comes with it
-        from pytest_gpuperf.session.interrupt import end_in_order  # noqa: PLC0415 a plain run has one process
-        from pytest_gpuperf.session.isolation import Isolation  # noqa: PLC0415 a plain run has one process
-
-        end_in_order(config)  # first, so that it lasts until the folder is gone
-        open_run_folder(config)
-        config.pluginmanager.register(Isolation(config, options), "gpuperf-isolation")
-    if options.active and not hasattr(config, "workerinput"):
-        from pytest_gpuperf.session.reporting import Reporting  # noqa: PLC0415 a plain run reports nothing
-
-        reporting = Reporting(config, options)
-        config.pluginmanager.register(reporting, "gpuperf-reporting")
-        config.pluginmanager.register(reporting.messages, "gpuperf-messages")
+        start_of_run.begin(config, options)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -123,10 +95,8 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
             end_of_test.without_our_frames(item, raised)
             raise
         problem = raised
-    from pytest_gpuperf.formatting import harmless  # noqa: PLC0415 of no other run
-
     end_of_test.finish(item, problem, "setup")
-    raise pytest.skip.Exception(harmless(f"checked only: {problem}"))  # there is no test to run without its fixture
+    raise end_of_test.checked_only(problem)  # there is no test to run without its fixture
 
 
 @pytest.hookimpl(wrapper=True)

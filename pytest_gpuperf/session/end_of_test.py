@@ -24,8 +24,7 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement
 from pytest_gpuperf.report.red_groups import severity, signature
-from pytest_gpuperf.session import exit_policy, gpu_loss, shared_kernels
-from pytest_gpuperf.session.judge_book import judge_book
+from pytest_gpuperf.session import exit_policy, gpu_loss
 
 
 def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["setup", "call"] = "call") -> None:
@@ -57,9 +56,7 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
     failed_itself = problem is not None and not stopped and not skipped
     if worker.options.active:
         early = stopped or book.subtest_stopped
-        unreadable = shared_kernels.judge(item, worker, book, stops_early, failed_itself=failed_itself)
-        whole = problem is None and not early
-        unreadable = judge_book(item.config, worker, book, stopped=early, whole=whole) or unreadable
+        unreadable = _judge(item, worker, book, stopped=early, whole=problem is None and not early, red=failed_itself)
         if unreadable and not failed_itself:  # else that comes first
             raise pytest.fail.Exception(harmless(unreadable), pytrace=False)
     if problem is not None and failed_itself:
@@ -75,6 +72,19 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
         raise problem
     if book.status == "static only":
         raise pytest.skip.Exception(harmless(f"static only: {book.reason}"))
+
+
+def _judge(item: pytest.Item, worker: Worker, book: TestBook, *, stopped: bool, whole: bool, red: bool) -> str:
+    """Judge what the test shares with others and its own.  Returns why a baseline cannot be read; empty if all can."""
+    from pytest_gpuperf.session import judge_book, shared_kernels  # noqa: PLC0415 40 modules that no plain run needs
+
+    of_shared = shared_kernels.judge(item, worker, book, stops_early, failed_itself=red)
+    return judge_book.judge_book(item.config, worker, book, stopped=stopped, whole=whole) or of_shared
+
+
+def checked_only(problem: Exception) -> BaseException:
+    """What ends the test whose fixture stopped early, for this."""
+    return pytest.skip.Exception(harmless(f"checked only: {problem}"))
 
 
 def raised_in_test_case(item: pytest.Item) -> BaseException | None:
@@ -175,7 +185,9 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
     if worker.options.active:
         evidence = evidence_of(worker, stash.run_state_of(item.config), book, item)
         report.gpuperf = msgspec.json.encode(evidence).decode()  # type: ignore[attr-defined]
-        shared_kernels.attach(book, report)
+        if book.answers_for:  # beside its own
+            found = [_shared_evidence(one) for one in book.answers_for]
+            report.gpuperf_shared = msgspec.json.encode(found).decode()  # type: ignore[attr-defined]
     if book.status == "static only":
         report.gpuperf_status = book.status  # type: ignore[attr-defined]
         item.user_properties.append(("gpuperf.status", book.status))
@@ -245,3 +257,12 @@ def evidence_of(worker: Worker, state: RunState, book: TestBook, item: pytest.It
         peak_bytes=worker.opened.memory().peak if timed and worker.opened is not None and not book.faulted else 0,
         cubins={sha256: zlib.compress(book.cubins[sha256]) for sha256 in sorted(book.unrecorded)},
     )
+
+
+def _shared_evidence(book: TestBook) -> TestEvidence:
+    """What a fixture that tests share found, as it travels."""
+    return TestEvidence(
+        module=book.module, test=book.test, status=book.status, reason=book.reason,
+        workloads=tuple(book.workloads.values()), unreached=book.unreached, whole=book.whole,
+        cubins={sha256: zlib.compress(book.cubins[sha256]) for sha256 in sorted(book.unrecorded)},
+    )  # fmt: skip

@@ -11,8 +11,11 @@ from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.kernel_labels import AmbiguousKernel
 from pytest_gpuperf.context.worker import Worker
+from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.model.revision import Revision
 from pytest_gpuperf.model.task import RevisionTask
+from pytest_gpuperf.session import advise_test
+from pytest_gpuperf.session.compare_revision import reworded
 from pytest_gpuperf.session.follow_renames import name_origins
 from pytest_gpuperf.session.static_gate import in_order, judge_static, unreached, unrecorded_cubins
 
@@ -22,8 +25,6 @@ def judge_book(config: pytest.Config, worker: Worker, book: TestBook, *, stopped
 
     Returns why a baseline cannot be read; empty if all of them can.
     """
-    from pytest_gpuperf.session.advise_test import advise_test  # noqa: PLC0415 a plain run explains nothing
-
     try:
         if isinstance(worker.options.task, RevisionTask):
             worker.visited.add(Path.cwd().resolve())
@@ -35,15 +36,13 @@ def judge_book(config: pytest.Config, worker: Worker, book: TestBook, *, stopped
             if worker.revision is not None:
                 _in_words_of(worker.revision, book)
         if not worker.options.is_child:
-            advise_test(worker, book)
+            advise_test.advise_test(worker, book)
     except (BaselineError, AmbiguousKernel) as problem:
         return str(problem)
     return ""
 
 
 def _judge_static(worker: Worker, book: TestBook, *, stopped: bool) -> None:
-    from pytest_gpuperf.explain.estimates import Estimates  # noqa: PLC0415 a plain run judges nothing
-
     for workload in book.unlaunched(stopped=stopped):
         book.add(workload)
     estimates = Estimates(worker.store, book.cubins, worker.compile_cache)
@@ -60,8 +59,6 @@ def _tell_all(book: TestBook, *, stopped: bool) -> None:
 
 
 def _in_words_of(revision: Revision, book: TestBook) -> None:
-    from pytest_gpuperf.session.compare_revision import reworded  # noqa: PLC0415 few runs have another one
-
     for workload in list(book.workloads.values()):
         judgements = tuple(reworded(revision, workload, one) for one in workload.judgements)
         book.add(msgspec.structs.replace(workload, judgements=judgements))

@@ -6,7 +6,6 @@ expected to fail, for the failure of such a test would hide what the gate says. 
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable
 
 import msgspec
@@ -19,7 +18,7 @@ from pytest_gpuperf.context.marker import settings_of
 from pytest_gpuperf.context.shared_fixtures import SharedFixture
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
+from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.session.judge_book import judge_book
 
@@ -97,18 +96,3 @@ def _measured_by(config: pytest.Config, worker: Worker, work: WorkloadEvidence, 
 def _code_of(worker: Worker, slug: str, key: Key) -> str:
     record = worker.store.time(slug, key)
     return record.identity.code if record is not None and record.identity is not None else ""
-
-
-def attach(book: TestBook, report: pytest.TestReport) -> None:
-    """Put the evidence of what a test answers for on its report, beside its own."""
-    if book.answers_for:
-        found = [_evidence_of(one) for one in book.answers_for]
-        report.gpuperf_shared = msgspec.json.encode(found).decode()  # type: ignore[attr-defined]
-
-
-def _evidence_of(book: TestBook) -> TestEvidence:
-    return TestEvidence(
-        module=book.module, test=book.test, status=book.status, reason=book.reason,
-        workloads=tuple(book.workloads.values()), unreached=book.unreached, whole=book.whole,
-        cubins={sha256: zlib.compress(book.cubins[sha256]) for sha256 in sorted(book.unrecorded)},
-    )  # fmt: skip

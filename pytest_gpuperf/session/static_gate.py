@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,15 +13,16 @@ from pytest_gpuperf.compile.version import toolchain
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.worker import Worker
+from pytest_gpuperf.explain.code_weight import prepare, static_weight
+from pytest_gpuperf.explain.compare import WorkloadComparison
+from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.judge import evidence_order
 from pytest_gpuperf.judge.static_verdict import SUPERSEDED, accepted_elsewhere, compare_static, missing_static
 from pytest_gpuperf.judge.static_weight import is_decided_by_weight, weighed
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
-
-if TYPE_CHECKING:
-    from pytest_gpuperf.explain.estimates import Estimates
+from pytest_gpuperf.session.proven_records import why_not_proven
 
 
 def judge_static(
@@ -53,8 +53,6 @@ def _proven(worker: Worker, judgement: Judgement, old: StaticRecord) -> Judgemen
     """The judgement, or NOT-COMPARABLE where changed code passes against a record that is not proven."""
     if judgement.verdict not in (Verdict.SAME, Verdict.BETTER):
         return judgement
-    from pytest_gpuperf.session.proven_records import why_not_proven  # noqa: PLC0415 little code changes
-
     key, arch = judgement.key, judgement.target
     why = why_not_proven(worker, key, arch, old)
     return (
@@ -94,9 +92,6 @@ def _weighed(
     estimates: Estimates,
 ) -> dict[str, Judgement]:
     """The judgements on changed code for these architectures, weighed."""
-    from pytest_gpuperf.explain.code_weight import prepare, static_weight  # noqa: PLC0415
-    from pytest_gpuperf.explain.compare import WorkloadComparison  # noqa: PLC0415 a plain run weighs nothing
-
     comparison = WorkloadComparison(worker.store, estimates, workload, workload.toolchain, workloads, None)
     prepare(comparison, archs)
     found = {}

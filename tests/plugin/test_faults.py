@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.early_stop import CheckedOnly
 from pytest_gpuperf.device.device_errors import LockTimeout, LockUnavailable
-from pytest_gpuperf.session import end_of_test
+from pytest_gpuperf.session import end_of_test, judge_book
 from pytest_gpuperf.timing.pending_confirmations import Confirmation
 from pytest_gpuperf.workload import second_process
 
@@ -101,7 +101,7 @@ def found(recorded, monkeypatch):
 
 def test_no_combination_of_faults_makes_a_loss_of_60_percent_green(found, monkeypatch):
     # the machine code has changed: red by itself or not
-    monkeypatch.setattr(end_of_test, "judge_book", lambda *_, **__: "")
+    monkeypatch.setattr(judge_book, "judge_book", lambda *_, **__: "")
     item, state = found["item"], found["state"]
     (key,) = found["pending"]
     identity = found["pending"][key].case.identity
