@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Iterator
+from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
@@ -174,8 +175,6 @@ def _has_pytest_settings(folder: Path) -> bool:
 
 
 def _nvrtc_version() -> str:
-    from importlib import metadata  # noqa: PLC0415 of this command alone
-
     for name in ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12"):
         try:
             return metadata.version(name)

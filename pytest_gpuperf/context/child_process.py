@@ -6,6 +6,7 @@ Their command line is in ``child_command``.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import random
 import re
@@ -19,6 +20,7 @@ import pytest
 
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.child_command import child_command
+from pytest_gpuperf.context.opponent_loop import OpponentLoop
 from pytest_gpuperf.formatting import harmless
 from pytest_gpuperf.model.task import ChildTask, OpponentTask, ProfileTask, RecordTask, RevisionTask
 
@@ -133,16 +135,12 @@ def end_with_parent(config: pytest.Config) -> None:
 def _die_with_parent() -> None:
     """Let Linux end this process with its parent, even in the middle of a call that holds Python's lock."""
     with contextlib.suppress(OSError, AttributeError, ValueError):  # not on other systems; the pipe is there too
-        import ctypes  # noqa: PLC0415 few processes are children
-
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def serve_if_opponent(config: pytest.Config, task: ChildTask | None) -> None:
     """Let a process that stands for another revision run tests when it is told to, instead of all of them."""
     if isinstance(task, OpponentTask):
-        from pytest_gpuperf.context.opponent_loop import OpponentLoop  # noqa: PLC0415 few children are one
-
         loop = OpponentLoop(task)
         stash.run_state_of(config).link = loop.link
         config.pluginmanager.register(loop, "gpuperf-opponent")

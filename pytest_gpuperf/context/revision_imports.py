@@ -12,6 +12,7 @@ import site
 import sys
 import sysconfig
 from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -77,8 +78,6 @@ def _turned(path: str, top: str, tree: str, installed: Collection[str]) -> str:
 
 def load_plugin() -> tuple[str, ...]:
     """Arguments by which pytest loads this plugin where it is not installed."""
-    from importlib import metadata  # noqa: PLC0415 in the child alone
-
     known = any(one.value.partition(":")[0] == f"{OWN}.plugin" for one in metadata.entry_points(group="pytest11"))
     return () if known or f"{OWN}.plugin" in sys.argv else ("-p", f"{OWN}.plugin")
 

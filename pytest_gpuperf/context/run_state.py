@@ -13,11 +13,11 @@ from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.worker import worker_number
 from pytest_gpuperf.judge.canary_shift import furthest
+from pytest_gpuperf.model.ledger import PairingNote, note_of
 
 if TYPE_CHECKING:
     from pytest_gpuperf.judge.error_budget import Spending
     from pytest_gpuperf.model.evidence import Key
-    from pytest_gpuperf.model.ledger import PairingNote
     from pytest_gpuperf.model.result import SelfPairReading
     from pytest_gpuperf.timing.pending_confirmations import BesidePending, PendingConfirmation
     from pytest_gpuperf.timing.turns import Link
@@ -88,8 +88,6 @@ class RunState:
 
     def note_pairing(self, key: Key, opponent: str, ratios: Sequence[Sequence[float]], seed: int) -> None:
         """Keep what a process found when it paired a workload with machine code of this hash."""
-        from pytest_gpuperf.model.ledger import note_of  # noqa: PLC0415 a plain run pairs nothing
-
         note = note_of(opponent, ratios, seed)
         if note is not None:
             self.pairing_notes.setdefault(key, []).append(note)
@@ -102,7 +100,7 @@ class RunState:
     @cached_property
     def spending(self) -> Spending:
         """This process's part of the run's error rate."""
-        from pytest_gpuperf.judge.error_budget import Spending, shard_alpha, spending_of  # noqa: PLC0415 brings SciPy
+        from pytest_gpuperf.judge.error_budget import Spending, shard_alpha, spending_of  # noqa: PLC0415 SciPy comes with it
 
         alpha = shard_alpha(self._shards)
         given = getattr(self._config, "workerinput", None)

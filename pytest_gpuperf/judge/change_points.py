@@ -12,6 +12,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 LEVEL = 1e-3
 """Chance that a series without a step has one found in it, if its points scatter normally."""
 LEAST_POINTS = 3
@@ -68,8 +70,7 @@ def _intervals(low: int, high: int) -> Iterator[tuple[int, int]]:
 
 def _split(logs: Sequence[float], low: int, high: int) -> tuple[float, int] | None:
     """The smallest p-value of a split of one interval, and where; None without scatter worth telling."""
-    import numpy as np  # noqa: PLC0415
-    from scipy.special import stdtr  # noqa: PLC0415 takes half a second
+    from scipy.special import stdtr  # noqa: PLC0415 half a second, for long histories alone
 
     part = np.asarray(logs[low:high])
     if np.ptp(part) < LEAST_STEP:

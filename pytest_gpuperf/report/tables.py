@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from pytest_gpuperf.formatting import duration, numbered, rate, ratio
+from pytest_gpuperf.judge.log_times import geometric_mean
 from pytest_gpuperf.model.evidence import StaticRecord, TimeRecord
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
@@ -274,8 +275,6 @@ def _of_peak(per_second: float, unit: str, peak: float | None) -> str:
 
 def mean_time_ns(record: TimeRecord) -> float:
     """The geometric mean of the rounds' midmeans."""
-    from pytest_gpuperf.judge.log_times import geometric_mean  # noqa: PLC0415 numpy stays out where nothing is timed
-
     return geometric_mean([one.midmean for one in record.rounds])
 
 

@@ -148,8 +148,7 @@ def _explain(reporter: Screen, book: Book, worker: Worker) -> None:
 
 def _watch(session: pytest.Session, book: Book, outcome: Outcome) -> None:
     """What the run as a whole says of the machine; a self-pair that differs takes the place of red times."""
-    outcome.shifts = whole_run.machine_shifts(book)
-    outcome.environment = whole_run.self_pair_problem(book)
+    outcome.shifts, outcome.environment = whole_run.of_the_machine(book)
     if outcome.environment and (session.exitstatus == pytest.ExitCode.OK or book.only_times_failed):
         session.exitstatus = EXIT_ENVIRONMENT
 

@@ -69,9 +69,10 @@ def merge(reports: Sequence[tuple[str, RunReport]]) -> MergedRun:
         _missed(shards), book, options, targets={*first.archs, *models}, root=Path(first.root),
         has_gpu=bool(models) or options.require_gpu, revision=first.revision,
     )  # fmt: skip
+    shifts, environment = whole_run.of_the_machine(book)
     outcome = Outcome(
         vanished=tuple(red) if first.full else (), left_out=(*remarks, *(() if first.full else red)),
-        shifts=whole_run.machine_shifts(book), environment=whole_run.self_pair_problem(book),
+        shifts=shifts, environment=environment,
         drifted="; ".join(one.part.drifted for one in shards if one.part.drifted),
     )  # fmt: skip
     status = _exit_status(shards, book, outcome, options)

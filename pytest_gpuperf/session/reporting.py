@@ -18,7 +18,7 @@ from pytest_gpuperf.report import terminal
 from pytest_gpuperf.report.annotations import error_lines
 from pytest_gpuperf.report.red_groups import RedGroups
 from pytest_gpuperf.report.screen import Screen
-from pytest_gpuperf.session import collect_counters, end_of_run
+from pytest_gpuperf.session import collect_counters, compare_revision, end_of_run
 
 MOST_TESTS = 400
 LETTERS = 240
@@ -44,8 +44,6 @@ class Reporting:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
         if self.options.against and not self.options.is_child and not self.config.option.collectonly:
-            from pytest_gpuperf.session import compare_revision  # noqa: PLC0415 few runs have another one
-
             self.options = self.config.stash[stash.OPTIONS] = compare_revision.begin(self.config, self.options)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:

@@ -6,20 +6,24 @@ The same for the book of one run and for that of shards which were merged.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.formatting import numbered
+from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.verdict import TimeFigures, Verdict
 from pytest_gpuperf.session.static_gate import ENDED_AT, PUT_BEHIND
 
 
-def machine_shifts(book: Book) -> tuple[str, ...]:
-    """Signs that the machine changed as a whole, as sentences."""
+def of_the_machine(book: Book) -> tuple[tuple[str, ...], str]:
+    """Signs that the machine changed as a whole, as sentences, and why no red verdict on time is to be trusted.
+
+    The second for a launch that was paired with itself and came out different; empty if none did.
+    """
     if not book.judged_times:
-        return ()
-    from pytest_gpuperf.judge.error_budget import environment_shift  # noqa: PLC0415 brings SciPy
-    from pytest_gpuperf.judge.noninferiority import OMEGA  # noqa: PLC0415 SciPy comes with it
+        return (), ""
+    from pytest_gpuperf.judge import error_budget, noninferiority  # noqa: PLC0415 SciPy comes with them
 
     figures = [judgement.time for judgement in book.judgements if judgement.time is not None]
     moved = [
@@ -27,18 +31,12 @@ def machine_shifts(book: Book) -> tuple[str, ...]:
         for figure in figures
         if figure.record_ratio is not None and figure.pair_slot == "short"  # else the ratio is not that of the rounds
     ]
-    return environment_shift(moved, OMEGA, book.canaries)
+    alarms = [one for one in book.evidence if one.self_pair and error_budget.self_pair_alarm(one.self_pair)]
+    shifts = error_budget.environment_shift(moved, noninferiority.OMEGA, book.canaries)
+    return shifts, _self_pair_problem(alarms) if alarms else ""
 
 
-def self_pair_problem(book: Book) -> str:
-    """Why no red verdict on time is to be trusted: a launch that was paired with itself; empty if none differs."""
-    if not book.judged_times:
-        return ""
-    from pytest_gpuperf.judge.error_budget import self_pair_alarm  # noqa: PLC0415 brings SciPy
-
-    alarms = [one for one in book.evidence if one.self_pair is not None and self_pair_alarm(one.self_pair)]
-    if not alarms:
-        return ""
+def _self_pair_problem(alarms: Iterable[TestEvidence]) -> str:
     named = "; ".join(
         f"{one.module}::{one.test} [{one.self_pair.workload}] x{one.self_pair.ratio:.3f} after {one.self_pair.blocks} "
         f"blocks (seed {one.self_pair.seed})"

@@ -26,6 +26,7 @@ from pytest_gpuperf.workload import profiled_run
 from pytest_gpuperf.workload.check_fingerprint import fingerprint
 from pytest_gpuperf.workload.checked_run import check_again, run_and_check
 from pytest_gpuperf.workload.counter_evidence import Counted, counted
+from pytest_gpuperf.workload.declared_rates import beyond_limits
 from pytest_gpuperf.workload.guarded_check import guarded
 from pytest_gpuperf.workload.measurement import ImplausibleFigure, Measurement
 from pytest_gpuperf.workload.request import Request
@@ -142,7 +143,6 @@ def _time(worker: Worker, book: TestBook, request: Request, counted: Counted) ->
         take_turns,
         timed_rounds,
     )
-    from pytest_gpuperf.workload.declared_rates import beyond_limits  # noqa: PLC0415 NumPy comes with it
 
     began = time.perf_counter()
     evidence = book.workloads[request.name]
