@@ -19,12 +19,15 @@ from pytest_gpuperf.formatting import harmless
 
 EXIT_PIPE_CLOSED = 141
 """128 and the number of SIGPIPE."""
-
+EXIT_ABORT = 128
+"""``git bisect run`` stops at this and more."""
+EXIT_REFUSED = 2
+"""What was given cannot be read or merged: as of a run that was interrupted."""
 
 MODULES = {"bisect-step": "bisect_command"}
 """Of commands that share one; any other has its own: ``explain_command``."""
-PROBLEM_STATUS = {"audit": 2, "merge": 2, "bisect-step": 128}
-"""The exit status where a command could not do its work, if it is not 1: that of ``git bisect run``'s stop, for one."""
+PROBLEM_STATUS = {"audit": EXIT_REFUSED, "merge": EXIT_REFUSED, "bisect-step": EXIT_ABORT}
+"""The exit status of a command that could not do its work, if that is not 1."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
