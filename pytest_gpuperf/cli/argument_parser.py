@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TypeAlias
 
 from pytest_gpuperf.model.plugin_version import __version__
 from pytest_gpuperf.model.timer_names import TIMERS
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="gpuperf", description="Companion of the pytest-gpuperf plugin.")
     parser.add_argument("--version", action="version", version=f"gpuperf {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for add in (_add_first_looks, _add_records, _add_bisection, _add_reports, _add_pages, _add_audit):
+        add(commands)
+    return parser
 
+
+def _add_first_looks(commands: Commands) -> None:
     doctor = commands.add_parser("doctor", help="say what this machine can measure, what is missing and what to do")
     doctor.add_argument("--json", action="store_true", help="print the findings as JSON")
 
@@ -31,8 +39,10 @@ def build_parser() -> argparse.ArgumentParser:
     explain.add_argument("node_id", metavar="NODEID", help="a test, class or module, as pytest names it or by its path")
     explain.add_argument("workload", nargs="?", help="one workload of the test (default: all)")
     explain.add_argument("--baseline", action="store_true", help="read the committed baselines, not the last run")
-    explain.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
+    _add_folder(explain)
 
+
+def _add_records(commands: Commands) -> None:
     prune = commands.add_parser("prune", help="name baselines whose tests are gone; remove them with --yes")
     prune.add_argument("paths", nargs="*", help="test files and folders to look at (default: pytest's own)")
     either = prune.add_mutually_exclusive_group()
@@ -44,18 +54,18 @@ def build_parser() -> argparse.ArgumentParser:
     mv.add_argument("old", metavar="OLD", help="a test file, a node id, or a node id and ' [workload]', as on record")
     mv.add_argument("new", metavar="NEW", help="what it is called now")
     mv.add_argument("--force", action="store_true", help="overwrite records that have the new name already")
-    mv.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
+    _add_folder(mv)
 
     targets = commands.add_parser("targets", help="list, add or remove what the team gates: the manifest")
     targets.add_argument("action", nargs="?", choices=("list", "add", "remove"), default="list", help="default: list")
     targets.add_argument("names", nargs="*", metavar="NAME", help="sm_90, nvidia-h200, or a compiler: 'nvrtc 13.0.88'")
-    targets.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
+    _add_folder(targets)
 
     migrate = commands.add_parser("migrate", help="rewrite baselines of an older schema in the current one")
-    migrate.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
+    _add_folder(migrate)
 
     resolve = commands.add_parser("resolve", help="merge baselines that are in conflict, and say what to record anew")
-    resolve.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
+    _add_folder(resolve)
 
     diff = commands.add_parser("diff", help="say what a change of the baselines means, kernel by kernel, from git")
     diff.add_argument("before", metavar="REV", nargs="?", help="the commit to compare with (default: HEAD)")
@@ -66,8 +76,10 @@ def build_parser() -> argparse.ArgumentParser:
         help="a file that ends in .html or .md; may be given again (default: text to the terminal)",
     )  # fmt: skip
     diff.add_argument("--all", action="store_true", help="the time of every workload, not the slowest of each kernel")
-    diff.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
+    _add_folder(diff)
 
+
+def _add_bisection(commands: Commands) -> None:
     bisect = commands.add_parser("bisect", help="find the commit that made a test's kernels slower")
     bisect.add_argument("node_id", metavar="NODEID", help="a test, file or folder, as pytest takes it")
     bisect.add_argument("--good", metavar="REF", help="where it was not slower (default: where it was recorded)")
@@ -77,6 +89,8 @@ def build_parser() -> argparse.ArgumentParser:
     step.add_argument("node_id", metavar="NODEID", help="a test, file or folder, as pytest takes it")
     step.add_argument("--good", metavar="REF", required=True, help="what the working tree is compared with")
 
+
+def _add_reports(commands: Commands) -> None:
     report = commands.add_parser("report", help="make a page or Markdown of a run, by its report in JSON")
     report.add_argument("report", metavar="JSON", nargs="?", type=Path, help="the report (default: the last run here)")
     report.add_argument(
@@ -102,6 +116,8 @@ def build_parser() -> argparse.ArgumentParser:
     comment.add_argument("report", metavar="MD", type=Path, help="what --gpuperf-report=FILE.md wrote")
     comment.add_argument("--name", default="kernels", help="tells comments of several jobs apart (default: kernels)")
 
+
+def _add_pages(commands: Commands) -> None:
     init = commands.add_parser("init", help="write a first test, settings and a CI workflow into a repository")
     init.add_argument("folder", metavar="DIR", nargs="?", type=Path, default=Path(), help="default: the current folder")
 
@@ -122,12 +138,10 @@ def build_parser() -> argparse.ArgumentParser:
         "--report", metavar="JSON", type=Path, action="append", default=[],
         help="a report of --gpuperf-report, as one more point; may be given again",
     )  # fmt: skip
-    history.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
-    _add_audit(commands)
-    return parser
+    _add_folder(history)
 
 
-def _add_audit(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_audit(commands: Commands) -> None:
     audit = commands.add_parser("audit", help="gate the machine code of wheels and libraries that are already built")
     audit.add_argument("files", metavar="FILE", nargs="+", type=Path, help="a .whl, .so, .cubin, .fatbin, .o, .a")
     held = audit.add_mutually_exclusive_group()
@@ -151,6 +165,10 @@ def _add_audit(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         type=Path,
         help="records of tests that may have a kernel (default: as in the last run)",
     )
+
+
+def _add_folder(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
 
 
 def _size(text: str) -> int:
