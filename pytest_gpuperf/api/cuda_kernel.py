@@ -133,8 +133,7 @@ class KernelCompiler:
         """
         function = read_numba(dispatcher, signature)
         targets = self._targets(arch)
-        native = self._native(targets)
-        wanted = dict.fromkeys([*targets, *([native] if native else [])])
+        native, wanted = self._wanted(targets)
         binaries = numba_binaries(function, wanted)
         self._note({target: binaries[target] for target in targets}, [of.label for of in function.arguments])
         return NumbaKernel(binaries, function, device=self._worker.device, native=native, targets=targets)
@@ -212,8 +211,7 @@ class KernelCompiler:
         """The kernel of a source for all targets and this GPU, noted on the book with ``options`` as its label."""
         site = self._site()
         targets = self._targets(arch)
-        native = self._native(targets)
-        wanted = list(dict.fromkeys([*targets, *([native] if native else [])]))
+        native, wanted = self._wanted(targets)
         cache = self._worker.compile_cache
         on_record = functools.partial(recorded_profiles, self._worker, site.book, wanted)
         foreseen = functools.partial(self._foreseen, source.name_expression or source.name)
@@ -250,8 +248,7 @@ class KernelCompiler:
         Raises ``UnsupportedDslKernel`` for what cuTile cannot compile, and for lists and tuples as arguments.
         """
         targets = tuple(dict.fromkeys(map(plain, self._targets(arch))))
-        native = self._native(targets)
-        wanted = list(dict.fromkeys([*targets, *([native] if native else [])]))
+        native, wanted = self._wanted(targets)
         code = compile_cutile(kernel, signature, wanted, name)
         self._note({target: code.binaries[target] for target in targets})
         return CutileKernel(code, device=self._worker.device, native=native, targets=targets)
@@ -288,12 +285,13 @@ class KernelCompiler:
             raise BadArgument("cuda_kernel: arch=() names no architecture; leave it out for those of the run")
         return targets
 
-    def _native(self, targets: tuple[str, ...]) -> str | None:
-        """What this GPU runs: a target made for it (``sm_90a``) before its plain architecture."""
+    def _wanted(self, targets: tuple[str, ...]) -> tuple[str | None, list[str]]:
+        """What this GPU runs, a target made for it (``sm_90a``) before its plain architecture; and all to compile."""
         native = self._worker.native_arch
         if native is None:
-            return None
-        return next((target for target in targets if plain(target) == native), native)
+            return None, list(dict.fromkeys(targets))
+        native = next((target for target in targets if plain(target) == native), native)
+        return native, list(dict.fromkeys([*targets, native]))
 
 
 def _no_ptx(place: str, arch: str) -> str:

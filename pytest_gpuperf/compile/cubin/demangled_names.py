@@ -10,12 +10,15 @@ import resource
 import subprocess
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 
 from pytest_gpuperf.compile.cubin.symbol_names import plain_name, readable
 
 _LIMIT_S = 10
 _MEMORY_BYTES = 1 << 30
 _LONGEST = 100_000
+_HOME = Path(__file__).parents[3]
+"""Folder of this package: a module that lies where the command is given is never taken for one of the library."""
 
 
 def names_of(symbols: Iterable[str]) -> dict[str, str]:
@@ -27,7 +30,7 @@ def names_of(symbols: Iterable[str]) -> dict[str, str]:
         with contextlib.suppress(subprocess.TimeoutExpired, OSError):
             done = subprocess.run(
                 [sys.executable, "-m", __name__], input="\n".join(wanted), capture_output=True, encoding="utf-8",
-                errors="replace", timeout=_LIMIT_S,
+                errors="replace", timeout=_LIMIT_S, cwd=_HOME,
             )  # fmt: skip
             told = done.stdout.split("\n")[:-1]
     names = dict(zip(wanted, told, strict=False))

@@ -28,3 +28,10 @@ def test_a_name_that_would_never_end_costs_a_bounded_time_and_no_other_its_name(
     found = names_of([BOMB, "_Z3addPf"])
     assert time.monotonic() - began < 10
     assert found == {BOMB: "f", "_Z3addPf": "add"}
+
+
+def test_a_module_of_the_current_folder_is_not_taken_for_one_of_the_library(tmp_path, monkeypatch) -> None:
+    (tmp_path / "resource.py").write_text("raise SystemExit('not the library')")
+    monkeypatch.chdir(tmp_path)
+    (name,) = names_of(["_ZN16_GLOBAL__N__a_cu4anonEPf"]).values()
+    assert name == "(anonymous namespace)::anon"
