@@ -132,5 +132,6 @@ def test_reconstruction_of_a_cube(cuda_kernel, gpu, gpuperf, claim):
     claim("CFD-07", naive.time_ns / fixed.time_ns)
     # The control: registers without the divisions' inverses are part of the way.
     assert 0.97 * fixed.time_ns <= dividing.time_ns <= 0.9 * naive.time_ns
-    assert runs["naive", "Minmod"].time_ns >= 1.2 * runs["fixed", "Minmod"].time_ns
+    gain = 1.2 if gpu.slug == "nvidia-h200" else 1.1  # the less bandwidth, the sooner the fixed one waits for memory
+    assert runs["naive", "Minmod"].time_ns >= gain * runs["fixed", "Minmod"].time_ns
     assert runs["fixed", "Minmod"].bandwidth >= 0.5 * gpu.copy_bandwidth

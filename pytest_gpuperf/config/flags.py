@@ -58,6 +58,11 @@ def _listed(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
+def is_metric(word: str) -> bool:
+    """Whether it can be a metric's name: without an underscore it is a misspelt set, or a set where none is taken."""
+    return re.fullmatch(_METRIC, word) is not None
+
+
 def architectures(text: str) -> tuple[str, ...]:
     names = _listed(text)
     if not names or not set(names) <= set(SPELLINGS):
@@ -65,14 +70,13 @@ def architectures(text: str) -> tuple[str, ...]:
     return names
 
 
-METRIC_WORD = re.compile(r"(derived:)?(?=[^.]*_)[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*")
-"""Without an underscore it is no metric but a misspelt set, or a set where none is taken."""
+_METRIC = r"(derived:)?(?=[^.]*_)[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*"
 METRIC_SETS = ("default", "memory", "compute", "latency", "full")
 
 
 def metric_words(text: str) -> tuple[str, ...]:
     words = _listed(text)
-    if not words or not all(word in METRIC_SETS or METRIC_WORD.fullmatch(word) for word in words):
+    if not words or not all(word in METRIC_SETS or is_metric(word) for word in words):
         raise BadValue(f"accepts {', '.join(METRIC_SETS)}, and names of metrics, separated by commas")
     return words
 
@@ -86,7 +90,7 @@ def metrics(text: str) -> dict[str, float | None]:
             value = float(tolerance) if tolerance.strip() else None
         except ValueError:
             value = float("nan")
-        if name and (not METRIC_WORD.fullmatch(name) or (value is not None and not -1 <= value <= 100)):
+        if name and (not is_metric(name) or (value is not None and not -1 <= value <= 100)):
             raise BadValue("accepts metrics, each a name or a name and a tolerance such as 'dram__bytes.sum 0.02'")
         if name:
             found[name] = value

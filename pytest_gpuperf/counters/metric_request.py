@@ -6,7 +6,7 @@ import dataclasses
 import difflib
 from collections.abc import Iterable, Mapping
 
-from pytest_gpuperf.config.flags import METRIC_WORD
+from pytest_gpuperf.config.flags import is_metric
 from pytest_gpuperf.counters.catalogue import METRICS, PASSES, SETS
 from pytest_gpuperf.counters.derived import DERIVED, PREFIX
 from pytest_gpuperf.judge.counter_verdict import Better, CounterRule, depends_on_caches
@@ -28,7 +28,7 @@ def own_metrics(given: Iterable[str] | Mapping[str, object]) -> dict[str, float 
     items = given.items() if isinstance(given, Mapping) else ((name, None) for name in given)
     read: dict[str, float | None] = {}
     for name, tolerance in items:
-        if not isinstance(name, str) or not METRIC_WORD.fullmatch(name):
+        if not isinstance(name, str) or not is_metric(name):
             raise BadMetric(f"metrics: {name!r} is no name of a metric such as 'smsp__inst_executed.sum'")
         if name.startswith(PREFIX) and name not in DERIVED:
             raise BadMetric(f"metrics: there is no {name!r}{hint(name, DERIVED)}")

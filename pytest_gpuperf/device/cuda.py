@@ -249,14 +249,21 @@ class CudaDevice:
         with time_range(name):
             yield
 
-    def flush_l2(self) -> None:
-        """Enqueue a write of twice the L2's size, so that what a kernel reads next comes from device memory.
+    @property
+    def has_persisting_lines(self) -> bool:
+        """Whether a workload set a part of the L2 aside for lines that outlast a flush.
 
-        Where a workload had lines persist, waits until it is over and takes that from them: they would outlast it.
+        The driver may wait for the GPU before it tells.
         """
-        if self._persisting.in_use:
-            self.stream.synchronize()
-            self._persisting.reset()
+        return self._persisting.in_use
+
+    def end_persistence(self) -> None:
+        """Wait until the workload is over, and make the lines that persist ordinary ones."""
+        self.stream.synchronize()
+        self._persisting.reset()
+
+    def flush_l2(self) -> None:
+        """Enqueue a write of twice the L2's size, so that what a kernel reads next comes from device memory."""
         self._flush_buffer.memset_async(0, self._flush_bytes, self.stream)
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 import pytest
+import warm_python
 
 from pytest_gpuperf.device.cuda import CudaDevice
 from pytest_gpuperf.device.device_errors import NoDevice
@@ -24,6 +25,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skipped at one place, whose reason is then printed once for all."""
     if "cuda_device" in getattr(item, "fixturenames", ()) and isinstance(problem := opened(), NoDevice):
         pytest.skip(f"needs a GPU: {problem.reason}")
+
+
+@pytest.fixture(autouse=True)
+def cold_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs of pytest are this process's own children: of a fork of the warm one, this process would be a stranger that
+    uses its GPU."""
+    monkeypatch.setenv(warm_python.COLD, "1")
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,10 @@ STEPS = "STEPS = 40"
 def need_numba() -> None:
     for name in ("numba", "numba.cuda"):
         try:
-            importlib.import_module(name)
-        except ImportError as problem:  # also of a Numba that does not know the NumPy that is installed
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of a NumPy that it does not know yet
+                importlib.import_module(name)
+        except ImportError as problem:
             pytest.skip(f"needs Numba: {problem}")
 
 

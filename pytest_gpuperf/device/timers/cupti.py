@@ -111,11 +111,14 @@ class CuptiTimer:
         """Enqueue the samples, those to be dropped first; returns the tag of each."""
         tags = list(itertools.islice(self._next_tag, slot.dropped + slot.samples))
         external, guard = self._external_kind, slot.guard
+        persisting = cold and self._stream.has_persisting_lines  # a workload that wants such lines ran before this
         for tag in tags:
             if guard is not None:
                 self._as_ours(slot.reset, guard.arm)
             elif slot.reset is not None:
                 slot.reset()
+            if persisting:
+                self._stream.end_persistence()
             if cold:
                 self._stream.flush_l2()
             self._cupti.activity_push_external_correlation_id(external, tag)

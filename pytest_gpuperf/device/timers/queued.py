@@ -122,6 +122,8 @@ class QueuedPairs:
     ) -> _Enqueued:
         """Enqueue all that belongs to one reading."""
         stream = self._stream
+        if cold and stream.has_persisting_lines:
+            stream.end_persistence()
         if prepare is not None:
             prepare()
         if cold and guard is None:

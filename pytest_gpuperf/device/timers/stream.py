@@ -47,7 +47,7 @@ class CapturedGraph(Protocol):
 
 
 class WorkStream(Protocol):
-    """A stream of GPU work, in order; every method but the last four enqueues and returns at once."""
+    """A stream of GPU work, in order; every method but the last six enqueues and returns at once."""
 
     def empty(self) -> None:
         """A kernel that does nothing."""
@@ -67,6 +67,13 @@ class WorkStream(Protocol):
 
     def elapsed_ns(self, start: Mark, end: Mark) -> float:
         """GPU time between two marks that are done."""
+
+    @property
+    def has_persisting_lines(self) -> bool:
+        """Whether lines of the L2 outlast a flush.  May wait for the GPU, so it is not asked behind a delay."""
+
+    def end_persistence(self) -> None:
+        """Wait, and make such lines ordinary ones."""
 
     def wait_for(self, mark: Mark) -> None:
         """Wait until the GPU has got there."""
@@ -96,6 +103,13 @@ class CudaStream:
 
     def flush_l2(self) -> None:
         self._device.flush_l2()
+
+    @property
+    def has_persisting_lines(self) -> bool:
+        return bool(self._device.has_persisting_lines)
+
+    def end_persistence(self) -> None:
+        self._device.end_persistence()
 
     def mark(self) -> Mark:
         event = self._cupy.cuda.Event()

@@ -215,23 +215,23 @@ class PersistingDriver:
 
 
 @pytest.mark.parametrize(
-    ("answer", "before"),
+    ("answer", "persists"),
     [
-        ((0, 0), []),  # nothing set aside, as by default
-        ((0, 1 << 20), ["waited", "reset persisting"]),
-        ((1, 1 << 20), []),  # the driver does not tell
+        ((0, 0), False),  # nothing set aside, as by default
+        ((0, 1 << 20), True),
+        ((1, 1 << 20), False),  # the driver does not tell
     ],
 )
-def test_the_flush_ends_the_persistence_of_lines(
-    cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch, answer: tuple[int, int], before: list[str]
+def test_the_persistence_of_lines_is_noticed_and_ended(
+    cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch, answer: tuple[int, int], persists: bool
 ) -> None:
     nvml = Nvml(FakeNvml(), "11")
     device = CudaDevice(cupy, 0, read_facts(cupy, 0, 0, nvml), nvml, PersistingDriver(cupy.log, answer))
     monkeypatch.setattr(device.stream, "synchronize", lambda: cupy.log.append("waited"), raising=False)
     del cupy.log[:]
-    device.flush_l2()
-    assert cupy.log[: len(before)] == before
-    assert [entry[0] for entry in cupy.log[len(before) :]] == ["alloc", "memset"]
+    assert device.has_persisting_lines is persists
+    device.end_persistence()
+    assert cupy.log == ["waited", "reset persisting"]
 
 
 def test_a_driver_without_persisting_lines_has_none_in_use() -> None:

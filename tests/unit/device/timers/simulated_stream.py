@@ -71,6 +71,9 @@ class SimulatedStream:
         self.elsewhere_ns = 0.0
         """When other streams are done."""
         self.flushes = 0
+        self.persisting = False
+        """Whether the workload set a part of the L2 aside."""
+        self.persistence_ended = 0
         self.log: list[str] = []
         self.capturing: list[Node] | None = None
         self.capturable = True
@@ -104,6 +107,16 @@ class SimulatedStream:
         self.flushes += 1
         self.now_ns += LAUNCH_COST
         self.execute("flush", FLUSH)
+
+    @property
+    def has_persisting_lines(self) -> bool:
+        """The real driver waits for the GPU before it answers."""
+        self.synchronize()
+        return self.persisting
+
+    def end_persistence(self) -> None:
+        self.synchronize()
+        self.persistence_ended += 1
 
     def mark(self) -> SimulatedMark:
         self.now_ns += 500

@@ -310,6 +310,18 @@ def test_opening_where_tags_do_not_arrive_is_refused(
     assert "--gpuperf-timer=graph" in caught.value.remedy
 
 
+def test_lines_that_persist_are_made_ordinary_before_each_cold_sample(
+    timer: CuptiTimer, stream: SimulatedStream
+) -> None:
+    slot = Slot(kernel(stream, 3200.0), 3, dropped=1)
+    timer.measure([slot], "cold")
+    stream.persisting = True
+    timer.measure([slot], "warm")
+    assert stream.persistence_ended == 0
+    timer.measure([slot], "cold")
+    assert stream.persistence_ended == 4
+
+
 def test_a_pause_of_the_gpu_with_work_in_its_queue_is_noticed(timer: CuptiTimer, stream: SimulatedStream) -> None:
     slot = Slot(kernel(stream, 3200.0), 3)
     timer.measure([slot], "cold")

@@ -458,6 +458,20 @@ def test_a_guarded_sample_is_armed_behind_the_delay_and_looked_at_at_once(
     assert {last for _, last in seen} == {"kernel"}
 
 
+@pytest.mark.parametrize("kind", TIMERS)
+@pytest.mark.parametrize("guard", [None, SampleGuard(lambda: None, lambda returned: None)], ids=["plain", "guarded"])
+def test_lines_that_persist_are_made_ordinary_before_each_cold_sample(
+    stream: SimulatedStream, kind: Any, guard: SampleGuard | None
+) -> None:
+    timer, stream.persisting = kind(stream), True
+    slot = Slot(lambda: stream.kernel(5000.0), 4, guard=guard)
+    assert timer.measure([slot], "warm")
+    assert stream.persistence_ended == 0
+    (times,) = timer.measure([slot], "cold")
+    assert times == pytest.approx([5000.0] * 4, abs=100)
+    assert stream.persistence_ended >= 4
+
+
 def test_a_guard_gets_what_the_run_returned_that_the_graph_was_captured_from(stream: SimulatedStream) -> None:
     timer, seen = GraphTimer(stream), list[Any]()
     timer.measure([guarded(stream, 6, seen)], "cold")

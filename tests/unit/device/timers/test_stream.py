@@ -63,6 +63,11 @@ class GpuDevice:
         self.stream = Stream()
         self.calls: list[str] = []
 
+    has_persisting_lines = True
+
+    def end_persistence(self) -> None:
+        self.calls.append("end persistence")
+
     def flush_l2(self) -> None:
         self.calls.append("flush")
 
@@ -122,9 +127,11 @@ def nodes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_launches_flush_and_wait_go_to_the_device(device: GpuDevice, stream: CudaStream) -> None:
     stream.empty()
     stream.spin(7)
+    assert stream.has_persisting_lines
+    stream.end_persistence()
     stream.flush_l2()
     stream.synchronize()
-    assert device.calls == ["gpuperf_empty()", "gpuperf_spin(7,)", "flush", "synchronize"]
+    assert device.calls == ["gpuperf_empty()", "gpuperf_spin(7,)", "end persistence", "flush", "synchronize"]
 
 
 def test_marks_are_events_on_the_devices_stream_read_in_nanoseconds(device: GpuDevice, stream: CudaStream) -> None:
