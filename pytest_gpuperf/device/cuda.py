@@ -251,10 +251,7 @@ class CudaDevice:
 
     @property
     def has_persisting_lines(self) -> bool:
-        """Whether a workload set a part of the L2 aside for lines that outlast a flush.
-
-        The driver may wait for the GPU before it tells.
-        """
+        """Whether there is a part of the L2 for lines that outlast a flush."""
         return self._persisting.in_use
 
     def end_persistence(self) -> None:

@@ -1,7 +1,8 @@
 """Lines of the L2 that a workload asked to persist: no flush evicts them, so they are made ordinary lines before one.
 
 CUDA C++ Programming Guide, "Device Memory L2 Access Management": a part of the L2 is set aside for them by
-``cudaLimitPersistingL2CacheSize``, which is 0 unless a program changes it.
+``cudaLimitPersistingL2CacheSize``.  A driver may set some aside by itself: on an H100 580.159.04 has 9.4 MiB of 50, so
+that any kernel with a hint such as ``evict_last`` may leave such lines.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ class PersistingL2:
 
     @property
     def in_use(self) -> bool:
-        """Whether some of the L2 is set aside."""
+        """Whether some of the L2 is set aside, by a program or by the driver."""
         if self._driver is None:
             return False
         failed, set_aside = self._driver.cuCtxGetLimit(self._limit)

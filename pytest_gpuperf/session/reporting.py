@@ -93,14 +93,19 @@ class Reporting:
         due = 1 if report.failed else 0
         return category, letter if self._ended[letter] % self._tests_per_letter == due else "", word
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        if self.config.option.collectonly:
-            return
-        end_of_run.summarise(Screen(terminalreporter), self.messages.groups.failed if self.messages.groups else ())
-        if self.messages.groups:
-            for line in error_lines(self.messages.groups.worst, self.options.reports):
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> Generator[None]:
+        """The run's own summary, then those of plugins that look at all reports: ``--durations``, coverage."""
+        groups = self.messages.groups
+        if groups:
+            groups.give_back()
+        if not self.config.option.collectonly:
+            end_of_run.summarise(Screen(terminalreporter), groups.failed if groups else ())
+            for line in error_lines(groups.worst, self.options.reports) if groups else ():
                 terminalreporter.write_line(line)
-            self.messages.groups.for_short_summary()
+        yield
+        if groups:
+            groups.for_short_summary()
 
     def _count_tests(self, number: int, files: int = 1) -> None:
         if number <= MOST_TESTS or self.config.get_verbosity() > 0:

@@ -111,7 +111,7 @@ class CuptiTimer:
         """Enqueue the samples, those to be dropped first; returns the tag of each."""
         tags = list(itertools.islice(self._next_tag, slot.dropped + slot.samples))
         external, guard = self._external_kind, slot.guard
-        persisting = cold and self._stream.has_persisting_lines  # a workload that wants such lines ran before this
+        persisting = cold and self._stream.has_persisting_lines
         for tag in tags:
             if guard is not None:
                 self._as_ours(slot.reset, guard.arm)

@@ -70,10 +70,10 @@ class WorkStream(Protocol):
 
     @property
     def has_persisting_lines(self) -> bool:
-        """Whether lines of the L2 outlast a flush.  May wait for the GPU, so it is not asked behind a delay."""
+        """Whether there may be lines of the L2 that outlast a flush."""
 
     def end_persistence(self) -> None:
-        """Wait, and make such lines ordinary ones."""
+        """Wait, so not behind a delay, and make such lines ordinary ones."""
 
     def wait_for(self, mark: Mark) -> None:
         """Wait until the GPU has got there."""

@@ -73,7 +73,6 @@ class SimulatedStream:
         self.flushes = 0
         self.persisting = False
         """Whether the workload set a part of the L2 aside."""
-        self.persistence_ended = 0
         self.log: list[str] = []
         self.capturing: list[Node] | None = None
         self.capturable = True
@@ -110,13 +109,11 @@ class SimulatedStream:
 
     @property
     def has_persisting_lines(self) -> bool:
-        """The real driver waits for the GPU before it answers."""
-        self.synchronize()
         return self.persisting
 
     def end_persistence(self) -> None:
         self.synchronize()
-        self.persistence_ended += 1
+        self.log.append("persistence ended")
 
     def mark(self) -> SimulatedMark:
         self.now_ns += 500
