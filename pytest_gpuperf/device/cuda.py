@@ -38,9 +38,9 @@ from pytest_gpuperf.model.evidence import KernelBinary
 from pytest_gpuperf.model.timed_round import DeviceState
 from pytest_gpuperf.model.timer_names import TimerName
 
-FLUSH = "write-2xl2-v1"
-"""Method of flushing the L2; another leaves other dirty lines to write back, so its times are not comparable."""
 FLUSH_FACTOR = 2
+"""Bytes that a flush of the L2 writes, over its size.  What is flushed otherwise has other dirty lines to write back,
+so times of two methods are not comparable."""
 _NO_OPT_IN_BYTES = 48 << 10
 """Shared memory that any kernel may use without asking, static and dynamic together."""
 

@@ -16,7 +16,7 @@ from pytest_gpuperf.judge.policy import Policy
 
 @dataclasses.dataclass(frozen=True)
 class Evidence:
-    """What blocks say so far, in a form that further runs of the same workload can add to."""
+    """What blocks say so far: log e-values of the four claims."""
 
     policy: Policy
     blocks: int
@@ -26,10 +26,6 @@ class Evidence:
     log_e_not_faster: float
 
 
-class MismatchedEvidenceError(ValueError):
-    """Evidence gathered under different tolerances or error rates was to be multiplied."""
-
-
 def evidence(r: Ratios, policy: Policy) -> Evidence:
     """The e-values of the four claims after these blocks."""
     values = checked(r)
@@ -37,24 +33,3 @@ def evidence(r: Ratios, policy: Policy) -> Evidence:
     claims = (values > slower_above, values < -slower_above, values < passed_below, values > -passed_below)
     blocks, pairs = values.shape
     return Evidence(policy, blocks, *(process_of(pairs).log_e(int(votes.sum()), blocks) for votes in claims))
-
-
-def multiply(first: Evidence, second: Evidence) -> Evidence:
-    """The evidence of a run and a later one of the same workload: their e-values multiply.
-
-    Running again is thereby harmless: it is more evidence and not another chance.  Raises
-    ``MismatchedEvidenceError`` if the two were gathered under different policies.
-    """
-    if first.policy != second.policy:
-        raise MismatchedEvidenceError(
-            f"evidence of two runs multiplies only under one policy: the first had {first.policy}, the second "
-            f"{second.policy}; judge again with the first one's share of alpha, delta and epsilon"
-        )
-    return Evidence(
-        policy=first.policy,
-        blocks=first.blocks + second.blocks,
-        log_e_slower=first.log_e_slower + second.log_e_slower,
-        log_e_faster=first.log_e_faster + second.log_e_faster,
-        log_e_not_slower=first.log_e_not_slower + second.log_e_not_slower,
-        log_e_not_faster=first.log_e_not_faster + second.log_e_not_faster,
-    )

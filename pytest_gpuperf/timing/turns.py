@@ -62,9 +62,6 @@ class Quit(Record, frozen=True, tag="quit"):
     """Lets the other process end."""
 
 
-TurnRequest = RunTest | Measure | TakePad | GoOn | Quit
-
-
 class Arrived(Record, frozen=True, tag="arrived"):
     """The other side waits at this workload, which it has run and checked."""
 

@@ -16,7 +16,7 @@ from pytest_gpuperf.judge.block_scores import SIGNS
 from pytest_gpuperf.judge.error_budget import ALPHA_FASTER, Spending
 from pytest_gpuperf.judge.log_times import InvalidTimesError
 from pytest_gpuperf.judge.policy import Decision, Policy, PolicyError
-from pytest_gpuperf.judge.votes import MismatchedEvidenceError, evidence, multiply
+from pytest_gpuperf.judge.votes import evidence
 from pytest_gpuperf.timing.blocks import block_value
 
 POLICY = Policy(alpha=1e-3 / 500)
@@ -177,8 +177,6 @@ def test_time_out_is_inconclusive_and_keeps_the_evidence() -> None:
     found = judge_blocks([0.02] * 20, POLICY, stopped=True)
     assert (found.decision, found.blocks) == (Decision.INCONCLUSIVE, 20)
     assert found.evidence.log_e_slower > 0
-    again = judge_blocks([0.02] * 20, POLICY, stopped=True)
-    assert multiply(found.evidence, again.evidence).log_e_slower >= -math.log(POLICY.alpha)
     assert judge_blocks([], POLICY, stopped=True).decision is Decision.INCONCLUSIVE
 
 
@@ -186,38 +184,6 @@ def test_time_out_is_inconclusive_and_keeps_the_evidence() -> None:
 def test_a_block_that_was_cut_short_is_refused_and_not_counted(partial: float) -> None:
     with pytest.raises(InvalidTimesError, match=r"block 3 of 3 .* leave out blocks that were cut short"):
         judge_blocks([0.0, 0.01, partial], POLICY)
-
-
-def test_evidence_of_a_rerun_multiplies() -> None:
-    first, second = evidence([0.02] * 12, POLICY), evidence([0.02, 0.0] * 5, POLICY)
-    both = multiply(first, second)
-    assert both.log_e_slower == pytest.approx(first.log_e_slower + second.log_e_slower)
-    assert both.log_e_faster == pytest.approx(first.log_e_faster + second.log_e_faster)
-    assert both.log_e_not_slower == pytest.approx(first.log_e_not_slower + second.log_e_not_slower)
-    assert both.log_e_not_faster == pytest.approx(first.log_e_not_faster + second.log_e_not_faster)
-    assert (both.blocks, both.policy) == (22, POLICY)
-
-
-def test_a_run_until_it_is_green_or_red_stays_within_alpha() -> None:
-    """Twenty re-runs of 16 blocks at a fair coin; the running product crosses no more often than alpha."""
-    rng = np.random.default_rng(23)
-    policy = Policy(alpha=0.05)
-    crossed = 0
-    for _ in range(1000):
-        total = evidence([], policy)
-        for _ in range(20):
-            total = multiply(total, evidence(np.where(rng.random(16) < 0.5, 0.02, 0.0).tolist(), policy))
-            if total.log_e_slower >= -math.log(policy.alpha):
-                crossed += 1
-                break
-    assert crossed <= 1000 * 0.05
-
-
-@pytest.mark.parametrize("change", [{"alpha": 1e-3 / 400}, {"delta": 0.004}, {"epsilon": 0.02}])
-def test_evidence_of_another_policy_is_refused(change: dict[str, float]) -> None:
-    other = dataclasses.replace(POLICY, **change)  # type: ignore[arg-type]
-    with pytest.raises(MismatchedEvidenceError, match="share of alpha"):
-        multiply(evidence([0.0], POLICY), evidence([0.0], other))
 
 
 @given(block_values, st.integers(0, 140))
