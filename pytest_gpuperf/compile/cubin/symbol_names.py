@@ -73,8 +73,8 @@ def find_kernel(name: str, symbols: Iterable[str], place: str) -> str:
     if len(matches) == 1:
         return matches[0]
     if matches:
-        overloads = ", ".join(sorted(demangle(symbol) or symbol for symbol in matches))
-        raise UnknownKernel(name, place, None, f"the name is shared by several kernels ({overloads}): give the symbol")
+        overloads = "".join(f"\n    {symbol}  {demangle(symbol) or ''}" for symbol in sorted(matches))
+        raise UnknownKernel(name, place, None, f"the name is shared by several kernels: give the symbol{overloads}")
     hint = "an instance of a template is named with its arguments, as in copy<float>"
     raise UnknownKernel(name, place, [readable(symbol) for symbol in available], hint)
 
