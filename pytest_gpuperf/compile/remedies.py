@@ -21,6 +21,7 @@ _LAUNCH = "device-side kernel launch could not be processed"
 _UNDEFINED = re.compile(r'identifier "(\w+)" is undefined')
 _OF_UNKNOWN_TYPES = re.compile(r'does not apply here|incomplete type "void"')
 """What a compiler says of a function before it says that it knows the type of none of its parameters."""
+_STANDARD = re.compile(r"\bC\+\+(\d\d) or (?:later|newer|greater|above)|(?:require|need)s? (?:at least )?C\+\+(\d\d)")
 _OTHER_RUNTIME = re.compile(
     r'identifier "cuda[A-Z]\w*" is undefined|class "cuda\w+" has no member|(?:from "int" to|type) "cudaMemLocation"'
 )
@@ -105,9 +106,9 @@ def nvrtc_remedy(mistake: Mistake, log: str, whole: bool) -> str:
         )
     if _HOST_WORDS.search(mistake.what) is not None:
         return _cut_or_nvcc(mistake, sure=True)
-    gone = _gone_remedy(mistake.what)
-    if gone:
-        return gone
+    known = _gone_remedy(mistake.what) or _standard_remedy(mistake.what)
+    if known:
+        return known
     maybe = _cut_or_nvcc(mistake, sure=False) if whole or _HOST_WORDS.search(log) is not None else ""
     return "\n".join(part for part in (_undefined_remedy(mistake.what, log), maybe) if part)
 
@@ -118,9 +119,9 @@ def nvcc_remedy(mistake: Mistake, log: str) -> str:
     if unopened is not None:
         name = unopened[1] or unopened[2]
         return f"{name} was searched in the source's own folder, headers=, -I folders and nvcc's own. {_owner(name)}"
-    gone = _gone_remedy(mistake.what)
-    if gone:
-        return gone
+    known = _gone_remedy(mistake.what) or _standard_remedy(mistake.what)
+    if known:
+        return known
     if _OTHER_RUNTIME.search(mistake.what) is not None:
         return (
             "nvcc's CUDA runtime does not have that: it is of another version, or of a header that is not included. "
@@ -139,6 +140,12 @@ def nvcc_remedy(mistake: Mistake, log: str) -> str:
         )
     )
     return _unlinked_remedy(log) or _undefined_remedy(mistake.what, log) or in_header
+
+
+def _standard_remedy(what: str) -> str:
+    """What to do about a header that asks for a later C++; empty if it asks for none."""
+    asked = _STANDARD.search(what)
+    return "" if asked is None else f'Compile as that: options=["-std=c++{asked[1] or asked[2]}"].'
 
 
 def _gone_remedy(what: str) -> str:

@@ -98,6 +98,14 @@ def test_families_are_listed_and_copied(tmp_path, capsys):
     assert "UNCHANGED" in done.stdout
 
 
+def test_copied_tests_pass_before_anything_is_gated_and_come_with_what_they_import_alone(tmp_path):
+    target = tmp_path / "examples"
+    assert main(["examples", str(target), "reduce_sum"]) == 0
+    assert not (target / "textbook.py").exists()
+    plain = gate(target, "-q")  # claims of another family's file are checked on the machine code
+    assert plain.returncode == 0, plain.stdout
+
+
 def test_the_usual_families_are_there():
     suite = HERE.parents[3] / "example_suite"
     assert all((suite / f"test_{name}.py").is_file() for name in examples_command.USUAL)

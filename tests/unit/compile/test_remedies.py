@@ -148,6 +148,14 @@ def test_a_runtime_of_another_version_is_none_of_the_kernels_business(host: str)
     assert compiles(f"{WORK.format(1)}#ifndef __CUDACC_RTC__\n{host}#endif\n")
 
 
+@pytest.mark.parametrize("words", ["C++20 or later compatible compiler is required", "This header requires C++20"])
+def test_a_header_that_asks_for_a_later_standard(compiler: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "later.h").write_text(f"#if __cplusplus < 202002L\n#error {words}\n#endif\n")
+    text = "#include <later.h>\n" + WORK.format(1)
+    assert refused(text, compiler=compiler, headers=(tmp_path,)).endswith('options=["-std=c++20"].')
+    assert compiles(text, "-std=c++20", compiler=compiler, headers=(tmp_path,))
+
+
 def test_an_exchange_within_a_warp_names_its_threads(compiler: str) -> None:
     told = refused(WORK.format("__shfl(x[1], 0)"), compiler=compiler)
     assert told.endswith("__shfl_sync(0xffffffff, ...) names those that take part.")
