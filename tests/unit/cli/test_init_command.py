@@ -75,6 +75,34 @@ def test_a_kernel_that_is_there_gets_a_test_beside_it(tmp_path):
     assert gate(tmp_path, "--update-baselines").returncode == 0
 
 
+def test_a_kernel_of_cpp_gets_a_test_and_a_template_none(tmp_path, capsys):
+    (tmp_path / "scale.cu").write_text(
+        "template <typename T>\n__global__ void any_scale(const T* x, int n) {}\n"
+        "__global__ void __launch_bounds__(256) scale(float* x, int n)\n"
+        "{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= 2.0f; }\n"
+    )
+    assert main(["init", str(tmp_path)]) == 0
+    assert init_command.NO_KERNEL not in capsys.readouterr().out
+    assert sorted(path.name for path in tmp_path.rglob("test_*.py")) == ["test_scale.py"]
+    assert gate(tmp_path, "--update-baselines").returncode == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__global__ void scale(float* x, int n) {}\nint main() { return 0; }\n",
+        "__global__ void scale(float* x, int n) {}\nvoid run(float* x) { scale<<<1, 1>>>(x, 1); }\n",
+        "template <typename T> __global__ void scale(T* x, int n) {}\n",
+    ],
+)
+def test_where_no_kernel_stands_by_itself_a_sample_is_written_and_that_is_said(tmp_path, capsys, text):
+    (tmp_path / "axpy.cu").write_text(text)
+    assert main(["init", str(tmp_path)]) == 0
+    assert init_command.NO_KERNEL in capsys.readouterr().out
+    assert (tmp_path / "kernels" / "test_axpy.py").exists()
+    assert not list(tmp_path.rglob("test_scale.py"))
+
+
 @pytest.mark.parametrize("parameters", ["S s", "float** x", "float& x", "T x", "float", "const struct S* s"])
 def test_a_kernel_whose_arguments_cannot_be_made_up_is_passed_over(parameters):
     assert init_command.arguments_of(parameters) is None
