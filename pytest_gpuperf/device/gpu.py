@@ -51,8 +51,8 @@ class Gpu:
         near = difflib.get_close_matches(name, [one for one in dir(self) if not one.startswith("_")], n=3)
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
         raise AttributeError(
-            f"gpu has no attribute {name!r}.{hint} Arrays are made by array, empty, empty_like, full, random and zeros; "
-            "facts are gpu.name, sm_count and others: dir(gpu) lists all"
+            f"gpu has no attribute {name!r}.{hint} Arrays are made by array, empty, empty_like, full, random and "
+            "zeros; facts are gpu.name, sm_count and others: dir(gpu) lists all"
         )
 
     def __dir__(self) -> Iterable[str]:

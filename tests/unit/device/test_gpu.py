@@ -70,7 +70,7 @@ def test_an_attribute_that_is_not_there_names_its_like_and_what_makes_arrays(abs
             getattr(absent, name)
     with pytest.raises(AttributeError, match="Arrays are made by array, empty, empty_like, full, random and zeros;"):
         absent.ones(4)
-    makers = "array, empty, empty_like, full, random, zeros".split(", ")
+    makers = ["array", "empty", "empty_like", "full", "random", "zeros"]
     assert all(callable(getattr(absent, name)) for name in makers)
 
 
