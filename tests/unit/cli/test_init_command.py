@@ -158,3 +158,6 @@ def test_pages_of_the_documentation_are_printed(capsys):
         assert capsys.readouterr().out.startswith("# ")
     assert main(["docs", "nonsense"]) == 1
     assert "there is no page nonsense" in capsys.readouterr().err
+    for word, page in (("first", "tutorial/first-regression"), ("bisekt", "how-to/bisect")):
+        assert main(["docs", word]) == 1
+        assert f"no page {word}; close to it: {page}" in capsys.readouterr().err
