@@ -418,10 +418,12 @@ def test_a_name_shared_by_overloads_has_to_be_given_in_full() -> None:
     with pytest.raises(UnknownKernel) as caught:
         compile_kernel(KernelSource(text, "k"), "sm_90")
     assert str(caught.value).splitlines()[1:] == [
-        "the name is shared by several kernels: give the symbol",
-        "    _Z1kPf  k(float*)",
-        "    _Z1kPi  k(int*)",
+        "the name is shared by several kernels: give one with its parameters, as it stands here",
+        "    k(float*)",
+        "    k(int*)",
     ]
+    one = compile_kernel(KernelSource(text, "k(float*)"), "sm_90")
+    assert (one.symbol, one.name) == ("_Z1kPf", "k(float*)")
     assert compile_kernel(KernelSource(text, "_Z1kPf"), "sm_90").symbol == "_Z1kPf"
 
 
