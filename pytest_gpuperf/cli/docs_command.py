@@ -36,7 +36,7 @@ def run(page: str | None, *, write: Callable[[str], object]) -> int:
     if not found:
         like = [name for name in pages if wanted in name] or difflib.get_close_matches(wanted, pages, n=3, cutoff=0.4)
         hint = f"; close to it: {', '.join(like)}" if like else ""
-        raise DocsError(f"there is no page {page}{hint}; gpuperf docs lists all")
+        raise DocsError(f"there is no page {page}{hint}; all of them: gpuperf docs")
     write(found[0].read_text(encoding="utf-8"))
     return 0
 
