@@ -11,63 +11,52 @@ from pytest_gpuperf.model.timer_names import TIMERS
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
+PAGES = {
+    "audit": "audit", "bisect": "bisect", "bisect-step": "bisect", "comment": "reports", "diff": "accepting-changes",
+    "doctor": "ci", "examples": "first-regression", "explain": "why-slower", "history": "history",
+    "init": "first-regression", "merge": "scaling", "migrate": "baselines", "mv": "accepting-changes",
+    "plot": "reports", "prune": "accepting-changes", "report": "reports", "resolve": "accepting-changes",
+    "selftest": "selftest", "targets": "other-compilers",
+}  # fmt: skip
+"""Of the documentation, by command."""
+
 
 def build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="gpuperf", description="Companion of the pytest-gpuperf plugin.")
+    parser = argparse.ArgumentParser(
+        prog="gpuperf", description="Companion of the pytest-gpuperf plugin, whose own flags pytest --help lists."
+    )
     parser.add_argument("--version", action="version", version=f"gpuperf {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add in (_add_first_looks, _add_records, _add_bisection, _add_reports, _add_pages, _add_audit):
+    for add in (_add_beginnings, _add_looks, _add_audit, _add_bisection, _add_reports, _add_records):
         add(commands)
     return parser
 
 
-def _add_first_looks(commands: Commands) -> None:
-    doctor = commands.add_parser("doctor", help="say what this machine can measure, what is missing and what to do")
-    doctor.add_argument("--json", action="store_true", help="print the findings as JSON")
+def _command(commands: Commands, name: str, says: str) -> argparse.ArgumentParser:
+    """A subcommand whose own ``--help`` repeats what it does, and names the page that says more."""
+    page = PAGES.get(name)
+    return commands.add_parser(
+        name, help=says, description=f"{says[:1].upper()}{says[1:]}.",
+        epilog=f"gpuperf docs {page} says more." if page else None,
+    )  # fmt: skip
 
-    selftest = commands.add_parser(
-        "selftest", help="find out, on the GPU, what this machine can gate (about four minutes)"
-    )
+
+def _add_looks(commands: Commands) -> None:
+    selftest = _command(commands, "selftest", "find out, on the GPU, what this machine can gate (about four minutes)")
     selftest.add_argument("--json", action="store_true", help="print the report as JSON")
     selftest.add_argument("--quick", action="store_true", help="fewer processes and verdicts: half a minute")
     selftest.add_argument("--output", metavar="FILE", type=Path, help="write the report to this file too, as JSON")
     selftest.add_argument("--timer", choices=TIMERS, help="default: the best that works here")
 
-    explain = commands.add_parser(
-        "explain", help="say what holds a workload back and why it changed, from the last run or a baseline"
+    explain = _command(
+        commands, "explain", "say what holds a workload back and why it changed, from the last run or a baseline"
     )
     explain.add_argument("node_id", metavar="NODEID", help="a test, class or module, as pytest names it or by its path")
     explain.add_argument("workload", nargs="?", help="one workload of the test (default: all)")
     explain.add_argument("--baseline", action="store_true", help="read the committed baselines, not the last run")
     _add_folder(explain)
 
-
-def _add_records(commands: Commands) -> None:
-    prune = commands.add_parser("prune", help="name baselines whose tests are gone; remove them with --yes")
-    prune.add_argument("paths", nargs="*", help="test files and folders to look at (default: pytest's own)")
-    either = prune.add_mutually_exclusive_group()
-    either.add_argument("--yes", action="store_true", help="remove what is named")
-    either.add_argument("--check", action="store_true", help="exit status 1 if there is anything to prune; for CI")
-    prune.add_argument("--baselines", metavar="DIR", help="folder of the baselines (default: as configured for pytest)")
-
-    mv = commands.add_parser("mv", help="let the records of a renamed test, test file or workload follow it")
-    mv.add_argument("old", metavar="OLD", help="a test file, a node id, or a node id and ' [workload]', as on record")
-    mv.add_argument("new", metavar="NEW", help="what it is called now")
-    mv.add_argument("--force", action="store_true", help="overwrite records that have the new name already")
-    _add_folder(mv)
-
-    targets = commands.add_parser("targets", help="list, add or remove what the team gates: the manifest")
-    targets.add_argument("action", nargs="?", choices=("list", "add", "remove"), default="list", help="default: list")
-    targets.add_argument("names", nargs="*", metavar="NAME", help="sm_90, nvidia-h200, or a compiler: 'nvrtc 13.0.88'")
-    _add_folder(targets)
-
-    migrate = commands.add_parser("migrate", help="rewrite baselines of an older schema in the current one")
-    _add_folder(migrate)
-
-    resolve = commands.add_parser("resolve", help="merge baselines that are in conflict, and say what to record anew")
-    _add_folder(resolve)
-
-    diff = commands.add_parser("diff", help="say what a change of the baselines means, kernel by kernel, from git")
+    diff = _command(commands, "diff", "say what a change of the baselines means, kernel by kernel, from git")
     diff.add_argument("before", metavar="REV", nargs="?", help="the commit to compare with (default: HEAD)")
     diff.add_argument("after", metavar="REV", nargs="?", help="the commit that is compared (default: the working tree)")
     diff.add_argument("--markdown", action="store_true", help="tables for a pull request, at most 60,000 characters")
@@ -79,56 +68,45 @@ def _add_records(commands: Commands) -> None:
     _add_folder(diff)
 
 
+def _add_records(commands: Commands) -> None:
+    prune = _command(commands, "prune", "name baselines whose tests are gone; remove them with --yes")
+    prune.add_argument("paths", nargs="*", help="test files and folders to look at (default: pytest's own)")
+    either = prune.add_mutually_exclusive_group()
+    either.add_argument("--yes", action="store_true", help="remove what is named")
+    either.add_argument("--check", action="store_true", help="exit status 1 if there is anything to prune; for CI")
+    prune.add_argument("--baselines", metavar="DIR", help="folder of the baselines (default: as configured for pytest)")
+
+    mv = _command(commands, "mv", "let the records of a renamed test, test file or workload follow it")
+    mv.add_argument("old", metavar="OLD", help="a test file, a node id, or a node id and ' [workload]', as on record")
+    mv.add_argument("new", metavar="NEW", help="what it is called now")
+    mv.add_argument("--force", action="store_true", help="overwrite records that have the new name already")
+    _add_folder(mv)
+
+    targets = _command(commands, "targets", "list, add or remove what the team gates: the manifest")
+    targets.add_argument("action", nargs="?", choices=("list", "add", "remove"), default="list", help="default: list")
+    targets.add_argument("names", nargs="*", metavar="NAME", help="sm_90, nvidia-h200, or a compiler: 'nvrtc 13.0.88'")
+    _add_folder(targets)
+
+    migrate = _command(commands, "migrate", "rewrite baselines of an older schema in the current one")
+    _add_folder(migrate)
+
+    resolve = _command(commands, "resolve", "merge baselines that are in conflict, and say what to record anew")
+    _add_folder(resolve)
+
+
 def _add_bisection(commands: Commands) -> None:
-    bisect = commands.add_parser("bisect", help="find the commit that made a test's kernels slower")
+    bisect = _command(commands, "bisect", "find the commit that made a test's kernels slower")
     bisect.add_argument("node_id", metavar="NODEID", help="a test, file or folder, as pytest takes it")
     bisect.add_argument("--good", metavar="REF", help="where it was not slower (default: where it was recorded)")
     bisect.add_argument("--bad", metavar="REF", default="HEAD", help="where it is (default: HEAD)")
 
-    step = commands.add_parser("bisect-step", help="judge the working tree for git bisect run: 0 good, 1 bad, 125 skip")
+    step = _command(commands, "bisect-step", "judge the working tree for git bisect run: 0 good, 1 bad, 125 skip")
     step.add_argument("node_id", metavar="NODEID", help="a test, file or folder, as pytest takes it")
     step.add_argument("--good", metavar="REF", required=True, help="what the working tree is compared with")
 
 
 def _add_reports(commands: Commands) -> None:
-    report = commands.add_parser("report", help="make a page or Markdown of a run, by its report in JSON")
-    report.add_argument("report", metavar="JSON", nargs="?", type=Path, help="the report (default: the last run here)")
-    report.add_argument(
-        "--output", dest="files", metavar="FILE", type=Path, action="append", default=[],
-        help="a file that ends in .html, .md or .json; may be given again (default: Markdown to the terminal)",
-    )  # fmt: skip
-
-    merge = commands.add_parser(
-        "merge", help="make one report and one exit status of the reports of all shards of a run"
-    )
-    merge.add_argument("reports", metavar="JSON", nargs="+", type=Path, help="what --gpuperf-report=FILE.json wrote")
-    for form, metavar in (("html", "HTML"), ("markdown", "MD"), ("json", "JSON")):
-        merge.add_argument(f"--{form}", metavar=metavar, type=Path, help=f"write the whole run's report as {metavar}")
-
-    plot = commands.add_parser("plot", help="draw the workloads of a parametrised test over one of its parameters")
-    plot.add_argument("node_id", metavar="NODEID", help="a test, as pytest names it without parameters")
-    plot.add_argument("--x", required=True, metavar="PARAMETER", help="the parameter to draw over")
-    plot.add_argument("--y", choices=("time", "bandwidth", "flops"), default="time", help="default: time")
-    plot.add_argument("--report", metavar="JSON", type=Path, help="of --gpuperf-report (default: the last run here)")
-    plot.add_argument("--output", metavar="HTML", type=Path, help="a page with the curves (default: a table alone)")
-
-    comment = commands.add_parser("comment", help="make or update the comment of a pull or merge request, in CI")
-    comment.add_argument("report", metavar="MD", type=Path, help="what --gpuperf-report=FILE.md wrote")
-    comment.add_argument("--name", default="kernels", help="tells comments of several jobs apart (default: kernels)")
-
-
-def _add_pages(commands: Commands) -> None:
-    init = commands.add_parser("init", help="write a first test, settings and a CI workflow into a repository")
-    init.add_argument("folder", metavar="DIR", nargs="?", type=Path, default=Path(), help="default: the current folder")
-
-    examples = commands.add_parser("examples", help="copy kernels of the example suite with their tests, to break them")
-    examples.add_argument("folder", metavar="DIR", nargs="?", type=Path, help="where to (default: list the families)")
-    examples.add_argument("families", metavar="FAMILY", nargs="*", help="which (default: a few that teach most)")
-
-    docs = commands.add_parser("docs", help="print a page of the documentation")
-    docs.add_argument("page", metavar="PAGE", nargs="?", help="its name or path (default: list all pages)")
-
-    history = commands.add_parser("history", help="times and registers over the commits of the baselines")
+    history = _command(commands, "history", "times and registers over the commits of the baselines")
     history.add_argument("node_id", metavar="NODEID", nargs="?", default="", help="test, file or folder (default: all)")
     history.add_argument(
         "--output", metavar="FILE", type=Path, action="append", default=[],
@@ -140,9 +118,47 @@ def _add_pages(commands: Commands) -> None:
     )  # fmt: skip
     _add_folder(history)
 
+    report = _command(commands, "report", "make a page or Markdown of a run, by its report in JSON")
+    report.add_argument("report", metavar="JSON", nargs="?", type=Path, help="the report (default: the last run here)")
+    report.add_argument(
+        "--output", dest="files", metavar="FILE", type=Path, action="append", default=[],
+        help="a file that ends in .html, .md or .json; may be given again (default: Markdown to the terminal)",
+    )  # fmt: skip
+
+    merge = _command(commands, "merge", "make one report and one exit status of the reports of all shards of a run")
+    merge.add_argument("reports", metavar="JSON", nargs="+", type=Path, help="what --gpuperf-report=FILE.json wrote")
+    for form, metavar in (("html", "HTML"), ("markdown", "MD"), ("json", "JSON")):
+        merge.add_argument(f"--{form}", metavar=metavar, type=Path, help=f"write the whole run's report as {metavar}")
+
+    plot = _command(commands, "plot", "draw the workloads of a parametrised test over one of its parameters")
+    plot.add_argument("node_id", metavar="NODEID", help="a test, as pytest names it without parameters")
+    plot.add_argument("--x", required=True, metavar="PARAMETER", help="the parameter to draw over")
+    plot.add_argument("--y", choices=("time", "bandwidth", "flops"), default="time", help="default: time")
+    plot.add_argument("--report", metavar="JSON", type=Path, help="of --gpuperf-report (default: the last run here)")
+    plot.add_argument("--output", metavar="HTML", type=Path, help="a page with the curves (default: a table alone)")
+
+    comment = _command(commands, "comment", "make or update the comment of a pull or merge request, in CI")
+    comment.add_argument("report", metavar="MD", type=Path, help="what --gpuperf-report=FILE.md wrote")
+    comment.add_argument("--name", default="kernels", help="tells comments of several jobs apart (default: kernels)")
+
+
+def _add_beginnings(commands: Commands) -> None:
+    doctor = _command(commands, "doctor", "say what this machine can measure, what is missing and what to do")
+    doctor.add_argument("--json", action="store_true", help="print the findings as JSON")
+
+    init = _command(commands, "init", "write a first test, settings and a CI workflow into a repository")
+    init.add_argument("folder", metavar="DIR", nargs="?", type=Path, default=Path(), help="default: the current folder")
+
+    examples = _command(commands, "examples", "copy kernels of the example suite with their tests, to break them")
+    examples.add_argument("folder", metavar="DIR", nargs="?", type=Path, help="where to (default: list the families)")
+    examples.add_argument("families", metavar="FAMILY", nargs="*", help="which (default: a few that teach most)")
+
+    docs = _command(commands, "docs", "print a page of the documentation")
+    docs.add_argument("page", metavar="PAGE", nargs="?", help="its name or path (default: list all pages)")
+
 
 def _add_audit(commands: Commands) -> None:
-    audit = commands.add_parser("audit", help="gate the machine code of wheels and libraries that are already built")
+    audit = _command(commands, "audit", "gate the machine code of wheels and libraries that are already built")
     audit.add_argument("files", metavar="FILE", nargs="+", type=Path, help="a .whl, .so, .cubin, .fatbin, .o, .a")
     held = audit.add_mutually_exclusive_group()
     held.add_argument("--baseline", metavar="FILE", type=Path, help="what is on record: gpuperf-audit.json.xz")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -33,7 +34,9 @@ def run(page: str | None, *, write: Callable[[str], object]) -> int:
     wanted = page.removeprefix("docs/").partition("#")[0].removesuffix(".md")
     found = [path for name, path in pages.items() if wanted in (name, name.partition("/")[2])]
     if not found:
-        raise DocsError(f"there is no page {page}: there are {', '.join(pages)}")
+        like = [name for name in pages if wanted in name] or difflib.get_close_matches(wanted, pages, n=3, cutoff=0.4)
+        hint = f"; close to it: {', '.join(like)}" if like else ""
+        raise DocsError(f"there is no page {page}{hint}; all of them: gpuperf docs")
     write(found[0].read_text(encoding="utf-8"))
     return 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,6 +12,9 @@ from pytest_gpuperf.cli.shipped import shipped
 
 USUAL = ("transpose32", "bank_conflicts", "reduce_sum", "sample4_local_memory", "vector_loads_float4")
 """Families that are copied if none is named, as far as there are such."""
+IMPORT = re.compile(r"^[ \t]*(?:from|import) (\w+)", re.MULTILINE)
+CLAIM = re.compile(r'"([A-Z0-9]+-\d+)"')
+"""The id of what a document claims, in a test and in ``claim_data``."""
 NEXT = """\
 {count} files in {folder}. Next:
 
@@ -66,8 +70,20 @@ def _says(path: Path) -> str:
 
 
 def _files(suite: Path, tests: Sequence[Path]) -> list[Path]:
-    """The tests, every kernel (some include each other), what the tests import, and what documents claim of them."""
-    families = {path.stem.removeprefix("test_") for path in tests}
-    shared = [path for path in suite.glob("*.py") if not path.name.startswith("test_")]
-    data = [path for path in suite.glob("claim_data/*.json") if path.stem in families] + list(suite.glob("*.json"))
-    return [*tests, *shared, *data, *suite.glob("kernels/*.cu*")]
+    """The tests, what they import, every kernel (some include each other), and what documents claim of them."""
+    modules = _imported(suite, [suite / "conftest.py", *tests])
+    claims = {claim for path in tests for claim in CLAIM.findall(path.read_text(encoding="utf-8"))}
+    named = [path for path in suite.glob("claim_data/*.json") if claims & set(CLAIM.findall(path.read_text("utf-8")))]
+    return [*modules, *named, *suite.glob("*.json"), *suite.glob("kernels/*.cu*")]
+
+
+def _imported(suite: Path, modules: Sequence[Path]) -> list[Path]:
+    """The modules, and those of the suite that they import, wherever in them and at however many removes."""
+    found: dict[Path, None] = {}
+    pending = list(modules)
+    while pending:
+        path = pending.pop()
+        if path not in found and path.is_file():
+            found[path] = None
+            pending += [suite / f"{name}.py" for name in IMPORT.findall(path.read_text(encoding="utf-8"))]
+    return list(found)

@@ -19,6 +19,7 @@ from pytest_gpuperf.explain.compare import recorded_side
 from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.explain.explanation import explained
 from pytest_gpuperf.explain.lines import explain_all
+from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import WorkloadEvidence
 
@@ -140,5 +141,6 @@ def _unmatched(wanted: WantedWorkloads, keys: Sequence[Key], where: str) -> str:
     nodes = list(dict.fromkeys(key.node_id for key in keys))
     close = difflib.get_close_matches(wanted.node_id, nodes, n=CLOSE_MATCHES, cutoff=0.4)
     close = close or [node for node in nodes if wanted.node_id.rpartition("::")[2] in node][:CLOSE_MATCHES]
-    hint = f"; close to it: {', '.join(close)}" if close else f"; it has {len(nodes)} others, such as {nodes[0]}"
+    others = f"; it has {numbered(len(nodes), 'other')}, such as {nodes[0]}"
+    hint = f"; close to it: {', '.join(close)}" if close else others
     return f"{wanted.node_id} is not in {where}{hint}"

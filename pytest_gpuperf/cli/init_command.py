@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import re
 from collections.abc import Callable, Iterator
 from importlib import metadata
@@ -14,8 +15,12 @@ MOST_FILES = 2000
 SKIPPED = frozenset({"build", "node_modules", "third_party", "external", "extern", "vendor"})
 """Folders whose kernels are hardly the repository's own; hidden ones are left out too."""
 SIGNATURE = re.compile(
-    r'extern\s+"C"\s+__global__\s+void\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?(\w+)\s*\(([^)]*)\)', re.DOTALL
+    r"(template\s*<[^;{}]*>\s*)?(?:\b(?:static|extern\s*\"C\")\s+)*"
+    r"\b__global__\s+void\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?(\w+)\s*\(([^)]*)\)",
+    re.DOTALL,
 )
+HOST = re.compile(r"<<<|\bcuda[A-Z]\w*\s*\(|\bmain\s*\(|\bstd::(?:vector|string)\b")
+"""Of a file of a whole program, which NVRTC does not compile."""
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 DTYPES = {
     "float": "float32", "double": "float64", "int": "int32", "unsigned": "uint32", "unsigned int": "uint32",
@@ -68,6 +73,11 @@ jobs:
       - run: pip install -c gpuperf-constraints.txt 'pytest-gpuperf[static]'
       - run: pytest --gpuperf --gpuperf-report=github
 """
+NO_KERNEL = """\
+No .cu file here holds a kernel that can be tested as it stands: no template, with numbers and arrays as arguments,
+and without code of the host beside it. A sample takes its place. For your own: gpuperf docs other-compilers
+
+"""
 NEXT = """\
 Next:
 
@@ -102,6 +112,7 @@ def run(folder: Path, *, write: Callable[[str], object]) -> int:
     if not folder.is_dir():
         raise NotADirectoryError(f"{folder} is no folder: name the one of your repository")
     found = next(kernels_in(folder), None)
+    note = NO_KERNEL if found is None and _sources(folder) else ""
     files = _test_of(found) if found is not None else _sample(folder)
     if not _has_pytest_settings(folder):
         files[folder / "pytest.ini"] = INI
@@ -116,19 +127,24 @@ def run(folder: Path, *, write: Callable[[str], object]) -> int:
         path.write_text(text, encoding="utf-8")
         write(f"written  {path.relative_to(folder)}\n")
     _attributes(folder / ".gitattributes", write)
-    write(f"\n{NEXT}")
+    write(f"\n{note}{NEXT}")
     return 0
 
 
 def kernels_in(folder: Path) -> Iterator[FoundKernel]:
     """Kernels whose arguments a test can make up, in the order of their files."""
-    sources = (path for path in sorted(folder.rglob("*.cu")) if not _skipped(path.relative_to(folder)))
-    for _, path in zip(range(MOST_FILES), sources, strict=False):
+    for path in _sources(folder):
         text = COMMENT.sub(" ", path.read_text(encoding="utf-8", errors="replace"))
-        for name, parameters in SIGNATURE.findall(text):
+        for template, name, parameters in [] if HOST.search(text) else SIGNATURE.findall(text):
             arguments = arguments_of(parameters)
-            if arguments is not None:
+            if arguments is not None and not template:
                 yield FoundKernel(path, name, arguments)
+
+
+def _sources(folder: Path) -> list[Path]:
+    """CUDA sources below the folder, as many as are looked through."""
+    found = (path for path in sorted(folder.rglob("*.cu")) if not _skipped(path.relative_to(folder)))
+    return list(itertools.islice(found, MOST_FILES))
 
 
 def arguments_of(parameters: str) -> tuple[tuple[str, str, bool], ...] | None:

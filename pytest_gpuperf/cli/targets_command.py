@@ -11,6 +11,7 @@ from pytest_gpuperf.baselines.baseline_errors import BaselineError, quoted
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.cli.baseline_folder import NoFolderError, folder_of
 from pytest_gpuperf.formatting import numbered
+from pytest_gpuperf.model.architectures import SPELLINGS
 
 
 class UnknownTarget(ValueError):
@@ -37,6 +38,8 @@ def run(action: str, names: Sequence[str], *, given: Path | None, start: Path, w
                 f"'{quoted(name)}' is no architecture (sm_90), no GPU model (nvidia-h200) and no compiler with its "
                 f"version ('nvrtc 13.0.88')"
             )
+        if action == "add" and layout.is_arch(name) and name not in SPELLINGS:
+            raise UnknownTarget(f"'{quoted(name)}' is no architecture that can be compiled for: {', '.join(SPELLINGS)}")
     if action == "list":
         return _list(BaselineStore(folder), write)
     with transaction.exclusive(folder):

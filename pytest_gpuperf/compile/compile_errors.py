@@ -6,8 +6,12 @@ Every message names the file, option or name at fault and says what to do.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 
+MOST_LOG_LINES = 16
+"""Of a compiler that a message quotes: a file of a whole program has a hundred errors, all for one reason."""
+_ERROR = re.compile(r"\b(?:error|fatal)(?: #?[\w-]+)?\s*:")
 STATIC_EXTRA = 'pip install "pytest-gpuperf[static]"'
 
 
@@ -16,7 +20,7 @@ class CompileProblem(Exception):
 
 
 class CompileError(CompileProblem):
-    """The compiler rejected the source.  The message starts with ``file:line:`` and holds the compiler's own log."""
+    """The compiler rejected the source.  The message starts with ``file:line:`` and quotes the compiler."""
 
     def __init__(self, file: str, line: int | None, reason: str, log: str, remedy: str = "") -> None:
         self.file = file
@@ -26,8 +30,20 @@ class CompileError(CompileProblem):
         self.log = log
         """The compiler's own words, whole."""
         place = file if line is None else f"{file}:{line}"
-        parts = [f"{place}: {reason}", log.strip(), remedy]
+        parts = [f"{place}: {reason}", _excerpt(log), remedy]
         super().__init__("\n".join(part for part in parts if part))
+
+
+def _excerpt(log: str) -> str:
+    """The log, if it is short; else as much of it as a screen bears, from its first error on."""
+    lines = log.strip().splitlines()
+    if len(lines) <= MOST_LOG_LINES:
+        return "\n".join(lines)
+    first = next((number for number, line in enumerate(lines) if _ERROR.search(line)), 0)
+    shown = lines[first : first + MOST_LOG_LINES]
+    while not shown[-1].strip():
+        shown.pop()
+    return "\n".join([*shown, f"({len(lines) - len(shown)} more lines of the compiler are in this exception's log)"])
 
 
 class UnknownKernel(CompileProblem):
@@ -44,7 +60,10 @@ class UnknownKernel(CompileProblem):
             near = difflib.get_close_matches(name, self.available, n=2)
             message += f". Did you mean {' or '.join(near)}?" if near else ""
         elif available is not None:
-            message += ": it compiles, but holds no __global__ function (a template exists only where instantiated)"
+            message += (
+                ": it compiles, but holds no __global__ function. A template exists only where it is instantiated; "
+                'what stands in an #if is there with its macro: options=["-DNAME"]'
+            )
         super().__init__(f"{message}\n{hint}" if hint else message)
 
 

@@ -24,7 +24,7 @@ from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin
 from pytest_gpuperf.compile.cubin.symbol_names import readable
 from pytest_gpuperf.compile.nvrtc import Compiled, Program
 from pytest_gpuperf.compile.nvrtc_options import VERBOSE_ASSEMBLER
-from pytest_gpuperf.compile.remedies import Mistake, expression_hint, nvcc_remedy, unlinked_remedy
+from pytest_gpuperf.compile.remedies import Mistake, assembler_remedy, expression_hint, nvcc_remedy
 from pytest_gpuperf.compile.toolkit import InstalledTool, tool_version
 
 LIMIT_S = 1800
@@ -133,7 +133,7 @@ def _problem(log: str, program: Program, arch: str) -> CompileProblem:
         return BadOption(f"{program.place}: nvcc does not take one of its options: {words}")
     if "host compiler" in words.lower() or "cc1plus" in log or "PATH" in words:
         return ToolchainMissing(f"{program.place}: nvcc does not work here ({words}): {_REMEDY}")
-    return CompileError(program.place, None, words, log, unlinked_remedy(log))
+    return CompileError(program.place, None, words, log, assembler_remedy(log))
 
 
 def _supported() -> list[str]:

@@ -24,8 +24,8 @@ from pytest_gpuperf.compile.compile_errors import (
 )
 from pytest_gpuperf.compile.nvrtc_options import VERBOSE_ASSEMBLER
 from pytest_gpuperf.compile.ptxas_log import read_log
-from pytest_gpuperf.compile.remedies import UNOPENED, Mistake, expression_hint, nvrtc_remedy, unlinked_remedy
-from pytest_gpuperf.compile.toolkit import nvrtc_bindings
+from pytest_gpuperf.compile.remedies import UNOPENED, Mistake, assembler_remedy, expression_hint, nvrtc_remedy
+from pytest_gpuperf.compile.toolkit import nvrtc_bindings, toolkit_folders
 
 _MISTAKE = re.compile(
     r"^(?P<file>[^\n]+?)\((?P<line>\d+)\): (?:catastrophic )?error(?: #?[\w-]+)?: (?P<what>[^\n]*)", re.M
@@ -180,10 +180,12 @@ def _compile_error(program: Program, log: str, status: str, given: frozenset[str
     if mistake is None:
         first = _ERROR_LINE.search(log)
         words = first[0].strip() if first else _assembler_words(log, status)
-        return CompileError(program.place, None, words, log, unlinked_remedy(log))
+        return CompileError(program.place, None, words, log, assembler_remedy(log))
     if mistake["file"] == _EXPRESSIONS:
         return UnknownKernel(str(program.expression), program.place, None, expression_hint(mistake["what"]))
-    refused = Mistake(mistake["file"], int(mistake["line"]), mistake["what"], own=mistake["file"] == program.place)
+    file = mistake["file"]
+    of_cuda = file.startswith(tuple(map(str, toolkit_folders())))
+    refused = Mistake(file, int(mistake["line"]), mistake["what"], file == program.place, of_cuda)
     remedy = nvrtc_remedy(refused, log, host_headers.only_of_the_host(given))
     return CompileError(refused.file, refused.line, refused.what, log, remedy)
 

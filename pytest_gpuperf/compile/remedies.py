@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 _HOST_WORDS = re.compile(
     r'identifier "(?:cu(?:da|blas|rand|fft|sparse|dnn|solver|ptxGet)?[A-Z]\w*|exit|abort|atexit|getenv|system|usleep|'
-    r"sleep|gettimeofday|rand|srand|time|stdin|stdout|stderr|[fs]printf|snprintf|puts|putchar|fopen|fclose|fread|fwrite|"
+    r"sleep|gettimeofday|rand|srand|time|str(?:len|chr|str|tok|dup|n?cmp|n?cpy|n?cat|n?casecmp)|pthread_\w+|stdin|stdout|stderr|[fs]printf|snprintf|puts|putchar|fopen|fclose|fread|fwrite|"
     r'fflush|scanf|sscanf|ato[ifl]|strto\w+|qsort|calloc|realloc|FILE|time_t|timeval|timespec)" is undefined'
     r'|namespace "std" has no member|name must be a namespace name|identifier "std" is undefined'
     r"|device-side kernel launch could not be processed|does not support exception handling"
@@ -19,6 +19,15 @@ _UNRESOLVED = re.compile(r"Unresolved extern function '(\w+)'")
 _SEPARATE = "requires separate compilation mode"
 _LAUNCH = "device-side kernel launch could not be processed"
 _UNDEFINED = re.compile(r'identifier "(\w+)" is undefined')
+_OF_UNKNOWN_TYPES = re.compile(r'does not apply here|incomplete type "void"')
+"""What a compiler says of a function before it says that it knows the type of none of its parameters."""
+_STANDARD = re.compile(r"\bC\+\+(\d\d) or (?:later|newer|greater|above)|(?:require|need)s? (?:at least )?C\+\+(\d\d)")
+_OTHER_RUNTIME = re.compile(
+    r'identifier "cuda[A-Z]\w*" is undefined|class "cuda\w+" has no member|(?:from "int" to|type) "cudaMemLocation"'
+)
+_UNNAMED_THREADS = re.compile(
+    r'identifier "(__(?:shfl\w*|ballot|any|all))" is undefined|Instruction .(vote|shfl). without ..sync.'
+)
 _FLAG = re.compile(r"(--[a-z][\w-]+)'?(?: nvcc flag| can be used to allow)")
 UNOPENED = re.compile(r'(?:cannot|could not) open source file "([^"]+)"|fatal error: ([^\s:]+): No such file')
 """One of the groups is the name of a header that no folder holds, in the log of either compiler."""
@@ -43,7 +52,12 @@ def needs_device_runtime(symbol: str) -> bool:
     return _DEVICE_RUNTIME.fullmatch(symbol) is not None
 
 
-def unlinked_remedy(log: str) -> str:
+def assembler_remedy(log: str) -> str:
+    """What to do about what only the assembler or the linker refuses, by the ``log``; empty if its words are all."""
+    return _unlinked_remedy(log) or _unnamed_threads_remedy(log)
+
+
+def _unlinked_remedy(log: str) -> str:
     """What to do about code that lacks a function at link time, by the compiler's ``log``; empty if it lacks none."""
     lacking = _UNRESOLVED.findall(log)
     if _SEPARATE in log or any(map(needs_device_runtime, lacking)):
@@ -65,6 +79,8 @@ class Mistake(NamedTuple):
     """In the compiler's words."""
     own: bool
     """It is in the source itself, not in a header."""
+    of_cuda: bool = False
+    """It is in a header of CUDA, which is not the user's to change."""
 
 
 def expression_hint(what: str) -> str:
@@ -90,10 +106,11 @@ def nvrtc_remedy(mistake: Mistake, log: str, whole: bool) -> str:
         )
     if _HOST_WORDS.search(mistake.what) is not None:
         return _cut_or_nvcc(mistake, sure=True)
-    if _TEXTURE in mistake.what:
-        return _NO_TEXTURE
-    maybe = _cut_or_nvcc(mistake, sure=False) if whole else ""
-    return "\n".join(part for part in (_undefined_remedy(mistake.what), maybe) if part)
+    known = _gone_remedy(mistake.what) or _standard_remedy(mistake.what)
+    if known:
+        return known
+    maybe = _cut_or_nvcc(mistake, sure=False) if whole or _HOST_WORDS.search(log) is not None else ""
+    return "\n".join(part for part in (_undefined_remedy(mistake.what, log), maybe) if part)
 
 
 def nvcc_remedy(mistake: Mistake, log: str) -> str:
@@ -102,8 +119,15 @@ def nvcc_remedy(mistake: Mistake, log: str) -> str:
     if unopened is not None:
         name = unopened[1] or unopened[2]
         return f"{name} was searched in the source's own folder, headers=, -I folders and nvcc's own. {_owner(name)}"
-    if _TEXTURE in mistake.what:
-        return _NO_TEXTURE
+    known = _gone_remedy(mistake.what) or _standard_remedy(mistake.what)
+    if known:
+        return known
+    if _OTHER_RUNTIME.search(mistake.what) is not None:
+        return (
+            "nvcc's CUDA runtime does not have that: it is of another version, or of a header that is not included. "
+            "Change the line,\nor guard code of the host by #ifndef __CUDACC_RTC__ and #endif and leave compiler= out: "
+            "NVRTC compiles kernels alone."
+        )
     flag = _FLAG.search(mistake.what)
     if flag is not None:
         return f'Give nvcc that flag: cuda_kernel(..., options=["{flag[1]}"], compiler="nvcc").'
@@ -115,18 +139,41 @@ def nvcc_remedy(mistake: Mistake, log: str) -> str:
             "in a folder that headers= names before the other one."
         )
     )
-    return unlinked_remedy(log) or _undefined_remedy(mistake.what) or in_header
+    return _unlinked_remedy(log) or _undefined_remedy(mistake.what, log) or in_header
 
 
-def _undefined_remedy(what: str) -> str:
+def _standard_remedy(what: str) -> str:
+    """What to do about a header that asks for a later C++; empty if it asks for none."""
+    asked = _STANDARD.search(what)
+    return "" if asked is None else f'Compile as that: options=["-std=c++{asked[1] or asked[2]}"].'
+
+
+def _gone_remedy(what: str) -> str:
+    """What to do about what older versions of CUDA had; empty for anything else."""
+    if _TEXTURE in what:
+        return _NO_TEXTURE
+    return _unnamed_threads_remedy(what)
+
+
+def _unnamed_threads_remedy(log: str) -> str:
+    """What to do about an exchange within a warp that does not say between which threads; empty without one."""
+    unnamed = _UNNAMED_THREADS.search(log)
+    if unnamed is None:
+        return ""
+    new = f"{unnamed[1]}_sync(0xffffffff, ...)" if unnamed[1] else f"{unnamed[2]}.sync, or __shfl_sync and its like,"
+    return f"It went with sm_70, where threads of a warp run by themselves: {new} names those that take part."
+
+
+def _undefined_remedy(what: str, log: str) -> str:
     """What to do about a name that nothing declares: the file may be part of another one, or want its build's flags."""
-    undefined = _UNDEFINED.search(what)
+    undefined = _UNDEFINED.search(log if _OF_UNKNOWN_TYPES.search(what) is not None else what)
     if undefined is None:
         return ""
     name = undefined[1]
     return (
         f"If {name} is of a file that includes this one: compile that one, or have its declaration read first by\n"
-        f'options=["-include=FILE"]. If it is a macro that the build gives: options=["-D{name}=VALUE"].'
+        f'options=["-include=FILE"]. If it is a macro that the build gives: options=["-D{name}=VALUE"].\n'
+        "If an #if leaves its declaration out: -D of the macro that this asks for."
     )
 
 
@@ -151,11 +198,12 @@ def _owner(name: str, otherwise: str = "") -> str:
 def _cut_or_nvcc(mistake: Mistake, sure: bool) -> str:
     """Both ways out for a line that is code of the host, if that is ``sure``."""
     line = f"{'Line' if sure else 'Perhaps line'} {mistake.line}"
-    cut = (
-        f"Cut such code out of {mistake.file},\nor guard it from its first line to its last by "
-        if mistake.own
-        else f"In {mistake.file} guard such code,\nor in yours the #include that leads to it, by "
-    )
+    if mistake.own:
+        cut = f"Cut such code out of {mistake.file},\nor guard it from its first line to its last by "
+    elif mistake.of_cuda:
+        cut = f"Guard the #include in your code\nthat leads to {mistake.file} by "
+    else:
+        cut = f"In {mistake.file} guard such code,\nor in yours the #include that leads to it, by "
     launches = f"\nIf it is device code: {NO_DEVICE_RUNTIME}." if mistake.what.startswith(_LAUNCH) else ""
     return (
         f"{line} is code of the host, which NVRTC does not compile. {cut}#ifndef __CUDACC_RTC__ and #endif,\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -47,7 +48,12 @@ class Gpu:
                 return getattr(self._device.facts, name)
             except AttributeError:
                 pass
-        raise AttributeError(f"gpu has no attribute {name!r}; its facts are {', '.join(DeviceFacts.__struct_fields__)}")
+        near = difflib.get_close_matches(name, [one for one in dir(self) if not one.startswith("_")], n=3)
+        hint = f" Did you mean {' or '.join(near)}?" if near else ""
+        raise AttributeError(
+            f"gpu has no attribute {name!r}.{hint} Arrays are made by array, empty, empty_like, full, random and "
+            "zeros; facts are gpu.name, sm_count and others: dir(gpu) lists all"
+        )
 
     def __dir__(self) -> Iterable[str]:
         return sorted({*super().__dir__(), *DeviceFacts.__struct_fields__, "arch"})

@@ -65,7 +65,8 @@ class _Site(NamedTuple):
         return f"{self.parameter.type} ({size})" if self.parameter.type else f"a parameter of {size}"
 
     def refuse(self, given: str, advice: str = "") -> LaunchError:
-        return LaunchError(f"{self.where} is {given}, but the kernel declares {self.wanted}{advice and ': '}{advice}")
+        joint = ", " if advice.startswith(("which is ", "whose ")) else advice and ": "
+        return LaunchError(f"{self.where} is {given}, but the kernel declares {self.wanted}{joint}{advice}")
 
 
 def prepare(binary: KernelBinary, args: Sequence[Any], on_host: Callable[[Any], bool]) -> tuple[Argument, ...]:

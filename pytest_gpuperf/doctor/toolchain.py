@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 from pytest_gpuperf.doctor.findings import ProbeResult
 from pytest_gpuperf.doctor.machine import HostMachine
 
+REMEDY = re.compile(r"\.? (?:Reinstall|Install(?: it)?): ")
+"""Begins what a message of the compiler's says to do."""
 COMPILE = "pytest_gpuperf.doctor.compiler_parts"
 PROBE_ARCH = "sm_90"
 PROBE_SOURCE = 'extern "C" __global__ void probe(float *x) { x[threadIdx.x] *= 2.0f; }'
@@ -57,7 +60,8 @@ def _asked(
     except ImportError as problem:
         detail = f"the plugin itself does not import: {problem}"
         advice = "pip install --force-reinstall 'pytest-gpuperf[static]'"
-    except compiler.CompileProblem as problem:  # whose message names the remedy; the extra is one that always works
-        detail = (str(problem).strip() or type(problem).__name__).splitlines()[0]
-        advice = "pip install 'pytest-gpuperf[static]'"
+    except compiler.CompileProblem as problem:  # whose message may name its remedy; the extra is one that always works
+        words = (str(problem).strip() or type(problem).__name__).splitlines()[0]
+        detail, _, remedy = REMEDY.sub("\0", words, count=1).partition("\0")
+        advice = remedy or "pip install 'pytest-gpuperf[static]'"
     return [ProbeResult("static", name, "missing", detail, advice, required=required)]

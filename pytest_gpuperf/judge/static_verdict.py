@@ -100,7 +100,7 @@ def missing_static(key: Key, target: str, toolchain: str, other_toolchains: Iter
             f"or record one for this version too with pytest --update-baselines=new"
         )
     else:
-        verdict, reason = Verdict.NEW, f"no baseline for {target}: record one with pytest --update-baselines=new"
+        verdict, reason = Verdict.NEW, "no baseline: record one with pytest --update-baselines=new"
     return Judgement(key=key, target=target, kind="static", verdict=verdict, reason=reason)
 
 

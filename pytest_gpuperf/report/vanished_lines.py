@@ -81,8 +81,10 @@ def targets_gone_line(targets: Sequence[str], folder: Path) -> str:
 
 def no_baselines_line(folder: Path, root: Path, others: Sequence[Path]) -> str:
     """Of a gated run without any baseline, and of those that lie elsewhere."""
-    found = f"; there are some in {', '.join(map(str, others))}" if others else ""
+    where = f"there are no baselines in {folder} (rootdir {root})"
+    if not others:
+        return f"{where}: if there should be, --rootdir or --gpuperf-baselines names their folder"
     return (
-        f"there are no baselines in {folder} (rootdir {root}){found}. To do: start pytest in their folder's parent or "
-        "name it with --rootdir or --gpuperf-baselines; if there are none yet: pytest --update-baselines=new"
+        f"{where}; there are some in {', '.join(map(str, others))}. To do: start pytest in their folder's parent or "
+        "name it with --rootdir or --gpuperf-baselines; if they are others: pytest --update-baselines=new"
     )

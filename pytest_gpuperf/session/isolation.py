@@ -1,7 +1,7 @@
 """A kernel that breaks the GPU for its process, or never ends, costs its own test and no other.
 
 Its test fails and says which kernel it was.  The tests that follow run in a fresh process: pytest's own is replaced by
-``fresh_process``, a worker of pytest-xdist ends and pytest-xdist starts another.  Where neither can be, they are
+``replaced_process``, a worker of pytest-xdist ends and pytest-xdist starts another.  Where neither can be, they are
 skipped as not measured; none fails with another's error.
 """
 
@@ -22,8 +22,8 @@ import pytest
 from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
-from pytest_gpuperf.context.fresh_process import FreshProcess, report_of, restored
 from pytest_gpuperf.context.gpu_watch import GpuWatch
+from pytest_gpuperf.context.replaced_process import ReplacedProcess, report_of, restored
 from pytest_gpuperf.device.interface import Device
 from pytest_gpuperf.formatting import harmless
 
@@ -43,7 +43,7 @@ class Isolation:
         self._config = config
         self._timeout_s = options.kernel_timeout_s
         self._notes: Path | None = None
-        self._fresh: FreshProcess | None = None
+        self._fresh: ReplacedProcess | None = None
         self._watch: GpuWatch | None = None
         self._watches = options.times
         self._item: pytest.Item | None = None
@@ -52,7 +52,7 @@ class Isolation:
             folder = config.workerinput.get(NOTES)
             self._notes = Path(folder) if folder is not None and Path(folder).is_dir() else None
         else:
-            self._fresh = FreshProcess(config)
+            self._fresh = ReplacedProcess(config)
             config.pluginmanager.register(self._fresh, "gpuperf-fresh-process")
 
     @property

@@ -263,6 +263,17 @@ def test_a_run_in_another_root_names_the_folder_and_those_that_have_baselines(re
     ])  # fmt: skip
 
 
+def test_a_first_run_is_told_once_that_it_has_no_baseline(suite):
+    lines = suite.run("--gpuperf").stdout.lines
+    (new,) = [line for line in lines if "have no baseline for" in line]
+    assert new.endswith(": record them with pytest --update-baselines=new and commit the files")
+    folder = suite.path / "baselines"
+    assert (
+        f"there are no baselines in {folder} (rootdir {suite.path}): if there should be, --rootdir or "
+        "--gpuperf-baselines names their folder" in lines
+    )
+
+
 # --- a test that returns early -------------------------------------------------------------------
 
 

@@ -62,21 +62,33 @@ def plain_name(symbol: str) -> str:
 
 
 def find_kernel(name: str, symbols: Iterable[str], place: str) -> str:
-    """The symbol meant by a symbol, a qualified name or its unambiguous last part.  Raises ``UnknownKernel``."""
+    """The symbol meant by a symbol, a qualified name, its unambiguous last part or a name with its parameters.
+
+    Raises ``UnknownKernel``.
+    """
     available = list(symbols)
     if name in available:
         return name
-    plain = {symbol: plain_name(symbol) for symbol in available}
-    matches = [symbol for symbol, own in plain.items() if own == name]
-    if not matches:
-        matches = [symbol for symbol, own in plain.items() if own.rpartition("::")[2] == name]
+    matches: list[str] = []
+    for spelt in (plain_name, _last_part, readable, _with_parameters):
+        matches = matches or [symbol for symbol in available if spelt(symbol) == name]
     if len(matches) == 1:
         return matches[0]
     if matches:
-        overloads = ", ".join(sorted(demangle(symbol) or symbol for symbol in matches))
-        raise UnknownKernel(name, place, None, f"the name is shared by several kernels ({overloads}): give the symbol")
+        overloads = "".join(f"\n    {one}" for one in sorted(map(_with_parameters, matches)))
+        hint = f"the name is shared by several kernels: give one with its parameters, as it stands here{overloads}"
+        raise UnknownKernel(name, place, None, hint)
     hint = "an instance of a template is named with its arguments, as in copy<float>"
     raise UnknownKernel(name, place, [readable(symbol) for symbol in available], hint)
+
+
+def _last_part(symbol: str) -> str:
+    return plain_name(symbol).rpartition("::")[2]
+
+
+def _with_parameters(symbol: str) -> str:
+    """``ns::copy(float*, int)``: a symbol in C++, without what differs from run to run; where it is none, itself."""
+    return _INTERNAL.sub("", demangle(symbol) or symbol)
 
 
 @functools.cache

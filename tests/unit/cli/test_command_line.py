@@ -12,7 +12,7 @@ import pytest
 
 from pytest_gpuperf import __version__
 from pytest_gpuperf.cli import command_line
-from pytest_gpuperf.cli.argument_parser import build_parser
+from pytest_gpuperf.cli.argument_parser import PAGES, build_parser
 from pytest_gpuperf.doctor import examination
 from pytest_gpuperf.doctor.findings import ProbeResult
 
@@ -138,3 +138,16 @@ def test_prune_either_checks_or_removes(capsys):
         command_line.main(["prune", "--check", "--yes"])
     assert usage.value.code == 2
     assert "not allowed with" in capsys.readouterr().err
+
+
+def test_help_of_a_command_says_what_it_does_and_which_page_says_more(capsys):
+    (commands,) = [action for action in build_parser()._actions if isinstance(action, argparse._SubParsersAction)]
+    says = {one.dest: one.help for one in commands._choices_actions}
+    assert PAGES.keys() == says.keys() - {"docs"}
+    for name, parser in commands.choices.items():
+        told = " ".join(parser.format_help().split())
+        assert f"{says[name][:1].upper()}{says[name][1:]}." in told
+        if name in PAGES:
+            assert f"gpuperf docs {PAGES[name]} says more." in told
+            assert command_line.main(["docs", PAGES[name]]) == 0
+    assert capsys.readouterr().out.count("\n# ") >= 10

@@ -75,6 +75,34 @@ def test_a_kernel_that_is_there_gets_a_test_beside_it(tmp_path):
     assert gate(tmp_path, "--update-baselines").returncode == 0
 
 
+def test_a_kernel_of_cpp_gets_a_test_and_a_template_none(tmp_path, capsys):
+    (tmp_path / "scale.cu").write_text(
+        "template <typename T>\n__global__ void any_scale(const T* x, int n) {}\n"
+        "__global__ void __launch_bounds__(256) scale(float* x, int n)\n"
+        "{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= 2.0f; }\n"
+    )
+    assert main(["init", str(tmp_path)]) == 0
+    assert init_command.NO_KERNEL not in capsys.readouterr().out
+    assert sorted(path.name for path in tmp_path.rglob("test_*.py")) == ["test_scale.py"]
+    assert gate(tmp_path, "--update-baselines").returncode == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__global__ void scale(float* x, int n) {}\nint main() { return 0; }\n",
+        "__global__ void scale(float* x, int n) {}\nvoid run(float* x) { scale<<<1, 1>>>(x, 1); }\n",
+        "template <typename T> __global__ void scale(T* x, int n) {}\n",
+    ],
+)
+def test_where_no_kernel_stands_by_itself_a_sample_is_written_and_that_is_said(tmp_path, capsys, text):
+    (tmp_path / "axpy.cu").write_text(text)
+    assert main(["init", str(tmp_path)]) == 0
+    assert init_command.NO_KERNEL in capsys.readouterr().out
+    assert (tmp_path / "kernels" / "test_axpy.py").exists()
+    assert not list(tmp_path.rglob("test_scale.py"))
+
+
 @pytest.mark.parametrize("parameters", ["S s", "float** x", "float& x", "T x", "float", "const struct S* s"])
 def test_a_kernel_whose_arguments_cannot_be_made_up_is_passed_over(parameters):
     assert init_command.arguments_of(parameters) is None
@@ -96,6 +124,14 @@ def test_families_are_listed_and_copied(tmp_path, capsys):
     done = gate(target, "--gpuperf", "-q")
     assert done.returncode == 0, done.stdout
     assert "UNCHANGED" in done.stdout
+
+
+def test_copied_tests_pass_before_anything_is_gated_and_come_with_what_they_import_alone(tmp_path):
+    target = tmp_path / "examples"
+    assert main(["examples", str(target), "reduce_sum"]) == 0
+    assert not (target / "textbook.py").exists()
+    plain = gate(target, "-q")  # claims of another family's file are checked on the machine code
+    assert plain.returncode == 0, plain.stdout
 
 
 def test_the_usual_families_are_there():
@@ -122,3 +158,6 @@ def test_pages_of_the_documentation_are_printed(capsys):
         assert capsys.readouterr().out.startswith("# ")
     assert main(["docs", "nonsense"]) == 1
     assert "there is no page nonsense" in capsys.readouterr().err
+    for word, page in (("first", "tutorial/first-regression"), ("bisekt", "how-to/bisect")):
+        assert main(["docs", word]) == 1
+        assert f"no page {word}; close to it: {page}" in capsys.readouterr().err

@@ -71,6 +71,7 @@ def test_records_of_a_compiler_that_is_removed_are_pruned(root: Path, capsys: py
     ("words", "problem"),
     [
         (("add", "../x"), "'../x' is no architecture"),
+        (("add", "sm_99"), "'sm_99' is no architecture that can be compiled for: sm_75, sm_80"),
         (("remove", "sm_80"), "'sm_80' is not in"),
         (("remove", "nvrtc 12.0"), "it lists sm_90, nvidia-h200, nvrtc 13.0.88"),
     ],

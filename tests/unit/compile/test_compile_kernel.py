@@ -382,6 +382,32 @@ def test_a_source_without_kernels_says_so() -> None:
         compile_kernel(KernelSource("__device__ int nothing;", "copy"), "sm_90")
 
 
+def test_a_kernel_in_an_if_is_there_with_its_macro() -> None:
+    text = "#ifdef HAVE_CUDA\n__global__ void copy(int* a) { a[0] = 1; }\n#endif\n"
+    with pytest.raises(UnknownKernel, match=r'stands in an #if is there with its macro: options=\["-DNAME"\]'):
+        compile_kernel(KernelSource(text, "copy"), "sm_90")
+    assert compile_kernel(KernelSource(text, "copy", options=("-DHAVE_CUDA",)), "sm_90").symbol == "_Z4copyPi"
+
+
+def test_a_message_quotes_the_compiler_from_its_first_error_on_and_no_longer_than_a_screen() -> None:
+    warned = "#warning early\n" * 9
+    text = (
+        warned + 'extern "C" __global__ void k(int* a) {\n' + "".join(f"  a[{n}] = no{n};\n" for n in range(60)) + "}"
+    )
+    with pytest.raises(CompileError) as caught:
+        compile_kernel(KernelSource(text, "k"), "sm_90")
+    lines = str(caught.value).splitlines()
+    assert lines[0] == 'inline source:11: identifier "no0" is undefined'
+    assert lines[1] == 'inline source(11): error: identifier "no0" is undefined'
+    assert caught.value.log.count("error: identifier") == 60
+    *shown, last, _, _, _ = lines
+    assert len(shown) == 16
+    assert (
+        last
+        == f"({len(caught.value.log.strip().splitlines()) - 15} more lines of the compiler are in this exception's log)"
+    )
+
+
 def test_an_unknown_template_is_an_unknown_kernel() -> None:
     with pytest.raises(UnknownKernel, match=r'no kernel "fil<int>" in inline source\n.*identifier "fil" is undefined'):
         compile_kernel(KernelSource(TEXT, "fil<int>"), "sm_90")
@@ -389,8 +415,15 @@ def test_an_unknown_template_is_an_unknown_kernel() -> None:
 
 def test_a_name_shared_by_overloads_has_to_be_given_in_full() -> None:
     text = "__global__ void k(int* a) { a[0] = 1; }\n__global__ void k(float* a) { a[0] = 1; }"
-    with pytest.raises(UnknownKernel, match=r"shared by several kernels \(k\(float\*\), k\(int\*\)\)"):
+    with pytest.raises(UnknownKernel) as caught:
         compile_kernel(KernelSource(text, "k"), "sm_90")
+    assert str(caught.value).splitlines()[1:] == [
+        "the name is shared by several kernels: give one with its parameters, as it stands here",
+        "    k(float*)",
+        "    k(int*)",
+    ]
+    one = compile_kernel(KernelSource(text, "k(float*)"), "sm_90")
+    assert (one.symbol, one.name) == ("_Z1kPf", "k(float*)")
     assert compile_kernel(KernelSource(text, "_Z1kPf"), "sm_90").symbol == "_Z1kPf"
 
 

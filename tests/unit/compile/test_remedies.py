@@ -49,6 +49,10 @@ def test_a_part_of_another_file_is_compiled_with_what_that_declares(compiler: st
     assert told.startswith('whole.cu:1: identifier "LENGTH" is undefined')
     assert "If LENGTH is of a file that includes this one: compile that one, or have its declaration read" in told
     assert 'options=["-include=FILE"]. If it is a macro that the build gives: options=["-DLENGTH=VALUE"].' in told
+    assert "If an #if leaves its declaration out: -D of the macro that this asks for." in told
+    hidden = "#ifdef GPU\n#define LENGTH 3\n#endif\n"
+    assert refused(hidden + PART, compiler=compiler).startswith('whole.cu:4: identifier "LENGTH" is undefined')
+    assert compiles(hidden + PART, "-DGPU", compiler=compiler)
     (tmp_path / "before.h").write_text("constexpr int LENGTH = 3;\n")
     assert compiles(PART, f"-include={tmp_path / 'before.h'}", compiler=compiler)
     assert compiles(PART, "-DLENGTH=3", compiler=compiler)
@@ -95,6 +99,71 @@ def test_a_header_of_a_library_of_cuda_names_its_package(header: str, package: s
 def test_a_header_of_pytorch_says_where_those_are(header: str) -> None:
     told = nvcc_remedy(Mistake("a.cu", 1, "", own=True), f"a.cu:1:10: fatal error: {header}: No such file or directory")
     assert "headers=[*torch.utils.cpp_extension.include_paths(), sysconfig.get_path('include')]" in told
+
+
+def test_a_type_of_another_file_is_named_behind_what_follows_from_its_lack(compiler: str) -> None:
+    told = refused("__global__ void\nwork(Node* nodes, float* x) { x[0] = nodes->cost; }\n", compiler=compiler)
+    assert told.startswith("whole.cu:")
+    assert "If Node is of a file that includes this one: compile that one" in told
+    assert compiles("struct Node { float cost; };\n" + WORK.format("sizeof(Node)"), compiler=compiler)
+
+
+@pytest.mark.parametrize("name", ["strlen", "strcmp", "strncpy", "pthread_create"])
+def test_functions_on_text_and_threads_are_code_of_the_host(name: str) -> None:
+    host = f"int host() {{ return {name}(0); }}\n"
+    told = refused(WORK.format(1) + host)
+    assert "Line 2 is code of the host, which NVRTC does not compile. Cut such code out of whole.cu," in told
+    assert compiles(f"{WORK.format(1)}#ifndef __CUDACC_RTC__\n{host}#endif\n")
+
+
+def test_a_first_error_that_later_ones_show_to_be_of_the_host() -> None:
+    host = "void clock_of() { struct timeval now;\ngettimeofday(&now, 0); cudaFree(0); }\n"
+    told = refused(WORK.format(1) + host)
+    assert told.startswith('whole.cu:2: incomplete type "timeval" is not allowed')
+    assert "Perhaps line 2 is code of the host, which NVRTC does not compile." in told
+    assert compiles(f"{WORK.format(1)}#ifndef __CUDACC_RTC__\n{host}#endif\n")
+
+
+def test_nobody_is_told_to_change_a_header_of_cuda() -> None:
+    text = "#include <thrust/device_vector.h>\n" + WORK.format(1)
+    told = refused(text)
+    assert "Guard the #include in your code\nthat leads to " in told
+    assert " guard such code" not in told
+    assert compiles(f"#ifndef __CUDACC_RTC__\n{text.replace(chr(10), chr(10) + '#endif' + chr(10), 1)}")
+
+
+@pytest.mark.usefixtures("real")
+@pytest.mark.parametrize(
+    "host",
+    [
+        "void host() { cudaThreadSynchronize(); }\n",
+        "int host() { cudaDeviceProp facts; return facts.clockRate; }\n",
+        "void host(float* x) { cudaMemPrefetchAsync(x, 4, 0, 0); }\n",
+    ],
+)
+def test_a_runtime_of_another_version_is_none_of_the_kernels_business(host: str) -> None:
+    told = refused(WORK.format(1) + host, compiler="nvcc")
+    assert "nvcc's CUDA runtime does not have that: it is of another version, or of a header that is not incl" in told
+    assert told.endswith("and leave compiler= out: NVRTC compiles kernels alone.")
+    assert compiles(f"{WORK.format(1)}#ifndef __CUDACC_RTC__\n{host}#endif\n")
+
+
+@pytest.mark.parametrize("words", ["C++20 or later compatible compiler is required", "This header requires C++20"])
+def test_a_header_that_asks_for_a_later_standard(compiler: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "later.h").write_text(f"#if __cplusplus < 202002L\n#error {words}\n#endif\n")
+    text = "#include <later.h>\n" + WORK.format(1)
+    assert refused(text, compiler=compiler, headers=(tmp_path,)).endswith('options=["-std=c++20"].')
+    assert compiles(text, "-std=c++20", compiler=compiler, headers=(tmp_path,))
+
+
+def test_an_exchange_within_a_warp_names_its_threads(compiler: str) -> None:
+    told = refused(WORK.format("__shfl(x[1], 0)"), compiler=compiler)
+    assert told.endswith("__shfl_sync(0xffffffff, ...) names those that take part.")
+    assert compiles(WORK.format("__shfl_sync(0xffffffff, x[1], 0)"), compiler=compiler)
+    by_hand = '__global__ void work(unsigned* x) { asm("vote.%s.b32 %%0, %s;" : "=r"(x[0])); }\n'
+    told = refused(by_hand % ("ballot", "1"), compiler=compiler)
+    assert told.endswith("vote.sync, or __shfl_sync and its like, names those that take part.")
+    assert compiles(by_hand % ("sync.ballot", "1, 0xffffffff"), compiler=compiler)
 
 
 def test_what_may_be_code_of_the_host_is_told_with_doubt() -> None:

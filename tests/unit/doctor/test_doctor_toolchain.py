@@ -61,6 +61,13 @@ def test_what_fails_takes_static_evidence_with_it_and_names_the_extra(machine, c
     assert (finding.detail, finding.advice) == ("no such tool", "pip install 'pytest-gpuperf[static]'")
 
 
+def test_a_remedy_that_the_compiler_names_is_said_once(machine, compiler):
+    compiler.toolchain = failing('no compiler (No module). Install it: pip install "x[static]", or see to CUDA_PATH')
+    found = examined(machine)["NVRTC"]
+    assert found.detail == "no compiler (No module)"
+    assert found.advice == 'pip install "x[static]", or see to CUDA_PATH'
+
+
 def test_a_plugin_without_its_dependencies_is_said_to_be_broken(machine):
     found = examined(machine)
     assert not is_ready("static", found.values())

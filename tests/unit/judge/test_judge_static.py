@@ -218,7 +218,7 @@ def test_without_a_record_of_this_compiler_the_others_are_named() -> None:
         "version, or record one for this version too with pytest --update-baselines=new",
     )  # fmt: skip
     assert missing_static(KEY, "sm_90", "nvrtc 13.0.88").reason == (
-        "no baseline for sm_90: record one with pytest --update-baselines=new"
+        "no baseline: record one with pytest --update-baselines=new"
     )
     toolchains = ("nvrtc 13.0.88", "nvrtc 13.1.2")
     other = compare_static(KEY, "sm_90", STATIC, static(), toolchains=toolchains)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_gpuperf.advise.causes import BY_KEY, CAUSES
+from pytest_gpuperf.judge.static_verdict import missing_static
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.verdict import Change, Judgement, TimeFigures, Verdict
@@ -134,6 +135,15 @@ def test_every_cause_fits_beside_a_ratio_and_four_changes(cause) -> None:  # typ
 def test_more_time_is_advised_only_where_time_was_lacking(reason: str, budget: bool) -> None:
     undecided = Judgement(key=KEY, target="nvidia-h200", kind="time", verdict=Verdict.INCONCLUSIVE, reason=reason)
     assert ("a larger --gpuperf-budget decides it" in failure_message([undecided])) == budget
+
+
+def test_a_new_kernel_is_told_once_for_all_architectures() -> None:
+    new = [missing_static(KEY, target, "nvrtc 13.0.88") for target in ("sm_80", "sm_90", "sm_120")]
+    assert failure_message(new).splitlines() == [
+        f"{KEY.workload}  NEW  on sm_80, sm_90, sm_120 (static)",
+        "    no baseline: record one with pytest --update-baselines=new",
+        "no baseline yet: record one with pytest --update-baselines=new and commit it",
+    ]
 
 
 def test_each_remedy_is_said_once() -> None:

@@ -86,3 +86,17 @@ def test_a_qualified_name_wins_over_last_parts() -> None:
     assert symbol_names.find_kernel("b::copy", symbols, "k.cu") == "_ZN1b4copyEPf"
     with pytest.raises(UnknownKernel, match="shared by several kernels"):
         symbol_names.find_kernel("copy", symbols[:2], "k.cu")
+
+
+def test_every_name_that_a_message_lists_is_taken() -> None:
+    """Those of an unnamed namespace too, whose symbols nvcc makes anew in each run."""
+    unnamed = "_GLOBAL__N__0123abcd_7_part_cu_4567cdef"
+    symbols = [f"_ZN{len(unnamed)}{unnamed}4copyEPf", "_ZN1b4copyEPi", "_Z5scalePf"]
+    with pytest.raises(UnknownKernel) as caught:
+        symbol_names.find_kernel("copy", symbols, "k.cu")
+    listed = [line.strip() for line in str(caught.value).splitlines()[2:]]
+    assert listed == ["(anonymous namespace)::copy(float*)", "b::copy(int*)"]
+    assert [symbol_names.find_kernel(name, symbols, "k.cu") for name in listed] == symbols[:2]
+    with pytest.raises(UnknownKernel) as caught:
+        symbol_names.find_kernel("move", symbols, "k.cu")
+    assert [symbol_names.find_kernel(name, symbols, "k.cu") for name in caught.value.available] == symbols

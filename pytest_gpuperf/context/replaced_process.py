@@ -29,7 +29,7 @@ MOST = 20
 PROGRAMS = {"pytest", "py.test", "__main__.py"}
 
 
-class FreshProcess:
+class ReplacedProcess:
     """A plugin that ``isolation`` registers: keeps the reports of a process, and tells those of the one before it."""
 
     def __init__(self, config: pytest.Config) -> None:
