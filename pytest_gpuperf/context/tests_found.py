@@ -29,6 +29,8 @@ class TestsFound(Record, frozen=True):
     tests: frozenset[str] = frozenset()
     """Every test, those included that were deselected afterwards."""
     selected: frozenset[str] = frozenset()
+    elsewhere: frozenset[str] = frozenset()
+    """Those that other shards of the run have."""
     users: Mapping[str, frozenset[str]] = {}
     """Tests that share a fixture which may compile kernels, by what it is called on record."""
     modules: frozenset[str] = frozenset()
@@ -45,6 +47,7 @@ class TestsFound(Record, frozen=True):
         """What either of two processes found."""
         return TestsFound(
             tests=self.tests | other.tests, selected=self.selected | other.selected,
+            elsewhere=self.elsewhere | other.elsewhere,
             users={**self.users, **other.users}, modules=self.modules | other.modules,
             failed=self.failed | other.failed, skipped={**self.skipped, **other.skipped},
             partial=self.partial or other.partial, plan=self.plan or other.plan,
@@ -82,6 +85,7 @@ class FindingTests:
             return
         self.found = TestsFound(
             tests=frozenset(self.tests), selected=frozenset(item.nodeid for item in session.items),
+            elsewhere=session.config.stash.get(stash.OTHER_SHARDS, frozenset()),
             users={name: frozenset(those) for name, those in self._users.items()},
             modules=frozenset(self._modules), failed=frozenset(self._failed), skipped=self._skipped,
             partial=_only_last_failed(session.config), plan=session.config.stash.get(stash.SHARD_PLAN, ""),

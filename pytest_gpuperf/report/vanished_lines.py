@@ -18,6 +18,7 @@ REMEDIES = {
     WhyVanished.FILE_GONE: _GONE.format(it="the file, or start pytest with the --rootdir that they were recorded in"),
     WhyVanished.NOT_COLLECTED: "see to collect_ignore, norecursedirs, python_files and --ignore",
     WhyVanished.ELSEWHERE: "name its folder in testpaths, or gate it in a run of its own",
+    WhyVanished.DESELECTED: "see to -k, -m and --deselect in addopts, and to conftests; or gate it in a run of its own",
     WhyVanished.SKIPPED: _SKIP,
     WhyVanished.XFAILED: "put what is measured before what fails, or take the mark away",
     WhyVanished.RENAMED: "let their records follow, each as the line of its new name says",

@@ -29,6 +29,7 @@ from pytest_gpuperf.session.compare_revision import foreign_code, leave_revision
 from pytest_gpuperf.session.keep_ledger import add_up
 from pytest_gpuperf.session.missed_records import tell_vanished
 from pytest_gpuperf.session.other_toolchains import record_others
+from pytest_gpuperf.session.taken_back import fail_hidden
 from pytest_gpuperf.update.accept import accept
 from pytest_gpuperf.update.record import REPLACED, RecordingFailed, leave_rounds
 
@@ -71,6 +72,9 @@ def finish(session: pytest.Session) -> None:
         lacking = outcome.problem or any(one.refused for one in outcome.recorded)
         if lacking and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = EXIT_NOT_RECORDED
+    outcome.hidden = fail_hidden(book, worker.options)
+    if session.exitstatus == pytest.ExitCode.OK and (session.testsfailed or outcome.hidden):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED  # whoever ended the run by pytest.exit(..., returncode=0)
     _keep(config, book, outcome)
     _watch(session, book, outcome)
     _guard(session, book, outcome)
