@@ -55,13 +55,18 @@ class TestsFound(Record, frozen=True):
 
 
 class FindingTests:
-    """A plugin that ``plugin`` registers in every process of a gated run; ``found`` is None before a collection."""
+    """A plugin that ``plugin`` registers in every process of a gated run.
+
+    ``found`` is None before a collection, and of one that was cut short.
+    """
 
     def __init__(self) -> None:
         self.found: TestsFound | None = None
         self.tests: set[str] = set()
         """Those collected so far."""
         self.ends: dict[str, Ended] = {}
+        self._chosen = False
+        """Whether the collection came to its end: pytest tells of its finish even if something has ended it."""
         self._users: dict[str, set[str]] = {}
         self._modules: set[str] = set()
         self._failed: set[str] = set()
@@ -80,8 +85,12 @@ class FindingTests:
         elif report.nodeid.endswith(".py"):
             self._modules.add(report.nodeid)
 
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self) -> None:
+        self._chosen = True
+
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        if session.config.pluginmanager.hasplugin("dsession"):
+        if not self._chosen or session.config.pluginmanager.hasplugin("dsession"):
             return
         self.found = TestsFound(
             tests=frozenset(self.tests), selected=frozenset(item.nodeid for item in session.items),

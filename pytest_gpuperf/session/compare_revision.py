@@ -48,10 +48,12 @@ KEPT_S = 24 * 3600.0
 
 
 def leave_revision(config: pytest.Config, book: Book, task: RevisionTask) -> None:
-    """Write what this process found for the run that started it."""
+    """Write what this process found for the run that started it; nothing if it was ended before its first test."""
     finding = config.stash[stash.FINDING]
+    if finding.found is None:
+        return
     found = RevisionFound(
-        tests=tuple(book.evidence), lacking=_lacking(finding.found or TestsFound(), finding.ends, book.failures),
+        tests=tuple(book.evidence), lacking=_lacking(finding.found, finding.ends, book.failures),
         failed=frozenset(book.failures), leaks=tuple(_leaks(config, task, stash.worker_of(config))),
         device=next((one.device for one in book.evidence if one.device is not None), None),
         modules=sum(Path(file).is_relative_to(task.tree) for file in imported().values()),
@@ -63,6 +65,7 @@ def _lacking(found: TestsFound, ends: Mapping[str, Ended], failures: Mapping[str
     """Why tests and files left no evidence, or not all of it."""
     lacking = dict.fromkeys(found.failed, "its file could not be collected there")
     lacking |= {node: f"its file skips itself there: {why}" for node, why in found.skipped.items()}
+    lacking |= dict.fromkeys(found.selected - ends.keys(), "the run of its tests was ended there before it was over")
     for node, end in ends.items():
         if end.how == "skipped":
             lacking[node] = f"its test is skipped there: {end.reason}"

@@ -62,7 +62,7 @@ def tell_vanished(session: pytest.Session, book: Book, outcome: Outcome) -> None
     missed = config.stash[MISSED] = _missed(config, book, scope, found)
     models = models_of(book)
     red, remarks = missed_lines(
-        missed, book, options, targets={*archs_of(worker, missed), *models}, root=config.rootpath,
+        missed, book, options, targets={*archs_of(worker), *models}, root=config.rootpath,
         has_gpu=bool(models) or options.require_gpu, revision="" if worker.revision is None else worker.revision.name,
     )  # fmt: skip
     strict = is_full(config) and came_to_end(config) and options.update is None
@@ -102,9 +102,12 @@ def came_to_end(config: pytest.Config) -> bool:
     return found is not None and found.selected <= ends.keys()
 
 
-def archs_of(worker: Worker, missed: Missed) -> tuple[str, ...]:
+def archs_of(worker: Worker) -> tuple[str, ...]:
     """Static targets of the run; none where the folder of the baselines cannot be read."""
-    return () if missed.unreadable else worker.expected_archs
+    try:
+        return worker.expected_archs
+    except BaselineError:
+        return ()
 
 
 def models_of(book: Book) -> tuple[str, ...]:

@@ -41,14 +41,13 @@ def part_of(session: pytest.Session, book: Book, outcome: Outcome) -> RunPart:
     config = session.config
     options, worker = config.stash[stash.OPTIONS], stash.worker_of(config)
     found = config.stash[stash.FINDING].found or TestsFound()
-    missed = config.stash.get(MISSED, Missed())
     return RunPart(
         plan=_digest(config, found), complete=session.exitstatus not in ENDED and came_to_end(config),
-        tests_run=book.tests_run, options=asked_for(options, config), archs=tuple(sorted(archs_of(worker, missed))),
+        tests_run=book.tests_run, options=asked_for(options, config), archs=tuple(sorted(archs_of(worker))),
         models=models_of(book), without_gpu=any(one.status == "static only" for one in book.evidence),
         full=is_full(config), root=str(config.rootpath),
         revision="" if worker.revision is None else worker.revision.name,
-        failures=dict(book.failures), drifted=outcome.drifted, missed=missed,
+        failures=dict(book.failures), drifted=outcome.drifted, missed=config.stash.get(MISSED, Missed()),
     )  # fmt: skip
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from pytest_gpuperf.compile.compile_errors import UnknownArchitecture
@@ -219,3 +221,11 @@ def test_a_folder_of_baselines_that_is_not_there_is_refused_and_an_update_makes_
     assert "--gpuperf-baselines: there is no folder " in result.stderr.str()
     assert suite.run("--update-baselines", "--gpuperf-baselines=basselines", "-k", "other").ret == 0
     assert suite.run("--gpuperf", "--gpuperf-baselines=basselines", "-k", "other").ret == 0
+
+
+def test_a_folder_whose_name_is_no_text_is_refused(suite):
+    folder = os.fsencode(suite.path) + b"/x\xff"
+    os.mkdir(folder)
+    result = suite.run("--gpuperf", f"--rootdir={os.fsdecode(folder)}", subprocess=True)
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: *x?udcff*: the name of this folder is not UTF-8, *"])
