@@ -40,7 +40,8 @@ EXIT_NOT_RECORDED = 11
 EXIT_ENVIRONMENT = 12
 """A run whose A/A self-pairs came out different: the machine is the finding, not the code."""
 EXIT_VANISHED = 13
-"""A full run in which no test came to what is on record, under ``--gpuperf-open=fail``: test, file or target gone."""
+"""A full run in which no test came to what is on record (test, file or target gone), or a run that ended before its last
+test, under ``--gpuperf-open=fail``."""
 
 EXIT_LEDGER = 14
 """A run that is slower by the evidence of many, or drifts, under ``--gpuperf-ledger=gate``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -224,8 +225,8 @@ def test_a_folder_of_baselines_that_is_not_there_is_refused_and_an_update_makes_
 
 
 def test_a_folder_whose_name_is_no_text_is_refused(suite):
-    folder = os.fsencode(suite.path) + b"/x\xff"
-    os.mkdir(folder)
-    result = suite.run("--gpuperf", f"--rootdir={os.fsdecode(folder)}", subprocess=True)
+    folder = Path(os.fsdecode(os.fsencode(suite.path) + b"/x\xff"))
+    folder.mkdir()
+    result = suite.run("--gpuperf", f"--rootdir={folder}", subprocess=True)
     assert result.ret == 4
     result.stderr.fnmatch_lines(["ERROR: *x?udcff*: the name of this folder is not UTF-8, *"])
