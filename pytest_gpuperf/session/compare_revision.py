@@ -26,6 +26,7 @@ from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.child_command import revision_command
 from pytest_gpuperf.context.child_process import LOG_LINES, errors_in, log_lines, progress_of, run_child
+from pytest_gpuperf.context.repository import commit_of
 from pytest_gpuperf.context.revision_imports import foreign_imports, imported
 from pytest_gpuperf.context.tests_found import TestsFound
 from pytest_gpuperf.context.worker import Worker
@@ -216,6 +217,17 @@ def foreign_code(config: pytest.Config) -> str:
     top = repository_of(config.rootpath).top
     lines = _foreign_imports(config, [one for one in working_trees(top) if one != top], top)
     return f"these tests ran code that is not of {top}, so nothing was compared: {'; '.join(lines)}" if lines else ""
+
+
+def with_itself(config: pytest.Config, revision: Revision) -> str:
+    """What to say where the revision is what is checked out, and nothing of it was changed; empty where it is not."""
+    here = commit_of(config.rootpath)
+    if here.name != revision.commit or here.dirty:
+        return ""
+    return (
+        f"{revision.name} is what is checked out here, and no tracked file is changed: this run compares it with "
+        "itself, and would always be green. To do: name what came before it (HEAD^, merge-base:main on a branch)"
+    )
 
 
 def reworded(revision: Revision, workload: WorkloadEvidence, judgement: Judgement) -> Judgement:

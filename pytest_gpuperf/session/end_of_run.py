@@ -25,7 +25,7 @@ from pytest_gpuperf.report.files import write_reports
 from pytest_gpuperf.report.screen import Screen
 from pytest_gpuperf.session import run_parts, whole_run
 from pytest_gpuperf.session.collect_counters import counters_at_end
-from pytest_gpuperf.session.compare_revision import foreign_code, leave_revision
+from pytest_gpuperf.session.compare_revision import foreign_code, leave_revision, with_itself
 from pytest_gpuperf.session.keep_ledger import add_up
 from pytest_gpuperf.session.missed_records import tell_vanished
 from pytest_gpuperf.session.other_toolchains import record_others
@@ -40,8 +40,8 @@ EXIT_NOT_RECORDED = 11
 EXIT_ENVIRONMENT = 12
 """A run whose A/A self-pairs came out different: the machine is the finding, not the code."""
 EXIT_VANISHED = 13
-"""A full run in which no test came to what is on record (test, file or target gone), or a run that ended before its last
-test, under ``--gpuperf-open=fail``."""
+"""A full run in which no test came to what is on record, or one that ended before its last test, under
+``--gpuperf-open=fail``."""
 
 EXIT_LEDGER = 14
 """A run that is slower by the evidence of many, or drifts, under ``--gpuperf-ledger=gate``."""
@@ -63,6 +63,8 @@ def finish(session: pytest.Session) -> None:
         return
     if worker.options.against and (problem := foreign_code(config)):
         outcome.problem, session.exitstatus = problem, pytest.ExitCode.USAGE_ERROR
+    if worker.revision is not None and (words := with_itself(config, worker.revision)):
+        outcome.left_out += (words,)
     if worker.options.ncu:
         outcome.counter_notes = counters_at_end(config)
     if worker.options.update is not None:

@@ -35,7 +35,7 @@ def outcome(result: pytest.RunResult) -> dict[str, int]:
 def test_the_same_code_is_unchanged_without_any_baseline(project: Suite) -> None:
     result = project.run(*AGAINST, subprocess=True)
     assert result.ret == 0, result.stdout.str()
-    result.stdout.fnmatch_lines(["*against HEAD*"])
+    result.stdout.fnmatch_lines(["*against HEAD*", "* is what is checked out here, and no tracked file is changed: *"])
     result.stdout.no_fnmatch_line("*NEW*")
     assert not (project.path / "baselines").exists()
 
@@ -49,6 +49,7 @@ def test_a_spill_is_red_with_its_figures(project: Suite) -> None:
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*WORSE*", "*spill*0 -> *"])
     result.stdout.no_fnmatch_line("*--update-baselines*")
+    result.stdout.no_fnmatch_line("*is what is checked out here*")
 
 
 def hog_test(options: str) -> str:

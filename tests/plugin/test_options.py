@@ -230,3 +230,14 @@ def test_a_folder_whose_name_is_no_text_is_refused(suite):
     result = suite.run("--gpuperf", f"--rootdir={folder}", subprocess=True)
     assert result.ret == 4
     result.stderr.fnmatch_lines(["ERROR: *x?udcff*: the name of this folder is not UTF-8, *"])
+
+
+@pytest.mark.parametrize("content", [None, "{"])
+def test_a_process_that_continues_none_says_so(suite, monkeypatch, content):
+    left = suite.path / "left.json"
+    if content is not None:
+        left.write_text(content)
+    monkeypatch.setenv("GPUPERF_RESUME", str(left))
+    result = suite.run("--gpuperf")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines([f"ERROR: GPUPERF_RESUME={left} names no file that a process before this one left *"])
