@@ -35,7 +35,7 @@ def pytest_runtest_call():
 
 @pytest.fixture
 def slower(recorded):
-    """A suite whose test_work[...] spill on a machine without a GPU."""
+    """On a machine without a GPU, with double precision where there was none: WORSE."""
     recorded.write("conftest.py", "import pytest\n")
     recorded.edit("work.cu", "float x = a[i];", "double x = a[i];")
     return recorded
