@@ -33,7 +33,7 @@ import _signal, _socket, array, marshal, os, sys
 arguments = sys.argv[1:]
 if arguments[:1] == ["-mpytest"]:  # as pytester says it
     arguments[:1] = ["-m", "pytest"]
-warm = arguments[:1] == ["-m"] or arguments[:2] in (["-u", "-c"], ["-c", {pytest!r}])
+warm = arguments[:1] == ["-m"] or arguments[:2] in {programs!r}
 if warm and {cold!r} not in os.environ:
     server = _socket.socket(_socket.AF_UNIX)
     server.connect({socket!r})
@@ -60,11 +60,19 @@ IMPORTED = (
 @contextlib.contextmanager
 def start() -> Iterator[str]:
     """The program that stands for ``sys.executable``, for as long as its server runs."""
-    from pytest_gpuperf.context.child_command import AS_COMMAND  # not above: in the server, pytest imports it first
+    from pytest_gpuperf.model.safe_python import (
+        AS_COMMAND,
+        FOLDER_LAST,
+    )  # not above: in the server, pytest imports it first
 
     with tempfile.TemporaryDirectory(prefix="gpuperf-warm-") as folder:
         launcher, place = Path(folder, "python"), Path(folder, "socket")
-        names = {"python": sys.executable, "socket": str(place), "cold": COLD, "pytest": AS_COMMAND}
+        names = {
+            "python": sys.executable,
+            "socket": str(place),
+            "cold": COLD,
+            "programs": [["-u", "-c"], ["-c", AS_COMMAND], ["-c", FOLDER_LAST]],
+        }
         launcher.write_text(LAUNCHER.format(**names), encoding="utf-8")
         launcher.chmod(0o755)
         command = [sys.executable, __file__, str(place), str(launcher)]

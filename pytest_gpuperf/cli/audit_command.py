@@ -27,7 +27,11 @@ from pytest_gpuperf.report.audit_rows import as_json, contents_of, modules_of, r
 from pytest_gpuperf.report.diff_markdown import diff_markdown
 from pytest_gpuperf.report.diff_text import diff_lines
 
-EXIT_REGRESSED, EXIT_UNREADABLE = 1, 2
+EXIT_REGRESSED, EXIT_UNKNOWN = 1, 2
+NOTHING_COMPARED = (
+    "nothing was compared: no kernel is on both sides, and a gate without a comparison would always be green. Name the "
+    "other build of these files; a baseline takes them by --update\n"
+)
 UNREAD = "{} compared by registers, stack, memory and size alone, without their instructions"
 
 
@@ -62,7 +66,8 @@ def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
 def run(wanted: AuditRequest, *, start: Path, write: Callable[[str], object]) -> int:
     """Read the files, compare them with what they are held against, and print what differs.
 
-    Returns the exit status: 0, or 1 if a kernel got worse or a size is beyond its budget; an update takes all.
+    Returns the exit status: 0, 1 if a kernel got worse or a size is beyond its budget, or 2 if a file cannot be read or
+    no kernel could be compared; an update takes all.
     Raises one of ``PROBLEMS``.
     """
     recorded = _recorded(wanted)
@@ -91,10 +96,13 @@ def run(wanted: AuditRequest, *, start: Path, write: Callable[[str], object]) ->
         write(
             f"{numbered(len(unread), 'file')} not read, of which nothing is known: --skip PATTERN leaves {them} out\n"
         )
-        return EXIT_UNREADABLE
+        return EXIT_UNKNOWN
     if wanted.update and wanted.baseline is not None:
         _update(wanted.baseline, {**(recorded or {}), **{name: one.files for name, one in new.items()}}, write)
         return 0
+    if (old or recorded is not None) and not any(one.audit.judged for one in looked):
+        write(NOTHING_COMPARED)
+        return EXIT_UNKNOWN
     worse = any(Verdict.WORSE in counts(one.audit) for one in looked)
     return EXIT_REGRESSED if worse or budgets else 0
 

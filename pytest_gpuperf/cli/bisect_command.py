@@ -28,6 +28,7 @@ from pytest_gpuperf.context.revision_imports import BOOTSTRAP, bootstrap_argumen
 from pytest_gpuperf.context.worktree import described, repository_of, working_trees, worktree_of
 from pytest_gpuperf.judge.bisection import Answer, NothingToFind, search
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
+from pytest_gpuperf.model.safe_python import FOLDER_LAST
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.report.document import RunReport
 from pytest_gpuperf.report.message import workload_lines
@@ -103,7 +104,7 @@ def run(node_id: str, *, good: str | None, bad: str, start: Path, write: Write) 
 def step(node_id: str, *, good: str, start: Path, write: Write) -> int:
     """Judge the working tree against the good end: an exit status for ``git bisect run``.  Raises ``PROBLEMS``."""
     commit = GitFolder(start).commit(good)
-    command = [sys.executable, "-m", "pytest"]
+    command = [sys.executable, "-c", FOLDER_LAST]
     trial = _tried(command, node_id, commit, start, {})
     write(f"{trial.answer}: {trial.why}\n")
     return STEP_STATUS[trial.answer]

@@ -17,6 +17,7 @@ import msgspec
 
 from pytest_gpuperf.cli.collection_plugin import FLAG
 from pytest_gpuperf.cli.collection_plugin import __name__ as collecting_plugin
+from pytest_gpuperf.model.safe_python import FOLDER_LAST
 
 
 class CollectionError(Exception):
@@ -52,7 +53,8 @@ def collect(arguments: Sequence[str], baselines: str | None = None) -> Collected
     """Collect from the current folder with these paths.  Raises ``CollectionError``."""
     with tempfile.TemporaryDirectory(prefix="gpuperf-") as folder:
         target = Path(folder) / "collected.json"
-        command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", collecting_plugin, f"{FLAG}={target}"]
+        flags = ["--collect-only", "-q", "-p", collecting_plugin, f"{FLAG}={target}"]
+        command = [sys.executable, "-c", FOLDER_LAST, *flags]
         if baselines is not None:
             command.append(f"--gpuperf-baselines={Path(baselines).absolute()}")
         done = subprocess.run([*command, "--", *arguments], capture_output=True, text=True, check=False)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -30,8 +31,10 @@ def refuse_conflicts(config: pytest.Config, options: Options) -> None:
         _refuse_with_shard(config, options)
     if not options.active:
         _refuse_idle_flags(config)
-    elif not options.is_child and options.update is None:
-        _refuse_missing_folder(config, options)
+    else:
+        _refuse_bytes(config.rootpath, config.invocation_params.dir, options.baselines)
+        if not options.is_child and options.update is None:
+            _refuse_missing_folder(config, options)
     if options.pair_all and options.changed_only:
         raise pytest.UsageError(
             "--gpuperf-all and --gpuperf-changed exclude each other: the one pairs unchanged workloads, the other "
@@ -96,6 +99,18 @@ def _refuse_trust_by_file(config: pytest.Config, options: Options) -> None:
             f"{TRUST}: refused because CI is set and addopts of the ini file gives it, which a pull request can edit. "
             "Give it in the command of the job"
         )
+
+
+def _refuse_bytes(*folders: Path) -> None:
+    """Baselines, reports and processes that name each other's files are text."""
+    for folder in folders:
+        try:
+            str(folder).encode()
+        except UnicodeEncodeError:
+            raise pytest.UsageError(
+                f"{str(folder)!a}: the name of this folder is not UTF-8, as the JSON of reports and processes has "
+                "to be: rename it, or run in another checkout"
+            ) from None
 
 
 def _refuse_missing_folder(config: pytest.Config, options: Options) -> None:

@@ -6,7 +6,7 @@ controller; ``Book`` collects those there, or in the only process, for reports, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Literal
 
 import msgspec
@@ -135,7 +135,7 @@ class Book:
         """Reports with the evidence of a test that is being told."""
         self._failed: dict[str, str] = {}
         """Why, in a line."""
-        self._failed_as_expected: set[str] = set()
+        self.failed_as_expected: set[str] = set()
         """Those that pytest calls xfailed: green, and wrong all the same."""
 
     @classmethod
@@ -161,7 +161,7 @@ class Book:
         if report.failed:
             self._failed.setdefault(report.nodeid, _first_line(report))
         if report.skipped and hasattr(report, "wasxfail"):
-            self._failed_as_expected.add(report.nodeid)
+            self.failed_as_expected.add(report.nodeid)
 
     def told(self, node_id: str) -> None:
         """Take the evidence from a report that every plugin has seen: pytest keeps reports, and it is most of them."""
@@ -191,8 +191,16 @@ class Book:
 
         A fixture's is that of a test that answers for it.
         """
-        not_passed = self._failed.keys() | self._failed_as_expected
-        return [one for node, one in self.results.items() if self._answer_for.get(node, {node}) - not_passed]
+        not_passed = self._failed.keys() | self.failed_as_expected
+        return [one for node, one in self.results.items() if self.answering_for(node) - not_passed]
+
+    def answering_for(self, node_id: str) -> Set[str]:
+        """Node ids of the tests in which it is judged: its own, or a fixture's users'."""
+        return self._answer_for.get(node_id, {node_id})
+
+    def fail(self, node_id: str, why: str) -> None:
+        """Count a test as failed although pytest does not."""
+        self._failed[node_id] = why
 
     @property
     def failures(self) -> Mapping[str, str]:

@@ -12,6 +12,7 @@ import pytest
 
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.revision_imports import BOOTSTRAP, bootstrap_arguments
+from pytest_gpuperf.model.safe_python import AS_COMMAND
 from pytest_gpuperf.model.task import TASK_FILE, ChildTask, OpponentTask, RevisionTask, write_task
 
 WRITES = (
@@ -23,8 +24,6 @@ NOT_FOR_CHILDREN = ("--pdb", "--trace", "--debug", "--pastebin")
 """Flags that need a terminal, write files or upload, and cannot be taken back by a later one."""
 WORKER_ARGUMENTS = "gpuperf_arguments"
 """Under this name a pytest-xdist worker is told the run's own command line."""
-AS_COMMAND = "import sys; getattr(sys.flags, 'safe_path', 0) or sys.path.pop(0); import pytest; sys.exit(pytest.main())"
-"""As the command ``pytest``: the current folder is not on the path, so nothing there stands before the library."""
 
 
 def child_command(config: pytest.Config, task: ChildTask, folder: Path, *, whole: bool = False) -> list[str]:

@@ -43,7 +43,11 @@ class ReplacedProcess:
             self._take_over(Path(place))
 
     def _take_over(self, place: Path) -> None:
-        found = json.loads(place.read_text(encoding="utf-8"))
+        try:
+            found = json.loads(place.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as problem:
+            words = f"{RESUME_VARIABLE}={place} names no file that a process before this one left ({problem}): unset it"
+            raise pytest.UsageError(words) from None
         place.unlink()
         self._before = found["before"]
         stash.run_state_of(self._config).take_over(found["state"])

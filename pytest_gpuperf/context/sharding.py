@@ -42,6 +42,7 @@ class Sharding:
         self._config.stash[stash.SHARD_PLAN] = digest_of(plan)
         others = [item for item in items if plan[nodes[item][0]] != self._shard.index]
         items[:] = [item for item in items if plan[nodes[item][0]] == self._shard.index]
+        self._config.stash[stash.OTHER_SHARDS] = frozenset(item.nodeid for item in others)
         if others:
             self._config.hook.pytest_deselected(items=others)
 

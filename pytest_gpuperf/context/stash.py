@@ -31,6 +31,8 @@ BOOK: pytest.StashKey[Book] = pytest.StashKey()
 COLLECTED: pytest.StashKey[Collected] = pytest.StashKey()
 SHARD_PLAN: pytest.StashKey[str] = pytest.StashKey()
 """Digest of which shard runs which test."""
+OTHER_SHARDS: pytest.StashKey[frozenset[str]] = pytest.StashKey()
+"""Tests that other shards run."""
 FINDING: pytest.StashKey[FindingTests] = pytest.StashKey()
 TEST_BOOK: pytest.StashKey[TestBook] = pytest.StashKey()
 SHARED: pytest.StashKey[SharedFixtures] = pytest.StashKey()

@@ -29,6 +29,8 @@ class TestsFound(Record, frozen=True):
     tests: frozenset[str] = frozenset()
     """Every test, those included that were deselected afterwards."""
     selected: frozenset[str] = frozenset()
+    elsewhere: frozenset[str] = frozenset()
+    """Those that other shards of the run have."""
     users: Mapping[str, frozenset[str]] = {}
     """Tests that share a fixture which may compile kernels, by what it is called on record."""
     modules: frozenset[str] = frozenset()
@@ -45,6 +47,7 @@ class TestsFound(Record, frozen=True):
         """What either of two processes found."""
         return TestsFound(
             tests=self.tests | other.tests, selected=self.selected | other.selected,
+            elsewhere=self.elsewhere | other.elsewhere,
             users={**self.users, **other.users}, modules=self.modules | other.modules,
             failed=self.failed | other.failed, skipped={**self.skipped, **other.skipped},
             partial=self.partial or other.partial, plan=self.plan or other.plan,
@@ -52,13 +55,18 @@ class TestsFound(Record, frozen=True):
 
 
 class FindingTests:
-    """A plugin that ``plugin`` registers in every process of a gated run; ``found`` is None before a collection."""
+    """A plugin that ``plugin`` registers in every process of a gated run.
+
+    ``found`` is None before a collection, and of one that was cut short.
+    """
 
     def __init__(self) -> None:
         self.found: TestsFound | None = None
         self.tests: set[str] = set()
         """Those collected so far."""
         self.ends: dict[str, Ended] = {}
+        self._chosen = False
+        """Whether the collection came to its end: pytest tells of its finish even if something has ended it."""
         self._users: dict[str, set[str]] = {}
         self._modules: set[str] = set()
         self._failed: set[str] = set()
@@ -77,11 +85,16 @@ class FindingTests:
         elif report.nodeid.endswith(".py"):
             self._modules.add(report.nodeid)
 
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self) -> None:
+        self._chosen = True
+
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        if session.config.pluginmanager.hasplugin("dsession"):
+        if not self._chosen or session.config.pluginmanager.hasplugin("dsession"):
             return
         self.found = TestsFound(
             tests=frozenset(self.tests), selected=frozenset(item.nodeid for item in session.items),
+            elsewhere=session.config.stash.get(stash.OTHER_SHARDS, frozenset()),
             users={name: frozenset(those) for name, those in self._users.items()},
             modules=frozenset(self._modules), failed=frozenset(self._failed), skipped=self._skipped,
             partial=_only_last_failed(session.config), plan=session.config.stash.get(stash.SHARD_PLAN, ""),

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import math
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +20,7 @@ import msgspec
 from pytest_gpuperf.counters.ncu_command import RANGE_PREFIX
 from pytest_gpuperf.counters.unavailable import CountersUnavailable
 from pytest_gpuperf.model.base_record import Record
+from pytest_gpuperf.model.safe_python import module_command
 
 MODULE = "ncu_report"
 LIMIT_S = 120.0
@@ -52,11 +52,9 @@ def read_report(report: Path, ncu: Path | None = None) -> list[KernelResult]:
     ``ncu`` is the program that wrote it.  Read in a process of its own: on a report that is cut short, NVIDIA's
     module may crash.  Raises ``CountersUnavailable`` if no module can read it.
     """
-    command = [sys.executable, "-m", __name__, str(report), *([str(ncu)] if ncu else [])]
-    path = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])])
+    command = module_command(__name__, str(report), *([str(ncu)] if ncu else []))
     try:
-        done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, stdin=subprocess.DEVNULL,
-                              capture_output=True, timeout=LIMIT_S, check=False)  # fmt: skip
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT_S, check=False)
     except subprocess.TimeoutExpired:
         raise unreadable(f"reading {report.name} was not done after {LIMIT_S:g} s") from None
     if done.returncode == NO_READER:
@@ -165,7 +163,3 @@ def _figures(action: Any) -> tuple[dict[str, float], dict[str, str]]:
         if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
             metrics[name], units[name] = float(value), metric.unit() or ""
     return metrics, units
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

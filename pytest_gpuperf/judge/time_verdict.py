@@ -28,6 +28,7 @@ from pytest_gpuperf.judge.time_case import TimeCase, TimeStep
 from pytest_gpuperf.judge.two_sample import Spread, compare_rounds
 from pytest_gpuperf.judge.unpaired import Unpaired, coarse
 from pytest_gpuperf.model.evidence import TimeRecord
+from pytest_gpuperf.model.tolerance import COARSE
 from pytest_gpuperf.model.verdict import UNDECIDED, Judgement, TimeFigures, Verdict
 
 
@@ -135,7 +136,7 @@ def _unchanged(case: TimeCase, recording: Recording, work: Comparability, policy
 def _not_inferior(case: TimeCase, recording: Recording, work: Comparability, policy: Policy) -> TimeStep | None:
     """A pass by the non-inferiority test; None if it proves nothing, the machine changed, or it may be FASTER."""
     spread = compare_rounds(recording.rounds, case.rounds, _omega(recording, policy))
-    if recording.machine_changed or spread.difference < -math.log1p(unpaired_rounds.LEAST_DELTA):
+    if recording.machine_changed or spread.difference < -math.log1p(COARSE.delta):
         return None
     old, new = [one.midmean for one in recording.rounds], [one.midmean for one in case.rounds]
     omega = max(policy.omega or OMEGA, unpaired_rounds.LEAST_OMEGA, spread.between)

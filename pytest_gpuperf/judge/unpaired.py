@@ -14,14 +14,12 @@ from collections.abc import Sequence
 from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.judge.two_sample import Spread, compare_rounds
 from pytest_gpuperf.model.timed_round import RecordedRound
+from pytest_gpuperf.model.tolerance import COARSE
 
 LOOKS: tuple[int, ...] = (2, 4, 8, 16)
 """Candidate rounds at which the evidence is looked at."""
 WEIGHTS: tuple[float, ...] = (0.1, 0.2, 0.3, 0.4)
 """Each look's share of alpha."""
-LEAST_DELTA = 0.02
-LEAST_EPSILON = 0.05
-"""Fractions of the time that a policy's tolerances are raised to."""
 LEAST_OMEGA = 0.003
 """Least spread between two recordings on one GPU, a standard deviation of log times."""
 OTHER_GPU_OMEGA = 0.02
@@ -45,7 +43,9 @@ class Unpaired:
 
 def coarse(policy: Policy) -> Policy:
     """The policy with tolerances raised to what unpaired rounds resolve."""
-    return dataclasses.replace(policy, delta=max(policy.delta, LEAST_DELTA), epsilon=max(policy.epsilon, LEAST_EPSILON))
+    return dataclasses.replace(
+        policy, delta=max(policy.delta, COARSE.delta), epsilon=max(policy.epsilon, COARSE.epsilon)
+    )
 
 
 def judge_unpaired(

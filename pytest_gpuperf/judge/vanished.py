@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
 from typing import Literal, NamedTuple
 
 from pytest_gpuperf.model.evidence import Key
@@ -41,6 +41,7 @@ class WhyVanished(enum.Enum):
     FILE_GONE = "its test file is gone"
     NOT_COLLECTED = "its test file is there and was not collected"
     ELSEWHERE = "its test file lies outside of the folders that this run searched"
+    DESELECTED = "its test was collected and then left out, by what this project's own settings or hooks select"
     SKIPPED = "its test or its test file was skipped"
     XFAILED = "its test was expected to fail, and did before it came there"
     RENAMED = "its work goes on under another name"
@@ -86,11 +87,15 @@ class RunSeen:
     """Nothing narrowed what was collected."""
     whole: bool
     """It searched all that the project searches, not a path of the user's choice."""
+    elsewhere: Set[str] = frozenset()
+    """Tests that other shards of the run have."""
     users: Mapping[str, Collection[str]] = dataclasses.field(default_factory=dict)
     """Tests by what a fixture that they share is called on record, deselected ones included."""
 
 
-_THERE = (WhyVanished.SKIPPED, WhyVanished.XFAILED, WhyVanished.NOT_ASKED)
+REMARKED = (WhyVanished.ELSEWHERE, WhyVanished.DESELECTED)
+"""Causes that a project may have settled on, and gate in a run of its own: told, and never red."""
+_THERE = (WhyVanished.DESELECTED, WhyVanished.SKIPPED, WhyVanished.XFAILED, WhyVanished.NOT_ASKED)
 """Causes of tests that are there: what they did not come to counts for the targets of their run alone."""
 
 
@@ -129,7 +134,14 @@ def _judged(record: OnRecord, run: RunSeen) -> Vanished | None:
         return None
     if node not in run.tests:
         return Vanished(record, WhyVanished.DELETED)
-    return _ended(record, run.ends[node], run) if node in run.selected and node in run.ends else None
+    if node not in run.selected:
+        return _deselected(record, {node}, run)
+    return _ended(record, run.ends[node], run) if node in run.ends else None
+
+
+def _deselected(record: OnRecord, tests: Set[str], run: RunSeen) -> Vanished | None:
+    """Of tests that are there and were not chosen: the user's own choice and another shard's part are no news."""
+    return Vanished(record, WhyVanished.DESELECTED) if run.full and not tests & run.elsewhere else None
 
 
 def _of_fixture(record: OnRecord, run: RunSeen) -> Vanished | None:
@@ -141,8 +153,10 @@ def _of_fixture(record: OnRecord, run: RunSeen) -> Vanished | None:
     if not users:
         return _unused(record, run)
     ends = {test: run.ends.get(test) for test in users if test in run.selected}
+    if not ends:
+        return _deselected(record, set(users), run)
     told = [end for end in ends.values() if end is not None]
-    if not ends or any(end.how == "failed" for end in told):
+    if any(end.how == "failed" for end in told):
         return None
     if any(end.how == "passed" for end in told):
         return Vanished(record, WhyVanished.NOT_ASKED)

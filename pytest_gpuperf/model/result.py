@@ -151,6 +151,8 @@ class Outcome:
     not_kept: str = ""
     """Why ``gpuperf explain`` will not know of this run; empty if it will."""
     nothing: str = ""
+    hidden: str = ""
+    """Tests whose verdicts are red and that pytest does not call failed; empty if there are none."""
     vanished: tuple[str, ...] = ()
     """Records that no test came to and that fail the run, a line for each cause."""
     ledger: tuple[str, ...] = ()
@@ -175,4 +177,8 @@ class Outcome:
     @property
     def errors(self) -> list[str]:
         """What speaks against the run as a whole."""
-        return [text for text in (self.problem, self.environment, self.nothing, self.drifted, *self.vanished) if text]
+        return [
+            text
+            for text in (self.problem, self.environment, self.hidden, self.nothing, self.drifted, *self.vanished)
+            if text
+        ]

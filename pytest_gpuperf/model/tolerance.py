@@ -19,3 +19,6 @@ PROFILES: dict[str, Tolerance] = {
     "standard": Tolerance(0.01, 0.02),
     "loose": Tolerance(0.02, 0.05),
 }
+
+COARSE = Tolerance(0.02, 0.05)
+"""What a comparison with the record alone resolves: the least of its tolerances."""

@@ -18,6 +18,7 @@ REMEDIES = {
     WhyVanished.FILE_GONE: _GONE.format(it="the file, or start pytest with the --rootdir that they were recorded in"),
     WhyVanished.NOT_COLLECTED: "see to collect_ignore, norecursedirs, python_files and --ignore",
     WhyVanished.ELSEWHERE: "name its folder in testpaths, or gate it in a run of its own",
+    WhyVanished.DESELECTED: "see to -k, -m and --deselect in addopts, and to conftests; or gate it in a run of its own",
     WhyVanished.SKIPPED: _SKIP,
     WhyVanished.XFAILED: "put what is measured before what fails, or take the mark away",
     WhyVanished.RENAMED: "let their records follow, each as the line of its new name says",
@@ -42,13 +43,14 @@ _GONE_HERE = (WhyVanished.DELETED, WhyVanished.UNUSED, WhyVanished.FILE_GONE, Wh
 
 def gone_lines(found: Iterable[Vanished], revision: str) -> list[str]:
     """A line on what only the revision has, that a run compares with."""
-    names = list(dict.fromkeys(one.record.key.node_id for one in found if one.cause in _GONE_HERE))
+    gone = (one for one in found if is_gone(one) and one.cause is not WhyVanished.RENAMED)
+    names = list(dict.fromkeys(one.record.key.node_id for one in gone))
     rest = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return [f"GONE, only in {revision}: {', '.join(names[:NAMED])}{rest}"] if names else []
 
 
 def is_gone(one: Vanished) -> bool:
-    """Whether its test is not there any more."""
+    """Whether its test is not there any more, under this name."""
     return one.cause in _GONE_HERE
 
 

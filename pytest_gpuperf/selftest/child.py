@@ -1,7 +1,5 @@
 """A child process of the self-test: the same kernels in a context of its own.  ``run_child`` starts it.
 
-    python -m pytest_gpuperf.selftest.child TASK RESULT
-
 Reads a task, takes rounds of each kernel and blocks of each kernel against itself, and writes what it took.
 """
 
@@ -9,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
@@ -21,6 +18,7 @@ from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.model.base_record import Record
+from pytest_gpuperf.model.safe_python import module_command
 from pytest_gpuperf.model.timed_round import Round
 from pytest_gpuperf.model.timer_names import TimerName
 from pytest_gpuperf.selftest.kernels import FAMILIES, compile_probes, launch_of
@@ -97,7 +95,7 @@ def run_child(task: Task) -> list[KernelSamples]:
     with scratch_folder("gpuperf-") as folder:
         task_file, result_file = Path(folder) / "task.json", Path(folder) / "result.json"
         task_file.write_bytes(msgspec.json.encode(task))
-        command = [sys.executable, "-m", __name__, str(task_file), str(result_file)]
+        command = module_command(__name__, str(task_file), str(result_file))
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
         except subprocess.TimeoutExpired:
@@ -127,7 +125,3 @@ def main(arguments: Sequence[str]) -> int:
     taken = take(device, device.timer(task.timer), task)
     result_file.write_bytes(msgspec.json.encode(taken))
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -26,6 +26,7 @@ from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.child_command import revision_command
 from pytest_gpuperf.context.child_process import LOG_LINES, errors_in, log_lines, progress_of, run_child
+from pytest_gpuperf.context.repository import commit_of
 from pytest_gpuperf.context.revision_imports import foreign_imports, imported
 from pytest_gpuperf.context.tests_found import TestsFound
 from pytest_gpuperf.context.worker import Worker
@@ -48,10 +49,12 @@ KEPT_S = 24 * 3600.0
 
 
 def leave_revision(config: pytest.Config, book: Book, task: RevisionTask) -> None:
-    """Write what this process found for the run that started it."""
+    """Write what this process found for the run that started it; nothing if it was ended before its first test."""
     finding = config.stash[stash.FINDING]
+    if finding.found is None:
+        return
     found = RevisionFound(
-        tests=tuple(book.evidence), lacking=_lacking(finding.found or TestsFound(), finding.ends, book.failures),
+        tests=tuple(book.evidence), lacking=_lacking(finding.found, finding.ends, book.failures),
         failed=frozenset(book.failures), leaks=tuple(_leaks(config, task, stash.worker_of(config))),
         device=next((one.device for one in book.evidence if one.device is not None), None),
         modules=sum(Path(file).is_relative_to(task.tree) for file in imported().values()),
@@ -63,6 +66,7 @@ def _lacking(found: TestsFound, ends: Mapping[str, Ended], failures: Mapping[str
     """Why tests and files left no evidence, or not all of it."""
     lacking = dict.fromkeys(found.failed, "its file could not be collected there")
     lacking |= {node: f"its file skips itself there: {why}" for node, why in found.skipped.items()}
+    lacking |= dict.fromkeys(found.selected - ends.keys(), "the run of its tests was ended there before it was over")
     for node, end in ends.items():
         if end.how == "skipped":
             lacking[node] = f"its test is skipped there: {end.reason}"
@@ -213,6 +217,17 @@ def foreign_code(config: pytest.Config) -> str:
     top = repository_of(config.rootpath).top
     lines = _foreign_imports(config, [one for one in working_trees(top) if one != top], top)
     return f"these tests ran code that is not of {top}, so nothing was compared: {'; '.join(lines)}" if lines else ""
+
+
+def with_itself(config: pytest.Config, revision: Revision) -> str:
+    """What to say where the revision is what is checked out, and nothing of it was changed; empty where it is not."""
+    here = commit_of(config.rootpath)
+    if here.name != revision.commit or here.dirty:
+        return ""
+    return (
+        f"{revision.name} is what is checked out here, and no tracked file is changed: this run compares it with "
+        "itself, and would always be green. To do: name what came before it (HEAD^, merge-base:main on a branch)"
+    )
 
 
 def reworded(revision: Revision, workload: WorkloadEvidence, judgement: Judgement) -> Judgement:

@@ -25,10 +25,11 @@ from pytest_gpuperf.report.files import write_reports
 from pytest_gpuperf.report.screen import Screen
 from pytest_gpuperf.session import run_parts, whole_run
 from pytest_gpuperf.session.collect_counters import counters_at_end
-from pytest_gpuperf.session.compare_revision import foreign_code, leave_revision
+from pytest_gpuperf.session.compare_revision import foreign_code, leave_revision, with_itself
 from pytest_gpuperf.session.keep_ledger import add_up
 from pytest_gpuperf.session.missed_records import tell_vanished
 from pytest_gpuperf.session.other_toolchains import record_others
+from pytest_gpuperf.session.taken_back import fail_hidden
 from pytest_gpuperf.update.accept import accept
 from pytest_gpuperf.update.record import REPLACED, RecordingFailed, leave_rounds
 
@@ -39,7 +40,8 @@ EXIT_NOT_RECORDED = 11
 EXIT_ENVIRONMENT = 12
 """A run whose A/A self-pairs came out different: the machine is the finding, not the code."""
 EXIT_VANISHED = 13
-"""A full run in which no test came to what is on record, under ``--gpuperf-open=fail``: test, file or target gone."""
+"""A full run in which no test came to what is on record, or one that ended before its last test, under
+``--gpuperf-open=fail``."""
 
 EXIT_LEDGER = 14
 """A run that is slower by the evidence of many, or drifts, under ``--gpuperf-ledger=gate``."""
@@ -61,6 +63,8 @@ def finish(session: pytest.Session) -> None:
         return
     if worker.options.against and (problem := foreign_code(config)):
         outcome.problem, session.exitstatus = problem, pytest.ExitCode.USAGE_ERROR
+    if worker.revision is not None and (words := with_itself(config, worker.revision)):
+        outcome.left_out += (words,)
     if worker.options.ncu:
         outcome.counter_notes = counters_at_end(config)
     if worker.options.update is not None:
@@ -71,6 +75,9 @@ def finish(session: pytest.Session) -> None:
         lacking = outcome.problem or any(one.refused for one in outcome.recorded)
         if lacking and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = EXIT_NOT_RECORDED
+    outcome.hidden = fail_hidden(book, worker.options)
+    if session.exitstatus == pytest.ExitCode.OK and (session.testsfailed or outcome.hidden):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED  # whoever ended the run by pytest.exit(..., returncode=0)
     _keep(config, book, outcome)
     _watch(session, book, outcome)
     _guard(session, book, outcome)

@@ -39,7 +39,8 @@ def name_origins(config: pytest.Config, worker: Worker, book: TestBook, *, whole
         identity = work.identity if work.time is not None else None
         origin = origin_of(Work(work.key, work.static, identity), candidates)
         if origin is not None:
-            book.add(_named(worker.store, work, origin, target))
+            named = _named if worker.revision is None else _compared
+            book.add(named(worker.store, work, origin, target))
 
 
 def _tells_of_a_new_name(one: Judgement) -> bool:
@@ -98,6 +99,41 @@ def _named(store: BaselineStore, work: WorkloadEvidence, origin: Work, target: s
         for one in work.judgements
     )
     return msgspec.structs.replace(work, judgements=judgements, was=origin.key)
+
+
+def _compared(store: BaselineStore, work: WorkloadEvidence, origin: Work, target: str) -> WorkloadEvidence:
+    """The workload with the verdicts on its origin's evidence in the place of NEW, of a run against a revision.
+
+    No baseline moves there, and what is there is all evidence: what it does not settle is NOT-COMPARABLE.
+    """
+    if not origin.kernels:  # another callable may be meant
+        return work
+    time = store.time(target, origin.key) if target else None
+
+    def judged(one: Judgement) -> Judgement:
+        if one.verdict is not Verdict.NEW or one.kind in BESIDE:
+            return one
+        settled = _settled(one, work, origin, time)
+        than = _slower(work.time, time) if one.kind == "time" else _other_code(work, origin, one.target)
+        reason = f"{RENAMED}{origin.key}{', ' if than else ''}{than}"
+        if settled is None:
+            reason = f"{reason}, which proves nothing of a renamed one: {RENAME_ALONE}"
+        return msgspec.structs.replace(one, verdict=settled or Verdict.NOT_COMPARABLE, reason=reason)
+
+    return msgspec.structs.replace(work, judgements=tuple(map(judged, work.judgements)), was=origin.key)
+
+
+RENAME_ALONE = "rename it in a change of its own"
+
+
+def _settled(one: Judgement, work: WorkloadEvidence, origin: Work, time: TimeRecord | None) -> Verdict | None:
+    """The verdict that the evidence of the origin is enough for; None if it is not."""
+    if one.kind == "time":
+        same = time is not None and work.identity is not None and work.identity.same_execution(time.identity)
+        return Verdict.UNCHANGED if same else None
+    old, new = origin.static.get(one.target), work.static.get(one.target)
+    found = compare_static(work.key, one.target, old, new).verdict if old is not None and new is not None else None
+    return found if found in (Verdict.UNCHANGED, Verdict.SAME, Verdict.BETTER) else None
 
 
 def _slower(new: TimeRecord | None, old: TimeRecord | None) -> str:

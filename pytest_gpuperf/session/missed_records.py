@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_gpuperf.baselines import layout, manifest
-from pytest_gpuperf.baselines.baseline_errors import BaselineError
+from pytest_gpuperf.baselines.baseline_errors import BaselineError, UnreadableBaselineError
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.config.flags import USUAL_FOLDER
 from pytest_gpuperf.config.options import Options
@@ -16,7 +16,9 @@ from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.shard_plan import Shard
 from pytest_gpuperf.context.tests_found import TestsFound
-from pytest_gpuperf.judge.vanished import OnRecord, RunSeen, Vanished, WhyVanished, candidates, settled
+from pytest_gpuperf.context.worker import Worker
+from pytest_gpuperf.formatting import numbered
+from pytest_gpuperf.judge.vanished import REMARKED, OnRecord, RunSeen, Vanished, WhyVanished, candidates, settled
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import Outcome
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
@@ -52,18 +54,38 @@ def tell_vanished(session: pytest.Session, book: Book, outcome: Outcome) -> None
     if found is None:
         outcome.vanished = (NO_WORKER,) if book.tests_run and options.open == "fail" else ()
         return
+    if session.exitstatus == pytest.ExitCode.OK:
+        _tell_unfinished(config, outcome)
     if found.partial:
         return
     scope, worker = scope_of(config), stash.worker_of(config)
     missed = config.stash[MISSED] = _missed(config, book, scope, found)
     models = models_of(book)
     red, remarks = missed_lines(
-        missed, book, options, targets={*worker.expected_archs, *models}, root=config.rootpath,
+        missed, book, options, targets={*archs_of(worker), *models}, root=config.rootpath,
         has_gpu=bool(models) or options.require_gpu, revision="" if worker.revision is None else worker.revision.name,
     )  # fmt: skip
     strict = is_full(config) and came_to_end(config) and options.update is None
-    outcome.vanished = tuple(red) if strict else ()
+    outcome.vanished += tuple(red) if strict else ()
     outcome.left_out = (*outcome.left_out, *(() if strict else red), *remarks)
+
+
+def _tell_unfinished(config: pytest.Config, outcome: Outcome) -> None:
+    """Of a run that is green so far, name the tests that it was to run and did not."""
+    options, finding = config.stash[stash.OPTIONS], config.stash[stash.FINDING]
+    selected = finding.found.selected if finding.found is not None else frozenset()
+    left = sorted(selected - finding.ends.keys())
+    if not left:
+        return
+    more = f" and {len(left) - 1} more" if len(left) > 1 else ""
+    line = (
+        f"{len(left)} of {numbered(len(selected), 'test')} did not come to an end, and what did not run is not proven: "
+        f"{left[0]}{more}. To do: see to what ended the run, such as pytest.exit(..., returncode=0), and run it again"
+    )
+    if options.open == "fail" and options.update is None:
+        outcome.vanished = (line,)
+    else:
+        outcome.left_out += (line,)
 
 
 NO_WORKER = "what no test came to cannot be told: no worker of pytest-xdist told which tests it collected. Run it again"
@@ -80,6 +102,14 @@ def came_to_end(config: pytest.Config) -> bool:
     return found is not None and found.selected <= ends.keys()
 
 
+def archs_of(worker: Worker) -> tuple[str, ...]:
+    """Static targets of the run; none where the folder of the baselines cannot be read."""
+    try:
+        return worker.expected_archs
+    except BaselineError:
+        return ()
+
+
 def models_of(book: Book) -> tuple[str, ...]:
     """GPU models that tests ran on."""
     return tuple(sorted({one.device.slug for one in book.evidence if one.device is not None}))
@@ -93,13 +123,21 @@ def _missed(config: pytest.Config, book: Book, scope: RunScope, found: TestsFoun
         records = list(on_record(store))
         mine = [one for one in records if _is_run_here(one.key, found) or shard.answers_for(one.key.node_id)]
         seen = _seen(config, book, scope, found, records)
-        targets = () if options.archs or options.against or shard.index != 1 else manifest.gone(options.baselines)
+        targets = () if options.archs or options.against or shard.index != 1 else _targets_gone(options.baselines)
         return Missed(
             tuple(candidates(mine, seen)), tuple(targets),
             nothing_on_record="" if records else _no_baselines(config, book),
         )  # fmt: skip
     except BaselineError as problem:
         return Missed(unreadable=f"what no test came to cannot be told: {problem}")
+
+
+def _targets_gone(folder: Path) -> tuple[str, ...]:
+    """Those that the manifest names and the folder no longer has.  Raises ``BaselineError``."""
+    if manifest.read(folder) is None and folder.is_dir() and layout.targets(folder):
+        why = "it is missing, and it says which targets are gated"
+        raise UnreadableBaselineError(folder / manifest.FILE, why)
+    return manifest.gone(folder)
 
 
 def _is_run_here(key: Key, found: TestsFound) -> bool:
@@ -144,7 +182,7 @@ def fails(one: Vanished, options: Options) -> bool:
     """Whether the policy fails a run for this record."""
     record = one.record
     judgement = _judgement(record.key, record.target, record.kind, for_want_of_gpu=one.for_want_of_gpu)
-    return one.cause is not WhyVanished.ELSEWHERE and exit_policy.fails(judgement, options)
+    return one.cause not in REMARKED and exit_policy.fails(judgement, options)
 
 
 def _judgement(key: Key, target: str, kind: EvidenceKind, *, for_want_of_gpu: bool = False) -> Judgement:
@@ -177,7 +215,7 @@ def _seen(
         missing={module for module in modules if not (config.rootpath / module).is_file()},
         targets={*stash.worker_of(config).expected_archs, *models},
         has_gpu=bool(models) or config.stash[stash.OPTIONS].require_gpu, full=scope.full, whole=scope.whole,
-        users=found.users,
+        elsewhere=found.elsewhere, users=found.users,
     )  # fmt: skip
 
 

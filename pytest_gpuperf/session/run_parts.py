@@ -16,7 +16,7 @@ from pytest_gpuperf.context.shard_plan import hash_of
 from pytest_gpuperf.context.tests_found import TestsFound
 from pytest_gpuperf.model.result import Outcome
 from pytest_gpuperf.report.run_part import Missed, OptionValue, RunPart
-from pytest_gpuperf.session.missed_records import MISSED, came_to_end, is_full, models_of
+from pytest_gpuperf.session.missed_records import MISSED, archs_of, came_to_end, is_full, models_of
 from pytest_gpuperf.session.run_scope import scope_of
 
 LEFT_TO_MERGE = "{} (of this shard; gpuperf merge says it of all together)"
@@ -43,7 +43,7 @@ def part_of(session: pytest.Session, book: Book, outcome: Outcome) -> RunPart:
     found = config.stash[stash.FINDING].found or TestsFound()
     return RunPart(
         plan=_digest(config, found), complete=session.exitstatus not in ENDED and came_to_end(config),
-        tests_run=book.tests_run, options=asked_for(options, config), archs=tuple(sorted(worker.expected_archs)),
+        tests_run=book.tests_run, options=asked_for(options, config), archs=tuple(sorted(archs_of(worker))),
         models=models_of(book), without_gpu=any(one.status == "static only" for one in book.evidence),
         full=is_full(config), root=str(config.rootpath),
         revision="" if worker.revision is None else worker.revision.name,

@@ -35,7 +35,7 @@ def outcome(result: pytest.RunResult) -> dict[str, int]:
 def test_the_same_code_is_unchanged_without_any_baseline(project: Suite) -> None:
     result = project.run(*AGAINST, subprocess=True)
     assert result.ret == 0, result.stdout.str()
-    result.stdout.fnmatch_lines(["*against HEAD*"])
+    result.stdout.fnmatch_lines(["*against HEAD*", "* is what is checked out here, and no tracked file is changed: *"])
     result.stdout.no_fnmatch_line("*NEW*")
     assert not (project.path / "baselines").exists()
 
@@ -49,6 +49,7 @@ def test_a_spill_is_red_with_its_figures(project: Suite) -> None:
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*WORSE*", "*spill*0 -> *"])
     result.stdout.no_fnmatch_line("*--update-baselines*")
+    result.stdout.no_fnmatch_line("*is what is checked out here*")
 
 
 def hog_test(options: str) -> str:
@@ -60,16 +61,78 @@ def hog_test(options: str) -> str:
     )
 
 
-def test_what_only_one_side_has_is_new_or_gone_and_passes(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CI", "true")
+def replace_other(project: Suite) -> None:
+    """By a test of another kernel."""
     project.edit("test_suite.py", "def test_other(", "def test_another(")
     project.edit("test_suite.py", 'cuda_kernel("other.cu", "other")', 'cuda_kernel("third.cu", "third")')
     project.write("third.cu", (project.path / "other.cu").read_text().replace("other", "third").replace("2.0f", "3.0f"))
+
+
+def test_what_only_one_side_has_is_new_or_gone_and_passes(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "true")
+    replace_other(project)
     result = project.run(*AGAINST, subprocess=True)
     assert result.ret == 0, result.stdout.str()
     result.stdout.fnmatch_lines(
         ["*1 workload has no counterpart in HEAD", "GONE, only in *: test_suite.py::test_other"]
     )
+
+
+RENAMED = {
+    "the test": lambda project: project.edit("test_hog.py", "def test_hog", "def test_hag"),
+    "the file": lambda project: (project.path / "test_hog.py").rename(project.path / "test_hag.py"),
+}
+
+
+@pytest.mark.parametrize("what", RENAMED)
+def test_a_loss_is_not_hidden_by_a_new_name(project: Suite, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    monkeypatch.setenv("CI", "true")
+    project.write("hog.cu", HOG)
+    project.write("test_hog.py", hog_test("[]"))
+    commit(project.path)
+    RENAMED[what](project)
+    green = project.run(*AGAINST, subprocess=True)
+    assert green.ret == 0, green.stdout.str()
+    green.stdout.fnmatch_lines(["* 4 UNCHANGED"])
+    green.stdout.no_fnmatch_line("*GONE*")
+    file = "test_hog.py" if what == "the test" else "test_hag.py"
+    project.edit(file, "options=[]", "options=['-maxrregcount=32']")
+    red = project.run(*AGAINST, subprocess=True)
+    assert red.ret == 1
+    red.stdout.fnmatch_lines(
+        ["hog  NOT-COMPARABLE  on sm_90*", "*was test_hog.py::test_hog [[]hog], the machine code got worse, spill *: "
+         "rename it in a change of its own"]
+    )  # fmt: skip
+    red.stdout.no_fnmatch_line("*gpuperf mv*")
+
+
+LEAVE = "pytest.exit('enough', returncode=0)"
+ENDED_THERE = "*was ended there before it was over"
+NO_END = "ERROR: *its tests did not come to an end*"
+
+
+@pytest.mark.parametrize(
+    ("place", "more", "status", "said"),
+    [
+        ("test_suite.py", f"def test_zz():\n    {LEAVE}\n\n", 1, ENDED_THERE),
+        ("conftest.py", f"import pytest\ndef pytest_itemcollected():\n    {LEAVE}\n\n", 4, NO_END),
+        ("conftest.py", f"import pytest\ndef pytest_collection_modifyitems():\n    {LEAVE}\n\n", 4, NO_END),
+    ],
+    ids=["a test", "while it collects", "after it"],
+)
+def test_what_did_not_run_there_for_an_exit_is_not_new(
+    project: Suite, monkeypatch: pytest.MonkeyPatch, place: str, more: str, status: int, said: str
+) -> None:
+    monkeypatch.setenv("CI", "true")
+    file = project.path / place
+    mine = file.read_text() if file.exists() else "# none\n"
+    before, mark, after = mine.partition("def test_other")
+    project.write(place, f"{before}{more}{mark}{after}")
+    commit(project.path)
+    project.write(place, mine)
+    result = project.run(*AGAINST, subprocess=True)
+    assert result.ret == status
+    (result.stderr if status == 4 else result.stdout).fnmatch_lines([said])
 
 
 def test_a_test_that_fails_there_is_not_comparable(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,7 +332,7 @@ def until(found: Callable[[], Any], seconds: float = 20.0) -> Any:
 
 def test_shards_of_a_comparison_are_one_comparison(project: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project.path)
-    project.edit("test_suite.py", "def test_other(", "def test_another(")
+    replace_other(project)
     files = [f"shard-{index}.json" for index in (1, 2)]
     for index, file in enumerate(files, 1):
         result = project.run(*AGAINST, f"--gpuperf-shard={index}/2", f"--gpuperf-report={file}", subprocess=True)

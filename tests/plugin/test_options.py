@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
 from pytest_gpuperf.compile.compile_errors import UnknownArchitecture
@@ -219,3 +222,22 @@ def test_a_folder_of_baselines_that_is_not_there_is_refused_and_an_update_makes_
     assert "--gpuperf-baselines: there is no folder " in result.stderr.str()
     assert suite.run("--update-baselines", "--gpuperf-baselines=basselines", "-k", "other").ret == 0
     assert suite.run("--gpuperf", "--gpuperf-baselines=basselines", "-k", "other").ret == 0
+
+
+def test_a_folder_whose_name_is_no_text_is_refused(suite):
+    folder = Path(os.fsdecode(os.fsencode(suite.path) + b"/x\xff"))
+    folder.mkdir()
+    result = suite.run("--gpuperf", f"--rootdir={folder}", subprocess=True)
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: *x?udcff*: the name of this folder is not UTF-8, *"])
+
+
+@pytest.mark.parametrize("content", [None, "{"])
+def test_a_process_that_continues_none_says_so(suite, monkeypatch, content):
+    left = suite.path / "left.json"
+    if content is not None:
+        left.write_text(content)
+    monkeypatch.setenv("GPUPERF_RESUME", str(left))
+    result = suite.run("--gpuperf")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines([f"ERROR: GPUPERF_RESUME={left} names no file that a process before this one left *"])

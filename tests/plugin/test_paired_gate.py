@@ -553,3 +553,22 @@ def test_a_suspect_of_a_subtest_is_confirmed_at_the_end_of_its_test(gpu_suite):
     result = gpu_suite.run("--gpuperf", "--junitxml=junit.xml")
     assert result.ret == 1
     result.stdout.re_match_lines([rf"work  SLOWER  {ON}", r" +proven to be more than 0.5 % slower, in two processes.*"])
+
+
+@pytest.mark.parametrize(("marker", "steps", "said"), [("tolerance=0.5", 160, "100"), ("profile='loose'", 104, "5")])
+def test_what_passes_by_a_wider_tolerance_of_its_own_is_named(recorded, marker, steps, said):
+    """Whoever makes a kernel slower may widen its tolerance in the same change."""
+    slower(recorded, steps)
+    recorded.edit("test_suite.py", "def test_work", f"@pytest.mark.gpuperf({marker})\ndef test_work")
+    result = recorded.run("--gpuperf", *ONE)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(
+        ["1 workload is slower by more than this run's tolerance of 0.5 %, and within a wider one of the test's own: "
+         f"test_suite.py::test_work[[]1024] [[]work] x1.* (within {said} %)"]
+    )  # fmt: skip
+
+
+def test_a_wider_tolerance_that_nothing_needs_is_not_spoken_of(recorded):
+    recorded.change_code()
+    recorded.edit("test_suite.py", "def test_work", "@pytest.mark.gpuperf(tolerance=0.5)\ndef test_work")
+    assert "tolerance of" not in recorded.run("--gpuperf", *ONE).stdout.str()

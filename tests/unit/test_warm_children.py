@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import warm_python
 
-from pytest_gpuperf.context.child_command import AS_COMMAND
+from pytest_gpuperf.model.safe_python import AS_COMMAND, FOLDER_LAST
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def test_a_client_that_is_ended_as_it_asks_ends_no_other(program: str, sent: byt
     assert (done.returncode, done.stderr or done.stdout) == (0, f"pytest {pytest.__version__}\n")
 
 
-@pytest.mark.parametrize("words", [["-mpytest"], ["-m", "pytest"], ["-c", AS_COMMAND]])
+@pytest.mark.parametrize("words", [["-mpytest"], ["-m", "pytest"], ["-c", AS_COMMAND], ["-c", FOLDER_LAST]])
 def test_all_ways_to_start_pytest_fork(pytester: pytest.Pytester, words: list[str]) -> None:
     pytester.makepyfile("import sys\ndef test_forked():\n    assert 'pytest_gpuperf.workload.gate_time' in sys.modules")
     command = [sys.executable, *words, "-p", "no:cacheprovider"]

@@ -9,16 +9,14 @@ import contextlib
 import resource
 import subprocess
 import sys
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 
 from pytest_gpuperf.compile.cubin.symbol_names import plain_name, readable
+from pytest_gpuperf.model.safe_python import module_command
 
 _LIMIT_S = 10
 _MEMORY_BYTES = 1 << 30
 _LONGEST = 100_000
-_HOME = Path(__file__).parents[3]
-"""Folder of this package: a module that lies where the command is given is never taken for one of the library."""
 
 
 def names_of(symbols: Iterable[str]) -> dict[str, str]:
@@ -29,8 +27,8 @@ def names_of(symbols: Iterable[str]) -> dict[str, str]:
     if wanted:
         with contextlib.suppress(subprocess.TimeoutExpired, OSError):
             done = subprocess.run(
-                [sys.executable, "-m", __name__], input="\n".join(wanted), capture_output=True, encoding="utf-8",
-                errors="replace", timeout=_LIMIT_S, cwd=_HOME,
+                module_command(__name__), input="\n".join(wanted), capture_output=True, encoding="utf-8",
+                errors="replace", timeout=_LIMIT_S,
             )  # fmt: skip
             told = done.stdout.split("\n")[:-1]
     names = dict(zip(wanted, told, strict=False))
@@ -42,13 +40,10 @@ def _short(name: str) -> str:
     return name.replace("CUB_NS::", "").replace("THRUST_NS::", "")
 
 
-def main() -> None:
+def main(_arguments: Sequence[str]) -> int:
     """Write the readable name of each symbol that comes in, a line each, until a limit ends it."""
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (_LIMIT_S, _LIMIT_S))
     for line in sys.stdin.read().split("\n"):
         print(readable(line)[:_LONGEST].replace("\n", " "), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+    return 0

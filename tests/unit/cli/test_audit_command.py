@@ -170,6 +170,19 @@ def test_two_libraries_of_different_names_are_compared_with_each_other(audit: Au
     assert said.startswith("new.so\n")
 
 
+def test_a_comparison_of_nothing_does_not_pass(audit: Audit) -> None:
+    Path("one.cubin").write_bytes(cubin_of(TEXT, "copy", "sm_80", "-DNEW=5", "-DFACTOR="))
+    Path("two.cubin").write_bytes(cubin_of(TEXT, "copy", "sm_90", "-DNEW=5", "-DFACTOR="))
+    status, said = audit("one.cubin", "--against", "two.cubin")
+    assert status == 2
+    assert "nothing was compared: no kernel is on both sides" in said
+    audit("one.cubin", "--baseline", "audit.json.xz", "--update")
+    Path("three.so").write_bytes(built(LARGE))
+    status, said = audit("three.so", "--baseline", "audit.json.xz")
+    assert (status, "nothing was compared" in said) == (2, True)
+    assert audit("three.so", "--baseline", "audit.json.xz", "--update")[0] == 0
+
+
 # --- baselines -----------------------------------------------------------------------------------
 
 

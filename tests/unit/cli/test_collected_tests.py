@@ -101,3 +101,11 @@ def test_scope_matches_whole_names_only(tmp_path):
         deselected=(), failed=(), skipped=(),
     )  # fmt: skip
     assert not found.covers("suite_two/test_a.py")
+
+
+def test_modules_of_the_current_folder_are_found_and_stand_before_none_of_the_library(project, monkeypatch):
+    monkeypatch.setenv("GPUPERF_TESTS_COLD", "1")  # a warm process has imported the library's before
+    (project.path / "copy.py").write_text("raise SystemExit('not the library')")
+    (project.path / "kernels.py").write_text("WIDTH = 2\n")
+    (project.path / "other/test_c.py").write_text("import kernels\ndef test_z(): pass\n")
+    assert "other/test_c.py::test_z" in collect(["other"]).tests

@@ -112,6 +112,19 @@ def test_a_reader_that_crashes_is_told(tmp_path, monkeypatch):
     assert "any.ncu-rep is broken" in problem.value.reason
 
 
+def test_a_reader_is_not_misled_by_modules_of_the_current_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("GPUPERF_TESTS_COLD", "1")  # a warm process has imported the library's before
+    (tmp_path / "math.py").write_text("raise SystemExit('not the library')")
+    (tmp_path / "subprocess.py").write_text("raise SystemExit('not the library')")
+    folder = tmp_path / "readers"
+    folder.mkdir()
+    (folder / "ncu_report.py").write_text("def load_report(path): raise OSError('its own words')\n")
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(CountersUnavailable, match="its own words"):
+        read_report(tmp_path / "any.ncu-rep")
+
+
 def test_a_reader_that_hangs_is_ended(tmp_path, monkeypatch):
     (tmp_path / "ncu_report.py").write_text("import time\n\ndef load_report(path): time.sleep(60)\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))

@@ -160,6 +160,16 @@ def test_a_child_that_fails_is_quoted(simulated_children: str, subjects: list[Su
         run_child(a_task(subjects, device="simulated_machine:no_such_function"))
 
 
+def test_a_child_is_not_misled_by_modules_of_the_current_folder(
+    simulated_children: str, subjects: list[Subject], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPUPERF_TESTS_COLD", "1")  # a warm process has imported the library's before
+    (tmp_path / "resource.py").write_text("raise SystemExit('not the library')")
+    (tmp_path / "json.py").write_text("raise SystemExit('not the library')")
+    monkeypatch.chdir(tmp_path)
+    assert len(run_child(a_task(subjects))) == 1
+
+
 def test_a_child_that_does_not_end_is_ended(
     simulated_children: str, subjects: list[Subject], monkeypatch: pytest.MonkeyPatch
 ) -> None:

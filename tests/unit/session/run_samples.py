@@ -103,7 +103,7 @@ class Run:
         return FakeItem(self.config, test, **marker)
 
     def session(self, status: int = 0) -> Any:
-        return SimpleNamespace(config=self.config, exitstatus=pytest.ExitCode(status), items=[])
+        return SimpleNamespace(config=self.config, exitstatus=pytest.ExitCode(status), items=[], testsfailed=0)
 
     def with_options(self, **changes: Any) -> Run:
         """The same process, asked for something else."""

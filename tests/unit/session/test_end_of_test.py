@@ -426,7 +426,9 @@ def test_what_a_test_case_raised_is_taken_from_it() -> None:
 
 
 def report(**fields: Any) -> Any:
-    return SimpleNamespace(**{"failed": False, "longrepr": None, "sections": [], "outcome": "failed", **fields})
+    return SimpleNamespace(
+        **{"failed": False, "skipped": False, "longrepr": None, "sections": [], "outcome": "failed", **fields}
+    )
 
 
 def test_a_subtest_that_stopped_early_is_skipped_and_its_test_goes_on(run: Run) -> None:

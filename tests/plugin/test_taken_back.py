@@ -1,0 +1,72 @@
+"""A run is as red as its verdicts, whatever a hook, an exit or another plugin makes of pytest's own count."""
+
+from __future__ import annotations
+
+import pytest
+
+EXIT_VANISHED = 13
+HOOKS = {
+    "a report": """
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport():
+    report = yield
+    report.outcome = "passed"
+    return report
+""",
+    "an expectation": """
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport():
+    report = yield
+    if report.failed:
+        report.outcome, report.wasxfail = "skipped", "infrastructure"
+    return report
+""",
+    "an exception": """
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call():
+    try:
+        return (yield)
+    except BaseException:
+        return None
+""",
+}
+"""Of a conftest; each takes something back."""
+
+
+@pytest.fixture
+def slower(recorded):
+    """On a machine without a GPU, with double precision where there was none: WORSE."""
+    recorded.write("conftest.py", "import pytest\n")
+    recorded.edit("work.cu", "float x = a[i];", "double x = a[i];")
+    return recorded
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+@pytest.mark.parametrize("hook", HOOKS)
+def test_a_failure_that_a_hook_takes_back(slower, hook, workers):
+    slower.write("conftest.py", f"import pytest\n{HOOKS[hook]}")
+    result = slower.run("--gpuperf", *workers, subprocess=bool(workers))
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(
+        ["ERROR: the gate fails 2 tests that pytest does not call failed: test_suite.py::test_work*1024*. To do: *"]
+    )
+
+
+def test_an_exit_after_a_failure(slower):
+    slower.write("test_zz.py", "import pytest\ndef test_z():\n    pytest.exit('enough', returncode=0)\n")
+    assert slower.run("--gpuperf").ret == 1
+
+
+@pytest.mark.parametrize(("flags", "status"), [((), 0), (("--gpuperf-open=fail",), EXIT_VANISHED)])
+def test_an_exit_before_the_last_test(recorded, flags, status):
+    recorded.write("test_zz.py", "import pytest\ndef test_z():\n    pytest.exit('enough', returncode=0)\n")
+    recorded.write("test_zzz.py", "def test_never(cuda_kernel):\n    pass\n")
+    result = recorded.run("--gpuperf", *flags)
+    assert result.ret == status
+    result.stdout.fnmatch_lines(
+        ["*2 of 5 tests did not come to an end, and what did not run is not proven: test_zz.py::test_z and 1 more. *"]
+    )
+
+
+def test_an_update_is_not_held_against_what_it_records(slower):
+    assert slower.run("--update-baselines").ret == 0
