@@ -68,6 +68,7 @@ def static_usage(side: Side, run: WarpEstimate, scale: float = 1.0) -> Usage:
         shared_turns=_total(scale, turns, WAVEFRONT_BYTES),
         shared_ideal=_total(scale, ((a, max(1.0, a.bytes * WARP / WAVEFRONT_BYTES)) for a in to_shared)),
         shared_known=_mean_each(to_shared, lambda a: a.turns is not None) or float(not to_shared),
+        global_known=_mean_each(to_global, lambda a: a.sectors is not None) or float(not to_global),
         local_requests=scale * (run.executed.get("local_load", 0) + run.executed.get("local_store", 0)),
         divisions=scale * run.divisions,
         barriers=scale * run.executed.get("barrier", 0),

@@ -141,6 +141,14 @@ def test_occupancy_lost_by_the_way_does_not_stand_before_what_cost_more() -> Non
     assert first(calm, crowded) == "occupancy lost"
 
 
+def test_sectors_that_are_known_of_one_side_alone_are_no_difference() -> None:
+    """Whose addresses went through local memory is taken for coalesced."""
+    untold = msgspec.structs.replace(load(), sectors=None, strides=None)
+    stored = load(op="global_store", times=1)
+    assert first(static("a", load(), stored), static("b", load(sectors=32.0), stored)) == "uncoalesced access"
+    assert first(static("a", untold, stored), static("b", load(sectors=32.0), stored)) != "uncoalesced access"
+
+
 def test_a_double_is_one_element_as_a_float_is() -> None:
     single = static("a", load(op="global_store", times=1), executed={"fp32": 100.0, "global_store": 1.0})
     double = static("b", load(sectors=8.0, op="global_store", times=1, size=8),
