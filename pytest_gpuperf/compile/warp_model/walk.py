@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -61,15 +61,15 @@ def dry_run(
     first, flags = walk(0), frozenset[int]()
     if first.flags and (without := walk(0, first.flags)).writes:
         first, flags = without, first.flags
-    others = _others(first, launch)
-    walks = [first, *(walk(warp, flags) for warp in others)]
+    others = _others(first, launch, lambda warp: walk(warp, flags))
+    walks = [first, *others]
     if any(len(one.visits) >= MOST_VISITS for one in walks):
         return None
     if launch is None:
         return summary([visit for one in walks for visit in one.visits], len(walks))
     if not any(one.writes for one in walks) or any(one.guesses for one in walks):
         return None
-    for visit in (visit for one in walks[1:] for visit in one.visits):
+    for visit in (visit for one in others for visit in one.visits):
         visit.times *= (launch.warps - 1) / len(others)  # each stands for those around it
     found = summary([visit for one in walks for visit in one.visits], launch.warps if others else 1)
     return msgspec.structs.replace(
@@ -77,15 +77,18 @@ def dry_run(
     )
 
 
-def _others(first: Walk, launch: KnownLaunch | None) -> list[int]:
-    """Warps to walk after the first: one where nothing is known of the launch, else as many as there is time for."""
+def _others(first: Walk, launch: KnownLaunch | None, walk: Callable[[int], Walk]) -> list[Walk]:
+    """Walks of further warps: of one where nothing is known of the launch, else of as many as there is time for."""
     if not first.warps_differ:
         return []
-    if launch is None:
-        return [1]
-    rest = launch.warps - 1
-    walked = min(rest, max(1, BLOCK_VISITS // len(first.visits)))
-    return [1 + place * rest // walked for place in range(walked)]
+    rest = 1 if launch is None else launch.warps - 1
+    planned = min(rest, max(1, BLOCK_VISITS // len(first.visits)))
+    found: list[Walk] = []
+    for place in range(planned):
+        found.append(walk(1 + place * rest // planned))
+        if sum(len(one.visits) for one in found) > BLOCK_VISITS:
+            break  # the first one was short, and stands for none of them
+    return found
 
 
 def _as_launched(accesses: tuple[Access, ...], launch: KnownLaunch) -> tuple[Access, ...]:
