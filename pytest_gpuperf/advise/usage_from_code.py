@@ -199,9 +199,9 @@ def work_of(run: WarpEstimate) -> tuple[float | None, float | None]:
 def scale_of(before: WarpEstimate, after: WarpEstimate, threads: float = 1.0) -> float:
     """By what to multiply the figures of ``after`` so that it does as much work as ``before``; 1 where nothing tells.
 
-    Work is what a warp writes, or, where single lanes write a result, what it reads.  Where data decide about that, both
-    launches do the same work: of half as many warps, each does twice as much.  ``threads`` are those of the launch of
-    ``after`` over those of ``before``, for estimates of no launch in particular.
+    Work is what a warp writes, or, where single lanes write a result, what it reads.  Where data decide about that,
+    both launches do the same work: of half as many warps, each does twice as much.  ``threads`` are those of the launch
+    of ``after`` over those of ``before``, for estimates of no launch in particular.
     """
     for was, now in zip(work_of(before), work_of(after), strict=True):
         if was is None or now is None:
