@@ -72,7 +72,7 @@ def weighed(
     outranked = [old.what for old, new in zip(judgement.changes, changes, strict=True) if old != new]
     if slower:
         changes = (*causes, *changes)
-    return _verdict(judgement, changes, outranked, whole)
+    return _verdict(judgement, changes, outranked, whole, slower)
 
 
 def _weighed(changes: Sequence[Change], gained: bool, cured: bool) -> list[Change]:
@@ -91,12 +91,16 @@ def _weighed(changes: Sequence[Change], gained: bool, cured: bool) -> list[Chang
 
 
 def _verdict(
-    judgement: Judgement, changes: tuple[Change, ...], outranked: Sequence[str], whole: StaticEstimate | None
+    judgement: Judgement,
+    changes: tuple[Change, ...],
+    outranked: Sequence[str],
+    whole: StaticEstimate | None,
+    slower: bool,
 ) -> Judgement:
     worse, better = ([one.what for one in changes if one.direction == way] for way in ("worse", "better"))
     if worse:
         verdict, reason = Verdict.WORSE, f"the machine code got worse: {', '.join(worse)}"
-    elif set(better) - OCCUPANCY and not outranked:
+    elif set(better) - OCCUPANCY and not outranked and not slower:
         verdict, reason = Verdict.BETTER, f"the machine code got better: {', '.join(better)}"
     else:
         verdict, reason = Verdict.SAME, "the machine code changed, and nothing in it that gates"
@@ -104,6 +108,11 @@ def _verdict(
             reason = (
                 f"{', '.join(outranked)} got worse, which an estimate of the whole kernel outranks "
                 f"({_percent(whole)}): its time will tell"
+            )
+        elif set(better) - OCCUPANCY:
+            reason = (
+                f"{', '.join(better)} got better, and an estimate of the whole kernel did not, which outranks it: its "
+                f"time will tell"
             )
         elif better:
             reason = "the occupancy rose, which by itself proves no gain: its time will tell"

@@ -85,6 +85,15 @@ def test_fewer_spills_are_better_without_an_estimate() -> None:
     assert judged(SPILLING, STATIC).verdict is Verdict.BETTER
 
 
+def test_fewer_spills_of_a_slower_whole_are_nothing_to_accept() -> None:
+    """One sum per thread needs no stack, and all the loads that sixteen had shared."""
+    found = judged(SPILLING, STATIC, SLOWER)
+    assert found.verdict is Verdict.SAME
+    assert found.reason.startswith("spill stores, spill loads, stack frame got better, and an estimate of the whole")
+    assert judged(SPILLING, STATIC, FASTER).verdict is Verdict.BETTER
+    assert judged(SPILLING, STATIC, SLOWER, FASTER).verdict is Verdict.BETTER
+
+
 def test_a_proven_cause_gates_where_the_whole_is_slower() -> None:
     other = static(instructions=77, code_hash="other")
     found = judged(STATIC, other, SLOWER, causes=(TURNS,))
