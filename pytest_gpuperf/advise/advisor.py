@@ -145,8 +145,17 @@ def static_case(before: Side, after: Side) -> Case | None:
     if estimates is None:
         return None
     old, new = estimates
-    scale = 1.0 if before.same_code(after) else scale_of(old, new)
+    scale = 1.0 if before.same_code(after) else scale_of(old, new, _threads_on_record(before, after))
     return Case(before, after, static_usage(before, old), static_usage(after, new, scale), counted=False, scale=scale)
+
+
+def _threads_on_record(before: Side, after: Side) -> float:
+    """Threads of the launch of ``after`` over those of ``before``, as their records have them; 1 if one has none."""
+    was, now = (
+        math.prod(static.grid) * math.prod(static.block) if static and static.grid and static.block else 0
+        for static in (before.static, after.static)
+    )
+    return now / was if was and now else 1.0
 
 
 def _comparable_grids(before: Side, after: Side) -> bool:

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pytest_gpuperf.advise.advisor import static_case
+from pytest_gpuperf.advise.cost import costs, whole
 from pytest_gpuperf.advise.rule_case import Case, Finding, grew
 from pytest_gpuperf.advise.rules import memory
 from pytest_gpuperf.advise.side import Side
+from pytest_gpuperf.judge.static_weight import CLEARLY
 from pytest_gpuperf.model.verdict import Change
 from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
 
@@ -25,7 +27,17 @@ def proven_causes(before: Side, after: Side) -> tuple[Change, ...]:
     if case is None or any(one is None or not one.launched for one in estimates):
         return ()
     known = [one for one in estimates if one is not None]
-    return tuple(finding.evidence[0] for finding in _found(case, known) if finding is not None)
+    found = [finding for finding in _found(case, known) if finding is not None]
+    return tuple(finding.evidence[0] for finding in found if not _is_price(case, finding))
+
+
+def _is_price(case: Case, finding: Finding) -> bool:
+    """Whether the version would clearly gain without this cause, and by more than it loses with it.
+
+    Something else got better then, and this was paid for it: which of the two weighs more, rough estimates cannot say.
+    """
+    was, now, without = (whole(costs(usage, case.after.arch)) for usage in (case.was, case.now, finding.without))
+    return without <= CLEARLY * was and without * now <= was * was
 
 
 def _found(case: Case, estimates: Sequence[WarpEstimate]) -> Iterator[Finding | None]:

@@ -38,6 +38,9 @@ class Usage:
     """Sectors of 32 bytes that the requests touch."""
     global_ideal: float | None = None
     """Sectors that the bytes would fit into."""
+    global_known: float = 1.0
+    """Part of the requests whose sectors are known, 0 to 1; data, or arithmetic that is not followed, decide of the
+    others."""
     global_fresh: float | None = None
     """Share of the bytes loaded that the warp has not asked for before, 0 to 1."""
     global_width: float | None = None
@@ -51,7 +54,7 @@ class Usage:
     shared_ideal: float | None = None
     """Passes that it would take without conflicts."""
     shared_known: float = 1.0
-    """Part of them whose turns are known, 0 to 1; data, or arithmetic that is not followed, decide of the others."""
+    """The same of turns."""
     local_requests: float = 0
     """Loads and stores of local memory."""
     split_branches: float | None = None

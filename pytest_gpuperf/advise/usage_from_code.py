@@ -68,6 +68,7 @@ def static_usage(side: Side, run: WarpEstimate, scale: float = 1.0) -> Usage:
         shared_turns=_total(scale, turns, WAVEFRONT_BYTES),
         shared_ideal=_total(scale, ((a, max(1.0, a.bytes * WARP / WAVEFRONT_BYTES)) for a in to_shared)),
         shared_known=_mean_each(to_shared, lambda a: a.turns is not None) or float(not to_shared),
+        global_known=_mean_each(to_global, lambda a: a.sectors is not None) or float(not to_global),
         local_requests=scale * (run.executed.get("local_load", 0) + run.executed.get("local_store", 0)),
         divisions=scale * run.divisions,
         barriers=scale * run.executed.get("barrier", 0),
@@ -195,15 +196,16 @@ def work_of(run: WarpEstimate) -> tuple[float | None, float | None]:
     return written, read
 
 
-def scale_of(before: WarpEstimate, after: WarpEstimate) -> float:
+def scale_of(before: WarpEstimate, after: WarpEstimate, threads: float = 1.0) -> float:
     """By what to multiply the figures of ``after`` so that it does as much work as ``before``; 1 where nothing tells.
 
-    Work is what a warp writes, or, where single lanes write a result, what it reads.  Where data decide about that, two
-    launches with the same arguments do the same work: of half as many warps, each does twice as much.
+    Work is what a warp writes, or, where single lanes write a result, what it reads.  Where data decide about that,
+    both launches do the same work: of half as many warps, each does twice as much.  ``threads`` are those of the launch
+    of ``after`` over those of ``before``, for estimates of no launch in particular.
     """
     for was, now in zip(work_of(before), work_of(after), strict=True):
         if was is None or now is None:
-            return after.warps / before.warps if before.warps and after.warps else 1.0
+            return after.warps / before.warps if before.warps and after.warps else threads
         if was and now:
             return was / now
     return 1.0

@@ -18,18 +18,23 @@ class StaticWeight(NamedTuple):
     estimates: tuple[StaticEstimate, ...]
     """Under the launches at hand, if they are known of both versions, and under that of no launch in particular."""
     causes: tuple[Change, ...]
+    """Changes for the worse that the machine code proves."""
+    cured: tuple[Change, ...]
+    """Those of the way back: what it proves to be better."""
 
 
 def static_weight(comparison: WorkloadComparison, arch: str) -> StaticWeight:
     """Baseline and candidate weighed by their machine code.  Raises ``BaselineError``."""
     found: list[StaticEstimate] = []
     causes: tuple[Change, ...] = ()
+    cured: tuple[Change, ...] = ()
     for before, after in comparison.estimated_sides(arch):
         weight = weigh(before, after)
         if weight is not None and weight not in found:
             found.append(weight)
         causes = causes or proven_causes(before, after)
-    return StaticWeight(tuple(found), causes)
+        cured = cured or proven_causes(after, before)
+    return StaticWeight(tuple(found), causes, cured)
 
 
 def prepare(comparison: WorkloadComparison, archs: Sequence[str]) -> None:

@@ -1,8 +1,9 @@
 """A static judgement, weighed: the estimate of the whole kernel outranks a single figure of it.
 
 Occupancy is a means.  A loss of it gates unless an estimate gains for what it was traded for, and a rise of it alone
-proves no gain.  Spills, stack and local memory gate unless occupancy rises for them and an estimate gains.  Nothing
-here turns what does not gate into WORSE but causes that the machine code proves.
+proves no gain.  Spills, stack and local memory gate unless an estimate gains and something was bought with them:
+occupancy that rises, or conflicts, sectors or narrow accesses that the machine code proves to be gone.  Nothing here
+turns what does not gate into WORSE but causes that the machine code proves.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ OCCUPANCY = frozenset({rules.OCCUPANCY.what})
 LOCAL = frozenset(
     rule.what for rule in (rules.SPILL_STORES, rules.SPILL_LOADS, rules.STACK, rules.LOCAL_LOADS, rules.LOCAL_STORES)
 )
-"""What a bound on registers costs, and occupancy may be worth."""
+"""What a bound on registers or another way to memory costs, and may be worth."""
 
 
 def gains(estimate: StaticEstimate) -> bool:
@@ -51,31 +52,36 @@ def is_decided_by_weight(judgement: Judgement) -> bool:
     return any(change.what in OCCUPANCY | LOCAL for change in judgement.changes if change.direction != "neutral")
 
 
-def weighed(judgement: Judgement, estimates: Sequence[StaticEstimate], causes: Sequence[Change] = ()) -> Judgement:
+def weighed(
+    judgement: Judgement,
+    estimates: Sequence[StaticEstimate],
+    causes: Sequence[Change] = (),
+    cured: Sequence[Change] = (),
+) -> Judgement:
     """The judgement with its figures outranked where one of the ``estimates`` of the whole gains.
 
     ``causes`` are changes for the worse that the machine code proves; they gate where the first estimate loses and none
-    gains.  Without estimates a loss gates as it is.
+    gains.  ``cured`` are those of the way back: what it proves to be better.  Without estimates a loss gates as it is.
     """
     if judgement.verdict not in (Verdict.WORSE, Verdict.BETTER, Verdict.SAME):
         return judgement
     whole = min(estimates, key=lambda one: one.ratio, default=None)
     gained = any(map(gains, estimates))
     slower = bool(estimates) and loses(estimates[0]) and not gained
-    changes = tuple(_weighed(judgement.changes, gained))
+    changes = tuple(_weighed(judgement.changes, gained, bool(cured)))
     outranked = [old.what for old, new in zip(judgement.changes, changes, strict=True) if old != new]
     if slower:
         changes = (*causes, *changes)
-    return _verdict(judgement, changes, outranked, whole)
+    return _verdict(judgement, changes, outranked, whole, slower)
 
 
-def _weighed(changes: Sequence[Change], gained: bool) -> list[Change]:
+def _weighed(changes: Sequence[Change], gained: bool, cured: bool) -> list[Change]:
     trend = {change.what: change.direction for change in changes}
-    more_warps = trend.get(rules.OCCUPANCY.what) == "better"
+    bought = cured or trend.get(rules.OCCUPANCY.what) == "better"
     outranked = set[str]()
     if gained:
         outranked |= OCCUPANCY
-        outranked |= LOCAL if more_warps else set()
+        outranked |= LOCAL if bought else set()
     return [
         msgspec.structs.replace(change, direction="neutral")
         if change.direction == "worse" and change.what in outranked
@@ -85,12 +91,16 @@ def _weighed(changes: Sequence[Change], gained: bool) -> list[Change]:
 
 
 def _verdict(
-    judgement: Judgement, changes: tuple[Change, ...], outranked: Sequence[str], whole: StaticEstimate | None
+    judgement: Judgement,
+    changes: tuple[Change, ...],
+    outranked: Sequence[str],
+    whole: StaticEstimate | None,
+    slower: bool,
 ) -> Judgement:
     worse, better = ([one.what for one in changes if one.direction == way] for way in ("worse", "better"))
     if worse:
         verdict, reason = Verdict.WORSE, f"the machine code got worse: {', '.join(worse)}"
-    elif set(better) - OCCUPANCY and not outranked:
+    elif set(better) - OCCUPANCY and not outranked and not slower:
         verdict, reason = Verdict.BETTER, f"the machine code got better: {', '.join(better)}"
     else:
         verdict, reason = Verdict.SAME, "the machine code changed, and nothing in it that gates"
@@ -98,6 +108,11 @@ def _verdict(
             reason = (
                 f"{', '.join(outranked)} got worse, which an estimate of the whole kernel outranks "
                 f"({_percent(whole)}): its time will tell"
+            )
+        elif set(better) - OCCUPANCY:
+            reason = (
+                f"{', '.join(better)} got better, and an estimate of the whole kernel did not, which outranks it: its "
+                f"time will tell"
             )
         elif better:
             reason = "the occupancy rose, which by itself proves no gain: its time will tell"

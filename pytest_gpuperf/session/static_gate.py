@@ -97,8 +97,8 @@ def _weighed(
     found = {}
     for arch in archs:
         weight = static_weight(comparison, arch)
-        causes = weight.causes if worker.options.static_causes == "exact" else ()
-        found[arch] = weighed(judged[arch], weight.estimates, causes)
+        proven = (weight.causes, weight.cured) if worker.options.static_causes == "exact" else ()
+        found[arch] = weighed(judged[arch], weight.estimates, *proven)
     return found
 
 

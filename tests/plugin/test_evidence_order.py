@@ -63,6 +63,55 @@ def test_proven_causes_can_be_left_to_the_time(suite):
     assert suite.run("--gpuperf", "--gpuperf-static-causes=off", "test_turned.py").ret == 0
 
 
+TREE = """
+extern "C" __global__ void summed(const float* in, float* out)
+{
+    __shared__ float sums[256];
+    const unsigned me = threadIdx.x;
+    sums[me] = in[blockIdx.x * 256 + me];
+    __syncthreads();
+    for (unsigned gap = FIRST; gap GOES_ON; gap NEXT) {
+        const unsigned place = PLACE;
+        if (TAKES_PART) sums[place] += sums[place + gap];
+        __syncthreads();
+    }
+    if (me == 0) out[blockIdx.x] = sums[0];
+}
+"""
+UPWARDS = ["-DFIRST=1", "-DGOES_ON=< blockDim.x", "-DNEXT=*= 2"]
+SIFTED = [*UPWARDS, "-DPLACE=me", "-DTAKES_PART=me % (2 * gap) == 0"]
+SPREAD = [*UPWARDS, "-DPLACE=2 * gap * me", "-DTAKES_PART=place < blockDim.x"]
+HALVED = ["-DFIRST=blockDim.x / 2", "-DGOES_ON=> 0", "-DNEXT=>>= 1", "-DPLACE=me", "-DTAKES_PART=me < gap"]
+"""Three ways to sum up a block: by remainders in warps that all take part, by strides with conflicts, by halves."""
+TREE_TEST = """
+def test_summed(cuda_kernel, gpu, gpuperf):
+    kernel = cuda_kernel("summed.cu", "summed", options={options})
+    a = gpu.random((4096 * 256,), seed=1)
+    gpuperf(kernel.launch(grid=(4096,), block=(256,), args=(a, gpu.empty((4096,), dtype="float32"))))
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "verdict"),
+    [
+        (SIFTED, SPREAD, "SAME"),
+        (SPREAD, SIFTED, "SAME"),
+        (SPREAD, HALVED, "SAME"),
+        (HALVED, SPREAD, "WORSE"),
+        (SIFTED, HALVED, "SAME"),
+        (HALVED, SIFTED, "SAME"),
+    ],
+)
+def test_conflicts_gate_but_for_what_they_are_the_price_of(suite, before, after, verdict):
+    """Strides in the place of remainders have conflicts, and are faster: warps without a part retire."""
+    suite.write("summed.cu", TREE)
+    suite.write("test_summed.py", TREE_TEST.format(options=before))
+    assert suite.run("--update-baselines", f"{ARCHS},sm_120", "test_summed.py").ret == 0
+    suite.write("test_summed.py", TREE_TEST.format(options=after))
+    assert suite.run("--gpuperf", "test_summed.py").ret == (verdict == "WORSE")
+    assert {found for found, _ in verdicts(suite).values()} == {verdict}
+
+
 @pytest.mark.parametrize(("steps", "status", "static"), [(60, 0, "SAME"), (120, 1, "WORSE")])
 def test_worse_code_that_is_faster_is_a_note_and_worse_code_that_is_slower_is_red(recorded, steps, status, static):
     recorded.edit("work.cu", "float x = a[i];", "float x = (float)((double)a[i] * 1.1);")

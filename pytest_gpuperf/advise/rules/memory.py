@@ -85,8 +85,8 @@ def uncoalesced(case: Case) -> Finding | None:
         return None
     if not grew(_spread(case.was), _spread(case.now), SECTOR_GROWTH):
         return None  # as many sectors for fewer lanes: that is divergence
-    if _same_places(case):
-        return None
+    if _same_places(case) or abs(case.was.global_known - case.now.global_known) > UNLIKE:
+        return None  # what is known of one side alone is no difference
     used = change("bytes used of each sector", SECTOR_BYTES / was, SECTOR_BYTES / now, f"of {SECTOR_BYTES}")
     each = change("sectors per global request", _each(case.was), _each(case.now))
     evidence = (each, used) if _each(case.now) > _each(case.was) else (used,)  # of narrower requests, fewer are more

@@ -30,6 +30,8 @@ they run, for a tile of 256 that is walked through by every thread is 256 steps.
 DATA_ROUNDS = 16
 """Rounds of a loop that ends when data say so, by one or by a warp's width."""
 MOST_ROUNDS = 100_000
+LONGEST_STEP = 2_000
+"""Instructions of a round that is walked as a step of a tree; there are up to 32 of them."""
 
 
 @dataclasses.dataclass
@@ -73,7 +75,7 @@ def exit_of(body: Sequence[Visit]) -> Visit | None:
 def rounds_of(way_out: Visit, before: Sequence[Visit], body: Sequence[Visit]) -> float:
     """Rounds of a loop with this ``body``, by what its exit compared in the second round and in the first."""
     now = way_out.comparison
-    was = next((visit.comparison for visit in reversed(before) if visit.step.address == way_out.step.address), None)
+    was = _comparison_before(way_out, before)
     if now is None or was is None:
         return DATA_ROUNDS
     if _is_rest(now):
@@ -134,6 +136,20 @@ def _own_step(now: Comparison, body: Sequence[Visit]) -> int:
             if len(added) == len(itself) == 1:
                 return abs(signed(added[0] & WORD))
     return 0
+
+
+def is_step_of_tree(way_out: Visit, before: Sequence[Visit], body: Sequence[Visit]) -> bool:
+    """Whether the counter doubles or halves towards a bound, both known, and has not come there yet."""
+    now, was = way_out.comparison, _comparison_before(way_out, before)
+    if now is None or was is None or any(side.example for side in now.sides) or len(body) > LONGEST_STEP:
+        return False
+    return (_shifted_rounds(was, now, body) or 0) > 2
+
+
+def _comparison_before(way_out: Visit, before: Sequence[Visit]) -> Comparison | None:
+    """What the exit of a loop compared the last time round."""
+    address = way_out.step.address
+    return next((visit.comparison for visit in reversed(before) if visit.step.address == address), None)
 
 
 def _shifted_rounds(was: Comparison, now: Comparison, body: Sequence[Visit]) -> float | None:

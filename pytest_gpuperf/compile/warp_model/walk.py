@@ -1,15 +1,18 @@
 """One warp's way through a kernel: straight on, around loops, and down both sides of a branch that splits it.
 
 A branch that splits the lanes, or that data decide, is walked on both sides, one after the other.  A loop is walked
-twice: the second round shows what every further one costs, and how many there are.  A call on a side that data decide
+twice: the second round shows what every further one costs, and how many there are.  One whose counter doubles or halves
+is walked in all its rounds: they are the steps of a tree, and no two of them alike.  A call on a side that data decide
 is the slow path of a division or a root: it is counted, not walked.
+
+Where the warps of a known block go different ways, each is walked, or as many as there is time for.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -19,7 +22,7 @@ from pytest_gpuperf.compile.warp_model.decode import Step, decode
 from pytest_gpuperf.compile.warp_model.divergence import DATA_SHARE, Splits
 from pytest_gpuperf.compile.warp_model.flow import condition_of, is_branch, meeting_points, with_jumps
 from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch, Surroundings
-from pytest_gpuperf.compile.warp_model.loops import Visit, count_rounds, exit_of, is_guess, rounds_of
+from pytest_gpuperf.compile.warp_model.loops import Visit, count_rounds, exit_of, is_guess, is_step_of_tree, rounds_of
 from pytest_gpuperf.compile.warp_model.registers import Machine, active_lanes
 from pytest_gpuperf.compile.warp_model.values import WARP, Value
 from pytest_gpuperf.model.evidence import Parameter
@@ -27,7 +30,9 @@ from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
 
 MOST_VISITS = 150_000
 """Instructions walked before a dry run is given up, about a second: deep nests of loops and calls."""
-MODEL_VERSION = 9
+BLOCK_VISITS = 20_000
+"""Instructions walked for the warps of a known block that differ, about a tenth of a second."""
+MODEL_VERSION = 10
 """Raised whenever an estimate of the same machine code changes: a latency, a rule of the walk, a rounding."""
 DIGITS = 4
 """Significant digits of what is kept."""
@@ -56,20 +61,34 @@ def dry_run(
     first, flags = walk(0), frozenset[int]()
     if first.flags and (without := walk(0, first.flags)).writes:
         first, flags = without, first.flags
-    several = launch is None or launch.warps > 1
-    walks = [first, walk(1, flags)] if first.warps_differ and several else [first]
+    others = _others(first, launch, lambda warp: walk(warp, flags))
+    walks = [first, *others]
     if any(len(one.visits) >= MOST_VISITS for one in walks):
         return None
     if launch is None:
         return summary([visit for one in walks for visit in one.visits], len(walks))
     if not any(one.writes for one in walks) or any(one.guesses for one in walks):
         return None
-    for visit in walks[-1].visits if len(walks) > 1 else ():
-        visit.times *= launch.warps - 1  # the first warp is one of many
-    found = summary([visit for one in walks for visit in one.visits], launch.warps if len(walks) > 1 else 1)
+    for visit in (visit for one in others for visit in one.visits):
+        visit.times *= (launch.warps - 1) / len(others)  # each stands for those around it
+    found = summary([visit for one in walks for visit in one.visits], launch.warps if others else 1)
     return msgspec.structs.replace(
         found, launched=True, warps=launch.warps * math.prod(launch.grid), accesses=_as_launched(found.accesses, launch)
     )
+
+
+def _others(first: Walk, launch: KnownLaunch | None, walk: Callable[[int], Walk]) -> list[Walk]:
+    """Walks of further warps: of one where nothing is known of the launch, else of as many as there is time for."""
+    if not first.warps_differ:
+        return []
+    rest = 1 if launch is None else launch.warps - 1
+    planned = min(rest, max(1, BLOCK_VISITS // len(first.visits)))
+    found: list[Walk] = []
+    for place in range(planned):
+        found.append(walk(1 + place * rest // planned))
+        if sum(len(one.visits) for one in found) > BLOCK_VISITS:
+            break  # the first one was short, and stands for none of them
+    return found
 
 
 def _as_launched(accesses: tuple[Access, ...], launch: KnownLaunch) -> tuple[Access, ...]:
@@ -118,6 +137,7 @@ class Walk:
         if step.klass in MEMORY:
             lanes = active_lanes(guard, self._splits.mask)
             visit.pattern = pattern_of(step, address_of(step, self._machine.register), lanes)
+            self.warps_differ |= guard.by_thread and not guard.example
         visit.cycles = self._machine.execute(step)
         visit.waited, visit.waited_for = self._machine.waited, self._machine.waited_for
         self.visits.append(visit)
@@ -194,23 +214,33 @@ class Walk:
         return isinstance(sides.left.bits, tuple) != isinstance(sides.right.bits, tuple)
 
     def _back(self, end: int, head: int, following: int) -> int | None:
-        """A jump back: the first time round once more; the second time count the other rounds and leave."""
+        """A jump back: the first time round once more; the second time count the other rounds and leave.
+
+        Where each round is another step of a tree, the way goes round until the loop's own condition ends it.
+        """
         arrivals = self._arrivals.setdefault(head, [])
         arrivals.append(len(self.visits))
         if len(arrivals) < 2:
-            for inner in [place for place in self._arrivals if head < place <= end]:
-                del self._arrivals[inner]  # a loop that was left after its first round begins anew
-            return head
+            return self._again(head, end)
+        before, body = self.visits[: arrivals[-2]], self.visits[arrivals[-2] :]
+        way_out = exit_of(body)
+        if way_out is not None and is_step_of_tree(way_out, before, body):
+            return self._again(head, end)
         first = next(n for n in range(arrivals[0] - 1, -1, -1) if self.visits[n].step.address == head)
-        body = self.visits[arrivals[0] :]
         for address in {visit.step.address for visit in body}:
             self._arrivals.pop(address, None)
-        way_out = exit_of(body)
         if way_out is None:
             return following
-        self.guesses |= is_guess(way_out)
-        count_rounds(self.visits[first : arrivals[0]], body, rounds_of(way_out, self.visits[: arrivals[0]], body))
+        if len(arrivals) == 2:
+            self.guesses |= is_guess(way_out)
+            count_rounds(self.visits[first : arrivals[0]], body, rounds_of(way_out, before, body))
         return way_out.other_way
+
+    def _again(self, head: int, end: int) -> int:
+        """Another round; a loop inside that was left after its first round begins anew."""
+        for inner in [place for place in self._arrivals if head < place <= end]:
+            del self._arrivals[inner]
+        return head
 
 
 def summary(visits: Sequence[Visit], warps: int) -> WarpEstimate:

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_gpuperf.advise import cost
-from pytest_gpuperf.advise.advisor import COUNTED_LEAST_GAIN, advise, counted_case, static_case
+from pytest_gpuperf.advise.advisor import COUNTED_LEAST_GAIN, advise, counted_case, static_case, weigh
+from pytest_gpuperf.advise.side import Side
 from pytest_gpuperf.advise.usage import Usage
 from pytest_gpuperf.advise.usage_from_counters import PARTS, STALL
 from pytest_gpuperf.explain.compare import Explained
@@ -139,6 +140,32 @@ def test_occupancy_lost_by_the_way_does_not_stand_before_what_cost_more() -> Non
     assert "occupancy lost" in [one.cause for one in found if one.gates]
     crowded = static("b", load(), warps=16, limiter="registers", registers=128)
     assert first(calm, crowded) == "occupancy lost"
+
+
+def test_launches_on_record_do_equal_work_where_data_decide_about_it() -> None:
+    """A thread that does what four did is no loss of three quarters, whatever its arguments are called now."""
+
+    def scattered(code: str, blocks: int, each: float) -> Side:
+        wild = msgspec.structs.replace(load(times=4.0 * each), sectors=None, strides=None, distinct=0.0)
+        counts = {"fp32": 20.0 * each, "global_load": 4.0 * each, "atomic": each}
+        one = static(code, wild, executed=counts, cycles=1000.0 * each)
+        assert one.static is not None
+        return msgspec.structs.replace(one, static=msgspec.structs.replace(one.static, grid=(blocks, 1, 1)))
+
+    weight = weigh(scattered("a", 4000, 1.0), scattered("b", 1000, 4.0))
+    assert weight is not None
+    assert weight.ratio == pytest.approx(1.0)
+    slower = weigh(scattered("a", 4000, 1.0), scattered("b", 4000, 4.0))
+    assert slower is not None
+    assert slower.ratio == pytest.approx(4.0)
+
+
+def test_sectors_that_are_known_of_one_side_alone_are_no_difference() -> None:
+    """Whose addresses went through local memory is taken for coalesced."""
+    untold = msgspec.structs.replace(load(), sectors=None, strides=None)
+    stored = load(op="global_store", times=1)
+    assert first(static("a", load(), stored), static("b", load(sectors=32.0), stored)) == "uncoalesced access"
+    assert first(static("a", untold, stored), static("b", load(sectors=32.0), stored)) != "uncoalesced access"
 
 
 def test_a_double_is_one_element_as_a_float_is() -> None:

@@ -23,9 +23,13 @@ TURNS = Change(what="passes per shared-memory access", before=1, after=32, direc
 
 
 def judged(
-    old: StaticRecord, new: StaticRecord, *estimates: StaticEstimate, causes: tuple[Change, ...] = ()
+    old: StaticRecord,
+    new: StaticRecord,
+    *estimates: StaticEstimate,
+    causes: tuple[Change, ...] = (),
+    cured: tuple[Change, ...] = (),
 ) -> Judgement:
-    return weighed(compare_static(KEY, "sm_90", old, new), estimates, causes)
+    return weighed(compare_static(KEY, "sm_90", old, new), estimates, causes, cured)
 
 
 @pytest.mark.parametrize("estimate", [FASTER, LESS_WAITING])
@@ -63,12 +67,31 @@ def test_spills_that_bought_occupancy_are_weighed() -> None:
     assert judged(OCCUPIED_BY_HALF, SPILLING).verdict is Verdict.WORSE
 
 
+def test_spills_beside_a_proven_cure_are_weighed() -> None:
+    """Accesses four times as wide may be worth two registers that no longer fit."""
+    found = judged(STATIC, SPILLING, FASTER, cured=(TURNS,))
+    assert found.verdict is Verdict.SAME
+    assert "spill stores, spill loads, stack frame got worse, which an estimate" in found.reason
+    assert judged(STATIC, SPILLING, SLOWER, cured=(TURNS,)).verdict is Verdict.WORSE
+    assert judged(STATIC, SPILLING, cured=(TURNS,)).verdict is Verdict.WORSE
+
+
 def test_new_double_precision_gates_whatever_an_estimate_says() -> None:
-    assert judged(STATIC, static(opcodes={"fp64": 3}, code_hash="double"), FASTER).verdict is Verdict.WORSE
+    double = static(opcodes={"fp64": 3}, code_hash="double")
+    assert judged(STATIC, double, FASTER, cured=(TURNS,)).verdict is Verdict.WORSE
 
 
 def test_fewer_spills_are_better_without_an_estimate() -> None:
     assert judged(SPILLING, STATIC).verdict is Verdict.BETTER
+
+
+def test_fewer_spills_of_a_slower_whole_are_nothing_to_accept() -> None:
+    """One sum per thread needs no stack, and all the loads that sixteen had shared."""
+    found = judged(SPILLING, STATIC, SLOWER)
+    assert found.verdict is Verdict.SAME
+    assert found.reason.startswith("spill stores, spill loads, stack frame got better, and an estimate of the whole")
+    assert judged(SPILLING, STATIC, FASTER).verdict is Verdict.BETTER
+    assert judged(SPILLING, STATIC, SLOWER, FASTER).verdict is Verdict.BETTER
 
 
 def test_a_proven_cause_gates_where_the_whole_is_slower() -> None:

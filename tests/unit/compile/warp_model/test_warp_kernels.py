@@ -12,6 +12,7 @@ from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.compile.compiler import compile_together
 from pytest_gpuperf.compile.source import KernelSource
 from pytest_gpuperf.compile.warp_model.estimate import KernelCode, estimates_of
+from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
 from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
 
 TEXT = r"""
@@ -62,6 +63,27 @@ extern "C" __global__ void tree(const float* in, float* out) {
     __syncthreads();
     for (unsigned half = blockDim.x / 2; half > 0; half >>= 1) {
         if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) out[blockIdx.x] = sums[0];
+}
+extern "C" __global__ void spread_tree(const float* in, float* out) {
+    extern __shared__ float sums[];
+    sums[threadIdx.x] = in[INDEX];
+    __syncthreads();
+    for (unsigned gap = 1; gap < blockDim.x; gap *= 2) {
+        unsigned place = 2 * gap * threadIdx.x;
+        if (place < blockDim.x) sums[place] += sums[place + gap];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) out[blockIdx.x] = sums[0];
+}
+extern "C" __global__ void sifted_tree(const float* in, float* out) {
+    extern __shared__ float sums[];
+    sums[threadIdx.x] = in[INDEX];
+    __syncthreads();
+    for (unsigned gap = 1; gap < blockDim.x; gap *= 2) {
+        if (threadIdx.x % (2 * gap) == 0) sums[threadIdx.x] += sums[threadIdx.x + gap];
         __syncthreads();
     }
     if (threadIdx.x == 0) out[blockIdx.x] = sums[0];
@@ -198,6 +220,31 @@ def test_every_byte_of_every_array_is_counted_as_new_once(run_of, name: str) -> 
 
 def test_a_tree_has_a_barrier_for_each_of_its_steps(run_of) -> None:  # type: ignore[no-untyped-def]
     assert run_of("tree").executed["barrier"] == 1 + 8
+
+
+WARPS = 8
+TREES = {
+    "tree": sum(3 * warps for warps in (4, 2, 1, 1, 1, 1, 1, 1)),
+    "spread_tree": sum(3 * passes for passes in (4 * 2, 2 * 4, 8, 8, 8, 4, 2, 1)),
+    "sifted_tree": sum(3 * warps for warps in (8, 8, 8, 8, 8, 4, 2, 1)),
+}
+"""Two loads and a store of shared memory at each of eight steps: passes of all warps of a block that take part."""
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_each_step_of_a_tree_costs_what_its_own_lanes_and_warps_do(cache: CompileCache, arch: str) -> None:
+    launch = KnownLaunch((4096, 1, 1), (32 * WARPS, 1, 1), (None, None), (256, 256), (8, 8))
+    sources = [KernelSource(TEXT, name) for name in TREES]
+    made = compile_together(sources, [arch], cache)
+    codes = {one.name: KernelCode(made[one, arch].cubin, made[one, arch].symbol, arch, launch) for one in sources}
+    runs = estimates_of(codes.values(), cache)
+    for name, passes in TREES.items():
+        run = runs[codes[name]]
+        assert run is not None
+        shared = [one for one in run.accesses if one.op.startswith("shared")]
+        of_block = WARPS * sum(one.times * (one.turns or 0) for one in shared)
+        assert of_block == pytest.approx(WARPS + passes + 1, rel=0.01)  # each warp's store before, one load after
+        assert run.executed["barrier"] == 9
 
 
 def test_what_is_stored_to_be_read_again_is_scratch(run_of) -> None:  # type: ignore[no-untyped-def]

@@ -337,6 +337,45 @@ def test_a_known_launch_tells_how_often_a_loop_goes_round() -> None:
     assert (found.executed["fp32"], found.launched) == (100, True)
 
 
+FIRST_WARPS = ("S2R R0, SR_TID.X", "ISETP.GE.AND P0, PT, R0, 0x60, PT", "@P0 BRA 4", "FADD R1, R1, R1",
+               "STG.E [R2], R1", "EXIT")  # fmt: skip
+"""Three warps of a block have something to add."""
+
+
+@pytest.mark.parametrize(("visits", "adds"), [(20_000, 3 / 8), (2 * 6, 1 / 8 + 7 / 8 * 1 / 2)])
+def test_the_warps_of_a_known_block_are_walked_each_or_stand_for_those_around_them(
+    monkeypatch: pytest.MonkeyPatch, visits: int, adds: float
+) -> None:
+    monkeypatch.setattr(walk, "BLOCK_VISITS", visits)
+    launch = LAUNCH._replace(block=(256, 1, 1))
+    found = dry_run(code(*FIRST_WARPS), "sm_90", (POINTER, NUMBER), BASE, launch)
+    assert found is not None
+    assert found.executed["fp32"] == pytest.approx(adds, rel=0.001)
+    assert found.executed["global_store"] == 1
+
+
+def test_warps_that_go_a_longer_way_than_the_first_are_walked_as_long_as_there_is_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(walk, "BLOCK_VISITS", 100)
+    longer = ("S2R R0, SR_TID.X", "ISETP.GE.AND P0, PT, R0, 0x20, PT", "@P0 BRA 5", "STG.E [R2], R1", "EXIT",
+              *("FADD R1, R1, R1",) * 40, "STG.E [R2], R1", "EXIT")  # fmt: skip
+    walks: list[walk.Walk] = []
+    go = walk.Walk.go
+    monkeypatch.setattr(walk.Walk, "go", lambda one: (walks.append(one), go(one)))
+    found = dry_run(code(*longer), "sm_90", (POINTER, NUMBER), BASE, LAUNCH._replace(block=(1024, 1, 1)))
+    assert len(walks) == 1 + 3
+    assert found is not None
+    assert found.executed["fp32"] == pytest.approx(40 * 31 / 32, rel=0.001)
+
+
+def test_a_predicate_that_the_thread_decides_tells_warps_apart_without_a_branch() -> None:
+    lines = ("S2R R0, SR_TID.X", "ISETP.GE.AND P0, PT, R0, 0x20, PT", "@!P0 LDS R1, [R0]", "STG.E [R2], R1", "EXIT")
+    found = dry_run(code(*lines), "sm_90", (POINTER, NUMBER), BASE, LAUNCH)
+    assert found is not None
+    assert [one.times for one in accesses(found, "shared_load")] == [0.5]
+
+
 def test_a_launch_whose_block_writes_nothing_tells_nothing() -> None:
     leaving = ("S2R R0, SR_CTAID.X", "ISETP.NE.AND P0, PT, R0, RZ, PT", "@P0 EXIT", "STG.E [R2], R1", "EXIT")
     assert dry_run(code(*leaving), "sm_90", (POINTER, NUMBER), BASE, LAUNCH) is None
