@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import shutil
 from xml.etree import ElementTree
 
 import pytest
+from recorded_baselines import baselines_of
 
 KERNEL = """
 #include "common.cuh"
@@ -35,26 +37,30 @@ def test_work{number}(cuda_kernel, gpu, gpuperf, size):
     b = gpu.empty_like(a)
     gpuperf(kernel.launch(grid=(size + 255) // 256, block=256, args=(a, b, size)))
 """
-FILES = 8
-
-
-@pytest.fixture
-def wide_suite(pytester):
-    pytester.path.joinpath("work.cu").write_text(KERNEL)
-    pytester.path.joinpath("common.cuh").write_text(COMMON)
-    for number in range(FILES):
-        pytester.path.joinpath(f"test_work{number}.py").write_text(TEST.format(number=number, sizes=64))
-    return pytester
+FILES = {
+    "work.cu": KERNEL,
+    "common.cuh": COMMON,
+    **{f"test_work{number}.py": TEST.format(number=number, sizes=64) for number in range(8)},
+}
+GATED = ("--gpuperf", "--gpuperf-arch=sm_90")
 
 
 def run(pytester, *arguments):
-    return pytester.runpytest_subprocess("--gpuperf", "--gpuperf-arch=sm_90", "-p", "no:cacheprovider", *arguments)
+    return pytester.runpytest_subprocess(*GATED, "-p", "no:cacheprovider", *arguments)
+
+
+@pytest.fixture(scope="session")
+def wide_recording(shared_folder):
+    """Baselines of 512 workloads, recorded once."""
+    return baselines_of(shared_folder / "wide", FILES, *GATED, "--update-baselines")
 
 
 @pytest.fixture
-def recorded_suite(wide_suite):
-    assert run(wide_suite, "--update-baselines").ret == 0
-    return wide_suite
+def recorded_suite(wide_recording, pytester):
+    for name, text in FILES.items():
+        pytester.path.joinpath(name).write_text(text)
+    shutil.copytree(wide_recording, pytester.path / "baselines")
+    return pytester
 
 
 def test_a_wide_suite_fits_a_screen_and_a_change_in_a_header_is_one_message(recorded_suite):

@@ -37,6 +37,8 @@ def rule_of(step: Step) -> Rule | None:
     """
     base = step.base.removeprefix("U")
     rule, needed = RULES.get(base, (None, 0))
+    if rule is None:
+        return None
     if base == "LEA" and "HI" in step.modifiers and "SX32" not in step.modifiers:
         needed = 4
     given = sum(source.kind != "predicate" for source in step.sources)

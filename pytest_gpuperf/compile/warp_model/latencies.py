@@ -8,6 +8,8 @@ memory (the same; R. Bourgeois, "Five basic performance advice": an L1 hit costs
 
 from __future__ import annotations
 
+import functools
+
 LATENCY: dict[str, float] = {
     "fp16": 4, "fp32": 4, "fp64": 8, "integer": 4, "compare": 4, "move": 4, "mufu": 18, "conversion": 12,
     "shared_load": 30, "local_load": 30, "constant_load": 8, "global_load": 600, "texture": 600, "atomic": 600,
@@ -25,6 +27,7 @@ HALF_FP32 = frozenset({"sm_75", "sm_80"})
 """64 single-precision units per SM instead of 128."""
 
 
+@functools.cache
 def issue_cycles(klass: str, arch: str) -> float:
     """Cycles for which an instruction of this class keeps its unit of one scheduler busy."""
     plain = arch.rstrip("af")

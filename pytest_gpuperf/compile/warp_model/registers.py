@@ -9,7 +9,17 @@ from pytest_gpuperf.compile.warp_model.addresses import WORD_BYTES, address_of, 
 from pytest_gpuperf.compile.warp_model.decode import TRUE, ZERO, Operand, Step, registers_from
 from pytest_gpuperf.compile.warp_model.latencies import BARRIER_CYCLES, LATENCY, LATENCY_OF_OPCODE, issue_cycles
 from pytest_gpuperf.compile.warp_model.launch_inputs import Surroundings
-from pytest_gpuperf.compile.warp_model.values import DATA, EXAMPLE, INHERITED, UNKNOWN, WORD, Value, combine, lanes_of
+from pytest_gpuperf.compile.warp_model.values import (
+    ARGUMENT_SHIFT,
+    DATA,
+    EXAMPLE,
+    INHERITED,
+    UNKNOWN,
+    WORD,
+    Value,
+    combine,
+    lanes_of,
+)
 
 _CARRYING = frozenset({"IADD3", "UIADD3"})
 _COMPARING = frozenset({"ISETP", "UISETP", "PLOP3", "UPLOP3"})
@@ -86,12 +96,12 @@ class Machine:
 
     def execute(self, step: Step) -> float:
         """Compute what can be computed; returns the cycles from the instruction before to this one."""
-        self.guard_of(step)
+        guard = self.guard_of(step)
         cycles = self._advance(step)
         if step.base == "STL":
             self._spill(step)
         if step.results or step.flags:
-            self._write(step, self._compute(step))
+            self._write(step, guard, self._compute(step))
         if step.base == "LDL":
             self._unspill(step)
         return cycles
@@ -132,7 +142,7 @@ class Machine:
 
     def _note_arguments(self, step: Step, values: tuple[Value, ...]) -> None:
         """Notes which arguments are compared with zero, and which are used otherwise than by handing them on."""
-        named = {value.argument for value in values if value.argument}
+        named = {value.argument for value in values if value.marks >> ARGUMENT_SHIFT}
         if not named or step.base in _HANDING_ON or "MOV" in step.modifiers:
             return
         asks = step.base in ("ISETP", "UISETP") and step.modifiers & {"EQ", "NE"} and "EX" not in step.modifiers
@@ -211,18 +221,10 @@ class Machine:
             return self.register(first)
         return combine(lambda a, b: a | b << 32, (self.register(names[0]), self.register(names[1])))
 
-    def _write(self, step: Step, found: tuple[Value, ...]) -> None:
-        guard = self.predicate(step.guard)
-        self._lay_by(step)
-        values = list(found)
-        new: dict[str, Value] = dict.fromkeys((*step.results, *step.flags), self._unknown(step))
-        if values and step.results:
-            number = values.pop(0)
-            if len(step.results) == 1:
-                new[step.results[0]] = number if number.argument else Value(number.bits, number.marks)
-            for place, name in enumerate(step.results if len(step.results) > 1 else ()):
-                new[name] = combine(lambda bits, at=32 * place: bits >> at & WORD, (number,))
-        new.update(zip(step.flags, values, strict=False))
+    def _write(self, step: Step, guard: Value, found: tuple[Value, ...]) -> None:
+        if self._laid_by or step.base == "P2R":
+            self._lay_by(step)
+        new = self._named(step, found)
         if step.base not in _COMPARING:
             for name in step.flags:
                 self.comparisons.pop(name, None)  # that was another value of it
@@ -230,6 +232,20 @@ class Machine:
             if name not in ZERO and name not in TRUE:
                 self._values[name] = _merged(guard, value, self._values.get(name, UNKNOWN))
         self._keep_under(new, guard)
+
+    def _named(self, step: Step, found: tuple[Value, ...]) -> dict[str, Value]:
+        """What an instruction writes, by register and predicate."""
+        new: dict[str, Value] = {}
+        values = list(found)
+        if values and step.results:
+            number = values.pop(0)
+            if len(step.results) == 1:
+                new[step.results[0]] = number if number.argument else Value(number.bits, number.marks)
+            for place, name in enumerate(step.results if len(step.results) > 1 else ()):
+                new[name] = combine(lambda bits, at=32 * place: bits >> at & WORD, (number,))
+        new.update(zip(step.flags, values, strict=False))
+        others = [name for name in (*step.results, *step.flags) if name not in new]
+        return {**new, **dict.fromkeys(others, self._unknown(step))} if others else new
 
     def _keep_under(self, new: dict[str, Value], guard: Value) -> None:
         """Of values written where data decide, keep what they are to who reads them under the same guard."""
@@ -254,7 +270,11 @@ class Machine:
         """Wait for sources and for the unit; note when the results will be there."""
         ready = self._ready
         names = step.reads if step.guard is None else (*step.reads, step.guard.text)
-        wait, self.waited_for = max((ready[name] for name in names if name in ready), default=(0.0, ""))
+        latest = (0.0, "")
+        for name in names:
+            if name in ready and ready[name] > latest:
+                latest = ready[name]
+        wait, self.waited_for = latest
         start = max(self.now + 1, self._unit_free.get(step.klass, 0.0))
         if step.base == "BAR":
             wait, self.waited_for = start + BARRIER_CYCLES, step.klass

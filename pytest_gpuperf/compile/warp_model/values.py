@@ -86,14 +86,17 @@ def narrow(lanes: tuple[int, ...]) -> int | tuple[int, ...]:
 
 def combine(function: Callable[..., int], values: tuple[Value, ...]) -> Value:
     """Apply a function of numbers lane by lane; unknown if one of them is."""
-    marks = 0
-    for value in values:
-        marks |= value.marks
-    marks &= INHERITED | (REST if all(value.rest or value.constant for value in values) else 0)
-    bits = [value.bits for value in values]
-    if None in bits:
+    marks, rest, alike, known = 0, REST, True, []
+    for bits, own in values:
+        marks |= own
+        if not own & REST and (own or bits is None):
+            rest = 0
+        if bits is not None:
+            known.append(bits)
+            alike = alike and isinstance(bits, int)
+    marks &= INHERITED | rest
+    if len(known) < len(values):
         return Value(None, marks)
-    if all(isinstance(one, int) for one in bits):
-        return Value(function(*bits), marks)
-    each = zip(*(lanes_of(one) for one in bits if one is not None), strict=True)
-    return Value(narrow(tuple(function(*lane) for lane in each)), marks)
+    if alike:
+        return Value(function(*known), marks)
+    return Value(narrow(tuple(map(function, *map(lanes_of, known)))), marks)
