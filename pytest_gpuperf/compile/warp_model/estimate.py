@@ -17,7 +17,8 @@ from pytest_gpuperf.compile.cubin.disassembly import Instruction, disassemble
 from pytest_gpuperf.compile.cubin.static_profile import executable
 from pytest_gpuperf.compile.toolkit import disassembler
 from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
-from pytest_gpuperf.compile.warp_model.walk import MODEL_VERSION, dry_run
+from pytest_gpuperf.compile.warp_model.summary import MODEL_VERSION
+from pytest_gpuperf.compile.warp_model.walk import dry_run
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
 

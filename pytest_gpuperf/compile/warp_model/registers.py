@@ -1,4 +1,4 @@
-"""One warp's registers and clock: executes one instruction at a time, as far as its result can be known."""
+"""One warp's registers: executes one instruction at a time, as far as its result can be known."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 from pytest_gpuperf.compile.warp_model import arithmetic
 from pytest_gpuperf.compile.warp_model.addresses import WORD_BYTES, address_of, bytes_of
 from pytest_gpuperf.compile.warp_model.decode import TRUE, ZERO, Operand, Step, registers_from
-from pytest_gpuperf.compile.warp_model.latencies import BARRIER_CYCLES, LATENCY, LATENCY_OF_OPCODE, issue_cycles
+from pytest_gpuperf.compile.warp_model.issue_clock import IssueClock
 from pytest_gpuperf.compile.warp_model.launch_inputs import Surroundings
 from pytest_gpuperf.compile.warp_model.values import (
     ARGUMENT_SHIFT,
@@ -49,21 +49,18 @@ class Comparison(NamedTuple):
 
 
 class Machine:
-    """Registers, predicates and the time at which each will be there."""
+    """Registers, predicates, and the clock that tells when each will be there."""
 
     def __init__(self, surroundings: Surroundings, arch: str) -> None:
         self._surroundings = surroundings
-        self._arch = arch
         self._values: dict[str, Value] = {}
-        self._ready: dict[str, tuple[float, str]] = {}
-        """When a result will be there, and the class of what makes it."""
         self._guard: Guard | None = None
         """Of the instruction that is executed."""
         self._under: dict[str, tuple[Guard, Value]] = {}
         """What a register holds for who reads it under the guard that it was written under, as long as that holds."""
         self._stack: dict[int, Value] = {}
         """Words of local memory by their address, as far as they are known."""
-        self._unit_free: dict[str, float] = {}
+        self.clock = IssueClock(arch)
         self.comparisons: dict[str, Comparison] = {}
         self._laid_by: dict[str, Comparison] = {}
         """Comparisons of predicates that a register keeps meanwhile."""
@@ -71,10 +68,6 @@ class Machine:
         """Arguments that were compared with zero, by their place in the constant bank."""
         self.used: set[int] = set()
         """Arguments that were used for anything else."""
-        self.now = 0.0
-        self.waited_for = ""
-        """Class of what the last instruction waited for; empty if it did not wait."""
-        self.waited = 0.0
 
     def register(self, name: str) -> Value:
         guard, value = self._under.get(name, (None, UNKNOWN))
@@ -97,7 +90,7 @@ class Machine:
     def execute(self, step: Step) -> float:
         """Compute what can be computed; returns the cycles from the instruction before to this one."""
         guard = self.guard_of(step)
-        cycles = self._advance(step)
+        cycles = self.clock.advance(step)
         if step.base == "STL":
             self._spill(step)
         if step.results or step.flags:
@@ -265,27 +258,6 @@ class Machine:
             held = self.predicate(operand) if operand.kind == "predicate" else self._values.get(operand.text, UNKNOWN)
             marks |= held.marks | (EXAMPLE if operand.kind == "constant" else 0)
         return Value(None, marks & INHERITED)
-
-    def _advance(self, step: Step) -> float:
-        """Wait for sources and for the unit; note when the results will be there."""
-        ready = self._ready
-        names = step.reads if step.guard is None else (*step.reads, step.guard.text)
-        latest = (0.0, "")
-        for name in names:
-            if name in ready and ready[name] > latest:
-                latest = ready[name]
-        wait, self.waited_for = latest
-        start = max(self.now + 1, self._unit_free.get(step.klass, 0.0))
-        if step.base == "BAR":
-            wait, self.waited_for = start + BARRIER_CYCLES, step.klass
-        self.waited = max(wait - start, 0.0)
-        start = max(start, wait)
-        self._unit_free[step.klass] = start + issue_cycles(step.klass, self._arch)
-        done = (start + LATENCY_OF_OPCODE.get(step.base, LATENCY.get(step.klass, 1)), step.klass)
-        for name in (*step.results, *step.flags):
-            ready[name] = done
-        cycles, self.now = start - self.now, start
-        return cycles
 
 
 def _masked(step: Step) -> list[int]:
