@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from pytest_gpuperf.model.architectures import SPELLINGS
 from pytest_gpuperf.model.timer_names import TIMERS
 from pytest_gpuperf.model.tolerance import PROFILES
 
@@ -64,6 +63,8 @@ def is_metric(word: str) -> bool:
 
 
 def architectures(text: str) -> tuple[str, ...]:
+    from pytest_gpuperf.model.architectures import SPELLINGS  # noqa: PLC0415 no plain run needs the table
+
     names = _listed(text)
     if not names or not set(names) <= set(SPELLINGS):
         raise BadValue(f"accepts architectures separated by commas, of {', '.join(SPELLINGS)}")

@@ -38,7 +38,7 @@ def all_hooks(run: Run, called: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     reporting.pytest_configure_node(node)
     reporting.pytest_xdist_node_collection_finished(["a"])
     reporting.pytest_sessionfinish(run.session())
-    reporting.pytest_terminal_summary(REPORTER)
+    assert list(reporting.pytest_terminal_summary(REPORTER)) == [None]  # in front of other plugins' summaries
     return called
 
 
