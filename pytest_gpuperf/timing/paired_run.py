@@ -37,8 +37,7 @@ from pytest_gpuperf.timing.until_decided import tails_of, until_decided
 
 LOAD_ORDERS = ((0, 1), (1, 0))
 """Which of the two sides is loaded first, drawn anew at each load: a place in memory is no side's own."""
-
-
+TOO_FAR_APART = f"its slots were short: the two differ by more than {GROSS - 1:.0%}, which needs no sustained ones"
 OF_BASELINE = " of the baseline"
 """What a kernel's name has behind it where it is the baseline's machine code that runs."""
 
@@ -158,20 +157,17 @@ def pair(
     longest_ns = max(duration_ns or 0.0, baseline_ns or 0.0)
     if longest_ns < LONG_NS:  # of a long one each launch counts, and each is waited for: the last one is at fault
         exchange.try_baseline(restore)
-    slots, aside = None, ""
-    if pair_slot == "sustained":
-        piloted = sustained_pilot(device, timer, *sides, duration_ns=duration_ns or 1.0, clock=clock)
-        if piloted is not None:
-            slots = piloted[0]
-            taken = taking.sustained(*piloted)
-        else:
-            aside = f"its slots were short: the two differ by more than {GROSS - 1:.0%}, which needs no sustained ones"
-    if slots is None and longest_ns >= LONG_NS:
+    piloted = taking.pilot_of_sustained(duration_ns or 1.0) if pair_slot == "sustained" else None
+    slots = piloted[0] if piloted is not None else None
+    if piloted is not None:
+        taken = taking.sustained(*piloted)
+    elif longest_ns >= LONG_NS:
         taken = taking.single_launches(longest_ns)
-    elif slots is None:
+    else:
         taken = taking.short(policy, (duration_ns or 1.0) + prepare_ns, budget_s)
     paired, blocks = until_decided(taken, policy, start + budget_s, clock, patient=slots is None)
     exchange.leave(reset)
+    aside = TOO_FAR_APART if pair_slot == "sustained" and slots is None else ""
     return Pairing(paired, tuple(blocks), seed, taking.size, taking.noise, clock() - start, slots, aside, unmoved)
 
 
@@ -202,6 +198,12 @@ class PairTaking:
         samples, most = affordable(duration_ns, budget_s)
         noise = pilot(self.timer, self.baseline, self.candidate, samples)
         return self._slots(noise, min(block_size(noise, (policy.epsilon - policy.delta) / 2), most))
+
+    def pilot_of_sustained(self, duration_ns: float) -> tuple[SustainedSlots, Noise] | None:
+        """None if the two differ by so much that sustained slots are not needed."""
+        return sustained_pilot(
+            self.device, self.timer, self.baseline, self.candidate, duration_ns=duration_ns, clock=self.clock
+        )
 
     def sustained(self, slots: SustainedSlots, noise: Noise) -> Iterator[Block]:
         return self._slots(noise, slots.size, slots.settling)
