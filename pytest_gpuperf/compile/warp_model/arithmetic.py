@@ -278,6 +278,11 @@ def _halves(step: Step, _values: tuple[Value, ...]) -> tuple[Value, ...]:
     return (Value(high << 16 | low),) if step.klass == "move" else ()
 
 
+def _granted(step: Step, _values: tuple[Value, ...]) -> tuple[Value, ...]:
+    """SYNCS...TRYWAIT: a barrier's phase is over when it is asked for; how long others take is not known here."""
+    return (Value(1),) if "TRYWAIT" in step.modifiers else ()
+
+
 RULES: dict[str, tuple[Rule, int]] = {
     "MOV": (_move, 1), "MOV32I": (_move, 1), "R2UR": (_move, 1), "S2R": (_move, 1), "S2UR": (_move, 1),
     "CS2R": (_move, 1), "CS2UR": (_move, 1), "LDC": (_move, 1), "LDCU": (_move, 1), "IADD3": (_add, 2),
@@ -285,6 +290,6 @@ RULES: dict[str, tuple[Rule, int]] = {
     "LOP3": (_logic, 4), "ISETP": (_compare, 2), "PLOP3": (_predicates, 1), "SEL": (_select, 2),
     "IMNMX": (_extreme, 2), "VIMNMX": (_extreme, 2), "IABS": (_absolute, 1), "PRMT": (_permute, 3),
     "HFMA2": (_halves, 4), "I2F": (_to_float, 1), "I2FP": (_to_float, 1), "MUFU": (_reciprocal, 1),
-    "F2I": (_to_integer, 1),
+    "F2I": (_to_integer, 1), "SYNCS": (_granted, 0),
 }  # fmt: skip
 """By the opcode's first word, without the U of the uniform form: the rule, and how many numbers it takes at least."""

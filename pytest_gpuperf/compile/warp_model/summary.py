@@ -10,7 +10,7 @@ from pytest_gpuperf.compile.warp_model.loops import Visit
 from pytest_gpuperf.compile.warp_model.values import WARP
 from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
 
-MODEL_VERSION = 10
+MODEL_VERSION = 11
 """Raised whenever an estimate of the same machine code changes: a latency, a rule of the walk, a rounding."""
 DIGITS = 4
 """Significant digits of what is kept."""

@@ -5,13 +5,15 @@ twice: the second round shows what every further one costs, and how many there a
 is walked in all its rounds: they are the steps of a tree, and no two of them alike.  A call on a side that data decide
 is the slow path of a division or a root: it is counted, not walked.
 
-Where the warps of a known block go different ways, each is walked, or as many as there is time for.
+Where the warps of a known block go different ways, each is walked, or as many as there is time for.  They are taken to
+go one way where the first, the second and the last of them do: each asks whether its index is within bounds, and is.
 """
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 
 import msgspec
 
@@ -32,6 +34,7 @@ MOST_VISITS = 150_000
 """Instructions walked before a dry run is given up, about a second: deep nests of loops and calls."""
 BLOCK_VISITS = 20_000
 """Instructions walked for the warps of a known block that differ, about a tenth of a second."""
+_NONE: frozenset[int] = frozenset()
 
 
 def dry_run(
@@ -49,12 +52,15 @@ def dry_run(
     """
     steps = with_jumps({line.address: decode(line) for line in instructions})
 
-    def walk(warp: int, flags: Iterable[int] = ()) -> Walk:
+    @functools.cache
+    def walk(warp: int, flags: frozenset[int] = _NONE) -> Walk:
         one = Walk(steps, Machine(Surroundings(arch, parameters, parameter_base, warp, flags, launch), arch))
         one.go()
         return one
 
-    first, flags = walk(0), frozenset[int]()
+    first, flags = walk(0), _NONE
+    if len(first.visits) >= MOST_VISITS:
+        return None
     if first.flags and (without := walk(0, first.flags)).writes:
         first, flags = without, first.flags
     others = _others(first, launch, lambda warp: walk(warp, flags))
@@ -79,6 +85,8 @@ def _others(first: Walk, launch: KnownLaunch | None, walk: Callable[[int], Walk]
         return []
     rest = 1 if launch is None else launch.warps - 1
     planned = min(rest, max(1, BLOCK_VISITS // len(first.visits)))
+    if planned > 2 and all(walk(warp).way == first.way for warp in (1, rest)):
+        return []
     found: list[Walk] = []
     for place in range(planned):
         found.append(walk(1 + place * rest // planned))
@@ -104,8 +112,8 @@ class Walk:
         self._steps = steps
         self._meets = meeting_points(self._steps)
         self._machine = machine
-        self._arrivals: dict[int, list[int]] = {}
-        """By head of a loop: the numbers of visits when the way came back to it."""
+        self._arrivals: dict[tuple[int, int], list[int]] = {}
+        """By head and end of a loop: the numbers of visits when the way came back.  Loops may share a head."""
         self._splits = Splits()
         self._returns: list[int] = []
 
@@ -125,6 +133,14 @@ class Walk:
     def writes(self) -> bool:
         """Whether the way comes to anything that writes to memory."""
         return any(visit.step.klass in ("global_store", "atomic", "bulk_copy") for visit in self.visits)
+
+    @property
+    def way(self) -> list[tuple[object, ...]]:
+        """What was executed, how often, by which part of the warp, and what it asked of memory."""
+        return [
+            (one.step.address, one.times, one.share, one.data_share, one.pattern and one.pattern._replace(words=_NONE))
+            for one in self.visits
+        ]
 
     def _visit(self, step: Step) -> int | None:
         """Execute one instruction; returns the address of the next."""
@@ -214,7 +230,7 @@ class Walk:
 
         Where each round is another step of a tree, the way goes round until the loop's own condition ends it.
         """
-        arrivals = self._arrivals.setdefault(head, [])
+        arrivals = self._arrivals.setdefault((head, end), [])
         arrivals.append(len(self.visits))
         if len(arrivals) < 2:
             return self._again(head, end)
@@ -222,9 +238,10 @@ class Walk:
         way_out = exit_of(body)
         if way_out is not None and is_step_of_tree(way_out, before, body):
             return self._again(head, end)
-        first = next(n for n in range(arrivals[0] - 1, -1, -1) if self.visits[n].step.address == head)
-        for address in {visit.step.address for visit in body}:
-            self._arrivals.pop(address, None)
+        earlier = (n for n in range(arrivals[0] - 1, -1, -1) if self.visits[n].step.address == head)
+        first = next(earlier, arrivals[0])  # the first round may have begun in its middle
+        del self._arrivals[head, end]
+        self._forget({visit.step.address for visit in body}, head, end)
         if way_out is None:
             return following
         if len(arrivals) == 2:
@@ -234,6 +251,11 @@ class Walk:
 
     def _again(self, head: int, end: int) -> int:
         """Another round; a loop inside that was left after its first round begins anew."""
-        for inner in [place for place in self._arrivals if head < place <= end]:
-            del self._arrivals[inner]
+        self._forget(range(head, end + 1), head, end)
         return head
+
+    def _forget(self, body: Container[int], head: int, end: int) -> None:
+        """Loops that begin in the body of this one begin anew when the way comes to them; one around it may share its
+        head."""
+        for loop in [(inner, last) for inner, last in self._arrivals if inner in body and (inner > head or last < end)]:
+            del self._arrivals[loop]

@@ -169,6 +169,18 @@ def test_loops_in_loops_multiply() -> None:
     assert run.executed["fp32"] == 80
 
 
+def test_a_loop_around_one_that_shares_its_head_has_rounds_of_its_own() -> None:
+    run = walked("MOV R0, RZ", "LDS R3, [R4]", "ISETP.NE.AND P1, PT, R3, RZ, PT", "@P1 BRA 1", "FADD R1, R1, R1",
+                 "IADD3 R0, R0, 0x1, RZ", "ISETP.NE.AND P0, PT, R0, 0x64, PT", "@P0 BRA 1", "EXIT")  # fmt: skip
+    assert run.executed["fp32"] == 100
+
+
+def test_a_phase_of_a_barrier_is_over_when_it_is_asked_for() -> None:
+    ask = "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [R4+URZ], R2"
+    run = walked(ask, "@!P0 BRA 5", "FADD R1, R1, R1", "STG.E [R2], R1", "EXIT", ask, "@!P0 BRA 5", "BRA 2")
+    assert run.executed["barrier"] == run.executed["fp32"] == run.executed["global_store"] == 1
+
+
 def test_a_branch_by_lane_is_walked_on_both_sides_by_some_lanes_each() -> None:
     run = walked("S2R R0, SR_TID.X", "LOP3.LUT R2, R0, 0x1, RZ, 0xc0, !PT", "ISETP.NE.AND P0, PT, R2, RZ, PT",
                  "@P0 BRA 7", *["FADD R1, R1, R1"] * 2, "BRA 8", "FMUL R1, R1, R1", "EXIT")  # fmt: skip
@@ -354,19 +366,38 @@ def test_the_warps_of_a_known_block_are_walked_each_or_stand_for_those_around_th
     assert found.executed["global_store"] == 1
 
 
+WITHIN_BOUNDS = ("S2R R0, SR_TID.X", "ISETP.GE.AND P0, PT, R0, c[0x0][0x218], PT", "@P0 EXIT", "FADD R1, R1, R1",
+                 "STG.E [R2], R1", "EXIT")  # fmt: skip
+
+
+def times_walked(monkeypatch: pytest.MonkeyPatch, lines: tuple[str, ...], launch: KnownLaunch) -> tuple[int, float]:
+    """How many warps are walked, and adds per warp."""
+    walks: list[walk.Walk] = []
+    go = walk.Walk.go
+    monkeypatch.setattr(walk.Walk, "go", lambda one: (walks.append(one), go(one)))
+    found = dry_run(code(*lines), "sm_90", (POINTER, NUMBER), BASE, launch)
+    assert found is not None
+    return len(walks), found.executed["fp32"]
+
+
+def test_warps_that_ask_for_their_bounds_and_are_within_them_are_one_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    inside = KnownLaunch((2, 1, 1), (1024, 1, 1), (None, 4096), (256, 256), (8, 4))
+    assert times_walked(monkeypatch, WITHIN_BOUNDS, inside) == (3, 1)
+
+
+def test_where_the_last_warp_leaves_at_its_bounds_every_warp_is_walked(monkeypatch: pytest.MonkeyPatch) -> None:
+    across = KnownLaunch((2, 1, 1), (1024, 1, 1), (None, 96), (256, 256), (8, 4))
+    assert times_walked(monkeypatch, WITHIN_BOUNDS, across) == (32, pytest.approx(3 / 32, rel=0.001))
+
+
 def test_warps_that_go_a_longer_way_than_the_first_are_walked_as_long_as_there_is_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(walk, "BLOCK_VISITS", 100)
     longer = ("S2R R0, SR_TID.X", "ISETP.GE.AND P0, PT, R0, 0x20, PT", "@P0 BRA 5", "STG.E [R2], R1", "EXIT",
               *("FADD R1, R1, R1",) * 40, "STG.E [R2], R1", "EXIT")  # fmt: skip
-    walks: list[walk.Walk] = []
-    go = walk.Walk.go
-    monkeypatch.setattr(walk.Walk, "go", lambda one: (walks.append(one), go(one)))
-    found = dry_run(code(*longer), "sm_90", (POINTER, NUMBER), BASE, LAUNCH._replace(block=(1024, 1, 1)))
-    assert len(walks) == 1 + 3
-    assert found is not None
-    assert found.executed["fp32"] == pytest.approx(40 * 31 / 32, rel=0.001)
+    found = times_walked(monkeypatch, longer, LAUNCH._replace(block=(1024, 1, 1)))
+    assert found == (1 + 3, pytest.approx(40 * 31 / 32, rel=0.001))
 
 
 def test_a_predicate_that_the_thread_decides_tells_warps_apart_without_a_branch() -> None:
