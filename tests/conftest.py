@@ -24,9 +24,11 @@ settings.register_profile("ci", deadline=None, derandomize=True, suppress_health
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 known_plugins.remember()
 
-LEAN = "-p no:hypothesispytest -p no:unraisableexception"
-"""No suite under test needs Hypothesis, whose import costs a child process more than its work, or the search for
-garbage at the end of a run, which takes a sixth of it: what an object raises as it dies reaches this run's own hook."""
+IDLE = ("debugging", "doctest", "legacypath", "pastebin", "setuponly", "setupplan", "stepwise")
+LEAN = " ".join(f"-p no:{name}" for name in ("hypothesispytest", "unraisableexception", *IDLE))
+"""No suite under test needs Hypothesis, whose import costs a child process more than its work, the search for garbage
+at the end of a run, which takes a sixth of it (what an object raises as it dies reaches this run's own hook), or
+pytest's plugins that do nothing here but be registered in each of two thousand runs."""
 INHERITED = ("CI", "PY_COLORS", "FORCE_COLOR", "NO_COLOR", "PYTHONDONTWRITEBYTECODE")
 """Not inherited: a test sets what matters to it.  Without the last, child processes need not compile Python anew."""
 

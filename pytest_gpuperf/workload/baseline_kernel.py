@@ -42,7 +42,7 @@ class Opponent(NamedTuple):
     other_parameters: bool = False
     """It takes other parameters, and its arguments cannot be formed again: the two do not do the same work."""
     refused: bool = False
-    """Its machine code is there, and not shown to be that of the record: no comparison with the record passes."""
+    """Its machine code is on record, and is missing or not shown to be that: no comparison with the record passes."""
     distrusted: bool = False
     """Its machine code came with the change under test and is not launched: the record's times have to do."""
     configuration: Configuration | None = None
@@ -72,7 +72,7 @@ def opponent_of(
     try:
         binary = _stored(store, cache, record, launch)
     except MissingCubinError as problem:
-        return Opponent(None, f"the baseline's machine code cannot be run again: {problem}")
+        return Opponent(None, f"the baseline's machine code cannot be run again: {problem}", refused=True)
     except (BaselineError, CompileProblem) as problem:
         file = evidence_path(store.root, launch.kernel.device.facts.slug, key.module)
         why = f"{file}: the machine code of the {what} of {key} is refused: {problem}"

@@ -293,6 +293,14 @@ def test_a_missing_cubin_leaves_the_record_and_says_so(recorded):
     )
 
 
+def test_without_a_cubin_that_is_on_record_nothing_passes(recorded):
+    stored_cubin(recorded).unlink()
+    recorded.change_code()
+    result = recorded.run("--gpuperf", *ONE)
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*work  NOT-COMPARABLE*", "*the baseline's machine code is missing. Restore it *"])
+
+
 def test_a_baseline_without_machine_code_leaves_the_record(recorded):
     edit_baseline(recorded, lambda record: record.update(cubin=""))
     slower(recorded, 120)
