@@ -81,6 +81,11 @@ def targets_gone_line(targets: Sequence[str], folder: Path) -> str:
     )
 
 
+def not_gated_line(archs: Sequence[str]) -> str:
+    """Of architectures on record that the run was told to leave out."""
+    return f"not gated: the machine code for {', '.join(archs)}, which is on record and --gpuperf-arch leaves out"
+
+
 def no_baselines_line(folder: Path, root: Path, others: Sequence[Path]) -> str:
     """Of a gated run without any baseline, and of those that lie elsewhere."""
     where = f"there are no baselines in {folder} (rootdir {root})"

@@ -27,6 +27,7 @@ from pytest_gpuperf.report.vanished_lines import (
     gone_lines,
     is_gone,
     no_baselines_line,
+    not_gated_line,
     targets_gone_line,
     vanished_lines,
 )
@@ -67,7 +68,18 @@ def tell_vanished(session: pytest.Session, book: Book, outcome: Outcome) -> None
     )  # fmt: skip
     strict = is_full(config) and came_to_end(config) and options.update is None
     outcome.vanished += tuple(red) if strict else ()
-    outcome.left_out = (*outcome.left_out, *(() if strict else red), *remarks)
+    outcome.left_out = (*outcome.left_out, *(() if strict else red), *remarks, *_not_gated(worker, options))
+
+
+def _not_gated(worker: Worker, options: Options) -> list[str]:
+    """Where the gate is to be strict: which architectures on record it was told to leave out."""
+    if not options.archs or options.open != "fail" or options.against:
+        return []
+    try:
+        others = [arch for arch in worker.store.archs() if arch not in options.archs]
+    except BaselineError:  # said elsewhere
+        return []
+    return [not_gated_line(others)] if others else []
 
 
 def _tell_unfinished(config: pytest.Config, outcome: Outcome) -> None:

@@ -145,6 +145,16 @@ def test_a_removed_target(recorded, monkeypatch, target):
     )  # fmt: skip
 
 
+def test_an_architecture_on_record_that_the_project_s_settings_leave_out_is_named(recorded, monkeypatch):
+    recorded.run("--update-baselines=new", "--gpuperf-arch=sm_80,sm_90")
+    monkeypatch.setenv("CI", "true")
+    recorded.pytester.makeini("[pytest]\ngpuperf_arch = sm_90\n")
+    recorded.write("conftest.py", "")
+    result = recorded.run("--gpuperf")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["not gated: the machine code for sm_80, which is on record and --gpuperf-arch *"])
+
+
 def test_a_manifest_that_cannot_be_read_is_named(under_ci):
     (under_ci.path / "baselines/manifest.json").write_text("<<<<<<< ours\n")
     result = under_ci.run("--gpuperf")
