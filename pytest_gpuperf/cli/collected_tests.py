@@ -51,6 +51,9 @@ class CollectedTests:
 
 def collect(arguments: Sequence[str], baselines: str | None = None) -> CollectedTests:
     """Collect from the current folder with these paths.  Raises ``CollectionError``."""
+    place = str(Path.cwd())
+    if place.encode(errors="replace").decode() != place:
+        raise CollectionError(f"{place!a}: the name of this folder is not UTF-8, as JSON has to be. Rename it")
     with tempfile.TemporaryDirectory(prefix="gpuperf-") as folder:
         target = Path(folder) / "collected.json"
         flags = ["--collect-only", "-q", "-p", collecting_plugin, f"{FLAG}={target}"]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
 from pytest_gpuperf.cli.collected_tests import CollectedTests, CollectionError, collect
@@ -93,6 +96,14 @@ def test_pytest_that_does_not_start_is_quoted(project):
 def test_a_path_that_is_not_there_is_quoted(project):
     with pytest.raises(CollectionError, match="no_such_folder"):
         collect(["no_such_folder"])
+
+
+def test_a_folder_whose_name_is_not_utf8_is_named(project, monkeypatch):
+    folder = Path(os.fsdecode(os.fsencode(project.path) + b"/x\xff"))
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    with pytest.raises(CollectionError, match=r"x\\udcff': the name of this folder is not UTF-8, .* Rename it"):
+        collect([])
 
 
 def test_scope_matches_whole_names_only(tmp_path):
