@@ -38,6 +38,12 @@ _TEXTURE = "texture is not a template"
 _NO_TEXTURE = (
     "Texture references went with CUDA 12. Pass a texture object (cudaTextureObject_t) to the kernel, or an array."
 )
+_GONE_OF_CUB = re.compile(r'namespace "cub(?:::\w+)?" has no member "(\w+)"')
+_IN_PLACE_OF = {
+    "Max": "cuda::maximum", "Min": "cuda::minimum", "Sum": "cuda::std::plus", "Difference": "cuda::std::minus",
+    "Division": "cuda::std::divides", "Equality": "cuda::std::equal_to", "Inequality": "cuda::std::not_equal_to",
+}  # fmt: skip
+"""What CUB had of its own before CCCL 3.0 (CCCL's migration guide from 2.x to 3.0)."""
 _TORCH = re.compile(r"(?:ATen|c10|torch|pybind11)/\S*|Python\.h")
 
 NO_DEVICE_RUNTIME = (
@@ -152,6 +158,11 @@ def _gone_remedy(what: str) -> str:
     """What to do about what older versions of CUDA had; empty for anything else."""
     if _TEXTURE in what:
         return _NO_TEXTURE
+    gone = _GONE_OF_CUB.match(what)
+    if gone is not None and gone[1] in _IN_PLACE_OF:
+        new = _IN_PLACE_OF[gone[1]]
+        header = "cuda/std/functional" if new.startswith("cuda::std") else "cuda/functional"
+        return f"It went with version 3 of CCCL, which CUB is part of: take {new}<>{{}} of <{header}>."
     return _unnamed_threads_remedy(what)
 
 

@@ -201,6 +201,21 @@ def test_a_flag_that_nvcc_asks_for(text: str, flag: str) -> None:
     assert compiles(text, flag, compiler="nvcc")
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "header"),
+    [("Max", "cuda::maximum", "cuda/functional"), ("Sum", "cuda::std::plus", "cuda/std/functional")],
+)
+def test_an_operator_of_cub_s_own_is_told_to_be_gone(old: str, new: str, header: str) -> None:
+    reduce = (
+        "#include <cub/block/block_reduce.cuh>\n#include <{}>\nusing R = cub::BlockReduce<float, 128>;\n"
+        "__global__ void work(float* x) {{ __shared__ R::TempStorage t; x[0] = R(t).Reduce(x[threadIdx.x], {}); }}\n"
+    )
+    told = refused(reduce.format(header, f"cub::{old}()"))
+    assert told.startswith(f'whole.cu:4: namespace "cub" has no member "{old}"')
+    assert f"It went with version 3 of CCCL, which CUB is part of: take {new}<>{{}} of <{header}>." in told
+    assert compiles(reduce.format(header, f"{new}<>{{}}"))
+
+
 def test_a_texture_reference_is_told_to_be_gone(compiler: str) -> None:
     told = refused("texture<float> table;\n" + WORK.format("tex1Dfetch(table, 0)"), compiler=compiler)
     assert told.endswith("Pass a texture object (cudaTextureObject_t) to the kernel, or an array.")
