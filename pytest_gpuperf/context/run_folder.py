@@ -11,9 +11,12 @@ import os
 import shutil
 import signal
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
+from typing import Any, TypeAlias
 
 import pytest
 from filelock import FileLock, Timeout
@@ -25,6 +28,8 @@ RUNS = "gpuperf-runs-{user}"
 LOCK = "lock"
 YOUNG_S = 10.0
 """A folder of this age or less may be about to be locked."""
+Handler: TypeAlias = Callable[[int, FrameType | None], Any] | int
+"""Of a signal."""
 _TRIES, _PAUSE_S = 20, 0.05
 
 
@@ -65,12 +70,28 @@ def _close(folder: Path, lock: FileLock) -> None:
 
 @contextlib.contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Signals that end a run come after this block."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+    """Signals that end a run come after this block.
+
+    Blocking them would not do: the system gives them to another thread then, and Python lets this one handle them.
+    """
+    came: list[int] = []
+    before: dict[int, Handler] = {}
+
+    def hold_back(number: int, _frame: FrameType | None) -> None:
+        came.append(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        handler = signal.getsignal(number)
+        if handler is not None and threading.current_thread() is threading.main_thread():
+            before[number] = handler
+            signal.signal(number, hold_back)
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for held, handler in before.items():
+            signal.signal(held, handler)
+        for late in came:
+            signal.raise_signal(late)
 
 
 def _place() -> Path:
