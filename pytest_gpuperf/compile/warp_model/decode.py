@@ -54,7 +54,9 @@ class Step(NamedTuple):
     address_text: str
     """Inside of the brackets of a memory instruction; empty for others."""
     reads: tuple[str, ...]
-    """Every register that has to be ready."""
+    """Every register that has to be ready, and the guard."""
+    writes: tuple[str, ...]
+    """Results and flags."""
     target: int | None
     """Target of a jump or call."""
 
@@ -67,10 +69,11 @@ def decode(line: Instruction) -> Step:
     address_text = _address(parts)
     results, flags, sources = _roles(base, frozenset(modifiers), parts)
     guard = operand(line.predicate) if line.predicate else None
+    reads = _reads(base, line.opcode, sources, address_text)
     return Step(
         line.address, line.opcode, base, frozenset(modifiers), klass, guard, results, flags,
-        tuple(operand(part) for part in sources), address_text,
-        _reads(base, line.opcode, sources, address_text), target_of(line),
+        tuple(operand(part) for part in sources), address_text, reads if guard is None else (*reads, guard.text),
+        (*results, *flags), target_of(line),
     )  # fmt: skip
 
 

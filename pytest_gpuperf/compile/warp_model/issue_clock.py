@@ -23,9 +23,8 @@ class IssueClock:
     def advance(self, step: Step) -> float:
         """Wait for sources and for the unit; returns the cycles from the instruction before to this one."""
         ready = self._ready
-        names = step.reads if step.guard is None else (*step.reads, step.guard.text)
         latest = (0.0, "")
-        for name in names:
+        for name in step.reads:
             if name in ready and ready[name] > latest:
                 latest = ready[name]
         wait, self.waited_for = latest
@@ -36,7 +35,7 @@ class IssueClock:
         start = max(start, wait)
         self._unit_free[step.klass] = start + issue_cycles(step.klass, self._arch)
         done = (start + LATENCY_OF_OPCODE.get(step.base, LATENCY.get(step.klass, 1)), step.klass)
-        for name in (*step.results, *step.flags):
+        for name in step.writes:
             ready[name] = done
         cycles, self._now = start - self._now, start
         return cycles

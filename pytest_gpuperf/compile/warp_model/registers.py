@@ -87,13 +87,12 @@ class Machine:
         held = Value(1) if operand.text in TRUE else self._values.get(operand.text, UNKNOWN)
         return combine(lambda bit: 1 - bit, (held,)) if operand.inverted else held
 
-    def execute(self, step: Step) -> float:
+    def execute(self, step: Step, guard: Value) -> float:
         """Compute what can be computed; returns the cycles from the instruction before to this one."""
-        guard = self.guard_of(step)
         cycles = self.clock.advance(step)
         if step.base == "STL":
             self._spill(step)
-        if step.results or step.flags:
+        if step.writes:
             self._write(step, guard, self._compute(step))
         if step.base == "LDL":
             self._unspill(step)
@@ -224,20 +223,23 @@ class Machine:
         for name, value in new.items():
             if name not in ZERO and name not in TRUE:
                 self._values[name] = _merged(guard, value, self._values.get(name, UNKNOWN))
-        self._keep_under(new, guard)
+        if self._under or self._guard is not None:
+            self._keep_under(new, guard)
 
     def _named(self, step: Step, found: tuple[Value, ...]) -> dict[str, Value]:
         """What an instruction writes, by register and predicate."""
+        if not found:
+            return dict.fromkeys(step.writes, self._unknown(step))
         new: dict[str, Value] = {}
         values = list(found)
-        if values and step.results:
+        if step.results:
             number = values.pop(0)
             if len(step.results) == 1:
                 new[step.results[0]] = number if number.argument else Value(number.bits, number.marks)
             for place, name in enumerate(step.results if len(step.results) > 1 else ()):
                 new[name] = combine(lambda bits, at=32 * place: bits >> at & WORD, (number,))
         new.update(zip(step.flags, values, strict=False))
-        others = [name for name in (*step.results, *step.flags) if name not in new]
+        others = [name for name in step.writes if name not in new]
         return {**new, **dict.fromkeys(others, self._unknown(step))} if others else new
 
     def _keep_under(self, new: dict[str, Value], guard: Value) -> None:

@@ -150,7 +150,7 @@ class Walk:
             lanes = active_lanes(guard, self._splits.mask)
             visit.pattern = pattern_of(step, address_of(step, self._machine.register), lanes)
             self.warps_differ |= guard.by_thread and not guard.example
-        visit.cycles = self._machine.execute(step)
+        visit.cycles = self._machine.execute(step, guard)
         visit.waited, visit.waited_for = self._machine.clock.waited, self._machine.clock.waited_for
         self.visits.append(visit)
         following = step.address + INSTRUCTION_BYTES

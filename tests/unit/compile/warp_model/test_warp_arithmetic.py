@@ -18,14 +18,14 @@ words = st.integers(0, WORD)
 def machine(**registers: int) -> Machine:
     made = Machine(Surroundings("sm_90", (), 0), "sm_90")
     for name, number in registers.items():
-        line = Instruction(0, "", "MOV", f"{name}, {number:#x}")
-        made.execute(decode(line))
+        run(made, ("MOV", f"{name}, {number:#x}"))
     return made
 
 
 def run(on: Machine, *lines: tuple[str, str], predicate: str = "") -> Machine:
     for opcode, operands in lines:
-        on.execute(decode(Instruction(0, predicate, opcode, operands)))
+        step = decode(Instruction(0, predicate, opcode, operands))
+        on.execute(step, on.guard_of(step))
     return on
 
 
