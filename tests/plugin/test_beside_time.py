@@ -14,11 +14,19 @@ from suite_under_test import SIMULATED, Suite
 
 from pytest_gpuperf.cli.command_line import main
 
-CONFTEST = SIMULATED.replace("from simulated_gpu import SimulatedGpu,", "from simulated_gpu import").replace(
-    'return SimulatedGpu(implementations={"work": work, "other": work})',
-    "from pathlib import Path\n    from simulated_memory import LimitedGpu\n"
-    '    return LimitedGpu(Path(__file__).parent / "memory", 1 << 30, implementations={"work": work}, '
-    "process_sd=0.0, sample_sd=0.0001)",
+CONFTEST = (
+    SIMULATED.replace("from simulated_gpu import SimulatedGpu,", "from simulated_gpu import").replace(
+        'return SimulatedGpu(implementations={"work": work, "other": work})',
+        "from pathlib import Path\n    from simulated_memory import LimitedGpu\n"
+        '    return LimitedGpu(Path(__file__).parent / "memory", 1 << 30, implementations={"work": work}, '
+        "process_sd=0.0, sample_sd=0.0001)",
+    )
+    + """
+@pytest.fixture(autouse=True)
+def counted_time(monkeypatch):
+    import simulated_clock
+    simulated_clock.count(monkeypatch)
+"""
 )
 KERNEL = """
 template <int K, int N> struct Slow { static constexpr int value = Slow<K, N - 1>::value + 1; };
@@ -33,10 +41,10 @@ extern "C" __global__ void work(const float* a, float* b, int n)
 }
 """
 SUITE = """
+from simulated_clock import HOST
+
 def spin(times):
-    found = {}
-    for number in range(times):
-        found[str(number)] = (number, len(found))
+    HOST.work(20.0 * times)
 
 def launch_of(cuda_kernel, gpu, size=1024):
     a = gpu.random(size, seed=1)

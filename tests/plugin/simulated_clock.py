@@ -1,0 +1,41 @@
+"""A clock of the host that goes on by the work that is counted, whatever else the machine does meanwhile."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+
+import pytest
+
+from pytest_gpuperf.timing import host_blocks
+
+ASKED_NS, CANARY_NS = 100.0, 5000.0
+SCATTER = 0.01
+
+
+class HostClock:
+    """In place of the module ``time``."""
+
+    process_time_ns = staticmethod(time.process_time_ns)
+
+    def __init__(self) -> None:
+        self._now_ns = 0.0
+        self._chance = random.Random(os.getpid())
+
+    def perf_counter_ns(self) -> int:
+        self._now_ns += ASKED_NS
+        return int(self._now_ns)
+
+    def work(self, ns: float) -> None:
+        """Go on by so much, more or less."""
+        self._now_ns += ns * self._chance.lognormvariate(0.0, SCATTER)
+
+
+HOST = HostClock()
+
+
+def count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this clock time what a test and its canary take of the host."""
+    monkeypatch.setattr(host_blocks, "time", HOST)
+    monkeypatch.setattr(host_blocks, "interpreter_work", lambda: HOST.work(CANARY_NS))
