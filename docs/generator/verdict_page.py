@@ -35,7 +35,8 @@ FLAGS = {"strict": "--gpuperf-strict", "inconclusive": "--gpuperf-inconclusive=f
 """The flag that makes a verdict fail which usually does not, by the field of the options that its rule names."""
 EXCEPTIONS = """\
 NOT-MEASURED is never more than a warning where counters are missing. It is a warning, too, where a run without a GPU
-did not reach a workload because its test needs a GPU first, unless `--gpuperf-missing=fail` is given or a GPU is required.
+did not reach a workload because its test needs a GPU first, unless `--gpuperf-missing=fail` is given or a GPU is
+required.
 """
 STATUSES = """\
 ## Exit statuses of pytest

@@ -65,6 +65,7 @@ permissions: {contents: read}
 jobs:
   static:
     runs-on: ubuntu-latest
+    timeout-minutes: 30
     steps:
       - uses: actions/checkout@v4
         with: {fetch-depth: 0, persist-credentials: false}
