@@ -52,6 +52,8 @@ def _execute(parsed: argparse.Namespace) -> int:
     module = importlib.import_module(f"pytest_gpuperf.cli.{module_of(parsed.command)}")
     try:
         status: int = module.execute(parsed, _write)
+    except BrokenPipeError:  # an OSError, and no problem of the command
+        raise
     except module.PROBLEMS as problem:
         _complain(f"gpuperf {parsed.command}: {problem}")
         return PROBLEM_STATUS.get(parsed.command, 1)
