@@ -23,19 +23,19 @@ HEAD = f"""\
 
 ## Flags and ini settings
 
-Ini settings stand under `[tool.pytest.ini_options]` or `[pytest]`. The flag wins over the ini setting. A flag that
-writes something once has no ini setting. Flags that say how to measure or gate are refused where nothing is
-measured: without `--gpuperf`, `--update-baselines` or `--gpuperf-ncu`. Every value is checked when pytest starts.
+Ini settings go under `[tool.pytest.ini_options]` or `[pytest]`. A flag wins over its ini setting. Flags that concern a
+single run have no ini setting. Flags that say how to measure or gate are refused in a run that measures nothing: one
+without `--gpuperf`, `--update-baselines` or `--gpuperf-ncu`. Every value is checked when pytest starts.
 
-An ini setting of a switch is `true` or `false`, all others are text: in pytest 9's own table `[tool.pytest]` write
+The ini setting of a switch is `true` or `false`, all others are text: in pytest 9's own table `[tool.pytest]`, write
 numbers in quotes. A path on the command line is relative to the current folder, one in an ini file to pytest's root.
 """
 MARKER = """\
 ## The marker
 
 `@pytest.mark.gpuperf(tolerance=0.03, cache="warm")` on a function or class, or `pytestmark` in a module, sets what
-holds for these tests. The nearest word wins: an argument of `gpuperf(...)`, then the marker of the function, the
-class and the module, then the flag, then the ini setting. An unknown keyword or a bad value is a usage error when
+holds for these tests. The most specific setting wins: an argument of `gpuperf(...)`, then the marker of the function,
+the class and the module, then the flag, then the ini setting. An unknown keyword or a bad value is a usage error when
 tests are collected.
 """
 HOOKS = """\

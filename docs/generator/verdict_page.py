@@ -24,8 +24,9 @@ HEAD = f"""\
 
 ## Verdicts
 
-What the gate may say of a workload: of its static evidence for an architecture, of its counters and of its time on
-a GPU model. *Test* says what the verdict does to the test. `--gpuperf-open=warn` takes back what `CI` makes fail.
+A verdict is about a workload's static evidence for an architecture, or about its counters or its time on a GPU model.
+*Test* is what the verdict does to the test. `--gpuperf-open=warn` makes warnings of what fails only under `CI`.
+Other words are in the [glossary](../explanation/glossary.md).
 """
 CI = Options(open="fail", missing="fail")
 """What is usual under ``CI``."""
@@ -33,8 +34,9 @@ FLAGS = {"strict": "--gpuperf-strict", "inconclusive": "--gpuperf-inconclusive=f
          "missing": "--gpuperf-missing=fail"}  # fmt: skip
 """The flag that makes a verdict fail which usually does not, by the field of the options that its rule names."""
 EXCEPTIONS = """\
-NOT-MEASURED is a warning, whatever is asked for, where counters are lacking; and where a run without a GPU did not come
-to a workload because its test needs one first, unless `--gpuperf-missing=fail` is given or a GPU is required.
+NOT-MEASURED is never more than a warning where counters are missing. It is a warning, too, where a run without a GPU
+did not reach a workload because its test needs a GPU first, unless `--gpuperf-missing=fail` is given or a GPU is
+required.
 """
 STATUSES = """\
 ## Exit statuses of pytest

@@ -43,14 +43,14 @@ _COMPILERS = (NVRTC, NVCC)
 class KernelCompiler:
     """``cuda_kernel(path_or_source, name, ...) -> Kernel``: compiles a kernel and takes its static evidence.
 
-    * ``path_or_source``: a path relative to the test file, in a fixture that outlives a test to the file that defines
-      it; or CUDA C++ source, which has a line break or a brace in it.
+    * ``path_or_source``: a path relative to the test file (in a fixture of a wider scope, to the file that defines it);
+      or CUDA C++ source, which is told by a line break or a brace in it.
     * ``name``: the ``__global__`` function.
     * ``options``: a list of NVRTC's options, as CuPy takes them: ``["-DTILE=32", "-maxrregcount=32"]``.
     * ``name_expression``: a template instantiation such as ``"transpose<32, float>"``.
     * ``headers``: folders or files to include from, relative to the same file.
-    * ``compiler``: ``"nvcc"`` has an installed nvcc compile the file, code of the host included; options are nvcc's.
-    * ``arch``: the static targets of this kernel, in the place of the run's: ``"sm_90a"``, or a list.
+    * ``compiler``: ``"nvcc"`` has an installed nvcc compile the file, host code included; options are nvcc's.
+    * ``arch``: the static targets of this kernel, instead of the run's: ``"sm_90a"``, or a list.
 
     Raises ``BadArgument``, ``MissingSource``, ``CompileError``, ``UnknownKernel``, ``ToolchainMissing``, ``BadOption``
     and ``UnknownArchitecture``.

@@ -28,29 +28,29 @@ class GpuPerf:
     * ``workload``: a ``Launch``, or any callable that launches on the current stream, whose time is the sum of its
       kernels.
     * ``name``: unique within the test; by default the kernel's or the callable's own.
-    * ``check``: called after the first run.  An exception fails the test and nothing is timed; so does ``False``, be it
-      Python's own or an array of bool that is not true everywhere.
-    * ``reset``: restores in-place inputs before every run; not timed.
-    * ``bytes``, ``flops``: what one run must move and compute, whole numbers above 0.
+    * ``check``: called after the first run, and again after the timing.  The test fails if it raises an exception or
+      answers ``False``, Python's own or an array of bool that is not true everywhere; what fails at first is not timed.
+    * ``reset``: restores inputs that a run overwrites, before every run; not timed.
+    * ``bytes``, ``flops``: the bytes that one run must move, and the operations that it must do; whole numbers above 0.
     * ``cache``: ``"cold"`` flushes the L2 before each sample, ``"warm"`` does not.
-    * ``tolerance``: slower by no more than this fraction is accepted, up to 0.5.
+    * ``tolerance``: the slowdown that is accepted, as a fraction up to 0.5.
     * ``pair_slot``: ``"sustained"`` is for power-limited kernels.  Where the workload is paired with its baseline, each
       of the two runs for two seconds at a time, and a verdict takes one and a half to five minutes.
     * ``metrics``: counters to collect besides the set: names, or a dict of name to tolerance.
-    * ``measure``: what to gate beside the time: ``"memory"``, the bytes of device memory that a run needs, ``"host"``,
-      the time of the CPU from its call to its return, ``"compile"``, that of compiling it; names, or a dict of name to
+    * ``measure``: what to gate beside the time: ``"memory"``, the device memory that a run needs, in bytes; ``"host"``,
+      the CPU time from its call to its return; ``"compile"``, the CPU time to compile it.  Names, or a dict of name to
       tolerance.
     * ``accuracy``: a function that returns the error of the last run's results, such as
       ``lambda: gpu.ulp_error(y, reference)``: recorded, and a larger one is WORSE.
     * ``inputs``: a function of a seed that makes the inputs, for a kernel that is not trusted: every run, timed or not,
-      has others.  They are copied into the launch's arrays, in their order without the outputs, or by a dict of names
-      or positions; a callable is called with them.
-    * ``outputs``: the arrays that it writes, poisoned (NaN, -1) before every run.
-    * ``precision``: the relative error that ``check`` has to refuse; by default 0.4 %, of numbers in two bytes 6 %.
+      gets new ones.  They are copied into the launch's arrays, in their order without the outputs, or by a dict of
+      names or positions; a callable is called with them.
+    * ``outputs``: the arrays that it writes, filled with NaN or -1 before every run.
+    * ``precision``: the relative error that ``check`` has to refuse; by default 0.4 %, for numbers of two bytes 6 %.
 
-    With ``inputs`` or ``outputs`` the check may take parameters of these names: ``result``, what a callable returned or
-    its outputs; ``inputs``, a tuple as they were made; ``seed``.  It is called for samples that were timed, drawn at
-    random, and has to refuse poison.
+    With ``inputs`` or ``outputs`` the check may have parameters of these names: ``result``, what a callable returned or
+    its outputs; ``inputs``, a tuple as they were made; ``seed``.  It is also called for samples that were timed, drawn
+    at random, and has to refuse outputs that were not written.
 
     Raises ``BadArgument``, and ``DuplicateWorkload`` for a name used twice.
     """

@@ -23,7 +23,7 @@ PAGES = {
 
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="gpuperf", description="Companion of the pytest-gpuperf plugin, whose own flags pytest --help lists."
+        prog="gpuperf", description="Commands beside the pytest-gpuperf plugin, whose own flags pytest --help lists."
     )
     parser.add_argument("--version", action="version", version=f"gpuperf {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -45,8 +45,8 @@ def _add_looks(commands: Commands) -> None:
     selftest = _command(commands, "selftest", "find out, on the GPU, what this machine can gate (about four minutes)")
     selftest.add_argument("--json", action="store_true", help="print the report as JSON")
     selftest.add_argument("--quick", action="store_true", help="fewer processes and verdicts: half a minute")
-    selftest.add_argument("--output", metavar="FILE", type=Path, help="write the report to this file too, as JSON")
-    selftest.add_argument("--timer", choices=TIMERS, help="default: the best that works here")
+    selftest.add_argument("--output", metavar="FILE", type=Path, help="also write the report to this file, as JSON")
+    selftest.add_argument("--timer", choices=TIMERS, help="the clock (default: the best that works here)")
 
     explain = _command(
         commands, "explain", "say what holds a workload back and why it changed, from the last run or a baseline"
@@ -97,8 +97,8 @@ def _add_records(commands: Commands) -> None:
 def _add_bisection(commands: Commands) -> None:
     bisect = _command(commands, "bisect", "find the commit that made a test's kernels slower")
     bisect.add_argument("node_id", metavar="NODEID", help="a test, file or folder, as pytest takes it")
-    bisect.add_argument("--good", metavar="REF", help="where it was not slower (default: where it was recorded)")
-    bisect.add_argument("--bad", metavar="REF", default="HEAD", help="where it is (default: HEAD)")
+    bisect.add_argument("--good", metavar="REF", help="a commit that is not slower (default: where it was recorded)")
+    bisect.add_argument("--bad", metavar="REF", default="HEAD", help="a commit that is slower (default: HEAD)")
 
     step = _command(commands, "bisect-step", "judge the working tree for git bisect run: 0 good, 1 bad, 125 skip")
     step.add_argument("node_id", metavar="NODEID", help="a test, file or folder, as pytest takes it")
@@ -151,40 +151,40 @@ def _add_beginnings(commands: Commands) -> None:
 
     examples = _command(commands, "examples", "copy kernels of the example suite with their tests, to break them")
     examples.add_argument("folder", metavar="DIR", nargs="?", type=Path, help="where to (default: list the families)")
-    examples.add_argument("families", metavar="FAMILY", nargs="*", help="which (default: a few that teach most)")
+    examples.add_argument("families", metavar="FAMILY", nargs="*", help="default: a few that teach most")
 
     docs = _command(commands, "docs", "print a page of the documentation")
-    docs.add_argument("page", metavar="PAGE", nargs="?", help="its name or path (default: list all pages)")
+    docs.add_argument("page", metavar="PAGE", nargs="?", help="a page, by its name or path (default: list all pages)")
 
 
 def _add_audit(commands: Commands) -> None:
     audit = _command(commands, "audit", "gate the machine code of wheels and libraries that are already built")
-    audit.add_argument("files", metavar="FILE", nargs="+", type=Path, help="a .whl, .so, .cubin, .fatbin, .o, .a")
+    audit.add_argument("files", metavar="FILE", nargs="+", type=Path, help="a .whl, .so, .o, .a, .fatbin or .cubin")
     held = audit.add_mutually_exclusive_group()
-    held.add_argument("--baseline", metavar="FILE", type=Path, help="what is on record: gpuperf-audit.json.xz")
+    held.add_argument("--baseline", metavar="FILE", type=Path, help="what is on record, such as gpuperf-audit.json.xz")
     held.add_argument(
         "--against", metavar="FILE", type=Path, action="append", default=[],
         help="another build of the file, such as the version before; may be given again for several",
     )  # fmt: skip
-    audit.add_argument("--update", action="store_true", help="put what is there on record, in the file of --baseline")
+    audit.add_argument("--update", action="store_true", help="write what the files hold to that of --baseline")
     audit.add_argument(
         "--skip", metavar="PATTERN", action="append", default=[],
         help="files in a wheel that are left out: '*/libvendored*.so'; may be given again",
     )  # fmt: skip
-    audit.add_argument("--max-size", metavar="SIZE", type=_size, help="of all machine code of a FILE: 40M")
-    audit.add_argument("--max-kernel-size", metavar="SIZE", type=_size, help="of one kernel's machine code: 64K")
+    audit.add_argument("--max-size", metavar="SIZE", type=_size, help="of all machine code of a FILE, such as 40M")
+    audit.add_argument("--max-kernel-size", metavar="SIZE", type=_size, help="of one kernel, such as 64K")
     for form in ("json", "markdown"):
-        audit.add_argument(f"--{form}", metavar="FILE", type=Path, help=f"write what differs there too, as {form}")
+        audit.add_argument(f"--{form}", metavar="FILE", type=Path, help=f"also write what differs, as {form}")
     audit.add_argument(
         "--baselines",
         metavar="DIR",
         type=Path,
-        help="records of tests that may have a kernel (default: as in the last run)",
+        help="baselines that say which tests have a kernel (default: as in the last run)",
     )
 
 
 def _add_folder(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--baselines", metavar="DIR", type=Path, help="their folder (default: as in the last run)")
+    parser.add_argument("--baselines", metavar="DIR", type=Path, help="baselines folder (default: as in the last run)")
 
 
 def _size(text: str) -> int:

@@ -1,9 +1,9 @@
 """The ``gpuperf`` command: parses arguments and hands over to the room that does the work.
 
-Exit status: 0 done, 1 the answer is no (something needed is missing or cannot be read, pruning was refused, ``--check``
-found something), 2 wrong usage, 125 and 128 of ``bisect-step`` alone, which let ``git bisect run`` skip the commit or
-stop, 141 whoever read the output has closed it, as of any program that a pipe ends.  ``merge`` has that of the merged
-run, and that of wrong usage where it refuses the reports.
+Exit status: 0 done; 1 the answer is no (something needed is missing or cannot be read, a kernel got worse, pruning was
+refused, ``--check`` found something); 2 wrong usage, or an ``audit`` that could compare nothing; 125 and 128, from
+``bisect-step`` alone, let ``git bisect run`` skip the commit or stop; 141 the reader of the output closed the pipe.
+``merge`` ends with the status of the merged run, or with that of wrong usage if it refuses the reports.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ def _execute(parsed: argparse.Namespace) -> int:
     module = importlib.import_module(f"pytest_gpuperf.cli.{module_of(parsed.command)}")
     try:
         status: int = module.execute(parsed, _write)
+    except BrokenPipeError:  # an OSError, and no problem of the command
+        raise
     except module.PROBLEMS as problem:
         _complain(f"gpuperf {parsed.command}: {problem}")
         return PROBLEM_STATUS.get(parsed.command, 1)

@@ -51,7 +51,7 @@ def test_{kernel}(cuda_kernel, gpu, gpuperf):
     n = 1 << 20
 {arrays}
     launch = cuda_kernel("{source}", "{kernel}").launch(grid=(n // 256,), block=(256,), args=({args}))
-    gpuperf(launch)  # and check=..., which is called once: a fast kernel that is wrong proves nothing
+    gpuperf(launch)  # add check=lambda: ..., which compares the result: a wrong kernel may well be fast
 '''
 ATTRIBUTES = "baselines/**/*.cubin.z binary\nbaselines/** linguist-generated\n"
 INI = "[pytest]\ntestpaths = .\n"
@@ -65,6 +65,7 @@ permissions: {contents: read}
 jobs:
   static:
     runs-on: ubuntu-latest
+    timeout-minutes: 30
     steps:
       - uses: actions/checkout@v4
         with: {fetch-depth: 0, persist-credentials: false}

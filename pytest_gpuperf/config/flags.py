@@ -143,11 +143,13 @@ class Flag(NamedTuple):
 
 FLAGS: tuple[Flag, ...] = (
     Flag("--gpuperf", "enabled", "measure GPU workloads, compare them with their baselines, fail what regressed"),
-    Flag("--update-baselines", "update", "record baselines of workloads that are new, changed (the default; what is "
-         "proven to be changed, and tests given by node id), changed and accepted as their anchors, or all",
+    Flag("--update-baselines", "update", "record baselines: new (workloads that have none), changed (the default: "
+         "these, what is proven to have changed, and tests given by node id), anchor (as changed, accepted on purpose) "
+         "or all",
          one_of("new", "changed", "anchor", "all"), ini=False, metavar="MODE", const="changed"),
     Flag("--gpuperf-require-gpu", "require_gpu", "fail at once if there is no usable GPU"),
-    Flag("--gpuperf-arch", "archs", "static targets (default: those with baselines, else the GPU's own)",
+    Flag("--gpuperf-arch", "archs", "static targets (default: those with baselines, else the GPU's own, else "
+         "sm_80, sm_90 and sm_120)",
          architectures, metavar="sm_80,sm_90"),
     Flag("--gpuperf-baselines", "baselines", "folder of the baselines (default: baselines, beside the ini file)",
          str, metavar="DIR"),
@@ -155,30 +157,30 @@ FLAGS: tuple[Flag, ...] = (
          "merge-base:main", str, ini=False, metavar="REF"),
     Flag("--gpuperf-against-python", "against_python", "Python that runs the revision's tests (default: this one)", str,
          ini=False, metavar="PATH"),
-    Flag("--gpuperf-open", "open", "what is not decided (NEW, NOT-COMPARABLE, CONFIG-CHANGED, NOT-MEASURED, "
-         "UNEXPLAINED): "
-         "fail (default under CI) or warn", one_of("fail", "warn"), metavar="ACTION"),
+    Flag("--gpuperf-open", "open", "what is not proven (NEW, NOT-COMPARABLE, CONFIG-CHANGED, NOT-MEASURED, "
+         "UNEXPLAINED): fail (default under CI) or warn (default elsewhere)", one_of("fail", "warn"), metavar="ACTION"),
     Flag("--gpuperf-missing", "missing", "a workload without a baseline: fail or warn (default: as --gpuperf-open); "
-         "fail, where given, also for a baseline whose test needed a GPU before it",
+         "fail, if given, also for a baseline that a test did not reach because it needed a GPU first",
          one_of("fail", "warn"), metavar="ACTION"),
-    Flag("--gpuperf-inconclusive", "inconclusive", "an undecided workload: fail or warn (default)",
-         one_of("fail", "warn"), metavar="ACTION"),
+    Flag("--gpuperf-inconclusive", "inconclusive", "a workload whose time is undecided (INCONCLUSIVE): fail or "
+         "warn (default)", one_of("fail", "warn"), metavar="ACTION"),
     Flag("--gpuperf-static-causes", "static_causes", "bank conflicts, lost coalescing and lost vectorisation that the "
          "machine code proves: exact (default, they gate) or off", one_of("exact", "off"), metavar="WHICH"),
     Flag("--gpuperf-strict", "strict", "fail on a stale baseline too (FASTER, BETTER)"),
-    Flag("--gpuperf-profile", "profile", "tolerance profile: tight 0.5/1 %%, standard 1/2 %%, loose 2/5 %%",
+    Flag("--gpuperf-profile", "profile", "slowdown that is accepted / that is found: tight 0.5/1 %% (default), "
+         "standard 1/2 %%, loose 2/5 %%",
          one_of(*PROFILES), metavar="NAME"),
-    Flag("--gpuperf-tolerance", "tolerance", "slower by no more than this fraction is accepted, such as 0.005",
+    Flag("--gpuperf-tolerance", "tolerance", "slowdown that is accepted, as a fraction such as 0.005",
          number(0.0005, 0.5), metavar="FRACTION"),
     Flag("--gpuperf-cache", "cache", "L2 state before each sample: cold (flushed, default) or warm",
          one_of("cold", "warm"), metavar="STATE"),
     Flag("--gpuperf-seed", "seed", "seed of the inputs that inputs= makes (default: another one in every run)",
          whole(0, 999_999_999), metavar="N"),
-    Flag("--gpuperf-timer", "timer", f"auto (default), {', '.join(TIMERS[:-1])} or {TIMERS[-1]}",
+    Flag("--gpuperf-timer", "timer", f"auto (default: the best that works), {', '.join(TIMERS[:-1])} or {TIMERS[-1]}",
          one_of("auto", *TIMERS), metavar="NAME"),
     Flag("--gpuperf-rounds", "rounds", "rounds that an update records per workload (default 10)",
          whole(2, 1000), metavar="N"),
-    Flag("--gpuperf-processes", "processes", "fresh processes an update spreads them over (default 5)",
+    Flag("--gpuperf-processes", "processes", "fresh processes that an update spreads them over (default 5)",
          whole(1, 100), metavar="N"),
     Flag("--gpuperf-budget", "budget_s",
          "wall-clock seconds for timing one workload (default 5, and 320 with sustained slots)",
@@ -191,35 +193,35 @@ FLAGS: tuple[Flag, ...] = (
     Flag("--gpuperf-confirmations", "confirmations",
          "tests per process whose suspected regressions a second process confirms (default 20)",
          whole(0, 100_000), metavar="N"),
-    Flag("--gpuperf-ledger", "ledger", "add up the evidence of runs: report (default) what they prove together, let it "
-         "fail the run (gate), or off", one_of("off", "report", "gate"), metavar="WHAT"),
+    Flag("--gpuperf-ledger", "ledger", "add up the evidence of many runs: report what they prove together "
+         "(default), gate (let it fail the run) or off", one_of("off", "report", "gate"), metavar="WHAT"),
     Flag("--gpuperf-ledger-file", "ledger_file", "file that runs add to (default: .gpuperf/ledger.jsonl)", str,
          metavar="FILE"),
-    Flag("--gpuperf-ledger-tolerance", "ledger_tolerance", "slower by no more than this fraction is accepted by many "
-         "runs together (default 0.0005)", number(0.0001, 0.5), metavar="FRACTION"),
+    Flag("--gpuperf-ledger-tolerance", "ledger_tolerance", "slowdown that is accepted by many runs "
+         "together, as a fraction (default 0.0005)", number(0.0001, 0.5), metavar="FRACTION"),
     Flag("--gpuperf-ncu", "ncu", "collect and gate hardware counters with Nsight Compute: default, memory, compute, "
          "latency, full, or names of metrics", metric_words, metavar="SET", const="default"),
-    Flag("--gpuperf-metrics", "metrics", "metrics to collect with the set, each with a tolerance to gate it by, "
-         "such as 'dram__bytes.sum 0.02'", metrics, metavar="NAME,..."),
-    Flag("--gpuperf-ncu-timeout", "ncu_timeout_s", "seconds for collecting counters (default: 60, and 10 per test)",
-         number(1, 86400, " seconds"), metavar="SECONDS"),
+    Flag("--gpuperf-metrics", "metrics", "more metrics to collect; a number behind a name is the tolerance to gate it "
+         "by, such as 'dram__bytes.sum 0.02'", metrics, metavar="NAME,..."),
+    Flag("--gpuperf-ncu-timeout", "ncu_timeout_s", "limit for collecting counters, in seconds (default: 60, and "
+         "10 per test)", number(1, 86400, " seconds"), metavar="SECONDS"),
     Flag("--gpuperf-ncu-json", "ncu_json", "write every collected counter to this JSON file", str, metavar="FILE",
          ini=False),
-    Flag("--gpuperf-explain", "explain", "say of every workload what holds it back, and the causes of what changed"),
-    Flag("--gpuperf-report", "reports", "write what the run found to files that end in .json, .md or .html; github: "
-         "to the summary of the GitHub job", reports, metavar="FILE,..."),
+    Flag("--gpuperf-explain", "explain", "say what holds each workload back, and why it changed"),
+    Flag("--gpuperf-report", "reports", "write a report to files that end in .json, .md or .html; github: the "
+         "summary of the GitHub job", reports, metavar="FILE,..."),
     Flag("--gpuperf-shard", "shard", "run one of N parts of the tests, with its part of the error rate; gpuperf merge "
          "puts the reports of all parts together", shard, ini=False, metavar="I/N"),
     Flag("--gpuperf-nvrtc", "nvrtc", "folder with another NVRTC (pip install --target DIR "
          "nvidia-cuda-nvrtc==VERSION)",
          str, ini=False, metavar="DIR"),
-    Flag("--gpuperf-toolchains", "toolchains", "an update records static evidence of all declared toolchains, whose "
-         "NVRTCs lie in folders of DIR", str, ini=False, metavar="DIR"),
+    Flag("--gpuperf-toolchains", "toolchains", "with an update: record static evidence of all declared compilers, "
+         "whose NVRTCs lie in folders of DIR", str, ini=False, metavar="DIR"),
     Flag("--gpuperf-allow-ci-update", "allow_ci_update", "let --update-baselines write under CI", ini=False),
-    Flag("--gpuperf-trust-cubins", "trust_cubins", "under CI, believe and launch baselines too that the change "
+    Flag("--gpuperf-trust-cubins", "trust_cubins", "under CI, also believe and launch baselines that the change "
          "under test brought along", ini=False),
-    Flag("--gpuperf-force-update", "force_update", "record measurements that were disturbed, too", ini=False),
-    Flag("--gpuperf-kernel-timeout", "kernel_timeout_s", "seconds after which a kernel that does not come back is "
+    Flag("--gpuperf-force-update", "force_update", "also record measurements that were disturbed", ini=False),
+    Flag("--gpuperf-kernel-timeout", "kernel_timeout_s", "seconds after which a kernel that has not ended is taken for "
          "endless (default 60): its test fails, and the others run in a fresh process",
          number(1, 86400, " seconds"), metavar="SECONDS"),
     Flag("--gpuperf-task", "task", "", str, ini=False, hidden=True),

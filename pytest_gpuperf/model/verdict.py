@@ -26,23 +26,25 @@ class Verdict(enum.Enum):
     UNCHANGED = "UNCHANGED"
     """The same machine code, launched alike: it cannot have regressed.  Counters: all that gate are in their bands."""
     ACCEPTED_ELSEWHERE = "ACCEPTED-ELSEWHERE"
-    """Static: other machine code than on record, of a source that is on record as accepted by another declared
-    toolchain; the record of this one is older."""
+    """Static: the machine code is not that on record, but its source was accepted with another compiler that the
+    manifest declares; the record of this compiler is older."""
     SAME = "SAME"
     """Time: proven neither slower nor faster by the detection bound.  Static: nothing that gates changed.  Beside the
     time: within the tolerance."""
     NOT_SLOWER = "NOT-SLOWER"
-    """Proven not slower by the detection bound, which is twice the tolerance."""
+    """Proven not slower by the detection bound: twice the tolerance, or that of the profile."""
     FASTER = "FASTER"
     """Proven faster: the baseline is stale."""
     SLOWER = "SLOWER"
     """Proven slower than the tolerance, in two processes."""
     SUSPECT = "SUSPECT"
-    """Proven slower in one process, and the second could not speak: it crashed, hung, skipped or had no memory."""
+    """Proven slower in one process, and the second could not confirm or deny it: it crashed, hung, skipped the test or
+    ran out of memory."""
     ENV_SHIFT = "ENV-SHIFT"
     """Slower than the record, and evidence says that the machine did it: canaries, driver, clocks or another GPU."""
     UNEXPLAINED = "UNEXPLAINED"
-    """Slower than the record with the same code, and nothing says that the machine did it: inputs, constants?"""
+    """Slower than the record with the same code, and nothing says that the machine did it.  Look at the contents of
+    inputs and constants."""
     INCONCLUSIVE = "INCONCLUSIVE"
     """Neither slower nor not slower is proven, or the measurement was disturbed."""
     WORSE = "WORSE"
@@ -52,14 +54,14 @@ class Verdict(enum.Enum):
     NEW = "NEW"
     """No baseline for this workload and target."""
     NOT_COMPARABLE = "NOT-COMPARABLE"
-    """The work cannot be done again as it was recorded, or the timer, the cache or, for static evidence, the compiler
-    changed; the reason says which."""
+    """The work cannot be done again as it was recorded; or the timer, the cache state or (for static evidence) the
+    compiler changed.  The reason says which."""
     CONFIG_CHANGED = "CONFIG-CHANGED"
-    """Static: machine code of another configuration than on record, by the choice of an autotuner.  Its figures are
+    """Static: an autotuner chose another configuration than the one on record.  The figures of its machine code are
     shown and do not gate."""
     NOT_MEASURED = "NOT-MEASURED"
-    """It has a baseline that no test reached: deleted, skipped, ended early, no GPU; or there are no counters; or a
-    figure beside the time is on record that the test does not ask for."""
+    """There is a baseline, and nothing to hold against it: the test was deleted, was skipped or ended early, there is
+    no GPU, there are no counters, or the test no longer asks for a figure beside the time that is on record."""
 
     @property
     def is_regression(self) -> bool:

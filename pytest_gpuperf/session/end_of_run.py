@@ -34,17 +34,17 @@ from pytest_gpuperf.update.accept import accept
 from pytest_gpuperf.update.record import REPLACED, RecordingFailed, leave_rounds
 
 EXIT_NOTHING_MEASURED = 10
-"""A gated run that gathered no evidence at all, or under ``CI`` could compare none of it."""
+"""A gated run gathered no evidence at all or, under ``CI``, could compare none of it."""
 EXIT_NOT_RECORDED = 11
-"""A run that could not write what it was asked to: baselines or a report."""
+"""A run could not write what it was asked to: baselines, all or some of them, or a report."""
 EXIT_ENVIRONMENT = 12
-"""A run whose A/A self-pairs came out different: the machine is the finding, not the code."""
+"""A kernel paired with itself came out different: something is wrong with the machine, not with the code."""
 EXIT_VANISHED = 13
-"""A full run in which no test came to what is on record, or one that ended before its last test, under
-``--gpuperf-open=fail``."""
+"""Under ``--gpuperf-open=fail``: no test of a full run reached what is on record, or a run ended before its last
+test."""
 
 EXIT_LEDGER = 14
-"""A run that is slower by the evidence of many, or drifts, under ``--gpuperf-ledger=gate``."""
+"""Under ``--gpuperf-ledger=gate``: many runs together prove a slowdown or a drift."""
 
 UNWRITTEN = "the run was interrupted: no baseline was written"
 OUTCOME: pytest.StashKey[Outcome] = pytest.StashKey()

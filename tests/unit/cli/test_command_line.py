@@ -126,6 +126,18 @@ def test_output_that_nobody_reads_on_ends_without_a_traceback(lines):
     assert (process.returncode, said) == (command_line.EXIT_PIPE_CLOSED, "")
 
 
+def test_a_closed_pipe_is_none_of_the_problems_that_a_command_names(monkeypatch, capfd):
+    """``gpuperf docs | head``: ``BrokenPipeError`` is an ``OSError``, which ``docs`` names among its problems."""
+    monkeypatch.setattr(command_line.os, "dup2", lambda *descriptors: None)
+
+    def closed(text: str) -> object:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(command_line, "_write", closed)
+    assert command_line.main(["docs"]) == command_line.EXIT_PIPE_CLOSED
+    assert capfd.readouterr().err == ""
+
+
 def test_mv_names_the_kinds_that_it_takes(tmp_path, capsys):
     assert command_line.main(["mv", "a.py::x", "b.py", "--baselines", str(tmp_path)]) == 1
     assert "gpuperf mv: a.py::x and b.py are not of one kind" in capsys.readouterr().err
