@@ -212,9 +212,8 @@ class CudaDevice:
         return found
 
     def release_unused(self) -> None:
-        """See ``Device``.  Of CuPy's own pool; arrays that live are not touched."""
-        self._memory.note()
-        self._cupy.get_default_memory_pool().free_all_blocks()
+        """See ``Device``.  Of CuPy's own pool and of PyTorch's; arrays that live are not touched."""
+        self._memory.empty()
 
     def state(self) -> DeviceState:
         return self._nvml.state()

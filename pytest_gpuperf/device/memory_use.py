@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import sys
 from collections.abc import Callable
@@ -31,8 +32,17 @@ class MemoryUse:
             torch.cuda.reset_peak_memory_stats()
 
     def note(self) -> None:
-        """CuPy's pool is about to be emptied."""
+        """Keep the most that CuPy's pool held until now."""
         self._peak = max(self._peak, int(self._cupy.get_default_memory_pool().total_bytes()))
+
+    def empty(self) -> None:
+        """Have both pools give back what they keep for reuse; arrays that live are not touched."""
+        self.note()
+        self._cupy.get_default_memory_pool().free_all_blocks()
+        torch = _torch()
+        if torch is not None:
+            with contextlib.suppress(RuntimeError):  # a fault of the GPU: whoever uses it next is told
+                torch.cuda.empty_cache()  # its own peak outlasts that
 
     def now(self) -> DeviceMemory:
         """Bytes at this moment."""

@@ -122,10 +122,10 @@ class QueuedPairs:
     ) -> _Enqueued:
         """Enqueue all that belongs to one reading."""
         stream = self._stream
-        if cold and stream.has_persisting_lines:
-            stream.end_persistence()
         if prepare is not None:
             prepare()
+        if cold and stream.has_persisting_lines:  # those of the preparation, too
+            stream.end_persistence()
         if cold and guard is None:
             stream.flush_l2()
         ahead = stream.mark() if delay_ns >= LONGEST_DELAY_NS else None

@@ -276,11 +276,33 @@ def test_the_peak_of_memory_is_what_the_pool_held_before_it_was_emptied(device: 
     assert (memory.free >> 30, memory.total >> 30) == (30, 80)
 
 
+def test_what_pytorch_keeps_for_reuse_is_given_back_too(
+    device: CudaDevice, cupy: FakeCupy, torch: SimpleNamespace
+) -> None:
+    """Else a second process lacks that memory, and arrays lie where the tests before left room."""
+    torch.cuda.empty_cache = lambda: cupy.log.append("torch emptied")
+    device.release_unused()
+    assert (cupy.log[-1], cupy.emptied) == ("torch emptied", 1)
+
+
+def test_a_fault_of_the_gpu_is_not_told_by_who_gives_memory_back(device: CudaDevice, torch: SimpleNamespace) -> None:
+    def faulty() -> None:
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    torch.cuda.empty_cache = faulty
+    device.release_unused()
+
+
+def test_pytorch_that_has_not_used_the_gpu_is_not_asked_for_memory(device: CudaDevice, torch: SimpleNamespace) -> None:
+    torch.cuda.is_initialized = lambda: False
+    device.release_unused()
+
+
 def test_memory_of_pytorch_and_of_other_processes_is_told(cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch) -> None:
     reset: list[bool] = []
     cuda_of_torch = SimpleNamespace(
         is_initialized=lambda: True, memory_reserved=lambda: 4 << 30, max_memory_reserved=lambda: 6 << 30,
-        reset_peak_memory_stats=lambda: reset.append(True),
+        reset_peak_memory_stats=lambda: reset.append(True), empty_cache=lambda: None,
     )  # fmt: skip
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda_of_torch))
     use = MemoryUse(cupy, Nvml(FakeNvml(pids=[1, 999_999_999]), "11", ProcessFamily()))

@@ -474,6 +474,15 @@ def test_lines_that_persist_are_made_ordinary_before_each_cold_sample(
     assert set(behind) == {"flush" if guard is None else "spin"}  # behind the delay the wait would use it up
 
 
+@pytest.mark.parametrize("kind", TIMERS)
+def test_lines_that_persist_from_a_reset_are_ordinary_before_the_flush(stream: SimulatedStream, kind: Any) -> None:
+    timer, stream.persisting = kind(stream), True
+    timer.measure([Slot(lambda: stream.kernel(5000.0), 4, lambda: stream.kernel(900.0, "reset"))], "cold")
+    behind = [after for one, after in itertools.pairwise(stream.log) if one == "reset"]
+    assert len(behind) >= 4
+    assert set(behind) == {"persistence ended"}
+
+
 def test_a_guard_gets_what_the_run_returned_that_the_graph_was_captured_from(stream: SimulatedStream) -> None:
     timer, seen = GraphTimer(stream), list[Any]()
     timer.measure([guarded(stream, 6, seen)], "cold")
