@@ -40,7 +40,9 @@ def next_steps(evidence: Sequence[TestEvidence], options: Options) -> list[str]:
     red = [key for key, verdict in verdicts.items() if verdict is not None and verdict.is_regression]
     undecided = [key for key, verdict in verdicts.items() if verdict is Verdict.INCONCLUSIVE]
     if red:
-        accept = "" if options.against else f"; accept what is intended: pytest --update-baselines{accepting_mode(judged)}"
+        accept = (
+            "" if options.against else f"; accept what is intended: pytest --update-baselines{accepting_mode(judged)}"
+        )
         return [f"next: see why: gpuperf explain '{red[0].node_id}'; fix it, and run pytest --gpuperf --lf{accept}"]
     if undecided:
         return ["next: give what is undecided more time: pytest --gpuperf --lf --gpuperf-budget=4"]

@@ -38,7 +38,6 @@ class MemoryHook:
 POOL = Pool()
 
 
-
 class Memory:
     """What ``cupy.cuda.alloc`` returns, as far as it is given back."""
 
