@@ -255,11 +255,18 @@ def test_a_fault_is_an_error_that_waiting_again_does_not_clear(
     assert not cupy.faults
 
 
-@pytest.mark.parametrize(("own", "default", "idle"), [(True, True, True), (False, True, False), (True, False, False)])
-def test_the_gpu_is_idle_when_both_streams_are(
-    device: CudaDevice, cupy: FakeCupy, own: bool, default: bool, idle: bool
+GOES_ON, ILLEGAL_ADDRESS = 600, 700
+"""``cudaErrorNotReady`` and ``cudaErrorIllegalAddress``, which CuPy's query of a stream returns as they are."""
+
+
+@pytest.mark.parametrize(
+    ("own", "default", "idle"),
+    [(0, 0, True), (GOES_ON, 0, False), (0, GOES_ON, False), (ILLEGAL_ADDRESS, ILLEGAL_ADDRESS, True)],
+)
+def test_the_gpu_is_idle_when_both_streams_are_or_a_fault_has_ended_all(
+    device: CudaDevice, cupy: FakeCupy, own: int, default: int, idle: bool
 ) -> None:
-    device.stream.done, cupy.cuda.Stream.null.done = own, default
+    cupy.unfinished = {device.stream_pointer: own, 0: default}
     assert device.is_idle() is idle
     assert ("inside", 0) in cupy.log, "asked by a thread of its own"
 
