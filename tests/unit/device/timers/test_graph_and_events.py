@@ -509,6 +509,33 @@ def test_guarded_work_that_goes_on_elsewhere_is_refused(
 
 
 @pytest.mark.parametrize("cache", ["cold", "warm"])
+@pytest.mark.parametrize("kind", TIMERS)
+def test_work_that_always_goes_on_elsewhere_is_refused_for_its_time_would_be_that_of_a_part(
+    stream: SimulatedStream, kind: Any, cache: CacheMode
+) -> None:
+    def run() -> None:
+        stream.kernel(5000.0)
+        stream.elsewhere_ns = stream.now_ns + 2e6
+
+    timer = kind(stream)
+    with pytest.raises(TimerError, match="goes on when the stream that is timed is done"):
+        timer.measure([Slot(run, 6)], cache)
+
+
+@pytest.mark.parametrize("kind", TIMERS)
+def test_a_host_that_is_late_to_see_the_end_is_no_work_elsewhere(stream: SimulatedStream, kind: Any) -> None:
+    """As a busy one is in most tries, but not in all."""
+    runs = itertools.count()
+
+    def run() -> None:
+        stream.kernel(5000.0)
+        stream.elsewhere_ns = stream.now_ns + 1e6 * (next(runs) < 6)
+
+    (times,) = kind(stream).measure([Slot(run, 6)], "cold")
+    assert times == pytest.approx([5000.0] * 6, abs=100)
+
+
+@pytest.mark.parametrize("cache", ["cold", "warm"])
 def test_a_run_that_launches_less_when_it_is_called_again_is_refused(stream: SimulatedStream, cache: CacheMode) -> None:
     """One computation for many calls that are captured in one graph, or for each graph."""
     calls = itertools.count(1)
