@@ -31,7 +31,7 @@ LAG_NS = 200_000.0
 MOST_LAGS = 3
 """... in so many samples in a row."""
 TRIES_TO_KEEP_UP = 8
-"""Runs of work that nobody distrusts, one of which has to be over with its stream: a busy host looks away more often."""
+"""Runs of work that nobody distrusts, of which one has to be over with its stream: a busy host looks away often."""
 WAKE_NS = 10_000_000.0
 _RATE_CYCLES = 200_000
 _RATES = 3
