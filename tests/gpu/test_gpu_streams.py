@@ -95,18 +95,40 @@ def test_work_on_the_default_stream_cannot_be_captured(cuda_device: CudaDevice, 
         assert median(timer, scaling) > 0
 
 
-def test_work_on_a_stream_that_waits_for_no_other_is_refused(cuda_device: CudaDevice, cupti: Timer) -> None:
+def spinning(cycles: int) -> Callable[[], None]:
+    """A kernel of so many cycles, on a stream that waits for no other."""
     import cupy
 
     spin = cupy.RawModule(
-        code='extern "C" __global__ void spin() { long long t = clock64(); while (clock64() - t < 600000) {} }'
+        code='extern "C" __global__ void spin(int n) { long long t = clock64(); while (clock64() - t < n) {} }'
     ).get_function("spin")
     loose = cupy.cuda.Stream(non_blocking=True)
 
     def unordered() -> None:
         with loose:
-            spin((1,), (1,), ())
+            spin((1,), (1,), (np.int32(cycles),))
 
+    return unordered
+
+
+@pytest.mark.parametrize("name", ["graph", "events"])
+def test_a_part_on_a_stream_that_waits_for_no_other_is_refused_without_cupti(
+    cuda_device: CudaDevice, scaling: Callable[[], Any], name: TimerName
+) -> None:
+    elsewhere, timer = spinning(3_000_000), cuda_device.timer(name)
+
+    def in_parts() -> None:
+        scaling()
+        elsewhere()
+
+    with cuda_device.current(), pytest.raises(TimerError, match="goes on when the stream that is timed is done"):
+        timer.measure([Slot(in_parts, 5)], "cold")
+    with cuda_device.current():
+        assert median(timer, scaling) > 0
+
+
+def test_work_on_a_stream_that_waits_for_no_other_is_refused(cuda_device: CudaDevice, cupti: Timer) -> None:
+    unordered = spinning(600_000)
     with cuda_device.current(), pytest.raises(TimerError, match="'spin' ran while the L2 was being flushed"):
         cupti.measure([Slot(unordered, 5)], "cold")
 
