@@ -16,8 +16,6 @@ SUITE = """
 import cupy
 import pytest
 
-from pytest_gpuperf.device.device_errors import UnseenMemory
-
 def test_memory(gpu, gpuperf):
     x = cupy.ones(1 << 20, dtype="float32")
     def work():
