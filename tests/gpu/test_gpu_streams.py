@@ -68,6 +68,22 @@ def test_pytorch_and_cupy_are_timed_alike_for_the_same_copy(cuda_device: CudaDev
     assert times[0] == pytest.approx(times[1], rel=0.05)
 
 
+def test_a_backward_pass_of_pytorch_is_timed_whole(cuda_device: CudaDevice, cupti: Timer) -> None:
+    """Threads of its own launch it, and CUPTI's tags are of the thread that pushed them."""
+    torch = pytest.importorskip("torch")
+    x = torch.rand(ELEMENTS, device="cuda", requires_grad=True)
+
+    def step() -> None:
+        torch.autograd.grad((x * x).sin().sum(), x)
+
+    def in_this_thread() -> None:
+        with torch.autograd.set_multithreading_enabled(False):
+            step()
+
+    with cuda_device.current():
+        assert median(cupti, step) == pytest.approx(median(cupti, in_this_thread), rel=0.05)
+
+
 def test_work_on_the_default_stream_comes_behind_the_flush(
     cuda_device: CudaDevice, cupti: Timer, scaling: Callable[[], Any]
 ) -> None:
