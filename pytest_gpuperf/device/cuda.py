@@ -245,10 +245,10 @@ class CudaDevice:
 
     @contextlib.contextmanager
     def profiler_range(self, name: str) -> Iterator[None]:
-        """See ``Device``.  In NVTX's default domain, of this thread."""
+        """See ``Device``.  In NVTX's default domain, of this thread, so PyTorch's backward pass is launched from it."""
         from cupyx.profiler import time_range  # noqa: PLC0415 only under ncu
 
-        with time_range(name):
+        with time_range(name), _backward_in_this_thread():
             yield
 
     @property
@@ -273,6 +273,13 @@ class CudaDevice:
     def _flush_buffer(self) -> Any:
         """Outside of CuPy's pool, which could not give back a large block that this was cut out of."""
         return self._cupy.cuda.MemoryPointer(self._cupy.cuda.Memory(self._flush_bytes), 0)
+
+
+def _backward_in_this_thread() -> AbstractContextManager[Any]:
+    """Inside, PyTorch's autograd, if it is imported, has no threads of its own."""
+    autograd = getattr(sys.modules.get("torch"), "autograd", None)
+    switch = getattr(autograd, "set_multithreading_enabled", contextlib.nullcontext)
+    return switch(False)  # type: ignore[no-any-return]
 
 
 def _torch_follows(stream: int) -> AbstractContextManager[Any]:

@@ -24,10 +24,10 @@ def samples_of(source: ActivitySource, tags: Collection[int]) -> dict[int, list[
     untagged: list[Activity] = []
     for activity in source.activities:
         tag = source.tags.get(activity.correlation)
-        if tag in tags:
-            by_sample[tag].append(activity)
-        elif tag is None:
+        if tag is None:
             untagged.append(activity)
+        elif tag in tags:
+            by_sample[tag].append(activity)
     if untagged:
         calls = sorted((call, tag) for call, tag in source.tags.items() if tag == OURS or tag in tags)
         for activity in untagged:

@@ -321,6 +321,30 @@ def test_memory_of_pytorch_and_of_other_processes_is_told(cupy: FakeCupy, monkey
     assert memory.others > 0
 
 
+@pytest.mark.parametrize("imported", [True, False])
+def test_in_a_profiled_range_pytorch_launches_its_backward_pass_from_this_thread(
+    device: CudaDevice, cupy: FakeCupy, torch: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, imported: bool
+) -> None:
+    """NVTX's ranges are of a thread: ncu would not see it, and count the rest."""
+
+    @contextlib.contextmanager
+    def noted(said: object) -> Iterator[None]:
+        cupy.log.append(said)
+        yield
+        cupy.log.append("end")
+
+    monkeypatch.setitem(sys.modules, "cupyx", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "cupyx.profiler", SimpleNamespace(time_range=noted))
+    torch.autograd = SimpleNamespace(set_multithreading_enabled=noted)
+    if not imported:
+        monkeypatch.delitem(sys.modules, "torch")
+    del cupy.log[:]
+    with device.profiler_range("gpuperf:0"):
+        cupy.log.append("work")
+    threads = [False, "work", "end"] if imported else ["work"]
+    assert cupy.log == ["gpuperf:0", *threads, "end"]
+
+
 def test_state_host_copies_and_waiting(device: CudaDevice, cupy: FakeCupy) -> None:
     assert device.state().sm_clock_mhz == 1980
     host = np.arange(3.0)
