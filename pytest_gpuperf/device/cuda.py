@@ -279,7 +279,7 @@ def _backward_in_this_thread() -> AbstractContextManager[Any]:
     """Inside, PyTorch's autograd, if it is imported, has no threads of its own."""
     autograd = getattr(sys.modules.get("torch"), "autograd", None)
     switch = getattr(autograd, "set_multithreading_enabled", contextlib.nullcontext)
-    return switch(False)  # type: ignore[no-any-return]
+    return switch(False)
 
 
 def _torch_follows(stream: int) -> AbstractContextManager[Any]:

@@ -131,11 +131,13 @@ class CuptiTimer:
 
     def _as_ours(self, *calls: Callable[[], Any] | None) -> None:
         """Make calls that go with a sample and are not it."""
+        given = [call for call in calls if call is not None]
+        if not given:
+            return
         self._cupti.activity_push_external_correlation_id(self._external_kind, OURS)
         try:
-            for call in calls:
-                if call is not None:
-                    call()
+            for call in given:
+                call()
         finally:
             self._cupti.activity_pop_external_correlation_id(self._external_kind)
 
