@@ -98,10 +98,10 @@ class CuptiTimer:
                 tags = [self._enqueue(slot, cold=cache == "cold") for slot in slots]
                 self._stream.synchronize()
                 by_sample = self._collect({tag for of_slot in tags for tag in of_slot})
-                if cache == "cold":
-                    refuse_work_beside_flushes(by_sample, self.source)
                 if all(slot.guard for slot in slots):
                     refuse_work_of_others(self.source)
+                if cache == "cold":
+                    refuse_work_beside_flushes(by_sample, self.source)
         except self._cupti.cuptiError as error:
             raise TimerError(f"CUPTI failed while measuring ({error}): {_RELEASE}") from error
         counted = [of_slot[slot.dropped :] for slot, of_slot in zip(slots, tags, strict=True)]
