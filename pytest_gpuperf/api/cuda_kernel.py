@@ -134,7 +134,7 @@ class KernelCompiler:
         function = read_numba(dispatcher, signature)
         targets = self._targets(arch)
         native, wanted = self._wanted(targets)
-        binaries = numba_binaries(function, wanted)
+        binaries = numba_binaries(function, wanted, has_gpu=self._worker.has_gpu)
         self._note({target: binaries[target] for target in targets}, [of.label for of in function.arguments])
         return NumbaKernel(binaries, function, device=self._worker.device, native=native, targets=targets)
 

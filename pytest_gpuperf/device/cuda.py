@@ -41,6 +41,8 @@ from pytest_gpuperf.model.timer_names import TimerName
 FLUSH_FACTOR = 2
 """Bytes that a flush of the L2 writes, over its size.  What is flushed otherwise has other dirty lines to write back,
 so times of two methods are not comparable."""
+_NOT_READY = 600
+"""``cudaErrorNotReady``"""
 _NO_OPT_IN_BYTES = 48 << 10
 """Shared memory that any kernel may use without asking, static and dynamic together."""
 
@@ -188,12 +190,13 @@ class CudaDevice:
             return capture_call(self._driver, self.stream_pointer, call)
 
     def is_idle(self) -> bool:
-        """See ``Device``.  While a graph is captured, a query of the default stream would void it."""
+        """See ``Device``.  While a graph is captured, a query of the default stream would void it.
+
+        CuPy's query raises nothing: after a fault, when nothing runs any more, it returns that fault.
+        """
+        query = self._cupy.cuda.runtime.streamQuery
         with self._cupy.cuda.Device(self._ordinal):  # in a thread of its own the current one is another
-            try:
-                return bool(self.stream.done and self._cupy.cuda.Stream.null.done)
-            except self._errors:
-                return True  # a fault: nothing runs any more
+            return all(query(int(one.ptr)) != _NOT_READY for one in (self.stream, self._cupy.cuda.Stream.null))
 
     def memory(self) -> DeviceMemory:
         """See ``Device``."""
@@ -212,9 +215,8 @@ class CudaDevice:
         return found
 
     def release_unused(self) -> None:
-        """See ``Device``.  Of CuPy's own pool; arrays that live are not touched."""
-        self._memory.note()
-        self._cupy.get_default_memory_pool().free_all_blocks()
+        """See ``Device``.  Of CuPy's own pool and of PyTorch's; arrays that live are not touched."""
+        self._memory.empty()
 
     def state(self) -> DeviceState:
         return self._nvml.state()
@@ -243,10 +245,10 @@ class CudaDevice:
 
     @contextlib.contextmanager
     def profiler_range(self, name: str) -> Iterator[None]:
-        """See ``Device``.  In NVTX's default domain, of this thread."""
+        """See ``Device``.  In NVTX's default domain, of this thread, so PyTorch's backward pass is launched from it."""
         from cupyx.profiler import time_range  # noqa: PLC0415 only under ncu
 
-        with time_range(name):
+        with time_range(name), _backward_in_this_thread():
             yield
 
     @property
@@ -271,6 +273,13 @@ class CudaDevice:
     def _flush_buffer(self) -> Any:
         """Outside of CuPy's pool, which could not give back a large block that this was cut out of."""
         return self._cupy.cuda.MemoryPointer(self._cupy.cuda.Memory(self._flush_bytes), 0)
+
+
+def _backward_in_this_thread() -> AbstractContextManager[Any]:
+    """Inside, PyTorch's autograd, if it is imported, has no threads of its own."""
+    autograd = getattr(sys.modules.get("torch"), "autograd", None)
+    switch = getattr(autograd, "set_multithreading_enabled", contextlib.nullcontext)
+    return switch(False)
 
 
 def _torch_follows(stream: int) -> AbstractContextManager[Any]:

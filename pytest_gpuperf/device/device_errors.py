@@ -33,6 +33,10 @@ class GpuFault(RuntimeError):
     """A kernel has broken this process's use of the GPU: nothing runs there any more."""
 
 
+class UnseenMemory(RuntimeError):
+    """An allocator gives out the GPU's memory, and nobody can count what."""
+
+
 class LockTimeout(RuntimeError):
     """Another process kept the GPU for longer than this one waits."""
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from pytest_gpuperf.device.device_errors import UnseenMemory
 from pytest_gpuperf.device.nvml_state import Nvml
 from pytest_gpuperf.model.device_memory import DeviceMemory
 
@@ -31,8 +33,17 @@ class MemoryUse:
             torch.cuda.reset_peak_memory_stats()
 
     def note(self) -> None:
-        """CuPy's pool is about to be emptied."""
+        """Keep the most that CuPy's pool held until now."""
         self._peak = max(self._peak, int(self._cupy.get_default_memory_pool().total_bytes()))
+
+    def empty(self) -> None:
+        """Have both pools give back what they keep for reuse; arrays that live are not touched."""
+        self.note()
+        self._cupy.get_default_memory_pool().free_all_blocks()
+        torch = _torch()
+        if torch is not None:
+            with contextlib.suppress(RuntimeError):  # a fault of the GPU: whoever uses it next is told
+                torch.cuda.empty_cache()  # its own peak outlasts that
 
     def now(self) -> DeviceMemory:
         """Bytes at this moment."""
@@ -52,23 +63,47 @@ class MemoryUse:
         return self._torch_peak
 
     def of_run(self, run: Callable[[], Any]) -> int:
-        """The most bytes that one call held beyond what was held before it."""
+        """The most bytes that one call held beyond what was held before it.
+
+        Raises ``UnseenMemory`` where CuPy takes its memory from an allocator that tells nobody.
+        """
         gc.collect()  # what nobody holds any more is not given back in the middle
-        torch, watch = _torch(), Watch()
+        torch = _torch()
+        self._require_seen(torch)
         self._most_of_torch(torch)
         if torch is not None:
             torch.cuda.reset_peak_memory_stats()
             before = int(torch.cuda.memory_allocated())
-        hook = type("CupyWatch", (self._cupy.cuda.MemoryHook,), {
-            "name": "pytest-gpuperf", "malloc_postprocess": watch.given, "free_postprocess": watch.taken,
-        })  # fmt: skip
-        with hook():
+        with self._watched() as watch:
             result = run()
         most = watch.most
         if torch is not None:
             most += max(int(torch.cuda.max_memory_allocated()) - before, 0)
         del result
         return most
+
+    def _require_seen(self, torch: Any) -> None:
+        """Take a byte, and see who tells of it."""
+        before = torch.cuda.memory_allocated() if torch is not None else 0
+        with self._watched() as watch:
+            byte = self._cupy.cuda.alloc(1)
+            seen = watch.most or (torch is not None and torch.cuda.memory_allocated() != before)
+            del byte
+        if not seen:
+            raise UnseenMemory(
+                "measure='memory' sees what CuPy's own pool and PyTorch's give out, and cupy.cuda.set_allocator(...) "
+                "has put another allocator in its place: measure without it, or leave memory out of measure="
+            )
+
+    @contextlib.contextmanager
+    def _watched(self) -> Iterator[Watch]:
+        """Inside, what CuPy's pool gives out is counted."""
+        watch = Watch()
+        hook = type("CupyWatch", (self._cupy.cuda.MemoryHook,), {
+            "name": "pytest-gpuperf", "malloc_postprocess": watch.given, "free_postprocess": watch.taken,
+        })  # fmt: skip
+        with hook():
+            yield watch
 
 
 class Watch:

@@ -24,16 +24,16 @@ _NO_DRIVER = "CudaSupportError"
 """Numba's exception where there is no driver."""
 
 
-def numba_binaries(function: NumbaFunction, archs: Iterable[str]) -> dict[str, KernelBinary]:
+def numba_binaries(function: NumbaFunction, archs: Iterable[str], *, has_gpu: bool) -> dict[str, KernelBinary]:
     """``numba_binary`` by architecture; raises alike.
 
-    Raises ``DeviceNeeded`` where Numba needs a driver: it compiles device functions that a kernel calls for the GPU
-    that is there.
+    Raises ``DeviceNeeded`` where Numba needs a driver and there is no GPU: it compiles device functions that a kernel
+    calls for the one that is there.  Where there is one, a driver that Numba cannot use is an error as any other.
     """
     try:
         return {arch: numba_binary(function, arch) for arch in archs}
     except Exception as problem:
-        if type(problem).__name__ != _NO_DRIVER:
+        if has_gpu or type(problem).__name__ != _NO_DRIVER:
             raise
         raise DeviceNeeded.for_(f"Numba compiles the device functions of {function.name}") from problem
 

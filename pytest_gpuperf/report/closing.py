@@ -11,6 +11,7 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import Outcome, TestEvidence
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.report.folding import counted
+from pytest_gpuperf.report.remarks import accepting_mode
 from pytest_gpuperf.report.tables import rank_of
 
 
@@ -30,15 +31,18 @@ def count_line(verdicts: Sequence[Verdict | None]) -> str:
     return f"{numbered(len(verdicts), 'workload')}: {counted(verdicts, rank_of)}"
 
 
-def next_steps(evidence: Iterable[TestEvidence], options: Options) -> list[str]:
+def next_steps(evidence: Sequence[TestEvidence], options: Options) -> list[str]:
     """What a reader of a red or an undecided run would do next; nothing where every workload passes."""
     if options.update or options.is_child:
         return []
     verdicts = verdicts_of(evidence)
+    judged = [one for test in evidence for work in test.workloads for one in work.judgements]
     red = [key for key, verdict in verdicts.items() if verdict is not None and verdict.is_regression]
     undecided = [key for key, verdict in verdicts.items() if verdict is Verdict.INCONCLUSIVE]
     if red:
-        accept = "" if options.against else "; accept what is intended: pytest --update-baselines"
+        accept = (
+            "" if options.against else f"; accept what is intended: pytest --update-baselines{accepting_mode(judged)}"
+        )
         return [f"next: see why: gpuperf explain '{red[0].node_id}'; fix it, and run pytest --gpuperf --lf{accept}"]
     if undecided:
         return ["next: give what is undecided more time: pytest --gpuperf --lf --gpuperf-budget=4"]

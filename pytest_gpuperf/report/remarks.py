@@ -136,6 +136,11 @@ def _is_lenient(figures: TimeFigures, zone: Tolerance) -> bool:
 ON_PURPOSE = "accept that on purpose with pytest --update-baselines=anchor"
 
 
+def accepting_mode(judged: Iterable[Judgement]) -> str:
+    """What the flag of an update has behind it to accept these: a slower time stays red until its anchor moves too."""
+    return "=anchor" if any(one.kind == "time" and one.verdict.is_regression for one in judged) else ""
+
+
 def drift_lines(evidence: Iterable[TestEvidence]) -> list[str]:
     """Workloads that are slower than their anchor by more than the tolerance; what is red has its own words."""
     drifted = [

@@ -65,16 +65,16 @@ class MovingBuffers:
         """
         coin = random.Random(pad_bytes)
         pads = {address: coin.randrange(MOST_PAD // PAD_STEP - 1) * PAD_STEP for address in self.arrays}
-        copies = {address: self._copy(address, pad) for address, pad in pads.items()}
+        copies = {address: self._copied(address, pad) for address, pad in pads.items()}
         return self.launch.with_arguments([_on_copies(argument, copies) for argument in self.launch.arguments])
 
-    def _copy(self, address: int, pad_bytes: int) -> Any:
+    def _copied(self, address: int, pad_bytes: int) -> Any:
+        """The bytes of a copy."""
         array, room = self.arrays[address], self.rooms[address]
         start = pad_bytes + (address - _address(room)) % PAD_STEP
-        flat = room[start : start + array.nbytes].view(array.dtype)
-        copy = flat.reshape(array.shape, order="C" if array.flags.c_contiguous else "F")
-        copy[...] = array
-        return copy
+        content = room[start : start + array.nbytes]
+        _seen_as(array, content)[...] = array
+        return content
 
 
 def _on_copies(argument: Any, copies: dict[int, Any]) -> Any:
@@ -82,8 +82,13 @@ def _on_copies(argument: Any, copies: dict[int, Any]) -> Any:
     array = array_behind(argument)
     if array_facts(array) is None:
         return argument
-    copy = copies[_address(array)]
+    copy = _seen_as(array, copies[_address(array)])
     return argument.of(copy) if isinstance(argument, Descriptor) else copy
+
+
+def _seen_as(array: Any, content: Any) -> Any:
+    """The bytes ``content`` in the type, shape and order of ``array``: one memory may be given as several of them."""
+    return content.view(array.dtype).reshape(array.shape, order="C" if array.flags.c_contiguous else "F")
 
 
 def _is_whole(array: Any) -> bool:

@@ -176,6 +176,9 @@ def decide_by_pairs(
             opponent.arguments,
         )  # fmt: skip
     except LoadError as problem:
+        if not taken.rounds:
+            taken = take(work, FIRST_ROUNDS, left_s, duration_ns=duration_ns)
+            step = compared.judge(taken)
         return decide_by_rounds(compared, state, taken, step, not_loaded(problem))
     if not taken.rounds:
         taken = rounds_of(pairing.blocks, work.worker.session.id)

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from pytest_gpuperf.device.device_errors import UnseenMemory
+
 pytestmark = pytest.mark.gpu
 
 SUITE = """
@@ -108,3 +110,24 @@ def test_memory_of_pytorch_counts_too(cuda_device: Any) -> None:
     torch = pytest.importorskip("torch")
     x = torch.ones(1 << 20, device="cuda")
     assert cuda_device.bytes_of(lambda: x + 1) == 4 << 20
+
+
+def test_memory_of_an_allocator_that_tells_nobody_is_refused(cuda_device: Any) -> None:
+    cupy = pytest.importorskip("cupy")
+    before = cupy.cuda.get_allocator()
+    cupy.cuda.set_allocator(cupy.cuda.MemoryAsyncPool().malloc)
+    try:
+        with pytest.raises(UnseenMemory, match="set_allocator"):
+            cuda_device.bytes_of(lambda: cupy.empty(1 << 20))
+    finally:
+        cupy.cuda.set_allocator(before)
+
+
+def test_what_pytorch_keeps_for_reuse_is_given_back(cuda_device: Any) -> None:
+    torch = pytest.importorskip("torch")
+    gone, kept = torch.ones(1 << 28, device="cuda"), torch.ones(1 << 20, device="cuda")
+    del gone
+    before = torch.cuda.memory_reserved()
+    cuda_device.release_unused()
+    assert torch.cuda.memory_reserved() <= before - (1 << 30)
+    assert bool((kept == 1).all())

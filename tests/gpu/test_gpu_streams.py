@@ -68,6 +68,22 @@ def test_pytorch_and_cupy_are_timed_alike_for_the_same_copy(cuda_device: CudaDev
     assert times[0] == pytest.approx(times[1], rel=0.05)
 
 
+def test_a_backward_pass_of_pytorch_is_timed_whole(cuda_device: CudaDevice, cupti: Timer) -> None:
+    """Threads of its own launch it, and CUPTI's tags are of the thread that pushed them."""
+    torch = pytest.importorskip("torch")
+    x = torch.rand(ELEMENTS, device="cuda", requires_grad=True)
+
+    def step() -> None:
+        torch.autograd.grad((x * x).sin().sum(), x)
+
+    def in_this_thread() -> None:
+        with torch.autograd.set_multithreading_enabled(False):
+            step()
+
+    with cuda_device.current():
+        assert median(cupti, step) == pytest.approx(median(cupti, in_this_thread), rel=0.05)
+
+
 def test_work_on_the_default_stream_comes_behind_the_flush(
     cuda_device: CudaDevice, cupti: Timer, scaling: Callable[[], Any]
 ) -> None:
@@ -95,18 +111,40 @@ def test_work_on_the_default_stream_cannot_be_captured(cuda_device: CudaDevice, 
         assert median(timer, scaling) > 0
 
 
-def test_work_on_a_stream_that_waits_for_no_other_is_refused(cuda_device: CudaDevice, cupti: Timer) -> None:
+def spinning(cycles: int) -> Callable[[], None]:
+    """A kernel of so many cycles, on a stream that waits for no other."""
     import cupy
 
     spin = cupy.RawModule(
-        code='extern "C" __global__ void spin() { long long t = clock64(); while (clock64() - t < 600000) {} }'
+        code='extern "C" __global__ void spin(int n) { long long t = clock64(); while (clock64() - t < n) {} }'
     ).get_function("spin")
     loose = cupy.cuda.Stream(non_blocking=True)
 
     def unordered() -> None:
         with loose:
-            spin((1,), (1,), ())
+            spin((1,), (1,), (np.int32(cycles),))
 
+    return unordered
+
+
+@pytest.mark.parametrize("name", ["graph", "events"])
+def test_a_part_on_a_stream_that_waits_for_no_other_is_refused_without_cupti(
+    cuda_device: CudaDevice, scaling: Callable[[], Any], name: TimerName
+) -> None:
+    elsewhere, timer = spinning(3_000_000), cuda_device.timer(name)
+
+    def in_parts() -> None:
+        scaling()
+        elsewhere()
+
+    with cuda_device.current(), pytest.raises(TimerError, match="goes on when the stream that is timed is done"):
+        timer.measure([Slot(in_parts, 5)], "cold")
+    with cuda_device.current():
+        assert median(timer, scaling) > 0
+
+
+def test_work_on_a_stream_that_waits_for_no_other_is_refused(cuda_device: CudaDevice, cupti: Timer) -> None:
+    unordered = spinning(600_000)
     with cuda_device.current(), pytest.raises(TimerError, match="'spin' ran while the L2 was being flushed"):
         cupti.measure([Slot(unordered, 5)], "cold")
 

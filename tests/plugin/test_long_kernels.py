@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from evidence_tree import read_evidence, write_evidence
+from git_samples import commit
 
 from pytest_gpuperf.judge import error_budget
 
@@ -101,3 +102,26 @@ def test_warm_launches_are_paired_too(long):
     result = long.run("--gpuperf", *ONE)
     result.assert_outcomes(passed=1)
     result.stdout.re_match_lines([r"  work .* SAME"])
+
+
+REFUSING = """
+class Refusing(SimulatedGpu):
+    def load(self, binary):
+        from pytest_gpuperf.device.device_errors import LoadError
+        if binary.profile.instructions == 116:
+            raise LoadError("no kernel image")
+        return super().load(binary)
+"""
+
+
+def test_a_long_kernel_whose_revision_the_driver_refuses_is_timed_by_itself(gpu_suite):
+    """Its launches in the blocks would have been its rounds, and there are none of either."""
+    gpu_suite.edit("conftest.py", "SimulatedGpu(", f"SimulatedGpu(slowdown={SECOND / 500}, ")
+    gpu_suite.write(".gitignore", "__pycache__\n.gpuperf\n")
+    commit(gpu_suite.path)
+    gpu_suite.edit("test_suite.py", "-DSTEPS=100", "-DSTEPS=104")
+    gpu_suite.edit("conftest.py", "def work(", f"{REFUSING}\n\ndef work(")
+    gpu_suite.edit("conftest.py", "return SimulatedGpu(", "return Refusing(")
+    result = gpu_suite.run("--gpuperf", "--gpuperf-arch=sm_90", "--gpuperf-against=HEAD", *ONE, subprocess=True)
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*work*NOT-COMPARABLE*", "*it cannot be paired with *: no kernel image*"])

@@ -250,6 +250,24 @@ def test_an_array_given_twice_stays_one_array(gpu):
     assert np.shares_memory(first, second)
 
 
+def test_one_memory_that_is_given_in_two_shapes_is_moved_in_both(gpu):
+    a = gpu.arrays.random(1000, seed=1)
+    first, second, _ = buffers(gpu, a, a.reshape(10, 100)).moved(1).arguments
+    assert (first.shape, second.shape) == ((1000,), (10, 100))
+    assert first.ctypes.data == second.ctypes.data
+    np.testing.assert_array_equal(first, a)
+
+
+def test_one_memory_that_is_given_in_two_types_is_moved_in_both(gpu):
+    """As a kernel takes it that works on the bits of its numbers."""
+    a, bits = gpu.arrays.random(1000, seed=1), msgspec.structs.replace(PARAMETERS[1], type="int*")
+    of_bits = msgspec.structs.replace(binary(), parameters=(PARAMETERS[0], bits))
+    launch = Kernel({"sm_90": of_bits}, device=gpu, native="sm_90", ptx=str).launch(4, 256, (a, a.view("int32")))
+    first, second = MovingBuffers.of(gpu, launch)[0].moved(1).arguments
+    assert (str(first.dtype), str(second.dtype)) == ("float32", "int32")
+    assert first.ctypes.data == second.ctypes.data
+
+
 def test_fortran_order_and_shape_are_kept(gpu):
     a = np.asfortranarray(np.arange(12.0, dtype="float32").reshape(3, 4))
     copy = buffers(gpu, a, gpu.arrays.zeros(4)).moved(1).arguments[0]

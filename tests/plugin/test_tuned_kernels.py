@@ -118,6 +118,18 @@ def test_a_slower_choice_is_slower_and_says_what_was_chosen(tuned: Suite) -> Non
     )
 
 
+def test_a_slower_choice_is_recorded_and_red_until_its_distance_from_the_anchor_is_accepted(tuned: Suite) -> None:
+    at(tuned, SLOWER)
+    tuned.edit("test_suite.py", WIDE, NARROW)
+    tuned.run(*RECORD).assert_outcomes(passed=1)
+    result = tuned.run("--gpuperf")
+    result.assert_outcomes(failed=1)
+    result.stdout.re_match_lines([r"add  SLOWER  on simulated-gpu \(time\)", r" +.* slower than its anchor of "])
+    assert "accept what is intended: pytest --update-baselines=anchor" in result.stdout.str()
+    tuned.run("--update-baselines=anchor", *RECORD[1:]).assert_outcomes(passed=1)
+    tuned.run("--gpuperf").assert_outcomes(passed=1)
+
+
 def test_a_faster_choice_passes_and_its_configuration_is_still_to_be_accepted(tuned: Suite) -> None:
     at(tuned, FASTER)
     tuned.edit("test_suite.py", WIDE, NARROW)

@@ -1,9 +1,11 @@
 """CUPTI activity records: the GPU's own time stamps at the start and the end of every kernel.
 
 The most accurate of the timers: within 1 % from 2 us on, cold or warm, for callables of any number of launches on
-any stream.  The time of a sample is the sum of the durations of all kernels, copies and memsets that its run
-launched: its API calls are tagged with the number of the sample (external correlation ids), and nothing else is.
-A cold sample that ran beside a flush, on a stream that waits for no other, is refused.
+any stream and from any thread.  The time of a sample is the sum of the durations of all kernels, copies and memsets
+that its run launched: its API calls are tagged with the number of the sample (external correlation ids), and those that
+prepare it as ours.  What carries no tag was launched by another thread, as PyTorch's backward pass is, and belongs to
+the sample that it was launched in.  A cold sample that ran beside a flush, on a stream that waits for no other, is
+refused.
 
 Tracing is on only inside ``measure``.  Needs the extra ``cupti``; under another profiler (ncu, nsys) CUPTI is taken.
 """
@@ -23,7 +25,7 @@ from pytest_gpuperf.device.interface import Slot, Timer
 from pytest_gpuperf.device.timers.cupti_activities import Activity, ActivitySource, BoundActivities, RecordKinds
 from pytest_gpuperf.device.timers.cupti_buffers import buffered_activities
 from pytest_gpuperf.device.timers.cupti_flushes import refuse_work_beside_flushes
-from pytest_gpuperf.device.timers.cupti_foreign import OURS, refuse_work_of_others
+from pytest_gpuperf.device.timers.cupti_foreign import OURS, refuse_work_of_others, samples_of
 from pytest_gpuperf.device.timers.cupti_layouts import BuffersUnreadable
 from pytest_gpuperf.device.timers.cupti_pauses import pauses
 from pytest_gpuperf.device.timers.queued import QueuedPairs, measure_empty_kernel, varied_lengths
@@ -96,10 +98,10 @@ class CuptiTimer:
                 tags = [self._enqueue(slot, cold=cache == "cold") for slot in slots]
                 self._stream.synchronize()
                 by_sample = self._collect({tag for of_slot in tags for tag in of_slot})
+                if all(slot.guard for slot in slots):
+                    refuse_work_of_others(self.source)
                 if cache == "cold":
                     refuse_work_beside_flushes(by_sample, self.source)
-                if all(slot.guard for slot in slots):
-                    refuse_work_of_others(self.source, flushes=sum(map(len, tags)) if cache == "cold" else 0)
         except self._cupti.cuptiError as error:
             raise TimerError(f"CUPTI failed while measuring ({error}): {_RELEASE}") from error
         counted = [of_slot[slot.dropped :] for slot, of_slot in zip(slots, tags, strict=True)]
@@ -113,14 +115,10 @@ class CuptiTimer:
         external, guard = self._external_kind, slot.guard
         persisting = cold and self._stream.has_persisting_lines
         for tag in tags:
-            if guard is not None:
-                self._as_ours(slot.reset, guard.arm)
-            elif slot.reset is not None:
-                slot.reset()
-            if persisting:
-                self._stream.end_persistence()
-            if cold:
-                self._stream.flush_l2()
+            self._as_ours(
+                slot.reset, guard.arm if guard is not None else None,
+                self._stream.end_persistence if persisting else None, self._stream.flush_l2 if cold else None,
+            )  # fmt: skip
             self._cupti.activity_push_external_correlation_id(external, tag)
             try:
                 returned = slot.run()
@@ -133,11 +131,13 @@ class CuptiTimer:
 
     def _as_ours(self, *calls: Callable[[], Any] | None) -> None:
         """Make calls that go with a sample and are not it."""
+        given = [call for call in calls if call is not None]
+        if not given:
+            return
         self._cupti.activity_push_external_correlation_id(self._external_kind, OURS)
         try:
-            for call in calls:
-                if call is not None:
-                    call()
+            for call in given:
+                call()
         finally:
             self._cupti.activity_pop_external_correlation_id(self._external_kind)
 
@@ -165,12 +165,7 @@ class CuptiTimer:
         """The work of each tagged sample.  Raises ``TimerError`` if records were dropped or a sample has none."""
         for forced in (0, 1):
             self.source.flush(forced)
-            by_sample: dict[int, list[Activity]] = defaultdict(list)
-            tag_of = self.source.tags.get
-            for activity in self.source.activities:
-                tag = tag_of(activity.correlation)
-                if tag in tags:
-                    by_sample[tag].append(activity)
+            by_sample = samples_of(self.source, tags)
             if len(by_sample) == len(tags):
                 break
         dropped = self._dropped()

@@ -1,6 +1,6 @@
 """Check that cold samples were cold: work that overlapped with a flush of the L2 found the caches full.
 
-Calls are numbered in their order, so the last memset without a tag before a sample's first call is its flush.
+Calls are numbered in their order, so the last memset of ours before a sample's first call is its flush.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import bisect
 from collections.abc import Mapping, Sequence
 
 from pytest_gpuperf.device.timers.cupti_activities import MEMSET, Activity, ActivitySource
+from pytest_gpuperf.device.timers.cupti_foreign import OURS
 from pytest_gpuperf.device.timers.timer_errors import TimerError
 
 _BESIDE_A_FLUSH = (
@@ -26,7 +27,9 @@ def refuse_work_beside_flushes(by_sample: Mapping[int, Sequence[Activity]], sour
     ``by_sample``: the work of every sample by its tag; ``source`` has read all other work of the measurement too.
     A sample whose flush left no record is let pass.
     """
-    memsets = sorted(one for one in source.activities if one.name == MEMSET and one.correlation not in source.tags)
+    memsets = sorted(
+        one for one in source.activities if one.name == MEMSET and source.tags.get(one.correlation) == OURS
+    )
     calls = [memset.correlation for memset in memsets]
     last_call, last = 0, None
     for _, activities in sorted(by_sample.items()):

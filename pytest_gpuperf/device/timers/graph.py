@@ -79,8 +79,7 @@ class GraphTimer:
             return [self._without_graph(slot, cold=cache == "cold") for slot in slots]
         runs = {id(slot.run): slot.run for slot in slots}
         for run in runs.values():
-            run()  # loads lazily loaded modules, which a capture does not survive
-            self._stream.synchronize()
+            self._pairs.run_once(run)  # loads lazily loaded modules, which a capture does not survive
         if cache == "cold" or any(slot.reset or slot.guard for slot in slots):
             return self._one_by_one(slots, cold=cache == "cold")
         singles = {key: self._captured(run, 1) for key, run in runs.items()}

@@ -167,8 +167,13 @@ class _Graph:
 
 
 def _working_nodes(handle: int) -> int:
-    from cuda.bindings import driver  # noqa: PLC0415 an extra
-
+    try:
+        from cuda.bindings import driver  # noqa: PLC0415 an extra
+    except ImportError as error:
+        raise TimerError(
+            f"what a graph holds is asked of the driver's binding, which cannot be imported ({error}): "
+            "pip install cuda-bindings"
+        ) from error
     names = ("KERNEL", "MEMCPY", "MEMSET", "GRAPH")
     working = {getattr(driver.CUgraphNodeType, f"CU_GRAPH_NODE_TYPE_{name}") for name in names}
     graph = driver.CUgraph(handle)

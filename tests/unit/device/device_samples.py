@@ -185,7 +185,10 @@ class FakeCupy:
             driverGetVersion=lambda: 12040,
             deviceSynchronize=self._synchronize,
             memGetInfo=lambda: (30 << 30, 80 << 30),
+            streamQuery=lambda pointer: self.unfinished.get(pointer, 0),
         )
+        self.unfinished: dict[int, int] = {}
+        """What a query of a stream returns, by its address: 600 while it goes on, a fault's number after one."""
         self.cuda = types.SimpleNamespace(
             runtime=runtime,
             driver=types.SimpleNamespace(CUDADriverError=FakeError),
@@ -202,7 +205,7 @@ class FakeCupy:
         """Bytes of the pool, and of arrays in it."""
         self.faults: list[str] = []
         """What the next waits raise, one after the other."""
-        self.cuda.Stream.null = types.SimpleNamespace(done=True)
+        self.cuda.Stream.null = types.SimpleNamespace(ptr=0)
 
     def _synchronize(self) -> None:
         self.log.append("synchronize")

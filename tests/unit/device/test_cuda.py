@@ -255,11 +255,18 @@ def test_a_fault_is_an_error_that_waiting_again_does_not_clear(
     assert not cupy.faults
 
 
-@pytest.mark.parametrize(("own", "default", "idle"), [(True, True, True), (False, True, False), (True, False, False)])
-def test_the_gpu_is_idle_when_both_streams_are(
-    device: CudaDevice, cupy: FakeCupy, own: bool, default: bool, idle: bool
+GOES_ON, ILLEGAL_ADDRESS = 600, 700
+"""``cudaErrorNotReady`` and ``cudaErrorIllegalAddress``, which CuPy's query of a stream returns as they are."""
+
+
+@pytest.mark.parametrize(
+    ("own", "default", "idle"),
+    [(0, 0, True), (GOES_ON, 0, False), (0, GOES_ON, False), (ILLEGAL_ADDRESS, ILLEGAL_ADDRESS, True)],
+)
+def test_the_gpu_is_idle_when_both_streams_are_or_a_fault_has_ended_all(
+    device: CudaDevice, cupy: FakeCupy, own: int, default: int, idle: bool
 ) -> None:
-    device.stream.done, cupy.cuda.Stream.null.done = own, default
+    cupy.unfinished = {device.stream_pointer: own, 0: default}
     assert device.is_idle() is idle
     assert ("inside", 0) in cupy.log, "asked by a thread of its own"
 
@@ -276,11 +283,33 @@ def test_the_peak_of_memory_is_what_the_pool_held_before_it_was_emptied(device: 
     assert (memory.free >> 30, memory.total >> 30) == (30, 80)
 
 
+def test_what_pytorch_keeps_for_reuse_is_given_back_too(
+    device: CudaDevice, cupy: FakeCupy, torch: SimpleNamespace
+) -> None:
+    """Else a second process lacks that memory, and arrays lie where the tests before left room."""
+    torch.cuda.empty_cache = lambda: cupy.log.append("torch emptied")
+    device.release_unused()
+    assert (cupy.log[-1], cupy.emptied) == ("torch emptied", 1)
+
+
+def test_a_fault_of_the_gpu_is_not_told_by_who_gives_memory_back(device: CudaDevice, torch: SimpleNamespace) -> None:
+    def faulty() -> None:
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    torch.cuda.empty_cache = faulty
+    device.release_unused()
+
+
+def test_pytorch_that_has_not_used_the_gpu_is_not_asked_for_memory(device: CudaDevice, torch: SimpleNamespace) -> None:
+    torch.cuda.is_initialized = lambda: False
+    device.release_unused()
+
+
 def test_memory_of_pytorch_and_of_other_processes_is_told(cupy: FakeCupy, monkeypatch: pytest.MonkeyPatch) -> None:
     reset: list[bool] = []
     cuda_of_torch = SimpleNamespace(
         is_initialized=lambda: True, memory_reserved=lambda: 4 << 30, max_memory_reserved=lambda: 6 << 30,
-        reset_peak_memory_stats=lambda: reset.append(True),
+        reset_peak_memory_stats=lambda: reset.append(True), empty_cache=lambda: None,
     )  # fmt: skip
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda_of_torch))
     use = MemoryUse(cupy, Nvml(FakeNvml(pids=[1, 999_999_999]), "11", ProcessFamily()))
@@ -290,6 +319,30 @@ def test_memory_of_pytorch_and_of_other_processes_is_told(cupy: FakeCupy, monkey
     memory = use.now()
     assert (memory.torch >> 30, memory.peak >> 30) == (4, 7)
     assert memory.others > 0
+
+
+@pytest.mark.parametrize("imported", [True, False])
+def test_in_a_profiled_range_pytorch_launches_its_backward_pass_from_this_thread(
+    device: CudaDevice, cupy: FakeCupy, torch: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, imported: bool
+) -> None:
+    """NVTX's ranges are of a thread: ncu would not see it, and count the rest."""
+
+    @contextlib.contextmanager
+    def noted(said: object) -> Iterator[None]:
+        cupy.log.append(said)
+        yield
+        cupy.log.append("end")
+
+    monkeypatch.setitem(sys.modules, "cupyx", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "cupyx.profiler", SimpleNamespace(time_range=noted))
+    torch.autograd = SimpleNamespace(set_multithreading_enabled=noted)
+    if not imported:
+        monkeypatch.delitem(sys.modules, "torch")
+    del cupy.log[:]
+    with device.profiler_range("gpuperf:0"):
+        cupy.log.append("work")
+    threads = [False, "work", "end"] if imported else ["work"]
+    assert cupy.log == ["gpuperf:0", *threads, "end"]
 
 
 def test_state_host_copies_and_waiting(device: CudaDevice, cupy: FakeCupy) -> None:

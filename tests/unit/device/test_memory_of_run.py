@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pytest_gpuperf.device.device_errors import UnseenMemory
 from pytest_gpuperf.device.memory_use import MemoryUse
 
 
@@ -35,7 +36,20 @@ class MemoryHook:
 
 
 POOL = Pool()
-CUPY = types.SimpleNamespace(cuda=types.SimpleNamespace(MemoryHook=MemoryHook))
+
+
+class Memory:
+    """What ``cupy.cuda.alloc`` returns, as far as it is given back."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        POOL.malloc(size)
+
+    def __del__(self) -> None:
+        POOL.free(self._size)
+
+
+CUPY = types.SimpleNamespace(cuda=types.SimpleNamespace(MemoryHook=MemoryHook, alloc=Memory))
 
 
 def memory_use() -> MemoryUse:
@@ -100,6 +114,26 @@ def test_memory_of_pytorch_is_added_and_the_peak_of_the_test_is_kept(monkeypatch
 
     assert use.of_run(run) == 512 + 4000
     assert use._most_of_torch(torch_module()) == 70_000, "the reset for one run hides no peak of the test"
+
+
+def test_an_allocator_that_tells_nobody_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as RMM's, or CuPy's own MemoryAsyncPool: what a run takes of it would count as nothing."""
+    monkeypatch.setattr(CUPY.cuda, "alloc", lambda size: object())
+    with pytest.raises(UnseenMemory, match=r"cupy.cuda.set_allocator\(...\) has put another allocator in its place"):
+        memory_use().of_run(lambda: POOL.malloc(512))
+    assert Pool.hooks == []
+
+
+def test_cupy_on_the_allocator_of_pytorch_is_counted_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = Torch()
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(cuda=torch))
+
+    def taken(size: int) -> object:
+        torch.now += size
+        return object()
+
+    monkeypatch.setattr(CUPY.cuda, "alloc", taken)
+    assert memory_use().of_run(lambda: setattr(torch, "most", torch.now + 64)) == 64
 
 
 def torch_module() -> Any:

@@ -36,7 +36,7 @@ def installed(version: str, monkeypatch: pytest.MonkeyPatch) -> NumbaCuda:
 
 def kernel_of(numba: NumbaCuda, name: str, **options: Any) -> NumbaKernel:
     function = read_numba(numba.dispatcher(name, **options), numba.signature(name))
-    binaries = numba_binaries(function, ["sm_90"])
+    binaries = numba_binaries(function, ["sm_90"], has_gpu=False)
     return NumbaKernel(binaries, function, device=PlaceholderDevice(), native=None, targets=("sm_90",))
 
 
@@ -73,7 +73,7 @@ def test_numbers_of_two_parts_and_flags_are_parameters_of_their_own(numba: Numba
 
 def test_every_architecture_is_compiled_for_without_a_gpu(numba: NumbaCuda) -> None:
     function = read_numba(numba.dispatcher("axpy"), numba.signature("axpy"))
-    binaries = numba_binaries(function, ["sm_80", "sm_90", "sm_120"])
+    binaries = numba_binaries(function, ["sm_80", "sm_90", "sm_120"], has_gpu=False)
     assert [binary.arch for binary in binaries.values()] == ["sm_80", "sm_90", "sm_120"]
     assert len({binary.profile.code_hash for binary in binaries.values()}) == 3
     assert [call["cc"] for call in numba.calls] == [(8, 0), (9, 0), (12, 0)]
@@ -229,7 +229,15 @@ def test_device_functions_without_a_driver_need_a_device(numba: NumbaCuda) -> No
     function = read_numba(numba.dispatcher("axpy"), numba.signature("axpy"))
     numba.problem = CudaSupportError("no driver")
     with pytest.raises(DeviceNeeded, match="Numba compiles the device functions of axpy"):
-        numba_binaries(function, ["sm_90"])
+        numba_binaries(function, ["sm_90"], has_gpu=False)
     numba.problem = ValueError("a mistake of the test's own")
     with pytest.raises(ValueError, match="own"):
-        numba_binaries(function, ["sm_90"])
+        numba_binaries(function, ["sm_90"], has_gpu=False)
+
+
+def test_a_driver_that_numba_cannot_use_beside_a_gpu_ends_no_test_as_static_only(numba: NumbaCuda) -> None:
+    """Such a test would pass, and be neither timed nor gated."""
+    function = read_numba(numba.dispatcher("axpy"), numba.signature("axpy"))
+    numba.problem = CudaSupportError("the driver is older than Numba's bindings want")
+    with pytest.raises(CudaSupportError, match="older"):
+        numba_binaries(function, ["sm_90"], has_gpu=True)

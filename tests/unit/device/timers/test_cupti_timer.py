@@ -14,6 +14,7 @@ from pytest_gpuperf.device.timers.cupti import CuptiTimer, open_timer
 from pytest_gpuperf.device.timers.cupti_activities import BoundActivities, RecordKinds
 from pytest_gpuperf.device.timers.cupti_buffers import BufferedActivities
 from pytest_gpuperf.device.timers.cupti_layouts import Layouts
+from pytest_gpuperf.model.evidence import CacheMode
 
 
 @pytest.fixture
@@ -144,6 +145,28 @@ def test_work_of_another_thread_is_refused_of_a_guarded_workload(
     ):
         timer.measure([guarded(stream, run, [])], cache)  # type: ignore[arg-type]
     assert timer.measure([Slot(run, 3)], "warm")
+
+
+@pytest.mark.parametrize("name", ["backward", "flush"])
+@pytest.mark.parametrize("cache", ["cold", "warm"])
+@pytest.mark.parametrize("own", [(3200.0,), (3200.0, 1600.0), ()], ids=["before", "around", "behind"])
+def test_what_another_thread_launches_for_a_sample_is_timed(
+    timer: CuptiTimer, cupti: SimulatedCupti, stream: SimulatedStream, name: str, cache: CacheMode,
+    own: tuple[float, ...],
+) -> None:  # fmt: skip
+    """As PyTorch launches the backward pass: CUPTI's tags are of the thread that pushed them."""
+
+    def run() -> None:
+        for before in own[:1]:
+            stream.kernel(before)
+        tags, cupti.pushed = cupti.pushed, []
+        stream.kernel(6400.0, name)
+        cupti.pushed = tags
+        for behind in own[1:] or ((800.0,) if not own else ()):
+            stream.kernel(behind)
+
+    slot = Slot(run, 3, reset=kernel(stream, 700.0, "reset"))
+    assert timer.measure([slot], cache) == [[sum(own or (800.0,)) + 6400.0] * 3]
 
 
 def test_without_a_flush_there_is_nothing_to_be_beside(timer: CuptiTimer, stream: SimulatedStream) -> None:

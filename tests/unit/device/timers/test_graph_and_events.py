@@ -474,6 +474,15 @@ def test_lines_that_persist_are_made_ordinary_before_each_cold_sample(
     assert set(behind) == {"flush" if guard is None else "spin"}  # behind the delay the wait would use it up
 
 
+@pytest.mark.parametrize("kind", TIMERS)
+def test_lines_that_persist_from_a_reset_are_ordinary_before_the_flush(stream: SimulatedStream, kind: Any) -> None:
+    timer, stream.persisting = kind(stream), True
+    timer.measure([Slot(lambda: stream.kernel(5000.0), 4, lambda: stream.kernel(900.0, "reset"))], "cold")
+    behind = [after for one, after in itertools.pairwise(stream.log) if one == "reset"]
+    assert len(behind) >= 4
+    assert set(behind) == {"persistence ended"}
+
+
 def test_a_guard_gets_what_the_run_returned_that_the_graph_was_captured_from(stream: SimulatedStream) -> None:
     timer, seen = GraphTimer(stream), list[Any]()
     timer.measure([guarded(stream, 6, seen)], "cold")
@@ -497,6 +506,33 @@ def test_guarded_work_that_goes_on_elsewhere_is_refused(
             timer.measure([slot], "cold")
     else:
         assert timer.measure([slot], "cold")
+
+
+@pytest.mark.parametrize("cache", ["cold", "warm"])
+@pytest.mark.parametrize("kind", TIMERS)
+def test_work_that_always_goes_on_elsewhere_is_refused_for_its_time_would_be_that_of_a_part(
+    stream: SimulatedStream, kind: Any, cache: CacheMode
+) -> None:
+    def run() -> None:
+        stream.kernel(5000.0)
+        stream.elsewhere_ns = stream.now_ns + 2e6
+
+    timer = kind(stream)
+    with pytest.raises(TimerError, match="goes on when the stream that is timed is done"):
+        timer.measure([Slot(run, 6)], cache)
+
+
+@pytest.mark.parametrize("kind", TIMERS)
+def test_a_host_that_is_late_to_see_the_end_is_no_work_elsewhere(stream: SimulatedStream, kind: Any) -> None:
+    """As a busy one is in most tries, but not in all."""
+    runs = itertools.count()
+
+    def run() -> None:
+        stream.kernel(5000.0)
+        stream.elsewhere_ns = stream.now_ns + 1e6 * (next(runs) < 6)
+
+    (times,) = kind(stream).measure([Slot(run, 6)], "cold")
+    assert times == pytest.approx([5000.0] * 6, abs=100)
 
 
 @pytest.mark.parametrize("cache", ["cold", "warm"])
