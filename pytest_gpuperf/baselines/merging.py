@@ -137,7 +137,7 @@ def merge_time(
 
 def referenced_only(file: TimeFile) -> TimeFile:
     """The file without the sessions that no round names any more."""
-    named = {entry.session for of in file.tests.values() for record in of.values() for entry in record.rounds}
+    named = {entry.session for *_, record in file.records() for entry in record.rounds}
     return msgspec.structs.replace(file, sessions=tuple(session for session in file.sessions if session.id in named))
 
 

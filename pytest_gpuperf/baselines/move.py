@@ -95,8 +95,7 @@ def move(store: BaselineStore, old: str, new: str, *, force: bool = False, say: 
 def _places(store: BaselineStore, old: str, new: str) -> tuple[RecordName, RecordName]:
     """Both names; a name that ends like a workload's may be that of a test."""
     plain = RecordName.read(old, of_workload=False)
-    targets = (*store.archs(), *store.devices())
-    whole = any(plain.leads(key, plain) for target in targets for key in store.keys(target))
+    whole = any(plain.leads(key, plain) for key in store.all_keys())
     places = [RecordName.read(text, of_workload=not whole) for text in (old, new)]
     first, second = places
     if bool(first.test) != bool(second.test) or bool(first.workload) != bool(second.workload):
@@ -117,7 +116,7 @@ def _plan(
     moved: list[Moved] = []
     there: list[tuple[Path, bytes]] = []
     here: _Writes = []
-    for target in (*store.archs(), *store.devices()):
+    for target in store.targets():
         file = store.load(target, old.module)
         pairs = {
             key: to for key in store.keys(target) if (to := old.leads(key, new)) is not None and to != key

@@ -16,11 +16,11 @@ import msgspec
 
 from pytest_gpuperf.baselines import layout, manifest, transaction
 from pytest_gpuperf.baselines.cubin_store import stored_cubins
-from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile, TimeFile
+from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile
 from pytest_gpuperf.baselines.merging import referenced_only
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.baselines.update_lock import Say, silent
-from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.evidence import Key, TimeRecord
 
 _T = TypeVar("_T")
 _Workload = tuple[str, str]
@@ -125,7 +125,7 @@ def prune(store: BaselineStore, entries: Iterable[Unused], say: Say = silent) ->
 
 def _evidence(store: BaselineStore) -> Iterator[tuple[Path, str, str, EvidenceFile]]:
     """Path, target, module and content of every evidence file."""
-    for target in layout.targets(store.root):
+    for target in store.targets():
         for module, path in layout.evidence_files(store.root, target):
             file = store.load(target, module)
             if file is not None:
@@ -193,7 +193,7 @@ def _tests(file: EvidenceFile) -> set[str]:
 
 
 def _workloads(file: EvidenceFile) -> set[_Workload]:
-    return {(test, name) for tests in file.parts for test, workloads in tests.items() for name in workloads}
+    return {(test, name) for _, test, name, _ in file.records()}
 
 
 def _undeclared(file: EvidenceFile, declared: Collection[str]) -> list[str]:
@@ -225,8 +225,6 @@ def _others(
 
 def _cubins(file: EvidenceFile) -> set[str]:
     """Of the records, and of their anchors."""
-    named = {record.cubin for tests in file.parts for of in tests.values() for record in of.values()}
-    if isinstance(file, TimeFile):
-        timed = (record for of in file.tests.values() for record in of.values())
-        named |= {record.anchor.cubin for record in timed if record.anchor is not None}
-    return named - {""}
+    records = [record for *_, record in file.records()]
+    anchors = (record.anchor for record in records if isinstance(record, TimeRecord))
+    return {one.cubin for one in (*records, *anchors) if one is not None and one.cubin}

@@ -26,7 +26,7 @@ def rewrite(store: BaselineStore) -> list[WrittenFile]:
         try:
             plan = [
                 (path, canonical_bytes(_rounded(file)))
-                for target in layout.targets(store.root)
+                for target in store.targets()
                 for module, path in layout.evidence_files(store.root, target)
                 if (file := store.load(target, module)) is not None
             ]

@@ -70,13 +70,17 @@ class BaselineStore:
         file = self._time_file(device, module)
         return file.sessions if file else ()
 
+    def targets(self) -> tuple[str, ...]:
+        """Architectures with static baselines, then GPU models with time baselines."""
+        return layout.targets(self.root)
+
     def archs(self) -> tuple[str, ...]:
         """Architectures with static baselines, in numeric order."""
-        return tuple(filter(layout.is_arch, layout.targets(self.root)))
+        return tuple(filter(layout.is_arch, self.targets()))
 
     def devices(self) -> tuple[str, ...]:
         """GPU models with time baselines, by name."""
-        return tuple(filter(layout.is_device, layout.targets(self.root)))
+        return tuple(filter(layout.is_device, self.targets()))
 
     def toolchains(self) -> tuple[str, ...]:
         """Compilers that the manifest declares, or, where it declares none, all that have static baselines."""
@@ -100,13 +104,13 @@ class BaselineStore:
         found: set[Key] = set()
         for module in self.modules(target):
             file = self.load(target, module)
-            found.update(
-                Key(module=module, test=test, workload=workload)
-                for tests in (file.parts if file else ())
-                for test, workloads in tests.items()
-                for workload in workloads
-            )
+            records = file.records() if file else ()
+            found.update(Key(module=module, test=test, workload=workload) for _, test, workload, _ in records)
         return tuple(sorted(found))
+
+    def all_keys(self) -> tuple[Key, ...]:
+        """Every workload with a baseline for any target, sorted."""
+        return tuple(sorted({key for target in self.targets() for key in self.keys(target)}))
 
     def cubin(self, sha256: str) -> bytes:
         """Machine code whose content has this hash.  Raises ``CubinError``."""
@@ -122,7 +126,7 @@ class BaselineStore:
 
     def written_since(self, moment: float, module: str) -> Path | None:
         """A file of this module's records that was written since then, in seconds since 1970; None if none was."""
-        paths = (layout.evidence_path(self.root, target, module) for target in (*self.archs(), *self.devices()))
+        paths = (layout.evidence_path(self.root, target, module) for target in self.targets())
         return next((path for path in paths if path.exists() and path.stat().st_ctime > moment), None)
 
     def forget(self) -> None:

@@ -55,7 +55,7 @@ def run(
     store = BaselineStore(collection.baselines)
     recorded = modules_with_baselines(store)
     inside = {module for module in recorded if collection.covers(module)}
-    refuse_unless_whole(collection, {key.module for key in keys_on_record(store) if not fixture_of(key.test)} & inside)
+    refuse_unless_whole(collection, {key.module for key in store.all_keys() if not fixture_of(key.test)} & inside)
     gone = workloads_gone(store, collection.root, write)
     alive = collection.tests | collection.fixtures
     found = unused(store, alive, modules_collected=inside, workloads_gone=gone)
@@ -99,12 +99,7 @@ def workloads_gone(store: BaselineStore, root: Path, write: Callable[[str], obje
 
 def modules_with_baselines(store: BaselineStore) -> set[str]:
     """Test modules that any target has baselines for."""
-    return {module for target in (*store.archs(), *store.devices()) for module in store.modules(target)}
-
-
-def keys_on_record(store: BaselineStore) -> set[Key]:
-    """All workloads with a baseline for any target."""
-    return {key for target in (*store.archs(), *store.devices()) for key in store.keys(target)}
+    return {module for target in store.targets() for module in store.modules(target)}
 
 
 def refuse_unless_whole(collection: CollectedTests, recorded: Iterable[str]) -> None:

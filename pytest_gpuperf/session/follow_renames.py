@@ -54,15 +54,11 @@ def _gone(config: pytest.Config, store: BaselineStore) -> tuple[Key, ...]:
         found, scope, root = config.stash[stash.FINDING].found, scope_of(config), config.rootpath
         config.stash[GONE] = tuple(
             key
-            for key in _recorded(store)
+            for key in store.all_keys()
             if found is not None and key.node_id not in found.tests and key.node_id not in found.users
             if not (root / key.module).is_file() or (key.module in found.modules and scope.covers(key.module))
         )
     return config.stash[GONE]
-
-
-def _recorded(store: BaselineStore) -> list[Key]:
-    return sorted({key for target in (*store.archs(), *store.devices()) for key in store.keys(target)})
 
 
 def _own_gone(worker: Worker, book: TestBook, target: str) -> list[Key]:
