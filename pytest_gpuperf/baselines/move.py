@@ -75,20 +75,16 @@ def move(store: BaselineStore, old: str, new: str, *, force: bool = False, say: 
     is taken from the old one.  Raises ``MoveRefusedError`` where there is nothing to move, or a record has the new name
     already and it is not to be overwritten by ``force``; and what reading and writing raise.
     """
-    with transaction.exclusive(store.root, say):
-        store.forget()
-        try:
-            moved, there, here = _plan(store, *_places(store, old, new), force=force)
-            if not moved:
-                raise MoveRefusedError(
-                    f"{quoted(old)}: there is no such record in {store.root}. Name a test file, a node id, "
-                    "or a node id and ' [workload]', as pytest names them from its root"
-                )
-            transaction.write_all(store.root, there)
-            for target, file, left in here:
-                _take_away(store, target, file, left)
-        finally:
-            store.forget()
+    with store.exclusive(say):
+        moved, there, here = _plan(store, *_places(store, old, new), force=force)
+        if not moved:
+            raise MoveRefusedError(
+                f"{quoted(old)}: there is no such record in {store.root}. Name a test file, a node id, "
+                "or a node id and ' [workload]', as pytest names them from its root"
+            )
+        transaction.write_all(store.root, there)
+        for target, file, left in here:
+            _take_away(store, target, file, left)
     return moved
 
 

@@ -110,16 +110,12 @@ def prune(store: BaselineStore, entries: Iterable[Unused], say: Say = silent) ->
         else:
             groups[entry.target, entry.module].append(entry)
     removed: list[Unused] = []
-    with transaction.exclusive(store.root, say):
+    with store.exclusive(say):
+        for (target, module), gone in sorted(groups.items()):
+            removed += _prune_file(store, target, module, gone)
         store.forget()
-        try:
-            for (target, module), gone in sorted(groups.items()):
-                removed += _prune_file(store, target, module, gone)
-            store.forget()
-            removed += _prune_cubins(store, cubins)
-            removed += _prune_manifest(store, targets, {target for target, _ in groups})
-        finally:
-            store.forget()
+        removed += _prune_cubins(store, cubins)
+        removed += _prune_manifest(store, targets, {target for target, _ in groups})
     return removed
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from pytest_gpuperf.atomic_write import write_whole
-from pytest_gpuperf.model.base_record import Record
+from pytest_gpuperf.model.base_record import Record, schema_of
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.verdict import Verdict
 
@@ -40,10 +40,6 @@ class LastRun(Record, frozen=True):
     tests: tuple[TestEvidence, ...]
     undecided: dict[str, int] = msgspec.field(default_factory=dict)
     """Runs in a row in which a workload's time was INCONCLUSIVE with the same code and arguments, by its name."""
-
-
-class _RunSchema(msgspec.Struct):
-    schema: int
 
 
 def path_below(root: Path) -> Path:
@@ -111,7 +107,7 @@ def read(path: Path) -> LastRun:
     if len(content) > LARGEST_BYTES:
         raise LastRunError(f"{path} is larger than {LARGEST_BYTES} bytes, so no run has written it: {remedy}")
     try:
-        schema = msgspec.json.decode(content, type=_RunSchema).schema
+        schema = schema_of(content)
         if schema != SCHEMA:
             raise LastRunError(f"{path} was written by another version (schema {schema}, this is {SCHEMA}): {remedy}")
         return msgspec.json.decode(content, type=LastRun)

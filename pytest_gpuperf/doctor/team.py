@@ -19,7 +19,8 @@ def probe_team(machine: HostMachine) -> list[ProbeResult]:
     if folder is None:
         return []
     try:
-        found, gone = manifest.read(folder), manifest.gone(folder)
+        found = manifest.read(folder)
+        gone = found.gone_from(folder) if found is not None else ()
     except BaselineError as problem:
         return [ProbeResult("static", "manifest", "warn", str(problem).splitlines()[0], "see to that file")]
     if found is None:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import msgspec
 
 from pytest_gpuperf.baselines.baseline_errors import quoted
+from pytest_gpuperf.baselines.layout import arch_order
 from pytest_gpuperf.formatting import numbered, quantity
 from pytest_gpuperf.judge.audit_verdict import Audit, Judged, counts
 from pytest_gpuperf.judge.kernel_pairs import KernelPlace
@@ -15,7 +16,6 @@ from pytest_gpuperf.model.audited_kernel import AuditedKernel, Files
 from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
 from pytest_gpuperf.report.diff_rows import LONGEST_TEXT, NAMED, DiffRow, KernelDiff, ModuleDiff
 from pytest_gpuperf.report.folding import shortened
-from pytest_gpuperf.report.tables import arch_number
 
 MOST_KERNELS = {Verdict.WORSE: 8, Verdict.BETTER: 3}
 """Of a file, by verdict, that have rows; ``--json`` has all of them."""
@@ -68,7 +68,7 @@ def _kernels(judged: Iterable[Judged], names: Names, tests: Tests | None) -> lis
 def _rows(verdict: Verdict, several: Iterable[Judged], tests: str) -> list[DiffRow]:
     """One for each distinct change of what gates, with its architectures and the words of the first of them."""
     alike: dict[tuple[str, ...], list[Judged]] = defaultdict(list)
-    for one in sorted(several, key=lambda one: arch_number(one.new.arch)):
+    for one in sorted(several, key=lambda one: arch_order(one.new.arch)):
         alike[tuple(_gating(one.judgement.changes))].append(one)
     return [
         DiffRow(
@@ -151,7 +151,7 @@ def contents_of(group: str, files: Files) -> list[str]:
         for archs in files[file].values():
             for arch, several in archs.items():
                 by_arch[arch] += several
-        lines += [f"  {_content(arch, by_arch[arch])}" for arch in sorted(by_arch, key=arch_number)]
+        lines += [f"  {_content(arch, by_arch[arch])}" for arch in sorted(by_arch, key=arch_order)]
     return lines
 
 

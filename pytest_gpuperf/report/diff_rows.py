@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pytest_gpuperf.baselines.baseline_errors import quoted
+from pytest_gpuperf.baselines.layout import arch_order
 from pytest_gpuperf.formatting import duration, numbered, percent
 from pytest_gpuperf.judge.evidence_diff import EvidenceDiff, WorkloadDiff
 from pytest_gpuperf.judge.run_diff import RunDiff
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.verdict import Change
-from pytest_gpuperf.report.tables import arch_number
 
 NAMED = 3
 """Workloads that a row names; of more it says how many."""
@@ -127,7 +127,7 @@ def _code_rows(changed: Iterable[WorkloadDiff], by_compiler: bool) -> list[DiffR
     alike: dict[tuple[str, tuple[str, ...]], list[Key]] = defaultdict(list)
     for workload in changed:
         targets: dict[str, list[str]] = defaultdict(list)
-        for one in sorted(workload.code, key=lambda one: arch_number(one.arch)):
+        for one in sorted(workload.code, key=lambda one: arch_order(one.arch)):
             target = f"{one.arch} by {one.toolchain}" if by_compiler else one.arch
             figures = [change for change in one.changes if change.what != "compiler"]
             compiler = [change for change in one.changes if change.what == "compiler"]

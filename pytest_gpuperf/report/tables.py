@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+from pytest_gpuperf.baselines.layout import arch_order
 from pytest_gpuperf.formatting import duration, numbered, rate, ratio
 from pytest_gpuperf.judge.log_times import geometric_mean
 from pytest_gpuperf.model.evidence import StaticRecord, TimeRecord
@@ -100,7 +101,7 @@ def _aligned(cells: Sequence[str], widths: Sequence[int], kept: Sequence[int], m
 
 def static_table(evidence: Sequence[TestEvidence], *, short: bool = False) -> Table:
     """Registers, spilled bytes and occupancy by architecture; a ``short`` one counts what is unchanged on all."""
-    archs = sorted({arch for e in evidence for w in e.workloads for arch in w.static}, key=arch_number)
+    archs = sorted({arch for e in evidence for w in e.workloads for arch in w.static}, key=arch_order)
     table = Table("registers / spilled bytes / occupancy", *archs, "static verdict")
     for one in evidence:
         if has_static_rows(one):
@@ -123,7 +124,7 @@ def static_table(evidence: Sequence[TestEvidence], *, short: bool = False) -> Ta
 
 def folded_static_table(evidence: Sequence[TestEvidence]) -> Table | None:
     """The same by test function, without those of which every workload passes; None if nothing is left."""
-    archs = sorted({arch for e in evidence for w in e.workloads for arch in w.static}, key=arch_number)
+    archs = sorted({arch for e in evidence for w in e.workloads for arch in w.static}, key=arch_order)
 
     def cells(work: WorkloadEvidence) -> tuple[str, ...] | None:
         return tuple(static_cell(work.static.get(arch)) for arch in archs) if work.static else None
@@ -189,11 +190,6 @@ def has_static_rows(one: TestEvidence) -> bool:
 def _is_unchanged(work: WorkloadEvidence) -> bool:
     """True if it is unchanged on every architecture that it was compiled for."""
     return {j.verdict for j in work.judgements if j.kind == "static"} == {Verdict.UNCHANGED}
-
-
-def arch_number(arch: str) -> tuple[int, str]:
-    """Sorts architectures: ``sm_90`` before ``sm_120``."""
-    return int("".join(filter(str.isdigit, arch)) or 0), arch
 
 
 def static_cell(record: StaticRecord | None) -> str:

@@ -134,10 +134,11 @@ def _missed(config: pytest.Config, book: Book, scope: RunScope, found: TestsFoun
 
 def _targets_gone(folder: Path) -> tuple[str, ...]:
     """Those that the manifest names and the folder no longer has.  Raises ``BaselineError``."""
-    if manifest.read(folder) is None and folder.is_dir() and layout.targets(folder):
+    found = manifest.read(folder)
+    if found is None and folder.is_dir() and layout.targets(folder):
         why = "it is missing, and it says which targets are gated"
         raise UnreadableBaselineError(folder / manifest.FILE, why)
-    return manifest.gone(folder)
+    return () if found is None else found.gone_from(folder)
 
 
 def _is_run_here(key: Key, found: TestsFound) -> bool:
