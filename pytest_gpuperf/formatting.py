@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 from pytest_gpuperf.model.verdict import Drift, Judgement, TimeFigures
 
@@ -32,6 +33,12 @@ def harmless(text: str) -> str:
 def numbered(number: int, noun: str, one: str = "", several: str = "") -> str:
     """``1 workload has``, ``2 workloads have``; without verbs ``1 workload``, ``2 workloads``."""
     return f"{number} {noun} {one}".rstrip() if number == 1 else f"{number} {noun}s {several}".rstrip()
+
+
+def first_of(words: Sequence[object], most: int, comma: str = "") -> str:
+    """``a, b and 3 more``: the first few, and how many more; a ``comma`` stands before the last words."""
+    shown = ", ".join(map(str, words[:most]))
+    return f"{shown}{comma} and {len(words) - most} more" if len(words) > most else shown
 
 
 LEAST_TOLD_S = 10.0

@@ -142,7 +142,7 @@ class Book:
     def merged(cls, evidence: Iterable[TestEvidence], failures: Mapping[str, str], tests_run: int) -> Book:
         """Of what several runs found, each in tests of its own."""
         book = cls()
-        book.results = {f"{one.module}::{one.test}": one for one in evidence}
+        book.results = {one.node_id: one for one in evidence}
         book._failed, book.tests_run = dict(failures), tests_run
         return book
 
@@ -156,8 +156,8 @@ class Book:
             self.results[report.nodeid] = msgspec.json.decode(payload, type=TestEvidence)
             self._heavy[report.nodeid] = report
             for one in msgspec.json.decode(getattr(report, "gpuperf_shared", "[]"), type=list[TestEvidence]):
-                self.results[f"{one.module}::{one.test}"] = one  # a worker of pytest-xdist may have found the same
-                self._answer_for.setdefault(f"{one.module}::{one.test}", set()).add(report.nodeid)
+                self.results[one.node_id] = one  # a worker of pytest-xdist may have found the same
+                self._answer_for.setdefault(one.node_id, set()).add(report.nodeid)
         if report.failed:
             self._failed.setdefault(report.nodeid, _first_line(report))
         if report.skipped and hasattr(report, "wasxfail"):

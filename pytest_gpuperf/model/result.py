@@ -116,6 +116,10 @@ class TestEvidence(Record, frozen=True):
     """Machine code that no baseline of this test holds, by SHA-256, compressed by zlib."""
 
     @property
+    def node_id(self) -> str:
+        return f"{self.module}::{self.test}"
+
+    @property
     def judgements(self) -> list[Judgement]:
         return [judgement for workload in self.workloads for judgement in workload.judgements]
 

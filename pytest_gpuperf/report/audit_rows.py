@@ -9,7 +9,7 @@ import msgspec
 
 from pytest_gpuperf.baselines.baseline_errors import quoted
 from pytest_gpuperf.baselines.layout import arch_order
-from pytest_gpuperf.formatting import numbered, quantity
+from pytest_gpuperf.formatting import first_of, numbered, quantity
 from pytest_gpuperf.judge.audit_verdict import Audit, Judged, counts
 from pytest_gpuperf.judge.kernel_pairs import KernelPlace
 from pytest_gpuperf.model.audited_kernel import AuditedKernel, Files
@@ -91,8 +91,7 @@ def _words(judgement: Judgement) -> str:
     """What gates, then the rest behind ``also``."""
     gating = [str(change) for change in judgement.changes if change.direction != "neutral"]
     others = [str(change) for change in judgement.changes if change.direction == "neutral"]
-    more = [f"and {len(others) - MOST_OTHERS} more"] if len(others) > MOST_OTHERS else []
-    also = f"also {', '.join([*others[:MOST_OTHERS], *more])}" if others else ""
+    also = f"also {first_of(others, MOST_OTHERS, ',')}" if others else ""
     return "; ".join(filter(None, (", ".join(gating), also, *judgement.notes)))
 
 
@@ -111,8 +110,7 @@ def _test_words(symbol: str, tests: Tests | None) -> str:
     covering = sorted(tests.get(symbol, ()))
     if not covering:
         return f"; {NO_TEST}"
-    more = f" and {len(covering) - MOST_TESTS} more" if len(covering) > MOST_TESTS else ""
-    return f"; tests: {', '.join(quoted(one) for one in covering[:MOST_TESTS])}{more}"
+    return f"; tests: {first_of([quoted(one) for one in covering], MOST_TESTS)}"
 
 
 def remarks_of(audit: Audit, names: Names) -> list[str]:
@@ -132,8 +130,7 @@ def _short(name: str) -> str:
 
 
 def _listed(word: str, names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"{numbered(len(names), 'kernel')} {word}: {', '.join(names[:NAMED])}{more}"
+    return f"{numbered(len(names), 'kernel')} {word}: {first_of(names, NAMED)}"
 
 
 def summary_of(audit: Audit) -> str:

@@ -11,7 +11,7 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import Outcome, TestEvidence
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.report.folding import counted
-from pytest_gpuperf.report.tables import rank_of
+from pytest_gpuperf.report.verdict_order import rank_of
 
 
 def verdicts_of(evidence: Iterable[TestEvidence]) -> dict[Key, Verdict | None]:
@@ -27,7 +27,7 @@ def verdicts_of(evidence: Iterable[TestEvidence]) -> dict[Key, Verdict | None]:
 
 def count_line(verdicts: Sequence[Verdict | None]) -> str:
     """``524 workloads: 256 WORSE, 268 UNCHANGED``."""
-    return f"{numbered(len(verdicts), 'workload')}: {counted(verdicts, rank_of)}"
+    return f"{numbered(len(verdicts), 'workload')}: {counted(verdicts)}"
 
 
 def next_steps(evidence: Iterable[TestEvidence], options: Options) -> list[str]:

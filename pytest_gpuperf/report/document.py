@@ -23,7 +23,8 @@ from pytest_gpuperf.report.message import workload_lines
 from pytest_gpuperf.report.red_groups import signature
 from pytest_gpuperf.report.remarks import hints_of, obstacle_of, shared_obstacles
 from pytest_gpuperf.report.run_part import RunPart
-from pytest_gpuperf.report.tables import NEEDS_A_WORD, RANK, rank_of, static_cell, time_cells, worst
+from pytest_gpuperf.report.tables import static_cell, time_cells
+from pytest_gpuperf.report.verdict_order import NEEDS_A_WORD, RANK, rank_of, worst
 
 SCHEMA = 4
 """2: commit, branch, machines and compilers; 3: differences of machine code, blocks of paired times, shards;

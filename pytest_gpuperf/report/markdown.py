@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from pytest_gpuperf.formatting import harmless, numbered
 from pytest_gpuperf.report.document import Document, Row
 from pytest_gpuperf.report.folding import shortened
-from pytest_gpuperf.report.tables import rank_of
+from pytest_gpuperf.report.verdict_order import rank_of
 
 MARKER = "<!-- pytest-gpuperf report -->"
 """The first line: by it a job finds the comment that it wrote before, to update it in place."""

@@ -13,8 +13,9 @@ from pytest_gpuperf.model.verdict import Change
 from pytest_gpuperf.report.document import Document, Row
 from pytest_gpuperf.report.red_groups import first_alike
 from pytest_gpuperf.report.sweep import UNITS, drawn, found_sweeps
-from pytest_gpuperf.report.tables import mean_time_ns, rank_of
+from pytest_gpuperf.report.tables import mean_time_ns, peaks_of
 from pytest_gpuperf.report.vendored import for_script, vendored
+from pytest_gpuperf.report.verdict_order import rank_of
 
 TEMPLATE = "report.html"
 PLACES = 4
@@ -149,7 +150,7 @@ def _changes(row: Row) -> _Changes:
 
 def _roofline(document: Document) -> dict[str, Any]:
     """Operations per byte and per second of those that declare both, under the measured ceilings; empty without any."""
-    peaks = {name: value for test in document.report.tests for name, value in test.peaks.items()}
+    peaks = peaks_of(document.report.tests)
     points = []
     for place, row in enumerate(document.rows):
         time = row.evidence.time

@@ -43,7 +43,7 @@ def found_sweeps(tests: Iterable[TestEvidence]) -> list[SweepOfRun]:
     functions: dict[str, list[TestEvidence]] = {}
     for one in tests:
         if one.parameters:
-            functions.setdefault(f"{one.module}::{one.test}".partition("[")[0], []).append(one)
+            functions.setdefault(one.node_id.partition("[")[0], []).append(one)
     found = []
     for node_id, those in functions.items():
         for x in dict.fromkeys(name for one in those for name in one.parameters):

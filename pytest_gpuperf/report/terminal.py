@@ -24,17 +24,15 @@ from pytest_gpuperf.report.folding import MOST_LINES, capped, counted
 from pytest_gpuperf.report.message import workload_name
 from pytest_gpuperf.report.screen import Screen
 from pytest_gpuperf.report.tables import (
-    MARKUP,
-    NEEDS_A_WORD,
     Table,
     folded_static_table,
     folded_time_table,
     has_static_rows,
-    rank_of,
     static_table,
     time_table,
 )
 from pytest_gpuperf.report.update_tables import folded_update_table, update_table  # fmt: skip
+from pytest_gpuperf.report.verdict_order import MARKUP, NEEDS_A_WORD, rank_of
 
 
 def header(options: Options) -> str:
@@ -217,7 +215,7 @@ def _words(
     for judgement, xfail in untold[:most]:
         _explain(reporter, judgement, xfail)
     if len(untold) > most:
-        reporter.write_line(f"and {counted((one.verdict for one, _ in untold[most:]), rank_of)} (-v explains each)")
+        reporter.write_line(f"and {counted(one.verdict for one, _ in untold[most:])} (-v explains each)")
     written = {(one.key, one.target) for one in outcome.recorded if not one.refused}
     new = [
         j for j, _ in judged

@@ -17,7 +17,7 @@ from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.shard_plan import Shard
 from pytest_gpuperf.context.tests_found import TestsFound
 from pytest_gpuperf.context.worker import Worker
-from pytest_gpuperf.formatting import numbered
+from pytest_gpuperf.formatting import first_of, numbered
 from pytest_gpuperf.judge.vanished import REMARKED, OnRecord, RunSeen, Vanished, WhyVanished, candidates, settled
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import Outcome
@@ -77,10 +77,10 @@ def _tell_unfinished(config: pytest.Config, outcome: Outcome) -> None:
     left = sorted(selected - finding.ends.keys())
     if not left:
         return
-    more = f" and {len(left) - 1} more" if len(left) > 1 else ""
     line = (
         f"{len(left)} of {numbered(len(selected), 'test')} did not come to an end, and what did not run is not proven: "
-        f"{left[0]}{more}. To do: see to what ended the run, such as pytest.exit(..., returncode=0), and run it again"
+        f"{first_of(left, 1)}. To do: see to what ended the run, such as pytest.exit(..., returncode=0), and run it "
+        "again"
     )
     if options.open == "fail" and options.update is None:
         outcome.vanished = (line,)
@@ -204,7 +204,7 @@ def _seen(
     config: pytest.Config, book: Book, scope: RunScope, found: TestsFound, records: Iterable[OnRecord]
 ) -> RunSeen:
     modules = {record.key.module for record in records}
-    told = {f"{one.module}::{one.test}": one for one in book.evidence}
+    told = {one.node_id: one for one in book.evidence}
     stopped = {node for node, one in told.items() if one.status != "complete"}
     models = models_of(book)
     ends = config.stash[stash.FINDING].ends
