@@ -61,13 +61,18 @@ def keep(root: Path, run: LastRun) -> None:
     if target.parent.is_symlink():
         raise LastRunError(f"{target.parent} is a link, and nothing is written through it: remove it")
     try:
-        target.parent.mkdir(exist_ok=True)
-        with contextlib.suppress(FileExistsError), (target.parent / ".gitignore").open("x") as ignore:
-            ignore.write("*\n")
+        make_folder(target.parent)
         write_whole(target, content)
     except OSError as problem:
         words = f"{target} cannot be written ({problem}): gpuperf explain will not know of this run"
         raise LastRunError(words) from problem
+
+
+def make_folder(folder: Path) -> None:
+    """Make the folder that this plugin has below pytest's root, of which git takes nothing.  Raises ``OSError``."""
+    folder.mkdir(exist_ok=True)
+    with contextlib.suppress(FileExistsError), (folder / ".gitignore").open("x") as ignore:
+        ignore.write("*\n")
 
 
 def undecided_in_a_row(root: Path, tests: Iterable[TestEvidence]) -> dict[str, int]:
