@@ -5,6 +5,7 @@ And the one that knows which text a reader's terminal or a CI job would take for
 
 from __future__ import annotations
 
+import datetime
 import math
 import re
 from collections.abc import Sequence
@@ -39,6 +40,11 @@ def first_of(words: Sequence[object], most: int, comma: str = "") -> str:
     """``a, b and 3 more``: the first few, and how many more; a ``comma`` stands before the last words."""
     shown = ", ".join(map(str, words[:most]))
     return f"{shown}{comma} and {len(words) - most} more" if len(words) > most else shown
+
+
+def utc_now() -> str:
+    """``2026-11-22T10:00:00Z``: ISO 8601, seconds."""
+    return f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
 
 
 LEAST_TOLD_S = 10.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
 from collections.abc import Sequence
 
 import pytest
@@ -16,6 +15,7 @@ from pytest_gpuperf.context.repository import branch_of, commit_of
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.explain.code_text import code_differences
 from pytest_gpuperf.explain.lines import explain_all
+from pytest_gpuperf.formatting import utc_now
 from pytest_gpuperf.model.plugin_version import __version__
 from pytest_gpuperf.model.result import Outcome
 from pytest_gpuperf.model.task import RecordTask, RevisionTask
@@ -100,8 +100,8 @@ def _report(session: pytest.Session, book: Book, outcome: Outcome) -> None:
         shard, part = options.shard, run_parts.part_of(session, book, outcome)
         told = dataclasses.replace(outcome, left_out=(), vanished=())
     document = document_of(
-        evidence, date=_now(), plugin=__version__, task=terminal.header(options), exit_status=int(session.exitstatus),
-        problems=told.errors, warnings=terminal.run_remarks(book, told, options),
+        evidence, date=utc_now(), plugin=__version__, task=terminal.header(options),
+        exit_status=int(session.exitstatus), problems=told.errors, warnings=terminal.run_remarks(book, told, options),
         machines=terminal.machine_lines(evidence), commit=commit_of(session.config.rootpath, options.baselines),
         branch=branch_of(session.config.rootpath), shard=shard, part=part,
         code=code_differences(stash.worker_of(session.config).store, evidence),
@@ -111,11 +111,6 @@ def _report(session: pytest.Session, book: Book, outcome: Outcome) -> None:
         session.exitstatus = EXIT_NOT_RECORDED
 
 
-def _now() -> str:
-    """UTC, ISO 8601, seconds."""
-    return f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
-
-
 def _keep(config: pytest.Config, book: Book, outcome: Outcome) -> None:
     """Leave the evidence for ``gpuperf explain``."""
     tests = tuple(evidence for evidence in book.evidence if evidence.workloads)
@@ -123,7 +118,7 @@ def _keep(config: pytest.Config, book: Book, outcome: Outcome) -> None:
         return
     outcome.undecided = last_run.undecided_in_a_row(config.rootpath, tests)
     run = last_run.LastRun(
-        schema=last_run.SCHEMA, date=_now(), plugin=__version__,
+        schema=last_run.SCHEMA, date=utc_now(), plugin=__version__,
         baselines=str(config.stash[stash.OPTIONS].baselines), tests=tests, undecided=outcome.undecided,
     )  # fmt: skip
     try:
