@@ -73,20 +73,26 @@ def finish(session: pytest.Session) -> None:
         else:
             _update(session, worker, book, outcome)
         lacking = outcome.problem or any(one.refused for one in outcome.recorded)
-        if lacking and session.exitstatus == pytest.ExitCode.OK:
-            session.exitstatus = EXIT_NOT_RECORDED
+        if lacking:
+            _end_with(session, EXIT_NOT_RECORDED)
     outcome.hidden = fail_hidden(book, worker.options)
-    if session.exitstatus == pytest.ExitCode.OK and (session.testsfailed or outcome.hidden):
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED  # whoever ended the run by pytest.exit(..., returncode=0)
+    if session.testsfailed or outcome.hidden:  # pytest.exit(..., returncode=0) may have ended the run
+        _end_with(session, pytest.ExitCode.TESTS_FAILED)
     _keep(config, book, outcome)
     _watch(session, book, outcome)
     _guard(session, book, outcome)
     tell_vanished(session, book, outcome)
-    if add_up(config, book, outcome) and session.exitstatus == pytest.ExitCode.OK:
-        session.exitstatus = EXIT_LEDGER
-    if outcome.vanished and session.exitstatus == pytest.ExitCode.OK:
-        session.exitstatus = EXIT_VANISHED
+    if add_up(config, book, outcome):
+        _end_with(session, EXIT_LEDGER)
+    if outcome.vanished:
+        _end_with(session, EXIT_VANISHED)
     _report(session, book, outcome)
+
+
+def _end_with(session: pytest.Session, status: int) -> None:
+    """Let a run that is a success so far end with this status."""
+    if session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = status
 
 
 def _report(session: pytest.Session, book: Book, outcome: Outcome) -> None:
@@ -107,8 +113,8 @@ def _report(session: pytest.Session, book: Book, outcome: Outcome) -> None:
         code=code_differences(stash.worker_of(session.config).store, evidence),
     )  # fmt: skip
     outcome.reports, outcome.unwritten = map(tuple, write_reports(document, options.reports))
-    if outcome.unwritten and session.exitstatus == pytest.ExitCode.OK:
-        session.exitstatus = EXIT_NOT_RECORDED
+    if outcome.unwritten:
+        _end_with(session, EXIT_NOT_RECORDED)
 
 
 def _keep(config: pytest.Config, book: Book, outcome: Outcome) -> None:

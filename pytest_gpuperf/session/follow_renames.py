@@ -85,13 +85,10 @@ def _named(store: BaselineStore, work: WorkloadEvidence, origin: Work, target: s
     """The workload with its origin in the reasons of NEW."""
     remedy = f"run `{move_command(origin.key, work.key)}` to take its record along"
     time = store.time(target, origin.key) if target else None
-
-    def reason(judgement: Judgement) -> str:
-        than = _slower(work.time, time) if judgement.kind == "time" else _other_code(work, origin, judgement.target)
-        return f"{RENAMED}{origin.key}{', ' if than else ''}{than}: {remedy}"
-
     judgements = tuple(
-        msgspec.structs.replace(one, reason=reason(one)) if one.verdict is Verdict.NEW else one
+        msgspec.structs.replace(one, reason=f"{_than_its_record(one, work, origin, time)}: {remedy}")
+        if one.verdict is Verdict.NEW
+        else one
         for one in work.judgements
     )
     return msgspec.structs.replace(work, judgements=judgements, was=origin.key)
@@ -110,8 +107,7 @@ def _compared(store: BaselineStore, work: WorkloadEvidence, origin: Work, target
         if one.verdict is not Verdict.NEW or one.kind in BESIDE:
             return one
         settled = _settled(one, work, origin, time)
-        than = _slower(work.time, time) if one.kind == "time" else _other_code(work, origin, one.target)
-        reason = f"{RENAMED}{origin.key}{', ' if than else ''}{than}"
+        reason = _than_its_record(one, work, origin, time)
         if settled is None:
             reason = f"{reason}, which proves nothing of a renamed one: {RENAME_ALONE}"
         return msgspec.structs.replace(one, verdict=settled or Verdict.NOT_COMPARABLE, reason=reason)
@@ -130,6 +126,12 @@ def _settled(one: Judgement, work: WorkloadEvidence, origin: Work, time: TimeRec
     old, new = origin.static.get(one.target), work.static.get(one.target)
     found = compare_static(work.key, one.target, old, new).verdict if old is not None and new is not None else None
     return found if found in (Verdict.UNCHANGED, Verdict.SAME, Verdict.BETTER) else None
+
+
+def _than_its_record(one: Judgement, work: WorkloadEvidence, origin: Work, time: TimeRecord | None) -> str:
+    """What the workload was called, and how it compares with the record of that; ``time`` is the origin's."""
+    than = _slower(work.time, time) if one.kind == "time" else _other_code(work, origin, one.target)
+    return f"{RENAMED}{origin.key}{', ' if than else ''}{than}"
 
 
 def _slower(new: TimeRecord | None, old: TimeRecord | None) -> str:

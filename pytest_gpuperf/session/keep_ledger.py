@@ -15,13 +15,17 @@ from pytest_gpuperf.context.repository import commit_of
 from pytest_gpuperf.formatting import numbered, utc_now
 from pytest_gpuperf.model.evidence import Identity
 from pytest_gpuperf.model.ledger import LedgerLine
-from pytest_gpuperf.model.result import Outcome, WorkloadEvidence
+from pytest_gpuperf.model.result import Outcome
 
 
 def add_up(config: pytest.Config, book: Book, outcome: Outcome) -> bool:
     """Append this run's pairings and say of their workloads what all runs prove: whether that fails this run."""
     options = config.stash[stash.OPTIONS]
-    if options.ledger == "off" or not options.gates or not any(work.notes for work in _works(book)):
+    if (
+        options.ledger == "off"
+        or not options.gates
+        or not any(work.notes for test in book.evidence for work in test.workloads)
+    ):
         return False
     new = list(_lines(config, book))
     try:
@@ -39,10 +43,6 @@ def add_up(config: pytest.Config, book: Book, outcome: Outcome) -> bool:
     else:
         outcome.ledger = tuple(lines)
     return red
-
-
-def _works(book: Book) -> Iterator[WorkloadEvidence]:
-    return (work for test in book.evidence for work in test.workloads)
 
 
 def _lines(config: pytest.Config, book: Book) -> Iterator[LedgerLine]:

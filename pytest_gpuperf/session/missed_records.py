@@ -194,10 +194,9 @@ def _judgement(key: Key, target: str, kind: EvidenceKind, *, for_want_of_gpu: bo
 
 def on_record(store: BaselineStore) -> Iterator[OnRecord]:
     """Everything in the folder, by target.  Raises ``BaselineError``."""
-    kinds: tuple[tuple[Iterable[str], EvidenceKind], ...] = ((store.archs(), "static"), (store.devices(), "time"))
-    for targets, kind in kinds:
-        for target in targets:
-            yield from (OnRecord(key, target, kind) for key in store.keys(target))
+    for target in store.targets():
+        kind: EvidenceKind = "static" if layout.is_arch(target) else "time"
+        yield from (OnRecord(key, target, kind) for key in store.keys(target))
 
 
 def _seen(

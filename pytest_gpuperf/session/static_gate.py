@@ -46,7 +46,7 @@ def judge_static(
         judged |= _weighed(judged, changed, worker, workload, workloads, estimates)
     judged |= {arch: _proven(worker, judged[arch], old) for arch, old in olds.items()}
     if any(found.verdict in SUPERSEDED for found in judged.values()):
-        judged = _accepted_elsewhere(store, judged, workload, workloads)
+        judged = _accepted_elsewhere(store, judged, workload, olds)
     return msgspec.structs.replace(workload, judgements=(*judged.values(), *workload.judgements))
 
 
@@ -63,7 +63,7 @@ def _proven(worker: Worker, judgement: Judgement, old: StaticRecord) -> Judgemen
 
 def _accepted_elsewhere(
     store: BaselineStore, judged: Mapping[str, Judgement], workload: WorkloadEvidence,
-    workloads: Collection[WorkloadEvidence],
+    olds: Mapping[str, StaticRecord],
 ) -> dict[str, Judgement]:  # fmt: skip
     """The judgements, less what another toolchain that the team declares has on record as accepted."""
     compiler, declared = workload.toolchain, store.toolchains()
@@ -71,10 +71,9 @@ def _accepted_elsewhere(
         return dict(judged)
     found = {}
     for arch, judgement in judged.items():
-        old = static_baseline(store, arch, compiler, workload, workloads)
         records = {name: store.static(arch, workload.key, name).record for name in declared if name != compiler}
         others = {name: record for name, record in records.items() if record is not None}
-        found[arch] = accepted_elsewhere(judgement, workload.static[arch], old, compiler, others)
+        found[arch] = accepted_elsewhere(judgement, workload.static[arch], olds.get(arch), compiler, others)
     return found
 
 
