@@ -15,7 +15,7 @@ from pytest_gpuperf.judge.kernel_pairs import KernelPlace
 from pytest_gpuperf.model.audited_kernel import AuditedKernel, Files
 from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
 from pytest_gpuperf.report.diff_rows import LONGEST_TEXT, NAMED, DiffRow, KernelDiff, ModuleDiff
-from pytest_gpuperf.report.folding import shortened
+from pytest_gpuperf.report.folding import first_and_alike, shortened
 
 MOST_KERNELS = {Verdict.WORSE: 8, Verdict.BETTER: 3}
 """Of a file, by verdict, that have rows; ``--json`` has all of them."""
@@ -43,10 +43,7 @@ def modules_of(audit: Audit, names: Names, tests: Tests | None) -> list[ModuleDi
     alike: dict[tuple[KernelDiff, ...], list[str]] = defaultdict(list)
     for file in sorted(by_file):
         alike[tuple(_kernels(by_file[file], names, tests))].append(quoted(file, LONGEST_TEXT))
-    return [
-        ModuleDiff(files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} alike", kernels)
-        for kernels, files in alike.items()
-    ]
+    return [ModuleDiff(first_and_alike(files), kernels) for kernels, files in alike.items()]
 
 
 def _kernels(judged: Iterable[Judged], names: Names, tests: Tests | None) -> list[KernelDiff]:

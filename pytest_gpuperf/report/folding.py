@@ -83,7 +83,7 @@ def _function(name: str, works: Sequence[_Cells], told: Sequence[_Cells], verdic
     alike: dict[tuple[tuple[str, ...], Verdict | None], list[str]] = {}
     for work, cells in sorted(told, key=lambda one: rank_of(verdict_of(one[0]))):
         alike.setdefault((cells, verdict_of(work)), []).append(work.key.workload)
-    rows = [FoldedRow(_named(names), cells, verdict) for (cells, verdict), names in alike.items()]
+    rows = [FoldedRow(first_and_alike(names), cells, verdict) for (cells, verdict), names in alike.items()]
     shown = list(alike.values())[:MOST_ROWS]
     if len(rows) == 1 and len(told) == len(works):
         many = f"  {numbered(len(works), 'workload')}" if len(works) > 1 else f"  {works[0][0].key.workload}"
@@ -94,7 +94,8 @@ def _function(name: str, works: Sequence[_Cells], told: Sequence[_Cells], verdic
     )  # fmt: skip
 
 
-def _named(names: Sequence[str]) -> str:
+def first_and_alike(names: Sequence[str]) -> str:
+    """``work and 3 alike``: the first name for all that look the same."""
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} alike"
 
 

@@ -68,7 +68,7 @@ def summary(
         reporter.write_sep("=", "gpuperf")
     evidence = _told(book)
     timed = book.judged_times
-    verbose = reporter.config.get_verbosity() > 0
+    verbose = reporter.verbose
     if any(map(has_static_rows, evidence)) and options.gates and (not timed or verbose):
         short = bool(reporter.stats.get("failed")) and not verbose
         _print(reporter, static_table(evidence, short=short), folded_static_table(evidence))
@@ -158,7 +158,7 @@ def _shifts(outcome: Outcome) -> list[str]:
 
 def _print(reporter: Screen, table: Table, short: Table | None) -> None:
     """The table, or the ``short`` one where it does not fit a screen; that is None where it has nothing to tell."""
-    if reporter.config.get_verbosity() <= 0 and len(table) > MOST_LINES:
+    if not reporter.verbose and len(table) > MOST_LINES:
         if short is None:
             return
         table = short
@@ -210,7 +210,7 @@ def _words(
         if judgement.verdict in NEEDS_A_WORD and remarks.obstacle_of(judgement) not in shared
         and not _is_in(_shown_of(shown, judgement.key), judgement)
     ]  # fmt: skip
-    most = len(untold) if reporter.config.get_verbosity() > 0 else MOST_EXPLAINED
+    most = len(untold) if reporter.verbose else MOST_EXPLAINED
     untold.sort(key=lambda one: rank_of(one[0].verdict) if len(untold) > most else 0)
     for judgement, xfail in untold[:most]:
         _explain(reporter, judgement, xfail)
@@ -222,9 +222,8 @@ def _words(
         if j.verdict is Verdict.NEW and j.kind != "counters" and (j.key, j.target) not in written
         and not j.reason.startswith(RENAMED)
     ]  # fmt: skip
-    verbose = reporter.config.get_verbosity() > 0
     renamed = remarks.renamed_lines(evidence)
-    _warn(reporter, renamed if verbose else capped(renamed, MOST_REMARKS, "renamed workload"))
+    _warn(reporter, renamed if reporter.verbose else capped(renamed, MOST_REMARKS, "renamed workload"))
     if new:
         targets = ", ".join(dict.fromkeys(judgement.target for judgement in new))
         those = numbered(len({judgement.key for judgement in new}), "workload", "has", "have")
