@@ -10,6 +10,8 @@ import math
 import re
 from collections.abc import Sequence
 
+import msgspec
+
 from pytest_gpuperf.model.verdict import Drift, Judgement, TimeFigures
 
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -40,6 +42,11 @@ def first_of(words: Sequence[object], most: int, comma: str = "") -> str:
     """``a, b and 3 more``: the first few, and how many more; a ``comma`` stands before the last words."""
     shown = ", ".join(map(str, words[:most]))
     return f"{shown}{comma} and {len(words) - most} more" if len(words) > most else shown
+
+
+def indented_json(document: object) -> bytes:
+    """A document for programs that people look into, too."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
 
 
 def utc_now() -> str:

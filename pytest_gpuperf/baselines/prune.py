@@ -138,10 +138,7 @@ def _prune_file(store: BaselineStore, target: str, module: str, gone: list[Unuse
         {(entry.test, entry.workload) for entry in gone if entry.kind == "workload"},
         toolchains := {entry.toolchain for entry in gone if entry.kind == "toolchain"},
     )  # fmt: skip
-    if _tests(new):
-        transaction.write_all(store.root, store.changed(module, old, new))
-    else:
-        remove_with_empty_folders(store.root, layout.evidence_path(store.root, target, module))
+    put_back(store, target, module, old, new)
     return [
         entry
         for entry in gone
@@ -173,6 +170,14 @@ def _prune_manifest(store: BaselineStore, targets: Iterable[Unused], emptied: Co
     if left is not None and not left.targets:
         transaction.remove(store.root / manifest.FILE)
     return removed
+
+
+def put_back(store: BaselineStore, target: str, module: str, old: EvidenceFile | None, left: EvidenceFile) -> None:
+    """Leave in a file what is ``left`` of it; none is left without records."""
+    if any(left.parts):
+        transaction.write_all(store.root, store.changed(module, old, left))
+    else:
+        remove_with_empty_folders(store.root, layout.evidence_path(store.root, target, module))
 
 
 def remove_with_empty_folders(root: Path, path: Path) -> None:

@@ -15,7 +15,7 @@ from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.evidence import Identity, Key, Session, StaticRecord, TimeRecord
 from pytest_gpuperf.model.ledger import PairingNote
-from pytest_gpuperf.model.verdict import Judgement
+from pytest_gpuperf.model.verdict import Judgement, TimeFigures
 
 Status = Literal["complete", "static only", "checked only"]
 
@@ -64,6 +64,12 @@ class WorkloadEvidence(Record, frozen=True):
     def time_judgement(self) -> Judgement | None:
         """The one on its time against the record; None if that was not judged."""
         return next((one for one in self.judgements if one.kind == "time" and one.against == "record"), None)
+
+    @property
+    def time_figures(self) -> TimeFigures | None:
+        """Those of that judgement."""
+        judged = self.time_judgement
+        return judged.time if judged is not None else None
 
     @property
     def anchor_judgement(self) -> Judgement | None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-import msgspec
-
 from pytest_gpuperf.baselines.baseline_errors import quoted
 from pytest_gpuperf.baselines.layout import arch_order
-from pytest_gpuperf.formatting import first_of, numbered, quantity
+from pytest_gpuperf.formatting import first_of, indented_json, numbered, quantity
 from pytest_gpuperf.judge.audit_verdict import Audit, Judged, counts
 from pytest_gpuperf.judge.kernel_pairs import KernelPlace
 from pytest_gpuperf.model.audited_kernel import AuditedKernel, Files
@@ -181,4 +179,4 @@ def as_json(audit: Audit, names: Names, tests: Tests | None, problems: Sequence[
         "gone": [named(place) for place in audit.gone],
         "whole": audit.whole,
     }  # fmt: skip
-    return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
+    return indented_json(document)

@@ -169,8 +169,7 @@ def _row(one: TestEvidence, work: WorkloadEvidence, shared: set[tuple[str, str]]
         f"{arch} {static_cell(record)}"
         for arch, record in sorted(work.static.items(), key=lambda one: arch_order(one[0]))
     ]
-    judged = work.time_judgement
-    figures = judged.time if judged is not None else None
+    figures = work.time_figures
     words = tuple(_words(one, work, shared))
     return Row(
         test=work.key.node_id, workload=work.key.workload,

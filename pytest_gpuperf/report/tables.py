@@ -231,8 +231,7 @@ def _times(evidence: Iterable[TestEvidence]) -> tuple[Table, CellsOf]:
 
 def _step(work: WorkloadEvidence) -> str:
     """``51.2 us -> 52.3 us``: what its ratio is of; empty without one."""
-    judged = work.time_judgement
-    figures = judged.time if judged is not None else None
+    figures = work.time_figures
     if figures is None or figures.before_ns is None or figures.after_ns is None:
         return ""
     return f"{duration(figures.before_ns)} -> {duration(figures.after_ns)}"
