@@ -34,7 +34,7 @@ class StaticLookup:
 
 
 class BaselineStore:
-    """Reads lazily, each file once; writes all or nothing per file.
+    """Reads lazily, each file and the list of targets once; writes all or nothing per file.
 
     Every method raises a ``BaselineError`` and nothing else for whatever it finds in the folder.  A missing folder or
     file is no error: there is no baseline.  Not thread-safe; processes exclude each other when they write.
@@ -43,6 +43,7 @@ class BaselineStore:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._files: dict[tuple[str, str], EvidenceFile | None] = {}
+        self._targets: tuple[str, ...] | None = None
         self._toolchains: tuple[str, ...] | None = None
 
     def static(self, arch: str, key: Key, toolchain: str) -> StaticLookup:
@@ -75,7 +76,9 @@ class BaselineStore:
 
     def targets(self) -> tuple[str, ...]:
         """Architectures with static baselines, then GPU models with time baselines."""
-        return layout.targets(self.root)
+        if self._targets is None:
+            self._targets = layout.targets(self.root)
+        return self._targets
 
     def archs(self) -> tuple[str, ...]:
         """Architectures with static baselines, in numeric order."""
@@ -129,7 +132,7 @@ class BaselineStore:
 
     def written_since(self, moment: float, module: str) -> Path | None:
         """A file of this module's records that was written since then, in seconds since 1970; None if none was."""
-        paths = (layout.evidence_path(self.root, target, module) for target in self.targets())
+        paths = (layout.evidence_path(self.root, target, module) for target in layout.targets(self.root))
         return next((path for path in paths if path.exists() and path.stat().st_ctime > moment), None)
 
     @contextlib.contextmanager
@@ -143,9 +146,9 @@ class BaselineStore:
                 self.forget()
 
     def forget(self) -> None:
-        """Reads every file anew at its next use."""
+        """Reads everything anew at its next use."""
         self._files.clear()
-        self._toolchains = None
+        self._targets = self._toolchains = None
 
     def write(self, update: Update, say: Say = silent) -> list[WrittenFile]:
         """Merges the update into the folder, by the rules of ``merging``, and returns the files whose bytes changed.
