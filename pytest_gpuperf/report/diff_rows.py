@@ -72,7 +72,7 @@ def modules_of(diff: EvidenceDiff, *, whole: bool = False) -> list[ModuleDiff]:
     """All rows; those on times of many workloads are shortened unless the ``whole`` is asked for."""
     by_compiler = len({one.toolchain for workload in diff.workloads for one in workload.code}) > 1
     modules = _grouped(diff)
-    order = sorted(modules, key=lambda name: _last_first(max(one.severity for one in modules[name].values())))
+    order = sorted(modules, key=lambda name: max(one.severity for one in modules[name].values()), reverse=True)
     return [
         ModuleDiff(quoted(module, LONGEST_TEXT), tuple(_kernels(modules[module], by_compiler, whole=whole)))
         for module in order
@@ -89,13 +89,9 @@ def _kernels(groups: Mapping[str, _Group], by_compiler: bool, *, whole: bool) ->
             whole_group.new += group.new
             whole_group.gone += group.gone
         others = {f"{len(others)} {'other ' if changed else ''}kernels": whole_group}
-    by_severity = sorted(changed.items(), key=lambda item: _last_first(item[1].severity))
+    by_severity = sorted(changed.items(), key=lambda item: item[1].severity, reverse=True)
     for kernel, group in (*by_severity, *others.items()):
         yield KernelDiff(quoted(kernel, LONGEST_TEXT) or NO_KERNEL, tuple(_rows(group, by_compiler, whole=whole)))
-
-
-def _last_first(severity: tuple[float, int]) -> tuple[float, int]:
-    return -severity[0], -severity[1]
 
 
 def _grouped(diff: EvidenceDiff) -> Mapping[str, Mapping[str, _Group]]:
