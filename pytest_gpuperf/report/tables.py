@@ -1,4 +1,4 @@
-"""Evidence as tables of text: static figures per architecture, times, and what an update wrote."""
+"""Evidence as tables of text: static figures per architecture, and times."""
 
 from __future__ import annotations
 
@@ -131,8 +131,7 @@ def filled_by_function(
 
 def static_table(evidence: Sequence[TestEvidence], *, short: bool = False) -> Table:
     """Registers, spilled bytes and occupancy by architecture; a ``short`` one counts what is unchanged on all."""
-    archs = _archs(evidence)
-    table = _static_columns(archs)
+    table, cells_of = _machine_code(evidence)
     for one in evidence:
         if has_static_rows(one):
             table.heading(one.node_id)
@@ -140,32 +139,30 @@ def static_table(evidence: Sequence[TestEvidence], *, short: bool = False) -> Ta
         if len(counted) <= LISTED:
             counted = []
         for work in one.workloads:
-            if work.static and work not in counted:
-                cells = [static_cell(work.static.get(arch)) for arch in archs]
+            cells = cells_of(work)
+            if cells is not None and work not in counted:
                 table.judged_row(f"  {work.key.workload}", cells, worst(work.judgements, "static"))
         if counted:
             table.note(f"  {len(counted)} workloads UNCHANGED")
         for name in dict.fromkeys(judgement.key.workload for judgement in one.unreached):
-            table.judged_row(f"  {name}", ["-"] * len(archs), Verdict.NOT_MEASURED)
+            table.judged_row(f"  {name}", ["-"] * (table.width - 2), Verdict.NOT_MEASURED)
     return table
 
 
 def folded_static_table(evidence: Sequence[TestEvidence]) -> Table | None:
     """The same by test function, as ``filled_by_function`` says."""
-    archs = _archs(evidence)
+    table, cells_of = _machine_code(evidence)
+    return filled_by_function(table, evidence, cells_of, of_kind("static"), unreached(evidence))
+
+
+def _machine_code(evidence: Iterable[TestEvidence]) -> tuple[Table, CellsOf]:
+    """An empty table, and what a workload has in it."""
+    archs = sorted({arch for one in evidence for work in one.workloads for arch in work.static}, key=arch_order)
 
     def cells(work: WorkloadEvidence) -> tuple[str, ...] | None:
         return tuple(static_cell(work.static.get(arch)) for arch in archs) if work.static else None
 
-    return filled_by_function(_static_columns(archs), evidence, cells, of_kind("static"), unreached(evidence))
-
-
-def _archs(evidence: Iterable[TestEvidence]) -> list[str]:
-    return sorted({arch for one in evidence for work in one.workloads for arch in work.static}, key=arch_order)
-
-
-def _static_columns(archs: Iterable[str]) -> Table:
-    return Table("registers / spilled bytes / occupancy", *archs, "static verdict")
+    return Table("registers / spilled bytes / occupancy", *archs, "static verdict"), cells
 
 
 def unreached(evidence: Iterable[TestEvidence]) -> list[str]:
