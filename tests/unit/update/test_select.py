@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import msgspec
 import pytest
-from record_samples import time_of
+from record_samples import Walked, time_of
 
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.device.facts import nominal_facts
@@ -43,16 +43,6 @@ def test_a_canary_s_time_is_the_median_of_the_processes(options: Options) -> Non
 def test_processes_share_the_rounds_as_evenly_as_there_is(rounds: int, processes: int, shares: list[int]) -> None:
     options = Options(rounds=rounds, processes=processes)
     assert [rounds_of(options, index) for index in range(processes)] == shares
-
-
-class Walked(tuple[TestEvidence, ...]):
-    """Counts how often somebody looks through it."""
-
-    times = 0
-
-    def __iter__(self) -> Iterator[TestEvidence]:
-        self.times += 1
-        return super().__iter__()
 
 
 def test_what_processes_found_is_looked_through_once_however_many_workloads_are_wanted(options: Options) -> None:
