@@ -33,14 +33,14 @@ def name_origins(config: pytest.Config, worker: Worker, book: TestBook, *, whole
         return
     target = worker.device.facts.slug if worker.has_gpu else ""
     own = _own_gone(worker, book, target) if whole else []
+    keys = dict.fromkeys([*own, *_gone(config, worker.store)])
     for work in fresh:
-        keys = dict.fromkeys([*own, *_gone(config, worker.store)])
         candidates = [_on_record(worker.store, key, work.toolchain, target) for key in keys]
         identity = work.identity if work.time is not None else None
         origin = origin_of(Work(work.key, work.static, identity), candidates)
         if origin is not None:
             named = _named if worker.revision is None else _compared
-            book.add(named(worker.store, work, origin, target))
+            book.add(named(work, origin, worker.store.time(target, origin.key) if target else None))
 
 
 def _tells_of_a_new_name(one: Judgement) -> bool:
@@ -81,10 +81,9 @@ def _on_record(store: BaselineStore, key: Key, toolchain: str, target: str) -> W
     return Work(key, static, time.identity if time is not None else None)
 
 
-def _named(store: BaselineStore, work: WorkloadEvidence, origin: Work, target: str) -> WorkloadEvidence:
-    """The workload with its origin in the reasons of NEW."""
+def _named(work: WorkloadEvidence, origin: Work, time: TimeRecord | None) -> WorkloadEvidence:
+    """The workload with its origin, whose time on record is ``time``, in the reasons of NEW."""
     remedy = f"run `{move_command(origin.key, work.key)}` to take its record along"
-    time = store.time(target, origin.key) if target else None
     judgements = tuple(
         msgspec.structs.replace(one, reason=f"{_than_its_record(one, work, origin, time)}: {remedy}")
         if one.verdict is Verdict.NEW
@@ -94,14 +93,13 @@ def _named(store: BaselineStore, work: WorkloadEvidence, origin: Work, target: s
     return msgspec.structs.replace(work, judgements=judgements, was=origin.key)
 
 
-def _compared(store: BaselineStore, work: WorkloadEvidence, origin: Work, target: str) -> WorkloadEvidence:
+def _compared(work: WorkloadEvidence, origin: Work, time: TimeRecord | None) -> WorkloadEvidence:
     """The workload with the verdicts on its origin's evidence in the place of NEW, of a run against a revision.
 
     No baseline moves there, and what is there is all evidence: what it does not settle is NOT-COMPARABLE.
     """
     if not origin.kernels:  # another callable may be meant
         return work
-    time = store.time(target, origin.key) if target else None
 
     def judged(one: Judgement) -> Judgement:
         if one.verdict is not Verdict.NEW or one.kind in BESIDE:
