@@ -90,14 +90,14 @@ def _value(work: WorkloadEvidence, y: str) -> float | None:
     if work.time is None:
         return None
     time_ns = mean_time_ns(work.time)
-    amount = {"time": None, "bandwidth": work.time.bytes, "flops": work.time.flops}[y]
     if y == "time":
         return time_ns
+    amount = work.time.bytes if y == "bandwidth" else work.time.flops
     return None if amount is None else amount / time_ns * 1e9
 
 
 def _shown(value: float, y: str) -> str:
-    return duration(value) if y == "time" else rate(value, {"bandwidth": "B/s", "flops": "FLOP/s"}[y])
+    return duration(value) if y == "time" else rate(value, UNITS[y])
 
 
 def drawn(sweeps: Sequence[Sweep]) -> dict[str, Any]:
