@@ -5,8 +5,12 @@ And the one that knows which text a reader's terminal or a CI job would take for
 
 from __future__ import annotations
 
+import datetime
 import math
 import re
+from collections.abc import Sequence
+
+import msgspec
 
 from pytest_gpuperf.model.verdict import Drift, Judgement, TimeFigures
 
@@ -32,6 +36,22 @@ def harmless(text: str) -> str:
 def numbered(number: int, noun: str, one: str = "", several: str = "") -> str:
     """``1 workload has``, ``2 workloads have``; without verbs ``1 workload``, ``2 workloads``."""
     return f"{number} {noun} {one}".rstrip() if number == 1 else f"{number} {noun}s {several}".rstrip()
+
+
+def first_of(words: Sequence[object], most: int, comma: str = "") -> str:
+    """``a, b and 3 more``: the first few, and how many more; a ``comma`` stands before the last words."""
+    shown = ", ".join(map(str, words[:most]))
+    return f"{shown}{comma} and {len(words) - most} more" if len(words) > most else shown
+
+
+def indented_json(document: object) -> bytes:
+    """A document for programs that people look into, too."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
+
+
+def utc_now() -> str:
+    """``2026-11-22T10:00:00Z``: ISO 8601, seconds."""
+    return f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
 
 
 LEAST_TOLD_S = 10.0

@@ -16,6 +16,7 @@ from pytest_gpuperf.baselines.baseline_errors import BaselineError, quoted
 from pytest_gpuperf.baselines.parsing import read_bounded
 from pytest_gpuperf.formatting import UNPRINTABLE
 from pytest_gpuperf.model.audited_kernel import Files
+from pytest_gpuperf.model.base_record import schema_of
 
 SCHEMA = 1
 """1: figures of ELF sections by file, symbol and architecture."""
@@ -32,10 +33,6 @@ class AuditFileError(BaselineError):
     """The baseline of an audit cannot be read; the message says what to do."""
 
 
-class _Head(msgspec.Struct):
-    schema: int
-
-
 class _Content(msgspec.Struct, forbid_unknown_fields=True):
     schema: int
     groups: dict[str, Files]
@@ -48,7 +45,7 @@ def read(path: Path) -> dict[str, Files] | None:
         return None
     try:
         plain = _unpacked(content)
-        schema = msgspec.json.decode(plain, type=_Head).schema
+        schema = schema_of(plain)
         if schema != SCHEMA:
             raise ValueError(f"it has schema {schema}, and this version of the plugin reads {SCHEMA}")
         groups = msgspec.json.decode(plain, type=_Content).groups

@@ -63,11 +63,9 @@ def _mark_time(tree: dict[str, Any]) -> None:
     tree["sessions"] = [_Line(session) for session in tree["sessions"]]
     tree["codes"] = {label: _Line(code) for label, code in tree["codes"].items()}
     for use in (one for cases in tree["tests"].values() for of in cases.values() for one in of.values()):
-        for name in ("rounds", "counters"):
+        for name in ("rounds", "counters", "beside"):
             if name in use:
                 use[name] = {key: _Line(value) for key, value in use[name].items()}
-        if "beside" in use:
-            use["beside"] = {name: _Line(value) for name, value in use["beside"].items()}
         if "anchor" in use:
             use["anchor"] = _Line(use["anchor"])
         if "history" in use:

@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile
+from pytest_gpuperf.baselines.file_types import EvidenceFile
 from pytest_gpuperf.baselines.manifest import Manifest
 from pytest_gpuperf.baselines.snapshots import MANIFEST, Place, Snapshot, relative_path
-from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.workload_records import WorkloadRecords
 
 
@@ -66,13 +66,9 @@ def _gather(records: _Records, module: str, file: EvidenceFile | None) -> None:
     """Add a file's records, if there is one, to those of their workloads."""
     if file is None:
         return
-    if isinstance(file, StaticFile):
-        for toolchain, tests in file.toolchains.items():
-            for test, workloads in tests.items():
-                for name, record in workloads.items():
-                    key = Key(module=module, test=test, workload=name)
-                    records[key].static[file.target, toolchain] = record
-        return
-    for test, timed in file.tests.items():
-        for name, time in timed.items():
-            records[Key(module=module, test=test, workload=name)].times[file.target] = time
+    for toolchain, test, name, record in file.records():
+        known = records[Key(module=module, test=test, workload=name)]
+        if isinstance(record, StaticRecord):
+            known.static[file.target, toolchain] = record
+        else:
+            known.times[file.target] = record

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -19,7 +18,6 @@ from pytest_gpuperf.model.beside_figures import Beside, HostTime
 from pytest_gpuperf.model.evidence import Anchor, PastTime, Session, StaticRecord, TimeRecord
 from pytest_gpuperf.model.timed_round import RecordedRound
 
-_T = TypeVar("_T")
 MIN_TIME_NS = 1e-3
 MAX_TIME_NS = 1e15
 """Eleven days: any longer, and ratios of times could overflow."""
@@ -38,14 +36,13 @@ def check(file: EvidenceFile) -> None:
     """Raises ``BadContentError`` if a record breaks a rule of this module; of plain values see ``check_plain``."""
     if isinstance(file, StaticFile):
         seen: set[int] = set()
-        for toolchain, tests in file.toolchains.items():
-            for where, record in _records(tests):
-                _check_static(f"{toolchain}, {where}", record, seen)
+        for toolchain, test, workload, record in file.records():
+            _check_static(f"{toolchain}, {test} [{workload}]", record, seen)
     else:
         _check_sessions(file)
         known = {session.id for session in file.sessions}
-        for where, timed in _records(file.tests):
-            _check_time(where, timed, known)
+        for _, test, workload, timed in file.records():
+            _check_time(f"{test} [{workload}]", timed, known)
 
 
 _NOT_PLAIN = re.compile(rb"[\\\x7f]|null|(?<=[:,\[-])[0-9]{19}")
@@ -59,13 +56,6 @@ def _is_plain(tree: Any) -> bool:
     except (UnicodeEncodeError, OverflowError):
         return False
     return content.isascii() and _NOT_PLAIN.search(content) is None
-
-
-def _records(tests: Mapping[str, Mapping[str, _T]]) -> Iterator[tuple[str, _T]]:
-    """Every record with words that say where it is."""
-    for test, workloads in tests.items():
-        for workload, record in workloads.items():
-            yield f"{test} [{workload}]", record
 
 
 def check_plain(tree: Any) -> None:
@@ -165,8 +155,7 @@ def _check_time(where: str, record: TimeRecord, sessions: set[str]) -> None:
 
 def _check_anchor(where: str, anchor: Anchor) -> None:
     _check_cubin(where, anchor.cubin)
-    if not MIN_TIME_NS <= anchor.time_ns <= MAX_TIME_NS:
-        raise _bad(where, f"its time is outside {MIN_TIME_NS:g} to {MAX_TIME_NS:g} ns")
+    _check_time_ns(where, "its time", anchor.time_ns)
     if anchor.ratio is not None and not 0 < anchor.ratio <= MAX_TIME_NS:
         raise _bad(where, f"ratio is {anchor.ratio}, which is no ratio of times")
     if anchor.steps < 1:
@@ -185,26 +174,28 @@ def _check_beside(where: str, beside: Beside) -> None:
 def _check_host_time(where: str, time: HostTime) -> None:
     if not time.ratios or not all(1 / MAX_RATIO <= ratio <= MAX_RATIO for ratio in time.ratios):
         raise _bad(where, "it has no ratios, or one that is no ratio of times")
-    if not MIN_TIME_NS <= time.time_ns <= MAX_TIME_NS:
-        raise _bad(where, f"its time is outside {MIN_TIME_NS:g} to {MAX_TIME_NS:g} ns")
+    _check_time_ns(where, "its time", time.time_ns)
     if max(len(time.cpu), len(time.made_by)) > MAX_NAME:
         raise _bad(where, f"a name has more than {MAX_NAME} characters")
 
 
 def _check_past(where: str, past: PastTime) -> None:
-    if not MIN_TIME_NS <= past.time_ns <= MAX_TIME_NS:
-        raise _bad(where, f"a time is outside {MIN_TIME_NS:g} to {MAX_TIME_NS:g} ns")
+    _check_time_ns(where, "a time", past.time_ns)
     if not 0 <= past.spread <= MAX_TIME_NS:
         raise _bad(where, f"its spread is {past.spread}")
 
 
 def _check_round(where: str, entry: RecordedRound) -> None:
-    if not MIN_TIME_NS <= entry.midmean <= MAX_TIME_NS:
-        raise _bad(where, f"a time is outside {MIN_TIME_NS:g} to {MAX_TIME_NS:g} ns")
+    _check_time_ns(where, "a time", entry.midmean)
     if entry.sm_clock_mhz is not None and min(entry.sm_clock_mhz) < 0:
         raise _bad(where, f"its SM clock is {min(entry.sm_clock_mhz)} MHz, below zero")
     if entry.process < 0:
         raise _bad(where, f"its process is {entry.process}, below zero")
+
+
+def _check_time_ns(where: str, what: str, time_ns: float) -> None:
+    if not MIN_TIME_NS <= time_ns <= MAX_TIME_NS:
+        raise _bad(where, f"{what} is outside {MIN_TIME_NS:g} to {MAX_TIME_NS:g} ns")
 
 
 def _bad(where: str, problem: str) -> BadContentError:

@@ -5,6 +5,7 @@ Their leaves are defined in ``pytest_gpuperf.model.evidence``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Union
 
 from pytest_gpuperf.model.base_record import Record
@@ -26,6 +27,13 @@ class StaticFile(Record, frozen=True, tag_field="kind", tag="static"):
         """Records by test and workload, of each toolchain."""
         return list(self.toolchains.values())
 
+    def records(self) -> Iterator[tuple[str, str, str, StaticRecord]]:
+        """Toolchain, test, workload and what is on record of it."""
+        for toolchain, tests in self.toolchains.items():
+            for test, workloads in tests.items():
+                for workload, record in workloads.items():
+                    yield toolchain, test, workload, record
+
 
 class TimeFile(Record, frozen=True, tag_field="kind", tag="time"):
     """``baselines/nvidia-h200/<module>.json``: times and counters per test and workload, and who took them when."""
@@ -42,6 +50,12 @@ class TimeFile(Record, frozen=True, tag_field="kind", tag="time"):
     def parts(self) -> list[dict[str, dict[str, TimeRecord]]]:
         """The tests, as the one part that there is."""
         return [self.tests]
+
+    def records(self) -> Iterator[tuple[str, str, str, TimeRecord]]:
+        """The same as of static evidence; the toolchain is empty."""
+        for test, workloads in self.tests.items():
+            for workload, record in workloads.items():
+                yield "", test, workload, record
 
 
 EvidenceFile = Union[StaticFile, TimeFile]  # noqa: UP007  (msgspec reads it at run time, on Python 3.10 too)

@@ -120,7 +120,7 @@ class ObjectReader:
     def _pipes(self) -> tuple[IO[bytes], IO[bytes]]:
         if self._process is None:
             self._process = subprocess.Popen(
-                ["git", "cat-file", "--batch"], cwd=self._folder, env=_environment(), stdin=subprocess.PIPE,
+                ["git", "cat-file", "--batch"], cwd=self._folder, env=git_environment(), stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             )  # fmt: skip
         assert self._process.stdin is not None
@@ -146,7 +146,7 @@ def run_git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]
     command = ["git", *NO_BARE_REPOSITORY, "--literal-pathspecs", *arguments]
     try:
         return subprocess.run(
-            command, cwd=folder, env=_environment(), stdin=subprocess.DEVNULL, capture_output=True, check=False
+            command, cwd=folder, env=git_environment(), stdin=subprocess.DEVNULL, capture_output=True, check=False
         )
     except OSError as problem:
         raise RevisionError(
@@ -159,7 +159,8 @@ def is_shallow(folder: Path) -> bool:
     return run_git(folder, "rev-parse", "--is-shallow-repository").stdout.strip() == b"true"
 
 
-def _environment() -> Mapping[str, str]:
+def git_environment() -> Mapping[str, str]:
+    """That of this process, less what tells git of another repository than that of the folder."""
     own = {name: value for name, value in os.environ.items() if name not in _OF_A_HOOK}
     return {**own, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
 

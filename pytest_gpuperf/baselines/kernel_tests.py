@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from pytest_gpuperf.baselines.file_types import StaticFile
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.cubin.stable_names import kernel_key
 
@@ -30,10 +31,9 @@ def kernel_tests(store: BaselineStore) -> KernelTests:
     by_code: dict[str, set[str]] = defaultdict(set)
     for arch in store.archs():
         for module in store.modules(arch):
-            for toolchain in store.recorded_toolchains():
-                for test, workloads in store.static_tests(arch, module, toolchain).items():
-                    for record in workloads.values():
-                        for name in (kernel_key(record.symbol or record.kernel), record.kernel):
-                            by_name[name].add(f"{module}::{test}")
-                        by_code[record.profile.code_hash].add(f"{module}::{test}")
+            file = store.load(arch, module)
+            for _, test, _, record in file.records() if isinstance(file, StaticFile) else ():
+                for name in (kernel_key(record.symbol or record.kernel), record.kernel):
+                    by_name[name].add(f"{module}::{test}")
+                by_code[record.profile.code_hash].add(f"{module}::{test}")
     return KernelTests(by_name, by_code)

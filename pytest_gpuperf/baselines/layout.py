@@ -39,7 +39,7 @@ def is_sha256(text: str) -> bool:
 
 def arch_order(arch: str) -> tuple[int, str]:
     """Sorts ``sm_90`` before ``sm_120``."""
-    return int("".join(filter(str.isdigit, arch))), arch
+    return int("".join(filter(str.isdigit, arch)) or 0), arch
 
 
 def module_file(module: str) -> PurePosixPath:

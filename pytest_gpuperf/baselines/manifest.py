@@ -20,7 +20,7 @@ from pytest_gpuperf.baselines.baseline_errors import (
     quoted,
 )
 from pytest_gpuperf.baselines.parsing import read_bounded
-from pytest_gpuperf.model.base_record import Record
+from pytest_gpuperf.model.base_record import Record, schema_of
 from pytest_gpuperf.model.toolchain_names import is_known
 
 FILE = "manifest.json"
@@ -47,9 +47,10 @@ class Manifest(Record, frozen=True):
     def targets(self) -> tuple[str, ...]:
         return (*self.architectures, *self.gpu_models)
 
-
-class _ManifestSchema(msgspec.Struct):
-    schema: int
+    def gone_from(self, root: Path) -> tuple[str, ...]:
+        """Targets that it names and the folder no longer has."""
+        there = layout.targets(root)
+        return tuple(target for target in self.targets if target not in there)
 
 
 def read(root: Path) -> Manifest | None:
@@ -65,7 +66,7 @@ def read(root: Path) -> Manifest | None:
 def decoded(content: bytes, path: Path) -> Manifest:
     """The manifest that a file's content is; ``path`` is for messages.  Raises as ``read``."""
     try:
-        schema = msgspec.json.decode(content, type=_ManifestSchema).schema
+        schema = schema_of(content)
         if schema > SCHEMA:
             raise NewerSchemaError(path, schema, SCHEMA)
         manifest = msgspec.json.decode(content, type=Manifest)
@@ -88,10 +89,7 @@ def decoded(content: bytes, path: Path) -> Manifest:
 def gone(root: Path) -> tuple[str, ...]:
     """Targets that the manifest names and the folder no longer has.  Raises what ``read`` raises."""
     manifest = read(root)
-    if manifest is None:
-        return ()
-    there = layout.targets(root)
-    return tuple(target for target in manifest.targets if target not in there)
+    return () if manifest is None else manifest.gone_from(root)
 
 
 def with_targets(

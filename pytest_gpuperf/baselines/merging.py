@@ -110,7 +110,7 @@ def merge_time(
     Raises ``UnwritableEvidenceError``.
     """
     given = {session.id: round_session(session) for session in sessions}
-    table = _by_date([*(old.sessions if old else ()), *given.values()])
+    table = by_date([*(old.sessions if old else ()), *given.values()])
     tests = {test: dict(workloads) for test, workloads in (old.tests if old else {}).items()}
     for key, record in new:
         for name in (entry.session for entry in record.rounds if entry.session not in given):
@@ -137,11 +137,11 @@ def merge_time(
 
 def referenced_only(file: TimeFile) -> TimeFile:
     """The file without the sessions that no round names any more."""
-    named = {entry.session for of in file.tests.values() for record in of.values() for entry in record.rounds}
+    named = {entry.session for *_, record in file.records() for entry in record.rounds}
     return msgspec.structs.replace(file, sessions=tuple(session for session in file.sessions if session.id in named))
 
 
-def _by_date(sessions: Iterable[Session]) -> dict[str, Session]:
+def by_date(sessions: Iterable[Session]) -> dict[str, Session]:
     """By id, oldest first; of two with one id the later given; equal dates stay in the order given."""
     latest = {session.id: session for session in sessions}
     return {session.id: session for session in sorted(latest.values(), key=lambda session: session.date)}

@@ -44,11 +44,6 @@ def _from_1(raw: Raw) -> Raw:
     return _without_estimates(raw, "") if raw.get("kind") == "static" else raw
 
 
-def _from_2(raw: Raw) -> Raw:
-    """Nothing to change: every record of version 2 is its own anchor."""
-    return raw
-
-
 def _from_3(raw: Raw) -> Raw:
     """Every workload had all of its evidence, and a round its quantiles.  Raises what ``msgspec.convert`` raises."""
     file: EvidenceFile
@@ -60,13 +55,8 @@ def _from_3(raw: Raw) -> Raw:
     return tree
 
 
-def _from_4(raw: Raw) -> Raw:
-    """Nothing to change: no record of version 4 tells of an autotuner."""
-    return raw
-
-
-def _from_5(raw: Raw) -> Raw:
-    """Nothing to change: no record of version 5 has figures beside its time."""
+def _as_it_is(raw: Raw) -> Raw:
+    """Nothing to change: a record of the next version may have more, and this one has none of it."""
     return raw
 
 
@@ -89,10 +79,10 @@ def _without_estimates(value: Any, name: str) -> Any:
 MIGRATIONS: Mapping[int, Callable[[Raw], Raw]] = {
     0: _from_0,
     1: _from_1,
-    2: _from_2,
+    2: _as_it_is,
     3: _from_3,
-    4: _from_4,
-    5: _from_5,
+    4: _as_it_is,
+    5: _as_it_is,
 }
 """From version N to N + 1.  A step sets what changed; ``migrate`` sets the version number."""
 

@@ -11,9 +11,9 @@ import msgspec
 from pytest_gpuperf.baselines import layout, transaction
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, quoted
 from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile, TimeFile
-from pytest_gpuperf.baselines.merging import referenced_only
+from pytest_gpuperf.baselines.merging import by_date, referenced_only
 from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION
-from pytest_gpuperf.baselines.prune import remove_with_empty_folders
+from pytest_gpuperf.baselines.prune import put_back
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.baselines.update_lock import Say, silent
 from pytest_gpuperf.model.evidence import Key
@@ -75,28 +75,24 @@ def move(store: BaselineStore, old: str, new: str, *, force: bool = False, say: 
     is taken from the old one.  Raises ``MoveRefusedError`` where there is nothing to move, or a record has the new name
     already and it is not to be overwritten by ``force``; and what reading and writing raise.
     """
-    with transaction.exclusive(store.root, say):
-        store.forget()
-        try:
-            moved, there, here = _plan(store, *_places(store, old, new), force=force)
-            if not moved:
-                raise MoveRefusedError(
-                    f"{quoted(old)}: there is no such record in {store.root}. Name a test file, a node id, "
-                    "or a node id and ' [workload]', as pytest names them from its root"
-                )
-            transaction.write_all(store.root, there)
-            for target, file, left in here:
-                _take_away(store, target, file, left)
-        finally:
-            store.forget()
+    with store.exclusive(say):
+        moved, there, here = _plan(store, *_places(store, old, new), force=force)
+        if not moved:
+            raise MoveRefusedError(
+                f"{quoted(old)}: there is no such record in {store.root}. Name a test file, a node id, "
+                "or a node id and ' [workload]', as pytest names them from its root"
+            )
+        transaction.write_all(store.root, there)
+        for target, module, left in here:
+            kept = referenced_only(left) if isinstance(left, TimeFile) else left
+            put_back(store, target, module, None, kept)
     return moved
 
 
 def _places(store: BaselineStore, old: str, new: str) -> tuple[RecordName, RecordName]:
     """Both names; a name that ends like a workload's may be that of a test."""
     plain = RecordName.read(old, of_workload=False)
-    targets = (*store.archs(), *store.devices())
-    whole = any(plain.leads(key, plain) for target in targets for key in store.keys(target))
+    whole = any(plain.leads(key, plain) for key in store.all_keys())
     places = [RecordName.read(text, of_workload=not whole) for text in (old, new)]
     first, second = places
     if bool(first.test) != bool(second.test) or bool(first.workload) != bool(second.workload):
@@ -117,7 +113,7 @@ def _plan(
     moved: list[Moved] = []
     there: list[tuple[Path, bytes]] = []
     here: _Writes = []
-    for target in (*store.archs(), *store.devices()):
+    for target in store.targets():
         file = store.load(target, old.module)
         pairs = {
             key: to for key in store.keys(target) if (to := old.leads(key, new)) is not None and to != key
@@ -167,10 +163,9 @@ def _empty(like: EvidenceFile) -> EvidenceFile:
 def _joined(file: EvidenceFile, more: EvidenceFile, *, force: bool) -> EvidenceFile:
     """Both files' records.  Raises ``MoveRefusedError`` for one that is in both."""
     if isinstance(file, TimeFile) and isinstance(more, TimeFile):
-        sessions = {one.id: one for one in (*file.sessions, *more.sessions)}
-        by_date = tuple(sorted(sessions.values(), key=lambda session: session.date))
+        sessions = tuple(by_date([*file.sessions, *more.sessions]).values())
         tests = _both(file.tests, more.tests, file.target, force=force)
-        return referenced_only(msgspec.structs.replace(file, sessions=by_date, tests=tests))
+        return referenced_only(msgspec.structs.replace(file, sessions=sessions, tests=tests))
     assert isinstance(file, StaticFile)
     assert isinstance(more, StaticFile)
     toolchains = dict(file.toolchains)
@@ -189,12 +184,3 @@ def _both(tests: _Tests[_T], more: _Tests[_T], target: str, *, force: bool) -> _
                 )
             merged.setdefault(test, {})[name] = record
     return merged
-
-
-def _take_away(store: BaselineStore, target: str, module: str, left: EvidenceFile) -> None:
-    """Leave in a file what stays; none is left without records."""
-    if any(left.parts):
-        kept = referenced_only(left) if isinstance(left, TimeFile) else left
-        transaction.write_all(store.root, store.changed(module, None, kept))
-    else:
-        remove_with_empty_folders(store.root, layout.evidence_path(store.root, target, module))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile
+from pytest_gpuperf.baselines.file_types import EvidenceFile
 from pytest_gpuperf.baselines.git_objects import GitFolder, ObjectReader, run_git
 from pytest_gpuperf.baselines.snapshots import MANIFEST, AtRevision, Place
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
@@ -51,17 +51,6 @@ def records_of(folder: GitFolder, reader: ObjectReader, commits: list[PastCommit
             if (place, name) not in decoded:
                 decoded[place, name] = state.file(place)
             file = decoded[place, name]
-            if file is not None:
-                yield from _records(commit, place.module, file)
-
-
-def _records(commit: PastCommit, module: str, file: EvidenceFile) -> Iterator[PastRecord]:
-    if isinstance(file, StaticFile):
-        for toolchain, tests in file.toolchains.items():
-            for test, workloads in tests.items():
-                for name, static in workloads.items():
-                    yield PastRecord(commit, Key(module, test, name), f"{file.target}, {toolchain}", static)
-        return
-    for test, timed in file.tests.items():
-        for name, time in timed.items():
-            yield PastRecord(commit, Key(module, test, name), file.target, time)
+            for toolchain, test, workload, record in file.records() if file is not None else ():
+                target = f"{place.target}, {toolchain}" if toolchain else place.target
+                yield PastRecord(commit, Key(place.module, test, workload), target, record)

@@ -16,11 +16,11 @@ import msgspec
 
 from pytest_gpuperf.baselines import layout, manifest, transaction
 from pytest_gpuperf.baselines.cubin_store import stored_cubins
-from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile, TimeFile
+from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile
 from pytest_gpuperf.baselines.merging import referenced_only
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.baselines.update_lock import Say, silent
-from pytest_gpuperf.model.evidence import Key
+from pytest_gpuperf.model.evidence import Key, TimeRecord
 
 _T = TypeVar("_T")
 _Workload = tuple[str, str]
@@ -110,22 +110,18 @@ def prune(store: BaselineStore, entries: Iterable[Unused], say: Say = silent) ->
         else:
             groups[entry.target, entry.module].append(entry)
     removed: list[Unused] = []
-    with transaction.exclusive(store.root, say):
+    with store.exclusive(say):
+        for (target, module), gone in sorted(groups.items()):
+            removed += _prune_file(store, target, module, gone)
         store.forget()
-        try:
-            for (target, module), gone in sorted(groups.items()):
-                removed += _prune_file(store, target, module, gone)
-            store.forget()
-            removed += _prune_cubins(store, cubins)
-            removed += _prune_manifest(store, targets, {target for target, _ in groups})
-        finally:
-            store.forget()
+        removed += _prune_cubins(store, cubins)
+        removed += _prune_manifest(store, targets, {target for target, _ in groups})
     return removed
 
 
 def _evidence(store: BaselineStore) -> Iterator[tuple[Path, str, str, EvidenceFile]]:
     """Path, target, module and content of every evidence file."""
-    for target in layout.targets(store.root):
+    for target in store.targets():
         for module, path in layout.evidence_files(store.root, target):
             file = store.load(target, module)
             if file is not None:
@@ -142,10 +138,7 @@ def _prune_file(store: BaselineStore, target: str, module: str, gone: list[Unuse
         {(entry.test, entry.workload) for entry in gone if entry.kind == "workload"},
         toolchains := {entry.toolchain for entry in gone if entry.kind == "toolchain"},
     )  # fmt: skip
-    if _tests(new):
-        transaction.write_all(store.root, store.changed(module, old, new))
-    else:
-        remove_with_empty_folders(store.root, layout.evidence_path(store.root, target, module))
+    put_back(store, target, module, old, new)
     return [
         entry
         for entry in gone
@@ -179,6 +172,14 @@ def _prune_manifest(store: BaselineStore, targets: Iterable[Unused], emptied: Co
     return removed
 
 
+def put_back(store: BaselineStore, target: str, module: str, old: EvidenceFile | None, left: EvidenceFile) -> None:
+    """Leave in a file what is ``left`` of it; none is left without records."""
+    if any(left.parts):
+        transaction.write_all(store.root, store.changed(module, old, left))
+    else:
+        remove_with_empty_folders(store.root, layout.evidence_path(store.root, target, module))
+
+
 def remove_with_empty_folders(root: Path, path: Path) -> None:
     """Deletes a file and the folders that it leaves empty."""
     transaction.remove(path)
@@ -193,7 +194,7 @@ def _tests(file: EvidenceFile) -> set[str]:
 
 
 def _workloads(file: EvidenceFile) -> set[_Workload]:
-    return {(test, name) for tests in file.parts for test, workloads in tests.items() for name in workloads}
+    return {(test, name) for _, test, name, _ in file.records()}
 
 
 def _undeclared(file: EvidenceFile, declared: Collection[str]) -> list[str]:
@@ -225,8 +226,6 @@ def _others(
 
 def _cubins(file: EvidenceFile) -> set[str]:
     """Of the records, and of their anchors."""
-    named = {record.cubin for tests in file.parts for of in tests.values() for record in of.values()}
-    if isinstance(file, TimeFile):
-        timed = (record for of in file.tests.values() for record in of.values())
-        named |= {record.anchor.cubin for record in timed if record.anchor is not None}
-    return named - {""}
+    records = [record for *_, record in file.records()]
+    anchors = (record.anchor for record in records if isinstance(record, TimeRecord))
+    return {one.cubin for one in (*records, *anchors) if one is not None and one.cubin}

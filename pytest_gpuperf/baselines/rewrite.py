@@ -21,27 +21,23 @@ def rewrite(store: BaselineStore) -> list[WrittenFile]:
 
     All is read before the first byte is written; the evidence stays the same.  Raises ``BaselineError``.
     """
-    with transaction.exclusive(store.root):
-        store.forget()
-        try:
-            plan = [
-                (path, canonical_bytes(_rounded(file)))
-                for target in layout.targets(store.root)
-                for module, path in layout.evidence_files(store.root, target)
-                if (file := store.load(target, module)) is not None
-            ]
-            cubins = stored_cubins(store.root)
-            packed = [
-                (layout.cubin_path(store.root, sha256), compressed(read_cubin(store.root, sha256)))
-                for sha256 in sorted(set(cubins.values()))
-            ]
-            written = transaction.write_all(store.root, [*packed, *plan])
-            for path in cubins:
-                if path.name.endswith(layout.PLAIN):
-                    transaction.remove(path)
-            return written
-        finally:
-            store.forget()
+    with store.exclusive():
+        plan = [
+            (path, canonical_bytes(_rounded(file)))
+            for target in store.targets()
+            for module, path in layout.evidence_files(store.root, target)
+            if (file := store.load(target, module)) is not None
+        ]
+        cubins = stored_cubins(store.root)
+        packed = [
+            (layout.cubin_path(store.root, sha256), compressed(read_cubin(store.root, sha256)))
+            for sha256 in sorted(set(cubins.values()))
+        ]
+        written = transaction.write_all(store.root, [*packed, *plan])
+        for path in cubins:
+            if path.name.endswith(layout.PLAIN):
+                transaction.remove(path)
+        return written
 
 
 def _rounded(file: EvidenceFile) -> EvidenceFile:

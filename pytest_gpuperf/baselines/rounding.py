@@ -48,19 +48,14 @@ def _anchor(anchor: Anchor) -> Anchor:
 
 def with_counts(record: TimeRecord, counts: Counts) -> TimeRecord:
     """The record with these counters in place of its own, as they will be stored."""
-    ranges = {name: (_count(least), _count(most)) for name, (least, most) in counts.ranges.items()}
-    values = {name: _count(value) if name.endswith(SUMS) else _share(value) for name, value in counts.values.items()}
+    ranges = {name: (_figure(least, 9), _figure(most, 9)) for name, (least, most) in counts.ranges.items()}
+    values = {name: _figure(value, 9 if name.endswith(SUMS) else 6) for name, value in counts.values.items()}
     return msgspec.structs.replace(record, counters=values, counter_ranges=ranges)
 
 
-def _share(value: float) -> float:
-    """A ratio or a percentage: six digits are more than two takes of it agree in."""
-    return value if float(value).is_integer() else significant(value, 6)
-
-
-def _count(value: float) -> float:
-    """Counts stay exact, for exactly is how they are compared; ratios get nine digits."""
-    return value if float(value).is_integer() else significant(value, 9)
+def _figure(value: float, digits: int) -> float:
+    """Counts stay exact, for exactly is how they are compared; of a ratio six digits are more than two takes share."""
+    return value if float(value).is_integer() else significant(value, digits)
 
 
 def round_session(session: Session) -> Session:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from pytest_gpuperf.baselines import layout, manifest
 from pytest_gpuperf.baselines.baseline_errors import BaselineError, UnreadableBaselineError, UnsafePathError, quoted
@@ -17,6 +17,8 @@ from pytest_gpuperf.baselines.file_types import EvidenceFile
 from pytest_gpuperf.baselines.git_objects import GitFolder, ObjectReader
 from pytest_gpuperf.baselines.manifest import Manifest
 from pytest_gpuperf.baselines.parsing import MAX_JSON_BYTES, decode, read_bounded
+
+_T = TypeVar("_T")
 
 
 class Place(NamedTuple):
@@ -51,18 +53,17 @@ class Snapshot(ABC):
 
     def file(self, place: Place) -> EvidenceFile | None:
         """The file, if it is listed; None, with a line in ``skipped``, if it cannot be read."""
-        try:
-            return decode(self.content(place), self.path(place), place.target) if place in self.ids else None
-        except BaselineError as error:
-            self.skipped[relative_path(place)] = self._remark(str(self.path(place)), error)
-            return None
+        return self._read(place, lambda content, path: decode(content, path, place.target))
 
     def manifest(self) -> Manifest | None:
-        """The manifest, if there is one; None, with a line in ``skipped``, if it cannot be read."""
+        """The same of the manifest."""
+        return self._read(MANIFEST, manifest.decoded)
+
+    def _read(self, place: Place, decoded: Callable[[bytes, Path], _T]) -> _T | None:
         try:
-            return manifest.decoded(self.content(MANIFEST), self.path(MANIFEST)) if MANIFEST in self.ids else None
+            return decoded(self.content(place), self.path(place)) if place in self.ids else None
         except BaselineError as error:
-            self.skipped[relative_path(MANIFEST)] = self._remark(str(self.path(MANIFEST)), error)
+            self.skipped[relative_path(place)] = self._remark(str(self.path(place)), error)
             return None
 
     def _remark(self, path: str, error: BaselineError) -> str:

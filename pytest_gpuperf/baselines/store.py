@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from pytest_gpuperf.baselines import layout, manifest, transaction, working_folder
 from pytest_gpuperf.baselines.baseline_errors import CubinError, UnsafePathError, UnwritableEvidenceError
@@ -15,9 +18,9 @@ from pytest_gpuperf.baselines.merging import Update, merge_static, merge_time
 from pytest_gpuperf.baselines.parsing import MAX_JSON_BYTES, decode, read_bounded
 from pytest_gpuperf.baselines.transaction import WrittenFile
 from pytest_gpuperf.baselines.update_lock import Say, silent
-from pytest_gpuperf.judge.counter_scatter import Counts
-from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.evidence import Key, Session, StaticRecord, TimeRecord
+
+_T = TypeVar("_T")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +34,7 @@ class StaticLookup:
 
 
 class BaselineStore:
-    """Reads lazily, each file once; writes all or nothing per file.
+    """Reads lazily, each file and the list of targets once; writes all or nothing per file.
 
     Every method raises a ``BaselineError`` and nothing else for whatever it finds in the folder.  A missing folder or
     file is no error: there is no baseline.  Not thread-safe; processes exclude each other when they write.
@@ -40,6 +43,7 @@ class BaselineStore:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._files: dict[tuple[str, str], EvidenceFile | None] = {}
+        self._targets: tuple[str, ...] | None = None
         self._toolchains: tuple[str, ...] | None = None
 
     def static(self, arch: str, key: Key, toolchain: str) -> StaticLookup:
@@ -70,13 +74,19 @@ class BaselineStore:
         file = self._time_file(device, module)
         return file.sessions if file else ()
 
+    def targets(self) -> tuple[str, ...]:
+        """Architectures with static baselines, then GPU models with time baselines."""
+        if self._targets is None:
+            self._targets = layout.targets(self.root)
+        return self._targets
+
     def archs(self) -> tuple[str, ...]:
         """Architectures with static baselines, in numeric order."""
-        return tuple(filter(layout.is_arch, layout.targets(self.root)))
+        return tuple(filter(layout.is_arch, self.targets()))
 
     def devices(self) -> tuple[str, ...]:
         """GPU models with time baselines, by name."""
-        return tuple(filter(layout.is_device, layout.targets(self.root)))
+        return tuple(filter(layout.is_device, self.targets()))
 
     def toolchains(self) -> tuple[str, ...]:
         """Compilers that the manifest declares, or, where it declares none, all that have static baselines."""
@@ -100,13 +110,13 @@ class BaselineStore:
         found: set[Key] = set()
         for module in self.modules(target):
             file = self.load(target, module)
-            found.update(
-                Key(module=module, test=test, workload=workload)
-                for tests in (file.parts if file else ())
-                for test, workloads in tests.items()
-                for workload in workloads
-            )
+            records = file.records() if file else ()
+            found.update(Key(module=module, test=test, workload=workload) for _, test, workload, _ in records)
         return tuple(sorted(found))
+
+    def all_keys(self) -> tuple[Key, ...]:
+        """Every workload with a baseline for any target, sorted."""
+        return tuple(sorted({key for target in self.targets() for key in self.keys(target)}))
 
     def cubin(self, sha256: str) -> bytes:
         """Machine code whose content has this hash.  Raises ``CubinError``."""
@@ -122,13 +132,23 @@ class BaselineStore:
 
     def written_since(self, moment: float, module: str) -> Path | None:
         """A file of this module's records that was written since then, in seconds since 1970; None if none was."""
-        paths = (layout.evidence_path(self.root, target, module) for target in (*self.archs(), *self.devices()))
+        paths = (layout.evidence_path(self.root, target, module) for target in layout.targets(self.root))
         return next((path for path in paths if path.exists() and path.stat().st_ctime > moment), None)
 
+    @contextlib.contextmanager
+    def exclusive(self, say: Say = silent) -> Iterator[None]:
+        """Holds the folder's lock, as ``transaction.exclusive`` says; every file is read anew inside and afterwards."""
+        with transaction.exclusive(self.root, say):
+            self.forget()
+            try:
+                yield
+            finally:
+                self.forget()
+
     def forget(self) -> None:
-        """Reads every file anew at its next use."""
+        """Reads everything anew at its next use."""
         self._files.clear()
-        self._toolchains = None
+        self._targets = self._toolchains = None
 
     def write(self, update: Update, say: Say = silent) -> list[WrittenFile]:
         """Merges the update into the folder, by the rules of ``merging``, and returns the files whose bytes changed.
@@ -142,18 +162,14 @@ class BaselineStore:
         plan = self._plan(update) if first else None  # a refused update makes no folder
         if plan == [] and not self.root.exists():
             return []
-        with transaction.exclusive(self.root, say):
-            self.forget()
+        with self.exclusive(say):
             if plan is None or layout.targets(self.root):
                 plan = self._plan(update)
             toolchains = {*update.toolchains, *(self.toolchains() if self.root.is_dir() else ())}
             named = manifest.with_targets(self.root, update.targets, toolchains, update.profile)
-            try:
-                written = transaction.write_all(self.root, plan)
-                transaction.write_all(self.root, named)
-                return written
-            finally:
-                self.forget()
+            written = transaction.write_all(self.root, plan)
+            transaction.write_all(self.root, named)
+            return written
 
     def _plan(self, update: Update) -> list[tuple[Path, bytes]]:
         """The writes that put the update on disk, in their order, but for the manifest."""
@@ -193,25 +209,14 @@ class BaselineStore:
         return plan
 
     def _time_plan(self, update: Update) -> list[tuple[Path, bytes]]:
-        groups: dict[tuple[str, str], list[tuple[Key, TimeRecord]]] = defaultdict(list)
-        counters: dict[tuple[str, str], list[tuple[Key, Counts]]] = defaultdict(list)
-        beside: dict[tuple[str, str], list[tuple[Key, Beside]]] = defaultdict(list)
-        anchors: dict[tuple[str, str], list[Key]] = defaultdict(list)
-        for (device, key), record in update.time.items():
-            groups[device, key.module].append((key, record))
-        for (device, key), counts in update.counters.items():
-            counters[device, key.module].append((key, counts))
-        for (device, key), figures in update.beside.items():
-            beside[device, key.module].append((key, figures))
+        times, counters, beside = _by_file(update.time), _by_file(update.counters), _by_file(update.beside)
+        anchors = _by_file(dict.fromkeys(update.anchors))
         plan = []
-        for device, key in update.anchors:
-            anchors[device, key.module].append(key)
-        for device, module in sorted({*groups, *counters, *anchors, *beside}):
+        for place in sorted({*times, *counters, *beside, *anchors}):
+            device, module = place
             old = self._time_file(device, module)
-            place = device, module
-            new = merge_time(
-                old, device, groups[place], update.sessions, counters[place], anchors[place], beside[place]
-            )
+            own_anchors = [key for key, _ in anchors[place]]
+            new = merge_time(old, device, times[place], update.sessions, counters[place], own_anchors, beside[place])
             plan += self.changed(module, old, new)
         return plan
 
@@ -239,3 +244,11 @@ class BaselineStore:
         if isinstance(file, StaticFile) or not layout.is_device(device):
             raise UnsafePathError(f"'{device}' is no GPU model such as nvidia-h200")
         return file
+
+
+def _by_file(update: Mapping[tuple[str, Key], _T]) -> defaultdict[tuple[str, str], list[tuple[Key, _T]]]:
+    """What is recorded of workloads on GPU models, by GPU model and test module."""
+    found: defaultdict[tuple[str, str], list[tuple[Key, _T]]] = defaultdict(list)
+    for (device, key), one in update.items():
+        found[device, key.module].append((key, one))
+    return found

@@ -7,7 +7,7 @@ evidence of the merged code.  Rounds of equal records are kept of both.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -57,7 +57,7 @@ class _Picked(Generic[_T]):
 
 def merge_static(versions: Versions[StaticFile], target: str, module: str) -> Resolved:
     """Static evidence of one architecture and module."""
-    base, ours, theirs = (_static_records(file) for file in versions)
+    base, ours, theirs = (_by_name(file.records() if file else ()) for file in versions)
     picked = _pick(base, ours, theirs)
     toolchains: dict[str, dict[str, dict[str, StaticRecord]]] = {}
     for (toolchain, test, workload), record in picked.records.items():
@@ -68,7 +68,7 @@ def merge_static(versions: Versions[StaticFile], target: str, module: str) -> Re
 
 def merge_times(versions: Versions[TimeFile], target: str, module: str) -> Resolved:
     """Time evidence of one GPU model and module.  Raises ``UnwritableEvidenceError``."""
-    base, ours, theirs = (_time_records(file) for file in versions)
+    base, ours, theirs = (_by_name(file.records() if file else ()) for file in versions)
     picked = _pick(base, ours, theirs)
     alike = {name for name in picked.differ if name in ours and name in theirs and _alike(ours[name], theirs[name])}
     tests: dict[str, dict[str, TimeRecord]] = {}
@@ -140,18 +140,5 @@ def _key(module: str, name: _Name) -> Key:
     return Key(module=module, test=name[1], workload=name[2])
 
 
-def _static_records(file: StaticFile | None) -> dict[_Name, StaticRecord]:
-    return {
-        (toolchain, test, workload): record
-        for toolchain, tests in (file.toolchains if file else {}).items()
-        for test, workloads in tests.items()
-        for workload, record in workloads.items()
-    }
-
-
-def _time_records(file: TimeFile | None) -> dict[_Name, TimeRecord]:
-    return {
-        ("", test, workload): record
-        for test, workloads in (file.tests if file else {}).items()
-        for workload, record in workloads.items()
-    }
+def _by_name(records: Iterable[tuple[str, str, str, _T]]) -> dict[_Name, _T]:
+    return {(toolchain, test, workload): record for toolchain, test, workload, record in records}

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from pytest_gpuperf.baselines import layout, manifest
-from pytest_gpuperf.baselines.baseline_errors import BaselineError, quoted
+from pytest_gpuperf.baselines.git_objects import RevisionError, run_git, said
 from pytest_gpuperf.baselines.parsing import MAX_JSON_BYTES, read_bounded
 from pytest_gpuperf.baselines.three_way import Versions
 
-_OF_A_HOOK = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
-"""What git tells its hooks of the repository that they run for; the folder says which one is meant."""
 _OURS, _BASE, _THEIRS, _END = b"<<<<<<< ", b"||||||| ", b"=======", b">>>>>>> "
-
-
-class GitError(BaselineError):
-    """Git cannot say what a merge has left."""
 
 
 class Unmerged(NamedTuple):
@@ -40,7 +33,7 @@ def unmerged(root: Path) -> list[Unmerged]:
 
 def _by_git(root: Path) -> Iterator[Unmerged]:
     """What git calls unmerged: stage 1 is where the sides parted, 2 is ours, 3 theirs."""
-    listed = _git(root, "ls-files", "--unmerged", "-z")
+    listed = run_git(root, "ls-files", "--unmerged", "-z")
     if listed.returncode:
         return
     stages: dict[PurePosixPath, dict[str, str]] = defaultdict(dict)
@@ -55,10 +48,10 @@ def _by_git(root: Path) -> Iterator[Unmerged]:
 def _blob(root: Path, path: PurePosixPath, object_id: str | None) -> bytes | None:
     if object_id is None:
         return None
-    done = _git(root, "cat-file", "blob", object_id)
+    done = run_git(root, "cat-file", "blob", object_id)
     if done.returncode:
-        said = quoted(done.stderr.decode("utf-8", "replace").strip(), 200)
-        raise GitError(f"{path}: git cannot read {object_id[:12]}, a version of this file ({said}). Try git fsck")
+        why = f"git cannot read {object_id[:12]}, a version of this file ({said(done)})"
+        raise RevisionError(f"{path}: {why}. Try git fsck")
     return done.stdout
 
 
@@ -93,12 +86,3 @@ def sides(content: bytes) -> Versions[bytes] | None:
             for taker in takers:
                 taker.append(line)
     return Versions(None, b"".join(ours), b"".join(theirs)) if seen else None
-
-
-def _git(root: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    own = {name: value for name, value in os.environ.items() if name not in _OF_A_HOOK}
-    command = ["git", "--literal-pathspecs", *arguments]
-    try:
-        return subprocess.run(command, cwd=root, env=own, stdin=subprocess.DEVNULL, capture_output=True, check=False)
-    except OSError as problem:
-        raise GitError(f"git cannot be started ({problem.strerror or problem}): install it, or see to PATH") from None

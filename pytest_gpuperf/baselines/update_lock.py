@@ -7,7 +7,6 @@ a file that exists is the lock.  It names its holder, and one whose process is g
 from __future__ import annotations
 
 import contextlib
-import datetime
 import errno
 import os
 import platform
@@ -29,6 +28,7 @@ from pytest_gpuperf.baselines.baseline_errors import (
     quoted,
 )
 from pytest_gpuperf.baselines.parsing import read_bounded
+from pytest_gpuperf.formatting import utc_now
 
 try:
     import fcntl
@@ -61,8 +61,7 @@ class Owner(msgspec.Struct, frozen=True):
     @classmethod
     def here(cls) -> Owner:
         """This process, from now on."""
-        now = datetime.datetime.now(datetime.timezone.utc)
-        return cls(os.getpid(), platform.node(), now.strftime("%Y-%m-%dT%H:%M:%SZ"), shlex.join(sys.argv))
+        return cls(os.getpid(), platform.node(), utc_now(), shlex.join(sys.argv))
 
     def __str__(self) -> str:
         return (

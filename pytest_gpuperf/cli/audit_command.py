@@ -84,7 +84,8 @@ def run(wanted: AuditRequest, *, start: Path, write: Callable[[str], object]) ->
             if name in (recorded or {}) or name in old
         ]
     budgets = [line for name, one in new.items() for line in _over_budget(name, one.files, wanted)]
-    if old or recorded is not None:
+    compares = bool(old) or recorded is not None
+    if compares:
         _report(looked, tests, budgets, wanted, write)
     for name, one in new.items():
         if name not in (recorded or old):
@@ -100,7 +101,7 @@ def run(wanted: AuditRequest, *, start: Path, write: Callable[[str], object]) ->
     if wanted.update and wanted.baseline is not None:
         _update(wanted.baseline, {**(recorded or {}), **{name: one.files for name, one in new.items()}}, write)
         return 0
-    if (old or recorded is not None) and not any(one.audit.judged for one in looked):
+    if compares and not any(one.audit.judged for one in looked):
         write(NOTHING_COMPARED)
         return EXIT_UNKNOWN
     worse = any(Verdict.WORSE in counts(one.audit) for one in looked)
@@ -155,7 +156,7 @@ def _report(
 ) -> None:  # fmt: skip
     """Print what differs, and write the files that were asked for."""
     audit = joined(one.audit for one in looked)
-    places = [place for one in audit.judged if one.judgement.verdict.name != "UNCHANGED" for place in one[:2]]
+    places = [place for one in audit.judged if one.judgement.verdict is not Verdict.UNCHANGED for place in one[:2]]
     places += [*audit.new, *audit.gone, *(place for pair in audit.renamed for place in pair)]
     names = names_of(dict.fromkeys(place.symbol for place in places))
     codes = {symbol: hashes for one in looked for symbol, hashes in one.codes.items()}

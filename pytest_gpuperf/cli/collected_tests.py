@@ -18,6 +18,7 @@ import msgspec
 from pytest_gpuperf.cli.collection_plugin import FLAG
 from pytest_gpuperf.cli.collection_plugin import __name__ as collecting_plugin
 from pytest_gpuperf.model.safe_python import FOLDER_LAST
+from pytest_gpuperf.session.run_scope import covers
 
 
 class CollectionError(Exception):
@@ -46,7 +47,7 @@ class CollectedTests:
 
     def covers(self, module: str) -> bool:
         """True if the search would have met this test module if it existed."""
-        return any(place == "." or module == place or module.startswith(f"{place}/") for place in self.scope)
+        return covers(self.scope, module)
 
 
 def collect(arguments: Sequence[str], baselines: str | None = None) -> CollectedTests:

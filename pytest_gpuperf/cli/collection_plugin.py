@@ -7,13 +7,12 @@ run say whether a baseline still has one, so pytest is asked, with the user's ow
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import cast
 
 import pytest
 
-from pytest_gpuperf.config.parse_options import read_options
+from pytest_gpuperf.config.parse_options import from_root, read_options
 from pytest_gpuperf.context.fixture_keys import shared_keys
 
 FLAG = "--gpuperf-write-collection"
@@ -47,11 +46,10 @@ class CollectionNotes:
         if exitstatus in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR):
             return  # pytest says why, and the parent quotes it
         config = session.config
-        places = [config.invocation_params.dir / argument.partition("::")[0] for argument in config.args]
         document = {
             "root": str(config.rootpath),
             "baselines": str(read_options(config).baselines),
-            "scope": [Path(os.path.relpath(place, config.rootpath)).as_posix() for place in places],
+            "scope": [from_root(config, argument.partition("::")[0]) for argument in config.args],
             "named_tests": [argument for argument in config.args if "::" in argument],
             "tests": [item.nodeid for item in session.items],
             "fixtures": sorted({key for item in session.items for key in shared_keys(item)}),

@@ -100,9 +100,9 @@ def _refuse_unknown(file: Path) -> None:
 def _content(file: Path, told: _Told) -> str:
     if file.suffix == ".md":
         return diff_markdown(*told)
-    from pytest_gpuperf.report.diff_page import as_diff_page  # noqa: PLC0415 Jinja is an extra
+    from pytest_gpuperf.report.page_parts import rendered  # noqa: PLC0415 Jinja is an extra
 
-    return as_diff_page(*told)
+    return rendered("diff.html", **told._asdict())
 
 
 def _shown(state: Snapshot) -> str:

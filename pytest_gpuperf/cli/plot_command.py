@@ -36,7 +36,7 @@ def run(
     Returns the exit status, 0.  Raises one of ``PROBLEMS``.
     """
     document = read_report(report) if report is not None else of_last_run(start)
-    tests = [one for one in document.report.tests if f"{one.module}::{one.test}".partition("[")[0] == node_id]
+    tests = [one for one in document.report.tests if one.node_id.partition("[")[0] == node_id]
     sweeps = sweeps_of(tests, x, y)
     if not sweeps:
         raise PlotError(_why_none(tests, document.report.tests, node_id, x, y))
@@ -56,7 +56,7 @@ def _why_none(
     tests: Sequence[TestEvidence], everything: Sequence[TestEvidence], node_id: str, x: str, y: str
 ) -> str:  # fmt: skip
     if not tests:
-        there = dict.fromkeys(f"{one.module}::{one.test}".partition("[")[0] for one in everything if one.parameters)
+        there = dict.fromkeys(one.node_id.partition("[")[0] for one in everything if one.parameters)
         return f"the run has no test {node_id}: parametrised ones are {', '.join(there) or 'not in it'}"
     names = dict.fromkeys(name for one in tests for name in one.parameters)
     if x not in names:

@@ -8,7 +8,7 @@ workload is called unused if the last run saw its test run to the end, on a GPU,
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from pytest_gpuperf.baselines.baseline_errors import BaselineError
@@ -16,6 +16,7 @@ from pytest_gpuperf.baselines.prune import prune, unused
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.cli.collected_tests import CollectedTests, CollectionError, collect
 from pytest_gpuperf.context import last_run
+from pytest_gpuperf.formatting import first_of
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.fixture_names import fixture_of
 
@@ -55,7 +56,7 @@ def run(
     store = BaselineStore(collection.baselines)
     recorded = modules_with_baselines(store)
     inside = {module for module in recorded if collection.covers(module)}
-    refuse_unless_whole(collection, {key.module for key in keys_on_record(store) if not fixture_of(key.test)} & inside)
+    refuse_unless_whole(collection, {key.module for key in store.all_keys() if not fixture_of(key.test)} & inside)
     gone = workloads_gone(store, collection.root, write)
     alive = collection.tests | collection.fixtures
     found = unused(store, alive, modules_collected=inside, workloads_gone=gone)
@@ -99,12 +100,7 @@ def workloads_gone(store: BaselineStore, root: Path, write: Callable[[str], obje
 
 def modules_with_baselines(store: BaselineStore) -> set[str]:
     """Test modules that any target has baselines for."""
-    return {module for target in (*store.archs(), *store.devices()) for module in store.modules(target)}
-
-
-def keys_on_record(store: BaselineStore) -> set[Key]:
-    """All workloads with a baseline for any target."""
-    return {key for target in (*store.archs(), *store.devices()) for key in store.keys(target)}
+    return {module for target in store.targets() for module in store.modules(target)}
 
 
 def refuse_unless_whole(collection: CollectedTests, recorded: Iterable[str]) -> None:
@@ -130,8 +126,6 @@ def refuse_unless_whole(collection: CollectedTests, recorded: Iterable[str]) -> 
         raise PruneRefusedError(f"{some(unseen)} exists but was not collected. Name its folder, or stop ignoring it.")
 
 
-def some(names: Iterable[str]) -> str:
+def some(names: Sequence[str]) -> str:
     """The first few of many names."""
-    listed = list(names)
-    rest = len(listed) - SHOWN
-    return ", ".join(listed[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+    return first_of(names, SHOWN)

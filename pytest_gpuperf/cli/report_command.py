@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from pytest_gpuperf.context import last_run
+from pytest_gpuperf.model.base_record import schema_of
 from pytest_gpuperf.report.document import SCHEMA, Document, RunReport, document_from, document_of
 from pytest_gpuperf.report.files import NotWritten, write_report
 from pytest_gpuperf.report.markdown import as_markdown
@@ -21,10 +22,6 @@ class ReportError(Exception):
 
 
 PROBLEMS = (ReportError, NotWritten, last_run.LastRunError)
-
-
-class _ReportHead(msgspec.Struct):
-    schema: int
 
 
 def execute(parsed: argparse.Namespace, write: Callable[[str], object]) -> int:
@@ -52,7 +49,7 @@ def read_report(path: Path) -> Document:
     remedy = "write it anew with pytest --gpuperf --gpuperf-report=FILE.json"
     try:
         content = path.read_bytes()
-        schema = msgspec.json.decode(content, type=_ReportHead).schema
+        schema = schema_of(content)
         if schema != SCHEMA:
             raise ReportError(f"{path} has schema {schema}, this version reads {SCHEMA}: {remedy}")
         return document_from(msgspec.json.decode(content, type=RunReport))

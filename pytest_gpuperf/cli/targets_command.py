@@ -80,7 +80,7 @@ def _list(store: BaselineStore, write: Callable[[str], object]) -> int:
     if found is None:
         write(f"{store.root} has no {manifest.FILE} yet: the first pytest --update-baselines writes it\n")
         return 0
-    gone = manifest.gone(store.root)
+    gone = found.gone_from(store.root)
     counts = {target: len(store.keys(target)) for target in found.targets}
     counts |= {name: _workloads_of(store, name) for name in found.toolchains}
     width = max(map(len, counts), default=0)

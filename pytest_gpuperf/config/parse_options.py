@@ -100,7 +100,12 @@ def _named(config: pytest.Config) -> Iterator[str]:
     for argument in config.args:
         path, separator, test = str(argument).partition("::")
         if separator:
-            yield f"{Path(os.path.relpath(config.invocation_params.dir / path, config.rootpath)).as_posix()}::{test}"
+            yield f"{from_root(config, path)}::{test}"
+
+
+def from_root(config: pytest.Config, path: str) -> str:
+    """A path of the command line as node ids have it: seen from pytest's root."""
+    return Path(os.path.relpath(config.invocation_params.dir / path, config.rootpath)).as_posix()
 
 
 def _ini(config: pytest.Config, flag: Flag) -> Any:

@@ -6,6 +6,7 @@ only the change has, or a record of the change's taken for the reading of machin
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 
@@ -42,23 +43,18 @@ class BaselineTrust:
 
     def why_not_launched(self, sha256: str) -> str:
         """Why the stored cubin of this hash is not to be launched, in the same words for all; empty if it may be."""
-        if self._everything:
-            return ""
-        if isinstance(self._base, str):
-            return f"nothing tells whether its baseline's cubin came with this change ({self._base})"
-        if sha256 in self._base.cubins:
-            return ""
-        return f"its baseline's cubin came with this change (it is not in {self._base.name})"
+        return self._why_not("its baseline's cubin", lambda base: sha256 in base.cubins)
 
     def why_not_run(self, commit: str) -> str:
         """Why tests of a commit on record, a full id, are not to be run; empty if they may be."""
+        return self._why_not("the commit of its record", lambda base: holds(self._folder, base, commit))
+
+    def _why_not(self, what: str, is_known: Callable[[ProjectBase], bool]) -> str:
         if self._everything:
             return ""
         if isinstance(self._base, str):
-            return f"nothing tells whether the commit of its record came with this change ({self._base})"
-        if holds(self._folder, self._base, commit):
-            return ""
-        return f"the commit of its record came with this change (it is not in {self._base.name})"
+            return f"nothing tells whether {what} came with this change ({self._base})"
+        return "" if is_known(self._base) else f"{what} came with this change (it is not in {self._base.name})"
 
     def believes(self, path: Path) -> bool:
         """Whether a file of baselines has the project's own content, wherever that lies there."""

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from pytest_gpuperf.context.kernel_labels import CompiledKernel, labelled
+from pytest_gpuperf.context.tests_found import failure_line
 from pytest_gpuperf.judge.canary_shift import furthest
 from pytest_gpuperf.model.evidence import Key, StaticRecord
 from pytest_gpuperf.model.result import Status, TestEvidence, WorkloadEvidence
@@ -142,7 +143,7 @@ class Book:
     def merged(cls, evidence: Iterable[TestEvidence], failures: Mapping[str, str], tests_run: int) -> Book:
         """Of what several runs found, each in tests of its own."""
         book = cls()
-        book.results = {f"{one.module}::{one.test}": one for one in evidence}
+        book.results = {one.node_id: one for one in evidence}
         book._failed, book.tests_run = dict(failures), tests_run
         return book
 
@@ -156,10 +157,10 @@ class Book:
             self.results[report.nodeid] = msgspec.json.decode(payload, type=TestEvidence)
             self._heavy[report.nodeid] = report
             for one in msgspec.json.decode(getattr(report, "gpuperf_shared", "[]"), type=list[TestEvidence]):
-                self.results[f"{one.module}::{one.test}"] = one  # a worker of pytest-xdist may have found the same
-                self._answer_for.setdefault(f"{one.module}::{one.test}", set()).add(report.nodeid)
+                self.results[one.node_id] = one  # a worker of pytest-xdist may have found the same
+                self._answer_for.setdefault(one.node_id, set()).add(report.nodeid)
         if report.failed:
-            self._failed.setdefault(report.nodeid, _first_line(report))
+            self._failed.setdefault(report.nodeid, failure_line(report) or "it failed")
         if report.skipped and hasattr(report, "wasxfail"):
             self.failed_as_expected.add(report.nodeid)
 
@@ -233,10 +234,3 @@ class Book:
     @property
     def judged_times(self) -> bool:
         return any(judgement.kind == "time" for judgement in self.judgements)
-
-
-def _first_line(report: pytest.TestReport) -> str:
-    """Of what pytest says of a failure, as its short summary has it."""
-    crash = getattr(report.longrepr, "reprcrash", None)
-    lines = str(crash.message if crash is not None else report.longrepr or "").strip().splitlines()
-    return lines[0] if lines else "it failed"

@@ -60,31 +60,19 @@ def run_child(
     It has a session of its own, and is ended with all that it started: in time, by an interrupt here, or, by
     ``end_with_parent``, if this process dies.  Raises ``OSError`` if it cannot be started.
     """
-    theirs, ours = os.pipe()
-    environ = {**(os.environ if environ is None else environ), PARENT_VARIABLE: str(theirs)}
+    child = RunningChild(command, cwd, log, os.environ if environ is None else environ)
     try:
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=environ,
-                start_new_session=True, pass_fds=(theirs,),
-            )  # fmt: skip
-        try:
-            return process.wait(limit_s)
-        except subprocess.TimeoutExpired:
-            return None
-        finally:
-            with contextlib.suppress(ProcessLookupError):  # all of them have ended
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        return child.waited(limit_s)
     finally:
-        os.close(theirs)
-        os.close(ours)
+        child.end()
 
 
 class RunningChild:
     """A child that goes on beside this process; it is ended with all that it started, at the latest with this one."""
 
-    def __init__(self, command: Sequence[str], cwd: Path, log: Path, environ: Mapping[str, str], keep: Sequence[int]):
+    def __init__(
+        self, command: Sequence[str], cwd: Path, log: Path, environ: Mapping[str, str], keep: Sequence[int] = ()
+    ):
         """``keep``: file descriptors that it is to have, too.  Raises ``OSError`` if it cannot be started."""
         theirs, self._ours = os.pipe()
         try:
@@ -109,11 +97,10 @@ class RunningChild:
             return self._process.wait(patience_s)
         return None
 
-    def end(self, patience_s: float) -> None:
-        """Wait for its end, and bring that about if it does not come."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(patience_s)
-        with contextlib.suppress(ProcessLookupError):
+    def end(self, patience_s: float = 0.0) -> None:
+        """Wait for its end, and bring that about if it does not come; end what it has started in any case."""
+        self.waited(patience_s)
+        with contextlib.suppress(ProcessLookupError):  # all of them have ended
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         os.close(self._ours)

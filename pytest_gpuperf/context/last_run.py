@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from pytest_gpuperf.atomic_write import write_whole
-from pytest_gpuperf.model.base_record import Record
+from pytest_gpuperf.model.base_record import Record, schema_of
 from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.verdict import Verdict
 
@@ -42,10 +42,6 @@ class LastRun(Record, frozen=True):
     """Runs in a row in which a workload's time was INCONCLUSIVE with the same code and arguments, by its name."""
 
 
-class _RunSchema(msgspec.Struct):
-    schema: int
-
-
 def path_below(root: Path) -> Path:
     """Where the last run of this root lies."""
     return root / FOLDER / FILE
@@ -65,13 +61,18 @@ def keep(root: Path, run: LastRun) -> None:
     if target.parent.is_symlink():
         raise LastRunError(f"{target.parent} is a link, and nothing is written through it: remove it")
     try:
-        target.parent.mkdir(exist_ok=True)
-        with contextlib.suppress(FileExistsError), (target.parent / ".gitignore").open("x") as ignore:
-            ignore.write("*\n")
+        make_folder(target.parent)
         write_whole(target, content)
     except OSError as problem:
         words = f"{target} cannot be written ({problem}): gpuperf explain will not know of this run"
         raise LastRunError(words) from problem
+
+
+def make_folder(folder: Path) -> None:
+    """Make the folder that this plugin has below pytest's root, of which git takes nothing.  Raises ``OSError``."""
+    folder.mkdir(exist_ok=True)
+    with contextlib.suppress(FileExistsError), (folder / ".gitignore").open("x") as ignore:
+        ignore.write("*\n")
 
 
 def undecided_in_a_row(root: Path, tests: Iterable[TestEvidence]) -> dict[str, int]:
@@ -111,7 +112,7 @@ def read(path: Path) -> LastRun:
     if len(content) > LARGEST_BYTES:
         raise LastRunError(f"{path} is larger than {LARGEST_BYTES} bytes, so no run has written it: {remedy}")
     try:
-        schema = msgspec.json.decode(content, type=_RunSchema).schema
+        schema = schema_of(content)
         if schema != SCHEMA:
             raise LastRunError(f"{path} was written by another version (schema {schema}, this is {SCHEMA}): {remedy}")
         return msgspec.json.decode(content, type=LastRun)

@@ -6,7 +6,6 @@ line of a ledger: it is evidence that is lacking, never a verdict.
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,7 +15,7 @@ import filelock
 import msgspec
 
 from pytest_gpuperf.atomic_write import write_whole
-from pytest_gpuperf.context.last_run import FOLDER
+from pytest_gpuperf.context.last_run import FOLDER, make_folder
 from pytest_gpuperf.model.ledger import LedgerLine
 
 SCHEMA = 1
@@ -52,8 +51,7 @@ def append(path: Path, lines: Iterable[LedgerLine]) -> Ledger:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.parent.name == FOLDER:
             _refuse_links(path.parent, path)
-            with contextlib.suppress(FileExistsError), (path.parent / ".gitignore").open("x") as ignore:
-                ignore.write("*\n")
+            make_folder(path.parent)
         with filelock.FileLock(path.with_suffix(".lock"), timeout=WAIT_S):
             _append(path, new)
             return read(path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_gpuperf.context.tests_found import skip_reason
+from pytest_gpuperf.context.tests_found import failure_line, skip_reason
 from pytest_gpuperf.model.task import OpponentTask
 from pytest_gpuperf.timing.turns import GoOn, Link, OtherSideLost, Quit, RunTest, TestEnded
 
@@ -42,7 +42,7 @@ class OpponentLoop:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
-            lines = str(getattr(getattr(report.longrepr, "reprcrash", None), "message", report.longrepr)).splitlines()
-            self._failures.setdefault(report.nodeid, f"its test fails there: {lines[0] if lines else 'no word why'}")
+            why = failure_line(report) or "no word why"
+            self._failures.setdefault(report.nodeid, f"its test fails there: {why}")
         elif report.skipped:
             self._failures.setdefault(report.nodeid, f"its test is skipped there: {skip_reason(report)}")

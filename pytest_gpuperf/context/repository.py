@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_gpuperf.baselines.git_objects import NO_BARE_REPOSITORY
+from pytest_gpuperf.baselines.git_objects import NO_BARE_REPOSITORY, git_environment
 
 _LIMIT_S = 10
 CI_BRANCHES = ("GITHUB_HEAD_REF", "CI_COMMIT_REF_NAME", "GITHUB_REF_NAME")
@@ -45,9 +45,12 @@ def branch_of(folder: Path) -> str:
 
 def _git(folder: Path, *arguments: str) -> str | None:
     """Its output without spaces around it; None if it fails or is not there."""
-    command = ["git", *NO_BARE_REPOSITORY, "--no-optional-locks", "-C", str(folder), *arguments]
+    command = ["git", *NO_BARE_REPOSITORY, "-C", str(folder), *arguments]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_LIMIT_S, check=False)
+        done = subprocess.run(
+            command, env=git_environment(), capture_output=True, text=True, errors="replace", timeout=_LIMIT_S,
+            check=False,
+        )  # fmt: skip
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip() if done.returncode == 0 else None

@@ -123,7 +123,7 @@ def leaks(
 
 
 def _of_a_working_tree(modules: Mapping[str, str], top: str, tree: str, installed: Collection[str]) -> Iterator[str]:
-    for name, file in _shown(modules):
+    for name, file in sorted(modules.items()):
         if _within(file, top) and not _within(file, tree) and not any(_within(file, one) for one in installed):
             compiled = not file.endswith(".py")
             how = "a compiled extension built in place" if compiled else "an editable installation, a link or the path"
@@ -139,7 +139,7 @@ def _of_a_working_tree(modules: Mapping[str, str], top: str, tree: str, installe
 def _shadowed(modules: Mapping[str, str], tree: Path, roots: Iterable[Path]) -> Iterator[str]:
     """Modules that the worktree has as well, and that came from elsewhere."""
     standard = sys.stdlib_module_names
-    for name, file in _shown(modules):
+    for name, file in sorted(modules.items()):
         if name.partition(".")[0] in standard or _within(file, str(tree)):
             continue
         own = next((one for one in _homes(name, roots) if one.is_file()), None)
@@ -149,11 +149,6 @@ def _shadowed(modules: Mapping[str, str], tree: Path, roots: Iterable[Path]) -> 
                 "run the same code; install the project with pip install -e, let the ini setting pythonpath name its "
                 "folder, or name an environment of its own with --gpuperf-against-python"
             )
-
-
-def _shown(modules: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Packages before what they hold."""
-    return sorted(modules.items())
 
 
 def _homes(name: str, roots: Iterable[Path]) -> Iterator[Path]:

@@ -21,9 +21,6 @@ class Shard(Record, frozen=True):
     """From 1 to ``of``."""
     of: int
 
-    def __str__(self) -> str:
-        return f"{self.index}/{self.of}"
-
     def answers_for(self, node: str) -> bool:
         """Whether this shard says what became of a record whose test no shard runs."""
         return int(hash_of([node]), 16) % self.of + 1 == self.index

@@ -135,6 +135,13 @@ def skip_reason(report: pytest.CollectReport | pytest.TestReport) -> str:
     return " ".join(text.removeprefix("Skipped: ").split())
 
 
+def failure_line(report: pytest.TestReport) -> str:
+    """The first line of what pytest says of a failure, as its short summary has it; empty if it says nothing."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    lines = str(crash.message if crash is not None else report.longrepr or "").strip().splitlines()
+    return lines[0] if lines else ""
+
+
 def _only_last_failed(config: pytest.Config) -> bool:
     if not getattr(config.option, "lf", False) or config.cache is None:
         return False

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from pytest_gpuperf.device.visible_devices import VARIABLE, visible_devices
 from pytest_gpuperf.doctor.findings import ProbeResult
@@ -12,6 +13,23 @@ NO_DRIVER_ADVICE = (
     "static evidence needs none; for times run on a machine with a GPU and a driver "
     "(in a container: start it with --gpus all)"
 )
+
+_T = TypeVar("_T")
+
+
+def from_nvml(machine: HostMachine, ask: Callable[[Any], _T], unknown: _T) -> _T:
+    """What ``ask`` finds out from NVML; ``unknown`` where that cannot be asked, of which ``probe_gpus`` says why."""
+    try:
+        nvml: Any = machine.load("pynvml")
+        nvml.nvmlInit()
+    except Exception:  # noqa: BLE001  the probe of the driver says why
+        return unknown
+    try:
+        return ask(nvml)
+    except nvml.NVMLError:
+        return unknown
+    finally:
+        nvml.nvmlShutdown()
 
 
 def probe_gpus(machine: HostMachine) -> list[ProbeResult]:

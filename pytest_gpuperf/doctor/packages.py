@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from pytest_gpuperf.doctor.findings import Area, ProbeResult
-from pytest_gpuperf.doctor.gpus import driver_cuda
+from pytest_gpuperf.doctor.gpus import driver_cuda, from_nvml
 from pytest_gpuperf.doctor.machine import HostMachine
 
 BASE_PACKAGES: tuple[tuple[Area, str, str], ...] = (
@@ -65,7 +64,7 @@ def probe_cupti(machine: HostMachine) -> list[ProbeResult]:
     except (ImportError, OSError) as problem:
         detail = f"cupti-python {version} does not import: {problem}"
         return [ProbeResult("time", "CUPTI", "warn", detail, f"reinstall cupti-python; {stand_in}")]
-    newest = _newest_cuda(machine)
+    newest = from_nvml(machine, driver_cuda, None)
     ours = _major_minor(version)
     if newest is not None and ours > newest:
         detail = f"cupti-python {version} is newer than the driver's CUDA {newest[0]}.{newest[1]}"
@@ -77,22 +76,6 @@ def probe_cupti(machine: HostMachine) -> list[ProbeResult]:
 def probe_xdist(machine: HostMachine) -> list[ProbeResult]:
     found = machine.version("pytest-xdist") or "not installed; only needed to use several GPUs (-n)"
     return [ProbeResult("time", "pytest-xdist", "ok", found)]
-
-
-def _newest_cuda(machine: HostMachine) -> tuple[int, int] | None:
-    """The driver's newest CUDA, None without a driver (the probe for GPUs says why)."""
-    try:
-        nvml: Any = machine.load("pynvml")
-    except ImportError:
-        return None
-    try:
-        nvml.nvmlInit()
-        try:
-            return driver_cuda(nvml)
-        finally:
-            nvml.nvmlShutdown()
-    except nvml.NVMLError:
-        return None
 
 
 def _major_minor(version: str) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from pytest_gpuperf.baselines.baseline_errors import BaselineError
 from pytest_gpuperf.baselines.manifest import Manifest
 from pytest_gpuperf.device.facts import slug
 from pytest_gpuperf.doctor.findings import ProbeResult
+from pytest_gpuperf.doctor.gpus import from_nvml
 from pytest_gpuperf.doctor.machine import HostMachine
 from pytest_gpuperf.doctor.toolchain import COMPILE
 
@@ -19,7 +20,8 @@ def probe_team(machine: HostMachine) -> list[ProbeResult]:
     if folder is None:
         return []
     try:
-        found, gone = manifest.read(folder), manifest.gone(folder)
+        found = manifest.read(folder)
+        gone = found.gone_from(folder) if found is not None else ()
     except BaselineError as problem:
         return [ProbeResult("static", "manifest", "warn", str(problem).splitlines()[0], "see to that file")]
     if found is None:
@@ -52,7 +54,7 @@ def _gpu(found: Manifest, machine: HostMachine) -> ProbeResult | None:
     if not found.gpu_models:
         return None
     detail = f"the team has times of {', '.join(found.gpu_models)}"
-    names = _gpu_names(machine)
+    names: list[str] = from_nvml(machine, _gpu_names, [])
     here = sorted({slug(name) for name in names})
     if not here:
         return ProbeResult("time", "team's GPUs", "ok", detail)
@@ -65,16 +67,5 @@ def _gpu(found: Manifest, machine: HostMachine) -> ProbeResult | None:
     return ProbeResult("time", "team's GPUs", "warn", f"{detail}; this machine has {', '.join(other)}", advice)
 
 
-def _gpu_names(machine: HostMachine) -> list[str]:
-    """Names of the GPUs as NVML lists them; none where it does not."""
-    try:
-        nvml: Any = machine.load("pynvml")
-        nvml.nvmlInit()
-    except Exception:  # noqa: BLE001  the probe of the driver says why
-        return []
-    try:
-        return [nvml.nvmlDeviceGetName(nvml.nvmlDeviceGetHandleByIndex(i)) for i in range(nvml.nvmlDeviceGetCount())]
-    except nvml.NVMLError:
-        return []
-    finally:
-        nvml.nvmlShutdown()
+def _gpu_names(nvml: Any) -> list[str]:
+    return [nvml.nvmlDeviceGetName(nvml.nvmlDeviceGetHandleByIndex(i)) for i in range(nvml.nvmlDeviceGetCount())]

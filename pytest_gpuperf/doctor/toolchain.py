@@ -22,21 +22,18 @@ def probe_compiler(machine: HostMachine) -> list[ProbeResult]:
 
 
 def probe_disassembler(machine: HostMachine) -> list[ProbeResult]:
-    def describe(compiler: Any) -> str:
-        found = compiler.disassembler()
-        return f"{found.version} at {found.path}"
-
-    return _asked("nvdisasm", machine, describe)
+    return _asked("nvdisasm", machine, lambda compiler: _place_of(compiler.disassembler()))
 
 
 def probe_container_reader(machine: HostMachine) -> list[ProbeResult]:
     """cuobjdump, which takes libraries and fat binaries apart: for ``gpuperf audit`` and ``from_cubin`` alone."""
+    return _asked(
+        "cuobjdump", machine, lambda compiler: _place_of(compiler.container_reader()), required=False
+    )  # fmt: skip
 
-    def describe(compiler: Any) -> str:
-        found = compiler.container_reader()
-        return f"{found.version} at {found.path}"
 
-    return _asked("cuobjdump", machine, describe, required=False)
+def _place_of(tool: Any) -> str:
+    return f"{tool.version} at {tool.path}"
 
 
 def probe_static_evidence(machine: HostMachine) -> list[ProbeResult]:

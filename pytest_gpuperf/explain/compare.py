@@ -16,6 +16,7 @@ from pytest_gpuperf.explain.known_launch import known_launch
 from pytest_gpuperf.judge.log_times import geometric_mean
 from pytest_gpuperf.judge.static_verdict import with_launch_of
 from pytest_gpuperf.model.advice import Advice
+from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
@@ -60,7 +61,7 @@ class WorkloadComparison:
         named = [one.arch for one in work.advice if one.arch in work.static]
         if named:
             return named[:1]
-        own = [arch for arch in work.static if arch.rstrip("af") == native]
+        own = [arch for arch in work.static if plain(arch) == native]
         if native and (own or not work.static):
             return [*own, native][:1]
         red = [judgement.target for judgement in work.judgements if judgement.verdict.is_regression]

@@ -15,7 +15,7 @@ from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.evidence import Identity, Key, Session, StaticRecord, TimeRecord
 from pytest_gpuperf.model.ledger import PairingNote
-from pytest_gpuperf.model.verdict import Judgement
+from pytest_gpuperf.model.verdict import Judgement, TimeFigures
 
 Status = Literal["complete", "static only", "checked only"]
 
@@ -66,6 +66,12 @@ class WorkloadEvidence(Record, frozen=True):
         return next((one for one in self.judgements if one.kind == "time" and one.against == "record"), None)
 
     @property
+    def time_figures(self) -> TimeFigures | None:
+        """Those of that judgement."""
+        judged = self.time_judgement
+        return judged.time if judged is not None else None
+
+    @property
     def anchor_judgement(self) -> Judgement | None:
         """The one on its drift since the anchor; None where that is within twice the tolerance, or not known."""
         return next((one for one in self.judgements if one.against == "anchor"), None)
@@ -114,6 +120,10 @@ class TestEvidence(Record, frozen=True):
     """Of the GPU's memory that its arrays took at most; 0 where it was not timed."""
     cubins: dict[str, bytes] = msgspec.field(default_factory=dict)
     """Machine code that no baseline of this test holds, by SHA-256, compressed by zlib."""
+
+    @property
+    def node_id(self) -> str:
+        return f"{self.module}::{self.test}"
 
     @property
     def judgements(self) -> list[Judgement]:

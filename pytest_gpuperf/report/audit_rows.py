@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-import msgspec
-
 from pytest_gpuperf.baselines.baseline_errors import quoted
-from pytest_gpuperf.formatting import numbered, quantity
+from pytest_gpuperf.baselines.layout import arch_order
+from pytest_gpuperf.formatting import first_of, indented_json, numbered, quantity
 from pytest_gpuperf.judge.audit_verdict import Audit, Judged, counts
 from pytest_gpuperf.judge.kernel_pairs import KernelPlace
 from pytest_gpuperf.model.audited_kernel import AuditedKernel, Files
 from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
 from pytest_gpuperf.report.diff_rows import LONGEST_TEXT, NAMED, DiffRow, KernelDiff, ModuleDiff
-from pytest_gpuperf.report.folding import shortened
-from pytest_gpuperf.report.tables import arch_number
+from pytest_gpuperf.report.folding import first_and_alike, shortened
 
 MOST_KERNELS = {Verdict.WORSE: 8, Verdict.BETTER: 3}
 """Of a file, by verdict, that have rows; ``--json`` has all of them."""
@@ -43,10 +41,7 @@ def modules_of(audit: Audit, names: Names, tests: Tests | None) -> list[ModuleDi
     alike: dict[tuple[KernelDiff, ...], list[str]] = defaultdict(list)
     for file in sorted(by_file):
         alike[tuple(_kernels(by_file[file], names, tests))].append(quoted(file, LONGEST_TEXT))
-    return [
-        ModuleDiff(files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} alike", kernels)
-        for kernels, files in alike.items()
-    ]
+    return [ModuleDiff(first_and_alike(files), kernels) for kernels, files in alike.items()]
 
 
 def _kernels(judged: Iterable[Judged], names: Names, tests: Tests | None) -> list[KernelDiff]:
@@ -68,7 +63,7 @@ def _kernels(judged: Iterable[Judged], names: Names, tests: Tests | None) -> lis
 def _rows(verdict: Verdict, several: Iterable[Judged], tests: str) -> list[DiffRow]:
     """One for each distinct change of what gates, with its architectures and the words of the first of them."""
     alike: dict[tuple[str, ...], list[Judged]] = defaultdict(list)
-    for one in sorted(several, key=lambda one: arch_number(one.new.arch)):
+    for one in sorted(several, key=lambda one: arch_order(one.new.arch)):
         alike[tuple(_gating(one.judgement.changes))].append(one)
     return [
         DiffRow(
@@ -91,8 +86,7 @@ def _words(judgement: Judgement) -> str:
     """What gates, then the rest behind ``also``."""
     gating = [str(change) for change in judgement.changes if change.direction != "neutral"]
     others = [str(change) for change in judgement.changes if change.direction == "neutral"]
-    more = [f"and {len(others) - MOST_OTHERS} more"] if len(others) > MOST_OTHERS else []
-    also = f"also {', '.join([*others[:MOST_OTHERS], *more])}" if others else ""
+    also = f"also {first_of(others, MOST_OTHERS, ',')}" if others else ""
     return "; ".join(filter(None, (", ".join(gating), also, *judgement.notes)))
 
 
@@ -111,8 +105,7 @@ def _test_words(symbol: str, tests: Tests | None) -> str:
     covering = sorted(tests.get(symbol, ()))
     if not covering:
         return f"; {NO_TEST}"
-    more = f" and {len(covering) - MOST_TESTS} more" if len(covering) > MOST_TESTS else ""
-    return f"; tests: {', '.join(quoted(one) for one in covering[:MOST_TESTS])}{more}"
+    return f"; tests: {first_of([quoted(one) for one in covering], MOST_TESTS)}"
 
 
 def remarks_of(audit: Audit, names: Names) -> list[str]:
@@ -132,8 +125,7 @@ def _short(name: str) -> str:
 
 
 def _listed(word: str, names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"{numbered(len(names), 'kernel')} {word}: {', '.join(names[:NAMED])}{more}"
+    return f"{numbered(len(names), 'kernel')} {word}: {first_of(names, NAMED)}"
 
 
 def summary_of(audit: Audit) -> str:
@@ -151,7 +143,7 @@ def contents_of(group: str, files: Files) -> list[str]:
         for archs in files[file].values():
             for arch, several in archs.items():
                 by_arch[arch] += several
-        lines += [f"  {_content(arch, by_arch[arch])}" for arch in sorted(by_arch, key=arch_number)]
+        lines += [f"  {_content(arch, by_arch[arch])}" for arch in sorted(by_arch, key=arch_order)]
     return lines
 
 
@@ -187,4 +179,4 @@ def as_json(audit: Audit, names: Names, tests: Tests | None, problems: Sequence[
         "gone": [named(place) for place in audit.gone],
         "whole": audit.whole,
     }  # fmt: skip
-    return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
+    return indented_json(document)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from pytest_gpuperf.formatting import duration, quantity
 from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
-from pytest_gpuperf.model.verdict import BESIDE, Judgement, Verdict
-from pytest_gpuperf.report.folding import folded
-from pytest_gpuperf.report.tables import MARKUP, Table, folded_into, rank_of
+from pytest_gpuperf.model.verdict import BESIDE, Verdict
+from pytest_gpuperf.report.tables import Table, filled, filled_by_function
+from pytest_gpuperf.report.verdict_order import worst
 
 COLUMNS = ("device memory", "error", "host time", "compile time")
 """In the order of ``BESIDE``."""
@@ -17,32 +17,20 @@ COLUMNS = ("device memory", "error", "host time", "compile time")
 
 def beside_table(evidence: Sequence[TestEvidence]) -> Table:
     """Every workload that was asked for any of it; behind each figure its change against the record."""
-    table = _columns()
-    for one in evidence:
-        works = [work for work in one.workloads if _cells(work) is not None]
-        if works:
-            table.heading(f"{one.module}::{one.test}")
-        for work in works:
-            verdict = worst_beside(work.judgements)
-            word, markup = (verdict.value, MARKUP.get(verdict, ())) if verdict else ("-", ())
-            table.row(f"  {work.key.workload}", *(_cells(work) or ()), word, markup=markup)
-    return table
+    return filled(_columns(), evidence, _cells, _verdict)
 
 
 def folded_beside_table(evidence: Sequence[TestEvidence]) -> Table | None:
-    """The same by test function, without those of which every workload passes; None if nothing is left."""
-    return folded_into(
-        _columns(), folded(evidence, _cells, lambda work: worst_beside(work.judgements), rank_of)
-    )  # fmt: skip
+    """The same by test function, as ``filled_by_function`` says."""
+    return filled_by_function(_columns(), evidence, _cells, _verdict)
 
 
 def _columns() -> Table:
     return Table("beside the time", *COLUMNS, "verdict")
 
 
-def worst_beside(judgements: Iterable[Judgement]) -> Verdict | None:
-    """The verdict on any of it that a reader has to know first."""
-    return min((one.verdict for one in judgements if one.kind in BESIDE), key=rank_of, default=None)
+def _verdict(work: WorkloadEvidence) -> Verdict | None:
+    return worst(work.judgements, *BESIDE)
 
 
 def _cells(work: WorkloadEvidence) -> tuple[str, ...] | None:

@@ -12,7 +12,7 @@ from pytest_gpuperf.model.result import Outcome, TestEvidence
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.report.folding import counted
 from pytest_gpuperf.report.remarks import accepting_mode
-from pytest_gpuperf.report.tables import rank_of
+from pytest_gpuperf.report.verdict_order import rank_of
 
 
 def verdicts_of(evidence: Iterable[TestEvidence]) -> dict[Key, Verdict | None]:
@@ -28,7 +28,7 @@ def verdicts_of(evidence: Iterable[TestEvidence]) -> dict[Key, Verdict | None]:
 
 def count_line(verdicts: Sequence[Verdict | None]) -> str:
     """``524 workloads: 256 WORSE, 268 UNCHANGED``."""
-    return f"{numbered(len(verdicts), 'workload')}: {counted(verdicts, rank_of)}"
+    return f"{numbered(len(verdicts), 'workload')}: {counted(verdicts)}"
 
 
 def next_steps(evidence: Sequence[TestEvidence], options: Options) -> list[str]:

@@ -9,9 +9,8 @@ from pytest_gpuperf.counters import catalogue as c
 from pytest_gpuperf.formatting import numbered, quantity
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Verdict
-from pytest_gpuperf.report.folding import folded
 from pytest_gpuperf.report.screen import Screen
-from pytest_gpuperf.report.tables import Table, folded_into, rank_of, verdict_cell, worst
+from pytest_gpuperf.report.tables import Table, filled, filled_by_function, of_kind
 
 COLUMNS = (
     ("instructions", c.INSTRUCTIONS, ""), ("load sectors", c.LOAD_SECTORS, ""), ("store sectors", c.STORE_SECTORS, ""),
@@ -21,29 +20,22 @@ COLUMNS = (
 
 def counter_table(evidence: Sequence[TestEvidence]) -> Table:
     """The counters that most sets have, of every workload that has any."""
-    table = Table("counters of one run", *(head for head, _, _ in COLUMNS), "verdict")
-    for one in evidence:
-        counted = [work for work in one.workloads if work.counters]
-        if counted:
-            table.heading(f"{one.module}::{one.test}")
-        for work in counted:
-            figures = [(work.counters.get(metric.name), unit) for _, metric, unit in COLUMNS]
-            cells = ["-" if value is None else quantity(value, unit) for value, unit in figures]
-            word, markup = verdict_cell(work.judgements, "counters")
-            table.row(f"  {work.key.workload}", *cells, word, markup=markup)
-    return table
+    return filled(_columns(), evidence, _cells, of_kind("counters"))
 
 
 def folded_counter_table(evidence: Sequence[TestEvidence]) -> Table | None:
-    """The same by test function, without those of which every workload passes; None if nothing is left."""
+    """The same by test function, as ``filled_by_function`` says."""
+    return filled_by_function(_columns(), evidence, _cells, of_kind("counters"))
 
-    def cells(work: WorkloadEvidence) -> tuple[str, ...] | None:
-        figures = [(work.counters.get(metric.name), unit) for _, metric, unit in COLUMNS]
-        row = tuple("-" if value is None else quantity(value, unit) for value, unit in figures)
-        return row if work.counters else None
 
-    table = Table("counters of one run", *(head for head, _, _ in COLUMNS), "verdict")
-    return folded_into(table, folded(evidence, cells, lambda work: worst(work.judgements, "counters"), rank_of))
+def _columns() -> Table:
+    return Table("counters of one run", *(head for head, _, _ in COLUMNS), "verdict")
+
+
+def _cells(work: WorkloadEvidence) -> tuple[str, ...] | None:
+    figures = [(work.counters.get(metric.name), unit) for _, metric, unit in COLUMNS]
+    row = tuple("-" if value is None else quantity(value, unit) for value, unit in figures)
+    return row if work.counters else None
 
 
 def counter_words(reporter: Screen, evidence: Iterable[TestEvidence], notes: Sequence[str]) -> None:

@@ -6,10 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from pytest_gpuperf.formatting import harmless
 from pytest_gpuperf.report.diff_rows import ModuleDiff
-from pytest_gpuperf.report.markdown import escaped
+from pytest_gpuperf.report.markdown import escaped, within_bounds
 
-MOST_CHARACTERS = 60_000
-"""GitHub takes no comment above 65,536."""
 CUT_OFF = "The rest is cut off here: `gpuperf diff` prints all of it."
 
 
@@ -33,17 +31,4 @@ def diff_markdown(
                 cells = (escaped(row.workloads), escaped(row.targets), escaped(row.figures))
                 lines.append(f"| {name} | {' | '.join(cells)} |")
                 name = ""
-    return _within_bounds([harmless(line) for line in lines])
-
-
-def _within_bounds(lines: Sequence[str]) -> str:
-    """As many whole lines as there is room for."""
-    kept: list[str] = []
-    left = MOST_CHARACTERS - len(CUT_OFF) - 2
-    for line in lines:
-        left -= len(line) + 1
-        if left < 0:
-            kept += ["", CUT_OFF]
-            break
-        kept.append(line)
-    return "\n".join(kept) + "\n"
+    return within_bounds(map(harmless, lines), "\n", f"\n{CUT_OFF}")

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pytest_gpuperf.baselines.baseline_errors import quoted
+from pytest_gpuperf.baselines.layout import arch_order
 from pytest_gpuperf.formatting import duration, numbered, percent
 from pytest_gpuperf.judge.evidence_diff import EvidenceDiff, WorkloadDiff
 from pytest_gpuperf.judge.run_diff import RunDiff
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.verdict import Change
-from pytest_gpuperf.report.tables import arch_number
 
 NAMED = 3
 """Workloads that a row names; of more it says how many."""
@@ -72,7 +72,7 @@ def modules_of(diff: EvidenceDiff, *, whole: bool = False) -> list[ModuleDiff]:
     """All rows; those on times of many workloads are shortened unless the ``whole`` is asked for."""
     by_compiler = len({one.toolchain for workload in diff.workloads for one in workload.code}) > 1
     modules = _grouped(diff)
-    order = sorted(modules, key=lambda name: _last_first(max(one.severity for one in modules[name].values())))
+    order = sorted(modules, key=lambda name: max(one.severity for one in modules[name].values()), reverse=True)
     return [
         ModuleDiff(quoted(module, LONGEST_TEXT), tuple(_kernels(modules[module], by_compiler, whole=whole)))
         for module in order
@@ -89,13 +89,9 @@ def _kernels(groups: Mapping[str, _Group], by_compiler: bool, *, whole: bool) ->
             whole_group.new += group.new
             whole_group.gone += group.gone
         others = {f"{len(others)} {'other ' if changed else ''}kernels": whole_group}
-    by_severity = sorted(changed.items(), key=lambda item: _last_first(item[1].severity))
+    by_severity = sorted(changed.items(), key=lambda item: item[1].severity, reverse=True)
     for kernel, group in (*by_severity, *others.items()):
         yield KernelDiff(quoted(kernel, LONGEST_TEXT) or NO_KERNEL, tuple(_rows(group, by_compiler, whole=whole)))
-
-
-def _last_first(severity: tuple[float, int]) -> tuple[float, int]:
-    return -severity[0], -severity[1]
 
 
 def _grouped(diff: EvidenceDiff) -> Mapping[str, Mapping[str, _Group]]:
@@ -127,7 +123,7 @@ def _code_rows(changed: Iterable[WorkloadDiff], by_compiler: bool) -> list[DiffR
     alike: dict[tuple[str, tuple[str, ...]], list[Key]] = defaultdict(list)
     for workload in changed:
         targets: dict[str, list[str]] = defaultdict(list)
-        for one in sorted(workload.code, key=lambda one: arch_number(one.arch)):
+        for one in sorted(workload.code, key=lambda one: arch_order(one.arch)):
             target = f"{one.arch} by {one.toolchain}" if by_compiler else one.arch
             figures = [change for change in one.changes if change.what != "compiler"]
             compiler = [change for change in one.changes if change.what == "compiler"]

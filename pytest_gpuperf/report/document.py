@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from pytest_gpuperf.baselines.layout import arch_order
 from pytest_gpuperf.context.repository import Commit
 from pytest_gpuperf.formatting import describe, duration
 from pytest_gpuperf.model.base_record import Record
@@ -22,7 +23,8 @@ from pytest_gpuperf.report.message import workload_lines
 from pytest_gpuperf.report.red_groups import signature
 from pytest_gpuperf.report.remarks import hints_of, obstacle_of, shared_obstacles
 from pytest_gpuperf.report.run_part import RunPart
-from pytest_gpuperf.report.tables import NEEDS_A_WORD, RANK, arch_number, rank_of, static_cell, time_cells, worst
+from pytest_gpuperf.report.tables import static_cell, time_cells
+from pytest_gpuperf.report.verdict_order import NEEDS_A_WORD, RANK, rank_of, worst
 
 SCHEMA = 4
 """2: commit, branch, machines and compilers; 3: differences of machine code, blocks of paired times, shards;
@@ -165,10 +167,9 @@ def _row(one: TestEvidence, work: WorkloadEvidence, shared: set[tuple[str, str]]
     by_kind = {kind: verdict for kind in KINDS if (verdict := worst(work.judgements, kind)) is not None}
     code = [
         f"{arch} {static_cell(record)}"
-        for arch, record in sorted(work.static.items(), key=lambda one: arch_number(one[0]))
+        for arch, record in sorted(work.static.items(), key=lambda one: arch_order(one[0]))
     ]
-    judged = work.time_judgement
-    figures = judged.time if judged is not None else None
+    figures = work.time_figures
     words = tuple(_words(one, work, shared))
     return Row(
         test=work.key.node_id, workload=work.key.workload,

@@ -6,10 +6,9 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
-
 from pytest_gpuperf.atomic_write import write_whole
 from pytest_gpuperf.config.flags import GITHUB
+from pytest_gpuperf.formatting import indented_json
 from pytest_gpuperf.report.document import Document
 from pytest_gpuperf.report.markdown import as_markdown
 
@@ -56,7 +55,7 @@ def write_reports(document: Document, targets: Sequence[str]) -> tuple[list[str]
 
 def _content(document: Document, ending: str) -> bytes:
     if ending == ".json":
-        return msgspec.json.format(msgspec.json.encode(document.report), indent=1) + b"\n"
+        return indented_json(document.report)
     if ending == ".html":
         from pytest_gpuperf.report.page import as_page  # noqa: PLC0415 Jinja is an extra
 

@@ -11,6 +11,7 @@ from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Verdict
+from pytest_gpuperf.report.verdict_order import rank_of
 
 MOST_LINES = 16
 """Of a table; a longer one is folded."""
@@ -19,6 +20,11 @@ MOST_FUNCTIONS = 6
 MOST_ROWS = 3
 """Kinds of workloads that it lists of one."""
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
+
+CellsOf = Callable[[WorkloadEvidence], tuple[str, ...] | None]
+"""What a table has of a workload; None if that has no row."""
+VerdictOf = Callable[[WorkloadEvidence], Verdict | None]
+_Cells = tuple[WorkloadEvidence, tuple[str, ...]]
 
 
 class FoldedRow(NamedTuple):
@@ -45,23 +51,15 @@ def function_of(key: Key) -> str:
     return f"{key.module}::{key.test.partition('[')[0]}"
 
 
-def counted(verdicts: Iterable[Verdict | None], rank: Callable[[Verdict | None], int]) -> str:
+def counted(verdicts: Iterable[Verdict | None]) -> str:
     """``3 WORSE, 61 UNCHANGED``: those to know first come first."""
     counts = Counter(verdicts)
-    return ", ".join(f"{counts[one]} {one.value if one else 'not judged'}" for one in sorted(counts, key=rank))
+    return ", ".join(f"{counts[one]} {one.value if one else 'not judged'}" for one in sorted(counts, key=rank_of))
 
 
-def folded(
-    evidence: Iterable[TestEvidence],
-    cells_of: Callable[[WorkloadEvidence], tuple[str, ...] | None],
-    verdict_of: Callable[[WorkloadEvidence], Verdict | None],
-    rank: Callable[[Verdict | None], int],
-) -> list[Folded]:
-    """Test functions of which some workloads do not simply pass, the worst first.
-
-    ``cells_of`` is None for what has no row in the table.
-    """
-    functions: dict[str, list[tuple[WorkloadEvidence, tuple[str, ...]]]] = {}
+def folded(evidence: Iterable[TestEvidence], cells_of: CellsOf, verdict_of: VerdictOf) -> list[Folded]:
+    """Test functions of which some workloads do not simply pass, the worst first."""
+    functions: dict[str, list[_Cells]] = {}
     for one in evidence:
         for work in one.workloads:
             if (cells := cells_of(work)) is not None:
@@ -71,7 +69,7 @@ def folded(
         verdicts = [verdict_of(work) for work, _ in works]
         told = [(work, cells) for work, cells in works if not _passes(verdict_of(work))]
         if told:
-            found.append((min(map(rank, verdicts)), _function(name, works, told, verdict_of, rank)))
+            found.append((min(map(rank_of, verdicts)), _function(name, works, told, verdict_of)))
     return [one for _, one in sorted(found, key=lambda pair: pair[0])]
 
 
@@ -79,17 +77,13 @@ def _passes(verdict: Verdict | None) -> bool:
     return verdict is None or verdict.is_pass
 
 
-def _function(
-    name: str, works: Sequence[tuple[WorkloadEvidence, tuple[str, ...]]],
-    told: Sequence[tuple[WorkloadEvidence, tuple[str, ...]]], verdict_of: Callable[[WorkloadEvidence], Verdict | None],
-    rank: Callable[[Verdict | None], int],
-) -> Folded:  # fmt: skip
+def _function(name: str, works: Sequence[_Cells], told: Sequence[_Cells], verdict_of: VerdictOf) -> Folded:
     parameters = f"[{ELLIPSIS}]" if any("[" in work.key.test for work, _ in works) else ""
-    counts = counted((verdict_of(work) for work, _ in works), rank)
+    counts = counted(verdict_of(work) for work, _ in works)
     alike: dict[tuple[tuple[str, ...], Verdict | None], list[str]] = {}
-    for work, cells in sorted(told, key=lambda one: rank(verdict_of(one[0]))):
+    for work, cells in sorted(told, key=lambda one: rank_of(verdict_of(one[0]))):
         alike.setdefault((cells, verdict_of(work)), []).append(work.key.workload)
-    rows = [FoldedRow(_named(names), cells, verdict) for (cells, verdict), names in alike.items()]
+    rows = [FoldedRow(first_and_alike(names), cells, verdict) for (cells, verdict), names in alike.items()]
     shown = list(alike.values())[:MOST_ROWS]
     if len(rows) == 1 and len(told) == len(works):
         many = f"  {numbered(len(works), 'workload')}" if len(works) > 1 else f"  {works[0][0].key.workload}"
@@ -100,7 +94,8 @@ def _function(
     )  # fmt: skip
 
 
-def _named(names: Sequence[str]) -> str:
+def first_and_alike(names: Sequence[str]) -> str:
+    """``work and 3 alike``: the first name for all that look the same."""
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} alike"
 
 

@@ -7,9 +7,7 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-import msgspec
-
-from pytest_gpuperf.formatting import duration, numbered, percent
+from pytest_gpuperf.formatting import duration, indented_json, numbered, percent
 from pytest_gpuperf.judge.change_points import LevelStep, steps_of
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
 from pytest_gpuperf.report.tables import mean_time_ns
@@ -109,7 +107,7 @@ def as_bencher(series: Iterable[Series]) -> bytes:
     for one in series:
         measure = "latency" if one.measure == "time" else one.measure
         found.setdefault(f"{one.key} on {one.target}", {})[measure] = {"value": one.points[-1].value}
-    return msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n"
+    return indented_json(found)
 
 
 def as_action_benchmark(series: Iterable[Series]) -> bytes:
@@ -118,4 +116,4 @@ def as_action_benchmark(series: Iterable[Series]) -> bytes:
         {"name": one.name, "unit": MEASURES[one.measure] or one.measure, "value": one.points[-1].value}
         for one in series
     ]
-    return msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n"
+    return indented_json(found)

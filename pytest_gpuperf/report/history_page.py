@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-import jinja2
-import msgspec
-
 from pytest_gpuperf.formatting import percent
 from pytest_gpuperf.report.history import MEASURES, Series
-from pytest_gpuperf.report.vendored import for_script, vendored
+from pytest_gpuperf.report.page_parts import for_script, rendered, vendored
 
 TEMPLATE = "history.html"
 
@@ -29,13 +26,7 @@ def as_history_page(series: Sequence[Series]) -> str:
         }
         for one, steps in drawn
     ]  # fmt: skip
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("pytest_gpuperf.report"), autoescape=True, undefined=jinja2.StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    return environment.get_template(TEMPLATE).render(
-        data=for_script(msgspec.json.encode(data).decode()), series=drawn, **vendored(), percent=percent
-    )
+    return rendered(TEMPLATE, data=for_script(data), series=drawn, percent=percent, **vendored())
 
 
 def _values(series: Series) -> list[float]:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from pytest_gpuperf.formatting import harmless, numbered
 from pytest_gpuperf.report.document import Document, Row
 from pytest_gpuperf.report.folding import shortened
-from pytest_gpuperf.report.tables import rank_of
+from pytest_gpuperf.report.verdict_order import rank_of
 
 MARKER = "<!-- pytest-gpuperf report -->"
 """The first line: by it a job finds the comment that it wrote before, to update it in place."""
@@ -54,7 +54,7 @@ def as_markdown(document: Document) -> str:
     ]  # fmt: skip
     if passed:
         parts += [_folded(f"{numbered(len(passed), 'workload')} with nothing to tell", _passed(passed, timed=timed))]
-    return _within_bounds([harmless(part) for part in parts if part])
+    return within_bounds((harmless(part) for part in parts if part), "\n\n", CUT_OFF)
 
 
 def _origin(document: Document) -> str:
@@ -84,16 +84,16 @@ def _ratio(row: Row) -> float:
     return row.figures.ratio if row.figures is not None and row.figures.ratio is not None else 1.0
 
 
-def _within_bounds(parts: Sequence[str]) -> str:
-    """One below the other, as far as there is room: a part that has none is left out, and said to be."""
-    kept, left = [], MOST_CHARACTERS - len(CUT_OFF) - 2
+def within_bounds(parts: Iterable[str], joint: str, cut_off: str) -> str:
+    """One below the other, as far as there is room: ``cut_off`` stands for a part that has none, and for the rest."""
+    kept, left = [], MOST_CHARACTERS - len(cut_off) - 2
     for part in parts:
-        if len(part) + 2 > left:
-            kept.append(CUT_OFF)
+        left -= len(part) + len(joint)
+        if left < 0:
+            kept.append(cut_off)
             break
-        left -= len(part) + 2
         kept.append(part)
-    return "\n\n".join(kept) + "\n"
+    return joint.join(kept) + "\n"
 
 
 def _explained(group: Sequence[Row], *, unfolded: bool) -> str:

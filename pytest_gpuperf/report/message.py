@@ -7,7 +7,7 @@ from collections.abc import Sequence, Set
 
 import msgspec
 
-from pytest_gpuperf.formatting import time_line
+from pytest_gpuperf.formatting import first_of, time_line
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.fixture_names import fixture_of
@@ -98,6 +98,4 @@ def _listed(head: str, changes: Sequence[Change], most: int) -> list[str]:
         return []
     if not head and len(changes) <= min(A_LINE_EACH, most):
         return [f"{' ' * INDENT}{change}" for change in changes]
-    rest = len(changes) - most
-    shown = ", ".join(map(str, changes[:most])) + (f", and {rest} more" if rest > 0 else "")
-    return wrapped(f"{head}{shown}", INDENT)
+    return wrapped(f"{head}{first_of(changes, most, ',')}", INDENT)

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-import jinja2
-import msgspec
-
-from pytest_gpuperf.formatting import rate, visible
+from pytest_gpuperf.formatting import rate
 from pytest_gpuperf.model.verdict import Change
 from pytest_gpuperf.report.document import Document, Row
+from pytest_gpuperf.report.page_parts import for_script, rendered, vendored
 from pytest_gpuperf.report.red_groups import first_alike
 from pytest_gpuperf.report.sweep import UNITS, drawn, found_sweeps
-from pytest_gpuperf.report.tables import mean_time_ns, rank_of
-from pytest_gpuperf.report.vendored import for_script, vendored
+from pytest_gpuperf.report.tables import mean_time_ns, peaks_of
+from pytest_gpuperf.report.verdict_order import rank_of
 
 TEMPLATE = "report.html"
 PLACES = 4
@@ -22,15 +20,6 @@ PLACES = 4
 MOST_SWEEPS = 20
 MOST_FIGURES = 16
 DIRECTIONS = ("worse", "better", "neutral")
-
-
-def templates() -> jinja2.Environment:
-    """What pages are made with: text is escaped, and its characters that are not printed are written out."""
-    return jinja2.Environment(
-        finalize=lambda value: visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value,
-        loader=jinja2.PackageLoader("pytest_gpuperf.report"), autoescape=True, undefined=jinja2.StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
 
 
 def as_page(document: Document) -> str:
@@ -43,8 +32,8 @@ def as_page(document: Document) -> str:
         "sweeps": [{**drawn(one.sweeps), "unit": UNITS[one.y], "parameter": one.x} for one in sweeps],
     }  # fmt: skip
     codes = {(one.key.node_id, one.key.workload): one for one in document.report.code}
-    return templates().get_template(TEMPLATE).render(
-        document=document, report=document.report, data=for_script(msgspec.json.encode(data).decode()),
+    return rendered(
+        TEMPLATE, document=document, report=document.report, data=for_script(data),
         rows=[
             {
                 "row": row, "like": alike[place], "sorted": _sort_keys(row), "searched": _searched(row),
@@ -149,7 +138,7 @@ def _changes(row: Row) -> _Changes:
 
 def _roofline(document: Document) -> dict[str, Any]:
     """Operations per byte and per second of those that declare both, under the measured ceilings; empty without any."""
-    peaks = {name: value for test in document.report.tests for name, value in test.peaks.items()}
+    peaks = peaks_of(document.report.tests)
     points = []
     for place, row in enumerate(document.rows):
         time = row.evidence.time

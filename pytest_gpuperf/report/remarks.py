@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 
-from pytest_gpuperf.formatting import drift_words, numbered
+from pytest_gpuperf.formatting import drift_words, first_of, numbered
 from pytest_gpuperf.model.evidence import Key, TimeRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.tolerance import COARSE, Tolerance
@@ -92,7 +92,7 @@ def accepted_lines(evidence: Iterable[TestEvidence]) -> list[str]:
 def no_longer_expected(evidence: Iterable[TestEvidence]) -> list[str]:
     """One line for each test that runs to its end without the regression that its marker expects."""
     return [
-        f"{one.module}::{one.test} is expected to regress ({one.xfail}) and does not: take xfail= off its marker"
+        f"{one.node_id} is expected to regress ({one.xfail}) and does not: take xfail= off its marker"
         for one in evidence
         if one.xfail and one.status == "complete" and one.judgements
         if all(judgement.verdict.is_pass or _is_gain(judgement) for judgement in one.judgements)
@@ -117,11 +117,10 @@ def lenient_lines(evidence: Iterable[TestEvidence], zone: Tolerance) -> list[str
     ]
     if not those:
         return []
-    named = ", ".join(f"{key} x{one.ratio:.3f} (within {one.tolerance * 100:g} %)" for key, one in those[:NAMED])
-    more = f" and {len(those) - NAMED} more" if len(those) > NAMED else ""
+    named = [f"{key} x{one.ratio:.3f} (within {one.tolerance * 100:g} %)" for key, one in those]
     return [
         f"{numbered(len(those), 'workload', 'is', 'are')} slower by more than this run's tolerance of "
-        f"{zone.delta * 100:g} %, and within a wider one of the test's own: {named}{more}"
+        f"{zone.delta * 100:g} %, and within a wider one of the test's own: {first_of(named, NAMED)}"
     ]
 
 
@@ -169,13 +168,12 @@ def recorded_drift_lines(recorded: Iterable[Recorded]) -> list[str]:
         if not one.refused and isinstance(one.after, TimeRecord)
         if one.after.anchor is not None and one.after.anchor.proven
     ]
-    named = ", ".join(f"{key} by {((anchor.ratio or 1) - 1) * 100:.1f} %" for key, anchor in moved[:A_LINE_EACH])
-    more = f", and {len(moved) - A_LINE_EACH} more" if len(moved) > A_LINE_EACH else ""
     if not moved:
         return []
+    named = [f"{key} by {((anchor.ratio or 1) - 1) * 100:.1f} %" for key, anchor in moved]
     return [
-        f"on record now, and slower than what was last accepted on purpose: {named}{more}. Beyond twice the tolerance "
-        f"the gate stays red: {ON_PURPOSE}"
+        "on record now, and slower than what was last accepted on purpose: "
+        f"{first_of(named, A_LINE_EACH, ',')}. Beyond twice the tolerance the gate stays red: {ON_PURPOSE}"
     ]
 
 
@@ -187,15 +185,12 @@ def distrust_lines(evidence: Iterable[TestEvidence]) -> list[str]:
     found: dict[str, list[Key]] = {}
     for work in (work for one in evidence for work in one.workloads if work.distrusted):
         found.setdefault(work.distrusted, []).append(work.key)
-    lines = []
-    for why, keys in found.items():
-        named = ", ".join(map(str, keys[:NAMED])) + (f" and {len(keys) - NAMED} more" if len(keys) > NAMED else "")
-        lines.append(
-            f"{numbered(len(keys), 'workload', 'was', 'were')} not paired: {why}, and under CI that is not launched: "
-            f"{named}. Times on record are all there is then, and they resolve about 5 %: compare with the base by "
-            "--gpuperf-against=merge-base:BRANCH, or launch what you know by --gpuperf-trust-cubins"
-        )
-    return lines
+    return [
+        f"{numbered(len(keys), 'workload', 'was', 'were')} not paired: {why}, and under CI that is not launched: "
+        f"{first_of(keys, NAMED)}. Times on record are all there is then, and they resolve about 5 %: compare with the "
+        "base by --gpuperf-against=merge-base:BRANCH, or launch what you know by --gpuperf-trust-cubins"
+        for why, keys in found.items()
+    ]
 
 
 # --- not reached ---------------------------------------------------------------------------------
@@ -210,12 +205,9 @@ def unreached_lines(judgements: Iterable[Judgement]) -> list[str]:
     keys = sorted(first)
     if len(keys) <= UNREACHED_LINE_EACH:
         return [f"{key.node_id}: {key.workload} {first[key].reason}" for key in keys]
-    named = ", ".join(f"{key.node_id}: {key.workload}" for key in keys[:NAMED])
+    named = first_of([f"{key.node_id}: {key.workload}" for key in keys], NAMED, ",")
     why = first[keys[0]].reason.partition(": ")[2]
-    return [
-        f"{len(keys)} workloads have a baseline and were not reached: {named}, and {len(keys) - NAMED} more. "
-        f"{why[0].upper()}{why[1:]}"
-    ]
+    return [f"{len(keys)} workloads have a baseline and were not reached: {named}. {why[0].upper()}{why[1:]}"]
 
 
 # --- renamed -------------------------------------------------------------------------------------

@@ -21,6 +21,11 @@ class Screen:
         return self.reporter.config
 
     @property
+    def verbose(self) -> bool:
+        """Whether the run was asked to tell more, by ``-v``."""
+        return self.config.get_verbosity() > 0
+
+    @property
     def stats(self) -> dict[str, list[Any]]:
         """Pytest's own table of reports by outcome, not a copy."""
         return self.reporter.stats

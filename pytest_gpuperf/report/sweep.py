@@ -43,7 +43,7 @@ def found_sweeps(tests: Iterable[TestEvidence]) -> list[SweepOfRun]:
     functions: dict[str, list[TestEvidence]] = {}
     for one in tests:
         if one.parameters:
-            functions.setdefault(f"{one.module}::{one.test}".partition("[")[0], []).append(one)
+            functions.setdefault(one.node_id.partition("[")[0], []).append(one)
     found = []
     for node_id, those in functions.items():
         for x in dict.fromkeys(name for one in those for name in one.parameters):
@@ -90,14 +90,14 @@ def _value(work: WorkloadEvidence, y: str) -> float | None:
     if work.time is None:
         return None
     time_ns = mean_time_ns(work.time)
-    amount = {"time": None, "bandwidth": work.time.bytes, "flops": work.time.flops}[y]
     if y == "time":
         return time_ns
+    amount = work.time.bytes if y == "bandwidth" else work.time.flops
     return None if amount is None else amount / time_ns * 1e9
 
 
 def _shown(value: float, y: str) -> str:
-    return duration(value) if y == "time" else rate(value, {"bandwidth": "B/s", "flops": "FLOP/s"}[y])
+    return duration(value) if y == "time" else rate(value, UNITS[y])
 
 
 def drawn(sweeps: Sequence[Sweep]) -> dict[str, Any]:

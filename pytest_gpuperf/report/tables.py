@@ -1,36 +1,19 @@
-"""Evidence as tables of text: static figures per architecture, times, and what an update wrote."""
+"""Evidence as tables of text: static figures per architecture, and times."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
 from typing import NamedTuple
 
+from pytest_gpuperf.baselines.layout import arch_order
 from pytest_gpuperf.formatting import duration, numbered, rate, ratio
 from pytest_gpuperf.judge.log_times import geometric_mean
 from pytest_gpuperf.model.evidence import StaticRecord, TimeRecord
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
-from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
-from pytest_gpuperf.report.folding import MOST_FUNCTIONS, Folded, folded, shortened
+from pytest_gpuperf.model.verdict import EvidenceKind, Verdict
+from pytest_gpuperf.report.folding import MOST_FUNCTIONS, CellsOf, VerdictOf, folded, shortened
+from pytest_gpuperf.report.verdict_order import MARKUP, worst
 
-MARKUP = {
-    Verdict.SLOWER: ("red", "bold"), Verdict.WORSE: ("red", "bold"),
-    Verdict.SUSPECT: ("red", "bold"), Verdict.UNEXPLAINED: ("red",), Verdict.INCONCLUSIVE: ("yellow",),
-    Verdict.ENV_SHIFT: ("yellow",), Verdict.NOT_COMPARABLE: ("yellow",), Verdict.NOT_MEASURED: ("yellow",),
-    Verdict.CONFIG_CHANGED: ("yellow",),
-    Verdict.NEW: ("cyan",),
-    Verdict.FASTER: ("green",), Verdict.BETTER: ("green",),
-}  # fmt: skip
-"""Markup of a row in the terminal, in the order of what a reader has to know first."""
-PASSING = (Verdict.ACCEPTED_ELSEWHERE, Verdict.NOT_SLOWER, Verdict.SAME, Verdict.UNCHANGED)
-"""Verdicts that come last: unchanged is only what nothing changed of, on any architecture."""
-RANK = {verdict: place for place, verdict in enumerate((*MARKUP, *PASSING))}
-"""Rank of verdicts, by what a reader has to know first."""
-NEEDS_A_WORD = (Verdict.FASTER, Verdict.BETTER, Verdict.ENV_SHIFT, Verdict.INCONCLUSIVE, Verdict.NOT_COMPARABLE,
-                Verdict.CONFIG_CHANGED, Verdict.SLOWER, Verdict.SUSPECT, Verdict.UNEXPLAINED,
-                Verdict.WORSE)  # fmt: skip
-"""Verdicts that a report explains, unless pytest has just shown them as the reason of a failure."""
-NO_PEAKS: Mapping[str, float] = MappingProxyType({})
 MOST_OF_PEAK = 1.1
 """A larger share of a peak is none of it: what a warm L2 delivers, what tensor cores multiply."""
 LISTED = 3
@@ -70,6 +53,10 @@ class Table:
     def row(self, *cells: str, markup: tuple[str, ...] = ()) -> None:
         self._rows.append((cells, markup))
 
+    def judged_row(self, name: str, cells: Sequence[str], verdict: Verdict | None) -> None:
+        """A row that ends with a verdict and is marked as that is."""
+        self.row(name, *cells, verdict.value if verdict else "-", markup=MARKUP.get(verdict, ()) if verdict else ())
+
     def __len__(self) -> int:
         return 1 + len(self._rows)
 
@@ -98,82 +85,89 @@ def _aligned(cells: Sequence[str], widths: Sequence[int], kept: Sequence[int], m
     return "  ".join([shortened(cells[0], widths[0]).ljust(widths[0]), *rest]).rstrip()
 
 
-def static_table(evidence: Sequence[TestEvidence], *, short: bool = False) -> Table:
-    """Registers, spilled bytes and occupancy by architecture; a ``short`` one counts what is unchanged on all."""
-    archs = sorted({arch for e in evidence for w in e.workloads for arch in w.static}, key=arch_number)
-    table = Table("registers / spilled bytes / occupancy", *archs, "static verdict")
+# --- any kind of evidence ------------------------------------------------------------------------
+
+
+def of_kind(kind: EvidenceKind) -> VerdictOf:
+    """What a table of this kind of evidence says of a workload."""
+    return lambda work: worst(work.judgements, kind)
+
+
+def filled(table: Table, evidence: Iterable[TestEvidence], cells_of: CellsOf, verdict_of: VerdictOf) -> Table:
+    """The table with a row for each workload that has cells, below its test."""
     for one in evidence:
-        if has_static_rows(one):
-            table.heading(f"{one.module}::{one.test}")
-        counted = [work for work in one.workloads if short and work.static and _is_unchanged(work)]
-        if len(counted) <= LISTED:
-            counted = []
-        for work in one.workloads:
-            if work.static and work not in counted:
-                cells = [static_cell(work.static.get(arch)) for arch in archs]
-                word, markup = verdict_cell(work.judgements, "static")
-                table.row(f"  {work.key.workload}", *cells, word, markup=markup)
-        if counted:
-            table.note(f"  {len(counted)} workloads UNCHANGED")
-        for name in dict.fromkeys(judgement.key.workload for judgement in one.unreached):
-            word, markup = Verdict.NOT_MEASURED.value, MARKUP[Verdict.NOT_MEASURED]
-            table.row(f"  {name}", *("-" for _ in archs), word, markup=markup)
+        rows = [(work, cells) for work in one.workloads if (cells := cells_of(work)) is not None]
+        if rows:
+            table.heading(one.node_id)
+        for work, cells in rows:
+            table.judged_row(f"  {work.key.workload}", cells, verdict_of(work))
     return table
 
 
-def folded_static_table(evidence: Sequence[TestEvidence]) -> Table | None:
+def filled_by_function(
+    table: Table, evidence: Iterable[TestEvidence], cells_of: CellsOf, verdict_of: VerdictOf,
+    not_reached: Sequence[str] = (),
+) -> Table | None:  # fmt: skip
     """The same by test function, without those of which every workload passes; None if nothing is left."""
-    archs = sorted({arch for e in evidence for w in e.workloads for arch in w.static}, key=arch_number)
-
-    def cells(work: WorkloadEvidence) -> tuple[str, ...] | None:
-        return tuple(static_cell(work.static.get(arch)) for arch in archs) if work.static else None
-
-    table = Table("registers / spilled bytes / occupancy", *archs, "static verdict")
-    return folded_into(
-        table, folded(evidence, cells, lambda work: worst(work.judgements, "static"), rank_of), unreached(evidence)
-    )
-
-
-def folded_time_table(evidence: Sequence[TestEvidence]) -> Table | None:
-    """Times by test function, without those of which every workload passes; None if nothing is left."""
-
-    def cells(work: WorkloadEvidence) -> tuple[str, ...] | None:
-        return _time_row(work, peaks, stepped=stepped) if work.time_judgement or work.time else None
-
-    peaks, stepped = peaks_of(evidence), _has_steps(evidence)
-    return folded_into(
-        _time_columns(stepped=stepped), folded(evidence, cells, lambda work: worst(work.judgements, "time"), rank_of)
-    )
-
-
-def folded_into(table: Table, functions: Sequence[Folded], not_reached: Sequence[str] = ()) -> Table | None:
-    """The table with these rows; None if there are none."""
+    functions = folded(evidence, cells_of, verdict_of)
     for one in functions[:MOST_FUNCTIONS]:
         if one.heading:
             table.heading(one.heading)
         for row in one.rows:
-            word, markup = (row.verdict.value, MARKUP.get(row.verdict, ())) if row.verdict else ("-", ())
-            table.row(f"  {row.name}" if one.heading else row.name, *row.cells, word, markup=markup)
+            table.judged_row(f"  {row.name}" if one.heading else row.name, row.cells, row.verdict)
         if one.more:
             table.note(f"  and {one.more} more")
     left = functions[MOST_FUNCTIONS:]
     if left:
         table.note(f"and {numbered(len(left), 'test function')} more; -v lists every workload")
     if not_reached:
-        those = numbered(len(not_reached), "workload")
-        table.row(f"{those} not reached", *("" for _ in range(table.width - 2)), Verdict.NOT_MEASURED.value,
-                  markup=MARKUP[Verdict.NOT_MEASURED])  # fmt: skip
+        cells = [""] * (table.width - 2)
+        table.judged_row(f"{numbered(len(not_reached), 'workload')} not reached", cells, Verdict.NOT_MEASURED)
     return table if functions or not_reached else None
+
+
+# --- machine code --------------------------------------------------------------------------------
+
+
+def static_table(evidence: Sequence[TestEvidence], *, short: bool = False) -> Table:
+    """Registers, spilled bytes and occupancy by architecture; a ``short`` one counts what is unchanged on all."""
+    table, cells_of = _machine_code(evidence)
+    for one in evidence:
+        if has_static_rows(one):
+            table.heading(one.node_id)
+        counted = [work for work in one.workloads if short and work.static and _is_unchanged(work)]
+        if len(counted) <= LISTED:
+            counted = []
+        for work in one.workloads:
+            cells = cells_of(work)
+            if cells is not None and work not in counted:
+                table.judged_row(f"  {work.key.workload}", cells, worst(work.judgements, "static"))
+        if counted:
+            table.note(f"  {len(counted)} workloads UNCHANGED")
+        for name in dict.fromkeys(judgement.key.workload for judgement in one.unreached):
+            table.judged_row(f"  {name}", ["-"] * (table.width - 2), Verdict.NOT_MEASURED)
+    return table
+
+
+def folded_static_table(evidence: Sequence[TestEvidence]) -> Table | None:
+    """The same by test function, as ``filled_by_function`` says."""
+    table, cells_of = _machine_code(evidence)
+    return filled_by_function(table, evidence, cells_of, of_kind("static"), unreached(evidence))
+
+
+def _machine_code(evidence: Iterable[TestEvidence]) -> tuple[Table, CellsOf]:
+    """An empty table, and what a workload has in it."""
+    archs = sorted({arch for one in evidence for work in one.workloads for arch in work.static}, key=arch_order)
+
+    def cells(work: WorkloadEvidence) -> tuple[str, ...] | None:
+        return tuple(static_cell(work.static.get(arch)) for arch in archs) if work.static else None
+
+    return Table("registers / spilled bytes / occupancy", *archs, "static verdict"), cells
 
 
 def unreached(evidence: Iterable[TestEvidence]) -> list[str]:
     """Names of workloads that their tests stopped too early for."""
     return list(dict.fromkeys(str(judgement.key) for one in evidence for judgement in one.unreached))
-
-
-def rank_of(verdict: Verdict | None) -> int:
-    """Place of a verdict, or of none, by what a reader has to know first."""
-    return len(RANK) if verdict is None else RANK[verdict]
 
 
 def peaks_of(evidence: Iterable[TestEvidence]) -> dict[str, float]:
@@ -191,11 +185,6 @@ def _is_unchanged(work: WorkloadEvidence) -> bool:
     return {j.verdict for j in work.judgements if j.kind == "static"} == {Verdict.UNCHANGED}
 
 
-def arch_number(arch: str) -> tuple[int, str]:
-    """Sorts architectures: ``sm_90`` before ``sm_120``."""
-    return int("".join(filter(str.isdigit, arch)) or 0), arch
-
-
 def static_cell(record: StaticRecord | None) -> str:
     """Registers, spilled bytes and occupancy: ``40 / 0 / 75%``."""
     if record is None:
@@ -206,48 +195,46 @@ def static_cell(record: StaticRecord | None) -> str:
     return f"{profile.registers} / {spilled} / {occupancy}"
 
 
+# --- times ---------------------------------------------------------------------------------------
+
+
 def time_table(evidence: Sequence[TestEvidence]) -> Table:
     """Time with its interval, rate, change against the baseline and verdict of every timed workload."""
-    peaks, stepped = peaks_of(evidence), _has_steps(evidence)
-    table = _time_columns(stepped=stepped)
-    for one in evidence:
-        timed = [work for work in one.workloads if work.time_judgement or work.time]
-        if timed:
-            table.heading(f"{one.module}::{one.test}")
-        for work in timed:
-            word, markup = verdict_cell(work.judgements, "time")
-            table.row(f"  {work.key.workload}", *_time_row(work, peaks, stepped=stepped), word, markup=markup)
-    return table
+    table, cells = _times(evidence)
+    return filled(table, evidence, cells, of_kind("time"))
 
 
-def _time_columns(*, stepped: bool) -> Table:
-    """An empty table of times; where there is little room, what a verdict does not rest on goes first."""
-    steps = ("before -> after",) if stepped else ()
-    left_out = (4, 2, 3) if stepped else (2, 3)
-    return Table(
-        "device time", "time", "95 %", "rate, of peak", *steps, "against baseline", "verdict", left_out=left_out
-    )
+def folded_time_table(evidence: Sequence[TestEvidence]) -> Table | None:
+    """The same by test function, as ``filled_by_function`` says."""
+    table, cells = _times(evidence)
+    return filled_by_function(table, evidence, cells, of_kind("time"))
 
 
-def _has_steps(evidence: Iterable[TestEvidence]) -> bool:
-    return any(_step(work) for one in evidence for work in one.workloads)
+def _times(evidence: Iterable[TestEvidence]) -> tuple[Table, CellsOf]:
+    """An empty table, and what a workload has in it; in little room, what a verdict does not rest on goes first."""
+    stepped = any(_step(work) for one in evidence for work in one.workloads)
+    peaks = peaks_of(evidence)
+
+    def cells(work: WorkloadEvidence) -> tuple[str, ...] | None:
+        if work.time_judgement is None and work.time is None:
+            return None
+        *found, against = time_cells(work, peaks)
+        return (*found, *((_step(work) or "-",) if stepped else ()), against)
+
+    steps, left_out = (("before -> after",), (4, 2, 3)) if stepped else ((), (2, 3))
+    names = ("device time", "time", "95 %", "rate, of peak", *steps, "against baseline", "verdict")
+    return Table(*names, left_out=left_out), cells
 
 
 def _step(work: WorkloadEvidence) -> str:
     """``51.2 us -> 52.3 us``: what its ratio is of; empty without one."""
-    judged = work.time_judgement
-    figures = judged.time if judged is not None else None
+    figures = work.time_figures
     if figures is None or figures.before_ns is None or figures.after_ns is None:
         return ""
     return f"{duration(figures.before_ns)} -> {duration(figures.after_ns)}"
 
 
-def _time_row(work: WorkloadEvidence, peaks: Mapping[str, float], *, stepped: bool) -> tuple[str, ...]:
-    *found, against = time_cells(work, peaks)
-    return (*found, *((_step(work) or "-",) if stepped else ()), against)
-
-
-def time_cells(work: WorkloadEvidence, peaks: Mapping[str, float] = NO_PEAKS) -> tuple[str, str, str, str]:
+def time_cells(work: WorkloadEvidence, peaks: Mapping[str, float]) -> tuple[str, str, str, str]:
     """Time, its interval, its rates with their shares of the measured ``peaks``, and its ratio to the baseline."""
     judged = work.time_judgement
     against = ratio(judged.time) if judged and judged.time else ""
@@ -276,14 +263,3 @@ def _of_peak(per_second: float, unit: str, peak: float | None) -> str:
 def mean_time_ns(record: TimeRecord) -> float:
     """The geometric mean of the rounds' midmeans."""
     return geometric_mean([one.midmean for one in record.rounds])
-
-
-def verdict_cell(judgements: Iterable[Judgement], kind: EvidenceKind) -> tuple[str, tuple[str, ...]]:
-    """The verdict of this kind that a reader has to know first, with its markup."""
-    verdict = worst(judgements, kind)
-    return (verdict.value, MARKUP.get(verdict, ())) if verdict else ("-", ())
-
-
-def worst(judgements: Iterable[Judgement], kind: EvidenceKind) -> Verdict | None:
-    """The verdict of this kind that a reader has to know first; None without one."""
-    return min((one.verdict for one in judgements if one.kind == kind), key=RANK.__getitem__, default=None)

@@ -24,17 +24,15 @@ from pytest_gpuperf.report.folding import MOST_LINES, capped, counted
 from pytest_gpuperf.report.message import workload_name
 from pytest_gpuperf.report.screen import Screen
 from pytest_gpuperf.report.tables import (
-    MARKUP,
-    NEEDS_A_WORD,
     Table,
     folded_static_table,
     folded_time_table,
     has_static_rows,
-    rank_of,
     static_table,
     time_table,
 )
 from pytest_gpuperf.report.update_tables import folded_update_table, update_table  # fmt: skip
+from pytest_gpuperf.report.verdict_order import MARKUP, NEEDS_A_WORD, rank_of
 
 
 def header(options: Options) -> str:
@@ -70,7 +68,7 @@ def summary(
         reporter.write_sep("=", "gpuperf")
     evidence = _told(book)
     timed = book.judged_times
-    verbose = reporter.config.get_verbosity() > 0
+    verbose = reporter.verbose
     if any(map(has_static_rows, evidence)) and options.gates and (not timed or verbose):
         short = bool(reporter.stats.get("failed")) and not verbose
         _print(reporter, static_table(evidence, short=short), folded_static_table(evidence))
@@ -160,7 +158,7 @@ def _shifts(outcome: Outcome) -> list[str]:
 
 def _print(reporter: Screen, table: Table, short: Table | None) -> None:
     """The table, or the ``short`` one where it does not fit a screen; that is None where it has nothing to tell."""
-    if reporter.config.get_verbosity() <= 0 and len(table) > MOST_LINES:
+    if not reporter.verbose and len(table) > MOST_LINES:
         if short is None:
             return
         table = short
@@ -212,21 +210,20 @@ def _words(
         if judgement.verdict in NEEDS_A_WORD and remarks.obstacle_of(judgement) not in shared
         and not _is_in(_shown_of(shown, judgement.key), judgement)
     ]  # fmt: skip
-    most = len(untold) if reporter.config.get_verbosity() > 0 else MOST_EXPLAINED
+    most = len(untold) if reporter.verbose else MOST_EXPLAINED
     untold.sort(key=lambda one: rank_of(one[0].verdict) if len(untold) > most else 0)
     for judgement, xfail in untold[:most]:
         _explain(reporter, judgement, xfail)
     if len(untold) > most:
-        reporter.write_line(f"and {counted((one.verdict for one, _ in untold[most:]), rank_of)} (-v explains each)")
+        reporter.write_line(f"and {counted(one.verdict for one, _ in untold[most:])} (-v explains each)")
     written = {(one.key, one.target) for one in outcome.recorded if not one.refused}
     new = [
         j for j, _ in judged
         if j.verdict is Verdict.NEW and j.kind != "counters" and (j.key, j.target) not in written
         and not j.reason.startswith(RENAMED)
     ]  # fmt: skip
-    verbose = reporter.config.get_verbosity() > 0
     renamed = remarks.renamed_lines(evidence)
-    _warn(reporter, renamed if verbose else capped(renamed, MOST_REMARKS, "renamed workload"))
+    _warn(reporter, renamed if reporter.verbose else capped(renamed, MOST_REMARKS, "renamed workload"))
     if new:
         targets = ", ".join(dict.fromkeys(judgement.target for judgement in new))
         those = numbered(len({judgement.key for judgement in new}), "workload", "has", "have")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pytest_gpuperf.formatting import duration, numbered, percent
+from pytest_gpuperf.formatting import duration, first_of, numbered, percent
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.evidence import StaticRecord, TimeRecord
@@ -53,10 +53,8 @@ def _change(one: Recorded) -> str:
         return percent(mean_time_ns(one.after) / mean_time_ns(one.before) - 1)
     if isinstance(one.before, StaticRecord) and isinstance(one.after, StaticRecord):
         differ = compare_static(one.key, one.target, one.before, one.after).changes
-        changes = [f"{change.what} {change.figures}" for change in differ[:MOST_CHANGES]]
-        if len(differ) > MOST_CHANGES:
-            changes.append(f"and {len(differ) - MOST_CHANGES} more")
-        return ", ".join(changes) or "the machine code, and no figure of it"
+        changes = [f"{change.what} {change.figures}" for change in differ]
+        return first_of(changes, MOST_CHANGES, ",") or "the machine code, and no figure of it"
     return "new"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from pytest_gpuperf.formatting import numbered
+from pytest_gpuperf.formatting import first_of, numbered
 from pytest_gpuperf.judge.vanished import Vanished, WhyVanished
 
 NAMED = 3
@@ -45,8 +45,7 @@ def gone_lines(found: Iterable[Vanished], revision: str) -> list[str]:
     """A line on what only the revision has, that a run compares with."""
     gone = (one for one in found if is_gone(one) and one.cause is not WhyVanished.RENAMED)
     names = list(dict.fromkeys(one.record.key.node_id for one in gone))
-    rest = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return [f"GONE, only in {revision}: {', '.join(names[:NAMED])}{rest}"] if names else []
+    return [f"GONE, only in {revision}: {first_of(names, NAMED)}"] if names else []
 
 
 def is_gone(one: Vanished) -> bool:
@@ -59,12 +58,10 @@ def _line(cause: WhyVanished, those: Sequence[Vanished], root: Path, *, no_gpu: 
     targets = ", ".join(dict.fromkeys(one.record.target for one in those))
     by_file = cause in (WhyVanished.FILE_GONE, WhyVanished.NOT_COLLECTED, WhyVanished.ELSEWHERE)
     names = list(dict.fromkeys(_name(one, by_file=by_file) for one in those))
-    rest = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    named = ", ".join(names[:NAMED]) + rest
     where = f" (rootdir {root})" if by_file else ""
     remedy = OTHER_WAY_ROUND if no_gpu else REMEDIES[cause]
     why = "its test needs a GPU and is skipped" if no_gpu else cause.value
-    return f"{workloads} on record NOT-MEASURED on {targets}: {why}: {named}{where}. To do: {remedy}"
+    return f"{workloads} on record NOT-MEASURED on {targets}: {why}: {first_of(names, NAMED)}{where}. To do: {remedy}"
 
 
 def _name(one: Vanished, *, by_file: bool) -> str:

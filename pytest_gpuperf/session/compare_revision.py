@@ -161,8 +161,9 @@ def _new_folder() -> Path:
         make_private(default_folder())
         place.mkdir(parents=True, exist_ok=True)
         for old in place.iterdir():
-            if time.time() - old.stat().st_mtime > KEPT_S:
-                shutil.rmtree(old, ignore_errors=True)
+            with contextlib.suppress(FileNotFoundError):  # another run has just removed it
+                if time.time() - old.stat().st_mtime > KEPT_S:
+                    shutil.rmtree(old, ignore_errors=True)
         return Path(tempfile.mkdtemp(dir=place))
     except OSError as problem:
         raise pytest.UsageError(

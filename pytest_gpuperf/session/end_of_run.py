@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
 from collections.abc import Sequence
 
 import pytest
@@ -16,6 +15,7 @@ from pytest_gpuperf.context.repository import branch_of, commit_of
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.explain.code_text import code_differences
 from pytest_gpuperf.explain.lines import explain_all
+from pytest_gpuperf.formatting import utc_now
 from pytest_gpuperf.model.plugin_version import __version__
 from pytest_gpuperf.model.result import Outcome
 from pytest_gpuperf.model.task import RecordTask, RevisionTask
@@ -73,20 +73,26 @@ def finish(session: pytest.Session) -> None:
         else:
             _update(session, worker, book, outcome)
         lacking = outcome.problem or any(one.refused for one in outcome.recorded)
-        if lacking and session.exitstatus == pytest.ExitCode.OK:
-            session.exitstatus = EXIT_NOT_RECORDED
+        if lacking:
+            _end_with(session, EXIT_NOT_RECORDED)
     outcome.hidden = fail_hidden(book, worker.options)
-    if session.exitstatus == pytest.ExitCode.OK and (session.testsfailed or outcome.hidden):
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED  # whoever ended the run by pytest.exit(..., returncode=0)
+    if session.testsfailed or outcome.hidden:  # pytest.exit(..., returncode=0) may have ended the run
+        _end_with(session, pytest.ExitCode.TESTS_FAILED)
     _keep(config, book, outcome)
     _watch(session, book, outcome)
     _guard(session, book, outcome)
     tell_vanished(session, book, outcome)
-    if add_up(config, book, outcome) and session.exitstatus == pytest.ExitCode.OK:
-        session.exitstatus = EXIT_LEDGER
-    if outcome.vanished and session.exitstatus == pytest.ExitCode.OK:
-        session.exitstatus = EXIT_VANISHED
+    if add_up(config, book, outcome):
+        _end_with(session, EXIT_LEDGER)
+    if outcome.vanished:
+        _end_with(session, EXIT_VANISHED)
     _report(session, book, outcome)
+
+
+def _end_with(session: pytest.Session, status: int) -> None:
+    """Let a run that is a success so far end with this status."""
+    if session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = status
 
 
 def _report(session: pytest.Session, book: Book, outcome: Outcome) -> None:
@@ -100,20 +106,15 @@ def _report(session: pytest.Session, book: Book, outcome: Outcome) -> None:
         shard, part = options.shard, run_parts.part_of(session, book, outcome)
         told = dataclasses.replace(outcome, left_out=(), vanished=())
     document = document_of(
-        evidence, date=_now(), plugin=__version__, task=terminal.header(options), exit_status=int(session.exitstatus),
-        problems=told.errors, warnings=terminal.run_remarks(book, told, options),
+        evidence, date=utc_now(), plugin=__version__, task=terminal.header(options),
+        exit_status=int(session.exitstatus), problems=told.errors, warnings=terminal.run_remarks(book, told, options),
         machines=terminal.machine_lines(evidence), commit=commit_of(session.config.rootpath, options.baselines),
         branch=branch_of(session.config.rootpath), shard=shard, part=part,
         code=code_differences(stash.worker_of(session.config).store, evidence),
     )  # fmt: skip
     outcome.reports, outcome.unwritten = map(tuple, write_reports(document, options.reports))
-    if outcome.unwritten and session.exitstatus == pytest.ExitCode.OK:
-        session.exitstatus = EXIT_NOT_RECORDED
-
-
-def _now() -> str:
-    """UTC, ISO 8601, seconds."""
-    return f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
+    if outcome.unwritten:
+        _end_with(session, EXIT_NOT_RECORDED)
 
 
 def _keep(config: pytest.Config, book: Book, outcome: Outcome) -> None:
@@ -123,7 +124,7 @@ def _keep(config: pytest.Config, book: Book, outcome: Outcome) -> None:
         return
     outcome.undecided = last_run.undecided_in_a_row(config.rootpath, tests)
     run = last_run.LastRun(
-        schema=last_run.SCHEMA, date=_now(), plugin=__version__,
+        schema=last_run.SCHEMA, date=utc_now(), plugin=__version__,
         baselines=str(config.stash[stash.OPTIONS].baselines), tests=tests, undecided=outcome.undecided,
     )  # fmt: skip
     try:

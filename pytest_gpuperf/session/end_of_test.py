@@ -186,7 +186,7 @@ def attach(item: pytest.Item, report: pytest.TestReport) -> None:
         evidence = evidence_of(worker, stash.run_state_of(item.config), book, item)
         report.gpuperf = msgspec.json.encode(evidence).decode()  # type: ignore[attr-defined]
         if book.answers_for:  # beside its own
-            found = [_shared_evidence(one) for one in book.answers_for]
+            found = [_evidence_of_book(one) for one in book.answers_for]
             report.gpuperf_shared = msgspec.json.encode(found).decode()  # type: ignore[attr-defined]
     if book.status == "static only":
         report.gpuperf_status = book.status  # type: ignore[attr-defined]
@@ -239,30 +239,22 @@ def _parameters(item: pytest.Item) -> dict[str, str]:
 
 def evidence_of(worker: Worker, state: RunState, book: TestBook, item: pytest.Item) -> TestEvidence:
     """What this test found, as it travels."""
-    timed = any(workload.time for workload in book.workloads.values())
-    return TestEvidence(
-        module=book.module,
-        test=book.test,
-        status=book.status,
-        reason=book.reason,
-        device=worker.device.facts if timed else None,
-        session=worker.session if timed else None,
-        workloads=tuple(_with_notes(state, work) for work in book.workloads.values()),
-        parameters=_parameters(item),
-        xfail=settings_of(item).xfail or "",
-        self_pair=state.self_pair_readings.pop(item.nodeid, None),
-        red_on_time=book.red_on_time,
-        unreached=book.unreached,
-        whole=book.whole,
-        canaries=dict(state.canary_shifts) if timed else {},
-        peaks=worker.measured_peaks if timed else {},
-        peak_bytes=worker.opened.memory().peak if timed and worker.opened is not None and not book.faulted else 0,
-        cubins={sha256: zlib.compress(book.cubins[sha256]) for sha256 in sorted(book.unrecorded)},
-    )
+    found = msgspec.structs.replace(
+        _evidence_of_book(book), workloads=tuple(_with_notes(state, work) for work in book.workloads.values()),
+        parameters=_parameters(item), xfail=settings_of(item).xfail or "",
+        self_pair=state.self_pair_readings.pop(item.nodeid, None), red_on_time=book.red_on_time,
+    )  # fmt: skip
+    if not any(workload.time for workload in found.workloads):
+        return found
+    return msgspec.structs.replace(
+        found, device=worker.device.facts, session=worker.session, canaries=dict(state.canary_shifts),
+        peaks=worker.measured_peaks,
+        peak_bytes=worker.opened.memory().peak if worker.opened is not None and not book.faulted else 0,
+    )  # fmt: skip
 
 
-def _shared_evidence(book: TestBook) -> TestEvidence:
-    """What a fixture that tests share found, as it travels."""
+def _evidence_of_book(book: TestBook) -> TestEvidence:
+    """What is known of a test or of a fixture that tests share, timed or not."""
     return TestEvidence(
         module=book.module, test=book.test, status=book.status, reason=book.reason,
         workloads=tuple(book.workloads.values()), unreached=book.unreached, whole=book.whole,

@@ -33,14 +33,14 @@ def name_origins(config: pytest.Config, worker: Worker, book: TestBook, *, whole
         return
     target = worker.device.facts.slug if worker.has_gpu else ""
     own = _own_gone(worker, book, target) if whole else []
+    keys = dict.fromkeys([*own, *_gone(config, worker.store)])
     for work in fresh:
-        keys = dict.fromkeys([*own, *_gone(config, worker.store)])
         candidates = [_on_record(worker.store, key, work.toolchain, target) for key in keys]
         identity = work.identity if work.time is not None else None
         origin = origin_of(Work(work.key, work.static, identity), candidates)
         if origin is not None:
             named = _named if worker.revision is None else _compared
-            book.add(named(worker.store, work, origin, target))
+            book.add(named(work, origin, worker.store.time(target, origin.key) if target else None))
 
 
 def _tells_of_a_new_name(one: Judgement) -> bool:
@@ -54,15 +54,11 @@ def _gone(config: pytest.Config, store: BaselineStore) -> tuple[Key, ...]:
         found, scope, root = config.stash[stash.FINDING].found, scope_of(config), config.rootpath
         config.stash[GONE] = tuple(
             key
-            for key in _recorded(store)
+            for key in store.all_keys()
             if found is not None and key.node_id not in found.tests and key.node_id not in found.users
             if not (root / key.module).is_file() or (key.module in found.modules and scope.covers(key.module))
         )
     return config.stash[GONE]
-
-
-def _recorded(store: BaselineStore) -> list[Key]:
-    return sorted({key for target in (*store.archs(), *store.devices()) for key in store.keys(target)})
 
 
 def _own_gone(worker: Worker, book: TestBook, target: str) -> list[Key]:
@@ -85,37 +81,31 @@ def _on_record(store: BaselineStore, key: Key, toolchain: str, target: str) -> W
     return Work(key, static, time.identity if time is not None else None)
 
 
-def _named(store: BaselineStore, work: WorkloadEvidence, origin: Work, target: str) -> WorkloadEvidence:
-    """The workload with its origin in the reasons of NEW."""
+def _named(work: WorkloadEvidence, origin: Work, time: TimeRecord | None) -> WorkloadEvidence:
+    """The workload with its origin, whose time on record is ``time``, in the reasons of NEW."""
     remedy = f"run `{move_command(origin.key, work.key)}` to take its record along"
-    time = store.time(target, origin.key) if target else None
-
-    def reason(judgement: Judgement) -> str:
-        than = _slower(work.time, time) if judgement.kind == "time" else _other_code(work, origin, judgement.target)
-        return f"{RENAMED}{origin.key}{', ' if than else ''}{than}: {remedy}"
-
     judgements = tuple(
-        msgspec.structs.replace(one, reason=reason(one)) if one.verdict is Verdict.NEW else one
+        msgspec.structs.replace(one, reason=f"{_than_its_record(one, work, origin, time)}: {remedy}")
+        if one.verdict is Verdict.NEW
+        else one
         for one in work.judgements
     )
     return msgspec.structs.replace(work, judgements=judgements, was=origin.key)
 
 
-def _compared(store: BaselineStore, work: WorkloadEvidence, origin: Work, target: str) -> WorkloadEvidence:
+def _compared(work: WorkloadEvidence, origin: Work, time: TimeRecord | None) -> WorkloadEvidence:
     """The workload with the verdicts on its origin's evidence in the place of NEW, of a run against a revision.
 
     No baseline moves there, and what is there is all evidence: what it does not settle is NOT-COMPARABLE.
     """
     if not origin.kernels:  # another callable may be meant
         return work
-    time = store.time(target, origin.key) if target else None
 
     def judged(one: Judgement) -> Judgement:
         if one.verdict is not Verdict.NEW or one.kind in BESIDE:
             return one
         settled = _settled(one, work, origin, time)
-        than = _slower(work.time, time) if one.kind == "time" else _other_code(work, origin, one.target)
-        reason = f"{RENAMED}{origin.key}{', ' if than else ''}{than}"
+        reason = _than_its_record(one, work, origin, time)
         if settled is None:
             reason = f"{reason}, which proves nothing of a renamed one: {RENAME_ALONE}"
         return msgspec.structs.replace(one, verdict=settled or Verdict.NOT_COMPARABLE, reason=reason)
@@ -134,6 +124,12 @@ def _settled(one: Judgement, work: WorkloadEvidence, origin: Work, time: TimeRec
     old, new = origin.static.get(one.target), work.static.get(one.target)
     found = compare_static(work.key, one.target, old, new).verdict if old is not None and new is not None else None
     return found if found in (Verdict.UNCHANGED, Verdict.SAME, Verdict.BETTER) else None
+
+
+def _than_its_record(one: Judgement, work: WorkloadEvidence, origin: Work, time: TimeRecord | None) -> str:
+    """What the workload was called, and how it compares with the record of that; ``time`` is the origin's."""
+    than = _slower(work.time, time) if one.kind == "time" else _other_code(work, origin, one.target)
+    return f"{RENAMED}{origin.key}{', ' if than else ''}{than}"
 
 
 def _slower(new: TimeRecord | None, old: TimeRecord | None) -> str:

@@ -28,7 +28,8 @@ def judge_book(config: pytest.Config, worker: Worker, book: TestBook, *, stopped
     try:
         if isinstance(worker.options.task, RevisionTask):
             worker.visited.add(Path.cwd().resolve())
-            _tell_all(book, stopped=stopped)
+            _add_unlaunched(book, stopped=stopped)
+            book.unrecorded = set(book.cubins)
         if worker.options.gates:
             _judge_static(worker, book, stopped=stopped)
             name_origins(config, worker, book, whole=whole)
@@ -43,19 +44,17 @@ def judge_book(config: pytest.Config, worker: Worker, book: TestBook, *, stopped
 
 
 def _judge_static(worker: Worker, book: TestBook, *, stopped: bool) -> None:
-    for workload in book.unlaunched(stopped=stopped):
-        book.add(workload)
+    _add_unlaunched(book, stopped=stopped)
     estimates = Estimates(worker.store, book.cubins, worker.compile_cache)
     for workload in list(book.workloads.values()):
         book.unrecorded |= unrecorded_cubins(worker.store, workload) & book.cubins.keys()
         book.add(in_order(worker, judge_static(worker, workload, book.workloads.values(), estimates)))
 
 
-def _tell_all(book: TestBook, *, stopped: bool) -> None:
-    """Let the evidence have every kernel of the test, with its machine code."""
+def _add_unlaunched(book: TestBook, *, stopped: bool) -> None:
+    """Let the evidence have every kernel of the test."""
     for workload in book.unlaunched(stopped=stopped):
         book.add(workload)
-    book.unrecorded = set(book.cubins)
 
 
 def _in_words_of(revision: Revision, book: TestBook) -> None:

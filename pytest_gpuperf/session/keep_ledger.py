@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import math
 from collections.abc import Iterator, Sequence
@@ -13,16 +12,20 @@ from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import ledger_file, stash
 from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.repository import commit_of
-from pytest_gpuperf.formatting import numbered
+from pytest_gpuperf.formatting import numbered, utc_now
 from pytest_gpuperf.model.evidence import Identity
 from pytest_gpuperf.model.ledger import LedgerLine
-from pytest_gpuperf.model.result import Outcome, WorkloadEvidence
+from pytest_gpuperf.model.result import Outcome
 
 
 def add_up(config: pytest.Config, book: Book, outcome: Outcome) -> bool:
     """Append this run's pairings and say of their workloads what all runs prove: whether that fails this run."""
     options = config.stash[stash.OPTIONS]
-    if options.ledger == "off" or not options.gates or not any(work.notes for work in _works(book)):
+    if (
+        options.ledger == "off"
+        or not options.gates
+        or not any(work.notes for test in book.evidence for work in test.workloads)
+    ):
         return False
     new = list(_lines(config, book))
     try:
@@ -42,12 +45,8 @@ def add_up(config: pytest.Config, book: Book, outcome: Outcome) -> bool:
     return red
 
 
-def _works(book: Book) -> Iterator[WorkloadEvidence]:
-    return (work for test in book.evidence for work in test.workloads)
-
-
 def _lines(config: pytest.Config, book: Book) -> Iterator[LedgerLine]:
-    date = f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
+    date = utc_now()
     commit = commit_of(config.rootpath, config.stash[stash.OPTIONS].baselines)
     for test in book.evidence:
         for work in test.workloads:

@@ -17,7 +17,7 @@ from pytest_gpuperf.context.book import Book
 from pytest_gpuperf.context.shard_plan import Shard
 from pytest_gpuperf.context.tests_found import TestsFound
 from pytest_gpuperf.context.worker import Worker
-from pytest_gpuperf.formatting import numbered
+from pytest_gpuperf.formatting import first_of, numbered
 from pytest_gpuperf.judge.vanished import REMARKED, OnRecord, RunSeen, Vanished, WhyVanished, candidates, settled
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import Outcome
@@ -89,10 +89,10 @@ def _tell_unfinished(config: pytest.Config, outcome: Outcome) -> None:
     left = sorted(selected - finding.ends.keys())
     if not left:
         return
-    more = f" and {len(left) - 1} more" if len(left) > 1 else ""
     line = (
         f"{len(left)} of {numbered(len(selected), 'test')} did not come to an end, and what did not run is not proven: "
-        f"{left[0]}{more}. To do: see to what ended the run, such as pytest.exit(..., returncode=0), and run it again"
+        f"{first_of(left, 1)}. To do: see to what ended the run, such as pytest.exit(..., returncode=0), and run it "
+        "again"
     )
     if options.open == "fail" and options.update is None:
         outcome.vanished = (line,)
@@ -146,10 +146,11 @@ def _missed(config: pytest.Config, book: Book, scope: RunScope, found: TestsFoun
 
 def _targets_gone(folder: Path) -> tuple[str, ...]:
     """Those that the manifest names and the folder no longer has.  Raises ``BaselineError``."""
-    if manifest.read(folder) is None and folder.is_dir() and layout.targets(folder):
+    found = manifest.read(folder)
+    if found is None and folder.is_dir() and layout.targets(folder):
         why = "it is missing, and it says which targets are gated"
         raise UnreadableBaselineError(folder / manifest.FILE, why)
-    return manifest.gone(folder)
+    return () if found is None else found.gone_from(folder)
 
 
 def _is_run_here(key: Key, found: TestsFound) -> bool:
@@ -205,17 +206,16 @@ def _judgement(key: Key, target: str, kind: EvidenceKind, *, for_want_of_gpu: bo
 
 def on_record(store: BaselineStore) -> Iterator[OnRecord]:
     """Everything in the folder, by target.  Raises ``BaselineError``."""
-    kinds: tuple[tuple[Iterable[str], EvidenceKind], ...] = ((store.archs(), "static"), (store.devices(), "time"))
-    for targets, kind in kinds:
-        for target in targets:
-            yield from (OnRecord(key, target, kind) for key in store.keys(target))
+    for target in store.targets():
+        kind: EvidenceKind = "static" if layout.is_arch(target) else "time"
+        yield from (OnRecord(key, target, kind) for key in store.keys(target))
 
 
 def _seen(
     config: pytest.Config, book: Book, scope: RunScope, found: TestsFound, records: Iterable[OnRecord]
 ) -> RunSeen:
     modules = {record.key.module for record in records}
-    told = {f"{one.module}::{one.test}": one for one in book.evidence}
+    told = {one.node_id: one for one in book.evidence}
     stopped = {node for node, one in told.items() if one.status != "complete"}
     models = models_of(book)
     ends = config.stash[stash.FINDING].ends

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import os
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 
 import pytest
+
+from pytest_gpuperf.config.parse_options import from_root
 
 NARROWING = {
     "keyword": ("-k",), "markexpr": ("-m",), "deselect": ("--deselect",), "ignore": ("--ignore",),
@@ -36,14 +36,17 @@ class RunScope:
 
     def covers(self, module: str) -> bool:
         """Whether the search would meet every test of this module."""
-        return any(place == "." or module == place or module.startswith(f"{place}/") for place in self.places)
+        return covers(self.places, module)
+
+
+def covers(places: Iterable[str], module: str) -> bool:
+    """Whether the search of these files and folders, seen from the root, would meet every test of this module."""
+    return any(place in (".", module) or module.startswith(f"{place}/") for place in places)
 
 
 def scope_of(config: pytest.Config) -> RunScope:
     """By the command line and the ini file."""
-    start, root = config.invocation_params.dir, config.rootpath
-    files = [argument for argument in config.args if "::" not in argument]
-    places = tuple(Path(os.path.relpath(start / file, root)).as_posix() for file in files)
+    places = tuple(from_root(config, argument) for argument in config.args if "::" not in argument)
     by_ini = config.args_source is pytest.Config.ArgsSource.TESTPATHS
     return RunScope(places, full=not is_narrowed(config), whole=by_ini or "." in places)
 

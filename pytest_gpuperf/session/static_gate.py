@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import msgspec
 
+from pytest_gpuperf.advise.advisor import weigh
+from pytest_gpuperf.advise.proven import proven_causes
 from pytest_gpuperf.baselines.lookup import static_baseline
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
@@ -13,15 +15,14 @@ from pytest_gpuperf.compile.version import toolchain
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.context.worker import Worker
-from pytest_gpuperf.explain.code_weight import prepare, static_weight
 from pytest_gpuperf.explain.compare import WorkloadComparison
 from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.judge import evidence_order
 from pytest_gpuperf.judge.static_verdict import SUPERSEDED, accepted_elsewhere, compare_static, missing_static
-from pytest_gpuperf.judge.static_weight import is_decided_by_weight, weighed
+from pytest_gpuperf.judge.static_weight import LOCAL, is_decided_by_weight, weighed
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
-from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, Verdict
+from pytest_gpuperf.model.verdict import Change, EvidenceKind, Judgement, Verdict
 from pytest_gpuperf.session.proven_records import why_not_proven
 
 
@@ -45,7 +46,7 @@ def judge_static(
         judged |= _weighed(judged, changed, worker, workload, workloads, estimates)
     judged |= {arch: _proven(worker, judged[arch], old) for arch, old in olds.items()}
     if any(found.verdict in SUPERSEDED for found in judged.values()):
-        judged = _accepted_elsewhere(store, judged, workload, workloads)
+        judged = _accepted_elsewhere(store, judged, workload, olds)
     return msgspec.structs.replace(workload, judgements=(*judged.values(), *workload.judgements))
 
 
@@ -62,7 +63,7 @@ def _proven(worker: Worker, judgement: Judgement, old: StaticRecord) -> Judgemen
 
 def _accepted_elsewhere(
     store: BaselineStore, judged: Mapping[str, Judgement], workload: WorkloadEvidence,
-    workloads: Collection[WorkloadEvidence],
+    olds: Mapping[str, StaticRecord],
 ) -> dict[str, Judgement]:  # fmt: skip
     """The judgements, less what another toolchain that the team declares has on record as accepted."""
     compiler, declared = workload.toolchain, store.toolchains()
@@ -70,10 +71,9 @@ def _accepted_elsewhere(
         return dict(judged)
     found = {}
     for arch, judgement in judged.items():
-        old = static_baseline(store, arch, compiler, workload, workloads)
         records = {name: store.static(arch, workload.key, name).record for name in declared if name != compiler}
         others = {name: record for name, record in records.items() if record is not None}
-        found[arch] = accepted_elsewhere(judgement, workload.static[arch], old, compiler, others)
+        found[arch] = accepted_elsewhere(judgement, workload.static[arch], olds.get(arch), compiler, others)
     return found
 
 
@@ -93,13 +93,24 @@ def _weighed(
 ) -> dict[str, Judgement]:
     """The judgements on changed code for these architectures, weighed."""
     comparison = WorkloadComparison(worker.store, estimates, workload, workload.toolchain, workloads, None)
-    prepare(comparison, archs)
+    estimates.prepare(each for arch in archs for each in comparison.wanted_estimates(arch))
     found = {}
     for arch in archs:
-        weight = static_weight(comparison, arch)
-        proven = (weight.causes, weight.cured) if worker.options.static_causes == "exact" else ()
-        found[arch] = weighed(judged[arch], weight.estimates, *proven)
+        sides = list(comparison.estimated_sides(arch))
+        weights = [weight for before, after in sides if (weight := weigh(before, after)) is not None]
+        causes: tuple[Change, ...] = ()
+        cured: tuple[Change, ...] = ()
+        if worker.options.static_causes == "exact":
+            causes = next(filter(None, (proven_causes(before, after) for before, after in sides)), ())
+            if _lost_local_memory(judged[arch]):
+                cured = next(filter(None, (proven_causes(after, before) for before, after in sides)), ())
+        found[arch] = weighed(judged[arch], weights, causes, cured)
     return found
+
+
+def _lost_local_memory(judgement: Judgement) -> bool:
+    """Whether it got worse in what may have been the price of a cure."""
+    return any(change.direction == "worse" and change.what in LOCAL for change in judgement.changes)
 
 
 def in_order(worker: Worker, workload: WorkloadEvidence) -> WorkloadEvidence:

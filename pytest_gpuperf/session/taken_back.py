@@ -11,7 +11,7 @@ import pytest
 
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context.book import Book
-from pytest_gpuperf.formatting import numbered
+from pytest_gpuperf.formatting import first_of, numbered
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.session import exit_policy
 
@@ -49,10 +49,9 @@ def fail_hidden(book: Book, options: Options) -> str:
 
 
 def _hidden_line(nodes: Sequence[str]) -> str:
-    rest = f" and {len(nodes) - NAMED} more" if len(nodes) > NAMED else ""
     return (
-        f"the gate fails {numbered(len(nodes), 'test')} that pytest does not call failed: {', '.join(nodes[:NAMED])}"
-        f"{rest}. To do: see to the conftest or plugin that changes how tests end"
+        f"the gate fails {numbered(len(nodes), 'test')} that pytest does not call failed: {first_of(nodes, NAMED)}"
+        f". To do: see to the conftest or plugin that changes how tests end"
     )
 
 

@@ -38,7 +38,7 @@ def of_the_machine(book: Book) -> tuple[tuple[str, ...], str]:
 
 def _self_pair_problem(alarms: Iterable[TestEvidence]) -> str:
     named = "; ".join(
-        f"{one.module}::{one.test} [{one.self_pair.workload}] x{one.self_pair.ratio:.3f} after {one.self_pair.blocks} "
+        f"{one.node_id} [{one.self_pair.workload}] x{one.self_pair.ratio:.3f} after {one.self_pair.blocks} "
         f"blocks (seed {one.self_pair.seed})"
         for one in alarms
         if one.self_pair is not None

@@ -87,9 +87,8 @@ def accepts_drift(work: WorkloadEvidence, options: Options) -> bool:
 
 def _step(found: WorkloadEvidence) -> tuple[float | None, bool]:
     """Ratio to the record, which is the anchor, and whether it is proven to be slower."""
-    judged = found.time_judgement
-    ratio = judged.time.ratio if judged is not None and judged.time is not None else None
-    return ratio, judged is not None and judged.verdict in PROVEN
+    judged, figures = found.time_judgement, found.time_figures
+    return None if figures is None else figures.ratio, judged is not None and judged.verdict in PROVEN
 
 
 def _drift(found: WorkloadEvidence) -> tuple[float | None, bool]:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import dataclasses
 import tempfile
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -27,7 +28,7 @@ from pytest_gpuperf.formatting import numbered, remaining
 from pytest_gpuperf.model.base_record import Record
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.evidence import Key, Session
-from pytest_gpuperf.model.result import TestEvidence
+from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.task import RecordTask
 from pytest_gpuperf.update.retake import disturbed_in, with_fit_rounds
 
@@ -56,6 +57,16 @@ class ProcessRecord(Record, frozen=True):
     """By the node id of a test that failed: why, in a line."""
     cubins: dict[str, bytes] = msgspec.field(default_factory=dict)
     """By SHA-256."""
+
+
+def by_workload(records: Iterable[ProcessRecord]) -> Mapping[Key, Sequence[WorkloadEvidence]]:
+    """What the processes found of each workload, in their order."""
+    found: dict[Key, list[WorkloadEvidence]] = defaultdict(list)
+    for record in records:
+        for test in record.tests:
+            for work in test.workloads:
+                found[work.key].append(work)
+    return dict(found)
 
 
 class RecordingFailed(Exception):

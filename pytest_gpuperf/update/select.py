@@ -20,7 +20,7 @@ from pytest_gpuperf.model.evidence import Key, Session, StaticRecord, TimeRecord
 from pytest_gpuperf.model.result import Recorded, TestEvidence, WorkloadEvidence
 from pytest_gpuperf.update.anchor import accepts_drift
 from pytest_gpuperf.update.modes import takes
-from pytest_gpuperf.update.record import ProcessRecord
+from pytest_gpuperf.update.record import ProcessRecord, by_workload
 
 OTHER_WORK = (
     "the recording processes ran other code or arguments than this run: seed what is random, and do not edit meanwhile"
@@ -138,7 +138,8 @@ def merge(
 ) -> tuple[Session, list[Recorded]]:
     """Put the rounds of all processes together, workload by workload; ``wanted`` are as this run found them."""
     session = msgspec.structs.replace(records[0].session, processes=len(records), canaries=_canaries(records))
-    return session, [_merge_one(records, mine, session, options) for mine in wanted]
+    found = by_workload(records)
+    return session, [_merge_one(records, mine, found.get(mine.key, ()), session, options) for mine in wanted]
 
 
 def _canaries(records: Sequence[ProcessRecord]) -> dict[str, float]:
@@ -149,10 +150,10 @@ def _canaries(records: Sequence[ProcessRecord]) -> dict[str, float]:
 
 
 def _merge_one(
-    records: Sequence[ProcessRecord], mine: WorkloadEvidence, session: Session, options: Options
-) -> Recorded:
+    records: Sequence[ProcessRecord], mine: WorkloadEvidence, found: Sequence[WorkloadEvidence], session: Session,
+    options: Options,
+) -> Recorded:  # fmt: skip
     key = mine.key
-    found = [work for record in records for one in record.tests for work in one.workloads if work.key == key]
     slug = records[0].device.slug
     parts = [workload.time for workload in found if workload.time is not None]
     if len(parts) < len(records):

@@ -19,7 +19,7 @@ from pytest_gpuperf.model.result import Recorded, WorkloadEvidence
 from pytest_gpuperf.model.result import TestEvidence as Evidence
 from pytest_gpuperf.model.verdict import BESIDE, BesideEvidence
 from pytest_gpuperf.update.modes import takes
-from pytest_gpuperf.update.record import ProcessRecord
+from pytest_gpuperf.update.record import ProcessRecord, by_workload
 
 
 class BesideTaken(NamedTuple):
@@ -47,27 +47,21 @@ def wanted_beside(accepted: Iterable[Evidence], options: Options) -> list[Beside
     return found
 
 
-def figures_of(taken: BesideTaken, records: Sequence[ProcessRecord]) -> Beside | str:
-    """What goes on record; or why a time of the CPU cannot."""
+def figures_of(taken: BesideTaken, found: Sequence[WorkloadEvidence], processes: int) -> Beside | str:
+    """What goes on record, where so many ``processes`` found this of it; or why a time of the CPU cannot."""
     mine = taken.workload.beside or Beside()
-    found = Beside(
+    figures = Beside(
         memory_bytes=mine.memory_bytes if "memory" in taken.kinds else None,
         accuracy=mine.accuracy if "accuracy" in taken.kinds else None,
     )
-    each = [
-        work.beside
-        for record in records
-        for one in record.tests
-        for work in one.workloads
-        if work.key == taken.workload.key and work.beside is not None
-    ]
+    each = [work.beside for work in found if work.beside is not None]
     for kind in ("host", "compile"):
         if kind in taken.kinds:
             times = [time for one in each if (time := getattr(one, kind)) is not None]
-            if len(times) < len(records) or not times:
+            if len(times) < processes or not times:
                 return f"its {kind} time was not taken in every recording process"
-            found = msgspec.structs.replace(found, **{kind: together(times)})
-    return found
+            figures = msgspec.structs.replace(figures, **{kind: together(times)})
+    return figures
 
 
 def together(times: Sequence[HostTime]) -> HostTime:
@@ -85,10 +79,10 @@ def recorded_beside(
     ``before`` are the records that there are, ``timed`` the workloads whose time this update records.
     """
     update: dict[tuple[str, Key], Beside] = {}
-    rows = []
+    rows, found = [], by_workload(records)
     for one in taken:
         place = one.target, one.workload.key
-        old, figures = before.get(place), figures_of(one, records)
+        old, figures = before.get(place), figures_of(one, found.get(one.workload.key, ()), len(records))
         if isinstance(figures, str) or (old is None and place not in timed):
             why = figures if isinstance(figures, str) else "it needs a time on record, and this one has none"
             rows.append(Recorded(key=place[1], target=place[0], before=old, refused=why))

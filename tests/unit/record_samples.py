@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pytest_gpuperf.model.evidence import Identity, Occupancy, StaticProfile, StaticRecord, TimeRecord
+from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.timed_round import Round
 from pytest_gpuperf.model.workload_records import WorkloadRecords
 
@@ -54,3 +57,13 @@ def records_of(
     """Static evidence for one architecture, and a time where there is an ``identity``."""
     of_code = {("sm_90", "nvrtc 13.0.88"): static_of(code=code, block=block)} if static else {}
     return WorkloadRecords(of_code, {"nvidia-h200": time_of(identity=identity)} if identity is not None else {})
+
+
+class Walked(tuple[TestEvidence, ...]):
+    """Counts how often somebody looks through it."""
+
+    times = 0
+
+    def __iter__(self) -> Iterator[TestEvidence]:
+        self.times += 1
+        return super().__iter__()

@@ -23,7 +23,7 @@ from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION
 from pytest_gpuperf.baselines.resolve import resolve
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.baselines.three_way import Versions, merge_manifests, merge_static
-from pytest_gpuperf.baselines.unmerged import sides
+from pytest_gpuperf.baselines.unmerged import sides, unmerged
 from pytest_gpuperf.cli.command_line import main
 from pytest_gpuperf.model.evidence import Key
 
@@ -202,6 +202,16 @@ def test_a_version_that_cannot_be_read_changes_nothing(merging, capsys) -> None:
     assert main(["resolve"]) == 1
     assert "this baseline cannot be read" in capsys.readouterr().err
     assert (store.root / FILE).read_bytes() == before
+
+
+def test_a_folder_that_looks_like_a_bare_repository_has_git_run_nothing(tmp_path: Path) -> None:
+    """A merged branch can bring one along, whose settings name a program."""
+    root, trace = tmp_path / "baselines", tmp_path / "it ran"
+    git(tmp_path, "init", "-q", "--bare", "baselines")
+    for name, value in (("core.bare", "false"), ("core.worktree", ".."), ("core.fsmonitor", f"touch '{trace}'; false")):
+        git(root, "config", name, value)
+    assert unmerged(root) == []
+    assert not trace.exists()
 
 
 def test_a_text_without_markers_has_no_sides() -> None:

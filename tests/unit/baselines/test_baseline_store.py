@@ -20,7 +20,7 @@ from baseline_samples import (
     time_update,
 )
 
-from pytest_gpuperf.baselines import working_folder
+from pytest_gpuperf.baselines import layout, working_folder
 from pytest_gpuperf.baselines.baseline_errors import CubinError, UnsafePathError, UnwritableEvidenceError
 from pytest_gpuperf.baselines.merging import Update
 from pytest_gpuperf.baselines.store import BaselineStore, StaticLookup
@@ -51,6 +51,18 @@ def test_a_missing_folder_is_a_store_without_baselines(store: BaselineStore) -> 
     assert store.archs() == ()
     assert store.devices() == ()
     assert store.keys("sm_90") == ()
+
+
+def test_the_folder_is_listed_once_until_something_is_written(
+    store: BaselineStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.write(static_update())
+    real, asked = layout.targets, []
+    monkeypatch.setattr(layout, "targets", lambda root: asked.append(root) or real(root))
+    assert [(store.archs(), store.devices()) for _ in range(3)] == [(("sm_90",), ())] * 3
+    assert len(asked) == 1
+    store.write(time_update(make_session()))
+    assert store.devices() == (H200,)
 
 
 def test_counters_alone_are_written_into_the_record_that_is_there(store: BaselineStore, root: Path) -> None:

@@ -91,7 +91,7 @@ def test_what_cannot_be_shown_says_why(history, monkeypatch, capsys, arguments, 
 
 def test_without_jinja2_a_page_is_refused_with_the_remedy(history, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(history[0])
-    for name in ("jinja2", "pytest_gpuperf.report.history_page"):
+    for name in ("jinja2", "pytest_gpuperf.report.history_page", "pytest_gpuperf.report.page_parts"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "jinja2", None)
     file = tmp_path / "h.html"

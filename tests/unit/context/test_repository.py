@@ -46,6 +46,14 @@ def test_baselines_that_an_update_rewrites_leave_the_tree_clean(tree: Path, tmp_
     assert commit_of(tree, tmp_path_factory.mktemp("elsewhere")).dirty
 
 
+def test_a_hook_of_another_repository_leads_nobody_astray(tree: Path, tmp_path_factory, monkeypatch) -> None:
+    mine, other = git(tree, "rev-parse", "HEAD"), tmp_path_factory.mktemp("other")
+    git(other, "init", "-q")
+    git(other, "commit", "-q", "--allow-empty", "-m", "of another")
+    monkeypatch.setenv("GIT_DIR", str(other / ".git"))
+    assert commit_of(tree) == Commit(mine, dirty=False)
+
+
 def test_there_is_no_commit_outside_of_a_repository_or_without_git(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
     assert commit_of(tmp_path) == Commit()

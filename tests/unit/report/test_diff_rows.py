@@ -10,9 +10,10 @@ from pytest_gpuperf.judge.evidence_diff import Coverage, EvidenceDiff, Listed, W
 from pytest_gpuperf.judge.run_diff import RunDiff
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.verdict import Change
-from pytest_gpuperf.report.diff_markdown import CUT_OFF, MOST_CHARACTERS, diff_markdown
+from pytest_gpuperf.report.diff_markdown import CUT_OFF, diff_markdown
 from pytest_gpuperf.report.diff_rows import DiffRow, ModuleDiff, modules_of, names_of, remarks_of, run_words, summary_of
 from pytest_gpuperf.report.diff_text import diff_lines
+from pytest_gpuperf.report.markdown import MOST_CHARACTERS
 
 NVRTC = "nvrtc 13.0.88"
 REGISTERS = Change(what="registers", before=40, after=48)

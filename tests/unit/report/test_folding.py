@@ -8,7 +8,8 @@ from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.report.folding import capped, counted, folded, function_of, said_once, shortened
-from pytest_gpuperf.report.tables import Table, rank_of, worst
+from pytest_gpuperf.report.tables import Table
+from pytest_gpuperf.report.verdict_order import worst
 
 
 def case(test: str, *verdicts: Verdict) -> TestEvidence:
@@ -21,7 +22,7 @@ def case(test: str, *verdicts: Verdict) -> TestEvidence:
 
 
 def fold(*tests: TestEvidence, cells: str = "40 / 0") -> list[tuple[str, list[str], int]]:
-    found = folded(tests, lambda work: (cells,), lambda work: worst(work.judgements, "static"), rank_of)
+    found = folded(tests, lambda work: (cells,), lambda work: worst(work.judgements, "static"))
     return [(one.heading, [row.name for row in one.rows], one.more) for one in found]
 
 
@@ -38,7 +39,7 @@ def test_parameters_are_folded_and_the_worst_function_comes_first() -> None:
 def test_rows_of_one_function_are_few_and_the_rest_is_counted() -> None:
     tests = [case("test_many", *[Verdict.WORSE] * 6, Verdict.SAME)]
     found = folded(
-        tests, lambda work: (work.key.workload,), lambda work: worst(work.judgements, "static"), rank_of
+        tests, lambda work: (work.key.workload,), lambda work: worst(work.judgements, "static")
     )  # fmt: skip
     assert [(len(one.rows), one.more) for one in found] == [(3, 3)]
     assert found[0].heading == "test_k.py::test_many  7 workloads: 6 WORSE, 1 SAME"
@@ -50,7 +51,7 @@ def test_a_function_is_a_test_without_its_parameters() -> None:
 
 def test_verdicts_are_counted_the_worst_first() -> None:
     verdicts = [Verdict.UNCHANGED, None, Verdict.WORSE, Verdict.UNCHANGED]
-    assert counted(verdicts, rank_of) == "1 WORSE, 2 UNCHANGED, 1 not judged"
+    assert counted(verdicts) == "1 WORSE, 2 UNCHANGED, 1 not judged"
 
 
 def test_equal_remarks_share_a_line_even_if_their_figures_differ() -> None:

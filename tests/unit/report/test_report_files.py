@@ -25,7 +25,7 @@ from pytest_gpuperf.report.document import Document, RunReport, document_from, d
 from pytest_gpuperf.report.files import NotWritten, write_report, write_reports
 from pytest_gpuperf.report.markdown import CUT_OFF, MARKER, MOST_CHARACTERS, as_markdown
 from pytest_gpuperf.report.page import as_page
-from pytest_gpuperf.report.tables import MARKUP
+from pytest_gpuperf.report.verdict_order import MARKUP
 
 LETTERS = [chr(code) for code in range(0x41, 0x41 + 60)]
 

@@ -7,14 +7,15 @@ import pytest
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement, TimeFigures, Verdict
-from pytest_gpuperf.report.tables import MARKUP, PASSING, Table, folded_time_table, time_table, verdict_cell
+from pytest_gpuperf.report.tables import Table, folded_time_table, time_table
+from pytest_gpuperf.report.verdict_order import MARKUP, PASSING, worst
 
 
 def cell(*verdicts: Verdict) -> str:
     key = Key(module="a", test="b", workload="c")
-    return verdict_cell([Judgement(key=key, target="sm_90", kind="static", verdict=one) for one in verdicts], "static")[
-        0
-    ]
+    found = worst([Judgement(key=key, target="sm_90", kind="static", verdict=one) for one in verdicts], "static")
+    assert found is not None
+    return found.value
 
 
 @pytest.mark.parametrize("other", [one for one in Verdict if one is not Verdict.UNCHANGED])

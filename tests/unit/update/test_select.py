@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
 import pytest
+from record_samples import Walked, time_of
 
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.device.facts import nominal_facts
-from pytest_gpuperf.model.evidence import Session
+from pytest_gpuperf.model.evidence import Key, Session
+from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.update.record import ProcessRecord, rounds_of
 from pytest_gpuperf.update.select import merge
 
@@ -40,3 +43,12 @@ def test_a_canary_s_time_is_the_median_of_the_processes(options: Options) -> Non
 def test_processes_share_the_rounds_as_evenly_as_there_is(rounds: int, processes: int, shares: list[int]) -> None:
     options = Options(rounds=rounds, processes=processes)
     assert [rounds_of(options, index) for index in range(processes)] == shares
+
+
+def test_what_processes_found_is_looked_through_once_however_many_workloads_are_wanted(options: Options) -> None:
+    works = [WorkloadEvidence(key=Key("test_k.py", f"test_k[{n}]", "k"), time=time_of(1000.0)) for n in range(50)]
+    tests = Walked(TestEvidence(module="test_k.py", test=one.key.test, workloads=(one,)) for one in works)
+    record = msgspec.structs.replace(process(0, {}), tests=tests)
+    _, recorded = merge([record], works, options)
+    assert [one.key for one in recorded if not one.refused] == [one.key for one in works]
+    assert tests.times <= 2

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 import pytest
+from record_samples import Walked
 
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.model.beside_figures import Beside, HostTime
@@ -33,6 +36,10 @@ def process(ratio: float, beside: Beside | None = None) -> ProcessRecord:
     return ProcessRecord(index=0, session=None, device=None, tests=(found,))  # type: ignore[arg-type]
 
 
+def found_by(records: Iterable[ProcessRecord]) -> list[WorkloadEvidence]:
+    return [work for one in records for test in one.tests for work in test.workloads]
+
+
 def record(beside: Beside | None = None) -> TimeRecord:
     return TimeRecord(identity=Identity(code="", launch="callable"), timer="cupti", cache="cold", rounds=(),
                       beside=beside)  # fmt: skip
@@ -55,7 +62,7 @@ def test_nothing_is_taken_of_what_the_test_does_not_ask_for() -> None:
 
 def test_exact_figures_are_of_this_run_and_times_of_every_recording_process() -> None:
     (taken,) = wanted_beside([test_of(FOUND, ("memory", Verdict.NEW), ("host", Verdict.NEW))], Options(update="new"))
-    found = figures_of(taken, [process(0.5), process(0.6), process(0.7)])
+    found = figures_of(taken, found_by([process(0.5), process(0.6), process(0.7)]), 3)
     assert isinstance(found, Beside)
     assert (found.memory_bytes, found.accuracy) == (2048, None)
     assert found.host is not None
@@ -65,9 +72,17 @@ def test_exact_figures_are_of_this_run_and_times_of_every_recording_process() ->
 def test_a_time_that_a_recording_process_lacks_is_refused() -> None:
     (taken,) = wanted_beside([test_of(FOUND, ("host", Verdict.NEW))], Options(update="new"))
     records = [process(0.5), process(0.6, Beside())]
-    assert figures_of(taken, records) == "its host time was not taken in every recording process"
+    assert figures_of(taken, found_by(records), 2) == "its host time was not taken in every recording process"
     update, (row,) = recorded_beside([taken], records, {(GPU, KEY): record()}, ())
     assert (update, row.refused) == ({}, "its host time was not taken in every recording process")
+
+
+def test_what_processes_found_is_looked_through_once_however_many_figures_are_taken() -> None:
+    taken = wanted_beside([test_of(FOUND, ("host", Verdict.NEW))] * 20, Options(update="new"))
+    records = [msgspec.structs.replace(one, tests=Walked(one.tests)) for one in (process(0.5), process(0.6))]
+    update, _ = recorded_beside(taken, records, {(GPU, KEY): record()}, ())
+    assert update.keys() == {(GPU, KEY)}
+    assert max(one.tests.times for one in records) <= 2  # type: ignore[attr-defined]
 
 
 def test_a_row_shows_the_record_with_what_it_keeps() -> None:
