@@ -18,6 +18,7 @@ from pytest_gpuperf.device.interface import Device, Slot, Timer
 from pytest_gpuperf.judge.rank_eprocess import LAUNCHES, orders
 from pytest_gpuperf.model.timed_round import Round
 from pytest_gpuperf.timing.blocks import (
+    RELOAD_EVERY,
     move_and_reload,
     remark_on,
     require_same_cache,
@@ -29,7 +30,8 @@ from pytest_gpuperf.timing.taken_block import Block
 LONG_NS = 1e6
 """A launch of either side from this length on is paired by such blocks."""
 NO_PAUSE_NS = 1e7
-"""Behind the pause between two blocks a shorter launch would show the pause: one ahead of the block is dropped."""
+"""Behind the pause between two blocks a shorter launch would show the pause: one ahead of the block is dropped, and one
+of either side where both were loaded anew."""
 MOST_ROUNDS = 16
 """Rounds that are made of a pairing's launches."""
 
@@ -60,8 +62,10 @@ def long_blocks(
         order = drawn_order(coin)
         move_and_reload(index, coin, reload, reallocate)
         slots = [Slot(sides[side].run, 1, sides[side].reset, dropped=0) for side in order]
-        if duration_ns < NO_PAUSE_NS:  # the candidate's, whatever was drawn
-            slots.insert(0, Slot(candidate.run, 1, candidate.reset, dropped=0))
+        if duration_ns < NO_PAUSE_NS:  # the same whatever was drawn
+            fresh = index % RELOAD_EVERY == 0  # either side's code is new to the GPU
+            ahead = (baseline, candidate) if fresh else (candidate,)
+            slots = [*(Slot(side.run, 1, side.reset, dropped=0) for side in ahead), *slots]
         times = timer.measure(slots, baseline.cache)[-2 * LAUNCHES :]
         taken = tuple(float(valid_samples(one)[0]) for one in times)
         after = device.state()
