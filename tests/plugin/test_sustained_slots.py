@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from evidence_tree import read_evidence
+from evidence_tree import read_evidence, write_evidence
 
 from pytest_gpuperf import timing
 from pytest_gpuperf.config.options import SUSTAINED_BUDGET_S
@@ -149,11 +149,13 @@ def test_unchanged_code_is_not_paired_and_self_pairs_have_short_slots(recorded, 
 
 def test_what_cannot_be_paired_is_judged_by_its_rounds_and_says_so(screened, pairs):
     sustained(screened)
-    for cubin in (screened.path / "baselines/cubins").rglob("*.cubin.z"):
-        cubin.unlink()
+    path = screened.path / "baselines/simulated-gpu/test_suite.json"
+    content = read_evidence(path)
+    content["tests"]["test_work[1024]"]["work"]["cubin"] = ""
+    write_evidence(path, content)
     result = screened.run("--gpuperf", "--gpuperf-explain", *ONE)
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["*work *SAME", "*not paired: *the baseline's machine code is missing*"])
+    result.stdout.fnmatch_lines(["*work *SAME", "*not paired: *the baseline was recorded without its machine code*"])
     assert judged(pairs) == []
 
 
