@@ -27,9 +27,7 @@ def probe_disassembler(machine: HostMachine) -> list[ProbeResult]:
 
 def probe_container_reader(machine: HostMachine) -> list[ProbeResult]:
     """cuobjdump, which takes libraries and fat binaries apart: for ``gpuperf audit`` and ``from_cubin`` alone."""
-    return _asked(
-        "cuobjdump", machine, lambda compiler: _place_of(compiler.container_reader()), required=False
-    )  # fmt: skip
+    return _asked("cuobjdump", machine, lambda compiler: _place_of(compiler.container_reader()), required=False)
 
 
 def _place_of(tool: Any) -> str:

@@ -1,6 +1,6 @@
 """What all pages share: how they are rendered (Jinja2), and what their scripts need.
 
-That is the data and uPlot 1.6.32, MIT licence, as its package on npm has it.
+That is the data and uPlot 1.6.32, MIT licence, as it was released.
 """
 
 from __future__ import annotations

@@ -29,6 +29,16 @@ def pytest_gpuperf_device(config, worker):
 CONFIRMS = "__import__('simulated_gpu').confirms(request.config)"
 """In a test with ``request``: whether it runs in a process that confirms."""
 
+REFUSING = """
+class Refusing(SimulatedGpu):
+    def load(self, binary):
+        from pytest_gpuperf.device.device_errors import LoadError
+        if binary.profile.instructions == 116:
+            raise LoadError("no kernel image")
+        return super().load(binary)
+"""
+"""A driver that refuses the machine code on record, which has 116 instructions."""
+
 HOG = """
 extern "C" __global__ void hog(const float* a, float* b)
 {

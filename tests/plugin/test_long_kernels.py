@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from evidence_tree import read_evidence, write_evidence
 from git_samples import commit
+from suite_under_test import REFUSING
 
 from pytest_gpuperf.judge import error_budget
 
@@ -102,16 +103,6 @@ def test_warm_launches_are_paired_too(long):
     result = long.run("--gpuperf", *ONE)
     result.assert_outcomes(passed=1)
     result.stdout.re_match_lines([r"  work .* SAME"])
-
-
-REFUSING = """
-class Refusing(SimulatedGpu):
-    def load(self, binary):
-        from pytest_gpuperf.device.device_errors import LoadError
-        if binary.profile.instructions == 116:
-            raise LoadError("no kernel image")
-        return super().load(binary)
-"""
 
 
 def test_a_long_kernel_whose_revision_the_driver_refuses_is_timed_by_itself(gpu_suite):

@@ -10,7 +10,7 @@ import zlib
 
 import pytest
 from evidence_tree import read_evidence, write_evidence
-from suite_under_test import CONFIRMS, RECORD
+from suite_under_test import CONFIRMS, RECORD, REFUSING
 
 from pytest_gpuperf.baselines.layout import cubin_path
 from pytest_gpuperf.compile.compiler import compile_kernel
@@ -353,16 +353,6 @@ def test_a_cubin_of_another_kernel_or_architecture_is_never_run(recorded, name, 
     result = recorded.run("--gpuperf", *ONE)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["work  SLOWER  *unpaired", f"*not paired: *{words}*"])
-
-
-REFUSING = """
-class Refusing(SimulatedGpu):
-    def load(self, binary):
-        from pytest_gpuperf.device.device_errors import LoadError
-        if binary.profile.instructions == 116:
-            raise LoadError("no kernel image")
-        return super().load(binary)
-"""
 
 
 def test_a_cubin_that_the_driver_refuses_leaves_the_record(recorded):
