@@ -84,7 +84,7 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 def updater(root: Path) -> Iterator[Callable[[int, int], tuple[int, Callable[[], int]]]]:
     """Starts an updater; returns its process id and a function that waits for its exit status."""
-    path = os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    path = os.pathsep.join([str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, "PYTHONPATH": path}
     command = [sys.executable, "-c", UPDATER, str(root)]
     with subprocess.Popen(

@@ -83,7 +83,7 @@ def writer(program: str, root: Path, name: str, *figures: int) -> Iterator[subpr
     """A process that writes, with a temporary folder of its own."""
     own = root.parent / f"tmp_{name}"
     own.mkdir()
-    path = os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    path = os.pathsep.join([str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])])
     command = [sys.executable, "-c", program, str(root), name, *map(str, figures)]
     environment = {**os.environ, "PYTHONPATH": path, "TMPDIR": str(own)}
     with subprocess.Popen(
