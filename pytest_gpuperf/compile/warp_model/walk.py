@@ -85,8 +85,10 @@ def _others(first: Walk, launch: KnownLaunch | None, walk: Callable[[int], Walk]
         return []
     rest = 1 if launch is None else launch.warps - 1
     planned = min(rest, max(1, BLOCK_VISITS // len(first.visits)))
-    if planned > 2 and all(walk(warp).way == first.way for warp in (1, rest)):
-        return []
+    if planned > 2:
+        way = first.way
+        if all(walk(warp).way == way for warp in (1, rest)):
+            return []
     found: list[Walk] = []
     for place in range(planned):
         found.append(walk(1 + place * rest // planned))
