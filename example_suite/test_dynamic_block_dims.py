@@ -38,11 +38,11 @@ def crossings(polygon, vertices, repeats):
     """Of all pixels with all edges of one polygon."""
     width, height, edges, first = polygon
     (ax, ay), (bx, by) = vertices[first : first + edges].T, np.roll(vertices[first : first + edges], -1, axis=0).T
-    x, y, repeat = np.meshgrid(np.arange(width), np.arange(height), np.arange(repeats), indexing="ij")
-    px, py = 2 * (x + repeat)[..., None] + 1, 2 * y[..., None] + 1
+    px = 2 * np.add.outer(np.arange(width), np.arange(repeats))[..., None, None] + 1
+    py = 2 * np.arange(height)[:, None] + 1
     across = (ay > py) != (by > py)
-    side = (bx - ax) * (py - ay) - (px - ax) * (by - ay)
-    return int((across & ((side > 0) == (by > ay))).sum())
+    left = (bx - ax) * (py - ay) > (px - ax) * (by - ay)
+    return int((across & (left == (by > ay))).sum())
 
 
 def launch_over(kernel, polygons, vertices, totals, repeats, block):

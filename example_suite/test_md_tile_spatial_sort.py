@@ -143,17 +143,19 @@ def masks_of(order, close):
 @functools.cache
 def forces_on(some, side, cutoff):
     """Forces on the atoms with the numbers ``some``, a range, from all others, in float64; shape (3, len(some))."""
-    exact = system(side)[1].astype(np.float64)
+    *places, charges = np.ascontiguousarray(system(side)[1].T, dtype=np.float64)
     result = np.empty((3, len(some)))
     for column, number in enumerate(some):
-        d = exact[:, :3] - exact[number, :3]
-        r2 = (d**2).sum(axis=1)
-        apart = np.abs(np.arange(len(exact)) - number)
+        d = [axis - axis[number] for axis in places]
+        r2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2]
         assert np.abs(r2 - cutoff**2).min() > 5e-5  # rounding to float32 moves no atom across the cutoff
-        counts = (r2 < cutoff**2) & ~np.isin(apart, (0, *BONDS))
-        d, r2, charges = d[counts], r2[counts], exact[counts, 3] * exact[number, 3]
-        pull = -(charges * r2**-1.5 + (12 * r2**-3 - 6) * r2**-4)
-        result[:, column] = pull @ d
+        counts = r2 < cutoff**2
+        for bond in (0, *BONDS):
+            counts[[at for at in (number - bond, number + bond) if 0 <= at < len(counts)]] = False
+        (others,) = np.nonzero(counts)
+        r2 = r2[others]
+        pull = -(charges[others] * charges[number] / (r2 * np.sqrt(r2)) + (12 / (r2 * r2 * r2) - 6) / (r2 * r2) ** 2)
+        result[:, column] = [pull @ axis[others] for axis in d]
     return result
 
 

@@ -38,13 +38,18 @@ def _cells(work: WorkloadEvidence) -> tuple[str, ...] | None:
     return row if work.counters else None
 
 
-def counter_words(reporter: Screen, evidence: Iterable[TestEvidence], notes: Sequence[str]) -> None:
-    """Writes how many workloads passed by their counters, which have none and why, and the notes of collecting."""
+def counter_words(
+    reporter: Screen, evidence: Iterable[TestEvidence], notes: Sequence[str], *, recorded: bool = False
+) -> None:
+    """Writes how many workloads passed by their counters, which have none and why, and the notes of collecting.
+
+    ``recorded``: what is new goes on record by this run.
+    """
     judged = [judgement for one in evidence for judgement in one.judgements if judgement.kind == "counters"]
     verdicts = Counter(judgement.verdict for judgement in judged)
     if judged:
         reporter.write_line("counters: " + ", ".join(f"{n} {verdict.value}" for verdict, n in verdicts.items()))
-    if verdicts[Verdict.NEW]:
+    if verdicts[Verdict.NEW] and not recorded:
         those = numbered(verdicts[Verdict.NEW], "workload", "has", "have")
         remedy = "record them with pytest --update-baselines=new --gpuperf-ncu and commit the files"
         reporter.write_line(f"{those} no counters on record: {remedy}", yellow=True)

@@ -146,20 +146,21 @@ def take_rounds(
     session: str = "",
     process: int = 0,
     budget_s: float = 5.0,
+    rounds_s: float = math.inf,
     duration_ns: float = 0.0,
     clock: Clock = time.perf_counter,
 ) -> Rounds:
     """Measure ``workload`` in ``count`` rounds of ``samples`` samples; fewer where the budget is short.
 
-    At least five samples are taken per round, whatever the budget in seconds; three if ``duration_ns``, about what a
-    sample takes, is 50 ms or more.  Raises ``TimerError`` if a sample was
-    lost and ``InvalidSampleError`` if the timer returned what is no time.
+    Both bounds are in seconds, ``budget_s`` with the warm-up and ``rounds_s`` without it.  At least five samples are
+    taken per round, whatever they are; three if ``duration_ns``, about what a sample takes, is 50 ms or more.  Raises
+    ``TimerError`` if a sample was lost and ``InvalidSampleError`` if the timer returned what is no time.
     """
     start = clock()
     long = duration_ns >= UNDROPPED_NS
     pilot = warm_up(timer, workload, bound_s=min(WARM_UP_S, budget_s / 4), clock=clock, one_by_one=long)
     least = FEW_SAMPLES if duration_ns >= FEW_SAMPLES_NS else LEAST_SAMPLES
-    size = sample_count(pilot.cost_s, count, budget_s - (clock() - start), samples, least)
+    size = sample_count(pilot.cost_s, count, min(rounds_s, budget_s - (clock() - start)), samples, least)
     slot = Slot(workload.run, size, workload.reset, dropped=0 if long else 1)
     raw: list[tuple[float, ...]] = []
     batches: list[Batch] = []

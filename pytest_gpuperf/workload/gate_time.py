@@ -38,6 +38,7 @@ from pytest_gpuperf.workload.recorded_revision import NotPaired
 from pytest_gpuperf.workload.timed_rounds import (
     FIRST_ROUNDS,
     ROUNDS_SHARE,
+    UNCHANGED_S,
     TimedRounds,
     TimedWorkload,
     expected_ns,
@@ -111,9 +112,11 @@ def gate_time(work: TimedWorkload, state: RunState) -> TimedRounds:
         return found
     by_process = request.launch is None and work.worker.revision is not None
     share = ROUNDS_SHARE if opponent.binary or by_process else 1
-    taken = take(work, FIRST_ROUNDS, request.budget_s * share, duration_ns=expected)
+    only_looked_at = unchanged and not asked_for
+    rounds_s = UNCHANGED_S if only_looked_at else math.inf
+    taken = take(work, FIRST_ROUNDS, request.budget_s * share, rounds_s=rounds_s, duration_ns=expected)
     step = compared.judge(taken)
-    if unchanged and not asked_for:
+    if only_looked_at:
         undisturbed = compared.judge(dataclasses.replace(taken, disturbed=()))
         if undisturbed.judgement.verdict is Verdict.UNEXPLAINED:
             compared, taken = once_more(compared, state, taken)

@@ -40,6 +40,10 @@ FIRST_ROUNDS = 4
 TAKES_AGAIN = 3
 ROUNDS_SHARE = 1 / 4
 """Of a workload's budget goes to rounds where pairs are to follow."""
+UNCHANGED_S = 0.08
+"""As long may the rounds of unchanged code take, their warm-up apart: of a launch of 1 ms they have 17 samples each, of
+one of 4 ms and more 5.  They only have to show whether the machine moved by more than its records scatter, which is
+per cents; a round's centre of 5 launches of 1 to 17 ms is known to tenths of one."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,15 +90,24 @@ class TimedRounds:
     """The verdict on the drift since the anchor, where there is one."""
 
 
-def take(work: TimedWorkload, count: int, budget_s: float, *, process: int = 0, duration_ns: float = 0.0) -> Rounds:
-    """Up to ``count`` rounds; ``process`` is which of an update's processes this is.
+def take(
+    work: TimedWorkload,
+    count: int,
+    budget_s: float,
+    *,
+    rounds_s: float = math.inf,
+    process: int = 0,
+    duration_ns: float = 0.0,
+) -> Rounds:
+    """Up to ``count`` rounds, in ``budget_s`` seconds with the warm-up and ``rounds_s`` without it.
 
-    ``duration_ns`` is about what a run takes, where that is known.  Rates beyond the GPU's limits are noted.
+    ``process`` is which of an update's processes this is, ``duration_ns`` about what a run takes, where that is known.
+    Rates beyond the GPU's limits are noted.
     """
     worker = work.worker
     taken = take_rounds(
         worker.device, work.timer, work.timed, count, session=worker.session.id, process=process, budget_s=budget_s,
-        duration_ns=duration_ns or recorded_ns(work) or probed_ns(work),
+        rounds_s=rounds_s, duration_ns=duration_ns or recorded_ns(work) or probed_ns(work),
     )  # fmt: skip
     beyond = beyond_limits(worker.device.facts, work.request, taken.rounds)
     return dataclasses.replace(taken, notes=(*taken.notes, *beyond.said))

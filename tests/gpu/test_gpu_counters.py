@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from evidence_tree import read_evidence
 
 from pytest_gpuperf.counters.catalogue import METRICS, SETS
 from pytest_gpuperf.counters.locate_ncu import find_ncu
@@ -149,7 +150,7 @@ def test_own_metrics_by_ini_and_by_argument_are_collected_stored_and_gated(suite
     result.assert_outcomes(passed=1)
     assert any("smsp__inst_excuted.sum" in note for note in found["notes"])
     (stored,) = suite.path.glob("baselines/nvidia-*/test_kernels.json")
-    counters = json.loads(stored.read_text(encoding="utf-8"))["tests"]["test_access"]["copy"]["counters"]
+    counters = read_evidence(stored)["tests"]["test_access"]["copy"]["counters"]
     assert {by_ini, by_argument, "smsp__inst_executed.sum"} <= set(counters)
     result, _ = collect(suite, "--gpuperf-ncu", "-k", "access")
     result.stdout.fnmatch_lines(["counters: 2 UNCHANGED"])

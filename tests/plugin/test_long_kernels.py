@@ -55,6 +55,13 @@ def test_a_slower_kernel_of_a_second_fails_within_sixty_launches(long, steps, pl
     assert launches(long) <= MOST_LAUNCHES
 
 
+def test_unchanged_code_of_a_second_has_the_fewest_launches_whatever_the_budget(long):
+    result = long.run("--gpuperf", "--gpuperf-budget=5", *ONE)
+    result.assert_outcomes(passed=1)
+    result.stdout.re_match_lines([r"  work .* UNCHANGED"])
+    assert launches(long) <= 20
+
+
 def test_changed_code_of_a_second_is_the_same_within_twenty_launches(long, place):
     long.change_code()
     result = long.run("--gpuperf", "--gpuperf-budget=0.05", *ONE)

@@ -59,6 +59,7 @@ def test_a_first_recording_takes_times_and_counters_together(ncu_suite, workers)
     (ncu_suite.path / "baselines/simulated-gpu/test_suite.json").unlink()
     result = ncu_suite.run("--update-baselines", "--gpuperf-ncu", *RECORD, *workers)
     assert result.ret == 0
+    result.stdout.no_fnmatch_line("*no counters on record*")
     assert all(counters[INSTRUCTIONS] > 0 for counters in ncu_suite.counters().values())
     ncu_suite.run("--gpuperf", "--gpuperf-ncu").stdout.fnmatch_lines(["counters: 3 UNCHANGED"])
 

@@ -131,7 +131,14 @@ def test_long_kernels_get_fewer_samples_within_the_budget() -> None:
     assert gpu.now_s <= 2.0
 
 
+def test_the_rounds_have_a_bound_of_their_own_beside_that_with_the_warm_up() -> None:
+    gpu = SimulatedGpu(steady, cost_s=0.001)
+    taken = take(gpu, count=4, rounds_s=0.08)
+    assert [one.samples for one in taken.rounds] == [19] * 4
+
+
 def test_five_samples_are_taken_whatever_the_budget() -> None:
+    assert take(SimulatedGpu(steady, cost_s=0.01), count=4, rounds_s=0.08).rounds[0].samples == 5
     assert take(SimulatedGpu(steady, cost_s=1.0), count=1, budget_s=0.1).rounds[0].samples == 5
 
 
