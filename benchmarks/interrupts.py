@@ -1,6 +1,7 @@
 """Runs that are interrupted, ended or killed at random moments: what they leave behind.
 
-    python benchmarks/interrupts.py [--runs 100] [--seed 1] [--at-once 2] [--output docs/results/interrupts.md]
+    python benchmarks/interrupts.py [--runs 100] [--seed 1] [--at-once 2] [--mode MODE]... [--signal NAME]...
+        [--output docs/results/interrupts.md]
 
 For each of a gate, an update, a second process that confirms, counters and a comparison with a revision, SIGINT,
 SIGTERM and SIGKILL come at moments that are uniform over the run's length.  Needs no GPU: the simulated one of the
@@ -265,10 +266,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--at-once", type=int, default=2)
     parser.add_argument("--mode", action="append", choices=MODES)
+    parser.add_argument("--signal", action="append", choices=[one.name for one in SIGNALS])
     parser.add_argument("--output", type=Path, metavar="FILE")
     given = parser.parse_args(arguments)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has what it starts in the background ignore it
     draw = random.Random(given.seed)
+    signals = [one for one in SIGNALS if not given.signal or one.name in given.signal]
     cells = []
     with tempfile.TemporaryDirectory(prefix="interrupts-") as name:
         root = Path(name)
@@ -278,7 +281,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             shutil.copytree(suite, copy)
             machine = machine_of(root, suite, f"whole-{mode}")._replace(suite=copy)
             length_s = max(run(machine, MODES[mode]) for _ in range(2))
-            for number in SIGNALS:
+            for number in signals:
                 moments = [draw.uniform(0.05, length_s) for _ in range(given.runs)]
                 cells.append(cell(root, suite, mode, number, moments, given.at_once))
                 print(mode, f"{length_s:.1f} s", number.name, dict(cells[-1].seen), flush=True)
