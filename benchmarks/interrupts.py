@@ -170,6 +170,8 @@ def interrupted(root: Path, suite: Path, mode: str, number: signal.Signals, mome
         yield "lock held"
     if left := left_in(machine.temporary):
         yield f"folders left: {left[0]}"
+        if number is not signal.SIGKILL:
+            keep(machine, f"left-{mode}-{number.name}-{mark}")
         for folder in machine.temporary.glob("gpuperf-runs-*/*"):
             os.utime(folder, (0, 0))  # so that the next run takes it for old
         subprocess.run(command(["--gpuperf", "--collect-only"]), cwd=copy, env=machine.environment("next"),
@@ -178,11 +180,18 @@ def interrupted(root: Path, suite: Path, mode: str, number: signal.Signals, mome
             yield f"folders left after the next run: {left[0]}"
     if "INTERNALERROR" in (machine.cache / "log").read_text(encoding="utf-8", errors="replace"):
         yield "internal error"
-        shutil.copy(machine.cache / "log", Path(tempfile.gettempdir()) / f"internal-{mode}-{number.name}.log")
+        keep(machine, f"internal-{mode}-{number.name}-{mark}")
     if not is_whole(copy / "baselines"):
         yield "baselines damaged"
     for folder in (copy, machine.temporary, machine.locks, machine.cache):
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def keep(machine: Machine, name: str) -> None:
+    """What the run printed and what it left, in the temporary folder of this process."""
+    folder = Path(tempfile.gettempdir()) / name
+    shutil.copytree(machine.temporary, folder, symlinks=True)
+    shutil.copy(machine.cache / "log", folder)
 
 
 def is_whole(baselines: Path) -> bool:
