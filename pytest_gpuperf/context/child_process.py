@@ -20,6 +20,7 @@ import pytest
 
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.child_command import child_command
+from pytest_gpuperf.context.held_signals import undisturbed
 from pytest_gpuperf.context.opponent_loop import OpponentLoop
 from pytest_gpuperf.formatting import harmless
 from pytest_gpuperf.model.task import ChildTask, OpponentTask, ProfileTask, RecordTask, RevisionTask
@@ -73,16 +74,24 @@ class RunningChild:
     def __init__(
         self, command: Sequence[str], cwd: Path, log: Path, environ: Mapping[str, str], keep: Sequence[int] = ()
     ):
-        """``keep``: file descriptors that it is to have, too.  Raises ``OSError`` if it cannot be started."""
+        """``keep``: file descriptors that it is to have, too.  Raises ``OSError`` if it cannot be started.
+
+        An interrupt that comes while it is started ends it.
+        """
         theirs, self._ours = os.pipe()
+        started = False
         try:
-            with log.open("wb") as output:
+            with log.open("wb") as output, undisturbed():
                 self._process = subprocess.Popen(
                     command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
                     env={**environ, PARENT_VARIABLE: str(theirs)}, start_new_session=True, pass_fds=(theirs, *keep),
                 )  # fmt: skip
+                started = True
         except BaseException:
-            os.close(self._ours)
+            if started:
+                self.end()
+            else:
+                os.close(self._ours)
             raise
         finally:
             os.close(theirs)

@@ -9,27 +9,21 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import signal
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType
-from typing import Any, TypeAlias
 
 import pytest
 from filelock import FileLock, Timeout
 
 from pytest_gpuperf.atomic_write import SCRATCH_VARIABLE
+from pytest_gpuperf.context.held_signals import undisturbed
 
 RUNS = "gpuperf-runs-{user}"
 """Folder of the folders of one user's runs, in the machine's temporary folder."""
 LOCK = "lock"
 YOUNG_S = 10.0
 """A folder of this age or less may be about to be locked."""
-Handler: TypeAlias = Callable[[int, FrameType | None], Any] | int
-"""Of a signal."""
 _TRIES, _PAUSE_S = 20, 0.05
 
 
@@ -40,7 +34,7 @@ def open_run_folder(config: pytest.Config) -> None:
     """
     if os.environ.get(SCRATCH_VARIABLE):
         return
-    with _undisturbed():
+    with undisturbed():
         try:
             place = _place()
             _sweep(place)
@@ -58,7 +52,7 @@ def open_run_folder(config: pytest.Config) -> None:
 
 def _close(folder: Path, lock: FileLock) -> None:
     """Remove the folder, with what a child that is about to end puts into it meanwhile."""
-    with _undisturbed():
+    with undisturbed():
         os.environ.pop(SCRATCH_VARIABLE, None)
         lock.release()
         for _ in range(_TRIES):
@@ -66,32 +60,6 @@ def _close(folder: Path, lock: FileLock) -> None:
             if not folder.exists():
                 return
             time.sleep(_PAUSE_S)
-
-
-@contextlib.contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Signals that end a run come after this block.
-
-    Blocking them would not do: the system gives them to another thread then, and Python lets this one handle them.
-    """
-    came: list[int] = []
-    before: dict[int, Handler] = {}
-
-    def hold_back(number: int, _frame: FrameType | None) -> None:
-        came.append(number)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        handler = signal.getsignal(number)
-        if handler is not None and threading.current_thread() is threading.main_thread():
-            before[number] = handler
-            signal.signal(number, hold_back)
-    try:
-        yield
-    finally:
-        for held, handler in before.items():
-            signal.signal(held, handler)
-        for late in came:
-            signal.raise_signal(late)
 
 
 def _place() -> Path:
