@@ -171,7 +171,7 @@ def interrupted(root: Path, suite: Path, mode: str, number: signal.Signals, mome
     if left := left_in(machine.temporary):
         yield f"folders left: {left[0]}"
         if number is not signal.SIGKILL:
-            keep(machine, f"left-{mode}-{number.name}-{mark}")
+            keep(machine, f"left-{mode}-{number.name}-{mark}-status-{status}-after-{moment_s:.3f}")
         for folder in machine.temporary.glob("gpuperf-runs-*/*"):
             os.utime(folder, (0, 0))  # so that the next run takes it for old
         subprocess.run(command(["--gpuperf", "--collect-only"]), cwd=copy, env=machine.environment("next"),
