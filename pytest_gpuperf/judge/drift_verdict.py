@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pytest_gpuperf.formatting import drift_words, numbered
 from pytest_gpuperf.judge import env_shift
 from pytest_gpuperf.judge.block_decision import Paired
-from pytest_gpuperf.judge.log_times import geometric_mean
+from pytest_gpuperf.judge.log_times import mean_time_ns
 from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.judge.time_case import TimeCase
 from pytest_gpuperf.model.evidence import Anchor
@@ -56,7 +56,7 @@ def judge_paired_drift(
         return drift, None
     verdict, proof = _confirmed(policy, second)
     changed = case.baseline is None or not case.identity.same_execution(case.baseline.identity)
-    after = geometric_mean([one.midmean for one in case.rounds]) if case.rounds else None
+    after = mean_time_ns(case.rounds) if case.rounds else None
     figures = TimeFigures(
         before_ns=after / first.ratio if after is not None else None, after_ns=after, ratio=ratio,
         interval=first.interval, tolerance=RED * policy.delta, method="paired", pair_slot=pair_slot,

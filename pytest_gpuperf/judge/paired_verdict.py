@@ -16,7 +16,7 @@ from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.judge import env_shift
 from pytest_gpuperf.judge.block_decision import Paired, log_e_path
 from pytest_gpuperf.judge.comparability import explain, other_arguments, same_work
-from pytest_gpuperf.judge.log_times import geometric_mean
+from pytest_gpuperf.judge.log_times import mean_time_ns
 from pytest_gpuperf.judge.machine_evidence import slower_without_change
 from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.judge.recording_choice import Recording, choose_recording
@@ -138,7 +138,7 @@ def _figures(
     log_e, needed = first.evidence.log_e_slower, first.log_e_needed
     if first.by_tail and first.tail_log_e is not None:
         log_e, needed = first.tail_log_e, -math.log(policy.alpha * SHARE)
-    after = geometric_mean([one.midmean for one in case.rounds]) if case.rounds else None
+    after = mean_time_ns(case.rounds) if case.rounds else None
     ratios, path = _blocks(first, policy)
     return TimeFigures(
         before_ns=after / ratio if after is not None and ratio is not None else None, after_ns=after, ratio=ratio,
