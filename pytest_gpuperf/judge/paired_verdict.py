@@ -115,6 +115,15 @@ def _verdict(policy: Policy, first: Paired, second: Paired | None) -> tuple[Verd
 
 
 def _confirmed(policy: Policy, first: Paired, second: Paired | None) -> tuple[Verdict, str]:
+    if second is not None and all(policy.delta < one.ratio - 1 < policy.epsilon for one in (first, second)):
+        otherwise = f" and less than {env_shift.amount(policy.epsilon)} in a second: it lies between the two"
+    else:
+        otherwise = " and not in a second: where it is placed decides"
+    return confirmed(policy, second, otherwise)
+
+
+def confirmed(policy: Policy, second: Paired | None, otherwise: str) -> tuple[Verdict, str]:
+    """What a second process makes of SLOWER in one; ``otherwise`` are the words where it decides against that."""
     slower = env_shift.proven_slower(policy.delta)
     if second is None:
         return Verdict.SLOWER, f"{slower} in one process, a second has to confirm it"
@@ -124,10 +133,7 @@ def _confirmed(policy: Policy, first: Paired, second: Paired | None) -> tuple[Ve
         leans = not second.blocks or second.evidence.log_e_slower > 0  # it has not said otherwise
         verdict = Verdict.SUSPECT if leans else Verdict.INCONCLUSIVE
         return verdict, f"{slower} in one process, undecided in a second after {numbered(second.blocks, 'block')}"
-    if all(policy.delta < one.ratio - 1 < policy.epsilon for one in (first, second)):
-        less = f"less than {env_shift.amount(policy.epsilon)} in a second"
-        return Verdict.INCONCLUSIVE, f"{slower} in one process and {less}: it lies between the two"
-    return Verdict.INCONCLUSIVE, f"{slower} in one process and not in a second: where it is placed decides"
+    return Verdict.INCONCLUSIVE, f"{slower} in one process{otherwise}"
 
 
 def _figures(

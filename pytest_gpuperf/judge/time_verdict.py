@@ -141,9 +141,9 @@ def _not_inferior(case: TimeCase, recording: Recording, work: Comparability, pol
     old, new = [one.midmean for one in recording.rounds], [one.midmean for one in case.rounds]
     omega = max(policy.omega or OMEGA, unpaired_rounds.LEAST_OMEGA, spread.between)
     test = functools.partial(noninferiority_test, epsilon=policy.epsilon, omega=omega, beta=policy.beta)
-    if not test(old, new).proven:
+    if not test(old, new):
         return None
-    same = test(new, old).proven
+    same = test(new, old)
     figures = _figures(case, recording, spread, "screen", policy.epsilon)
     verdict, words = (Verdict.SAME, "slower or faster") if same else (Verdict.NOT_SLOWER, "slower")
     reason = f"proven to be less than {env_shift.amount(policy.epsilon)} {words}; {work.reason}"
