@@ -31,6 +31,7 @@ from pytest_gpuperf.baselines.store import BaselineStore  # noqa: E402
 from pytest_gpuperf.compile.cubin.cubin_reader import read_cubin, text_of  # noqa: E402
 from pytest_gpuperf.compile.cubin.disassembly import disassemble, without_padding  # noqa: E402
 from pytest_gpuperf.explain.code_text import MOST_KERNELS, MOST_LINES, compare_instructions  # noqa: E402
+from pytest_gpuperf.judge.log_times import mean_time_ns  # noqa: E402
 from pytest_gpuperf.model.advice import Advice  # noqa: E402
 from pytest_gpuperf.model.code_difference import CodeDifference  # noqa: E402
 from pytest_gpuperf.model.evidence import Key, TimeRecord  # noqa: E402
@@ -38,7 +39,6 @@ from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence  # noqa: 
 from pytest_gpuperf.model.verdict import Change, Judgement, TimeFigures, Verdict  # noqa: E402
 from pytest_gpuperf.report.document import document_of  # noqa: E402
 from pytest_gpuperf.report.page import as_page  # noqa: E402
-from pytest_gpuperf.report.tables import mean_time_ns  # noqa: E402
 
 WORKLOADS, BLOCKS = 1000, 23
 MOST_BYTES, MOST_OPEN_S, MOST_SORT_MS = 3_000_000, 1.0, 100.0
@@ -85,7 +85,7 @@ def evidence() -> list[TestEvidence]:
         key = msgspec.structs.replace(key, test=f"{key.test.partition('[')[0]}[{number}]", workload=name)
         verdict = VERDICTS[number % len(VERDICTS)]
         ratio = {Verdict.SLOWER: 1.02 + number % 7 / 100, Verdict.FASTER: 0.97}.get(verdict, 1.0)
-        time_ns = mean_time_ns(record)
+        time_ns = mean_time_ns(record.rounds)
         figures = TimeFigures(
             method="paired", ratio=ratio, interval=(ratio * 0.998, ratio * 1.002), before_ns=time_ns / ratio,
             after_ns=time_ns, tolerance=0.005, blocks=BLOCKS, log_e=12.0, log_e_needed=9.0,

@@ -21,7 +21,7 @@ import pytest
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.context.early_stop import CountersMissing
 from pytest_gpuperf.device.gpu import Gpu
-from pytest_gpuperf.judge.log_times import geometric_mean
+from pytest_gpuperf.judge.log_times import mean_time_ns
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
 from pytest_gpuperf.workload.measurement import Measurement
 
@@ -145,7 +145,7 @@ def recorded_figures(
         record = time_of(store, recording.gpu, test, name)
         if record is None:
             return Unrecorded(name)
-        return geometric_mean([one.midmean for one in record.rounds])
+        return mean_time_ns(record.rounds)
 
     def found(figure: Any) -> tuple[float | None, str]:
         try:

@@ -33,7 +33,7 @@ import recorded_run  # noqa: E402
 from claims import load_claims  # noqa: E402
 
 from pytest_gpuperf.baselines.store import BaselineStore  # noqa: E402
-from pytest_gpuperf.judge.log_times import geometric_mean  # noqa: E402
+from pytest_gpuperf.judge.log_times import mean_time_ns  # noqa: E402
 from pytest_gpuperf.model.evidence import TimeRecord  # noqa: E402
 
 
@@ -75,7 +75,7 @@ def completed(found: outcomes.Outcomes) -> outcomes.Outcomes:
         more: dict[str, Any] = {"counters": counters} if counters else {}
         if (record := recorded_run.time_of(store, recording.gpu, test, name)) is not None:
             records.append(record)
-            more |= {"time_ns": geometric_mean([one.midmean for one in record.rounds])}
+            more |= {"time_ns": mean_time_ns(record.rounds)}
             more |= {unit: value for unit in ("bytes", "flops") if (value := getattr(record, unit)) is not None}
         more |= _static(store, test, name)
         workloads.append({**figures, "gpu": recording.gpu, **more})

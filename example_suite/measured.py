@@ -26,11 +26,11 @@ def figures_of(evidence: str) -> list[dict[str, Any]]:
 
 
 def _figures(work: Any, arch: str | None) -> dict[str, Any]:
-    from pytest_gpuperf.judge.log_times import geometric_mean
+    from pytest_gpuperf.judge.log_times import mean_time_ns
 
     time, static = work.time, work.static.get(arch)
     figures = {
-        "time_ns": geometric_mean([one.midmean for one in time.rounds]) if time else None,
+        "time_ns": mean_time_ns(time.rounds) if time else None,
         "bytes": time.bytes if time else None,
         "flops": time.flops if time else None,
         "registers": static.profile.registers if static else None,

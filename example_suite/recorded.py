@@ -17,7 +17,7 @@ from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
 from pytest_gpuperf.explain.compare import Launches
 from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.explain.known_launch import known_launch
-from pytest_gpuperf.judge.log_times import geometric_mean
+from pytest_gpuperf.judge.log_times import mean_time_ns
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
 from pytest_gpuperf.model.warp_estimate import WarpEstimate
 
@@ -85,7 +85,7 @@ class Recorded:
     def time_ns(self, pair: Pair, workload: str) -> float | None:
         """Nanoseconds of a run; None for what is not on record."""
         record = self.time(pair, workload)
-        return geometric_mean([one.midmean for one in record.rounds]) if record and record.rounds else None
+        return mean_time_ns(record.rounds) if record and record.rounds else None
 
     def time_ratio(self, pair: Pair) -> float | None:
         """How many times longer the naive workload takes, by the plugin's times; whatever work each does."""

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from pytest_gpuperf.advise.usage import SECTOR_BYTES, Usage
 from pytest_gpuperf.compile.warp_model.latencies import issue_cycles
+from pytest_gpuperf.model.architectures import plain
 
 SHARPNESS = 4
 SCHEDULERS = 4
@@ -44,7 +45,7 @@ OTHER_MEMORY = Memory(l2=5.0, dram=2.5)
 
 def costs(usage: Usage, arch: str) -> dict[str, float]:
     """Cycles of one scheduler by part of the hardware, for a usage out of the machine code."""
-    memory = MEMORY.get(arch.rstrip("af"), OTHER_MEMORY)
+    memory = MEMORY.get(plain(arch), OTHER_MEMORY)
     found = {name: usage.classes.get(name, 0) * issue_cycles(name, arch) for name in UNITS} | {"issue": usage.issued}
     sectors = usage.global_sectors or 0
     stores = usage.classes.get("global_store", 0)

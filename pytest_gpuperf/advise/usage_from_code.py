@@ -12,6 +12,7 @@ from pytest_gpuperf.advise.usage import SECTOR_BYTES, WARP, Usage
 from pytest_gpuperf.compile.warp_model.addresses import bank_turns, sectors
 from pytest_gpuperf.compile.warp_model.latencies import LATENCY
 from pytest_gpuperf.device.facts import nominal_facts
+from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.evidence import StaticProfile
 from pytest_gpuperf.model.warp_estimate import Access, WarpEstimate
 
@@ -88,7 +89,7 @@ def _misses_of_stack(side: Side, run: WarpEstimate) -> float:
     if static is None or limit is None or not static.profile.stack_bytes:
         return 0.0
     stacks = static.profile.stack_bytes * limit * SCHEDULERS * WARP
-    missed = max(0.0, 1 - L1_BYTES.get(side.arch.rstrip("af"), LEAST_L1_BYTES) / stacks)
+    missed = max(0.0, 1 - L1_BYTES.get(plain(side.arch), LEAST_L1_BYTES) / stacks)
     return missed * run.executed.get("local_load", 0) * (L2_CYCLES - LATENCY["local_load"])
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import gc
+import os
 import uuid
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -26,6 +27,7 @@ from pytest_gpuperf.device.device_errors import NoDevice
 from pytest_gpuperf.device.discovery import open_device
 from pytest_gpuperf.device.gpu import Gpu
 from pytest_gpuperf.device.interface import Device, Timer
+from pytest_gpuperf.device.lock import HELD_VARIABLE
 from pytest_gpuperf.device.placeholder import PlaceholderDevice
 from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.evidence import Session, StaticProfile, StaticRecord
@@ -141,6 +143,12 @@ class Worker:
         if self.opened is not None:
             gc.collect()  # arrays in circles of references, as exceptions and closures make them, live until then
             self.opened.release_unused()
+
+    def child_environment(self) -> dict[str, str]:
+        """For a process that uses the GPU while this one holds it, and that is itself no pytest-xdist worker."""
+        gpu = self.device.facts.uuid
+        visible = {} if self.number is None else {"CUDA_VISIBLE_DEVICES": gpu}
+        return {**os.environ, **visible, HELD_VARIABLE: gpu}
 
     @property
     def measured_peaks(self) -> dict[str, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_gpuperf.model.architectures import ARCHITECTURES
+from pytest_gpuperf.model.architectures import ARCHITECTURES, plain
 
 REFERENCE = "GH100"
 
@@ -32,7 +32,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
 
 def chip_of(arch: str) -> str:
     """The chip that lends its names to an architecture; GH100 for one that the table does not have."""
-    known = ARCHITECTURES.get(arch.rstrip("af"))
+    known = ARCHITECTURES.get(plain(arch))
     return known.chip if known else REFERENCE
 
 

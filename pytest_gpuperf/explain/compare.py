@@ -13,7 +13,7 @@ from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.warp_model.launch_inputs import KnownLaunch
 from pytest_gpuperf.explain.estimates import Estimates
 from pytest_gpuperf.explain.known_launch import known_launch
-from pytest_gpuperf.judge.log_times import geometric_mean
+from pytest_gpuperf.judge.log_times import mean_time_ns
 from pytest_gpuperf.judge.static_verdict import with_launch_of
 from pytest_gpuperf.model.advice import Advice
 from pytest_gpuperf.model.architectures import plain
@@ -156,7 +156,7 @@ def side_of(
 
     Its grid is that of the timed launch, or, where nothing was timed, of the one without a GPU.
     """
-    time_ns = geometric_mean(tuple(one.midmean for one in time.rounds)) if time is not None and time.rounds else None
+    time_ns = mean_time_ns(time.rounds) if time is not None and time.rounds else None
     launched = time if time is not None else static
     return Side(
         arch=arch, static=static, estimate=estimate, counters=counters or (time.counters if time is not None else {}),

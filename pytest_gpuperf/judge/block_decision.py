@@ -73,11 +73,11 @@ def judge_blocks(r: Ratios, policy: Policy, *, stopped: bool = False, tails: Seq
         decision = _CODES[code]
     ratio = math.exp(float(np.median(values))) if used else math.nan
     means = [t for of_block in tails[:used] for t in of_block]
-    proven = used > 0 and bool(process_of(values.shape[1]).log_e(_slower(values, policy), used) >= -math.log(alpha))
+    found, needed = evidence(values, policy), -math.log(alpha)
     return Paired(
-        decision, used, ratio, ratio_interval(values), evidence(values, policy), log_e_needed=-math.log(alpha),
+        decision, used, ratio, ratio_interval(values), found, log_e_needed=needed,
         mean_ratio=float(np.mean(np.exp(means))) if means else None,
-        by_tail=decision is Decision.SLOWER and not proven,
+        by_tail=decision is Decision.SLOWER and found.log_e_slower < needed,
         tail_log_e=float(worth[used - 1]) if worth is not None and used else None, log_ratios=values,
     )  # fmt: skip
 
@@ -86,10 +86,6 @@ def log_e_path(values: Logs, policy: Policy) -> Logs:
     """Natural log of the e-value of *slower* by votes after each of blocks x pairs."""
     scores = np.cumsum((values > policy.slower_above).sum(axis=1))
     return process_of(values.shape[1]).log_e_many(scores, np.arange(1, len(values) + 1))
-
-
-def _slower(values: Logs, policy: Policy) -> int:
-    return int((values > policy.slower_above).sum())
 
 
 def judge_many(r: Logs, policy: Policy, worth: Logs | None = None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -172,14 +168,14 @@ def _at_the_end(values: Logs, policy: Policy) -> Decision:
     return Decision.SAME if same else Decision.NOT_SLOWER
 
 
-def ratio_interval(r: Ratios, level: float = 0.95) -> tuple[float, float] | None:
-    """Interval of the median ratio at ``level``, valid whenever one stops; None with too few blocks for one."""
+def ratio_interval(r: Ratios) -> tuple[float, float] | None:
+    """95 % interval of the median ratio, valid whenever one stops; None with too few blocks for one."""
     ratios = checked(r)
     if not ratios.size:
         return None
-    # order statistics of all pairs by inverting two one-sided e-processes, each at half of 1 - level
+    # order statistics of all pairs by inverting two one-sided e-processes, each at half of 1 - 0.95
     blocks, pairs = ratios.shape
-    rank = int(process_of(pairs).needed(math.log(2 / (1 - level)), blocks)[-1])
+    rank = int(process_of(pairs).needed(math.log(2 / (1 - 0.95)), blocks)[-1])
     values = np.sort(ratios, axis=None)
     if rank > values.size:
         return None

@@ -7,6 +7,7 @@ A block is the log ratios, candidate over baseline, of its pairs: one of a block
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Sequence
 
@@ -19,6 +20,8 @@ from pytest_gpuperf.judge.log_times import InvalidTimesError, Logs
 Ratios = Sequence[float] | Sequence[Sequence[float]] | Logs
 """Log ratios of blocks: one of each, or those of its pairs."""
 Scores = NDArray[np.int64]
+_LEAST_TABLE = 128
+"""Tables are made for powers of two from here on, so that a growing sequence finds its table made."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,11 +32,16 @@ class EProcess:
     """Largest score of a block."""
     log_e_many: Callable[[Scores, Scores], Logs]
     """Natural log of the e-value of summed scores in so many blocks."""
-    needed: Callable[[float, int], Scores]
-    """Least sum of scores in 1, 2, ... blocks that reaches a log threshold."""
 
     def log_e(self, score: int, blocks: int) -> float:
         return float(self.log_e_many(np.array(score), np.array(blocks)))
+
+    def needed(self, log_threshold: float, most: int) -> Scores:
+        """Least sum of scores in 1, 2, ... ``most`` blocks that reaches ``log_threshold``; read-only.
+
+        Unreachable where none does.
+        """
+        return _needed(self, log_threshold, max(_LEAST_TABLE, 1 << (most - 1).bit_length()))[:most]
 
     def unanimous_blocks(self, alpha: float, most: int) -> float:
         """Least number of blocks that prove a claim at ``alpha`` if all of them agree; infinite above ``most``."""
@@ -42,8 +50,24 @@ class EProcess:
         return float(enough[0] + 1) if enough.size else math.inf
 
 
-SIGNS = EProcess(1, eprocess.log_e_many, eprocess.votes_needed)
-RANKS = EProcess(rank_eprocess.PAIRS, rank_eprocess.log_e_many, rank_eprocess.scores_needed)
+@functools.lru_cache(maxsize=8)
+def _table(process: EProcess, size: int) -> Logs:
+    """Log e-value at [blocks, score], for blocks up to ``size``; -inf where there is no such score."""
+    blocks, scores = np.meshgrid(np.arange(size + 1), np.arange(process.most * size + 1), indexing="ij")
+    most = process.most * blocks
+    return np.where(scores <= most, process.log_e_many(np.minimum(scores, most), blocks), -np.inf)
+
+
+@functools.lru_cache(maxsize=512)
+def _needed(process: EProcess, log_threshold: float, size: int) -> Scores:
+    reached = _table(process, size)[1:] >= log_threshold
+    needed = np.where(reached.any(axis=1), reached.argmax(axis=1), np.iinfo(np.int64).max)
+    needed.flags.writeable = False
+    return needed
+
+
+SIGNS = EProcess(1, eprocess.log_e_many)
+RANKS = EProcess(rank_eprocess.PAIRS, rank_eprocess.log_e_many)
 
 
 def process_of(pairs: int) -> EProcess:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from pytest_gpuperf.formatting import drift_words, numbered
-from pytest_gpuperf.judge import env_shift
+from pytest_gpuperf.formatting import drift_words
 from pytest_gpuperf.judge.block_decision import Paired
-from pytest_gpuperf.judge.log_times import geometric_mean
+from pytest_gpuperf.judge.log_times import mean_time_ns
+from pytest_gpuperf.judge.paired_verdict import confirmed
 from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.judge.time_case import TimeCase
 from pytest_gpuperf.model.evidence import Anchor
@@ -54,9 +54,9 @@ def judge_paired_drift(
     drift = drift_of(anchor, policy.delta, ratio, proven=first.decision is Decision.SLOWER)
     if not drift.exceeds(RED):
         return drift, None
-    verdict, proof = _confirmed(policy, second)
+    verdict, proof = confirmed(policy, second, ", and not in a second")
     changed = case.baseline is None or not case.identity.same_execution(case.baseline.identity)
-    after = geometric_mean([one.midmean for one in case.rounds]) if case.rounds else None
+    after = mean_time_ns(case.rounds) if case.rounds else None
     figures = TimeFigures(
         before_ns=after / first.ratio if after is not None else None, after_ns=after, ratio=ratio,
         interval=first.interval, tolerance=RED * policy.delta, method="paired", pair_slot=pair_slot,
@@ -67,16 +67,3 @@ def judge_paired_drift(
         key=case.key, target=case.target, kind="time", verdict=verdict,
         reason=f"{drift_words(drift, changed=changed)}; {proof}", time=figures, notes=tuple(notes), against="anchor",
     )  # fmt: skip
-
-
-def _confirmed(policy: Policy, second: Paired | None) -> tuple[Verdict, str]:
-    slower = env_shift.proven_slower(policy.delta)
-    if second is None:
-        return Verdict.SLOWER, f"{slower} in one process, a second has to confirm it"
-    if second.decision is Decision.SLOWER:
-        return Verdict.SLOWER, f"{slower}, in two processes"
-    if second.decision not in (Decision.INCONCLUSIVE, Decision.CONTINUE):
-        return Verdict.INCONCLUSIVE, f"{slower} in one process, and not in a second"
-    leans = not second.blocks or second.evidence.log_e_slower > 0  # it has not said otherwise
-    verdict = Verdict.SUSPECT if leans else Verdict.INCONCLUSIVE
-    return verdict, f"{slower} in one process, undecided in a second after {numbered(second.blocks, 'block')}"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from pytest_gpuperf.model.architectures import plain
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 
 PROVEN_NOT_SLOWER = frozenset({Verdict.NOT_SLOWER, Verdict.SAME, Verdict.FASTER})
@@ -26,7 +27,7 @@ def in_order(judgements: Sequence[Judgement], arch: str) -> tuple[Judgement, ...
 def _is_beside(one: Judgement, time: Judgement, arch: str) -> bool:
     """Whether it got worse on the GPU that the time is of."""
     if one.kind == "static":
-        return one.verdict is Verdict.WORSE and one.target.rstrip("af") == arch.rstrip("af")
+        return one.verdict is Verdict.WORSE and plain(one.target) == plain(arch)
     return one.verdict is Verdict.WORSE and one.kind == "counters" and one.target == time.target
 
 

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from pytest_gpuperf.model.timed_round import RecordedRound
+
 Logs = NDArray[np.float64]
 
 
@@ -32,3 +34,8 @@ def log_times(times_ns: Sequence[float], what: str) -> Logs:
 def geometric_mean(times_ns: Sequence[float]) -> float:
     """Nanoseconds.  Raises ``InvalidTimesError`` for what is no time."""
     return math.exp(float(log_times(times_ns, "rounds").mean()))
+
+
+def mean_time_ns(rounds: Sequence[RecordedRound]) -> float:
+    """What one run takes: the geometric mean of its rounds' midmeans.  Raises as ``geometric_mean`` does."""
+    return geometric_mean([one.midmean for one in rounds])

@@ -6,7 +6,6 @@ test.  See docs/explanation/statistics.md, "The screen: a non-inferiority test o
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
 
@@ -18,32 +17,20 @@ OMEGA = 0.005
 """Spread between recordings on one GPU assumed without a machine profile."""
 
 
-@dataclasses.dataclass(frozen=True)
-class NonInferiority:
-    """What the non-inferiority test says, and from which figures."""
-
-    proven: bool
-    """Slower by less than ``epsilon``; if not, a better test has to decide."""
-    difference: float
-    """Mean log time of the candidate minus that of the baseline."""
-    bound: float
-    """Upper confidence bound of the difference at ``1 - beta``; infinite with too few rounds."""
-
-
 def noninferiority_test(
     baseline: Sequence[float], candidate: Sequence[float], *, epsilon: float, omega: float = OMEGA, beta: float = 0.005
-) -> NonInferiority:
+) -> bool:
     """Whether the candidate is proven to be slower by less than ``epsilon``, at an error rate of ``beta``.
 
-    ``baseline`` and ``candidate`` are round midmeans in nanoseconds; ``omega`` is the standard deviation of
-    log times between recordings.  Raises ``InvalidTimesError`` for what is no time.
+    If it is not, a better test has to decide.  ``baseline`` and ``candidate`` are round midmeans in nanoseconds;
+    ``omega`` is the standard deviation of log times between recordings.  Raises ``InvalidTimesError`` for what is no
+    time.
     """
     old, new = log_times(baseline, "baseline rounds"), log_times(candidate, "candidate rounds")
-    difference = float(new.mean() - old.mean())
     freedom = old.size + new.size - 2
     if freedom < 1 or old.size < 2:
-        return NonInferiority(False, difference, math.inf)
+        return False
     squares = float(((old - old.mean()) ** 2).sum() + ((new - new.mean()) ** 2).sum())
     error = math.sqrt(squares / freedom * (1 / old.size + 1 / new.size) + 2 * omega**2)
-    bound = difference + float(scipy.special.stdtrit(freedom, 1 - beta)) * error
-    return NonInferiority(bound < math.log1p(epsilon), difference, bound)
+    difference = float(new.mean() - old.mean())
+    return difference + float(scipy.special.stdtrit(freedom, 1 - beta)) * error < math.log1p(epsilon)

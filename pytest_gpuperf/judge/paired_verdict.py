@@ -16,7 +16,7 @@ from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.judge import env_shift
 from pytest_gpuperf.judge.block_decision import Paired, log_e_path
 from pytest_gpuperf.judge.comparability import explain, other_arguments, same_work
-from pytest_gpuperf.judge.log_times import geometric_mean
+from pytest_gpuperf.judge.log_times import mean_time_ns
 from pytest_gpuperf.judge.machine_evidence import slower_without_change
 from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.judge.recording_choice import Recording, choose_recording
@@ -115,6 +115,15 @@ def _verdict(policy: Policy, first: Paired, second: Paired | None) -> tuple[Verd
 
 
 def _confirmed(policy: Policy, first: Paired, second: Paired | None) -> tuple[Verdict, str]:
+    if second is not None and all(policy.delta < one.ratio - 1 < policy.epsilon for one in (first, second)):
+        otherwise = f" and less than {env_shift.amount(policy.epsilon)} in a second: it lies between the two"
+    else:
+        otherwise = " and not in a second: where it is placed decides"
+    return confirmed(policy, second, otherwise)
+
+
+def confirmed(policy: Policy, second: Paired | None, otherwise: str) -> tuple[Verdict, str]:
+    """What a second process makes of SLOWER in one; ``otherwise`` are the words where it decides against that."""
     slower = env_shift.proven_slower(policy.delta)
     if second is None:
         return Verdict.SLOWER, f"{slower} in one process, a second has to confirm it"
@@ -124,10 +133,7 @@ def _confirmed(policy: Policy, first: Paired, second: Paired | None) -> tuple[Ve
         leans = not second.blocks or second.evidence.log_e_slower > 0  # it has not said otherwise
         verdict = Verdict.SUSPECT if leans else Verdict.INCONCLUSIVE
         return verdict, f"{slower} in one process, undecided in a second after {numbered(second.blocks, 'block')}"
-    if all(policy.delta < one.ratio - 1 < policy.epsilon for one in (first, second)):
-        less = f"less than {env_shift.amount(policy.epsilon)} in a second"
-        return Verdict.INCONCLUSIVE, f"{slower} in one process and {less}: it lies between the two"
-    return Verdict.INCONCLUSIVE, f"{slower} in one process and not in a second: where it is placed decides"
+    return Verdict.INCONCLUSIVE, f"{slower} in one process{otherwise}"
 
 
 def _figures(
@@ -138,7 +144,7 @@ def _figures(
     log_e, needed = first.evidence.log_e_slower, first.log_e_needed
     if first.by_tail and first.tail_log_e is not None:
         log_e, needed = first.tail_log_e, -math.log(policy.alpha * SHARE)
-    after = geometric_mean([one.midmean for one in case.rounds]) if case.rounds else None
+    after = mean_time_ns(case.rounds) if case.rounds else None
     ratios, path = _blocks(first, policy)
     return TimeFigures(
         before_ns=after / ratio if after is not None and ratio is not None else None, after_ns=after, ratio=ratio,

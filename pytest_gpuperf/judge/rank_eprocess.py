@@ -27,7 +27,6 @@ PAIRS = LAUNCHES**2
 RATES = (2.0, 1.0, 0.5, 0.25)
 WEIGHTS = (0.4, 0.3, 0.2, 0.1)
 """Of the products at these rates, fixed before any block: the steeper ones decide where all pairs agree."""
-_LEAST_TABLE = 128
 
 
 def log_e_many(scores: NDArray[np.int64], blocks: NDArray[np.int64]) -> Logs:
@@ -48,23 +47,3 @@ def _log_mean(rate: float) -> float:
     """ln M(rate): over the orders, of launches whose times rise from the first to the last."""
     first = sum(range(LAUNCHES))
     return float(special.logsumexp([rate * (sum(places) - first) for places in orders()])) - math.log(len(orders()))
-
-
-@functools.lru_cache(maxsize=4)
-def _table(size: int) -> Logs:
-    """Log e-value at [blocks, score], for blocks up to ``size``; -inf where there is no such score."""
-    blocks, scores = np.meshgrid(np.arange(size + 1), np.arange(PAIRS * size + 1), indexing="ij")
-    return np.where(scores <= PAIRS * blocks, log_e_many(scores, blocks), -np.inf)
-
-
-@functools.lru_cache(maxsize=256)
-def _needed(log_threshold: float, size: int) -> NDArray[np.int64]:
-    reached = _table(size)[1:] >= log_threshold
-    needed = np.where(reached.any(axis=1), reached.argmax(axis=1), np.iinfo(np.int64).max)
-    needed.flags.writeable = False
-    return needed
-
-
-def scores_needed(log_threshold: float, most: int) -> NDArray[np.int64]:
-    """Least sum of scores in 1, 2, ... ``most`` blocks that reaches ``log_threshold``; read-only."""
-    return _needed(log_threshold, max(_LEAST_TABLE, 1 << (most - 1).bit_length()))[:most]

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pytest_gpuperf.formatting import duration
 from pytest_gpuperf.judge.code_diff import text_changes
 from pytest_gpuperf.judge.counter_verdict import CounterRule, compare_counters
-from pytest_gpuperf.judge.log_times import geometric_mean
+from pytest_gpuperf.judge.log_times import mean_time_ns
 from pytest_gpuperf.model.beside_figures import Beside, HostTime
 from pytest_gpuperf.model.evidence import Anchor, Key, TimeRecord
 from pytest_gpuperf.model.verdict import Change
@@ -59,16 +59,12 @@ def _run_diff(
     counters = _moved_counters(key, gpu, old, new, rules)
     shared = old.counters.keys() & new.counters.keys()
     differ = sum(old.counters[name] != new.counters[name] for name in shared)
-    times = None if old.rounds == new.rounds else (_mean_ns(old), _mean_ns(new))
+    times = None if old.rounds == new.rounds else (mean_time_ns(old.rounds), mean_time_ns(new.rounds))
     found = RunDiff(
         gpu=gpu, times_ns=times, conditions=tuple(_conditions(old, new, code_told=code_told)), counters=counters,
         others=differ - len(counters), sets=(len(old.counters) - len(shared), len(new.counters) - len(shared)),
     )  # fmt: skip
     return found if found != RunDiff(gpu, None) else None
-
-
-def _mean_ns(record: TimeRecord) -> float:
-    return geometric_mean([one.midmean for one in record.rounds])
 
 
 def _conditions(old: TimeRecord, new: TimeRecord, *, code_told: bool) -> list[Change]:

@@ -18,7 +18,7 @@ import msgspec
 from pytest_gpuperf.judge import env_shift
 from pytest_gpuperf.judge import unpaired as unpaired_rounds
 from pytest_gpuperf.judge.comparability import RECORD_ANEW, Comparability, same_work
-from pytest_gpuperf.judge.log_times import geometric_mean
+from pytest_gpuperf.judge.log_times import mean_time_ns
 from pytest_gpuperf.judge.machine_evidence import slower_by_the_machine, slower_without_change
 from pytest_gpuperf.judge.noninferiority import OMEGA, noninferiority_test
 from pytest_gpuperf.judge.paired_verdict import unconfirmed, unheard
@@ -141,9 +141,9 @@ def _not_inferior(case: TimeCase, recording: Recording, work: Comparability, pol
     old, new = [one.midmean for one in recording.rounds], [one.midmean for one in case.rounds]
     omega = max(policy.omega or OMEGA, unpaired_rounds.LEAST_OMEGA, spread.between)
     test = functools.partial(noninferiority_test, epsilon=policy.epsilon, omega=omega, beta=policy.beta)
-    if not test(old, new).proven:
+    if not test(old, new):
         return None
-    same = test(new, old).proven
+    same = test(new, old)
     figures = _figures(case, recording, spread, "screen", policy.epsilon)
     verdict, words = (Verdict.SAME, "slower or faster") if same else (Verdict.NOT_SLOWER, "slower")
     reason = f"proven to be less than {env_shift.amount(policy.epsilon)} {words}; {work.reason}"
@@ -191,7 +191,7 @@ def _figures(
     method: Literal["identity", "screen", "unpaired"],
     tolerance: float,
 ) -> TimeFigures:
-    before, ratio = geometric_mean([one.midmean for one in recording.rounds]), math.exp(spread.difference)
+    before, ratio = mean_time_ns(recording.rounds), math.exp(spread.difference)
     cycles = env_shift.cycles_ratio(recording.rounds, case.rounds)
     return TimeFigures(
         before_ns=before, after_ns=before * ratio, ratio=ratio, interval=spread.interval(0.95), level=0.95,
@@ -203,8 +203,8 @@ def _for_information(case: TimeCase, recording: Recording) -> tuple[str, ...]:
     """The two times of what is not compared, so that a reader sees a large loss all the same."""
     if not case.rounds:
         return ()
-    before = geometric_mean([one.midmean for one in recording.rounds])
-    after = geometric_mean([one.midmean for one in case.rounds])
+    before = mean_time_ns(recording.rounds)
+    after = mean_time_ns(case.rounds)
     return (f"not compared: {before / 1000:.4g} us in the record, {after / 1000:.4g} us now",)
 
 

@@ -80,9 +80,6 @@ class RunSeen:
     """Modules on record that the run searched for, and was not told to search in part."""
     missing: Collection[str]
     """Modules on record without a file."""
-    targets: Collection[str]
-    """What this run judges: architectures, and its GPU model."""
-    has_gpu: bool
     full: bool
     """Nothing narrowed what was collected."""
     whole: bool
@@ -99,19 +96,17 @@ _THERE = (WhyVanished.DESELECTED, WhyVanished.SKIPPED, WhyVanished.XFAILED, WhyV
 """Causes of tests that are there: what they did not come to counts for the targets of their run alone."""
 
 
-def vanished(records: Iterable[OnRecord], run: RunSeen) -> list[Vanished]:
-    """The records that no test came to, in the order given."""
-    return settled(candidates(records, run), run.targets, has_gpu=run.has_gpu)
-
-
 def candidates(records: Iterable[OnRecord], run: RunSeen) -> list[Vanished]:
-    """The same for whatever targets the run had, and as if it had no GPU: one shard of it does not know."""
+    """The records that no test came to, in the order given.
+
+    For whatever targets the run had, and as if it had no GPU: one shard of it does not know.
+    """
     found = (_judged(record, run) for record in records)
     return [one for one in found if one is not None]
 
 
 def settled(found: Iterable[Vanished], targets: Collection[str], *, has_gpu: bool) -> list[Vanished]:
-    """Of ``candidates`` those that count in a run with these targets."""
+    """Of ``candidates`` those that count in a run that judges these targets: architectures, and its GPU model."""
     return [
         one._replace(for_want_of_gpu=one.for_want_of_gpu and not has_gpu)
         for one in found

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from pytest_gpuperf.formatting import duration, indented_json, numbered, percent
 from pytest_gpuperf.judge.change_points import LevelStep, steps_of
+from pytest_gpuperf.judge.log_times import mean_time_ns
 from pytest_gpuperf.model.evidence import Key, StaticRecord, TimeRecord
-from pytest_gpuperf.report.tables import mean_time_ns
 
 BARS = "▁▂▃▄▅▆▇█"
 SPARK = 40
@@ -46,7 +46,7 @@ class Series(NamedTuple):
 def figures_of(record: TimeRecord | StaticRecord) -> dict[str, float]:
     """Figures of a record that are worth a history."""
     if isinstance(record, TimeRecord):
-        return {"time": mean_time_ns(record)}
+        return {"time": mean_time_ns(record.rounds)}
     return {"registers": record.profile.registers, "instructions": record.profile.instructions}
 
 

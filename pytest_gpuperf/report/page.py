@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from pytest_gpuperf.formatting import rate
+from pytest_gpuperf.judge.log_times import mean_time_ns
 from pytest_gpuperf.model.verdict import Change
 from pytest_gpuperf.report.document import Document, Row
 from pytest_gpuperf.report.page_parts import for_script, rendered, vendored
 from pytest_gpuperf.report.red_groups import first_alike
 from pytest_gpuperf.report.sweep import UNITS, drawn, found_sweeps
-from pytest_gpuperf.report.tables import mean_time_ns, peaks_of
+from pytest_gpuperf.report.tables import peaks_of
 from pytest_gpuperf.report.verdict_order import rank_of
 
 TEMPLATE = "report.html"
@@ -53,7 +54,7 @@ def _sort_keys(row: Row) -> dict[str, float | str]:
     registers = max((one.profile.registers for one in row.evidence.static.values()), default=-1)
     return {
         "verdict": rank_of(row.verdict), "workload": f"{row.test} {row.workload}".lower(),
-        "time": -1 if time is None else round(mean_time_ns(time), 3),
+        "time": -1 if time is None else round(mean_time_ns(time.rounds), 3),
         "ratio": -1 if figures is None or figures.ratio is None else round(figures.ratio, 6), "code": registers,
     }  # fmt: skip
 
@@ -143,7 +144,7 @@ def _roofline(document: Document) -> dict[str, Any]:
     for place, row in enumerate(document.rows):
         time = row.evidence.time
         if time is not None and time.bytes and time.flops:
-            speed = time.flops / mean_time_ns(time) * 1e9
+            speed = time.flops / mean_time_ns(time.rounds) * 1e9
             points.append({
                 "row": place, "name": f"{row.workload} of {row.test}", "intensity": _short(time.flops / time.bytes),
                 "speed": _short(speed), "says": rate(speed, "FLOP/s"),

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from pytest_gpuperf.formatting import duration, rate
+from pytest_gpuperf.judge.log_times import mean_time_ns
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
-from pytest_gpuperf.report.tables import mean_time_ns
 
 UNITS = {"time": "ns", "bandwidth": "B/s", "flops": "FLOP/s"}
 WIDE = 100.0
@@ -89,7 +89,7 @@ def _value(work: WorkloadEvidence, y: str) -> float | None:
     """Nanoseconds, or bytes or operations per second; None for a workload that has none."""
     if work.time is None:
         return None
-    time_ns = mean_time_ns(work.time)
+    time_ns = mean_time_ns(work.time.rounds)
     if y == "time":
         return time_ns
     amount = work.time.bytes if y == "bandwidth" else work.time.flops

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from pytest_gpuperf.baselines.layout import arch_order
 from pytest_gpuperf.formatting import duration, numbered, rate, ratio
-from pytest_gpuperf.judge.log_times import geometric_mean
-from pytest_gpuperf.model.evidence import StaticRecord, TimeRecord
+from pytest_gpuperf.judge.log_times import mean_time_ns
+from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import EvidenceKind, Verdict
 from pytest_gpuperf.report.folding import MOST_FUNCTIONS, CellsOf, VerdictOf, folded, shortened
@@ -242,7 +242,7 @@ def time_cells(work: WorkloadEvidence, peaks: Mapping[str, float]) -> tuple[str,
         against = f"{against}  anchor x{judged.drift.ratio:.3f}".strip()
     if work.time is None:
         return "-", "-", "-", against
-    time_ns = mean_time_ns(work.time)
+    time_ns = mean_time_ns(work.time.rounds)
     interval = "-"
     if work.interval_ns is not None:
         interval = f"±{(work.interval_ns[1] - work.interval_ns[0]) / 2 / time_ns * 100:.2f} %"
@@ -258,8 +258,3 @@ def _of_peak(per_second: float, unit: str, peak: float | None) -> str:
     """``3.86 TB/s, 90 %``; of what tensor cores do, the throughput of multiply-adds is no peak."""
     share = per_second / peak if peak else 0.0
     return rate(per_second, unit) + (f", {share:.0%}".replace("%", " %") if 0 < share <= MOST_OF_PEAK else "")
-
-
-def mean_time_ns(record: TimeRecord) -> float:
-    """The geometric mean of the rounds' midmeans."""
-    return geometric_mean([one.midmean for one in record.rounds])

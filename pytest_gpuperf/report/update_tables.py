@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_gpuperf.formatting import duration, first_of, numbered, percent
+from pytest_gpuperf.judge.log_times import mean_time_ns
 from pytest_gpuperf.judge.static_verdict import compare_static
 from pytest_gpuperf.model.beside_figures import Beside
 from pytest_gpuperf.model.evidence import StaticRecord, TimeRecord
 from pytest_gpuperf.model.result import Recorded
 from pytest_gpuperf.report.folding import MOST_LINES, function_of
-from pytest_gpuperf.report.tables import Table, mean_time_ns, static_cell
+from pytest_gpuperf.report.tables import Table, static_cell
 
 MOST_CHANGES = 3
 """Figures that an update names of one workload."""
@@ -50,7 +51,7 @@ def _change(one: Recorded) -> str:
         if one.after.rounds == one.before.rounds:
             other = _beside_words(one.before.beside or Beside(), one.after.beside or Beside()) or "counters"
             return other if one.after.anchor == one.before.anchor else "its own anchor"
-        return percent(mean_time_ns(one.after) / mean_time_ns(one.before) - 1)
+        return percent(mean_time_ns(one.after.rounds) / mean_time_ns(one.before.rounds) - 1)
     if isinstance(one.before, StaticRecord) and isinstance(one.after, StaticRecord):
         differ = compare_static(one.key, one.target, one.before, one.after).changes
         changes = [f"{change.what} {change.figures}" for change in differ]
@@ -72,4 +73,4 @@ def _beside_words(before: Beside, after: Beside) -> str:
 def _figure(record: TimeRecord | StaticRecord | None) -> str:
     if record is None:
         return "-"
-    return duration(mean_time_ns(record)) if isinstance(record, TimeRecord) else static_cell(record)
+    return duration(mean_time_ns(record.rounds)) if isinstance(record, TimeRecord) else static_cell(record)

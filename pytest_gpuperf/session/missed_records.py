@@ -217,7 +217,6 @@ def _seen(
     modules = {record.key.module for record in records}
     told = {one.node_id: one for one in book.evidence}
     stopped = {node for node, one in told.items() if one.status != "complete"}
-    models = models_of(book)
     ends = config.stash[stash.FINDING].ends
     return RunSeen(
         tests=found.tests, selected=found.selected, modules=found.modules, failed=found.failed, skipped=found.skipped,
@@ -225,9 +224,7 @@ def _seen(
         reached={node: {work.key.workload for work in one.workloads} for node, one in told.items()},
         covered={module for module in modules if scope.covers(module)},
         missing={module for module in modules if not (config.rootpath / module).is_file()},
-        targets={*stash.worker_of(config).expected_archs, *models},
-        has_gpu=bool(models) or config.stash[stash.OPTIONS].require_gpu, full=scope.full, whole=scope.whole,
-        elsewhere=found.elsewhere, users=found.users,
+        full=scope.full, whole=scope.whole, elsewhere=found.elsewhere, users=found.users,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.judge.comparability import other_arguments
-from pytest_gpuperf.judge.log_times import geometric_mean
+from pytest_gpuperf.judge.log_times import mean_time_ns
 from pytest_gpuperf.model.evidence import Anchor, Key, Session, TimeRecord
 from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import REMARKED, Judgement, Verdict
@@ -48,7 +48,7 @@ def anchor_of(record: TimeRecord, sessions: Mapping[str, Session], has_cubin: Ca
     first = record.rounds[0].session
     return Anchor(
         identity=record.identity, timer=record.timer, cache=record.cache,
-        time_ns=geometric_mean([one.midmean for one in record.rounds]), session=first,
+        time_ns=mean_time_ns(record.rounds), session=first,
         date=sessions[first].date if first in sessions else "", kernel=record.kernel, symbol=record.symbol,
         cubin=record.cubin if record.cubin and has_cubin(record.cubin) else "", grid=record.grid, block=record.block,
         dynamic_shared_bytes=record.dynamic_shared_bytes,

@@ -8,7 +8,7 @@ import numpy as np
 
 from pytest_gpuperf.device.kernel_arguments import array_facts
 from pytest_gpuperf.device.launch import Launch
-from pytest_gpuperf.judge.log_times import geometric_mean
+from pytest_gpuperf.judge.log_times import mean_time_ns
 from pytest_gpuperf.judge.plausibility import Implausible, implausible
 from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.timed_round import Round
@@ -22,7 +22,7 @@ def beyond_limits(facts: DeviceFacts, request: Request, rounds: Sequence[Round])
     """What the figures of these rounds say that cannot be; nothing without rounds."""
     if not rounds:
         return Implausible()
-    time_ns = geometric_mean([one.midmean for one in rounds])
+    time_ns = mean_time_ns(rounds)
     size = array_bytes(request.launch) if request.launch is not None else None
     return implausible(facts, time_ns, bytes=request.bytes, flops=request.flops, cache=request.cache, array_bytes=size)
 

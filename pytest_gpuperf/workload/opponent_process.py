@@ -12,7 +12,6 @@ from pytest_gpuperf.atomic_write import scratch_folder
 from pytest_gpuperf.context.child_command import revision_command
 from pytest_gpuperf.context.child_process import RunningChild, errors_in, log_lines
 from pytest_gpuperf.context.worker import Worker
-from pytest_gpuperf.device.lock import HELD_VARIABLE
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.revision import Revision
 from pytest_gpuperf.model.task import OpponentTask
@@ -47,7 +46,7 @@ class OpponentProcess:
                 raise OtherSideLost(f"{revision.name} has none of these test files")
             start = revision.tree / os.path.relpath(config.invocation_params.dir.resolve(), revision.top)
             self._child = RunningChild(
-                command, start if start.is_dir() else revision.tree, self._log, _environment(worker),
+                command, start if start.is_dir() else revision.tree, self._log, worker.child_environment(),
                 (task.reading, task.writing),
             )  # fmt: skip
         except OSError as problem:
@@ -108,10 +107,3 @@ class OpponentProcess:
 
 class OtherWork(OtherSideLost):
     """The revision's test does not come to the workload, or to another one of its name; its process is fine."""
-
-
-def _environment(worker: Worker) -> dict[str, str]:
-    """It uses the GPU while this process holds it, and when this one says so."""
-    uuid = worker.device.facts.uuid
-    visible = {} if worker.number is None else {"CUDA_VISIBLE_DEVICES": uuid}
-    return {**os.environ, **visible, HELD_VARIABLE: uuid}

@@ -6,7 +6,6 @@ Where a cubin was placed in one process cannot be randomised away inside it, so 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from pytest_gpuperf.context.child_process import LOG_LINES, errors_in, log_lines
 from pytest_gpuperf.context.run_state import RunState
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.device.device_errors import LockTimeout, LockUnavailable
-from pytest_gpuperf.device.lock import HELD_VARIABLE
 from pytest_gpuperf.formatting import numbered
 from pytest_gpuperf.judge.paired_verdict import unheard
 from pytest_gpuperf.model.task import ConfirmTask
@@ -119,7 +117,7 @@ def run_second(item: pytest.Item, worker: Worker, task: ConfirmTask, limit_s: fl
     worker.give_memory_back()  # the child needs as much memory as this test did
     try:
         with worker.device.lock():  # not by the child: what it would wait for others is not its own time
-            status = run_task(item.config, task, task.folder, log, limit_s, ["-x"], _environment(worker))
+            status = run_task(item.config, task, task.folder, log, limit_s, ["-x"], worker.child_environment())
     except (LockTimeout, LockUnavailable) as error:
         problem = f"a second process did not get the GPU ({error})"
     except OSError as error:
@@ -133,13 +131,6 @@ def run_second(item: pytest.Item, worker: Worker, task: ConfirmTask, limit_s: fl
     errors = errors_in(lines)
     item.add_report_section("call", "gpuperf confirmation", "\n".join(lines[-LOG_LINES:]))
     return f"{problem}: {errors[0]}" if errors else problem
-
-
-def _environment(worker: Worker) -> dict[str, str]:
-    """The child is no pytest-xdist worker: it is told which GPU its parent has, and that it is held for it."""
-    uuid = worker.device.facts.uuid
-    visible = {} if worker.number is None else {"CUDA_VISIBLE_DEVICES": uuid}
-    return {**os.environ, **visible, HELD_VARIABLE: uuid}
 
 
 def replace_judgement(book: TestBook, judgement: Judgement) -> None:

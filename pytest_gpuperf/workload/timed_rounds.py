@@ -18,7 +18,7 @@ from pytest_gpuperf.device.device_errors import LoadError
 from pytest_gpuperf.device.interface import Slot, Timer
 from pytest_gpuperf.device.launch import Configuration
 from pytest_gpuperf.device.recorded_arguments import RecordedArguments
-from pytest_gpuperf.judge.log_times import geometric_mean
+from pytest_gpuperf.judge.log_times import mean_time_ns
 from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.model.evidence import Identity, KernelBinary, Key, TimeRecord
 from pytest_gpuperf.model.task import OpponentTask
@@ -141,7 +141,7 @@ def take_again(work: TimedWorkload, first: Rounds, count: int) -> Rounds:
         again = take(work, count, request.budget_s, duration_ns=first.rounds[-1].midmean)
         if not again.disturbed:
             break
-    was, now = (geometric_mean([one.midmean for one in taken.rounds]) for taken in (first, again))
+    was, now = (mean_time_ns(taken.rounds) for taken in (first, again))
     where = "on other addresses" if moving is not None else "on the same addresses"
     note = f"its rounds were taken twice, the second time {where}: x{now / was:.3f} of the first"
     return dataclasses.replace(again, notes=(*again.notes, note), seconds=first.seconds + again.seconds)

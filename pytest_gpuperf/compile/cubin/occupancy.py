@@ -7,7 +7,7 @@ Assumes the largest shared-memory carve-out.  Does not model hardware barriers, 
 from __future__ import annotations
 
 from pytest_gpuperf.compile.compile_errors import UnknownArchitecture
-from pytest_gpuperf.model.architectures import ARCHITECTURES, SPELLINGS, WARP_THREADS, Architecture
+from pytest_gpuperf.model.architectures import ARCHITECTURES, SPELLINGS, WARP_THREADS, Architecture, plain
 from pytest_gpuperf.model.evidence import Occupancy, StaticProfile
 
 REGISTERS_PER_SM = 65536
@@ -20,11 +20,11 @@ REGISTER_GRANULARITY = 256
 
 def limits_of(arch: str) -> Architecture:
     """Limits of ``sm_90``, also spelled ``sm_90a``.  Raises ``UnknownArchitecture``."""
-    plain = arch.rstrip("af")
+    base = plain(arch)
     if arch in SPELLINGS:
-        return ARCHITECTURES[plain]
-    variant = arch.removeprefix(plain)
-    why = f": {plain} has no variant {variant!r}" if plain in ARCHITECTURES and len(variant) == 1 else ""
+        return ARCHITECTURES[base]
+    variant = arch.removeprefix(base)
+    why = f": {base} has no variant {variant!r}" if base in ARCHITECTURES and len(variant) == 1 else ""
     raise UnknownArchitecture(arch, ARCHITECTURES, why)
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import functools
 
+from pytest_gpuperf.model.architectures import plain
+
 LATENCY: dict[str, float] = {
     "fp16": 4, "fp32": 4, "fp64": 8, "integer": 4, "compare": 4, "move": 4, "mufu": 18, "conversion": 12,
     "shared_load": 30, "local_load": 30, "constant_load": 8, "global_load": 600, "texture": 600, "atomic": 600,
@@ -30,9 +32,9 @@ HALF_FP32 = frozenset({"sm_75", "sm_80"})
 @functools.cache
 def issue_cycles(klass: str, arch: str) -> float:
     """Cycles for which an instruction of this class keeps its unit of one scheduler busy."""
-    plain = arch.rstrip("af")
+    base = plain(arch)
     if klass == "fp64":
-        return 2 if plain in FULL_FP64 else 64
+        return 2 if base in FULL_FP64 else 64
     if klass in ("fp32", "fp16"):
-        return 2 if plain in HALF_FP32 else 1
+        return 2 if base in HALF_FP32 else 1
     return {"mufu": 8, "conversion": 8, "integer": 2, "compare": 2, "tensor": 16}.get(klass, 1)

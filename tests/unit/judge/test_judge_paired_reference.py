@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from pytest_gpuperf.judge.block_decision import FASTER_PATIENCE, UNDECIDED, judge_blocks, judge_many
 from pytest_gpuperf.judge.block_scores import SIGNS
-from pytest_gpuperf.judge.eprocess import log_e
 from pytest_gpuperf.judge.policy import Decision, Policy
 
 DELTA, EPSILON = 0.005, 0.01
@@ -47,7 +46,7 @@ class BlockByBlock:
         self.passed_since: int | None = None
 
     def worth(self, votes: int, rate: float) -> bool:
-        return log_e(votes, self.blocks) >= -math.log(rate)
+        return SIGNS.log_e(votes, self.blocks) >= -math.log(rate)
 
     def take(self, r: float) -> Decision | None:
         """The decision with this block, if it falls."""

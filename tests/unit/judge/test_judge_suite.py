@@ -43,10 +43,10 @@ def test_online_shares_use_alpha_up_in_the_limit() -> None:
 
 @pytest.mark.parametrize(("index", "blocks"), [(1, 14), (5, 19), (20, 23), (100, 28), (500, 33)])
 def test_unanimous_blocks_needed_for_the_ith_workload(index: int, blocks: int) -> None:
-    from pytest_gpuperf.judge.eprocess import log_e
+    from pytest_gpuperf.judge.block_scores import SIGNS
 
     needed = -math.log(Spending().share(index))
-    assert log_e(blocks - 1, blocks - 1) < needed <= log_e(blocks, blocks)
+    assert SIGNS.log_e(blocks - 1, blocks - 1) < needed <= SIGNS.log_e(blocks, blocks)
 
 
 @pytest.mark.parametrize("bad", [{"alpha": 0.0}, {"alpha": 1.0}, {"workers": 0}])

@@ -182,7 +182,7 @@ def pipeline(rng: np.random.Generator, shift: float, omega: float, assumed: floa
     """Screen, then paired blocks: a decision's index; ``gpu`` is how much another GPU differs."""
     old = np.exp(rng.normal(0, omega) + rng.normal(0, 0.002, 10)) * 1000
     new = np.exp(shift + gpu + rng.normal(0, omega) + rng.normal(0, 0.002, 4)) * 1000
-    if not gpu and noninferiority_test(old.tolist(), new.tolist(), epsilon=0.01, omega=assumed).proven:
+    if not gpu and noninferiority_test(old.tolist(), new.tolist(), epsilon=0.01, omega=assumed):
         return NOT_SLOWER
     codes, _ = judge_many(shift + rng.normal(0, 0.002, (1, 128)), POLICY)
     return int(codes[0])

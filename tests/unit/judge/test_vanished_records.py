@@ -3,24 +3,41 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_gpuperf.judge.vanished import Ended, OnRecord, RunSeen, WhyVanished, asks_for_gpu, vanished
+from pytest_gpuperf.judge.vanished import (
+    Ended,
+    OnRecord,
+    RunSeen,
+    Vanished,
+    WhyVanished,
+    asks_for_gpu,
+    candidates,
+    settled,
+)
 from pytest_gpuperf.model.evidence import Key
 
 MODULE, NODE = "suite/test_a.py", "suite/test_a.py::test_x"
 RECORD = OnRecord(Key(module=MODULE, test="test_x", workload="k"), "sm_90", "static")
 REACHED = RunSeen(
     tests={NODE}, selected={NODE}, modules={MODULE}, failed=(), skipped={}, ends={NODE: Ended("passed")},
-    reached={NODE: {"k"}}, covered={MODULE}, missing=(), targets={"sm_90"}, has_gpu=True, full=True, whole=True,
+    reached={NODE: {"k"}}, covered={MODULE}, missing=(), full=True, whole=True,
 )  # fmt: skip
 
 
-def cause(**changes: object) -> WhyVanished | None:
-    found = vanished([RECORD], dataclasses.replace(REACHED, **changes))  # type: ignore[arg-type]
+def missed(
+    run: RunSeen, record: OnRecord = RECORD, targets: Collection[str] = ("sm_90",), *, has_gpu: bool = True
+) -> list[Vanished]:
+    return settled(candidates([record], run), targets, has_gpu=has_gpu)
+
+
+def cause(targets: Collection[str] = ("sm_90",), **changes: object) -> WhyVanished | None:
+    found = missed(dataclasses.replace(REACHED, **changes), targets=targets)  # type: ignore[arg-type]
     return found[0].cause if found else None
 
 
@@ -60,7 +77,7 @@ UNCOLLECTED = {"tests": (), "selected": (), "modules": (), "ends": {}, "reached"
         ({"tests": (), "covered": ()}, None),
     ],
 )
-def test_each_cause(changes: dict[str, object], expected: WhyVanished | None) -> None:
+def test_each_cause(changes: dict[str, Any], expected: WhyVanished | None) -> None:
     assert cause(**changes) is expected
 
 
@@ -71,18 +88,18 @@ def test_each_cause(changes: dict[str, object], expected: WhyVanished | None) ->
 def test_a_skip_that_speaks_of_a_gpu_is_for_want_of_one_where_there_is_none(
     has_gpu: bool, reason: str, wanted: bool
 ) -> None:
-    run = dataclasses.replace(REACHED, ends={NODE: Ended("skipped", reason)}, reached={}, has_gpu=has_gpu)
-    (found,) = vanished([RECORD], run)
+    run = dataclasses.replace(REACHED, ends={NODE: Ended("skipped", reason)}, reached={})
+    (found,) = missed(run, has_gpu=has_gpu)
     assert (found.for_want_of_gpu, found.reason, asks_for_gpu(reason)) == (wanted, reason, reason != "flaky")
 
 
 @given(st.sampled_from(["passed", "skipped", "xfailed"]), st.booleans(), st.booleans(), st.booleans())
 def test_no_record_of_a_run_in_full_is_passed_over(how: str, exists: bool, has_gpu: bool, asked: bool) -> None:
     run = dataclasses.replace(
-        REACHED, tests={NODE} if exists else (), ends={NODE: Ended(how)}, has_gpu=has_gpu,  # type: ignore[arg-type]
+        REACHED, tests={NODE} if exists else (), ends={NODE: Ended(how)},  # type: ignore[arg-type]
         reached={NODE: {"k"}} if asked else {},
     )  # fmt: skip
-    assert bool(vanished([RECORD], run)) == (not exists or not asked)
+    assert bool(missed(run, has_gpu=has_gpu)) == (not exists or not asked)
 
 
 # --- fixtures --------------------------------------------------------------------------------------
@@ -100,7 +117,7 @@ FIXTURES = dataclasses.replace(
 
 
 def fixture_cause(record: OnRecord = OF_SESSION, **changes: object) -> WhyVanished | None:
-    found = vanished([record], dataclasses.replace(FIXTURES, **changes))  # type: ignore[arg-type]
+    found = missed(dataclasses.replace(FIXTURES, **changes), record)  # type: ignore[arg-type]
     return found[0].cause if found else None
 
 
@@ -142,5 +159,5 @@ def test_each_cause_of_a_fixtures_kernel(
 
 
 def test_a_fixture_that_was_not_come_to_for_want_of_a_gpu_says_so() -> None:
-    (one,) = vanished([OF_SESSION], dataclasses.replace(FIXTURES, ends={NODE: Ended("skipped")}, has_gpu=False))
+    (one,) = missed(dataclasses.replace(FIXTURES, ends={NODE: Ended("skipped")}), OF_SESSION, has_gpu=False)
     assert (one.cause, one.for_want_of_gpu) == (WhyVanished.SKIPPED, True)
