@@ -12,11 +12,10 @@ from pytest_gpuperf.baselines.cubin_store import compressed, read_cubin, stored_
 from pytest_gpuperf.baselines.file_types import EvidenceFile, TimeFile
 from pytest_gpuperf.baselines.rounding import with_counts
 from pytest_gpuperf.baselines.store import BaselineStore
-from pytest_gpuperf.baselines.transaction import WrittenFile
 from pytest_gpuperf.judge.counter_scatter import Counts
 
 
-def rewrite(store: BaselineStore) -> list[WrittenFile]:
+def rewrite(store: BaselineStore) -> list[Path]:
     """Write every file as an update would write it today, and return those whose bytes changed.
 
     All is read before the first byte is written; the evidence stays the same.  Raises ``BaselineError``.

@@ -16,7 +16,6 @@ from pytest_gpuperf.baselines.cubin_store import placed, read_cubin
 from pytest_gpuperf.baselines.file_types import EvidenceFile, StaticFile, TimeFile
 from pytest_gpuperf.baselines.merging import Update, merge_static, merge_time
 from pytest_gpuperf.baselines.parsing import MAX_JSON_BYTES, decode, read_bounded
-from pytest_gpuperf.baselines.transaction import WrittenFile
 from pytest_gpuperf.baselines.update_lock import Say, silent
 from pytest_gpuperf.model.evidence import Key, Session, StaticRecord, TimeRecord
 
@@ -150,7 +149,7 @@ class BaselineStore:
         self._files.clear()
         self._targets = self._toolchains = None
 
-    def write(self, update: Update, say: Say = silent) -> list[WrittenFile]:
+    def write(self, update: Update, say: Say = silent) -> list[Path]:
         """Merges the update into the folder, by the rules of ``merging``, and returns the files whose bytes changed.
 
         The manifest, which gets new targets, is not among them.  All is read, merged and checked before the first byte

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -14,15 +13,6 @@ from pytest_gpuperf.baselines.baseline_errors import BaselineWriteError
 from pytest_gpuperf.baselines.update_lock import Say, silent
 
 LOCK_TIMEOUT_S = 60.0
-
-
-@dataclasses.dataclass(frozen=True)
-class WrittenFile:
-    """One file whose bytes changed."""
-
-    path: Path
-    created: bool
-    """False if it replaced an older one."""
 
 
 @contextlib.contextmanager
@@ -43,24 +33,23 @@ def exclusive(root: Path, say: Say = silent, timeout_s: float = LOCK_TIMEOUT_S) 
         yield
 
 
-def write_all(root: Path, contents: Iterable[tuple[Path, bytes]]) -> list[WrittenFile]:
+def write_all(root: Path, contents: Iterable[tuple[Path, bytes]]) -> list[Path]:
     """Writes files of ``root`` in order, each whole or not at all, and skips those that have these bytes already.
 
-    The caller holds the lock.  Raises ``BaselineWriteError`` at the first failure; its ``written`` names the files that
-    were replaced before.
+    Returns those that were written.  The caller holds the lock.  Raises ``BaselineWriteError`` at the first failure;
+    its ``written`` names the files that were replaced before.
     """
-    written: list[WrittenFile] = []
+    written: list[Path] = []
     for path, content in contents:
         try:
-            existed = path.exists()
-            if existed and path.read_bytes() == content:
+            if path.exists() and path.read_bytes() == content:
                 continue
             _make_folder(path.parent)
             write_durably(path, content, working_folder.LEFTOVER, root / working_folder.NAME)
             _sync_folder(path.parent)
         except OSError as error:
-            raise BaselineWriteError(path, error, tuple(file.path for file in written)) from error
-        written.append(WrittenFile(path, created=not existed))
+            raise BaselineWriteError(path, error, tuple(written)) from error
+        written.append(path)
     return written
 
 

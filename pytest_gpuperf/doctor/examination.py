@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from pytest_gpuperf.doctor import gpus, ncu_probes, packages, team, toolchain
 from pytest_gpuperf.doctor.findings import ProbeResult
@@ -28,6 +28,6 @@ PROBES: tuple[Probe, ...] = (
 )
 
 
-def examine(machine: HostMachine, probes: Sequence[Probe] = PROBES) -> list[ProbeResult]:
+def examine(machine: HostMachine) -> list[ProbeResult]:
     """All findings about this machine."""
-    return [finding for probe in probes for finding in probe(machine)]
+    return [finding for probe in PROBES for finding in probe(machine)]

@@ -71,11 +71,6 @@ class RedGroups:
         self._groups = [] if by_hand else sorted(alike.values(), key=_worst, reverse=True)
         self._others = [report for report in self.failed if by_hand or report not in gated]
 
-    @property
-    def more(self) -> int:
-        """Kinds of failures that not even the short summary names."""
-        return max(0, len(self._groups) - MOST_NAMED)
-
     def for_messages(self) -> None:
         """Leave those that pytest shows in full: of each group the worst, as far as there is room."""
         shown: list[pytest.TestReport] = []

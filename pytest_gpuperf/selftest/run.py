@@ -7,7 +7,6 @@ in this one, which lets go of the GPU's lock while children measure.
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import secrets
 import statistics
 import time
@@ -19,6 +18,7 @@ import numpy as np
 from pytest_gpuperf.compile.cache import CompileCache
 from pytest_gpuperf.device.interface import Device, Timer
 from pytest_gpuperf.device.timers.timer_errors import TimerUnavailable
+from pytest_gpuperf.formatting import utc_now
 from pytest_gpuperf.model.plugin_version import __version__
 from pytest_gpuperf.model.timer_names import TIMERS, TimerName
 from pytest_gpuperf.model.tolerance import PROFILES
@@ -176,10 +176,9 @@ def _profile(
     device: Device, timer: Timer, noise: Sequence[KernelNoise], processes: int, same: dict[str, list[Pairing]],
     placed: dict[str, float],
 ) -> MachineProfile:  # fmt: skip
-    now = datetime.datetime.now(datetime.timezone.utc)
     block_sds = [float(np.std([value for one in found for value in one.r])) for found in same.values()]
     return MachineProfile(
-        uuid=device.facts.uuid, gpu=device.facts.name, date=f"{now:%Y-%m-%dT%H:%M:%SZ}", driver=device.facts.driver,
+        uuid=device.facts.uuid, gpu=device.facts.name, date=utc_now(), driver=device.facts.driver,
         timer=timer.name, tick_ns=timer.tick_ns, overhead_ns=timer.overhead_ns, omega=omega_bound(noise, processes),
         round_sd=min(0.2, pooled_sd([one.round_sd for one in noise])), block_sd=min(0.2, pooled_sd(block_sds)),
         placement_sd=min(0.2, pooled_sd(list(placed.values()))), plugin=__version__,

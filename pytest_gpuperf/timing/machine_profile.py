@@ -77,9 +77,9 @@ def load_profile(uuid: str, path: Path | None = None) -> MachineProfile | None:
     return _read(profile_path() if path is None else path).get(uuid)
 
 
-def omega_of(uuid: str, timer: TimerName, path: Path | None = None) -> float | None:
+def omega_of(uuid: str, timer: TimerName) -> float | None:
     """Spread between recordings on this GPU by this timer; None if it was not measured.  Raises ``ProfileError``."""
-    profile = load_profile(uuid, path)
+    profile = load_profile(uuid)
     return profile.omega if profile is not None and profile.timer == timer else None
 
 

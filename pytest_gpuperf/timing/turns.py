@@ -98,7 +98,6 @@ class Failed(Record, frozen=True, tag="failed"):
     why: str
 
 
-Answer = Arrived | Taken | Done | TestEnded | Failed
 Kind = TypeVar("Kind")
 
 

@@ -25,7 +25,7 @@ def anchored(store: BaselineStore, anchor: Anchor | None) -> Path:
     session = make_session()
     update = time_update(session, make_time(session, anchor=anchor))
     *_, file = store.write(with_both_cubins(update))
-    return file.path
+    return file
 
 
 def with_both_cubins(update: Update) -> Update:

@@ -316,10 +316,10 @@ def test_a_file_in_place_of_the_folder_is_named(root: Path) -> None:
 def test_a_damaged_file_is_never_overwritten(root: Path) -> None:
     store = BaselineStore(root)
     [file] = store.write(static_update())
-    file.path.write_bytes(STATIC[:100])
+    file.write_bytes(STATIC[:100])
     with pytest.raises(UnreadableBaselineError, match="delete it and record it again"):
         store.write(static_update(make_static(40)))
-    assert file.path.read_bytes() == STATIC[:100]
+    assert file.read_bytes() == STATIC[:100]
 
 
 # --- what a reader would take much time or memory for -------------------------------------------

@@ -230,11 +230,11 @@ def test_unknown_newer_schema_is_refused_with_a_clear_message() -> None:
 def test_a_newer_schema_is_never_overwritten(tmp_path: Path) -> None:
     store = BaselineStore(tmp_path / "baselines")
     *_, file = store.write(time_update(make_session()))
-    newer = file.path.read_bytes().replace(f'"schema": {SCHEMA_VERSION}'.encode(), b'"schema": 99')
-    file.path.write_bytes(newer)
+    newer = file.read_bytes().replace(f'"schema": {SCHEMA_VERSION}'.encode(), b'"schema": 99')
+    file.write_bytes(newer)
     with pytest.raises(NewerSchemaError):
         store.write(time_update(make_session(2)))
-    assert file.path.read_bytes() == newer
+    assert file.read_bytes() == newer
 
 
 # --- sessions ------------------------------------------------------------------------------------
@@ -429,4 +429,4 @@ def test_static_evidence_of_other_toolchains_stays() -> None:
 def test_cubins_are_binary_and_compressed(tmp_path: Path) -> None:
     content = bytes(range(256)) + CUBIN + b"\r\n"
     [file] = BaselineStore(tmp_path).write(Update(cubins=[content]))
-    assert lzma.decompress(file.path.read_bytes(), lzma.FORMAT_ALONE) == content
+    assert lzma.decompress(file.read_bytes(), lzma.FORMAT_ALONE) == content

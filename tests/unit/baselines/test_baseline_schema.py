@@ -47,7 +47,7 @@ def test_files_of_older_layouts_are_read(tmp_path: Path, older: Callable[[Baseli
     static, *_, timed = store.write(static_update()) + store.write(time_update(make_session()))
     before = store.load(H200, make_key().module)
     for file, target in ((static, "sm_90"), (timed, H200)):
-        older(store, file.path, target)
+        older(store, file, target)
     store.forget()
     assert store.static("sm_90", make_key(), NVRTC).record == make_static()
     assert store.load(H200, make_key().module) == before
@@ -59,12 +59,12 @@ ESTIMATE = {"executed": {"fp32": 20.0}, "cycles": 712, "accesses": [{"op": "glob
 def test_files_with_estimates_are_read_without_them(tmp_path: Path) -> None:
     store = BaselineStore(tmp_path)
     [file] = store.write(static_update())
-    tree = as_version_3(store, file.path, "sm_90")
+    tree = as_version_3(store, file, "sm_90")
     [record] = [
         record for tests in tree["toolchains"].values() for workloads in tests.values() for record in workloads.values()
     ]
     record["profile"]["dry_run"] = ESTIMATE
-    file.path.write_text(json.dumps({**tree, "schema": 1}))
+    file.write_text(json.dumps({**tree, "schema": 1}))
     store.forget()
     assert store.static("sm_90", make_key(), NVRTC).record == make_static()
 
@@ -74,7 +74,7 @@ def test_files_with_estimates_are_read_without_them(tmp_path: Path) -> None:
 )
 def test_a_damaged_file_of_an_older_layout_is_refused(tmp_path: Path, damage: dict[str, Any]) -> None:
     store = BaselineStore(tmp_path)
-    path = store.write(time_update(make_session()))[-1].path
+    path = store.write(time_update(make_session()))[-1]
     tree = as_version_3(store, path, H200)
     path.write_text(json.dumps({**tree, **damage}))
     store.forget()
@@ -85,12 +85,12 @@ def test_a_damaged_file_of_an_older_layout_is_refused(tmp_path: Path, damage: di
 def test_an_older_file_is_rewritten_only_when_its_content_changes(tmp_path: Path) -> None:
     store = BaselineStore(tmp_path)
     [file] = store.write(static_update())
-    old = as_version_0(store, file.path, "sm_90")
+    old = as_version_0(store, file, "sm_90")
     assert store.write(static_update()) == []
-    assert file.path.read_bytes() == old
+    assert file.read_bytes() == old
     store.write(static_update(make_static(40)))
-    assert json.loads(file.path.read_bytes())["schema"] == SCHEMA_VERSION
-    assert json.loads(file.path.read_bytes())["kind"] == "static"
+    assert json.loads(file.read_bytes())["schema"] == SCHEMA_VERSION
+    assert json.loads(file.read_bytes())["kind"] == "static"
 
 
 def test_migration_takes_one_step_per_version() -> None:

@@ -78,7 +78,7 @@ def test_counters_alone_are_written_into_the_record_that_is_there(store: Baselin
 
 def test_static_evidence_comes_back_as_it_was_recorded(store: BaselineStore, root: Path) -> None:
     written = store.write(static_update())
-    assert [(file.path, file.created) for file in written] == [(root / "sm_90/example_suite/test_transpose.json", True)]
+    assert written == [root / "sm_90/example_suite/test_transpose.json"]
     assert BaselineStore(root).static("sm_90", make_key(), NVRTC) == StaticLookup(make_static(), ())
     assert store.archs() == ("sm_90",)
     assert store.keys("sm_90") == (make_key(),)
@@ -124,10 +124,10 @@ def test_recording_unchanged_evidence_touches_no_file(store: BaselineStore, root
 
 def test_recording_unchanged_evidence_leaves_a_reformatted_file_alone(store: BaselineStore) -> None:
     [file] = store.write(static_update())
-    crlf = file.path.read_bytes().replace(b"\n", b"\r\n")
-    file.path.write_bytes(crlf)
+    crlf = file.read_bytes().replace(b"\n", b"\r\n")
+    file.write_bytes(crlf)
     assert store.write(static_update()) == []
-    assert file.path.read_bytes() == crlf
+    assert file.read_bytes() == crlf
 
 
 def test_an_update_rewrites_only_its_own_workload(store: BaselineStore, root: Path) -> None:
@@ -137,8 +137,7 @@ def test_an_update_rewrites_only_its_own_workload(store: BaselineStore, root: Pa
         store.write(static_update(key=key))
     untouched = (root / "sm_90/example_suite/deep/test_reduce.json").read_bytes()
     [file] = store.write(static_update(make_static(registers=40), key=other))
-    assert file.path.name == "test_transpose.json"
-    assert not file.created
+    assert file == root / "sm_90/example_suite/test_transpose.json"
     assert store.static("sm_90", other, NVRTC).record == make_static(registers=40)
     assert store.static("sm_90", make_key(), NVRTC).record == make_static()
     assert (root / "sm_90/example_suite/deep/test_reduce.json").read_bytes() == untouched
@@ -155,7 +154,7 @@ def test_two_hundred_workloads_of_one_update_are_all_kept(store: BaselineStore) 
 def test_files_are_read_once_and_again_after_a_write(store: BaselineStore) -> None:
     [file] = store.write(static_update())
     assert store.static("sm_90", make_key(), NVRTC).record == make_static()
-    file.path.unlink()
+    file.unlink()
     assert store.static("sm_90", make_key(), NVRTC).record == make_static()
     store.forget()
     assert store.static("sm_90", make_key(), NVRTC).record is None
@@ -286,7 +285,7 @@ def test_rounds_of_a_real_size_stay_within_the_size_bound(store: BaselineStore) 
     record = make_time(session, rounds=[make_round(session, process) for process in range(10)])
     records = {(H200, make_key(f"test_many[{number}]")): record for number in range(100)}
     written = store.write(Update(time=records, sessions=[session], cubins=[CUBIN]))
-    assert max(file.path.stat().st_size for file in written) < 100 * 10 * 400
+    assert max(file.stat().st_size for file in written) < 100 * 10 * 400
 
 
 def test_times_are_looked_up_by_test_and_workload(store: BaselineStore) -> None:
@@ -320,16 +319,16 @@ def test_a_file_may_have_as_many_bytes_as_can_be_read_again(
     store: BaselineStore, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     [file] = store.write(static_update())
-    size = file.path.stat().st_size
-    file.path.unlink()
+    size = file.stat().st_size
+    file.unlink()
     monkeypatch.setattr("pytest_gpuperf.baselines.store.MAX_JSON_BYTES", size)
-    assert [one.path for one in store.write(static_update())] == [file.path]
-    file.path.unlink()
+    assert store.write(static_update()) == [file]
+    file.unlink()
     monkeypatch.setattr("pytest_gpuperf.baselines.store.MAX_JSON_BYTES", size - 1)
     with pytest.raises(UnwritableEvidenceError) as caught:
         store.write(static_update())
     assert str(caught.value) == (
-        f"{file.path} would have {size} bytes and could not be read again: the limit is {size - 1}. "
+        f"{file} would have {size} bytes and could not be read again: the limit is {size - 1}. "
         "Split the test module, or lower --gpuperf-rounds."
     )
 
@@ -370,7 +369,7 @@ def test_one_update_writes_the_times_of_several_modules(store: BaselineStore) ->
 
 def test_recording_unchanged_times_leaves_a_reformatted_file_alone(store: BaselineStore) -> None:
     *_, file = store.write(time_update(make_session()))
-    crlf = file.path.read_bytes().replace(b"\n", b"\r\n")
-    file.path.write_bytes(crlf)
+    crlf = file.read_bytes().replace(b"\n", b"\r\n")
+    file.write_bytes(crlf)
     assert store.write(time_update(make_session())) == []
-    assert file.path.read_bytes() == crlf
+    assert file.read_bytes() == crlf
