@@ -149,10 +149,8 @@ def forces_on(some, side, cutoff):
         d = [axis - axis[number] for axis in places]
         r2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2]
         assert np.abs(r2 - cutoff**2).min() > 5e-5  # rounding to float32 moves no atom across the cutoff
-        counts = r2 < cutoff**2
-        for bond in (0, *BONDS):
-            counts[[at for at in (number - bond, number + bond) if 0 <= at < len(counts)]] = False
-        (others,) = np.nonzero(counts)
+        bonded = [number, *(at for bond in BONDS for at in (number - bond, number + bond))]
+        others = np.setdiff1d(np.flatnonzero(r2 < cutoff**2), bonded, assume_unique=True)
         r2 = r2[others]
         pull = -(charges[others] * charges[number] / (r2 * np.sqrt(r2)) + (12 / (r2 * r2 * r2) - 6) / (r2 * r2) ** 2)
         result[:, column] = [pull @ axis[others] for axis in d]
