@@ -4,11 +4,13 @@
 
 Copies two modules of the example suite with their baselines, takes one thing away at a time, and runs
 ``CI=true pytest --gpuperf`` on what is left.  Exit status 1 if an untouched copy is not green, or any other is.
+Without a GPU a test that returns before its workloads is green, too: its kernels were compared before.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -93,6 +95,11 @@ def copy_suite(root: Path) -> None:
     for record in (root / "baselines").glob(f"*/{SUITE}/*.json"):
         if record.stem not in MODULES:
             record.unlink()
+    manifest = root / "baselines" / "manifest.json"
+    names = json.loads(manifest.read_text(encoding="utf-8"))
+    for kind in ("architectures", "gpu_models"):
+        names[kind] = [name for name in names[kind] if any((manifest.parent / name).glob(f"{SUITE}/*.json"))]
+    manifest.write_text(json.dumps(names), encoding="utf-8")
     (root / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
 
 
