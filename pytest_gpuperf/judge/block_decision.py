@@ -173,7 +173,7 @@ def ratio_interval(r: Ratios) -> tuple[float, float] | None:
     ratios = checked(r)
     if not ratios.size:
         return None
-    # order statistics of all pairs by inverting two one-sided e-processes, each at half of 1 - 0.95
+    # order statistics of all pairs by inverting two one-sided e-processes, each at half of 5 %
     blocks, pairs = ratios.shape
     rank = int(process_of(pairs).needed(math.log(2 / (1 - 0.95)), blocks)[-1])
     values = np.sort(ratios, axis=None)

@@ -26,5 +26,5 @@ def evidence(r: Ratios, policy: Policy) -> Evidence:
     """The e-values of *slower* and *faster* after these blocks."""
     values, bound = checked(r), policy.slower_above
     blocks, pairs = values.shape
-    slower, faster = int((values > bound).sum()), int((values < -bound).sum())
-    return Evidence(process_of(pairs).log_e(slower, blocks), process_of(pairs).log_e(faster, blocks))
+    log_e = process_of(pairs).log_e
+    return Evidence(log_e(int((values > bound).sum()), blocks), log_e(int((values < -bound).sum()), blocks))

@@ -38,9 +38,7 @@ def _cells(work: WorkloadEvidence) -> tuple[str, ...] | None:
     return row if work.counters else None
 
 
-def counter_words(
-    reporter: Screen, evidence: Iterable[TestEvidence], notes: Sequence[str], *, recorded: bool = False
-) -> None:
+def counter_words(reporter: Screen, evidence: Iterable[TestEvidence], notes: Sequence[str], *, recorded: bool) -> None:
     """Writes how many workloads passed by their counters, which have none and why, and the notes of collecting.
 
     ``recorded``: what is new goes on record by this run.
