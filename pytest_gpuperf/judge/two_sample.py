@@ -69,15 +69,37 @@ def compare_rounds(
     """
     old, new = _by_process(baseline, "baseline", figure), _by_process(candidate, "candidate", figure)
     units = [*old, *new]
-    residual = sum(unit.size for unit in units) - len(units)
-    squares = sum(float(((unit - unit.mean()) ** 2).sum()) for unit in units)
-    variance = squares / residual if residual else 0.0
-    between = _between(old, new, variance)
+    variance = _within(units)
+    between = _between([old, new], variance)
     error = variance * (_share(old) + _share(new)) + 2 * max(omega**2, between)
     return Spread(
         difference=_mean(new) - _mean(old), error=math.sqrt(error), freedom=len(baseline) + len(candidate) - 2,
         within=math.sqrt(variance), between=math.sqrt(between), processes=len(old),
     )  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class ProcessSpread:
+    """How far processes that run the same are apart, as a record has it."""
+
+    deviation: float = 0.0
+    """Standard deviation of the log of a process's time, less what its rounds contribute."""
+    freedom: int = 0
+    """Degrees of freedom of that estimate: processes, less one for each session."""
+
+
+def process_spread(rounds: Sequence[RecordedRound]) -> ProcessSpread:
+    """Of recorded rounds: between the processes of each session, since those of another may be another GPU's.
+
+    Raises ``InvalidTimesError`` for what is no time.
+    """
+    sessions = [[one for one in rounds if one.session == name] for name in {one.session: None for one in rounds}]
+    sides = [_by_process(session, "baseline", operator.attrgetter("midmean")) for session in sessions]
+    units = [unit for side in sides for unit in side]
+    freedom = len(units) - len(sides)
+    if freedom < 1:
+        return ProcessSpread()
+    return ProcessSpread(math.sqrt(_between(sides, _within(units))), freedom)
 
 
 def _by_process(rounds: Sequence[RecordedRound], side: str, figure: Callable[[RecordedRound], float]) -> list[Logs]:
@@ -97,9 +119,16 @@ def _share(units: Sequence[Logs]) -> float:
     return sum(1 / unit.size for unit in units) / len(units) ** 2
 
 
-def _between(old: Sequence[Logs], new: Sequence[Logs], within: float) -> float:
+def _within(units: Sequence[Logs]) -> float:
+    """Variance of rounds within a process; 0 if none has two."""
+    residual = sum(unit.size for unit in units) - len(units)
+    squares = sum(float(((unit - unit.mean()) ** 2).sum()) for unit in units)
+    return squares / residual if residual else 0.0
+
+
+def _between(sides: Sequence[Sequence[Logs]], within: float) -> float:
     """Variance between processes, estimated on the sides that have at least two; 0 without such a side."""
-    sides = [side for side in (old, new) if len(side) > 1]
+    sides = [side for side in sides if len(side) > 1]
     if not sides:
         return 0.0
     squares = sum((len(side) - 1) * float(np.var([unit.mean() for unit in side], ddof=1)) for side in sides)

@@ -120,7 +120,7 @@ def lenient_lines(evidence: Iterable[TestEvidence], zone: Tolerance) -> list[str
     named = [f"{key} x{one.ratio:.3f} (within {one.tolerance * 100:g} %)" for key, one in those]
     return [
         f"{numbered(len(those), 'workload', 'is', 'are')} slower by more than this run's tolerance of "
-        f"{zone.delta * 100:g} %, and within a wider one of the test's own: {first_of(named, NAMED)}"
+        f"{zone.delta * 100:g} %, and within a wider one of its own: {first_of(named, NAMED)}"
     ]
 
 

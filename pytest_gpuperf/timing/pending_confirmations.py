@@ -7,6 +7,7 @@ not confirm rounds, nor rounds paired blocks.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import msgspec
 
@@ -123,7 +124,7 @@ def _paired(pending: PairedPending | AnchorPending, second: Confirmation) -> Jud
     notes = list(first.remarks)
     if second.discarded:
         notes.append(f"{second.discarded} blocks of the second process were discarded")
-    blocks = judge_blocks(second.pairs or second.r, pending.policy.confirming(), stopped=True, tails=second.tails)
+    blocks = _blocks(pending, second)
     if isinstance(pending, AnchorPending):
         _, judgement = judge_paired_drift(
             pending.case, pending.anchor, pending.policy, first.paired, blocks, seeds=(first.seed, second.seed),
@@ -136,6 +137,17 @@ def _paired(pending: PairedPending | AnchorPending, second: Confirmation) -> Jud
         pair_slot="sustained" if first.sustained else "short",
     )  # fmt: skip
     return msgspec.structs.replace(step.judgement, changes=pending.judgement.changes)
+
+
+def ratios_of(pending: PairedPending, pairs: Sequence[Confirmation]) -> list[float]:
+    """Candidate over baseline of the gating process's pair of processes and of those after it."""
+    paired = [pending.pairing.paired, *(_blocks(pending, one) for one in pairs)]
+    by_tail = pending.pairing.paired.by_tail
+    return [one.mean_ratio if by_tail and one.mean_ratio is not None else one.ratio for one in paired]
+
+
+def _blocks(pending: PairedPending | AnchorPending, second: Confirmation) -> Paired:
+    return judge_blocks(second.pairs or second.r, pending.policy.confirming(), stopped=True, tails=second.tails)
 
 
 def _unpaired(pending: UnpairedPending, second: Confirmation) -> Judgement:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeGuard
 
 import msgspec
 import pytest
@@ -20,7 +21,9 @@ from pytest_gpuperf.context.run_state import RunState
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.device.device_errors import LockTimeout, LockUnavailable
 from pytest_gpuperf.formatting import numbered
-from pytest_gpuperf.judge.paired_verdict import unheard
+from pytest_gpuperf.judge.paired_verdict import unconfirmed, unheard
+from pytest_gpuperf.judge.process_pairs import MOST_PAIRS, in_pairs, proven_by_pairs
+from pytest_gpuperf.judge.two_sample import process_spread
 from pytest_gpuperf.model.task import ConfirmTask
 from pytest_gpuperf.model.verdict import Judgement, Verdict
 from pytest_gpuperf.timing.pending_confirmations import (
@@ -28,6 +31,7 @@ from pytest_gpuperf.timing.pending_confirmations import (
     Confirmation,
     PairedPending,
     PendingConfirmation,
+    ratios_of,
     settled,
 )
 
@@ -81,18 +85,59 @@ def time_limit_s(pending: Sequence[PendingConfirmation], workloads: int) -> floa
 def _confirmed(
     item: pytest.Item, worker: Worker, pending: Sequence[PendingConfirmation], limit_s: float
 ) -> list[Judgement]:
+    found, problem = _seen_by_second(item, worker, pending, limit_s)
+    judged = []
+    for one, seen in zip(pending, found, strict=True):
+        if seen is None:
+            judged.append(unheard(one.judgement, problem))
+        elif _is_by_processes(one):
+            judged.append(_over_pairs(item, worker, one, seen, limit_s))
+        else:
+            judged.append(settled(one, seen))
+    return judged
+
+
+def _is_by_processes(pending: PendingConfirmation) -> TypeGuard[PairedPending]:
+    """Whether it is a callable that was paired with another revision's process."""
+    return isinstance(pending, PairedPending) and not pending.case.identity.code
+
+
+def _over_pairs(
+    item: pytest.Item, worker: Worker, pending: PairedPending, second: Confirmation, limit_s: float
+) -> Judgement:
+    """Settle a callable by a second pair of processes, and by more where processes may well be so far apart."""
+    baseline, pairs = pending.case.baseline, [second]
+    assert baseline is not None
+    spread = process_spread(baseline.rounds)
+    while True:
+        judged, ratios = settled(pending, pairs[-1]), ratios_of(pending, pairs)
+        if judged.verdict is not Verdict.SLOWER:
+            return judged
+        if proven_by_pairs(ratios, pending.policy.delta, spread):
+            told = () if len(pairs) == 1 else (in_pairs(ratios),)
+            return msgspec.structs.replace(judged, notes=(*judged.notes, *told))
+        if len(ratios) >= MOST_PAIRS:
+            return unconfirmed(pending.judgement, f"{in_pairs(ratios)}, and equal ones may be as far apart")
+        (another,), problem = _seen_by_second(item, worker, [pending], limit_s)
+        if another is None:
+            return unheard(pending.judgement, problem)
+        pairs.append(another)
+
+
+def _seen_by_second(
+    item: pytest.Item, worker: Worker, pending: Sequence[PendingConfirmation], limit_s: float
+) -> tuple[list[Confirmation | None], str]:
+    """What a second process finds of each workload, None where it leaves nothing; and why, where that is so."""
     with scratch_folder("gpuperf-confirm-") as name:
         records = tuple(one.case.key for one in pending if one.judgement.against == "record")
         drifts = tuple(one.case.key for one in pending if one.judgement.against == "anchor")
-        paired = tuple(one.case.key for one in pending if isinstance(one, PairedPending) and not one.case.identity.code)
+        paired = tuple(one.case.key for one in pending if _is_by_processes(one))
         task = ConfirmTask(folder=Path(name), workloads=records, drifts=drifts, by_process=paired)
         problem = run_second(item, worker, task, limit_s)
-        judged = []
-        for file, one in zip(task.files(), pending, strict=True):
-            found = _left(file)
-            _note(stash.run_state_of(item.config), one, found)
-            judged.append(unheard(one.judgement, problem) if found is None else settled(one, found))
-        return judged
+        found = [_left(file) for file in task.files()]
+    for one, seen in zip(pending, found, strict=True):
+        _note(stash.run_state_of(item.config), one, seen)
+    return found, problem
 
 
 def _note(state: RunState, pending: PendingConfirmation, found: Confirmation | None) -> None:

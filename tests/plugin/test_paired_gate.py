@@ -561,7 +561,7 @@ def test_what_passes_by_a_wider_tolerance_of_its_own_is_named(recorded, marker, 
     result = recorded.run("--gpuperf", *ONE)
     assert result.ret == 0
     result.stdout.fnmatch_lines(
-        ["1 workload is slower by more than this run's tolerance of 0.5 %, and within a wider one of the test's own: "
+        ["1 workload is slower by more than this run's tolerance of 0.5 %, and within a wider one of its own: "
          f"test_suite.py::test_work[[]1024] [[]work] x1.* (within {said} %)"]
     )  # fmt: skip
 

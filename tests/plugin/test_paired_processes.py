@@ -178,6 +178,53 @@ def test_a_changed_callable_is_paired_with_the_commit_on_its_record(recorded_pro
     result.stdout.fnmatch_lines(["*steps*SLOWER*x1.01*paired,*", "*in two processes*", "*paired by processes*"])
 
 
+SCATTER = """
+
+def pytest_configure(config):
+    import os, pathlib
+    import simulated_gpu
+    if task_of(config).get("type") == "opponent" or "SCALES" not in os.environ:
+        return
+    count = pathlib.Path(os.environ["COUNTED"])
+    number = len(count.read_text()) if count.exists() else 0
+    count.write_text("." * (number + 1))
+    scale = float(os.environ["SCALES"].split()[number])
+    original = simulated_gpu.SimulatedTimer.measure
+
+    def measure(self, slots, cache):
+        return [[scale * one for one in of_slot] for of_slot in original(self, slots, cache)]
+
+    simulated_gpu.SimulatedTimer.measure = measure
+"""
+
+
+@pytest.mark.parametrize(
+    ("scales", "status", "said"),
+    [
+        ("1.012 1.007 1.03 1.008 1.02", 0, "*INCONCLUSIVE*"),
+        ("1.012 1.0", 0, "*INCONCLUSIVE*"),
+        ("1.009 1.0093 1.0094 1.0092 1.0092", 1, "*slower in [345] pairs of processes, by *"),
+        ("1.03 1.031", 1, "*steps*SLOWER*"),
+    ],
+)
+def test_processes_that_scatter_are_paired_more_often(
+    recorded_project: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scales: str, status: int, said: str
+) -> None:
+    """The same code, in processes that each have a pace of their own."""
+    conftest = (recorded_project.path / "conftest.py").read_text()
+    recorded_project.write("conftest.py", conftest + SCATTER)
+    commit(recorded_project.path)
+    monkeypatch.setenv("SCALES", scales)
+    monkeypatch.setenv("COUNTED", str(tmp_path / "counted"))
+    result = recorded_project.run("--gpuperf", "--gpuperf-pair-callables=always", subprocess=True)
+    assert result.ret == status, result.stdout.str()
+    result.stdout.fnmatch_lines([said])
+    pairs = (tmp_path / "counted").read_text()
+    assert len(pairs) <= len(scales.split())
+    if status == 0 and len(pairs) == 5:
+        result.stdout.fnmatch_lines(["*slower in 5 pairs of processes, by 0.* to 3.* %, and equal ones may be as far*"])
+
+
 def test_another_gpu_leaves_it_decided(recorded_project: Suite) -> None:
     recorded_project.edit("conftest.py", "SimulatedGpu(", "SimulatedGpu(uuid='GPU-6222', ")
     result = recorded_project.run("--gpuperf", subprocess=True)

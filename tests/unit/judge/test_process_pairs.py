@@ -1,0 +1,77 @@
+"""Several pairs of processes: slower by more than equal ones are apart, or not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from judge_samples import rounds
+
+from pytest_gpuperf.judge.process_pairs import MOST_PAIRS, in_pairs, proven_by_pairs
+from pytest_gpuperf.judge.two_sample import ProcessSpread, process_spread
+
+UNKNOWN = ProcessSpread()
+DELTA = 0.005
+
+
+@pytest.mark.parametrize(
+    ("ratios", "known", "proven"),
+    [
+        ([1.5], UNKNOWN, False),
+        ([1.02, 1.021], UNKNOWN, True),
+        ([1.02, 1.021], ProcessSpread(0.01, 4), False),
+        ([1.05, 1.06], ProcessSpread(0.01, 4), True),
+        ([1.02, 1.0075], UNKNOWN, False),
+        ([1.01, 1.0102], UNKNOWN, False),
+        ([1.01, 1.0102, 1.0098, 1.0101], UNKNOWN, True),
+        ([1.01, 1.0102, 1.0098], ProcessSpread(0.0003, 4), True),
+        ([1.012, 1.007, 1.03, 1.008, 1.02], UNKNOWN, False),
+        ([1.004, 1.004, 1.004], ProcessSpread(0.0001, 4), False),
+    ],
+)
+def test_what_pairs_prove(ratios: list[float], known: ProcessSpread, proven: bool) -> None:
+    assert proven_by_pairs(ratios, DELTA, known) is proven
+
+
+def called_slower(rng: np.random.Generator, loss: float, spread: float, processes: int) -> bool:
+    """Pair after pair, as the gate asks for them; the record is of so many processes."""
+    freedom = processes - 1
+    deviation = spread * float(np.sqrt(rng.chisquare(freedom) / freedom)) if freedom else 0.0
+    ratios: list[float] = []
+    while len(ratios) < MOST_PAIRS:
+        ratios.append(float(np.exp(np.log1p(loss) + rng.normal(0, np.sqrt(2) * spread))))
+        if ratios[-1] <= 1 + DELTA:
+            return False
+        if proven_by_pairs(ratios, DELTA, ProcessSpread(deviation, freedom)):
+            return True
+    return False
+
+
+@pytest.mark.parametrize(("processes", "most"), [(1, 1.5e-3), (5, 6e-4)])
+def test_equal_processes_are_seldom_called_slower(processes: int, most: float) -> None:
+    """With spreads as those of the suite's records: half below 0.08 %, a tenth above 0.44 %.
+
+    Two pairs, each slower by more than the tolerance, are in one of 100 there.
+    """
+    rng = np.random.default_rng(8)
+    spreads = 0.0008 * np.exp(1.33 * rng.normal(size=30_000))
+    found = sum(called_slower(rng, 0.0, float(spread), processes) for spread in spreads)
+    assert found / len(spreads) < most
+    power = sum(called_slower(rng, 0.02, float(spread), processes) for spread in spreads[:2000])
+    assert power / 2000 > 0.94
+
+
+def test_the_spread_is_that_of_processes_within_a_session() -> None:
+    here = rounds([[1000.0, 1000.0], [1010.0, 1010.0], [990.0, 990.0]], session="here")
+    there = rounds([[2000.0, 2000.0], [2020.0, 2020.0], [1980.0, 1980.0]], session="there")
+    found = process_spread([*here, *there])
+    assert (found.deviation, found.freedom) == (pytest.approx(0.01, rel=0.01), 4)
+    assert process_spread(here[:2]) == process_spread([]) == UNKNOWN
+
+
+def test_what_rounds_scatter_is_none_of_the_processes_doing() -> None:
+    found = process_spread(rounds([[1000.0, 1030.0], [1030.0, 1000.0], [1000.0, 1030.0]]))
+    assert (found.deviation, found.freedom) == (0.0, 2)
+
+
+def test_words() -> None:
+    assert in_pairs([1.012, 1.0305, 1.02]) == "slower in 3 pairs of processes, by 1.2 to 3.0 %"
