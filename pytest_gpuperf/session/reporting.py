@@ -19,6 +19,7 @@ from pytest_gpuperf.report.annotations import error_lines
 from pytest_gpuperf.report.red_groups import RedGroups
 from pytest_gpuperf.report.screen import Screen
 from pytest_gpuperf.session import collect_counters, compare_revision, end_of_run
+from pytest_gpuperf.session.early_exit import note_early_exit
 
 MOST_TESTS = 400
 LETTERS = 240
@@ -43,6 +44,8 @@ class Reporting:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
+        if not self.options.is_child:
+            note_early_exit(self.config)
         if self.options.against and not self.options.is_child and not self.config.option.collectonly:
             self.options = self.config.stash[stash.OPTIONS] = compare_revision.begin(self.config, self.options)
 

@@ -57,6 +57,24 @@ def test_an_exit_after_a_failure(slower):
     assert slower.run("--gpuperf").ret == 1
 
 
+@pytest.mark.parametrize(("workers", "status"), [((), EXIT_VANISHED), (("-n", "1"), 1)], ids=["alone", "xdist"])
+def test_an_exit_of_the_process(slower, workers, status):
+    slower.write("test_a.py", "import os\ndef test_a():\n    os._exit(0)\n")
+    result = slower.run("--gpuperf", *workers, subprocess=True)
+    assert result.ret == status
+    if not workers:
+        result.stderr.fnmatch_lines(["gpuperf: os._exit(0) ended this run before its verdicts were told: *"])
+
+
+def test_an_exit_of_a_forked_process_is_its_own(recorded):
+    recorded.write(
+        "test_a.py",
+        "import os\ndef test_a():\n    child = os.fork()\n    if not child:\n        os._exit(0)\n"
+        "    assert os.waitpid(child, 0)[1] == 0\n",
+    )
+    assert recorded.run("--gpuperf", subprocess=True).ret == 0
+
+
 @pytest.mark.parametrize(("flags", "status"), [((), 0), (("--gpuperf-open=fail",), EXIT_VANISHED)])
 def test_an_exit_before_the_last_test(recorded, flags, status):
     recorded.write("test_zz.py", "import pytest\ndef test_z():\n    pytest.exit('enough', returncode=0)\n")
