@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 from pytest_gpuperf.compile.compile_errors import STATIC_EXTRA, ToolchainMissing
+from pytest_gpuperf.compile.nvrtc_signals import leave_interrupts_alone
 
 _VERSION_LIMIT_S = 20
 
@@ -62,7 +63,7 @@ def choose_nvrtc(folder: Path) -> None:
 
 @functools.cache
 def nvrtc_bindings() -> ModuleType:
-    """``cuda.bindings.nvrtc`` with its library loaded.  Raises ``ToolchainMissing``."""
+    """``cuda.bindings.nvrtc`` with its library loaded, and kept from handling Ctrl-C.  Raises ``ToolchainMissing``."""
     try:
         from cuda.bindings import nvrtc  # noqa: PLC0415 an extra
     except ImportError as problem:
@@ -81,6 +82,7 @@ def nvrtc_bindings() -> ModuleType:
             f"NVRTC is there but does not tell its version ({status.name}). Reinstall: {STATIC_EXTRA}"
         )
     module: ModuleType = nvrtc
+    leave_interrupts_alone(module)
     return module
 
 
