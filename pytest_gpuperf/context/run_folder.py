@@ -6,6 +6,7 @@ for as long as the run lives, so the next run knows which folders have lost thei
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import shutil
@@ -42,12 +43,25 @@ def open_run_folder(config: pytest.Config) -> None:
         except (OSError, Timeout):
             return  # scratch folders are made in the temporary folder then, as any program's are
         lock = FileLock(folder / LOCK)
-        config.add_cleanup(lambda: _close(folder, lock))
+        _close_at_end(config, folder, lock)
     try:
         lock.acquire(timeout=0)
     except (OSError, Timeout):
         return
     os.environ[SCRATCH_VARIABLE] = str(folder)
+
+
+def _close_at_end(config: pytest.Config, folder: Path, lock: FileLock) -> None:
+    """With the run, or with its process: an interrupt between two cleanups of pytest leaves out those that follow."""
+    process = os.getpid()
+
+    def close() -> None:
+        if os.getpid() == process:  # and not a fork, which has been handed this on
+            _close(folder, lock)
+            atexit.unregister(close)
+
+    atexit.register(close)
+    config.add_cleanup(close)
 
 
 def _close(folder: Path, lock: FileLock) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -107,6 +109,25 @@ def test_a_signal_while_the_folder_is_made_leaves_none(temporary, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         run_folder.open_run_folder(config)
     config.end()
+    assert folders_in(temporary) == []
+
+
+WITHOUT_CLEANUPS = """
+import os, sys, types
+from pytest_gpuperf.context import run_folder
+
+run_folder.open_run_folder(types.SimpleNamespace(add_cleanup=lambda cleanup: None))
+if not os.fork():
+    sys.exit()
+os.wait()
+assert os.path.isdir(os.environ["GPUPERF_SCRATCH"])
+"""
+
+
+def test_where_cleanups_are_left_out_the_folder_goes_with_the_process_and_not_with_a_fork(temporary, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    subprocess.run([sys.executable, "-c", WITHOUT_CLEANUPS], check=True)
+    assert list(temporary.glob("gpuperf-runs-*")) != []
     assert folders_in(temporary) == []
 
 
