@@ -46,6 +46,8 @@ class Reporting:
     def pytest_sessionstart(self) -> None:
         if not self.options.is_child:
             note_early_exit(self.config)
+            if not self.config.option.collectonly:
+                self.config.stash[stash.STATUS] = None
         if self.options.against and not self.options.is_child and not self.config.option.collectonly:
             self.options = self.config.stash[stash.OPTIONS] = compare_revision.begin(self.config, self.options)
 
@@ -79,6 +81,8 @@ class Reporting:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if not self.config.option.collectonly:
             end_of_run.finish(session)
+            if not self.options.is_child:
+                self.config.stash[stash.STATUS] = int(session.exitstatus)
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
         """Of thousands of tests, one letter in so many: the progress takes a few lines whatever their number."""
