@@ -142,7 +142,7 @@ PASSED_WITHOUT = (
 )
 WITHOUT_CODE = (
     "has a baseline of its machine code and brings none for this architecture. Launch a kernel of cuda_kernel(...), "
-    "without an arch= that leaves it out; if it is meant to go, take it out of the record"
+    "without an arch= that leaves it out; if it is meant to go: gpuperf prune --yes"
 )
 UNFINISHED = (
     "has a baseline, and its measurement did not come to an end: gpuperf(...) raised, and the test caught that. Let "

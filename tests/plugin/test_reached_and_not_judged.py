@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_gpuperf.cli.command_line import main
+
 EXIT_VANISHED = 13
 LAUNCH = "    result = gpuperf(kernel.launch("
 TIMED = """\
@@ -89,6 +91,8 @@ def test_a_kernel_that_is_no_longer_compiled_for_an_architecture_on_record(two_a
     result.stdout.fnmatch_lines([
         "work  NOT-MEASURED  on sm_80 (static)", "*brings none for this architecture. Launch a kernel of cuda_kernel*"
     ])  # fmt: skip
+    assert main(["prune", "--yes"]) == 0
+    assert two_architectures.run("--gpuperf").ret == 0
 
 
 def test_a_gpu_may_have_chosen_the_architecture(recorded, monkeypatch):
