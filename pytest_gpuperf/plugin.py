@@ -32,10 +32,20 @@ def pytest_load_initial_conftests(args: list[str]) -> None:
     parse_options.spell_out_defaults(args)
 
 
-@pytest.hookimpl(wrapper=True)
+@pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> Generator[None, Any, Any]:
     parse_options.keep_modules_together(config)
-    return (yield)
+    try:
+        status = yield
+    except SystemExit as left:
+        if left.code or stash.STATUS not in config.stash:
+            raise
+        status = 0
+    if status or stash.STATUS not in config.stash:
+        return status
+    from pytest_gpuperf.session import taken_back  # noqa: PLC0415 a plain run has no verdicts
+
+    return taken_back.last_word(config.stash[stash.STATUS])
 
 
 def pytest_configure(config: pytest.Config) -> None:

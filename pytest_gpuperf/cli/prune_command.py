@@ -2,12 +2,13 @@
 
 A baseline is only called unused if its test would certainly have been met: a collection that was narrowed, or that
 failed or skipped a module, is refused, and baselines of modules outside the searched folders are left alone.  A
-workload is called unused if the last run saw its test run to the end, on a GPU, without it.
+workload is called unused if the last run saw its test run to the end, on a GPU, without it, or missed its machine code.
 """
 
 from __future__ import annotations
 
 import argparse
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from pytest_gpuperf.context import last_run
 from pytest_gpuperf.formatting import first_of
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.fixture_names import fixture_of
+from pytest_gpuperf.model.result import TestEvidence
+from pytest_gpuperf.model.verdict import Judgement
 
 SHOWN = 5
 """Tests or modules that a message names before it counts the rest."""
@@ -73,7 +76,9 @@ def run(
 
 
 def workloads_gone(store: BaselineStore, root: Path, write: Callable[[str], object]) -> set[tuple[str, Key]]:
-    """Workloads on record, by target, that their tests did not have in the last run; empty if it does not tell.
+    """Workloads on record, by target, that their tests did not have in the last run, or had without machine code.
+
+    Empty if it does not tell.
 
     Only for the targets of that run: a test may have other workloads on another GPU.
     """
@@ -81,21 +86,27 @@ def workloads_gone(store: BaselineStore, root: Path, write: Callable[[str], obje
     if not path.is_file():
         return set()
     try:
-        tests = [test for test in last_run.read(path).tests if test.whole]
+        tests = last_run.read(path).tests
     except last_run.LastRunError as problem:
         write(f"Single workloads were not looked at: {problem}.\n")
         return set()
     had: dict[tuple[str, str, str], set[Key]] = {}
-    for test in tests:
+    for test in filter(operator.attrgetter("whole"), tests):
         archs = {arch for work in test.workloads for arch in work.static}
         for target in archs | ({test.device.slug} if test.device is not None else set()):
             had[target, test.module, test.test] = {work.key for work in test.workloads}
-    return {
+    without_code = {(one.target, one.key) for test in tests for one in test.unreached if _lost_code(one, test)}
+    return without_code | {
         (target, key)
         for target in {target for target, _, _ in had}
         for key in store.keys(target)
         if key not in had.get((target, key.module, key.test), {key})
     }
+
+
+def _lost_code(one: Judgement, test: TestEvidence) -> bool:
+    """Whether it is of a workload that is there, and brings no machine code for the target any more."""
+    return one.kind == "static" and any(work.key == one.key and work.launched for work in test.workloads)
 
 
 def modules_with_baselines(store: BaselineStore) -> set[str]:

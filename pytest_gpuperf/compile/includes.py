@@ -18,9 +18,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 _DIRECTIVE = re.compile(
-    rb"""^[^\S\n]*(?:\#|%:|\?\?=)[^\S\n]*(include_next|include|import)\b[^\S\n]*(?:"([^"\n]+)"|<([^>\n]+)>|(\S[^\n]*))""",
+    rb"""(?:^|\*/)[^\S\n]*(?:\#|%:|\?\?=)(?:[^\S\n]|/\*(?s:.)*?\*/)*(include_next|include|import)\b[^\S\n]*"""
+    rb"""(?:"([^"\n]+)"|<([^>\n]+)>|(\S[^\n]*))""",
     re.MULTILINE,
 )
+"""At the beginning of a line, or behind the end of a comment of several lines."""
 _PROBE = re.compile(rb"""__has_include(?:_next)?[^\S\n]*\([^\S\n]*(?:"([^"\n]+)"|<([^>\n]+)>)""")
 _CONTINUATION = re.compile(rb"\\\r?\n")
 _COMMENT_IN_LINE = re.compile(rb"/\*[^\n]*?\*/")

@@ -104,8 +104,27 @@ def _named(config: pytest.Config) -> Iterator[str]:
 
 
 def from_root(config: pytest.Config, path: str) -> str:
-    """A path of the command line as node ids have it: seen from pytest's root."""
-    return Path(os.path.relpath(config.invocation_params.dir / path, config.rootpath)).as_posix()
+    """A path of the command line as node ids have it: seen from pytest's root, through links that lead there."""
+    given = config.invocation_params.dir / path
+    if not given.exists() and config.getoption("pyargs"):
+        given = _imported_from(path) or given
+    seen = Path(os.path.relpath(given, config.rootpath))
+    if seen.parts[:1] == ("..",):
+        seen = Path(os.path.relpath(given.resolve(), config.rootpath.resolve()))
+    return seen.as_posix()
+
+
+def _imported_from(module: str) -> Path | None:
+    """File of a module, folder of a package; None if there is none of that name."""
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, ValueError):
+        return None
+    if spec is None:
+        return None
+    folders = spec.submodule_search_locations
+    place = next(iter(folders), None) if folders is not None else spec.origin
+    return Path(place) if place else None
 
 
 def _ini(config: pytest.Config, flag: Flag) -> Any:

@@ -36,6 +36,8 @@ OTHER_SHARDS: pytest.StashKey[frozenset[str]] = pytest.StashKey()
 FINDING: pytest.StashKey[FindingTests] = pytest.StashKey()
 TEST_BOOK: pytest.StashKey[TestBook] = pytest.StashKey()
 SHARED: pytest.StashKey[SharedFixtures] = pytest.StashKey()
+STATUS: pytest.StashKey[int | None] = pytest.StashKey()
+"""Exit status that a run's verdicts give it, in the process that tells them; None until they are told."""
 
 
 def worker_of(config: pytest.Config) -> Worker:

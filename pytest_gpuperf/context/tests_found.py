@@ -40,6 +40,8 @@ class TestsFound(Record, frozen=True):
     """Those that skipped themselves, with their reason."""
     partial: bool = False
     """Files were left out without a word: ``--lf`` knows of failures in others."""
+    models: frozenset[str] = frozenset()
+    """GPU models of the processes whose tests opened theirs, timed or not."""
     plan: str = ""
     """Digest of which shard runs which test; empty without shards, and where there is no test to run."""
 
@@ -50,7 +52,7 @@ class TestsFound(Record, frozen=True):
             elsewhere=self.elsewhere | other.elsewhere,
             users={**self.users, **other.users}, modules=self.modules | other.modules,
             failed=self.failed | other.failed, skipped={**self.skipped, **other.skipped},
-            partial=self.partial or other.partial, plan=self.plan or other.plan,
+            partial=self.partial or other.partial, models=self.models | other.models, plan=self.plan or other.plan,
         )  # fmt: skip
 
 
@@ -117,6 +119,9 @@ class FindingTests:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         handed_over: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
+        opened = stash.worker_of(session.config).opened
+        if opened is not None and self.found is not None:
+            self.found = msgspec.structs.replace(self.found, models=frozenset({opened.facts.slug}))
         if handed_over is not None and self.found is not None:
             handed_over[HANDED_OVER] = msgspec.json.encode(self.found).decode()
 

@@ -74,8 +74,8 @@ class RunSeen:
     """Those that skipped themselves, with their reason."""
     ends: Mapping[str, Ended]
     """By test; those that left it to themselves to say what they did not come to have none."""
-    reached: Mapping[str, Collection[str]]
-    """Workloads of the tests that have evidence."""
+    reached: Mapping[str, Collection[OnRecord]]
+    """What was judged of the tests that have evidence."""
     covered: Collection[str]
     """Modules on record that the run searched for, and was not told to search in part."""
     missing: Collection[str]
@@ -193,7 +193,7 @@ def _ended(record: OnRecord, end: Ended, run: RunSeen) -> Vanished | None:
     reached = run.reached.get(record.key.node_id)
     if end.how == "passed":
         return Vanished(record, WhyVanished.NOT_ASKED) if reached is None else None
-    if reached is not None and record.key.workload in reached:
+    if reached is not None and record in reached:
         return None
     cause = WhyVanished.SKIPPED if end.how == "skipped" else WhyVanished.XFAILED
     return Vanished(record, cause, end.reason, end.how == "skipped" and asks_for_gpu(end.reason))

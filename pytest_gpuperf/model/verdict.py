@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Literal
 
 from pytest_gpuperf.model.base_record import Record
@@ -11,7 +13,11 @@ from pytest_gpuperf.model.evidence import Key
 BesideEvidence = Literal["memory", "accuracy", "host", "compile"]
 EvidenceKind = Literal["static", "counters", "time", "memory", "accuracy", "host", "compile"]
 BESIDE: tuple[BesideEvidence, ...] = ("memory", "accuracy", "host", "compile")
-"""Kinds of evidence on what a workload costs beside its time; their names are those of the figures on record."""
+"""Kinds of evidence on what a workload costs beside its time."""
+BESIDE_FIELDS: Mapping[BesideEvidence, str] = MappingProxyType({
+    "memory": "memory_bytes", "accuracy": "accuracy", "host": "host", "compile": "compile",
+})  # fmt: skip
+"""Where a record has their figures."""
 PairSlot = Literal["short", "sustained"]
 """How long a kernel runs before the one that it is paired with takes its turn (``timing.sustained``)."""
 UNDECIDED = "neither slower nor not slower is proven"

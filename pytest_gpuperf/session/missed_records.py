@@ -61,7 +61,7 @@ def tell_vanished(session: pytest.Session, book: Book, outcome: Outcome) -> None
         return
     scope, worker = scope_of(config), stash.worker_of(config)
     missed = config.stash[MISSED] = _missed(config, book, scope, found)
-    models = models_of(book)
+    models = models_of(book, found)
     red, remarks = missed_lines(
         missed, book, options, targets={*archs_of(worker), *models}, root=config.rootpath,
         has_gpu=bool(models) or options.require_gpu, revision="" if worker.revision is None else worker.revision.name,
@@ -122,9 +122,9 @@ def archs_of(worker: Worker) -> tuple[str, ...]:
         return ()
 
 
-def models_of(book: Book) -> tuple[str, ...]:
-    """GPU models that tests ran on."""
-    return tuple(sorted({one.device.slug for one in book.evidence if one.device is not None}))
+def models_of(book: Book, found: TestsFound) -> tuple[str, ...]:
+    """GPU models that tests ran on, or would have had they not been skipped."""
+    return tuple(sorted(found.models | {one.device.slug for one in book.evidence if one.device is not None}))
 
 
 def _missed(config: pytest.Config, book: Book, scope: RunScope, found: TestsFound) -> Missed:
@@ -221,7 +221,10 @@ def _seen(
     return RunSeen(
         tests=found.tests, selected=found.selected, modules=found.modules, failed=found.failed, skipped=found.skipped,
         ends={node: end for node, end in ends.items() if node not in stopped},
-        reached={node: {work.key.workload for work in one.workloads} for node, one in told.items()},
+        reached={
+            node: {OnRecord(judged.key, judged.target, judged.kind) for judged in one.judgements}
+            for node, one in told.items()
+        },
         covered={module for module in modules if scope.covers(module)},
         missing={module for module in modules if not (config.rootpath / module).is_file()},
         full=scope.full, whole=scope.whole, elsewhere=found.elsewhere, users=found.users,

@@ -35,6 +35,8 @@ class Reporting:
         self.config = config
         self.options = options
         self.messages = Messages()
+        asked = config.option
+        self._runs_tests = not (asked.collectonly or asked.showfixtures or asked.show_fixtures_per_test)
         self._tests_per_letter = 1
         self._ended: Counter[str] = Counter()
         """Tests by the letter that they would have."""
@@ -46,6 +48,8 @@ class Reporting:
     def pytest_sessionstart(self) -> None:
         if not self.options.is_child:
             note_early_exit(self.config)
+            if self._runs_tests:
+                self.config.stash[stash.STATUS] = None
         if self.options.against and not self.options.is_child and not self.config.option.collectonly:
             self.options = self.config.stash[stash.OPTIONS] = compare_revision.begin(self.config, self.options)
 
@@ -77,8 +81,10 @@ class Reporting:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        if not self.config.option.collectonly:
+        if self._runs_tests:
             end_of_run.finish(session)
+            if not self.options.is_child:
+                self.config.stash[stash.STATUS] = int(session.exitstatus)
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
         """Of thousands of tests, one letter in so many: the progress takes a few lines whatever their number."""
@@ -102,7 +108,7 @@ class Reporting:
         groups = self.messages.groups
         if groups:
             groups.give_back()
-        if not self.config.option.collectonly:
+        if self._runs_tests:
             end_of_run.summarise(Screen(terminalreporter), groups.failed if groups else ())
             for line in error_lines(groups.worst, self.options.reports) if groups else ():
                 terminalreporter.write_line(line)

@@ -44,7 +44,7 @@ def part_of(session: pytest.Session, book: Book, outcome: Outcome) -> RunPart:
     return RunPart(
         plan=_digest(config, found), complete=session.exitstatus not in ENDED and came_to_end(config),
         tests_run=book.tests_run, options=asked_for(options, config), archs=tuple(sorted(archs_of(worker))),
-        models=models_of(book), without_gpu=any(one.status == "static only" for one in book.evidence),
+        models=models_of(book, found), without_gpu=any(one.status == "static only" for one in book.evidence),
         full=is_full(config), root=str(config.rootpath),
         revision="" if worker.revision is None else worker.revision.name,
         failures=dict(book.failures), drifted=outcome.drifted, missed=config.stash.get(MISSED, Missed()),

@@ -11,6 +11,7 @@ from pytest_gpuperf.advise.proven import proven_causes
 from pytest_gpuperf.baselines.lookup import static_baseline
 from pytest_gpuperf.baselines.store import BaselineStore
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
+from pytest_gpuperf.compile.nvrtc import NVRTC
 from pytest_gpuperf.compile.version import toolchain
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context.book import TestBook
@@ -22,7 +23,7 @@ from pytest_gpuperf.judge.static_verdict import SUPERSEDED, accepted_elsewhere, 
 from pytest_gpuperf.judge.static_weight import LOCAL, is_decided_by_weight, weighed
 from pytest_gpuperf.model.evidence import StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
-from pytest_gpuperf.model.verdict import Change, EvidenceKind, Judgement, Verdict
+from pytest_gpuperf.model.verdict import BESIDE_FIELDS, Change, EvidenceKind, Judgement, Verdict
 from pytest_gpuperf.session.proven_records import why_not_proven
 
 
@@ -139,22 +140,41 @@ PASSED_WITHOUT = (
     "the test passed without it. Let it come to cuda_kernel(...) or gpuperf(...) again; if it is meant to go: "
     "gpuperf prune --yes; after a renaming: gpuperf mv OLD NEW"
 )
+WITHOUT_CODE = (
+    "has a baseline of its machine code and brings none for this architecture. Launch a kernel of cuda_kernel(...), "
+    "without an arch= that leaves it out; if it is meant to go: gpuperf prune --yes"
+)
+UNFINISHED = (
+    "has a baseline, and its measurement did not come to an end: gpuperf(...) raised, and the test caught that. Let "
+    "it fail the test"
+)
 
 
 def unreached(worker: Worker, book: TestBook, *, stopped: bool = True) -> list[Judgement]:
-    """NOT-MEASURED for every workload on record that a test did not come to, ``stopped`` early or ended without it.
+    """NOT-MEASURED for all on record that a test did not come to, ``stopped`` early or ended without it.
 
-    Asked after the static judgement.  A workload that is timed on other GPU models and not on this one, as others of
+    A workload that it did come to lacks what was not judged: machine code, its time, or a figure beside that.  Asked
+    after the static judgement.  A workload that is timed on other GPU models and not on this one, as others of
     its test are, is not this GPU's.  Raises ``BaselineError``.
     """
     why = f"the test ended at its first need for {ENDED_AT[book.status]}. {PUT_BEHIND}" if stopped else PASSED_WITHOUT
     reason = f"has a baseline and was not reached: {why}"
+    for_want_of_gpu = stopped and book.status == "static only"
+    missed = dict.fromkeys([*_unreached_static(worker, book), *_unreached_times(worker, book)])
     return [
         Judgement(key=book.key(name), target=target, kind=kind, verdict=Verdict.NOT_MEASURED,
-                  reason=reason, for_want_of_gpu=stopped and book.status == "static only")
-        for target, kind, name in dict.fromkeys([*_unreached_static(worker, book), *_unreached_times(worker, book)])
+                  reason=_why_unjudged(book, name, kind) or reason,
+                  for_want_of_gpu=for_want_of_gpu and not _why_unjudged(book, name, kind))
+        for target, kind, name in missed
         if not _is_of_another_gpu(worker, book, name)
     ]  # fmt: skip
+
+
+def _why_unjudged(book: TestBook, name: str, kind: EvidenceKind) -> str:
+    """What kept a workload that the test did come to from a verdict; empty where it did not come there."""
+    if name not in book.workloads or not book.workloads[name].launched:
+        return ""
+    return WITHOUT_CODE if kind == "static" else UNFINISHED
 
 
 def _is_of_another_gpu(worker: Worker, book: TestBook, name: str) -> bool:
@@ -172,8 +192,16 @@ def _unreached_static(worker: Worker, book: TestBook) -> Iterator[tuple[str, Evi
             recorded = worker.store.static_tests(arch, book.module, compiler).get(book.test, {})
             stood_for = set(_stood_for(worker.store, book, arch, compiler))
             for name, old in recorded.items():
-                if name not in book.workloads and (old.kernel, old.profile.code_hash) not in stood_for:
+                if (old.kernel, old.profile.code_hash) not in stood_for and not _has_code(worker, book, name, arch):
                     yield arch, "static", name
+
+
+def _has_code(worker: Worker, book: TestBook, name: str, arch: str) -> bool:
+    """Whether the workload came with machine code for this architecture, or the GPU may have chosen another one."""
+    work = book.workloads.get(name)
+    if work is None:
+        return False
+    return arch in work.static or (bool(work.static) and (worker.has_gpu or not work.toolchain.startswith(NVRTC)))
 
 
 def _stood_for(store: BaselineStore, book: TestBook, arch: str, toolchain: str) -> Iterator[tuple[str, str]]:
@@ -199,6 +227,11 @@ def _toolchains(book: TestBook) -> set[str]:
 def _unreached_times(worker: Worker, book: TestBook) -> Iterator[tuple[str, EvidenceKind, str]]:
     if worker.has_gpu:
         target = worker.device.facts.slug
-        for name in worker.store.time_tests(target, book.module).get(book.test, {}):
-            if name not in book.workloads or not book.workloads[name].launched:
+        for name, old in worker.store.time_tests(target, book.module).get(book.test, {}).items():
+            judged = {one.kind for one in book.workloads[name].judgements} if name in book.workloads else set()
+            if "time" not in judged:
                 yield target, "time", name
+                continue
+            for kind, field in BESIDE_FIELDS.items():
+                if kind not in judged and getattr(old.beside, field, None) is not None:
+                    yield target, kind, name

@@ -5,6 +5,7 @@ The last word on a run's exit status is that of its verdicts, whatever came betw
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 
 import pytest
@@ -20,6 +21,8 @@ NOT_COVERED = (
     "@pytest.mark.gpuperf(xfail='reason')"
 )
 NAMED = 3
+UNTOLD = 13
+"""Of a run that ended before its verdicts were told: ``end_of_run.EXIT_VANISHED``."""
 
 
 def fail_expected(report: pytest.TestReport, judgements: Iterable[Judgement], options: Options) -> None:
@@ -46,6 +49,17 @@ def fail_hidden(book: Book, options: Options) -> str:
                 node, f"{held[0].key.workload}  {held[0].verdict.value}, and pytest does not call the test failed"
             )
     return _hidden_line(hidden) if hidden else ""
+
+
+def last_word(status: int | None) -> int:
+    """The exit status of a run that pytest calls green; ``status`` is that of its verdicts, None if it told none."""
+    if status == 0:
+        return 0
+    found = (
+        "before its verdicts were told" if status is None else f"as green, and its verdicts are not (status {status})"
+    )
+    print(f"gpuperf: this run ended {found}: see to the conftest or plugin that changes how it ends", file=sys.stderr)
+    return UNTOLD if status is None else status
 
 
 def _hidden_line(nodes: Sequence[str]) -> str:

@@ -29,7 +29,7 @@ from pytest_gpuperf.judge.policy import CONFIRMATION_ALPHA, Decision, Policy
 from pytest_gpuperf.model.beside_figures import Beside, HostTime
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.task import ConfirmTask
-from pytest_gpuperf.model.verdict import BESIDE, BesideEvidence, Judgement
+from pytest_gpuperf.model.verdict import BESIDE, BESIDE_FIELDS, BesideEvidence, Judgement
 from pytest_gpuperf.timing.host_blocks import (
     HostBlock,
     blocks_beside,
@@ -46,10 +46,6 @@ from pytest_gpuperf.workload.declared_rates import known_array_bytes
 from pytest_gpuperf.workload.request import Request
 from pytest_gpuperf.workload.result_check import WrongResult
 
-FIELDS: Mapping[BesideEvidence, str] = MappingProxyType({
-    "memory": "memory_bytes", "accuracy": "accuracy", "host": "host", "compile": "compile",
-})  # fmt: skip
-"""Of a record."""
 BLOCKS: Mapping[BesideKind, int] = MappingProxyType({"host": 16, "compile": 8})
 """Of a figure that is compared with nothing, one for the record of a process among them."""
 CLOCKS: Mapping[BesideKind, Callable[[], float]] = MappingProxyType({
@@ -103,7 +99,7 @@ def measure_beside(worker: Worker, book: TestBook, request: Request, state: RunS
     judged = list(_not_asked_for(work))
     for kind in work.asked:
         value, judgement = _STEPS[kind](work)
-        figures[FIELDS[kind]] = value
+        figures[BESIDE_FIELDS[kind]] = value
         judged += judgement
     found = Beside(**figures)
     book.add(msgspec.structs.replace(evidence, beside=found, judgements=(*evidence.judgements, *judged)))
@@ -115,14 +111,14 @@ def measure_beside(worker: Worker, book: TestBook, request: Request, state: RunS
 def _not_asked_for(work: BesideWork) -> Iterator[Judgement]:
     """Of what is on record: a test that does not ask for it any more lets it pass unseen."""
     for kind in BESIDE:
-        if work.gates and kind not in work.asked and getattr(work.record, FIELDS[kind]) is not None:
+        if work.gates and kind not in work.asked and getattr(work.record, BESIDE_FIELDS[kind]) is not None:
             yield beside_verdict.not_asked_for(work.key, work.target, kind)
 
 
 def _exactly(work: BesideWork, kind: BesideEvidence, after: float, tolerance: float | None) -> list[Judgement]:
     if not work.gates:
         return []
-    before = getattr(work.record, FIELDS[kind])
+    before = getattr(work.record, BESIDE_FIELDS[kind])
     if before is None:
         return [beside_verdict.new(work.key, work.target, kind)]
     return [beside_verdict.judge_exact(work.key, work.target, kind, before, after, tolerance)]

@@ -29,6 +29,13 @@ def test_a_failure_keeps_its_own_exit_status(suite):
     assert suite.run("--gpuperf").ret == pytest.ExitCode.TESTS_FAILED
 
 
+@pytest.mark.parametrize("asked", ["--fixtures", "--fixtures-per-test"])
+def test_a_list_of_fixtures_is_not_a_gate(suite, asked):
+    result = suite.run("--gpuperf", asked)
+    assert result.ret == 0
+    assert "nothing was measured" not in result.stdout.str()
+
+
 def test_collecting_only_is_not_a_gate(suite):
     assert suite.run("--gpuperf", "--collect-only").ret == 0
 

@@ -88,3 +88,29 @@ def test_an_exit_before_the_last_test(recorded, flags, status):
 
 def test_an_update_is_not_held_against_what_it_records(slower):
     assert slower.run("--update-baselines").ret == 0
+
+
+ENDS = {
+    "a wrapper": (
+        "@pytest.hookimpl(wrapper=True)\ndef pytest_sessionfinish(session):\n    yield\n    session.exitstatus = 0\n",
+        1,
+    ),
+    "an exit": ("def pytest_sessionfinish():\n    pytest.exit('enough', returncode=0)\n", EXIT_VANISHED),
+    "an exit of Python": ("def pytest_sessionfinish():\n    raise SystemExit(0)\n", EXIT_VANISHED),
+    "a command": ("@pytest.hookimpl(wrapper=True)\ndef pytest_cmdline_main():\n    yield\n    return 0\n", 1),
+}
+"""Of a conftest; each ends a red run as a green one, and the status that it has all the same."""
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_an_end_of_the_run_that_calls_it_green(slower, end):
+    text, status = ENDS[end]
+    slower.write("conftest.py", f"import pytest\n{text}")
+    result = slower.run("--gpuperf", subprocess=True)
+    assert result.ret == status
+    result.stderr.fnmatch_lines(["gpuperf: this run ended *: see to the conftest or plugin that changes how it ends"])
+
+
+def test_a_hook_at_the_end_of_a_green_run_is_let_be(recorded):
+    recorded.write("conftest.py", f"import pytest\n{ENDS['a wrapper'][0]}")
+    assert recorded.run("--gpuperf").ret == 0

@@ -239,6 +239,17 @@ def test_a_node_id_is_about_its_test_alone(under_ci):
     assert under_ci.run("--gpuperf", "test_suite.py").ret == EXIT_VANISHED
 
 
+def test_a_module_by_its_name_and_a_root_by_a_link_say_it_too(recorded, monkeypatch):
+    monkeypatch.setenv("CI", "true")
+    recorded.write("conftest.py", "")
+    recorded.write("pytest.ini", "[pytest]\npythonpath = .\n")
+    without_other(recorded)
+    link = recorded.path.parent / "link"
+    link.symlink_to(recorded.path)
+    assert recorded.run("--gpuperf", "--pyargs", "test_suite").ret == EXIT_VANISHED
+    assert recorded.run("--gpuperf", str(link), f"--rootdir={recorded.path}").ret == EXIT_VANISHED
+
+
 def test_a_run_that_was_cut_short_only_remarks(under_ci):
     without_other(under_ci)
     under_ci.edit("test_suite.py", "import pytest\n", "import pytest\ndef test_red():\n    assert False\n")

@@ -23,6 +23,8 @@ def names(found: Dependencies) -> set[str]:
         '#include /* old */ "one.h"',
         '\f#\vinclude\v"one.h"',
         '#inc\\\nlude "one.h"',
+        '/* of several\n lines */ #include "one.h"',
+        '# /* of several\n lines */ include "one.h"',
         '#if 0\n#include "one.h"\n#endif',
         "#ifdef X\n# import <one.h>\n#endif",
         "#if __has_include(<one.h>)",

@@ -24,9 +24,10 @@ from pytest_gpuperf.model.evidence import Key
 
 MODULE, NODE = "suite/test_a.py", "suite/test_a.py::test_x"
 RECORD = OnRecord(Key(module=MODULE, test="test_x", workload="k"), "sm_90", "static")
+TIME = RECORD._replace(target="nvidia-h200", kind="time")
 REACHED = RunSeen(
     tests={NODE}, selected={NODE}, modules={MODULE}, failed=(), skipped={}, ends={NODE: Ended("passed")},
-    reached={NODE: {"k"}}, covered={MODULE}, missing=(), full=True, whole=True,
+    reached={NODE: {RECORD}}, covered={MODULE}, missing=(), full=True, whole=True,
 )  # fmt: skip
 
 
@@ -60,7 +61,7 @@ UNCOLLECTED = {"tests": (), "selected": (), "modules": (), "ends": {}, "reached"
         ({"ends": {NODE: Ended("failed")}, "reached": {}}, None),
         ({"ends": {NODE: Ended("skipped", "flaky")}, "reached": {}}, WhyVanished.SKIPPED),
         ({"ends": {NODE: Ended("skipped", "flaky")}}, None),
-        ({"ends": {NODE: Ended("xfailed")}, "reached": {NODE: {"other"}}}, WhyVanished.XFAILED),
+        ({"ends": {NODE: Ended("xfailed")}, "reached": {NODE: {TIME}}}, WhyVanished.XFAILED),
         ({"reached": {}}, WhyVanished.NOT_ASKED),
         ({"reached": {}, "targets": {"sm_80"}}, None),
         ({**UNCOLLECTED, "skipped": {MODULE: "flaky"}}, WhyVanished.SKIPPED),
@@ -97,7 +98,7 @@ def test_a_skip_that_speaks_of_a_gpu_is_for_want_of_one_where_there_is_none(
 def test_no_record_of_a_run_in_full_is_passed_over(how: str, exists: bool, has_gpu: bool, asked: bool) -> None:
     run = dataclasses.replace(
         REACHED, tests={NODE} if exists else (), ends={NODE: Ended(how)},  # type: ignore[arg-type]
-        reached={NODE: {"k"}} if asked else {},
+        reached={NODE: {RECORD}} if asked else {},
     )  # fmt: skip
     assert bool(missed(run, has_gpu=has_gpu)) == (not exists or not asked)
 
@@ -124,8 +125,8 @@ def fixture_cause(record: OnRecord = OF_SESSION, **changes: object) -> WhyVanish
 @pytest.mark.parametrize(
     ("record", "changes", "expected"),
     [
-        (OF_SESSION, {"reached": {OF_SESSION.key.node_id: {"k"}}}, None),
-        (OF_SESSION, {"reached": {OF_SESSION.key.node_id: {"other"}}}, None),
+        (OF_SESSION, {"reached": {OF_SESSION.key.node_id: {OF_SESSION}}}, None),
+        (OF_SESSION, {"reached": {OF_SESSION.key.node_id: {RECORD}}}, None),
         (OF_SESSION, {}, WhyVanished.NOT_ASKED),
         (OF_SESSION, {"selected": {OTHER}}, WhyVanished.NOT_ASKED),
         (OF_SESSION, {"selected": ()}, WhyVanished.DESELECTED),

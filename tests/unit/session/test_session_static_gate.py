@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from types import SimpleNamespace
 
 import pytest
 from run_samples import COMPILER, MODULE, TEST, Run, key, static_record, workload
@@ -26,6 +27,10 @@ def record(
     run: Run, old: StaticRecord, name: str = "copy", compiler: str = COMPILER, cubins: tuple[bytes, ...] = ()
 ) -> None:
     run.store.write(Update(static={("sm_90", compiler, key(name)): old}, cubins=list(cubins)))
+
+
+def time_judgement(name: str) -> Judgement:
+    return Judgement(key=key(name), target="nvidia-h200", kind="time", verdict=Verdict.SAME)
 
 
 def judged(run: Run, new: StaticRecord, name: str = "copy", *, launched: bool = True) -> Judgement:
@@ -168,6 +173,9 @@ def test_other_architectures_tests_and_modules_are_none_of_its_business(without_
     assert unreached(without_gpu.worker, stopped_book()) == []
 
 
+TIMED = SimpleNamespace(beside=None)
+
+
 class Timed:
     """A store that has times of two workloads, and no machine code."""
 
@@ -180,19 +188,21 @@ class Timed:
     def time_tests(self, target: str, module: str) -> dict[str, dict[str, object]]:
         assert module == MODULE
         if target == "nvidia-a100":
-            return {TEST: {"copy": object(), "of_a100": object()}}
+            return {TEST: {"copy": TIMED, "of_a100": TIMED}}
         assert target == "nvidia-h200"
-        return {TEST: {"copy": object(), "scale": object()}, "test_other": {"other": object()}}
+        return {TEST: {"copy": TIMED, "scale": TIMED}, "test_other": {"other": TIMED}}
 
 
 def test_times_on_record_of_what_was_not_launched_are_not_measured(run: Run) -> None:
     run.worker.store = Timed()
     book = stopped_book("checked only")
-    book.add(workload("copy"))
+    book.add(workload("copy", time_judgement("copy")))
     (found,) = unreached(run.worker, book)
     assert (found.key, found.target, found.kind) == (key("scale"), "nvidia-h200", "time")
     book.add(workload("copy", launched=False))
     assert [one.key.workload for one in unreached(run.worker, book)] == ["copy", "scale"]
+    book.add(workload("copy"))
+    assert [one.reason for one in unreached(run.worker, book) if one.key == key()] == [static_gate.UNFINISHED]
     run.worker.has_gpu = False
     assert unreached(run.worker, book) == []
 
@@ -205,5 +215,5 @@ def test_a_workload_that_other_gpus_alone_are_timed_with_is_not_this_ones(
     monkeypatch.setattr(Timed, "static_tests", lambda self, arch, module, compiler: recorded)
     book = TestBook(MODULE, TEST)
     for name in ("copy", "scale"):
-        book.add(workload(name))
+        book.add(workload(name, time_judgement(name)))
     assert [one.key.workload for one in unreached(run.worker, book, stopped=False)] == ["gone"]
