@@ -16,6 +16,7 @@ import warm_python
 from hypothesis import HealthCheck, settings
 
 from pytest_gpuperf.compile.compile_errors import ToolchainMissing
+from pytest_gpuperf.config.parse_options import CI_SERVICES
 
 pytest_plugins = ["pytester"]
 
@@ -29,7 +30,7 @@ LEAN = " ".join(f"-p no:{name}" for name in ("hypothesispytest", "unraisableexce
 """No suite under test needs Hypothesis, whose import costs a child process more than its work, the search for garbage
 at the end of a run, which takes a sixth of it (what an object raises as it dies reaches this run's own hook), or
 pytest's plugins that do nothing here but be registered in each of two thousand runs."""
-INHERITED = ("CI", "PY_COLORS", "FORCE_COLOR", "NO_COLOR", "PYTHONDONTWRITEBYTECODE")
+INHERITED = ("CI", *CI_SERVICES, "PY_COLORS", "FORCE_COLOR", "NO_COLOR", "PYTHONDONTWRITEBYTECODE")
 """Not inherited: a test sets what matters to it.  Without the last, child processes need not compile Python anew."""
 
 LONGEST = (

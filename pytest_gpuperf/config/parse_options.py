@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,6 +21,9 @@ from pytest_gpuperf.config.options import Options
 
 if TYPE_CHECKING:
     from pytest_gpuperf.model.task import ChildTask
+
+CI_SERVICES = ("TF_BUILD", "TEAMCITY_VERSION", "JENKINS_URL", "BUILD_NUMBER", "CODEBUILD_BUILD_ID")
+"""Variables of services that do not set ``CI``: Azure Pipelines, TeamCity, Jenkins, AWS CodeBuild."""
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -55,9 +58,16 @@ def keep_modules_together(config: pytest.Config) -> None:
         config.option.dist = "worksteal"
 
 
+def is_ci(environment: Mapping[str, str]) -> bool:
+    """Whether a CI service runs this: by ``CI`` where it is set, else by what those set that do not set it."""
+    if "CI" in environment:
+        return environment["CI"].lower() not in ("", "0", "false", "no")
+    return any(environment.get(name) for name in CI_SERVICES)
+
+
 def read_options(config: pytest.Config) -> Options:
     """Flags over ini settings over defaults.  Raises ``pytest.UsageError``."""
-    values: dict[str, Any] = {"ci": os.environ.get("CI", "").lower() not in ("", "0", "false", "no")}
+    values: dict[str, Any] = {"ci": is_ci(os.environ)}
     for flag in FLAGS:
         given = config.getoption(f"gpuperf_{flag.field}")
         origin = flag.name

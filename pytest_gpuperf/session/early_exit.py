@@ -8,25 +8,24 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 from typing import NoReturn
 
 import pytest
 
-from pytest_gpuperf.session.end_of_run import EXIT_VANISHED
+from pytest_gpuperf.context import stash
+from pytest_gpuperf.session.taken_back import last_word
 
 
 def note_early_exit(config: pytest.Config) -> None:
-    """Let ``os._exit(0)`` in this process end with ``EXIT_VANISHED`` and a word about it, until the run is over."""
+    """Let ``os._exit(0)`` in this process end with the status of the verdicts, until the run is over."""
     leave, own = os._exit, os.getpid()
 
     def ended(status: int) -> NoReturn:
         if status == 0 and os.getpid() == own:
+            told = config.stash.get(stash.STATUS, None)
             with contextlib.suppress(Exception):
                 config._ensure_unconfigure()  # folders and locks are given back, and what captures the output
-            words = "gpuperf: os._exit(0) ended this run before its verdicts were told: take it out of the tests"
-            print(f"{words}, or run them with pytest-xdist (-n 1)", file=sys.stderr, flush=True)
-            status = EXIT_VANISHED
+            status = last_word(told)
         leave(status)
 
     def give_back() -> None:

@@ -58,7 +58,8 @@ def last_word(status: int | None) -> int:
     found = (
         "before its verdicts were told" if status is None else f"as green, and its verdicts are not (status {status})"
     )
-    print(f"gpuperf: this run ended {found}: see to the conftest or plugin that changes how it ends", file=sys.stderr)
+    remedy = "see to the test, conftest or plugin that ends it"
+    print(f"gpuperf: this run ended {found}: {remedy}", file=sys.stderr, flush=True)
     return UNTOLD if status is None else status
 
 

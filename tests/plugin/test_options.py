@@ -9,6 +9,7 @@ import pytest
 
 from pytest_gpuperf.compile.compile_errors import UnknownArchitecture
 from pytest_gpuperf.compile.cubin.occupancy import limits_of
+from pytest_gpuperf.config.parse_options import is_ci
 from pytest_gpuperf.model.architectures import ARCHITECTURES, SPELLINGS
 
 
@@ -241,3 +242,14 @@ def test_a_process_that_continues_none_says_so(suite, monkeypatch, content):
     result = suite.run("--gpuperf")
     assert result.ret == 4
     result.stderr.fnmatch_lines([f"ERROR: GPUPERF_RESUME={left} names no file that a process before this one left *"])
+
+
+@pytest.mark.parametrize(
+    ("environment", "found"),
+    [
+        ({}, False), ({"CI": "true"}, True), ({"CI": "1"}, True), ({"CI": ""}, False), ({"CI": "False"}, False),
+        ({"TF_BUILD": "True"}, True), ({"JENKINS_URL": "x", "CI": "false"}, False), ({"BUILD_NUMBER": ""}, False),
+    ],
+)  # fmt: skip
+def test_a_ci_service_is_told_by_its_variables(environment: dict[str, str], found: bool) -> None:
+    assert is_ci(environment) is found

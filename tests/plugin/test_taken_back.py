@@ -63,7 +63,15 @@ def test_an_exit_of_the_process(slower, workers, status):
     result = slower.run("--gpuperf", *workers, subprocess=True)
     assert result.ret == status
     if not workers:
-        result.stderr.fnmatch_lines(["gpuperf: os._exit(0) ended this run before its verdicts were told: *"])
+        result.stderr.fnmatch_lines(["gpuperf: this run ended before its verdicts were told: *"])
+
+
+@pytest.mark.parametrize("red", [False, True], ids=["green", "red"])
+def test_an_exit_after_the_verdicts_keeps_their_status(recorded, red):
+    recorded.write("conftest.py", "import os\ndef pytest_unconfigure():\n    os._exit(0)\n")
+    if red:
+        recorded.edit("work.cu", "float x = a[i];", "double x = a[i];")
+    assert recorded.run("--gpuperf", subprocess=True).ret == red
 
 
 def test_an_exit_of_a_forked_process_is_its_own(recorded):
