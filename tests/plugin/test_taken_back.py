@@ -116,7 +116,7 @@ def test_an_end_of_the_run_that_calls_it_green(slower, end):
     slower.write("conftest.py", f"import pytest\n{text}")
     result = slower.run("--gpuperf", subprocess=True)
     assert result.ret == status
-    result.stderr.fnmatch_lines(["gpuperf: this run ended *: see to the conftest or plugin that changes how it ends"])
+    result.stderr.fnmatch_lines(["gpuperf: this run ended *: see to the test, conftest or plugin that ends it"])
 
 
 def test_a_hook_at_the_end_of_a_green_run_is_let_be(recorded):

@@ -86,7 +86,7 @@ class Run:
             compile_cache=object(), give_memory_back=lambda: None,
         )  # fmt: skip
         self.config: Any = SimpleNamespace(
-            stash=pytest.Stash(), rootpath=folder, option=SimpleNamespace(collectonly=False),
+            stash=pytest.Stash(), rootpath=folder, option=SimpleNamespace(collectonly=False, showfixtures=False, show_fixtures_per_test=False),
             pluginmanager=SimpleNamespace(hasplugin=lambda name: name in self.plugins, get_plugin=lambda name: None),
             hook=SimpleNamespace(), add_cleanup=cleanups.callback,
             invocation_params=SimpleNamespace(args=("--gpuperf",), dir=folder),

@@ -15,7 +15,7 @@ SOURCES = pytest.Config.ArgsSource
 def config(tmp_path: Any, *args: str, addopts: tuple[str, ...] = (), source: Any = SOURCES.ARGS, **option: Any) -> Any:
     return SimpleNamespace(
         rootpath=tmp_path, invocation_params=SimpleNamespace(dir=tmp_path), args=list(args), args_source=source,
-        option=SimpleNamespace(**option), getini=lambda name: list(addopts),
+        option=SimpleNamespace(**option), getoption=option.get, getini=lambda name: list(addopts),
     )  # fmt: skip
 
 
