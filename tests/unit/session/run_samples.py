@@ -70,6 +70,10 @@ class FakeItem:
             yield SimpleNamespace(args=(), kwargs=self._marker)
 
 
+ONLY_LISTED = ("collectonly", "showfixtures", "show_fixtures_per_test")
+"""Options with which no test runs."""
+
+
 class Run:
     """One process of a run, and what it is asked to do; ``cleanups`` is what pytest does when it ends."""
 
@@ -86,7 +90,7 @@ class Run:
             compile_cache=object(), give_memory_back=lambda: None,
         )  # fmt: skip
         self.config: Any = SimpleNamespace(
-            stash=pytest.Stash(), rootpath=folder, option=SimpleNamespace(collectonly=False, showfixtures=False, show_fixtures_per_test=False),
+            stash=pytest.Stash(), rootpath=folder, option=SimpleNamespace(**dict.fromkeys(ONLY_LISTED, False)),
             pluginmanager=SimpleNamespace(hasplugin=lambda name: name in self.plugins, get_plugin=lambda name: None),
             hook=SimpleNamespace(), add_cleanup=cleanups.callback,
             invocation_params=SimpleNamespace(args=("--gpuperf",), dir=folder),
