@@ -21,7 +21,7 @@ from pytest_gpuperf.context.run_state import RunState
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.device.device_errors import LockTimeout, LockUnavailable
 from pytest_gpuperf.formatting import numbered
-from pytest_gpuperf.judge.paired_verdict import unconfirmed, unheard
+from pytest_gpuperf.judge.paired_verdict import unheard
 from pytest_gpuperf.judge.process_pairs import MOST_PAIRS, in_pairs, proven_by_pairs
 from pytest_gpuperf.judge.two_sample import process_spread
 from pytest_gpuperf.model.task import ConfirmTask
@@ -109,19 +109,16 @@ def _over_pairs(
     baseline, pairs = pending.case.baseline, [second]
     assert baseline is not None
     spread = process_spread(baseline.rounds)
-    while True:
-        judged, ratios = settled(pending, pairs[-1]), ratios_of(pending, pairs)
-        if judged.verdict is not Verdict.SLOWER:
-            return judged
-        if proven_by_pairs(ratios, pending.policy.delta, spread):
+    while (judged := settled(pending, pairs[-1])).verdict is Verdict.SLOWER:
+        ratios = ratios_of(pending, pairs)
+        if len(ratios) >= MOST_PAIRS or proven_by_pairs(ratios, pending.policy.delta, spread):
             told = () if len(pairs) == 1 else (in_pairs(ratios),)
             return msgspec.structs.replace(judged, notes=(*judged.notes, *told))
-        if len(ratios) >= MOST_PAIRS:
-            return unconfirmed(pending.judgement, f"{in_pairs(ratios)}, and equal ones may be as far apart")
         (another,), problem = _seen_by_second(item, worker, [pending], limit_s)
         if another is None:
             return unheard(pending.judgement, problem)
         pairs.append(another)
+    return judged
 
 
 def _seen_by_second(

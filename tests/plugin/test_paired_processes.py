@@ -201,7 +201,8 @@ def pytest_configure(config):
 @pytest.mark.parametrize(
     ("scales", "status", "said"),
     [
-        ("1.012 1.007 1.03 1.008 1.02", 0, "*INCONCLUSIVE*"),
+        ("1.02 1.009 1.03 1.009 1.025", 1, "*slower in 5 pairs of processes, by * to * %*"),
+        ("1.02 1.009 1.03 1.009 1.0", 0, "*INCONCLUSIVE*"),
         ("1.012 1.0", 0, "*INCONCLUSIVE*"),
         ("1.009 1.0093 1.0094 1.0092 1.0092", 1, "*slower in [345] pairs of processes, by *"),
         ("1.03 1.031", 1, "*steps*SLOWER*"),
@@ -221,8 +222,6 @@ def test_processes_that_scatter_are_paired_more_often(
     result.stdout.fnmatch_lines([said])
     pairs = (tmp_path / "counted").read_text()
     assert len(pairs) <= len(scales.split())
-    if status == 0 and len(pairs) == 5:
-        result.stdout.fnmatch_lines(["*slower in 5 pairs of processes, by 0.* to 3.* %, and equal ones may be as far*"])
 
 
 def test_another_gpu_leaves_it_decided(recorded_project: Suite) -> None:

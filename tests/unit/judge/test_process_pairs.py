@@ -24,7 +24,11 @@ DELTA = 0.005
         ([1.01, 1.0102], UNKNOWN, False),
         ([1.01, 1.0102, 1.0098, 1.0101], UNKNOWN, True),
         ([1.01, 1.0102, 1.0098], ProcessSpread(0.0003, 4), True),
-        ([1.012, 1.007, 1.03, 1.008, 1.02], UNKNOWN, False),
+        ([1.012, 1.007, 1.03, 1.008], UNKNOWN, False),
+        ([1.012, 1.007, 1.03, 1.008, 1.02], UNKNOWN, True),
+        ([1.012, 1.007, 1.03, 1.008, 1.004], UNKNOWN, False),
+        ([1.5, 1.3], UNKNOWN, False),
+        ([1.5, 1.3, 1.6, 1.35, 1.4], UNKNOWN, True),
         ([1.004, 1.004, 1.004], ProcessSpread(0.0001, 4), False),
     ],
 )
@@ -46,7 +50,7 @@ def called_slower(rng: np.random.Generator, loss: float, spread: float, processe
     return False
 
 
-@pytest.mark.parametrize(("processes", "most"), [(1, 1.5e-3), (5, 6e-4)])
+@pytest.mark.parametrize(("processes", "most"), [(1, 2e-3), (5, 1.2e-3)])
 def test_equal_processes_are_seldom_called_slower(processes: int, most: float) -> None:
     """With spreads as those of the suite's records: half below 0.08 %, a tenth above 0.44 %.
 
@@ -57,7 +61,7 @@ def test_equal_processes_are_seldom_called_slower(processes: int, most: float) -
     found = sum(called_slower(rng, 0.0, float(spread), processes) for spread in spreads)
     assert found / len(spreads) < most
     power = sum(called_slower(rng, 0.02, float(spread), processes) for spread in spreads[:2000])
-    assert power / 2000 > 0.94
+    assert power / 2000 > 0.95
 
 
 def test_the_spread_is_that_of_processes_within_a_session() -> None:
