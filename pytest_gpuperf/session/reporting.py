@@ -50,12 +50,12 @@ class Reporting:
             note_early_exit(self.config)
             if self._runs_tests:
                 self.config.stash[stash.STATUS] = None
-        if self.options.against and not self.options.is_child and not self.config.option.collectonly:
+        if self.options.against and not self.options.is_child and self._runs_tests:
             self.options = self.config.stash[stash.OPTIONS] = compare_revision.begin(self.config, self.options)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         self._count_tests(len(session.items), files=len({item.path for item in session.items}))
-        if self.options.ncu and not self.config.option.collectonly:
+        if self.options.ncu and self._runs_tests:
             collect_counters.count_items(self.config, session.items)
 
     @pytest.hookimpl(optionalhook=True)
@@ -69,7 +69,7 @@ class Reporting:
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
         self._count_tests(len(ids))
-        if self.options.ncu and not self.config.option.collectonly:
+        if self.options.ncu and self._runs_tests:
             collect_counters.count_nodes(self.config, ids)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
