@@ -1,11 +1,13 @@
 """Callables against another revision, each side in its own process: false verdicts, losses found, seconds.  On a GPU.
 
-    python benchmarks/paired_processes.py run --runs 20 --output DIR
+    python benchmarks/paired_processes.py run --runs 20 --times 13 --percents 0 --output DIR
+    python benchmarks/paired_processes.py run --runs 5 --times 2 --percents 1 2 --output DIR -- -k "not 1_M"
     python benchmarks/paired_processes.py merge DIR... --output docs/results/paired_processes.md
 
 ``run`` makes a repository of callables (CuPy, PyTorch, Triton and Numba, as far as they are installed), and compares
-its working tree with its commit again and again, each time in a fresh pair of processes: unchanged, with 1 % more rows,
-with 2 % more.  It leaves one file for each run.  ``merge`` makes a table of them.
+its working tree with its commit again and again, each time in a fresh pair of processes: unchanged, with 1 % more work,
+with 2 % more.  A pair runs each callable so many times, on other arrays each time.  It leaves one file for each run.
+``merge`` makes a table of them.
 """
 
 from __future__ import annotations
@@ -26,19 +28,24 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 PERCENTS = (0, 1, 2)
 SUITE = """\
+import functools
+
 import pytest
 
 MORE = {more}
+TIMES = {times}
 
 
-def more(number):
-    return int(number * (1 + MORE / 100))
+@pytest.fixture(params=range(TIMES), autouse=True)
+def again(request):
+    return request.param
 
 
-@pytest.mark.parametrize(
-    "name, elements",
-    [("1 M elements", 1_000_000), ("12.8 M elements", 12_800_000), ("128 M elements", 128_000_000)],
-)
+def more(number, share=1):  # of what takes this share of the whole
+    return int(number * (1 + MORE / share / 100))
+
+
+@pytest.mark.parametrize("name, elements", [("1_M", 1_000_000), ("12.8_M", 12_800_000), ("128_M", 128_000_000)])
 def test_cupy_expression(gpu, gpuperf, name, elements):
     cupy = pytest.importorskip("cupy")
     x, y = cupy.random.rand(more(elements), dtype="float32"), cupy.empty(more(elements), dtype="float32")
@@ -47,7 +54,7 @@ def test_cupy_expression(gpu, gpuperf, name, elements):
 
 def test_cupy_sequence_of_12_launches(gpu, gpuperf):
     cupy = pytest.importorskip("cupy")
-    x = cupy.random.rand(more(4_000_000), dtype="float32")
+    x = cupy.random.rand(more(8_000_000), dtype="float32")
 
     def twelve():
         for _ in range(12):
@@ -58,13 +65,13 @@ def test_cupy_sequence_of_12_launches(gpu, gpuperf):
 
 def test_cupy_long(gpu, gpuperf):
     cupy = pytest.importorskip("cupy")
-    x = cupy.random.rand(more(200), 16_000_000, dtype="float32")
+    x = cupy.zeros((more(200), 16_000_000), dtype="float32")
     gpuperf(lambda: cupy.negative(x, out=x), name="3,200 M elements")
 
 
 def test_cupy_sum(gpu, gpuperf):
     cupy = pytest.importorskip("cupy")
-    x = cupy.random.rand(more(16_000_000), dtype="float32")
+    x = cupy.random.rand(more(100_000_000), dtype="float32")
     gpuperf(lambda: x.sum(), name="sum")
 
 
@@ -83,14 +90,24 @@ def test_torch_softmax(gpu, gpuperf):
 def test_torch_block(gpu, gpuperf):
     torch = torch_of(gpu)
     block = torch.nn.Sequential(torch.nn.LayerNorm(1024), torch.nn.Linear(1024, 1024), torch.nn.GELU()).cuda()
-    x = torch.randn(more(8192), 1024, device="cuda")
+    x, y = torch.randn(8192, 1024, device="cuda"), torch.randn(more(64_000_000, 0.25), device="cuda")
+
+    def both():
+        block(x)
+        y.mul_(1)
+
     with torch.no_grad():
-        gpuperf(lambda: block(x), name="LayerNorm, Linear, GELU")
+        gpuperf(both, name="LayerNorm, Linear, GELU, scale")
+
+
+@functools.cache
+def torch_compiled(torch):
+    return torch.compile(lambda x: torch.nn.functional.gelu(x * 2 + 1))
 
 
 def test_torch_compiled(gpu, gpuperf):
     torch = torch_of(gpu)
-    compiled = torch.compile(lambda x: torch.nn.functional.gelu(x * 2 + 1))
+    compiled = torch_compiled(torch)
     x = torch.randn(more(32_000_000), device="cuda")
     compiled(x)
     gpuperf(lambda: compiled(x), name="torch.compile")
@@ -99,7 +116,7 @@ def test_torch_compiled(gpu, gpuperf):
 def test_torch_matmul(gpu, gpuperf):
     torch = torch_of(gpu)
     a, b = (torch.randn(4096, 4096, device="cuda", dtype=torch.bfloat16) for _ in range(2))
-    x = torch.randn(more(16_000_000), device="cuda")
+    x = torch.randn(more(64_000_000, 0.5), device="cuda")
 
     def product():
         torch.matmul(a, b)
@@ -111,7 +128,7 @@ def test_torch_matmul(gpu, gpuperf):
 def test_triton_autotuned(gpu, gpuperf):
     torch = torch_of(gpu)
     triton_kernels = pytest.importorskip("triton_kernels_of_suite")
-    x = torch.randn(more(16_000_000), device="cuda")
+    x = torch.randn(more(64_000_000), device="cuda")
     y = torch.empty_like(x)
     triton_kernels.scale(x, y)
     gpuperf(lambda: triton_kernels.scale(x, y), name="autotuned scale")
@@ -128,7 +145,7 @@ def test_numba(gpu, gpuperf):
         if i < x.size:
             y[i] = 2 * x[i]
 
-    x = cuda.to_device(numpy.ones(more(16_000_000), dtype=numpy.float32))
+    x = cuda.to_device(numpy.ones(more(32_000_000), dtype=numpy.float32))
     y = cuda.device_array_like(x)
     stream = cuda.external_stream(gpu.stream)
     gpuperf(lambda: scale[(x.size + 255) // 256, 256, stream](x, y), name="numba scale")
@@ -162,9 +179,15 @@ class Seen(NamedTuple):
     reason: str
 
 
-def repository(folder: Path) -> None:
+def suite(folder: Path, percent: int, times: int) -> None:
+    """Write the callables, with so many percent more work."""
+    text = SUITE.replace("{more}", str(percent)).replace("{times}", str(times))
+    (folder / "test_callables.py").write_text(text, encoding="utf-8")
+
+
+def repository(folder: Path, times: int = 1) -> None:
     folder.mkdir()
-    (folder / "test_callables.py").write_text(SUITE.format(more=0), encoding="utf-8")
+    suite(folder, 0, times)
     (folder / "triton_kernels_of_suite.py").write_text(TRITON, encoding="utf-8")
     (folder / ".gitignore").write_text("__pycache__\n.gpuperf\n", encoding="utf-8")
     who = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
@@ -172,9 +195,9 @@ def repository(folder: Path) -> None:
         subprocess.run(["git", *who, *command], cwd=folder, check=True)
 
 
-def compared(folder: Path, percent: int, file: Path, more: Sequence[str]) -> list[Seen]:
+def compared(folder: Path, percent: int, times: int, file: Path, more: Sequence[str]) -> list[Seen]:
     """One run in fresh processes, with so many percent more work on this side."""
-    (folder / "test_callables.py").write_text(SUITE.format(more=percent), encoding="utf-8")
+    suite(folder, percent, times)
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--gpuperf", "--gpuperf-against=HEAD",
                "--gpuperf-confirmations=100", f"--gpuperf-report={file}", *more]  # fmt: skip
@@ -203,12 +226,13 @@ def run(chosen: argparse.Namespace) -> int:
     ends = time.monotonic() + chosen.seconds
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "project"
-        repository(folder)
+        repository(folder, chosen.times)
         for number in range(chosen.runs):
-            for percent in PERCENTS:
+            for percent in chosen.percents:
                 if time.monotonic() > ends:
                     return 0
-                seen = compared(folder, percent, Path(name) / f"{number}-{percent}.json", chosen.pytest)
+                file = Path(name) / f"{number}-{percent}.json"
+                seen = compared(folder, percent, chosen.times, file, chosen.pytest)
                 file = chosen.output / f"{os.getpid()}-{number}-{percent}.json"
                 file.write_text(json.dumps([one._asdict() for one in seen]), encoding="utf-8")
                 print(f"run {number + 1} at +{percent} %: {len(seen)} verdicts", flush=True)
@@ -268,6 +292,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     running = commands.add_parser("run", help="take verdicts")
     running.add_argument("--runs", type=int, default=20, help="pairs of processes for each truth (default 20)")
+    running.add_argument("--times", type=int, default=1, help="how often a pair runs each callable (default 1)")
+    running.add_argument("--percents", type=int, nargs="+", default=[*PERCENTS], help="truths (default 0 1 2)")
     running.add_argument("--seconds", type=float, default=1e9, help="begin no run after so many")
     running.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder for what is found")
     running.add_argument("pytest", nargs="*", help="more for pytest, behind --: -k softmax")
