@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import unittest
 import zlib
 from typing import Literal
@@ -25,6 +24,7 @@ from pytest_gpuperf.model.result import TestEvidence, WorkloadEvidence
 from pytest_gpuperf.model.verdict import Judgement
 from pytest_gpuperf.report.red_groups import severity, signature
 from pytest_gpuperf.session import exit_policy, gpu_loss, taken_back
+from pytest_gpuperf.workload.opponent_process import leave_opponent
 
 
 def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["setup", "call"] = "call") -> None:
@@ -47,10 +47,7 @@ def finish(item: pytest.Item, problem: BaseException | None, phase: Literal["set
     skipped = isinstance(problem, pytest.skip.Exception | unittest.SkipTest)
     if problem is not None and stopped:
         _note_early_stop(worker, book, problem)
-    if "pytest_gpuperf.workload.gate_process" in sys.modules:
-        from pytest_gpuperf.workload.gate_process import leave_opponent  # noqa: PLC0415 SciPy comes with it
-
-        leave_opponent(item.config)
+    leave_opponent(item.config)
     failed_by_pytest = isinstance(problem, pytest.fail.Exception)  # a fault too: nothing can be confirmed then
     _settle_pending(item, worker, book, cut_short=failed_by_pytest)
     failed_itself = problem is not None and not stopped and not skipped

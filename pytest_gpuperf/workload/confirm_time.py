@@ -16,7 +16,7 @@ from pytest_gpuperf.timing.rounds import NO_ROUNDS, Rounds
 from pytest_gpuperf.workload.baseline_kernel import Opponent
 from pytest_gpuperf.workload.checked_run import check_again
 from pytest_gpuperf.workload.gate_anchor import anchor_opponent
-from pytest_gpuperf.workload.gate_process import pair_with_revision
+from pytest_gpuperf.workload.gate_process import pair_with_revision, wait_for_opponent
 from pytest_gpuperf.workload.recorded_revision import NotPaired
 from pytest_gpuperf.workload.timed_rounds import (
     FIRST_ROUNDS,
@@ -75,6 +75,7 @@ def _confirm(work: TimedWorkload, task: ConfirmTask, number: int, opponent: Oppo
 def _confirm_by_processes(work: TimedWorkload, task: ConfirmTask, number: int) -> TimedRounds:
     """Pair a callable with another revision's, in a second pair of processes, for the file of this number."""
     request = work.request
+    wait_for_opponent(work)  # not while rounds are taken
     taken = take(work, FIRST_ROUNDS, request.budget_s * ROUNDS_SHARE)
     policy = Policy(delta=request.zone.delta, epsilon=request.zone.epsilon).confirming()
     left_s = request.budget_s - taken.seconds

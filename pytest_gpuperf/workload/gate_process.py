@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import secrets
 
-import pytest
-
-from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.judge.comparability import other_arguments
 from pytest_gpuperf.judge.policy import Policy
 from pytest_gpuperf.judge.recording_choice import choose_recording
 from pytest_gpuperf.judge.time_case import TimeCase, TimeStep
-from pytest_gpuperf.model.revision import Revision
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.timing.paired_processes import SHORT_NS, pair_processes, zone_of
 from pytest_gpuperf.timing.paired_run import Pairing
 from pytest_gpuperf.timing.turns import Arrived, OtherSideLost
 from pytest_gpuperf.workload.check_fingerprint import fingerprint
-from pytest_gpuperf.workload.opponent_process import OpponentProcess, OtherWork
+from pytest_gpuperf.workload.opponent_process import OtherWork, give_up, opponent_for
 from pytest_gpuperf.workload.recorded_revision import NotPaired, opponent_revision
 from pytest_gpuperf.workload.timed_rounds import TimedWorkload
-
-OPPONENT: pytest.StashKey[tuple[str, OpponentProcess]] = pytest.StashKey()
-"""The one that runs, and the commit that it stands for."""
 
 
 def pairs_by_commit(work: TimedWorkload, case: TimeCase, step: TimeStep) -> bool:
@@ -47,12 +40,12 @@ def pair_with_revision(
 
     Raises ``NotPaired``.
     """
-    worker, request, revision = work.worker, work.request, opponent_revision(work)
+    worker, request, revision = work.worker, work.request, opponent_revision(work.worker, work.key)
     delta, epsilon = zone_of(policy.delta, policy.epsilon, duration_ns)
     policy = Policy(delta=delta, epsilon=epsilon, alpha=policy.alpha, alpha_faster=policy.alpha_faster)
     opponent = None
     try:
-        opponent = _opponent(worker, revision)
+        opponent = opponent_for(worker, revision)
         worker.give_memory_back()
         _require_same_work(work, opponent.arrive(work.key))
         pairing = pair_processes(
@@ -63,9 +56,15 @@ def pair_with_revision(
         raise NotPaired(str(problem)) from None
     except OtherSideLost as problem:
         why = opponent.in_words(problem) if opponent is not None else problem
-        _give_up(worker.config)
+        give_up(worker.config)
         raise NotPaired(str(why)) from None
     return pairing, policy
+
+
+def wait_for_opponent(work: TimedWorkload) -> None:
+    """Wait until the revision's process has come to the callable; ``pair_with_revision`` says what is in its way."""
+    with contextlib.suppress(NotPaired, OtherSideLost):
+        opponent_for(work.worker, opponent_revision(work.worker, work.key)).arrive(work.key)
 
 
 def _require_same_work(work: TimedWorkload, there: Arrived) -> None:
@@ -79,31 +78,3 @@ def _require_same_work(work: TimedWorkload, there: Arrived) -> None:
         raise OtherWork("; ".join(differs))
     if there.check != fingerprint(work.request.check):
         raise OtherWork("the check of its result is another one there: the two may not do the same work")
-
-
-def _opponent(worker: Worker, revision: Revision) -> OpponentProcess:
-    """This process's opponent, started at its first use."""
-    config = worker.config
-    if OPPONENT in config.stash and config.stash[OPPONENT][0] != revision.commit:
-        _give_up(config)
-    if OPPONENT not in config.stash:
-        config.stash[OPPONENT] = revision.commit, OpponentProcess(config, worker, revision)
-        config.add_cleanup(functools.partial(_give_up, config))
-    return config.stash[OPPONENT][1]
-
-
-def leave_opponent(config: pytest.Config) -> None:
-    """Let the opponent come to the end of its test, at the end of this process's: it holds no memory then."""
-    if OPPONENT in config.stash:
-        try:
-            config.stash[OPPONENT][1].leave()
-        except OtherSideLost:
-            _give_up(config)
-
-
-def _give_up(config: pytest.Config) -> None:
-    """End the opponent; the next callable starts another one."""
-    if OPPONENT in config.stash:
-        opponent = config.stash[OPPONENT][1]
-        del config.stash[OPPONENT]
-        opponent.close()

@@ -34,6 +34,7 @@ from pytest_gpuperf.workload.explained_verdict import explained, short_of_time, 
 from pytest_gpuperf.workload.gate_anchor import AnchorPairs, anchor_pairs, pair_with_anchor, with_drift
 from pytest_gpuperf.workload.gate_process import pair_with_revision, pairs_by_commit
 from pytest_gpuperf.workload.pair_with_itself import pair_with_itself
+from pytest_gpuperf.workload.record_time import one_round
 from pytest_gpuperf.workload.recorded_revision import NotPaired
 from pytest_gpuperf.workload.timed_rounds import (
     FIRST_ROUNDS,
@@ -79,10 +80,7 @@ class BaselineComparison:
 
 
 def gate_time(work: TimedWorkload, state: RunState) -> TimedRounds:
-    """Take rounds, and paired blocks where they help, until the judge wants no more or the budget is spent.
-
-    Takes no rounds at all of what is unchanged, if only changed workloads were asked for.
-    """
+    """Take rounds, and paired blocks where they help, until the judge wants no more or the budget is spent."""
     options, request = work.worker.options, work.request
     compared = _comparison(work)
     known = compared.judge(NO_ROUNDS)
@@ -90,6 +88,11 @@ def gate_time(work: TimedWorkload, state: RunState) -> TimedRounds:
     if options.changed_only and unchanged:
         return with_drift(work, compared.case(NO_ROUNDS), TimedRounds((), known.judgement))
     asked_for = unchanged and options.pair_all
+    only_looked_at = unchanged and not asked_for
+    if only_looked_at and work.worker.revision is not None:  # which has no times to compare with
+        brief = one_round(work)
+        pair_with_itself(work, state, brief.rounds)
+        return TimedRounds(brief.rounds, known.judgement)
     tested = known.pairing_helps or asked_for
     sustained = request.pair_slot == "sustained"  # then rounds alone prove nothing: they do not show what power does
     if tested:
@@ -112,7 +115,6 @@ def gate_time(work: TimedWorkload, state: RunState) -> TimedRounds:
         return found
     by_process = request.launch is None and work.worker.revision is not None
     share = ROUNDS_SHARE if opponent.binary or by_process else 1
-    only_looked_at = unchanged and not asked_for
     rounds_s = UNCHANGED_S if only_looked_at else math.inf
     taken = take(work, FIRST_ROUNDS, request.budget_s * share, rounds_s=rounds_s, duration_ns=expected)
     step = compared.judge(taken)

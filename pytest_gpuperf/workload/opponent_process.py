@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from pathlib import Path
 
 import pytest
 
 from pytest_gpuperf.atomic_write import scratch_folder
+from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.child_command import revision_command
 from pytest_gpuperf.context.child_process import RunningChild, errors_in, log_lines
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.revision import Revision
-from pytest_gpuperf.model.task import OpponentTask
+from pytest_gpuperf.model.task import ConfirmTask, OpponentTask
 from pytest_gpuperf.timing.turns import Arrived, GoOn, Link, OtherSideLost, Quit, RunTest, TestEnded
+from pytest_gpuperf.workload.recorded_revision import NotPaired, opponent_revision
 
 START_S = 300.0
 """For its start, imports and collection included, and for a test to come to its workload, compilation included."""
@@ -32,8 +35,8 @@ class OpponentProcess:
         self._log = Path(self._folder.name) / "log"
         self._test = ""
         """Node id of the test that it is in; empty between two."""
-        self._waits = False
-        """Whether it waits at a workload of that test."""
+        self._at: Arrived | None = None
+        """The workload of that test at which it waits."""
         to_read, to_write = os.pipe(), os.pipe()
         self.link = Link(to_read[0], to_write[1])
         task = OpponentTask(
@@ -61,14 +64,20 @@ class OpponentProcess:
 
     def arrive(self, key: Key) -> Arrived:
         """Let it come to a workload, and wait there for its turns.  Raises ``OtherSideLost`` where it does not."""
-        if self._test != key.node_id:
-            self.leave()
-            self.link.send(RunTest(node_id=key.node_id))
-            self._test = key.node_id
-        while isinstance(found := self._next(), Arrived):
+        self.set_out(key.node_id)
+        found: Arrived | TestEnded = self._at or self._next()
+        while isinstance(found, Arrived):
             if found.workload == key.workload:
                 return found
+            found = self._next()
         raise OtherWork(found.why or "its test passes there and does not come to this workload")
+
+    def set_out(self, node_id: str) -> None:
+        """Let it run this test as far as its first callable, without waiting for it.  Raises ``OtherSideLost``."""
+        if self._test != node_id:
+            self.leave()
+            self.link.send(RunTest(node_id=node_id))
+            self._test = node_id
 
     def leave(self) -> None:
         """Let it come to the end of its test: it has no work in flight then, and holds no arrays.
@@ -80,13 +89,14 @@ class OpponentProcess:
 
     def _next(self) -> Arrived | TestEnded:
         """Where it comes to next in its test, or how that ends."""
-        if self._waits:
+        if self._at is not None:
             self.link.send(GoOn())
-            self._waits = False
+            self._at = None
         found: Arrived | TestEnded = self.link.receive(Arrived | TestEnded, START_S)
-        self._waits = isinstance(found, Arrived)
         if isinstance(found, TestEnded):
             self._test = ""
+        else:
+            self._at = found
         return found
 
     def close(self) -> None:
@@ -107,3 +117,47 @@ class OpponentProcess:
 
 class OtherWork(OtherSideLost):
     """The revision's test does not come to the workload, or to another one of its name; its process is fine."""
+
+
+OPPONENT: pytest.StashKey[tuple[str, OpponentProcess]] = pytest.StashKey()
+"""The one that runs, and the commit that it stands for."""
+
+
+def opponent_for(worker: Worker, revision: Revision) -> OpponentProcess:
+    """This process's opponent, started at its first use.  Raises ``OtherSideLost``."""
+    config = worker.config
+    if OPPONENT in config.stash and config.stash[OPPONENT][0] != revision.commit:
+        give_up(config)
+    if OPPONENT not in config.stash:
+        config.stash[OPPONENT] = revision.commit, OpponentProcess(config, worker, revision)
+        config.add_cleanup(functools.partial(give_up, config))
+    return config.stash[OPPONENT][1]
+
+
+def set_out_early(config: pytest.Config) -> None:
+    """Where a process is to pair callables, start their opponent: both come to the test at the same time.
+
+    What is in its way is said when it is waited for.
+    """
+    task, worker = config.stash[stash.OPTIONS].task, stash.worker_of(config)
+    if isinstance(task, ConfirmTask) and task.by_process and worker.has_gpu:
+        key = task.by_process[0]
+        with contextlib.suppress(NotPaired, OtherSideLost):
+            opponent_for(worker, opponent_revision(worker, key)).set_out(key.node_id)
+
+
+def leave_opponent(config: pytest.Config) -> None:
+    """Let the opponent come to the end of its test, at the end of this process's: it holds no memory then."""
+    if OPPONENT in config.stash:
+        try:
+            config.stash[OPPONENT][1].leave()
+        except OtherSideLost:
+            give_up(config)
+
+
+def give_up(config: pytest.Config) -> None:
+    """End the opponent; the next callable starts another one."""
+    if OPPONENT in config.stash:
+        opponent = config.stash[OPPONENT][1]
+        del config.stash[OPPONENT]
+        opponent.close()

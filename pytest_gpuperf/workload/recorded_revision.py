@@ -9,9 +9,8 @@ import pytest
 from pytest_gpuperf.baselines.git_objects import GitFolder, RevisionError
 from pytest_gpuperf.context.worker import Worker
 from pytest_gpuperf.context.worktree import described, repository_of, working_trees, worktree_of
-from pytest_gpuperf.model.evidence import Session
+from pytest_gpuperf.model.evidence import Key, Session
 from pytest_gpuperf.model.revision import Revision
-from pytest_gpuperf.workload.timed_rounds import TimedWorkload
 
 ALONE = "a callable has no machine code of its own that could be run again"
 CHECKED_OUT: pytest.StashKey[dict[str, Revision | str]] = pytest.StashKey()
@@ -22,12 +21,11 @@ class NotPaired(Exception):
     """Why there are no blocks of a callable and of what it was; never a reason to pass it."""
 
 
-def opponent_revision(work: TimedWorkload) -> Revision:
+def opponent_revision(worker: Worker, key: Key) -> Revision:
     """The revision to pair a callable with, checked out.  Raises ``NotPaired``."""
-    worker = work.worker
     if worker.revision is not None:
         return worker.revision
-    commit = _recorded_commit(work)
+    commit = _recorded_commit(worker, key)
     known = worker.config.stash.setdefault(CHECKED_OUT, {})
     if commit not in known:
         known[commit] = _checked_out(worker, commit)
@@ -37,17 +35,18 @@ def opponent_revision(work: TimedWorkload) -> Revision:
     return found
 
 
-def _recorded_commit(work: TimedWorkload) -> str:
+def _recorded_commit(worker: Worker, key: Key) -> str:
     """The commit of the record's latest rounds.  Raises ``NotPaired``."""
-    baseline, store = work.baseline, work.worker.store
+    store, target = worker.store, worker.device.facts.slug
+    baseline = store.time(target, key)
     named = {one.session for one in baseline.rounds} if baseline is not None else set()
-    sessions: list[Session] = [one for one in store.sessions(work.target, work.key.module) if one.id in named]
+    sessions: list[Session] = [one for one in store.sessions(target, key.module) if one.id in named]
     latest = max(sessions, key=lambda one: one.date, default=None)
     if latest is None or not latest.commit:
         raise NotPaired(f"{ALONE}, and its record does not say at which commit it was taken")
     if latest.dirty:
         raise NotPaired(f"{ALONE}, and it was recorded with changes beyond {latest.commit[:12]}")
-    if distrust := work.worker.trust.why_not_run(latest.commit):
+    if distrust := worker.trust.why_not_run(latest.commit):
         raise NotPaired(f"{ALONE}, and under CI {distrust}: --gpuperf-trust-cubins runs it")
     return latest.commit
 

@@ -241,6 +241,23 @@ def test_unchanged_code_is_not_paired(gpu_project: Suite) -> None:
     result.stdout.no_fnmatch_line("*no time baseline*")
 
 
+def test_unchanged_code_has_one_short_round_for_what_looks_at_it(gpu_project: Suite) -> None:
+    gpu_project.write("test_rounds.py", ROUNDS)
+    commit(gpu_project.path)
+    result = gpu_project.run("--gpuperf", "--gpuperf-against=HEAD", "test_rounds.py", subprocess=True)
+    assert (result.ret, outcome(result)) == (0, {"passed": 1})
+
+
+ROUNDS = """
+def test_rounds(cuda_kernel, gpu, gpuperf):
+    kernel = cuda_kernel("work.cu", "work", options=["-DSTEPS=200"])
+    a = gpu.random(1024, seed=1)
+    b = gpu.empty_like(a)
+    result = gpuperf(kernel.launch(grid=8, block=256, args=(a, b, 1024)))
+    assert result.interval_ns == (result.time_ns, result.time_ns) and result.time_ns > 0
+"""
+
+
 def test_changed_code_of_the_same_speed_is_the_same(gpu_project: Suite) -> None:
     gpu_project.change_code()
     result = gpu_project.run("--gpuperf", "--gpuperf-against=HEAD", "-k", "work", subprocess=True)

@@ -52,6 +52,31 @@ def test_a_slower_one_is_slower_in_two_pairs_of_processes(project: Suite) -> Non
     result.stdout.fnmatch_lines(["*steps*SLOWER*", "*in two processes*"])
 
 
+BEGINS = """
+
+def pytest_runtest_call(item):
+    import os, time
+    with open(os.environ["BEGAN"], "a") as file:
+        file.write(f"{task_of(item.config).get('type')} {time.time()}\\n")
+    time.sleep(2)
+"""
+
+
+def test_both_sides_of_a_second_pair_come_to_the_test_together(
+    project: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write("conftest.py", (project.path / "conftest.py").read_text() + BEGINS)
+    commit(project.path)
+    project.write("test_suite.py", TEST.format(steps=SLOWER, more=""))
+    monkeypatch.setenv("BEGAN", str(tmp_path / "began"))
+    result = project.run(*AGAINST, subprocess=True)
+    assert result.ret == 1, result.stdout.str()
+    began = [line.split() for line in (tmp_path / "began").read_text().splitlines()]
+    second = {who: float(when) for who, when in began[3:]}
+    assert [who for who, _ in began[:3]] == ["revision", "None", "opponent"]
+    assert second["opponent"] < second["confirm"] + 2, "it set out when the other side was there"
+
+
 GUARDED = TEST.replace("def steps():\n", "def steps(x):\n        a[:] = x\n").replace(
     "lambda: gpu.assert_equal(b, a)", "lambda inputs: gpu.assert_equal(b, inputs[0])"
 )

@@ -69,14 +69,15 @@ def test_a_commit_that_only_the_change_has_is_not_run(project: Path) -> None:
     trust = BaselineTrust(CI, project)
     assert trust.why_not_run(git(project, "rev-parse", "main")) == ""
     with pytest.raises(NotPaired, match=r"the commit of its record came with this change .*--gpuperf-trust-cubins"):
-        opponent_revision(callable_recorded_at(project, git(project, "rev-parse", "change"), trust))
+        opponent_revision(*callable_recorded_at(project, git(project, "rev-parse", "change"), trust))
 
 
 def callable_recorded_at(project: Path, name: str, trust: BaselineTrust) -> Any:
     session = SimpleNamespace(id="s", date="2026-11-20", commit=name, dirty=False)
+    baseline = SimpleNamespace(rounds=(SimpleNamespace(session="s"),))
     worker = SimpleNamespace(
         revision=None, trust=trust, config=SimpleNamespace(stash=pytest.Stash(), rootpath=project),
-        store=SimpleNamespace(sessions=lambda *_: (session,)),
+        store=SimpleNamespace(sessions=lambda *_: (session,), time=lambda *_: baseline),
+        device=SimpleNamespace(facts=SimpleNamespace(slug="gpu")),
     )  # fmt: skip
-    baseline = SimpleNamespace(rounds=(SimpleNamespace(session="s"),))
-    return SimpleNamespace(worker=worker, baseline=baseline, target="gpu", key=SimpleNamespace(module="m"))
+    return worker, SimpleNamespace(module="m")
