@@ -34,11 +34,14 @@ import pytest
 
 MORE = {more}
 TIMES = {times}
+RARELY = {"test_cupy_long": 8, "test_torch_block": 3, "test_torch_compiled": 3, "test_torch_matmul": 3,
+          "test_triton_autotuned": 3, "test_numba": 3}
 
 
-@pytest.fixture(params=range(TIMES), autouse=True)
-def again(request):
-    return request.param
+def pytest_generate_tests(metafunc):  # those that take a second each are run less often
+    times = TIMES // RARELY.get(metafunc.function.__name__, 1)
+    metafunc.fixturenames.append("again")
+    metafunc.parametrize("again", range(max(1, times)))
 
 
 def more(number, share=1):  # of what takes this share of the whole
