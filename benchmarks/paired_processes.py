@@ -44,7 +44,7 @@ def pytest_generate_tests(metafunc):  # those that take a second each are run le
     metafunc.parametrize("again", range(max(1, times)))
 
 
-def more(number, share=1):  # of what takes this share of the whole
+def more(number, share=1):  # of what takes so much of the time
     return int(number * (1 + MORE / share / 100))
 
 
@@ -57,7 +57,7 @@ def test_cupy_expression(gpu, gpuperf, name, elements):
 
 def test_cupy_sequence_of_12_launches(gpu, gpuperf):
     cupy = pytest.importorskip("cupy")
-    x = cupy.random.rand(more(8_000_000), dtype="float32")
+    x = cupy.random.rand(more(8_000_000, 0.97), dtype="float32")
 
     def twelve():
         for _ in range(12):
@@ -74,7 +74,7 @@ def test_cupy_long(gpu, gpuperf):
 
 def test_cupy_sum(gpu, gpuperf):
     cupy = pytest.importorskip("cupy")
-    x = cupy.random.rand(more(100_000_000), dtype="float32")
+    x = cupy.random.rand(more(100_000_000, 0.88), dtype="float32")
     gpuperf(lambda: x.sum(), name="sum")
 
 
@@ -93,7 +93,7 @@ def test_torch_softmax(gpu, gpuperf):
 def test_torch_block(gpu, gpuperf):
     torch = torch_of(gpu)
     block = torch.nn.Sequential(torch.nn.LayerNorm(1024), torch.nn.Linear(1024, 1024), torch.nn.GELU()).cuda()
-    x, y = torch.randn(8192, 1024, device="cuda"), torch.randn(more(64_000_000, 0.25), device="cuda")
+    x, y = torch.randn(8192, 1024, device="cuda"), torch.randn(more(64_000_000, 0.22), device="cuda")
 
     def both():
         block(x)
@@ -111,7 +111,7 @@ def torch_compiled(torch):
 def test_torch_compiled(gpu, gpuperf):
     torch = torch_of(gpu)
     compiled = torch_compiled(torch)
-    x = torch.randn(more(32_000_000), device="cuda")
+    x = torch.randn(more(32_000_000, 0.75), device="cuda")
     compiled(x)
     gpuperf(lambda: compiled(x), name="torch.compile")
 
@@ -119,7 +119,7 @@ def test_torch_compiled(gpu, gpuperf):
 def test_torch_matmul(gpu, gpuperf):
     torch = torch_of(gpu)
     a, b = (torch.randn(4096, 4096, device="cuda", dtype=torch.bfloat16) for _ in range(2))
-    x = torch.randn(more(64_000_000, 0.5), device="cuda")
+    x = torch.randn(more(64_000_000, 0.41), device="cuda")
 
     def product():
         torch.matmul(a, b)
@@ -131,7 +131,7 @@ def test_torch_matmul(gpu, gpuperf):
 def test_triton_autotuned(gpu, gpuperf):
     torch = torch_of(gpu)
     triton_kernels = pytest.importorskip("triton_kernels_of_suite")
-    x = torch.randn(more(64_000_000), device="cuda")
+    x = torch.randn(more(64_000_000, 0.65), device="cuda")
     y = torch.empty_like(x)
     triton_kernels.scale(x, y)
     gpuperf(lambda: triton_kernels.scale(x, y), name="autotuned scale")
@@ -148,7 +148,7 @@ def test_numba(gpu, gpuperf):
         if i < x.size:
             y[i] = 2 * x[i]
 
-    x = cuda.to_device(numpy.ones(more(32_000_000), dtype=numpy.float32))
+    x = cuda.to_device(numpy.ones(more(32_000_000, 0.95), dtype=numpy.float32))
     y = cuda.device_array_like(x)
     stream = cuda.external_stream(gpu.stream)
     gpuperf(lambda: scale[(x.size + 255) // 256, 256, stream](x, y), name="numba scale")
@@ -245,29 +245,39 @@ def run(chosen: argparse.Namespace) -> int:
 PAGE = """\
 # Callables against another revision
 
-Each side runs in its own process; every run is a fresh pair, and what is slower was paired again in a second one. The
-truth is so many percent more rows or elements on one side. Made on H200s by
+Each side runs in its own process, on arrays of its own for each verdict; what is slower was paired again, in fresh
+processes. The truth is so many percent more work on one side: rows or elements, as many as were thought to take so much
+time. Made on H200s by
 
-    python benchmarks/paired_processes.py run --runs {runs} --output DIR
+    python benchmarks/paired_processes.py run --times 20 --percents 0 --output DIR
+    python benchmarks/paired_processes.py run --times 3 --percents 1 2 --output DIR -- -k "not 1_M"
     python benchmarks/paired_processes.py merge DIR... --output docs/results/paired_processes.md
+
+Equal work: {null:,} verdicts by {pairs} pairs of processes, {false} of them SLOWER, FASTER or SUSPECT. A verdict took
+{median:.2f} s in the middle and {most:.2f} s at 90 %, the other process's way to the workload included.
 
 {table}
 """
 COLUMNS = (
-    "workload", "time, us", "truth", "verdicts", "SLOWER", "FASTER", "SAME or NOT-SLOWER", "other", "median ratio",
-    "seconds, median and 90 %",
+    "workload", "time, us", "truth", "verdicts", "SLOWER", "FASTER", "SAME or NOT-SLOWER", "other",
+    "ratio: median, scatter", "seconds, median and 90 %",
 )  # fmt: skip
 
 
 def merge(chosen: argparse.Namespace) -> int:
     """Exit status 1 if equal work was called slower or faster."""
-    files = [file for folder in chosen.dirs for file in sorted(folder.glob("*.json"))]
+    files = [file for folder in chosen.dirs for file in sorted(folder.rglob("*.json"))]
     seen = [Seen(**one) for file in files for one in json.loads(file.read_text(encoding="utf-8"))]
     cells = sorted({(one.workload, one.percent) for one in seen})
     rows = [row([one for one in seen if (one.workload, one.percent) == cell]) for cell in cells]
     table = "\n".join([f"| {' | '.join(COLUMNS)} |", f"|{'---|' * len(COLUMNS)}", *rows])
-    chosen.output.write_text(PAGE.format(runs=math.ceil(len(files) / len(PERCENTS)), table=table), encoding="utf-8")
-    false = [one for one in seen if not one.percent and one.verdict in ("SLOWER", "FASTER", "SUSPECT")]
+    null = [one for one in seen if not one.percent]
+    false = [one for one in null if one.verdict in ("SLOWER", "FASTER", "SUSPECT")]
+    seconds = sorted(one.seconds for one in null)
+    chosen.output.write_text(PAGE.format(
+        null=len(null), pairs=sum(file.stem.endswith("-0") for file in files), false=len(false),
+        median=statistics.median(seconds), most=_at(seconds, 0.9), table=table,
+    ), encoding="utf-8")  # fmt: skip
     print(f"{len(seen)} verdicts, {len(false)} false ones")
     return int(bool(false))
 
@@ -278,12 +288,16 @@ def row(seen: Sequence[Seen]) -> str:
     ratios = [one.ratio for one in seen if one.ratio is not None]
     times = [one.time_ns / 1e3 for one in seen if one.time_ns is not None]
     seconds = sorted(one.seconds for one in seen)
-    first = seen[0]
+    first, scatter = seen[0], 100 * statistics.pstdev(ratios or [1.0])
     return (
         f"| {first.workload} | {_median(times):.4g} | +{first.percent} % | {len(seen)} | {counts[0]} | {counts[1]} | "
-        f"{counts[2]} | {len(seen) - sum(counts)} | {_median(ratios):.4f} | {statistics.median(seconds):.2f}, "
-        f"{seconds[math.ceil(0.9 * len(seconds)) - 1]:.2f} |"
+        f"{counts[2]} | {len(seen) - sum(counts)} | {_median(ratios):.4f}, {scatter:.2f} % | "
+        f"{statistics.median(seconds):.2f}, {_at(seconds, 0.9):.2f} |"
     )
+
+
+def _at(ordered: Sequence[float], share: float) -> float:
+    return ordered[math.ceil(share * len(ordered)) - 1]
 
 
 def _median(values: Sequence[float]) -> float:

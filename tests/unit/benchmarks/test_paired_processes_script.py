@@ -43,4 +43,4 @@ def test_false_verdicts_are_counted_and_fail(script: ModuleType, tmp_path: Path,
         (tmp_path / f"{percent}.json").write_text(json.dumps([one._asdict() for one in seen]))
     page = tmp_path / "page.md"
     assert script.main(["merge", str(tmp_path), "--output", str(page)]) == status
-    assert "| softmax: w | 20 | +1 % | 1 | 1 | 0 | 0 | 0 | 1.0100 | 1.50, 1.50 |" in page.read_text()
+    assert "| softmax: w | 20 | +1 % | 1 | 1 | 0 | 0 | 0 | 1.0100, 0.00 % | 1.50, 1.50 |" in page.read_text()
