@@ -1,12 +1,14 @@
-"""Callables against another revision, each side in its own process: false verdicts, losses found, seconds.  On a GPU.
+"""Callables and kernels against another revision: false verdicts, losses found, seconds.  On a GPU.
 
     python benchmarks/paired_processes.py run --runs 20 --times 13 --percents 0 --output DIR
     python benchmarks/paired_processes.py run --runs 5 --times 2 --percents 1 2 --output DIR -- -k "not 1_M"
+    python benchmarks/paired_processes.py run --runs 10 --times 5 --output DIR -- -k cuda
     python benchmarks/paired_processes.py merge DIR... --output docs/results/paired_processes.md
 
-``run`` makes a repository of callables (CuPy, PyTorch, Triton and Numba, as far as they are installed), and compares
-its working tree with its commit again and again, each time in a fresh pair of processes: unchanged, with 1 % more work,
-with 2 % more.  A pair runs each callable so many times, on other arrays each time.  It leaves one file for each run.
+``run`` makes a repository of callables (CuPy, PyTorch, Triton and Numba, as far as they are installed), which are
+paired by processes, and of CUDA sources, which are paired in one process and whose machine code always differs.  It
+compares its working tree with its commit again and again, each time in fresh processes: unchanged, with 1 % more work,
+with 2 % more.  A run has each workload so many times, on other arrays each time, and leaves a file of its verdicts.
 ``merge`` makes a table of them.
 """
 
@@ -25,149 +27,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from campaign.revision_suite import CUDA, SUITE, TRITON
+
 ROOT = Path(__file__).resolve().parents[1]
 PERCENTS = (0, 1, 2)
-SUITE = """\
-import functools
-
-import pytest
-
-MORE = {more}
-TIMES = {times}
-RARELY = {"test_cupy_long": 8, "test_torch_block": 3, "test_torch_compiled": 3, "test_torch_matmul": 3,
-          "test_triton_autotuned": 3, "test_numba": 3}
-
-
-def pytest_generate_tests(metafunc):  # those that take a second each are run less often
-    times = TIMES // RARELY.get(metafunc.function.__name__, 1)
-    metafunc.fixturenames.append("again")
-    metafunc.parametrize("again", range(max(1, times)))
-
-
-def more(number, share=1):  # of what takes so much of the time
-    return int(number * (1 + MORE / share / 100))
-
-
-@pytest.mark.parametrize("name, elements", [("1_M", 1_000_000), ("12.8_M", 12_800_000), ("128_M", 128_000_000)])
-def test_cupy_expression(gpu, gpuperf, name, elements):
-    cupy = pytest.importorskip("cupy")
-    x, y = cupy.random.rand(more(elements), dtype="float32"), cupy.empty(more(elements), dtype="float32")
-    gpuperf(lambda: cupy.multiply(x, 2, out=y), name=name)
-
-
-def test_cupy_sequence_of_12_launches(gpu, gpuperf):
-    cupy = pytest.importorskip("cupy")
-    x = cupy.random.rand(more(8_000_000, 0.97), dtype="float32")
-
-    def twelve():
-        for _ in range(12):
-            cupy.add(x, 1, out=x)
-
-    gpuperf(twelve, name="12 launches", reset=lambda: x.fill(0))
-
-
-def test_cupy_long(gpu, gpuperf):
-    cupy = pytest.importorskip("cupy")
-    x = cupy.zeros((more(200), 16_000_000), dtype="float32")
-    gpuperf(lambda: cupy.negative(x, out=x), name="3,200 M elements")
-
-
-def test_cupy_sum(gpu, gpuperf):
-    cupy = pytest.importorskip("cupy")
-    x = cupy.random.rand(more(100_000_000, 0.88), dtype="float32")
-    gpuperf(lambda: x.sum(), name="sum")
-
-
-def torch_of(gpu):
-    torch = pytest.importorskip("torch")
-    torch.manual_seed(1)
-    return torch
-
-
-def test_torch_softmax(gpu, gpuperf):
-    torch = torch_of(gpu)
-    x = torch.randn(more(8192), 4096, device="cuda")
-    gpuperf(lambda: torch.softmax(x, 1), name="softmax")
-
-
-def test_torch_block(gpu, gpuperf):
-    torch = torch_of(gpu)
-    block = torch.nn.Sequential(torch.nn.LayerNorm(1024), torch.nn.Linear(1024, 1024), torch.nn.GELU()).cuda()
-    x, y = torch.randn(8192, 1024, device="cuda"), torch.randn(more(64_000_000, 0.22), device="cuda")
-
-    def both():
-        block(x)
-        y.mul_(1)
-
-    with torch.no_grad():
-        gpuperf(both, name="LayerNorm, Linear, GELU, scale")
-
-
-@functools.cache
-def torch_compiled(torch):
-    return torch.compile(lambda x: torch.nn.functional.gelu(x * 2 + 1))
-
-
-def test_torch_compiled(gpu, gpuperf):
-    torch = torch_of(gpu)
-    compiled = torch_compiled(torch)
-    x = torch.randn(more(32_000_000, 0.75), device="cuda")
-    compiled(x)
-    gpuperf(lambda: compiled(x), name="torch.compile")
-
-
-def test_torch_matmul(gpu, gpuperf):
-    torch = torch_of(gpu)
-    a, b = (torch.randn(4096, 4096, device="cuda", dtype=torch.bfloat16) for _ in range(2))
-    x = torch.randn(more(64_000_000, 0.41), device="cuda")
-
-    def product():
-        torch.matmul(a, b)
-        x.mul_(1)
-
-    gpuperf(product, name="matmul, scale")
-
-
-def test_triton_autotuned(gpu, gpuperf):
-    torch = torch_of(gpu)
-    triton_kernels = pytest.importorskip("triton_kernels_of_suite")
-    x = torch.randn(more(64_000_000, 0.65), device="cuda")
-    y = torch.empty_like(x)
-    triton_kernels.scale(x, y)
-    gpuperf(lambda: triton_kernels.scale(x, y), name="autotuned scale")
-
-
-def test_numba(gpu, gpuperf):
-    pytest.importorskip("numba")
-    from numba import cuda
-    import numpy
-
-    @cuda.jit
-    def scale(x, y):
-        i = cuda.grid(1)
-        if i < x.size:
-            y[i] = 2 * x[i]
-
-    x = cuda.to_device(numpy.ones(more(32_000_000, 0.95), dtype=numpy.float32))
-    y = cuda.device_array_like(x)
-    stream = cuda.external_stream(gpu.stream)
-    gpuperf(lambda: scale[(x.size + 255) // 256, 256, stream](x, y), name="numba scale")
-"""
-TRITON = """\
-import triton
-import triton.language as tl
-
-
-@triton.autotune([triton.Config({"BLOCK": size}) for size in (512, 1024, 2048)], key=["n"])
-@triton.jit
-def _scale(x, y, n, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(y + at, 2 * tl.load(x + at, mask=at < n), mask=at < n)
-
-
-def scale(x, y):
-    _scale[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, y, x.numel())
-"""
 
 
 class Seen(NamedTuple):
@@ -182,15 +45,16 @@ class Seen(NamedTuple):
     reason: str
 
 
-def suite(folder: Path, percent: int, times: int) -> None:
-    """Write the callables, with so many percent more work."""
-    text = SUITE.replace("{more}", str(percent)).replace("{times}", str(times))
+def suite(folder: Path, percent: int, times: int, salt: int = 1) -> None:
+    """Write the tests, with so many percent more work; kernels of another ``salt`` have other machine code."""
+    text = SUITE.replace("{more}", str(percent)).replace("{times}", str(times)).replace("{salt}", str(salt))
     (folder / "test_callables.py").write_text(text, encoding="utf-8")
 
 
 def repository(folder: Path, times: int = 1) -> None:
     folder.mkdir()
-    suite(folder, 0, times)
+    suite(folder, 0, times, salt=0)
+    (folder / "cells.cu").write_text(CUDA, encoding="utf-8")
     (folder / "triton_kernels_of_suite.py").write_text(TRITON, encoding="utf-8")
     (folder / ".gitignore").write_text("__pycache__\n.gpuperf\n", encoding="utf-8")
     who = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")

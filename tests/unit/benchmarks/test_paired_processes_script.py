@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -15,8 +16,10 @@ ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")
-def script() -> ModuleType:
-    return load_script(ROOT / "benchmarks" / "paired_processes.py")
+def script() -> Iterator[ModuleType]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "benchmarks"))
+        yield load_script(ROOT / "benchmarks" / "paired_processes.py")
 
 
 def test_its_suite_is_one_that_pytest_collects(script: ModuleType, tmp_path: Path) -> None:
