@@ -3,7 +3,8 @@
     pytest --gpuperf example_suite --naive-siblings --siblings-to turned.json
     python example_suite/siblings_report.py --from turned.json --output docs/results/siblings.md
 
-Of each pair (``pairs.py``) the test then measures the naive workload, with its kernel, launch and check, under the
+With ``--gpuperf-against=HEAD`` naive workloads are held against the optimised ones of the commit instead of against
+baselines.  Of each pair (``pairs.py``) the test then measures the naive workload, with its kernel, launch and check, under the
 optimised one's name, so that it is held against the optimised one's baseline.  Nothing else is measured, and a test
 ends where it first looks at what it measured: its claims are about another run.  What turns red is the gate's doing.
 """
@@ -141,9 +142,15 @@ class Turning:
 def configure(config: pytest.Config, file: Path | None) -> None:
     """Turn what the command line, or the process that started this one, says; nothing without either."""
     given = config.getoption("--naive-siblings", None) or os.environ.get(FOR_CHILDREN, "").splitlines()
-    if not given:
+    if not given or _is_other_side(config):
         return
     if config.getoption("--update-baselines", None) is not None:
         raise pytest.UsageError("--naive-siblings: a naive workload must not become an optimised one's baseline")
     os.environ[FOR_CHILDREN] = "\n".join(given)
     config.pluginmanager.register(Turning(choose(given), file), "naive-siblings")
+
+
+def _is_other_side(config: pytest.Config) -> bool:
+    """Whether this process runs what the run is compared with (``--gpuperf-against``), which is not turned."""
+    task = config.getoption("--gpuperf-task", None)
+    return task is not None and json.loads(Path(task).read_text(encoding="utf-8"))["type"] in ("revision", "opponent")
