@@ -3,10 +3,10 @@
     pytest --gpuperf example_suite --naive-siblings --siblings-to turned.json
     python example_suite/siblings_report.py --from turned.json --output docs/results/siblings.md
 
-With ``--gpuperf-against=HEAD`` naive workloads are held against the optimised ones of the commit instead of against
-baselines.  Of each pair (``pairs.py``) the test then measures the naive workload, with its kernel, launch and check, under the
-optimised one's name, so that it is held against the optimised one's baseline.  Nothing else is measured, and a test
-ends where it first looks at what it measured: its claims are about another run.  What turns red is the gate's doing.
+Of each pair (``pairs.py``) the test then measures the naive workload, with its kernel, launch and check, under the
+optimised one's name, so that it is held against the optimised one's baseline, or, with ``--gpuperf-against=HEAD``,
+against that of the commit.  Nothing else is measured, and a test ends where it first looks at what it measured: its
+claims are about another run.  What turns red is the gate's doing.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from git_samples import commit
 from recorded_baselines import baselines_of
 
 HERE = Path(__file__).parent
@@ -126,6 +127,17 @@ def test_without_the_switch_nothing_is_turned(siblings):
 def test_workers_turn_pairs_too(siblings, workers):
     _, left = turned(siblings, "--naive-siblings", "-n", workers)
     assert verdicts(left["fast", "slow"])["time"] == "SLOWER"
+
+
+def test_a_commit_that_they_are_compared_with_is_not_turned(siblings):
+    siblings.write(".gitignore", "__pycache__\n.gpuperf\nturned.json\n")
+    commit(siblings.path)
+    result = siblings.run(
+        "--gpuperf", "--gpuperf-against=HEAD", "--siblings-to=turned.json", "--naive-siblings", subprocess=True
+    )
+    result.stdout.re_match_lines([r"fast  SLOWER .* paired, \d+\+\d+ blocks"])
+    left = json.loads((siblings.path / "turned.json").read_text())["pairs"]
+    assert [verdicts(pair).get("time") for pair in left] == ["SLOWER", "UNCHANGED", None]
 
 
 def test_a_check_that_fails_is_the_tests_own_failure(siblings):
