@@ -42,6 +42,8 @@ class ConfirmTask(Record, frozen=True, tag="confirm"):
 
     by_process: tuple[Key, ...] = ()
     """Those of ``workloads`` to pair with another revision's process."""
+    together: bool = False
+    """Whether the GPU has room for both processes to come to their test at the same time."""
     beside: tuple[Key, ...] = ()
     """Those whose times of the CPU to take; such a task has no others."""
 

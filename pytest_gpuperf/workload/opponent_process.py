@@ -140,7 +140,7 @@ def set_out_early(config: pytest.Config) -> None:
     What is in its way is said when it is waited for.
     """
     task, worker = config.stash[stash.OPTIONS].task, stash.worker_of(config)
-    if isinstance(task, ConfirmTask) and task.by_process and worker.has_gpu:
+    if isinstance(task, ConfirmTask) and task.by_process and task.together and worker.has_gpu:
         key = task.by_process[0]
         with contextlib.suppress(NotPaired, OtherSideLost):
             opponent_for(worker, opponent_revision(worker, key)).set_out(key.node_id)

@@ -129,12 +129,19 @@ def _seen_by_second(
         records = tuple(one.case.key for one in pending if one.judgement.against == "record")
         drifts = tuple(one.case.key for one in pending if one.judgement.against == "anchor")
         paired = tuple(one.case.key for one in pending if _is_by_processes(one))
-        task = ConfirmTask(folder=Path(name), workloads=records, drifts=drifts, by_process=paired)
+        task = ConfirmTask(folder=Path(name), workloads=records, drifts=drifts, by_process=paired,
+                           together=_room_for_two(worker))  # fmt: skip
         problem = run_second(item, worker, task, limit_s)
         found = [_left(file) for file in task.files()]
     for one, seen in zip(pending, found, strict=True):
         _note(stash.run_state_of(item.config), one, seen)
     return found, problem
+
+
+def _room_for_two(worker: Worker) -> bool:
+    """Whether two more processes may hold what this test held at its most."""
+    memory = worker.device.memory()
+    return 2 * memory.peak <= memory.free + memory.unused
 
 
 def _note(state: RunState, pending: PendingConfirmation, found: Confirmation | None) -> None:

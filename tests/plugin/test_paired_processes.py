@@ -54,6 +54,12 @@ def test_a_slower_one_is_slower_in_two_pairs_of_processes(project: Suite) -> Non
 
 BEGINS = """
 
+def pytest_configure(config):
+    import os
+    import simulated_gpu
+    from pytest_gpuperf.model.device_memory import DeviceMemory
+    simulated_gpu.SimulatedGpu.memory = lambda self: DeviceMemory(free=int(os.environ["FREE"]), peak=1000)
+
 def pytest_runtest_call(item):
     import os, time
     with open(os.environ["BEGAN"], "a") as file:
@@ -62,19 +68,21 @@ def pytest_runtest_call(item):
 """
 
 
-def test_both_sides_of_a_second_pair_come_to_the_test_together(
-    project: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("free", "together"), [(2000, True), (1999, False)])
+def test_both_sides_of_a_second_pair_come_to_the_test_together_where_there_is_room(
+    project: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, together: bool
 ) -> None:
     project.write("conftest.py", (project.path / "conftest.py").read_text() + BEGINS)
     commit(project.path)
     project.write("test_suite.py", TEST.format(steps=SLOWER, more=""))
     monkeypatch.setenv("BEGAN", str(tmp_path / "began"))
+    monkeypatch.setenv("FREE", str(free))
     result = project.run(*AGAINST, subprocess=True)
     assert result.ret == 1, result.stdout.str()
     began = [line.split() for line in (tmp_path / "began").read_text().splitlines()]
     second = {who: float(when) for who, when in began[3:]}
     assert [who for who, _ in began[:3]] == ["revision", "None", "opponent"]
-    assert second["opponent"] < second["confirm"] + 2, "it set out when the other side was there"
+    assert (second["opponent"] < second["confirm"] + 2) == together
 
 
 GUARDED = TEST.replace("def steps():\n", "def steps(x):\n        a[:] = x\n").replace(
