@@ -14,6 +14,7 @@ import gc
 import importlib
 import marshal
 import os
+import pkgutil
 import runpy
 import selectors
 import signal
@@ -56,12 +57,8 @@ os.execv({python!r}, [{python!r}, *arguments])
 """
 """Imports no more than it needs: ``json``, ``signal`` and ``socket`` would double the time that it takes."""
 MOST_FILES = 64
-IMPORTED = (
-    "pytest", "xdist.plugin", "numpy.random", "scipy.special", "pynvml", "pytest_gpuperf.session.reporting",
-    "pytest_gpuperf.api.cuda_kernel", "pytest_gpuperf.api.gpu_perf", "pytest_gpuperf.workload.confirm_time",
-    "pytest_gpuperf.workload.record_time", "pytest_gpuperf.workload.gate_time",
-)  # fmt: skip
-"""None that needs a GPU: a process that has opened one must not be forked."""
+IMPORTED = ("xdist.dsession", "numpy.random", "scipy.special", "pynvml")
+"""Besides all of the plugin.  None opens a GPU: a process that has must not be forked."""
 
 
 @contextlib.contextmanager
@@ -113,7 +110,10 @@ def load() -> None:
     known_plugins.remember()
     with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
         pytest.main(["-p", "no:cacheprovider", "-p", "no:hypothesispytest", "--collect-only", f"-c{os.devnull}", "."])
-    for name in IMPORTED:
+    import pytest_gpuperf
+
+    modules = (module.name for module in pkgutil.walk_packages(pytest_gpuperf.__path__, "pytest_gpuperf."))
+    for name in (*IMPORTED, *(name for name in modules if not name.endswith("__main__"))):
         importlib.import_module(name)
     import warm_nvdisasm
 
@@ -207,6 +207,7 @@ def run(
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    sys.orig_argv[:] = [sys.executable, *arguments]
     importlib.invalidate_caches()
     try:
         execute(arguments)
