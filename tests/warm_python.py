@@ -219,6 +219,8 @@ def run(
 def execute(arguments: Sequence[str]) -> None:
     if arguments[0] == "-m":
         sys.argv[:] = arguments[1:]
+        if not hasattr(sys.modules.get(arguments[1]), "__path__"):  # no package: it is run as if for the first time
+            sys.modules.pop(arguments[1], None)
         runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
     else:
         sys.path[0] = ""
