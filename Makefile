@@ -14,6 +14,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 MANIFESTS := pyproject.toml constraints.txt
 
+# Python need not compile the tests anew for each run, and in each of its processes.
+unexport PYTHONDONTWRITEBYTECODE
+
 # CuPy and CUPTI are large and of no use without a GPU: taken only where the driver lists one.
 GPUS := $(shell nvidia-smi -L 2>/dev/null | grep -c '^GPU')
 ifeq ($(GPUS),0)

@@ -11,7 +11,6 @@ import pytest
 
 from pytest_gpuperf.compile.nvcc import nvcc
 from pytest_gpuperf.compile.nvrtc import Program, compile_cubin
-from pytest_gpuperf.compile.version import toolchain
 
 PROGRAM = """#!{python}
 import json, pathlib, shutil, sys
@@ -80,4 +79,3 @@ def found_as(monkeypatch: pytest.MonkeyPatch, find: Callable[[], str | None]) ->
     )
     monkeypatch.setattr("shutil.which", lambda name, *_, **__: find() if name == "nvcc" else None)
     nvcc.cache_clear()
-    toolchain.cache_clear()

@@ -1,18 +1,20 @@
 """A Python that starts warm: ``python -m pytest`` forks off a process that has imported pytest and the plugin before.
 
 Their import takes most of what a child of a plugin test does.  ``start`` runs a server, and leaves a program that
-stands for ``sys.executable``: it hands command line, folder, environment and standard streams to the server, and ends
-as the forked process does.  Whatever else it is called with, it becomes the Python that it stands for.
+stands for ``sys.executable``: it hands command line, folder, environment and open files to the server, and ends as the
+forked process does.  Whatever else it is called with, it becomes the Python that it stands for.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import gc
 import importlib
 import marshal
 import os
+import pkgutil
 import runpy
 import selectors
 import signal
@@ -25,7 +27,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-PARENT_VARIABLE = "GPUPERF_PARENT"
 COLD = "GPUPERF_TESTS_COLD"
 """In the environment of a process that is to be no fork, nor those that it starts."""
 LAUNCHER = """#!{python} -ISE
@@ -35,11 +36,17 @@ if arguments[:1] == ["-mpytest"]:  # as pytester says it
     arguments[:1] = ["-m", "pytest"]
 warm = arguments[:1] == ["-m"] or arguments[:2] in {programs!r}
 if warm and {cold!r} not in os.environ:
+    files = [0, 1, 2]
+    for number in sorted(map(int, os.listdir("/proc/self/fd")))[3:]:
+        try:
+            files += [number] if os.get_inheritable(number) else []
+        except OSError:  # the list of them, which is closed by now
+            pass
     server = _socket.socket(_socket.AF_UNIX)
     server.connect({socket!r})
-    asked = marshal.dumps([arguments, os.getcwd(), dict(os.environ)])
+    asked = marshal.dumps([files, os.getsid(0) == os.getpid(), arguments, os.getcwd(), dict(os.environ)])
     head = len(asked).to_bytes(8, "big")
-    server.sendmsg([head], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", [0, 1, 2]))])
+    server.sendmsg([head], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", files))])
     server.sendall(asked)
     status = int(server.recv(16) or b"1")
     if status < 0:
@@ -49,29 +56,26 @@ if warm and {cold!r} not in os.environ:
 os.execv({python!r}, [{python!r}, *arguments])
 """
 """Imports no more than it needs: ``json``, ``signal`` and ``socket`` would double the time that it takes."""
-IMPORTED = (
-    "pytest", "xdist.plugin", "numpy.random", "scipy.special", "pynvml", "pytest_gpuperf.session.reporting",
-    "pytest_gpuperf.api.cuda_kernel", "pytest_gpuperf.api.gpu_perf", "pytest_gpuperf.workload.confirm_time",
-    "pytest_gpuperf.workload.record_time", "pytest_gpuperf.workload.gate_time",
-)  # fmt: skip
-"""None that needs a GPU: a process that has opened one must not be forked."""
+MOST_FILES = 64
+IMPORTED = ("xdist.dsession", "numpy.random", "scipy.special", "pynvml")
+"""Besides all of the plugin.  None opens a GPU: a process that has must not be forked."""
 
 
 @contextlib.contextmanager
 def start() -> Iterator[str]:
     """The program that stands for ``sys.executable``, for as long as its server runs."""
-    from pytest_gpuperf.model.safe_python import (
-        AS_COMMAND,
-        FOLDER_LAST,
-    )  # not above: in the server, pytest imports it first
+    # Not above: in the server, pytest imports them first.
+    from pytest_gpuperf.context.revision_imports import BOOTSTRAP
+    from pytest_gpuperf.model.safe_python import AS_COMMAND, FOLDER_LAST, module_command
 
     with tempfile.TemporaryDirectory(prefix="gpuperf-warm-") as folder:
         launcher, place = Path(folder, "python"), Path(folder, "socket")
+        texts = AS_COMMAND, FOLDER_LAST, BOOTSTRAP, module_command("")[2]
         names = {
             "python": sys.executable,
             "socket": str(place),
             "cold": COLD,
-            "programs": [["-u", "-c"], ["-c", AS_COMMAND], ["-c", FOLDER_LAST]],
+            "programs": [["-u", "-c"], *(["-c", text] for text in texts)],
         }
         launcher.write_text(LAUNCHER.format(**names), encoding="utf-8")
         launcher.chmod(0o755)
@@ -106,7 +110,10 @@ def load() -> None:
     known_plugins.remember()
     with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
         pytest.main(["-p", "no:cacheprovider", "-p", "no:hypothesispytest", "--collect-only", f"-c{os.devnull}", "."])
-    for name in IMPORTED:
+    import pytest_gpuperf
+
+    modules = (module.name for module in pkgutil.walk_packages(pytest_gpuperf.__path__, "pytest_gpuperf."))
+    for name in (*IMPORTED, *(name for name in modules if not name.endswith("__main__"))):
         importlib.import_module(name)
     import warm_nvdisasm
 
@@ -165,11 +172,11 @@ def serve(listening: socket.socket) -> None:
 
 
 def received(client: socket.socket) -> tuple[list[int], list[Any]]:
-    """The client's standard streams; and its arguments, folder and environment, or nothing if it ended meanwhile."""
+    """The client's open files; and what it says of itself, or nothing if it ended meanwhile."""
     streams: list[int] = []
     parts: list[bytes] = []
     try:
-        head, streams, _, _ = socket.recv_fds(client, 8, 3)
+        head, streams, _, _ = socket.recv_fds(client, 8, MOST_FILES)
         left = int.from_bytes(head, "big")
         while left:
             parts.append(client.recv(min(left, 1 << 16)))
@@ -181,18 +188,26 @@ def received(client: socket.socket) -> tuple[list[int], list[Any]]:
     return streams, marshal.loads(b"".join(parts)) if parts else []
 
 
-def run(streams: Sequence[int], arguments: Sequence[str], folder: str, environment: Mapping[str, str]) -> None:
-    """Become the process that was asked for.  Ends this one."""
-    for number, stream in enumerate(streams):
-        os.dup2(stream, number)
+def run(
+    streams: Sequence[int], numbers: Sequence[int], leads: bool, arguments: Sequence[str], folder: str,
+    environment: Mapping[str, str],
+) -> None:  # fmt: skip
+    """Become the process that was asked for, the leader of a session if that is one.  Ends this one."""
+    if leads:
+        os.setsid()
+    apart = [fcntl.fcntl(stream, fcntl.F_DUPFD, max(*numbers, *streams) + 1) for stream in streams]
+    for stream in streams:
         os.close(stream)
+    for number, moved in zip(numbers, apart, strict=True):
+        os.dup2(moved, number)
+        os.close(moved)
     own = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     given = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]
     sys.path[:] = [folder, *given, *(path for path in sys.path[1:] if path not in own)]
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    os.environ.pop(PARENT_VARIABLE, None)  # names a pipe of the launcher's; whoever kills that one ends this, too
+    sys.orig_argv[:] = [sys.executable, *arguments]
     importlib.invalidate_caches()
     try:
         execute(arguments)
@@ -204,6 +219,8 @@ def run(streams: Sequence[int], arguments: Sequence[str], folder: str, environme
 def execute(arguments: Sequence[str]) -> None:
     if arguments[0] == "-m":
         sys.argv[:] = arguments[1:]
+        if not hasattr(sys.modules.get(arguments[1]), "__path__"):  # no package: it is run as if for the first time
+            sys.modules.pop(arguments[1], None)
         runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
     else:
         sys.path[0] = ""

@@ -14,15 +14,17 @@ _PROBE = 'extern "C" __global__ void probe() {}'
 _IN_PTX = re.compile(r"^// Cuda compilation tools, .*\bV(\d+(?:\.\d+)+)", re.M)
 
 
-@functools.cache
 def toolchain(compiler: str = NVRTC) -> str:
     """``nvrtc 13.0.88``: the compiler's full version, as it writes it into what it makes; or ``nvcc 13.0.88``.
 
     NVRTC's is read from a compiled cubin, not from an installed package, so it is right for a toolkit's NVRTC too.
     Raises ``ToolchainMissing``.
     """
-    if compiler == NVCC:
-        return f"nvcc {nvcc().version}"
+    return f"nvcc {nvcc().version}" if compiler == NVCC else _nvrtc()
+
+
+@functools.cache
+def _nvrtc() -> str:
     return f"nvrtc {version_in(compile_cubin(Program(_PROBE, 'probe.cu', 'probe.cu', ()), 'sm_80'))}"
 
 

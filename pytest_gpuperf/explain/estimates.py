@@ -23,6 +23,8 @@ class Estimates:
         self._cubins = cubins
         self._cache = cache
         self._found: dict[KernelCode, WarpEstimate | None] = {}
+        self._read: dict[str, bytes | None] = {}
+        """Cubins of the baselines that were read by now."""
 
     def prepare(self, wanted: Iterable[tuple[str, StaticRecord | None, KnownLaunch | None]]) -> None:
         """Make the estimates of several kernels together, which takes hardly longer than those of one."""
@@ -56,8 +58,15 @@ class Estimates:
     def _code(self, arch: str, record: StaticRecord | None, launch: KnownLaunch | None) -> KernelCode | None:
         if record is None or not record.cubin:
             return None
-        try:
-            cubin = self._cubins.get(record.cubin) or self._store.cubin(record.cubin)
-        except CubinError:  # who launches it says so; an explanation does without
+        cubin = self._cubins.get(record.cubin) or self._recorded(record.cubin)
+        if cubin is None:
             return None
         return KernelCode(cubin, record.symbol or record.kernel, arch, launch, record.profile.code_hash)
+
+    def _recorded(self, cubin: str) -> bytes | None:
+        if cubin not in self._read:
+            try:
+                self._read[cubin] = self._store.cubin(cubin)
+            except CubinError:  # who launches it says so; an explanation does without
+                self._read[cubin] = None
+        return self._read[cubin]

@@ -99,13 +99,13 @@ def culprit_suite(pytester):
 
 
 COLD = {warm_python.COLD: "1"}
-"""A process that was forked off cannot start its own program anew."""
+"""A process that was forked off and starts its own program anew is followed by another fork, with an id of its own."""
 
 
-def run(pytester, *arguments):
+def run(pytester, *arguments, environment=COLD):
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--junit-xml=junit.xml", *arguments]
     return subprocess.run(
-        command, cwd=pytester.path, capture_output=True, text=True, timeout=120, env={**os.environ, **COLD}
+        command, cwd=pytester.path, capture_output=True, text=True, timeout=120, env={**os.environ, **environment}
     )
 
 
@@ -135,7 +135,8 @@ WORDS = {
 @pytest.mark.parametrize("arguments", [(), ("-n", "1")], ids=["alone", "xdist"])
 def test_the_ten_tests_after_a_culprit_pass(pytester, culprit_suite, culprit, arguments):
     culprit_suite(culprit)
-    result = run(pytester, "--gpuperf", "--gpuperf-kernel-timeout=2", "--gpuperf-report=report.json", *arguments)
+    flags = "--gpuperf", "--gpuperf-kernel-timeout=2", "--gpuperf-report=report.json"
+    result = run(pytester, *flags, *arguments, environment={})
     assert result.returncode == 1, result.stdout + result.stderr
     assert cases(pytester) == ALL_BUT_ONE
     for words in WORDS[culprit]:

@@ -32,7 +32,9 @@ def beside(request):
 
 def run(suite, *arguments):
     command = [sys.executable, "-m", "pytest", *arguments]
-    environment = {**os.environ, warm_python.COLD: "1", "PYTEST_ADDOPTS": ""}
+    installed = not {"no:terminal", "--import-mode=importlib"} & set(arguments)  # is first of all where it starts
+    cold = {warm_python.COLD: "1"} if installed else {}
+    environment = {**os.environ, **cold, "PYTEST_ADDOPTS": ""}
     return subprocess.run(command, cwd=suite.path, capture_output=True, text=True, env=environment, timeout=120)
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from warm_python import COLD
 
+from pytest_gpuperf.model.safe_python import AS_COMMAND
+
 ONE = ("-k", "1024")
 UNHEARD = "*suspected slower, and no second process could say: "
 
@@ -24,14 +26,14 @@ def slower(recorded):
 
 def as_command(suite, *arguments, **more):
     """As the command ``pytest`` starts it: the current folder is not on the path."""
-    code = "import sys; sys.path.pop(0); import pytest; sys.exit(pytest.main())"
-    command = [sys.executable, "-c", code, "-p", "no:cacheprovider", *arguments]
+    command = [sys.executable, "-c", AS_COMMAND, "-p", "no:cacheprovider", *arguments]
     return subprocess.run(command, cwd=suite.path, capture_output=True, text=True, check=False, **more)
 
 
 def test_a_module_in_the_root_that_is_called_like_one_of_the_library_is_in_nobodys_way(slower):
     slower.write("copy.py", "raise RuntimeError('this is not the library')")
-    result = as_command(slower, "--gpuperf", *ONE)
+    imports = {**os.environ, COLD: "1"}  # a fork has imported the library's before
+    result = as_command(slower, "--gpuperf", *ONE, env=imports)
     assert result.returncode == 1, result.stdout
     assert "work  SLOWER  on simulated-gpu" in result.stdout
     assert ", in two processes; " in result.stdout

@@ -8,7 +8,6 @@ from stand_in_nvcc import StandInNvcc, found_as
 from suite_under_test import HOG, Suite
 
 from pytest_gpuperf.compile.nvcc import nvcc
-from pytest_gpuperf.compile.version import toolchain
 
 KERNEL = """
 #include <stdio.h>
@@ -68,7 +67,6 @@ def test_nvcc_is_recorded_under_its_name_and_judged(
         result.stdout.fnmatch_lines(["*scale*WORSE*"])
     finally:
         nvcc.cache_clear()
-        toolchain.cache_clear()
 
 
 def test_a_compiler_that_is_none(whole: Suite) -> None:

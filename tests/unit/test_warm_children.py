@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import subprocess
 import sys
@@ -11,7 +12,8 @@ from pathlib import Path
 import pytest
 import warm_python
 
-from pytest_gpuperf.model.safe_python import AS_COMMAND, FOLDER_LAST
+from pytest_gpuperf.context.revision_imports import BOOTSTRAP, bootstrap_arguments
+from pytest_gpuperf.model.safe_python import AS_COMMAND, FOLDER_LAST, module_command
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +32,13 @@ def test_a_client_that_is_ended_as_it_asks_ends_no_other(program: str, sent: byt
     assert (done.returncode, done.stderr or done.stdout) == (0, f"pytest {pytest.__version__}\n")
 
 
-@pytest.mark.parametrize("words", [["-mpytest"], ["-m", "pytest"], ["-c", AS_COMMAND], ["-c", FOLDER_LAST]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["-mpytest"], ["-m", "pytest"], ["-c", AS_COMMAND], ["-c", FOLDER_LAST],
+        ["-c", BOOTSTRAP, *bootstrap_arguments((), Path("/nowhere"), as_module=False)],
+    ],
+)  # fmt: skip
 def test_all_ways_to_start_pytest_fork(pytester: pytest.Pytester, words: list[str]) -> None:
     pytester.makepyfile("import sys\ndef test_forked():\n    assert 'pytest_gpuperf.workload.gate_time' in sys.modules")
     command = [sys.executable, *words, "-p", "no:cacheprovider"]
@@ -53,3 +61,32 @@ def test_a_forked_process_ends_as_any_other(tmp_path: Path, last: str, status: i
     done = subprocess.run([sys.executable, "-m", "ending"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr[-len(said) :] if said else done.stderr) == (status, said)
     assert done.stdout == ("thread\nat exit\n" if begun else "")
+
+
+def test_a_module_of_the_package_is_called_in_a_fork() -> None:
+    command = module_command(
+        "timeit", "-n1", "-r1", "import sys; assert 'pytest_gpuperf.workload.gate_time' in sys.modules"
+    )
+    done = subprocess.run([sys.executable, *command[1:]], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("leads", [False, True])
+def test_a_forked_process_has_the_files_that_it_is_given_and_a_session_of_its_own_if_it_is_to(
+    tmp_path: Path, leads: bool
+) -> None:
+    (tmp_path / "writing.py").write_text(
+        "import os, sys\nfor number in map(int, sys.argv[1:]):\n    os.write(number, f'to {number}'.encode())\n"
+        "print(os.getsid(0) == os.getpid())\n"
+    )
+    with contextlib.ExitStack() as files:
+        kept = [files.enter_context((tmp_path / name).open("w+b")) for name in "abcdef"]
+        numbers = [file.fileno() for file in kept]
+        done = subprocess.run(
+            [sys.executable, "-m", "writing", *map(str, numbers)], cwd=tmp_path, capture_output=True, text=True,
+            check=False, pass_fds=numbers, start_new_session=leads,
+        )  # fmt: skip
+        assert (done.stdout, done.stderr) == (f"{leads}\n", "")
+        for number, file in zip(numbers, kept, strict=True):
+            file.seek(0)
+            assert file.read() == f"to {number}".encode()

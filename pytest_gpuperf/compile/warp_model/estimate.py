@@ -47,9 +47,12 @@ def estimates_of(
     missing = [code for code in distinct if code not in found]
     if missing:
         by_arch = [[code for code in missing if code.arch == arch] for arch in dict.fromkeys(c.arch for c in missing)]
-        with ThreadPoolExecutor(max_workers=len(by_arch)) as readers:
-            for made in readers.map(_made, by_arch):
-                found.update(made)
+        if len(by_arch) == 1:  # a thread would only wait for its turn
+            found.update(_made(missing))
+        else:
+            with ThreadPoolExecutor(max_workers=len(by_arch)) as readers:
+                for made in readers.map(_made, by_arch):
+                    found.update(made)
         for code in missing:
             if cache is not None:
                 cache.put(_key(code), msgspec.msgpack.encode(found[code]))

@@ -18,7 +18,6 @@ from pytest_gpuperf.compile.compile_errors import (
 from pytest_gpuperf.compile.compiler import compile_kernel, ptx
 from pytest_gpuperf.compile.nvcc import nvcc
 from pytest_gpuperf.compile.source import KernelSource
-from pytest_gpuperf.compile.version import toolchain
 
 KERNELS = """
 template <typename T> __global__ void copy(T* out, const T* in) { out[threadIdx.x] = in[threadIdx.x]; }
@@ -46,7 +45,6 @@ def whole(name: str, *options: str, text: str = WHOLE, **more: object) -> Kernel
 def fresh() -> object:
     yield
     nvcc.cache_clear()
-    toolchain.cache_clear()
 
 
 @pytest.fixture
