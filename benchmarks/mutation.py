@@ -31,6 +31,8 @@ ROOMS = {
     "session": (["tests/unit/session"], 0.8),
 }
 """Tests that are to hold a room in place, and the least score."""
+QUICK = {"CI": "true", "GPUPERF_TESTS_COLD": "1"}
+"""One Hypothesis seed, and no server of warm processes: each mutant is a session of pytest, and would start one."""
 RUN_MUTMUT = "from mutmut.__main__ import cli; cli()"
 SURVIVED, UNTESTED = 0, 33
 """Exit codes in mutmut's results: all tests passed; no test calls the function."""
@@ -75,7 +77,7 @@ def results_files(folder: Path) -> Iterable[Path]:
 
 def run_mutmut(folder: Path, processes: int) -> int:
     paths = [str(folder / "mutants"), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "CI": "true", "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
+    environment = {**os.environ, **QUICK, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
     command = [sys.executable, "-c", RUN_MUTMUT, "run", "--max-children", str(processes)]
     return subprocess.run(command, cwd=folder, env=environment, check=False).returncode
 
