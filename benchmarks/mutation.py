@@ -28,7 +28,7 @@ GENERATOR = "tests/unit/baselines/test_baseline_schema.py::test_the_generator_wr
 ROOMS = {
     "judge": (["tests/unit/judge", "tests/unit/timing/test_replays.py"], 0.9),
     "baselines": (["tests/unit/baselines", "tests/unit/cli/test_prune_command.py", f"--deselect={GENERATOR}"], 0.9),
-    "session": (["tests/unit/session"], 0.8),
+    "session": (["tests/unit/session", "tests/unit/cli/test_merge_command.py"], 0.8),
 }
 """Tests that are to hold a room in place, and the least score."""
 QUICK = {"CI": "true", "GPUPERF_TESTS_COLD": "1"}
