@@ -104,7 +104,7 @@ class Run:
             pluginmanager=SimpleNamespace(hasplugin=lambda name: name in self.plugins, get_plugin=lambda name: None),
             hook=SimpleNamespace(), add_cleanup=cleanups.callback,
             invocation_params=SimpleNamespace(args=("--gpuperf",), dir=folder),
-            getini=lambda name: [], getoption=lambda name: None,
+            getini=lambda name: [], getoption=lambda name, default=None: default,
             args=[str(folder)], args_source=pytest.Config.ArgsSource.ARGS,
         )  # fmt: skip
         self.config.stash[stash.OPTIONS] = self.options
