@@ -14,6 +14,8 @@ from pytest_gpuperf.judge.beside_verdict import (
     incomparable,
     judge_exact,
     judge_host_time,
+    new,
+    not_asked_for,
     policy_of,
     unheard_of,
 )
@@ -155,3 +157,24 @@ def test_a_newer_figure_replaces_its_kind_and_no_other() -> None:
     assert updated(old, Beside(memory_bytes=2, accuracy=0.0)) == Beside(memory_bytes=2, accuracy=0.0, host=RECORD)
     assert updated(None, old) is old
     assert updated(old, None) is old
+
+
+def test_a_figure_without_a_record_is_new_with_the_command_that_records_it() -> None:
+    assert new(KEY, "nvidia-h200", "host") == Judgement(
+        key=KEY, target="nvidia-h200", kind="host", verdict=Verdict.NEW,
+        reason="no host time on record: record it with pytest --update-baselines=new",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("accuracy", "its error is on record and the test does not ask for it: give accuracy= again"),
+        ("memory", "its device memory is on record and the test does not ask for it: give measure=('memory',) again"),
+    ],
+)
+def test_a_figure_on_record_that_is_not_asked_for_is_not_measured(kind: BesideEvidence, words: str) -> None:
+    assert not_asked_for(KEY, "nvidia-h200", kind) == Judgement(
+        key=KEY, target="nvidia-h200", kind=kind, verdict=Verdict.NOT_MEASURED,
+        reason=f"{words}, or take it out of the record's beside",
+    )  # fmt: skip
