@@ -22,7 +22,7 @@ from pytest_gpuperf.judge.beside_verdict import (
 from pytest_gpuperf.judge.policy import Decision
 from pytest_gpuperf.model.beside_figures import Beside, HostTime, updated
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.verdict import BesideEvidence, Judgement, Verdict
+from pytest_gpuperf.model.verdict import BesideEvidence, Change, Judgement, Verdict
 from pytest_gpuperf.timing.pending_confirmations import BesidePending
 from pytest_gpuperf.workload.confirm_beside import settled
 
@@ -178,3 +178,37 @@ def test_a_figure_on_record_that_is_not_asked_for_is_not_measured(kind: BesideEv
         key=KEY, target="nvidia-h200", kind=kind, verdict=Verdict.NOT_MEASURED,
         reason=f"{words}, or take it out of the record's beside",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "after", "verdict", "change"),
+    [
+        ("memory", 1000, 1000, "SAME", Change(what="device memory", before="1000", after="1000", unit="bytes")),
+        (
+            "memory", 1000, 1020, "WORSE",
+            Change(
+                what="device memory", before="1000", after="1020", unit="bytes", direction="worse", note="+2.00 %"
+            ),
+        ),
+        (
+            "accuracy", 0.4, 0.123456, "BETTER",
+            Change(what="error", before="0.4", after="0.1235", direction="better", note="-69.1 %"),
+        ),
+    ],
+)  # fmt: skip
+def test_an_exact_figure_is_told_with_its_change(
+    kind: BesideEvidence, before: float, after: float, verdict: str, change: Change
+) -> None:
+    found = exactly(before, after, kind)
+    words = {"WORSE": "got worse", "BETTER": "got better"}
+    reason = f"{change.what} {words[verdict]}" if verdict in words else ""
+    assert found == Judgement(
+        key=KEY, target="nvidia-h200", kind=kind, verdict=Verdict(verdict), reason=reason, changes=(change,)
+    )
+
+
+def test_what_cannot_be_compared_says_whose_it_is() -> None:
+    other = HostTime(ratios=(0.5,), time_ns=4000.0, cpu="another CPU", made_by="CPython 3.12")
+    found = incomparable(KEY, "nvidia-h200", "host", RECORD, other)
+    assert found is not None
+    assert (found.key, found.target, found.kind) == (KEY, "nvidia-h200", "host")
