@@ -93,16 +93,15 @@ def test_who_holds_the_memory_is_told_where_there_was_none(run: Run, problem: Ba
 
 
 def test_holders_are_told_the_largest_first() -> None:
-    memory = DeviceMemory(
-        total=100 * GIB, free=10 * GIB, arrays=5 * GIB, unused=20 * GIB, torch=7 * GIB, others=8 * GIB
-    )
+    sizes = {"total": 100, "free": 10, "arrays": 35, "unused": 20, "torch": 7, "others": 8}
+    memory = DeviceMemory(**{name: size * GIB for name, size in sizes.items()})
     assert described(memory).splitlines() == [
         "10.00 GiB of 100.00 GiB are free",
-        "   50.00 GiB  contexts, modules and what else is not known",
+        "   35.00 GiB  this process's arrays in CuPy's pool",
         "   20.00 GiB  kept by CuPy's pool for reuse",
+        "   20.00 GiB  contexts, modules and what else is not known",
         "    8.00 GiB  other processes",
         "    7.00 GiB  reserved by PyTorch in this process",
-        "    5.00 GiB  this process's arrays in CuPy's pool",
     ]
     more_than_there_is = DeviceMemory(total=2 * GIB, free=GIB, others=3 * GIB)
     assert described(more_than_there_is) == "1.00 GiB of 2.00 GiB are free\n    3.00 GiB  other processes"

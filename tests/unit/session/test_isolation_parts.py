@@ -4,108 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from isolation_samples import Device, Ended, Fresh, Isolated, Watch
 from run_samples import Run
 
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.session import isolation
-from pytest_gpuperf.session.isolation import EXIT_ENDED, NOTES, Isolation, endless_message, launched_lines
+from pytest_gpuperf.session.isolation import EXIT_ENDED, NOTES, endless_message, launched_lines
 
 LOST = "tests/test_copy.py::test_before"
-
-
-class Ended(BaseException):
-    """Stands for the end of this process."""
-
-
-class Fresh:
-    """Stands for what replaces pytest's process."""
-
-    def __init__(self, config: Any) -> None:
-        self.possible = True
-        self.went_on: list[tuple[Any, ...]] = []
-
-    def go_on(self, *why: Any) -> None:
-        self.went_on.append(why)
-
-
-class Device:
-    """A GPU, and what it was asked."""
-
-    def __init__(self) -> None:
-        self.said = ""
-        self.asked: list[str] = []
-        self.launches = SimpleNamespace(last=["copy", "scale"], forget=lambda: self.asked.append("forget"))
-
-    def begin_peak(self) -> None:
-        self.asked.append("begin_peak")
-
-    def fault(self) -> str:
-        self.asked.append("fault")
-        return self.said
-
-
-class Watch:
-    """A watch without a thread."""
-
-    made: list[Watch]
-
-    def __init__(self, opened: Callable[[], Any], limit_s: Callable[[], float], when_endless: Any) -> None:
-        self.opened, self.limit_s, self.when_endless = opened, limit_s, when_endless
-        self.calls: list[str] = []
-        self.begin = lambda: self.calls.append("begin")
-        self.end = lambda: self.calls.append("end")
-        Watch.made.append(self)
-
-
-class Isolated:
-    """A run with its isolation, outside of pytest-xdist or as a worker of it."""
-
-    def __init__(self, run: Run, **workerinput: Any) -> None:
-        self.run, self.device = run, Device()
-        self.registered: dict[str, Any] = {}
-        run.config.pluginmanager.register = lambda plugin, name: self.registered.update({name: plugin})
-        run.config.hook.pytest_report_to_serializable = lambda config, report: {
-            "nodeid": report.nodeid,
-            "place": Path("a"),
-        }
-        run.config._ensure_unconfigure = lambda: self.registered.update(unconfigured=True)
-        if workerinput:
-            run.config.workerinput = workerinput
-        self.plugin = Isolation(run.config, run.options)
-        self.item = self.item_of("test_copy")
-
-    @property
-    def fresh(self) -> Fresh:
-        return self.registered["gpuperf-fresh-process"]
-
-    def item_of(self, name: str) -> Any:
-        item = self.run.item(name)
-        item.keywords = {name: True}
-        item.session = SimpleNamespace(
-            shouldfail=False, shouldstop=False,
-            _setupstate=SimpleNamespace(teardown_exact=lambda none: self.device.asked.append("teardown")),
-        )  # fmt: skip
-        return item
-
-    def ran(self, during: Callable[[], None] = lambda: None, nextitem: Any = "next") -> object:
-        """One test, with what happens while it runs."""
-        protocol = self.plugin.pytest_runtest_protocol(self.item, nextitem)
-        next(protocol)
-        during()
-        with pytest.raises(StopIteration) as end:
-            protocol.send("its result")
-        return end.value.value
-
-    def faults(self) -> None:
-        self.run.worker.opened = self.device
-        self.device.said = "an illegal address"
 
 
 @pytest.fixture
@@ -173,6 +85,7 @@ def test_a_run_without_times_watches_nothing(run: Run, isolated: Isolated) -> No
 
 def test_the_tests_after_a_fault_run_in_a_fresh_process(isolated: Isolated) -> None:
     isolated.ran(isolated.faults)
+    assert isolated.fresh.config is isolated.run.config
     assert isolated.run.state.gpu_lost == isolated.item.nodeid
     assert isolated.fresh.went_on == [(f"{isolated.item.nodeid} broke the GPU for this process",)]
     assert isolated.device.asked == ["fault", "teardown"]
@@ -200,10 +113,11 @@ def test_where_it_stays_tests_that_need_the_gpu_are_skipped(isolated: Isolated) 
     plugin.pytest_runtest_setup(SimpleNamespace())  # type: ignore[arg-type]  # of another plugin's making
 
 
-def test_ends_of_fixtures_on_a_lost_gpu_are_no_error(isolated: Isolated) -> None:
-    def broken(none: object) -> None:
-        raise RuntimeError("an illegal address")
+def broken(*_: object) -> None:
+    raise RuntimeError("an illegal address")
 
+
+def test_ends_of_fixtures_on_a_lost_gpu_are_no_error(isolated: Isolated) -> None:
     isolated.item.session._setupstate.teardown_exact = broken
     isolated.ran(isolated.faults)
     assert len(isolated.fresh.went_on) == 1
@@ -234,6 +148,7 @@ def test_an_endless_kernel_is_told_as_the_failure_of_its_test(
     assert capsys.readouterr().err == f"gpuperf: {isolated.item.nodeid}: {words}\n"
     assert isolated.registered["unconfigured"]
     isolated.fresh.possible = False
+    isolated.run.config._ensure_unconfigure = broken  # somebody else's error
     isolated.ran(endless)
     assert (len(isolated.fresh.went_on), ended) == (1, [70, 70])
 
@@ -264,7 +179,10 @@ def test_a_worker_leaves_its_report_and_ends(run: Run, isolated: Isolated, tmp_p
         worker.ran(worker.faults)
     assert ended == [70]
     (note,) = notes.iterdir()
-    assert json.loads(note.read_text()) == {"nodeid": worker.item.nodeid, "place": "a"}
+    assert json.loads(note.read_text()) == {
+        "nodeid": worker.item.nodeid, "when": "call", "place": "a",
+        "longrepr": "after this test the GPU was lost to its process: an illegal address",
+    }  # fmt: skip
     run.state.gpu_lost = ""
     with pytest.raises(Ended):
         worker.ran(lambda: worker.plugin._endless(worker.device, 61.0))  # type: ignore[arg-type]

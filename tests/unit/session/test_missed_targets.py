@@ -87,3 +87,13 @@ def test_what_the_policy_fails_is_red_unless_a_project_may_have_settled_on_it(ru
     skip = Vanished(record, WhyVanished.SKIPPED, for_want_of_gpu=True)
     assert not missed_records.fails(skip, strict)
     assert missed_records.fails(skip, run.with_options(without_gpu="fail").options)
+
+
+def test_a_folder_nearby_that_cannot_be_read_is_not_named(run: Run) -> None:
+    root = run.config.rootpath
+    (root / "real").mkdir()
+    (root / "below").mkdir()
+    (root / "below" / "baselines").symlink_to(root / "real")
+    run.with_options(baselines=root / "none").collected(TEST).ends[NODE] = Ended("passed")
+    (told_of,) = told(run, GATHERED).left_out
+    assert "; there are some in" not in told_of

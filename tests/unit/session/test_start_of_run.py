@@ -13,6 +13,7 @@ import pytest
 from run_samples import Run
 
 from pytest_gpuperf.context import child_process, stash
+from pytest_gpuperf.context.tests_found import FindingTests
 from pytest_gpuperf.model.task import RecordTask
 from pytest_gpuperf.session import early_exit, interrupt, start_of_run
 from pytest_gpuperf.session.early_exit import note_early_exit
@@ -49,6 +50,7 @@ def test_a_gated_run_finds_tests_can_be_ended_and_reports(run: Run, done: list[A
     assert names(run, done) == order
     found = dict(done)
     assert found[FINDING] is run.config.stash[stash.FINDING]
+    assert isinstance(found[FINDING], FindingTests)
     assert found["end_in_order"] is found["open_run_folder"] is run.config
     assert found[ISOLATION] == (run.config, run.options)
     assert found["gpuperf-messages"] is found["gpuperf-reporting"].messages

@@ -1,0 +1,78 @@
+"""One book judged: in the words of a revision, and against records that a change brought along."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from run_samples import COMPILER, MODULE, TEST, Run, judgement, key, static_record, workload
+
+from pytest_gpuperf.compile.cubin.occupancy import occupancy
+from pytest_gpuperf.context.book import TestBook
+from pytest_gpuperf.model.revision import Revision
+from pytest_gpuperf.model.verdict import Verdict
+from pytest_gpuperf.session import judge_book as judge_book_module
+from pytest_gpuperf.session import proven_records, static_gate
+from pytest_gpuperf.session.judge_book import judge_book
+from pytest_gpuperf.session.proven_records import why_not_proven
+
+
+@pytest.fixture(autouse=True)
+def this_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(static_gate, "toolchain", lambda: COMPILER)
+    monkeypatch.setattr(judge_book_module.advise_test, "advise_test", lambda worker, book: None)
+
+
+def test_every_workload_is_judged_in_the_words_of_the_revision(run: Run) -> None:
+    run.worker.revision = Revision(commit="c0", name="c0 (yesterday)", archs=("sm_90",))
+    book = TestBook(MODULE, TEST)
+    for name in ("copy", "scale"):
+        book.add(workload(name, judgement(Verdict.NEW, workload=name), judgement(Verdict.SLOWER, workload=name)))
+    assert judge_book(run.config, run.worker, book, stopped=False, whole=True) == ""
+    for work in book.workloads.values():
+        assert [(one.verdict, one.reason) for one in work.judgements] == [
+            (Verdict.NEW, "it is not in c0 (yesterday)"), (Verdict.SLOWER, "")
+        ]  # fmt: skip
+
+
+# --- records that a change brought along -----------------------------------------------------------
+
+LAUNCHED: dict[str, Any] = {"block": (128, 2, 1), "dynamic_shared_bytes": 1024}
+
+
+def proven(run: Run, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> str:
+    """Why a record with these figures is not believed, whose cubin has the figures of the sample."""
+    record = static_record(cubin="ab" * 32, **LAUNCHED)
+    made = occupancy(record.profile, "sm_90", 256, 1024)
+    old = msgspec.structs.replace(record, **{"occupancy": made, **changes})
+    run.worker.trust = type("Trust", (), {"believes": lambda self, file: False})()
+    monkeypatch.setattr(run.store, "cubin", lambda sha256: b"machine code")
+    stored = type("Stored", (), {"profile": record.profile})()
+    monkeypatch.setattr(proven_records, "read_stored", lambda *given: stored)
+    return why_not_proven(run.worker, key(), "sm_90", old)
+
+
+def test_a_record_is_believed_whose_occupancy_is_that_of_its_cubin_and_launch(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert proven(run, monkeypatch) == ""
+    assert proven(run, monkeypatch, block=None, occupancy=None) == ""
+    assert proven(run, monkeypatch, occupancy=None) == ""
+
+
+def test_a_record_is_not_believed_whose_occupancy_is_another(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    half = occupancy(static_record().profile, "sm_90", 256, 100 << 10)
+    assert half is not None
+    said = proven(run, monkeypatch, occupancy=half)
+    file: Path = run.store.root / "sm_90" / f"{MODULE.removesuffix('.py')}.json"
+    assert said.startswith(
+        f"{file}: under CI a record that came with this change has to be proven, and the record has "
+    )
+    assert "occupancy" in said
+
+
+def test_a_launch_that_cannot_be_proves_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = proven(run, monkeypatch, block=(0, 1, 1))
+    assert "has to be proven, and its machine code does not prove it: " in said
