@@ -91,6 +91,18 @@ REFUSED = {
         [shard(1), shard(2, of_part=part(models=("nvidia-a100",)))],
         "are of different GPU models (nvidia-h200 and nvidia-a100)",
     ),
+    "several models": (
+        [
+            shard(1, of_part=part(models=("nvidia-a100", "nvidia-h200"))),
+            shard(2, of_part=part(models=("nvidia-h100",))),
+        ],
+        "are of different GPU models (nvidia-a100, nvidia-h200 and nvidia-h100): run all shards on GPUs of one model",
+    ),
+    "no targets": ([shard(1), shard(2, of_part=part(archs=()))], "different static targets (sm_90 and )"),
+    "no revision": (
+        [shard(1, of_part=part(revision="main")), shard(2)],
+        "revisions to compare with (main and none): name a commit",
+    ),
     "no GPU": ([shard(1), shard(2, of_part=part(models=(), without_gpu=True))], "of a machine without a usable GPU"),
     "options": (
         [shard(1), shard(2, of_part=part(options={"open": "warn", "without_gpu": "warn"}))],
@@ -179,3 +191,14 @@ def test_shards_that_gathered_nothing_fail_together_and_not_beside_one_that_did(
     status, said = merged(*(shard(index, tests=(), of_part=part(models=())) for index in (1, 2)))
     assert status == 10
     assert "nothing was measured: 2 tests ran and none used cuda_kernel or gpuperf" in said
+
+
+def test_what_several_shards_missed_is_told_in_the_order_of_one_run(merged) -> None:
+    """Machine code before times, whatever the names of their targets."""
+    gone = [
+        Vanished(OnRecord(key(test), target, kind), WhyVanished.DELETED)
+        for test, target, kind in (("b", "nvidia-h200", "time"), ("a", "sm_90", "static"), ("c", "a-gpu", "time"))
+    ]
+    parts = [part(missed=Missed(candidates=tuple(some))) for some in (gone[:1], gone[1:])]
+    _, said = merged(*(shard(index, of_part=one) for index, one in enumerate(parts, 1)))
+    assert "3 workloads on record NOT-MEASURED on sm_90, a-gpu, nvidia-h200: " in said

@@ -12,6 +12,7 @@ from run_samples import COMPILER, MODULE, TEST, Run, judgement, key, static_reco
 from pytest_gpuperf.compile.cubin.occupancy import occupancy
 from pytest_gpuperf.context.book import TestBook
 from pytest_gpuperf.model.revision import Revision
+from pytest_gpuperf.model.task import RevisionTask
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.session import judge_book as judge_book_module
 from pytest_gpuperf.session import proven_records, static_gate
@@ -35,6 +36,22 @@ def test_every_workload_is_judged_in_the_words_of_the_revision(run: Run) -> None
         assert [(one.verdict, one.reason) for one in work.judgements] == [
             (Verdict.NEW, "it is not in c0 (yesterday)"), (Verdict.SLOWER, "")
         ]  # fmt: skip
+
+
+def test_the_process_of_a_revision_keeps_every_kernel_and_all_machine_code(run: Run) -> None:
+    folder = run.config.rootpath
+    run.with_options(enabled=False, task=RevisionTask(folder=folder, top=folder, others=(), tree=folder))
+    run.worker.visited = set()
+    for stopped in (True, False):
+        book = TestBook(MODULE, TEST)
+        for code in ("c0", "c1"):
+            record = msgspec.structs.replace(static_record(code), source_hash=code * 32)
+            book.add_compiled("copy", {"sm_90": record}, COMPILER, (f"-D={code}",), "a.cu")
+        book.cubins = {"ab": b"machine code"}
+        assert judge_book(run.config, run.worker, book, stopped=stopped, whole=True) == ""
+        assert len(book.workloads) == (1 if stopped else 2)
+        assert book.unrecorded == {"ab"}
+    assert run.worker.visited == {Path.cwd().resolve()}
 
 
 # --- records that a change brought along -----------------------------------------------------------

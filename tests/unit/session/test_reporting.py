@@ -120,3 +120,20 @@ def test_of_many_files_the_names_are_left_out(run: Run) -> None:
     assert terminal_reporter.showfspath
     letters(run, several, files=reporting_module.MOST_FILES + 1)
     assert not terminal_reporter.showfspath
+
+
+@pytest.mark.parametrize("option", ["collectonly", "showfixtures", "show_fixtures_per_test"])
+def test_a_run_that_lists_something_has_no_end(run: Run, called: list[tuple[Any, ...]], option: str) -> None:
+    setattr(run.config.option, option, True)
+    assert all_hooks(run, called) == []
+
+
+def test_files_are_counted_once_each(run: Run) -> None:
+    terminal_reporter = SimpleNamespace(showfspath=True)
+    run.config.pluginmanager.get_plugin = {"terminalreporter": terminal_reporter}.get
+    run.config.get_verbosity = lambda: 0
+    session = run.session()
+    for files in (reporting_module.MOST_FILES, reporting_module.MOST_FILES + 1):
+        session.items = [SimpleNamespace(path=number % files) for number in range(reporting_module.MOST_TESTS + 1)]
+        Reporting(run.config, run.options).pytest_collection_finish(session)
+        assert terminal_reporter.showfspath == (files == reporting_module.MOST_FILES)

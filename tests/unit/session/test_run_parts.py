@@ -83,6 +83,8 @@ def test_shards_of_one_run_have_one_plan(gated: Run, other: str) -> None:
         gated.config.option.keyword = "copy"
     elif other == "not whole":
         gated.searched("tests")
+        first = part(gated).plan
+        gated.config.args_source = pytest.Config.ArgsSource.TESTPATHS
     assert part(gated).plan != first
 
 
