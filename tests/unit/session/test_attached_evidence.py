@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,10 +13,13 @@ from run_samples import H200, MODULE, Run, judgement, workload
 
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.book import TestBook
+from pytest_gpuperf.context.early_stop import CheckedOnly
+from pytest_gpuperf.device.device_errors import LaunchError
 from pytest_gpuperf.model.device_memory import DeviceMemory
 from pytest_gpuperf.model.result import TestEvidence
+from pytest_gpuperf.model.revision import Revision
 from pytest_gpuperf.model.verdict import Verdict
-from pytest_gpuperf.session import end_of_test
+from pytest_gpuperf.session import end_of_test, judge_book, shared_kernels
 
 
 def report(**fields: Any) -> Any:
@@ -129,3 +133,94 @@ def test_a_test_that_fails_by_itself_shows_what_the_gate_has_against_what_it_sha
     ((title, text),) = said.sections
     assert title == "gpuperf"
     assert "shared" in text
+
+
+# --- how the test itself ends ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def judged(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What was judged with which words: the judging itself is another module's."""
+    calls: list[Any] = []
+    monkeypatch.setattr(judge_book, "judge_book", lambda *given, **more: calls.append(("book", given[2], more)) or "")
+    shared = lambda *given, **more: calls.append(("shared", given, more)) or ""  # noqa: E731
+    monkeypatch.setattr(shared_kernels, "judge", shared)
+    return calls
+
+
+def ended(item: Any, problem: BaseException | None = None) -> BaseException | None:
+    try:
+        end_of_test.finish(item, problem, "call")
+    except (Exception, pytest.skip.Exception, pytest.fail.Exception) as raised:  # noqa: BLE001 whatever it is
+        return raised
+    return None
+
+
+def test_a_test_that_breaks_the_gpu_fails_for_that_and_the_process_knows(run: Run, judged: list[Any]) -> None:
+    item = run.item()
+    launches = SimpleNamespace(last=["copy"])
+    run.worker.opened = SimpleNamespace(fault=lambda: "an illegal address", launches=launches, memory=DeviceMemory)
+    raised = ended(item, CheckedOnly("no times"))
+    assert isinstance(raised, pytest.fail.Exception)
+    assert str(raised).startswith("a kernel faulted on the GPU: an illegal address\n  last launched: copy\n")
+    book = stash.book_of(item)
+    assert (book.faulted, book.whole, run.state.gpu_lost) == (True, False, item.nodeid)
+    assert book.red_signature == ""
+
+
+def test_a_test_without_memory_has_who_holds_it(run: Run, judged: list[Any]) -> None:
+    class OutOfMemoryError(Exception):
+        """As CuPy calls its own."""
+
+    item = run.item()
+    held = DeviceMemory(total=2 << 30, free=1 << 30, others=1 << 30)
+    run.worker.opened = SimpleNamespace(fault=lambda: "", launches=None, memory=lambda: held)
+    assert isinstance(ended(item, OutOfMemoryError("none left")), OutOfMemoryError)
+    assert stash.book_of(item).memory.startswith("1.00 GiB of 2.00 GiB are free")
+    ended(item, ValueError("wrong"))
+    assert stash.book_of(item).memory == ""
+
+
+def test_an_error_of_ours_is_what_failures_have_in_common(run: Run, judged: list[Any]) -> None:
+    ours, other = run.item(), run.item("test_b")
+    ended(ours, LaunchError("grid is too large"))
+    ended(other, ValueError("wrong"))
+    assert stash.book_of(ours).red_signature == "LaunchError: grid is too large"
+    assert stash.book_of(other).red_signature == ""
+
+
+@pytest.mark.parametrize(
+    ("problem", "stopped", "whole", "red"),
+    [(None, False, True, False), (CheckedOnly("no times"), True, False, False), (ValueError(), False, False, True)],
+)
+def test_what_it_shares_and_its_own_are_judged_by_how_it_ended(
+    run: Run, judged: list[Any], problem: BaseException | None, stopped: bool, whole: bool, red: bool
+) -> None:
+    item = run.item()
+    ended(item, problem)
+    book = stash.book_of(item)
+    assert judged == [
+        ("shared", (item, run.worker, book, end_of_test.stops_early), {"failed_itself": red}),
+        ("book", book, {"stopped": stopped, "whole": whole}),
+    ]
+
+
+def test_another_revisions_process_is_left_where_there_is_one(
+    run: Run, judged: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pytest_gpuperf.workload import gate_process
+
+    left: list[Any] = []
+    monkeypatch.setattr(gate_process, "leave_opponent", left.append)
+    ended(run.item())
+    assert left == [run.config]
+    monkeypatch.delitem(sys.modules, gate_process.__name__)
+    ended(run.item("test_b"))
+    assert left == [run.config]
+
+
+def test_the_message_of_a_failure_names_the_revision(run: Run, judged: list[Any]) -> None:
+    run.worker.revision = Revision(commit="c0", name="c0 (yesterday)", archs=())
+    item = run.item()
+    stash.book_of(item).add(workload("copy", judgement(Verdict.SLOWER)))
+    assert str(ended(item)).endswith("Compared with c0 (yesterday); a baseline would keep what is intended.")

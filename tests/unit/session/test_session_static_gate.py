@@ -258,3 +258,38 @@ def test_a_compiler_that_the_team_does_not_declare_has_no_older_records(run: Run
     one = workload("copy", static={"sm_90": WORSE}, toolchain="nvrtc 11.0.1")
     (found,) = judge_static(run.worker, one, [one], Estimates(run.store, {}, None)).judgements
     assert found.verdict is Verdict.NOT_COMPARABLE
+
+
+# --- workloads that a test did come to -----------------------------------------------------------
+
+
+def test_a_workload_without_machine_code_of_this_architecture_says_so(run: Run, without_gpu: Run) -> None:
+    for process in (run, without_gpu):
+        record(process, static_record())
+        book = stopped_book()
+        book.add(workload("copy", time_judgement("copy")))
+        (found,) = unreached(process.worker, book)
+        assert (found.reason, found.kind, found.for_want_of_gpu) == (static_gate.WITHOUT_CODE, "static", False)
+
+
+@pytest.mark.parametrize(
+    ("has_gpu", "compiler", "reached"),
+    [(True, COMPILER, True), (False, COMPILER, False), (False, "Triton 3.6.0", True), (True, "Triton 3.6.0", True)],
+)
+def test_code_for_another_architecture_may_have_been_chosen_by_the_gpu_or_the_library(
+    run: Run, has_gpu: bool, compiler: str, reached: bool
+) -> None:
+    run.worker.has_gpu = has_gpu
+    record(run, static_record("c9"), compiler=compiler)
+    book = TestBook(MODULE, TEST)
+    book.add(workload("copy", static={"sm_80": static_record()}, toolchain=compiler))
+    assert (unreached(run.worker, book, stopped=False) == []) == reached
+
+
+def test_what_a_test_that_ended_without_a_stop_did_not_come_to_is_not_for_want_of_a_gpu(without_gpu: Run) -> None:
+    record(without_gpu, static_record())
+    book = stopped_book()
+    (stopped,) = unreached(without_gpu.worker, book)
+    (passed,) = unreached(without_gpu.worker, book, stopped=False)
+    assert (stopped.for_want_of_gpu, passed.for_want_of_gpu) == (True, False)
+    assert passed.reason.endswith(static_gate.PASSED_WITHOUT)
