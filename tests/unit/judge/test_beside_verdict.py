@@ -19,7 +19,8 @@ from pytest_gpuperf.judge.beside_verdict import (
     policy_of,
     unheard_of,
 )
-from pytest_gpuperf.judge.policy import Decision
+from pytest_gpuperf.judge.block_decision import Paired
+from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.model.beside_figures import Beside, HostTime, updated
 from pytest_gpuperf.model.evidence import Key
 from pytest_gpuperf.model.verdict import BesideEvidence, Change, Judgement, Verdict
@@ -212,3 +213,51 @@ def test_what_cannot_be_compared_says_whose_it_is() -> None:
     found = incomparable(KEY, "nvidia-h200", "host", RECORD, other)
     assert found is not None
     assert (found.key, found.target, found.kind) == (KEY, "nvidia-h200", "host")
+
+
+def paired_as(decision: Decision, ratio: float = 1.25, blocks: int = 12) -> Paired:
+    evidence = decided([0.0] * 3, RECORD, policy_of("host", None, ALPHA, ALPHA)).evidence
+    return Paired(decision, blocks, ratio, None, evidence, 7.0)
+
+
+HOST_WORDS = {
+    Decision.SLOWER: (Verdict.WORSE, "worse", "host time got worse"),
+    Decision.FASTER: (Verdict.BETTER, "better", "host time got better"),
+    Decision.SAME: (Verdict.SAME, "neutral", ""),
+    Decision.NOT_SLOWER: (Verdict.NOT_SLOWER, "neutral", ""),
+    Decision.INCONCLUSIVE: (
+        Verdict.INCONCLUSIVE, "neutral",
+        "neither worse nor not worse is proven: a quieter machine or a larger --gpuperf-budget decides it",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("decision", HOST_WORDS)
+def test_a_time_of_the_cpu_is_told_with_what_it_would_have_been(decision: Decision) -> None:
+    verdict, direction, reason = HOST_WORDS[decision]
+    found = judge_host_time(KEY, "nvidia-h200", "host", paired_as(decision), 5000.0)
+    assert found == Judgement(
+        key=KEY, target="nvidia-h200", kind="host", verdict=verdict, reason=reason,
+        changes=(Change(what="host time", before="4 us", after="5 us", direction=direction,  # type: ignore[arg-type]
+                        note="+25.0 % beside the canary, 12 blocks"),),
+    )  # fmt: skip
+
+
+def test_the_blocks_of_both_processes_are_told() -> None:
+    second = paired_as(Decision.SLOWER, 1.2, 9)
+    found = judge_host_time(KEY, "nvidia-h200", "host", paired_as(Decision.SLOWER), 5000.0, second)
+    assert (found.verdict, found.changes[0].note) == (Verdict.WORSE, "+25.0 % beside the canary, 12+9 blocks")
+    other = judge_host_time(
+        KEY, "nvidia-h200", "host", paired_as(Decision.SLOWER), 5000.0, paired_as(Decision.SAME, 1.0)
+    )
+    assert (other.verdict, other.reason) == (
+        Verdict.INCONCLUSIVE, "worse in the first process, and x1.000 in a second one"
+    )  # fmt: skip
+
+
+def test_a_policy_has_its_kinds_tolerance_or_the_one_that_is_given() -> None:
+    assert policy_of("host", None, 1e-3, 1e-2) == Policy(
+        delta=0.045, epsilon=1.3 * 0.045, alpha=1e-3, alpha_faster=1e-2, blocks_max=96
+    )
+    given = policy_of("compile", 0.2, 1e-3, 1e-2)
+    assert (given.delta, given.epsilon) == (0.2, pytest.approx(0.26))

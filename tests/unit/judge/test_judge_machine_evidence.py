@@ -161,3 +161,16 @@ def test_what_another_machine_explains_is_told_with_its_causes() -> None:
     assert (found.verdict, "driver 580.1 -> 590.2" in found.reason) == (Verdict.ENV_SHIFT, True)
     at_rest = judged(1.06, new=CALLABLE, machine={"driver": "590.2"})
     assert "(driver 580.1 -> 590.2), and canary kernels do not explain it: " in at_rest.reason
+
+
+def test_the_fall_of_a_clock_is_what_time_and_cycles_differ_by() -> None:
+    """A clock lower by 10 % and cycles fewer by 5 %: canaries that are 4.5 % slower show less than half of that."""
+    clocks = {"old_clock": 1980, "new_clock": 1780}
+    found = judged(1.06, new=CALLABLE, canaries={"copy": 16_000.0, "fma": 313_500.0}, **clocks)
+    assert found.verdict is Verdict.SLOWER
+    assert found.reason.startswith(
+        "proven to be more than 2 % slower; its cycles are within the tolerance, and the clock is lower by its own "
+        "doing: canaries rest; "
+    )
+    shown = judged(1.06, new=CALLABLE, canaries={"copy": 16_000.0, "fma": 318_000.0}, **clocks)
+    assert shown.verdict is Verdict.ENV_SHIFT
