@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -74,15 +75,29 @@ def test_the_process_of_a_revision_keeps_every_kernel_and_all_machine_code(run: 
 LAUNCHED: dict[str, Any] = {"block": (128, 2, 1), "dynamic_shared_bytes": 1024}
 
 
+def file_of(run: Run) -> Path:
+    return run.store.root / "sm_90" / f"{MODULE.removesuffix('.py')}.json"
+
+
 def proven(run: Run, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> str:
     """Why a record with these figures is not believed, whose cubin has the figures of the sample."""
     record = static_record(cubin="ab" * 32, **LAUNCHED)
     made = occupancy(record.profile, "sm_90", 256, 1024)
     old = msgspec.structs.replace(record, **{"occupancy": made, **changes})
-    run.worker.trust = type("Trust", (), {"believes": lambda self, file: False})()
-    monkeypatch.setattr(run.store, "cubin", lambda sha256: b"machine code")
-    stored = type("Stored", (), {"profile": record.profile})()
-    monkeypatch.setattr(proven_records, "read_stored", lambda *given: stored)
+    run.worker.trust = SimpleNamespace(believes=lambda path: path != file_of(run))
+    monkeypatch.setattr(run.store, "cubin", {old.cubin: b"machine code"}.__getitem__)
+
+    def read_stored(*given: Any) -> Any:
+        assert given == (
+            b"machine code",
+            old.symbol or "copy",
+            "sm_90",
+            old.profile.code_hash,
+            run.worker.compile_cache,
+        )
+        return SimpleNamespace(profile=record.profile)
+
+    monkeypatch.setattr(proven_records, "read_stored", read_stored)
     return why_not_proven(run.worker, key(), "sm_90", old)
 
 
@@ -92,15 +107,26 @@ def test_a_record_is_believed_whose_occupancy_is_that_of_its_cubin_and_launch(
     assert proven(run, monkeypatch) == ""
     assert proven(run, monkeypatch, block=None, occupancy=None) == ""
     assert proven(run, monkeypatch, occupancy=None) == ""
+    assert proven(run, monkeypatch, block=None) == ""  # without a launch there is no occupancy to prove
+    assert proven(run, monkeypatch, symbol="_Z4copyv") == ""
+    large = occupancy(static_record().profile, "sm_90", 256, 100 << 10)
+    assert proven(run, monkeypatch, dynamic_shared_bytes=100 << 10, occupancy=large) == ""
+
+
+def test_a_record_is_not_believed_whose_figures_are_not_those_of_its_cubin(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fewer = msgspec.structs.replace(static_record().profile, registers=16, instructions=4)
+    said = proven(run, monkeypatch, profile=fewer, occupancy=None)
+    assert "(registers 16 on record and 32 in the code, instructions 4 on record and 8 in the code)" in said
 
 
 def test_a_record_is_not_believed_whose_occupancy_is_another(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     half = occupancy(static_record().profile, "sm_90", 256, 100 << 10)
     assert half is not None
     said = proven(run, monkeypatch, occupancy=half)
-    file: Path = run.store.root / "sm_90" / f"{MODULE.removesuffix('.py')}.json"
     assert said.startswith(
-        f"{file}: under CI a record that came with this change has to be proven, and the record has "
+        f"{file_of(run)}: under CI a record that came with this change has to be proven, and the record has "
     )
     assert "occupancy" in said
 
