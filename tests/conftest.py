@@ -90,6 +90,9 @@ def warm_disassembler(quiet_environment: None) -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def warm_children(warm_disassembler: None) -> Iterator[None]:
     """A child process of pytest need not import pytest and the plugin anew; see ``warm_python``."""
+    if warm_python.COLD in os.environ:
+        yield
+        return
     with warm_python.start() as program, pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "executable", program)
         yield

@@ -136,7 +136,7 @@ def _prune_file(store: BaselineStore, target: str, module: str, gone: list[Unuse
     new = _without(
         old, {entry.test for entry in gone if entry.kind == "test"},
         {(entry.test, entry.workload) for entry in gone if entry.kind == "workload"},
-        toolchains := {entry.toolchain for entry in gone if entry.kind == "toolchain"},
+        {entry.toolchain for entry in gone if entry.kind == "toolchain"},
     )  # fmt: skip
     put_back(store, target, module, old, new)
     return [
@@ -145,7 +145,7 @@ def _prune_file(store: BaselineStore, target: str, module: str, gone: list[Unuse
         if (entry.kind == "test" and entry.test in present)
         or (entry.kind == "workload" and (entry.test, entry.workload) in workloads)
         or (entry.kind == "file" and not present)
-        or (entry.kind == "toolchain" and isinstance(old, StaticFile) and toolchains & old.toolchains.keys())
+        or (entry.kind == "toolchain" and isinstance(old, StaticFile) and entry.toolchain in old.toolchains)
     ]
 
 

@@ -37,7 +37,7 @@ def test_survivors_are_named_and_other_rooms_do_not_count(folder: Path, capsys: 
     load_script(ROOT / "benchmarks" / "mutation.py").report(folder, "judge", 0.5)
     told = capsys.readouterr().out
     assert "| votes | 3 | 4 | 75.0% |\n| all | 3 | 4 | 75.0% |" in told
-    assert told.endswith("\nm.x_b__mutmut_1\n")
+    assert told.endswith("\n1 of the killed ran out of time.\n\nm.x_b__mutmut_1\n")
 
 
 def test_a_room_without_mutants_fails(tmp_path: Path) -> None:

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from baseline_samples import H200, NVRTC, make_host_time, make_past, make_round, make_session, make_static, make_time
+from baseline_samples import (
+    H200,
+    NVRTC,
+    make_anchor,
+    make_host_time,
+    make_past,
+    make_round,
+    make_session,
+    make_static,
+    make_time,
+)  # fmt: skip
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_gpuperf.baselines import checks
 from pytest_gpuperf.baselines.checks import (
     MAX_INTEGER,
+    MAX_NAME,
+    MAX_RATIO,
     MAX_TIME_NS,
     MIN_TIME_NS,
     BadContentError,
@@ -77,6 +89,12 @@ def flat(time_ns: float) -> Round:
         time_file(make_time(SESSION), make_session(tick_ns=MAX_TIME_NS, overhead_ns=MAX_TIME_NS)),
         time_file(make_time(SESSION), make_session(canaries={"copy": MIN_TIME_NS, "fma": MAX_TIME_NS})),
         time_file(make_time(SESSION, bytes=MAX_INTEGER)),
+        *(time_file(make_time(SESSION, anchor=make_anchor(ratio=ratio))) for ratio in (1e-9, 0.5, MAX_TIME_NS)),
+        time_file(make_time(SESSION, anchor=make_anchor(steps=1))),
+        time_file(make_time(SESSION, beside=Beside(memory_bytes=0, accuracy=0.0))),
+        time_file(make_time(SESSION, beside=Beside(host=make_host_time(ratios=(1 / MAX_RATIO, MAX_RATIO))))),
+        time_file(make_time(SESSION, beside=Beside(compile=make_host_time(cpu="x" * MAX_NAME, made_by="x")))),
+        *(time_file(make_time(SESSION, history=(make_past(spread=spread),))) for spread in (0.0, 0.5, MAX_TIME_NS)),
     ],
 )
 def test_the_limits_themselves_are_allowed(file: StaticFile | TimeFile) -> None:

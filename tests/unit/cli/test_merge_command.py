@@ -91,6 +91,18 @@ REFUSED = {
         [shard(1), shard(2, of_part=part(models=("nvidia-a100",)))],
         "are of different GPU models (nvidia-h200 and nvidia-a100)",
     ),
+    "several models": (
+        [
+            shard(1, of_part=part(models=("nvidia-a100", "nvidia-h200"))),
+            shard(2, of_part=part(models=("nvidia-h100",))),
+        ],
+        "are of different GPU models (nvidia-a100, nvidia-h200 and nvidia-h100): run all shards on GPUs of one model",
+    ),
+    "no targets": ([shard(1), shard(2, of_part=part(archs=()))], "different static targets (sm_90 and )"),
+    "no revision": (
+        [shard(1, of_part=part(revision="main")), shard(2)],
+        "revisions to compare with (main and none): name a commit",
+    ),
     "no GPU": ([shard(1), shard(2, of_part=part(models=(), without_gpu=True))], "of a machine without a usable GPU"),
     "options": (
         [shard(1), shard(2, of_part=part(options={"open": "warn", "without_gpu": "warn"}))],
@@ -179,3 +191,56 @@ def test_shards_that_gathered_nothing_fail_together_and_not_beside_one_that_did(
     status, said = merged(*(shard(index, tests=(), of_part=part(models=())) for index in (1, 2)))
     assert status == 10
     assert "nothing was measured: 2 tests ran and none used cuda_kernel or gpuperf" in said
+
+
+def test_what_several_shards_missed_is_told_in_the_order_of_one_run(merged) -> None:
+    """Machine code before times, whatever the names of their targets."""
+    gone = [
+        Vanished(OnRecord(key(test), target, kind), WhyVanished.DELETED)
+        for test, target, kind in (("b", "nvidia-h200", "time"), ("a", "sm_90", "static"), ("c", "a-gpu", "time"))
+    ]
+    parts = [part(missed=Missed(candidates=tuple(some))) for some in (gone[:1], gone[1:])]
+    _, said = merged(*(shard(index, of_part=one) for index, one in enumerate(parts, 1)))
+    assert "3 workloads on record NOT-MEASURED on sm_90, a-gpu, nvidia-h200: " in said
+
+
+def test_the_commit_branch_and_latest_date_of_the_shards_are_the_runs(merged, tmp_path) -> None:
+    one, two = (
+        shard(index, dirty=True, branch="topic", date=f"2026-11-22T1{index}:00:00Z", machines=("a", f"m{index}"))
+        for index in (1, 2)
+    )
+    merged(two, one, more=("--json", f"{tmp_path}/w.json"))
+    whole = msgspec.json.decode((tmp_path / "w.json").read_bytes(), type=RunReport)
+    assert (whole.commit, whole.dirty, whole.branch) == ("c0", True, "topic")
+    assert (whole.date, whole.machines, whole.plugin) == ("2026-11-22T12:00:00Z", ("a", "m1", "m2"), "0.1.0")
+
+
+def test_a_target_without_a_folder_is_told_once_and_what_no_shard_could_read_too(merged) -> None:
+    gone = Missed(targets_gone=("sm_90",))
+    status, said = merged(*(shard(index, of_part=part(missed=gone)) for index in (1, 2)))
+    assert (status, said.count("the baselines of sm_90 are gone, NOT-MEASURED: /root/")) == (13, 1)
+    unread = Missed(unreadable="what no test came to cannot be told: it is a link")
+    status, said = merged(shard(1), shard(2, of_part=part(missed=unread)))
+    assert (status, "ERROR: what no test came to cannot be told: it is a link" in said) == (13, True)
+    nothing = Missed(nothing_on_record="there are no baselines in /root/baselines")
+    status, said = merged(shard(1, of_part=part(missed=nothing)), shard(2))
+    assert (status, said.count("there are no baselines in /root/baselines")) == (0, 1)
+
+
+def test_what_the_ledgers_of_several_shards_say_is_one_line(merged) -> None:
+    drifted = [part(drifted=f"{name} drifts") for name in ("a", "b")]
+    status, said = merged(*(shard(index, of_part=one, exit_status=14) for index, one in enumerate(drifted, 1)))
+    assert (status, "a drifts; b drifts" in said) == (14, True)
+
+
+def test_only_in_the_revision_is_told_by_its_name(merged) -> None:
+    gone = Missed(candidates=(Vanished(OnRecord(key("gone"), "sm_90", "static"), WhyVanished.DELETED),))
+    of = part(revision="c0 (yesterday)", missed=gone)
+    status, said = merged(shard(1, of_part=of), shard(2, of_part=of))
+    assert (status, "GONE, only in c0 (yesterday): test_it.py::gone" in said) == (0, True)
+
+
+def test_sizes_that_differ_are_all_named(merged, tmp_path) -> None:
+    _, said = merged(shard(1), shard(2, 3))
+    files = [f"{tmp_path}/{number}.json" for number in (1, 2)]
+    assert f"another number of shards: {files[0]} is of 2, {files[1]} is of 3: give those of one run" in said

@@ -14,13 +14,16 @@ from pytest_gpuperf.judge.beside_verdict import (
     incomparable,
     judge_exact,
     judge_host_time,
+    new,
+    not_asked_for,
     policy_of,
     unheard_of,
 )
-from pytest_gpuperf.judge.policy import Decision
+from pytest_gpuperf.judge.block_decision import Paired
+from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.model.beside_figures import Beside, HostTime, updated
 from pytest_gpuperf.model.evidence import Key
-from pytest_gpuperf.model.verdict import BesideEvidence, Judgement, Verdict
+from pytest_gpuperf.model.verdict import BesideEvidence, Change, Judgement, Verdict
 from pytest_gpuperf.timing.pending_confirmations import BesidePending
 from pytest_gpuperf.workload.confirm_beside import settled
 
@@ -155,3 +158,106 @@ def test_a_newer_figure_replaces_its_kind_and_no_other() -> None:
     assert updated(old, Beside(memory_bytes=2, accuracy=0.0)) == Beside(memory_bytes=2, accuracy=0.0, host=RECORD)
     assert updated(None, old) is old
     assert updated(old, None) is old
+
+
+def test_a_figure_without_a_record_is_new_with_the_command_that_records_it() -> None:
+    assert new(KEY, "nvidia-h200", "host") == Judgement(
+        key=KEY, target="nvidia-h200", kind="host", verdict=Verdict.NEW,
+        reason="no host time on record: record it with pytest --update-baselines=new",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("accuracy", "its error is on record and the test does not ask for it: give accuracy= again"),
+        ("memory", "its device memory is on record and the test does not ask for it: give measure=('memory',) again"),
+    ],
+)
+def test_a_figure_on_record_that_is_not_asked_for_is_not_measured(kind: BesideEvidence, words: str) -> None:
+    assert not_asked_for(KEY, "nvidia-h200", kind) == Judgement(
+        key=KEY, target="nvidia-h200", kind=kind, verdict=Verdict.NOT_MEASURED,
+        reason=f"{words}, or take it out of the record's beside",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "after", "verdict", "change"),
+    [
+        ("memory", 1000, 1000, "SAME", Change(what="device memory", before="1000", after="1000", unit="bytes")),
+        (
+            "memory", 1000, 1020, "WORSE",
+            Change(
+                what="device memory", before="1000", after="1020", unit="bytes", direction="worse", note="+2.00 %"
+            ),
+        ),
+        (
+            "accuracy", 0.4, 0.123456, "BETTER",
+            Change(what="error", before="0.4", after="0.1235", direction="better", note="-69.1 %"),
+        ),
+    ],
+)  # fmt: skip
+def test_an_exact_figure_is_told_with_its_change(
+    kind: BesideEvidence, before: float, after: float, verdict: str, change: Change
+) -> None:
+    found = exactly(before, after, kind)
+    words = {"WORSE": "got worse", "BETTER": "got better"}
+    reason = f"{change.what} {words[verdict]}" if verdict in words else ""
+    assert found == Judgement(
+        key=KEY, target="nvidia-h200", kind=kind, verdict=Verdict(verdict), reason=reason, changes=(change,)
+    )
+
+
+def test_what_cannot_be_compared_says_whose_it_is() -> None:
+    other = HostTime(ratios=(0.5,), time_ns=4000.0, cpu="another CPU", made_by="CPython 3.12")
+    found = incomparable(KEY, "nvidia-h200", "host", RECORD, other)
+    assert found is not None
+    assert (found.key, found.target, found.kind) == (KEY, "nvidia-h200", "host")
+
+
+def paired_as(decision: Decision, ratio: float = 1.25, blocks: int = 12) -> Paired:
+    evidence = decided([0.0] * 3, RECORD, policy_of("host", None, ALPHA, ALPHA)).evidence
+    return Paired(decision, blocks, ratio, None, evidence, 7.0)
+
+
+HOST_WORDS = {
+    Decision.SLOWER: (Verdict.WORSE, "worse", "host time got worse"),
+    Decision.FASTER: (Verdict.BETTER, "better", "host time got better"),
+    Decision.SAME: (Verdict.SAME, "neutral", ""),
+    Decision.NOT_SLOWER: (Verdict.NOT_SLOWER, "neutral", ""),
+    Decision.INCONCLUSIVE: (
+        Verdict.INCONCLUSIVE, "neutral",
+        "neither worse nor not worse is proven: a quieter machine or a larger --gpuperf-budget decides it",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("decision", HOST_WORDS)
+def test_a_time_of_the_cpu_is_told_with_what_it_would_have_been(decision: Decision) -> None:
+    verdict, direction, reason = HOST_WORDS[decision]
+    found = judge_host_time(KEY, "nvidia-h200", "host", paired_as(decision), 5000.0)
+    assert found == Judgement(
+        key=KEY, target="nvidia-h200", kind="host", verdict=verdict, reason=reason,
+        changes=(Change(what="host time", before="4 us", after="5 us", direction=direction,  # type: ignore[arg-type]
+                        note="+25.0 % beside the canary, 12 blocks"),),
+    )  # fmt: skip
+
+
+def test_the_blocks_of_both_processes_are_told() -> None:
+    second = paired_as(Decision.SLOWER, 1.2, 9)
+    found = judge_host_time(KEY, "nvidia-h200", "host", paired_as(Decision.SLOWER), 5000.0, second)
+    assert (found.verdict, found.changes[0].note) == (Verdict.WORSE, "+25.0 % beside the canary, 12+9 blocks")
+    other = judge_host_time(
+        KEY, "nvidia-h200", "host", paired_as(Decision.SLOWER), 5000.0, paired_as(Decision.SAME, 1.0)
+    )
+    assert (other.verdict, other.reason) == (
+        Verdict.INCONCLUSIVE, "worse in the first process, and x1.000 in a second one"
+    )  # fmt: skip
+
+
+def test_a_policy_has_its_kinds_tolerance_or_the_one_that_is_given() -> None:
+    assert policy_of("host", None, 1e-3, 1e-2) == Policy(
+        delta=0.045, epsilon=1.3 * 0.045, alpha=1e-3, alpha_faster=1e-2, blocks_max=96
+    )
+    given = policy_of("compile", 0.2, 1e-3, 1e-2)
+    assert (given.delta, given.epsilon) == (0.2, pytest.approx(0.26))

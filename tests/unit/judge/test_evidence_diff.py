@@ -160,3 +160,42 @@ def test_one_compiler_in_the_place_of_another_is_compared_with_it() -> None:
     changes = [str(change) for change in diff.workloads[0].code[0].changes]
     assert changes == [f"compiler {NVRTC} -> nvrtc 13.2.51", "registers 40 -> 48 (occupancy holds)"]
     assert [(one.toolchain, one.added) for one in diff.coverage] == [(NVRTC, False), ("nvrtc 13.2.51", True)]
+
+
+def test_every_change_says_of_which_kernel_architecture_compiler_and_gpu_it_is() -> None:
+    old = {KEY: WorkloadRecords({("sm_90", NVRTC): static_of(kernel="was")}, {H200: time_of(1000.0, kernel="was")})}
+    new = {KEY: WorkloadRecords({("sm_90", NVRTC): static_of(code=OTHER, kernel="is")}, {H200: time_of(2000.0)})}
+    (one,) = compare_evidence(old, new, RULES).workloads
+    assert (one.key, one.kernel, one.was) == (KEY, "is", None)
+    assert [(code.arch, code.toolchain) for code in one.code] == [("sm_90", NVRTC)]
+    assert [run.gpu for run in one.runs] == [H200]
+    (gone,) = compare_evidence(old, {}, RULES).gone
+    (came,) = compare_evidence({}, new, RULES).new
+    assert (gone.kernel, came.kernel) == ("was", "is")
+
+
+def test_machine_code_that_is_told_for_itself_is_no_condition_of_the_run() -> None:
+    def state(code: str, static: bool) -> dict[Key, WorkloadRecords]:
+        of_code = {("sm_90", NVRTC): static_of(code=code)} if static else {}
+        return {
+            KEY: WorkloadRecords(of_code, {H200: time_of(1000.0 if code == OTHER else 2.0, identity_of(code=code))})
+        }
+
+    for static in (True, False):
+        (one,) = compare_evidence(state("c0" * 32, static), state(OTHER, static), RULES).workloads
+        assert [change.what for change in one.runs[0].conditions] == ([] if static else ["machine code"])
+
+
+def test_records_that_differ_in_hashes_alone_are_all_counted() -> None:
+    keys = [Key("test_a.py", f"test_{number}", "k") for number in range(3)]
+    old = {key: WorkloadRecords({("sm_90", NVRTC): static_of()}, {}) for key in keys}
+    new = {key: WorkloadRecords({("sm_90", NVRTC): static_of(source="51" * 32)}, {}) for key in keys}
+    assert compare_evidence(old, new, RULES).unseen == 3
+
+
+def test_a_grid_that_only_one_side_knows_and_spills_that_got_more() -> None:
+    assert code_changes(static_of(grid=(8, 1, 1)), static_of(code=OTHER)) == []
+    before, after = ({KEY: WorkloadRecords({("sm_90", NVRTC): one}, {})} for one in (static_of(), static_of(
+        code=OTHER, spills=4)))  # fmt: skip
+    (one,) = compare_evidence(before, after, RULES).workloads
+    assert [(change.what, change.direction) for change in one.code[0].changes] == [("spilled bytes", "worse")]

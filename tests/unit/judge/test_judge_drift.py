@@ -101,3 +101,58 @@ def test_what_cannot_be_paired_drifts_by_the_steps_on_record_and_today_s() -> No
     assert not drift_by_steps(anchor, 0.005, step(Verdict.FASTER, 0.9)).proven
     assert drift_by_steps(anchor, 0.005, step(Verdict.INCONCLUSIVE, None)).ratio is None
     assert drift_by_steps(ANCHOR, 0.005, step(Verdict.SLOWER, 1.02)).ratio is None
+
+
+def test_the_figures_of_a_red_drift_are_those_of_its_pairs() -> None:
+    first, second = paired(1.012), paired(1.02, policy=POLICY.confirming())
+    drift, verdict = judge_paired_drift(
+        CASE, ANCHOR, POLICY, first, second, seeds=(1, 2), notes=("quiet",), pair_slot="sustained"
+    )
+    assert verdict is not None
+    assert drift == drift_of(ANCHOR, POLICY.delta, first.ratio, proven=True)
+    assert (verdict.key, verdict.target, verdict.notes) == (CASE.key, "nvidia-h200", ("quiet",))
+    assert second.blocks > 0
+    assert verdict.time == TimeFigures(
+        before_ns=pytest.approx(50e3), after_ns=pytest.approx(50.6e3), ratio=first.ratio, interval=first.interval,
+        tolerance=0.01, method="paired", pair_slot="sustained", blocks=13, confirm_blocks=second.blocks,
+        log_e=first.evidence.log_e_slower,
+        log_e_needed=-math.log(1e-3), seeds=(1, 2),
+    )  # fmt: skip
+    _, waiting = of_pairs(1.012)
+    assert waiting is not None
+    assert waiting.time is not None
+    assert (waiting.time.confirm_blocks, waiting.time.seeds, waiting.time.pair_slot) == (0, (1, 2), "short")
+    assert waiting.notes == ()
+
+
+def test_a_red_drift_without_a_round_of_today_has_no_times() -> None:
+    untimed = time_case([[50e3] * 4], [], rounds=())
+    _, verdict = judge_paired_drift(untimed, ANCHOR, POLICY, paired(1.012))
+    assert verdict is not None
+    assert verdict.time is not None
+    assert (verdict.time.before_ns, verdict.time.after_ns, verdict.time.seeds) == (None, None, ())
+
+
+def test_a_drift_of_unchanged_work_is_that_of_its_accepted_steps() -> None:
+    by_steps = "1.2 % slower than its anchor of 2026-11-20, by 2 accepted steps"
+    for case, words in (
+        (time_case([[50e3] * 4], [50.6e3] * 4, new=IDENTITY), f"{by_steps}; "),
+        (CASE, f"{by_steps} and this change; "),
+        (time_case([[50e3] * 4], [50.6e3] * 4, baseline=None), f"{by_steps} and this change; "),
+    ):
+        _, verdict = judge_paired_drift(case, ANCHOR, POLICY, paired(1.012))
+        assert verdict is not None
+        assert verdict.reason.startswith(words)
+
+
+def test_a_drift_on_record_says_whose_it_is_and_by_how_much() -> None:
+    drift = drift_of(ANCHOR, 0.005, 1.02, proven=True)
+    assert (drift.date, drift.steps, drift.tolerance, drift.ratio, drift.proven) == (
+        "2026-11-20T10:00:00Z", 2, 0.005, 1.02, True
+    )  # fmt: skip
+    verdict = judge_recorded_drift(CASE, drift, changed=True)
+    assert verdict is not None
+    assert (verdict.key, verdict.target, verdict.kind) == (CASE.key, "nvidia-h200", "time")
+    assert verdict.time == TimeFigures(ratio=1.02, tolerance=0.01, method="identity")
+    assert " and this change, as was proven" in verdict.reason
+    assert drift_by_steps(ANCHOR, 0.005, step(Verdict.SLOWER, 1.02)).tolerance == 0.005

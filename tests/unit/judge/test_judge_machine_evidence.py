@@ -143,3 +143,34 @@ def test_a_clock_that_a_callable_lowers_itself_is_no_excuse() -> None:
     unknown = judged(1.06, new=CALLABLE, canaries=None, **clocks)
     assert unknown.verdict is Verdict.INCONCLUSIVE
     assert "no canary kernels on record could tell" in unknown.reason
+
+
+def test_a_clock_counts_as_the_machines_where_canaries_show_half_of_its_fall() -> None:
+    """Of a fall by 6 %, in time and not in cycles."""
+    clocks = {"old_clock": 1980, "new_clock": 1860}
+    for slowdown, verdict in ((1.02, Verdict.SLOWER), (1.04, Verdict.ENV_SHIFT)):
+        found = judged(1.06, new=CALLABLE, canaries={"copy": 16_000.0, "fma": 300_000.0 * slowdown}, **clocks)
+        assert found.verdict is verdict
+    rest = judged(1.06, new=CALLABLE, **clocks).reason
+    assert "its cycles are within the tolerance, and the clock is lower by its own doing: canaries rest" in rest
+
+
+def test_what_another_machine_explains_is_told_with_its_causes() -> None:
+    moved = {"copy": 17_000.0, "fma": 318_000.0}
+    found = judged(1.06, new=CALLABLE, canaries=moved, machine={"driver": "590.2"})
+    assert (found.verdict, "driver 580.1 -> 590.2" in found.reason) == (Verdict.ENV_SHIFT, True)
+    at_rest = judged(1.06, new=CALLABLE, machine={"driver": "590.2"})
+    assert "(driver 580.1 -> 590.2), and canary kernels do not explain it: " in at_rest.reason
+
+
+def test_the_fall_of_a_clock_is_what_time_and_cycles_differ_by() -> None:
+    """A clock lower by 10 % and cycles fewer by 5 %: canaries that are 4.5 % slower show less than half of that."""
+    clocks = {"old_clock": 1980, "new_clock": 1780}
+    found = judged(1.06, new=CALLABLE, canaries={"copy": 16_000.0, "fma": 313_500.0}, **clocks)
+    assert found.verdict is Verdict.SLOWER
+    assert found.reason.startswith(
+        "proven to be more than 2 % slower; its cycles are within the tolerance, and the clock is lower by its own "
+        "doing: canaries rest; "
+    )
+    shown = judged(1.06, new=CALLABLE, canaries={"copy": 16_000.0, "fma": 318_000.0}, **clocks)
+    assert shown.verdict is Verdict.ENV_SHIFT

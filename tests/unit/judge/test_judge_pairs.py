@@ -5,10 +5,13 @@ from __future__ import annotations
 import dataclasses
 import math
 
+import msgspec
+import numpy as np
 import pytest
 from judge_samples import EDITED, IDENTITY, KEY, session, time_case
 
 from pytest_gpuperf.judge.block_decision import Paired, judge_blocks
+from pytest_gpuperf.judge.block_scores import process_of
 from pytest_gpuperf.judge.paired_verdict import judge_pairs, unconfirmed
 from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.judge.time_case import TimeStep
@@ -192,3 +195,41 @@ def test_pairs_without_rounds_have_a_ratio_and_no_times() -> None:
     assert figures is not None
     assert (figures.before_ns, figures.after_ns, figures.record_ratio) == (None, None, None)
     assert figures.ratio == 1.0
+
+
+def test_who_draws_the_blocks_is_told_each_ratio_and_e_value() -> None:
+    values = [[0.02] * 12 + [0.0] * 4, [0.0] * 16, [0.01] * 16]
+    first = judge_blocks(values, POLICY, stopped=True)
+    figures = judged(first).judgement.time
+    assert figures is not None
+    assert figures.block_ratios == (1.0202, 1.0, 1.01005)
+    expected = process_of(16).log_e_many(np.array([12, 12, 28]), np.array([1, 2, 3]))
+    assert figures.log_e_path == tuple(float(f"{one:.4g}") for one in expected)
+    without = judged(judge_blocks([], POLICY, stopped=True)).judgement.time
+    assert without is not None
+    assert (without.block_ratios, without.log_e_path) == ((), ())
+
+
+def test_a_baseline_with_arguments_of_its_own_says_so() -> None:
+    other = msgspec.structs.replace(EDITED, arguments=("float32[2048] align=512", "int32=7"))
+    reason = judge_pairs(time_case(BASE, [100.0] * 4, new=other), POLICY, pairs(0.0)).judgement.reason
+    assert reason == (
+        "proven to be less than 1 % slower or faster; the source and its machine code changed; argument 1 was "
+        "float32[1024] align=512 and is float32[2048] align=512; the baseline ran with its own"
+    )
+    renamed = msgspec.structs.replace(other, code=IDENTITY.code, source=IDENTITY.source)
+    reason = judge_pairs(time_case(BASE, [100.0] * 4, new=renamed), POLICY, pairs(0.0)).judgement.reason
+    assert "; the machine code is that of the baseline; argument 1 was " in reason
+
+
+@pytest.mark.parametrize(("log_e", "verdict"), [(0.5, Verdict.SUSPECT), (-0.5, Verdict.INCONCLUSIVE)])
+def test_the_least_evidence_of_a_second_process_is_what_it_leans_to(log_e: float, verdict: Verdict) -> None:
+    second = confirming(0.02, 5)
+    leaning = dataclasses.replace(second.evidence, log_e_slower=log_e)
+    found = judged(pairs(0.02), dataclasses.replace(second, evidence=leaning)).judgement
+    assert found.verdict is verdict
+
+
+def test_where_the_place_decides_is_told_in_a_sentence() -> None:
+    reason = judged(pairs(0.02), confirming(0.0)).judgement.reason
+    assert reason.startswith("proven to be more than 0.5 % slower in one process and not in a second: where it is ")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from judge_samples import KEY, STATIC, static
 
 from pytest_gpuperf.judge.static_verdict import compare_static
-from pytest_gpuperf.judge.static_weight import StaticEstimate, gains, is_decided_by_weight, weighed
+from pytest_gpuperf.judge.static_weight import StaticEstimate, gains, is_decided_by_weight, loses, weighed
 from pytest_gpuperf.model.evidence import Occupancy, StaticRecord
 from pytest_gpuperf.model.verdict import Change, Judgement, Verdict
 
@@ -132,3 +133,55 @@ def test_unchanged_code_is_not_weighed() -> None:
 @given(st.floats(0.01, 100), st.floats(0.01, 100))
 def test_a_whole_that_is_slower_never_gains(ratio: float, latency: float) -> None:
     assert not (gains(StaticEstimate(ratio=ratio, latency=latency)) and ratio > 1.02)
+
+
+@pytest.mark.parametrize(
+    ("estimate", "words"),
+    [
+        (StaticEstimate(ratio=0.5, latency=0.1), "about 50 % faster"),
+        (StaticEstimate(ratio=1.0, latency=0.25), "as fast, and 75 % less of its waiting uncovered"),
+    ],
+)
+def test_what_outranks_a_figure_is_told_in_percent(estimate: StaticEstimate, words: str) -> None:
+    found = judged(STATIC, OCCUPIED_BY_HALF, SLOWER, estimate)  # the best of several
+    assert found.reason == (
+        f"occupancy got worse, which an estimate of the whole kernel outranks ({words}): its time will tell"
+    )
+    assert {change.direction for change in found.changes} == {"neutral"}
+
+
+def test_figures_that_got_worse_or_better_are_named() -> None:
+    several = "spill stores, spill loads, stack frame"
+    worse, better = judged(STATIC, SPILLING, FASTER), judged(SPILLING, STATIC, FASTER)
+    assert worse.reason == f"the machine code got worse: {several}"
+    assert better.reason == f"the machine code got better: {several}"
+    same = judged(STATIC, static(instructions=77, code_hash="other"), SLOWER)
+    assert same.reason == "the machine code changed, and nothing in it that gates"
+
+
+def test_figures_that_only_moved_need_no_weighing() -> None:
+    neutral = compare_static(KEY, "sm_90", STATIC, static(registers=33, code_hash="other"))
+    assert not is_decided_by_weight(neutral)
+    moved = Change(what="occupancy", before=1, after=2)
+    assert not is_decided_by_weight(msgspec.structs.replace(neutral, changes=(moved,)))
+
+
+def test_occupancy_and_spills_are_outranked_together() -> None:
+    """Spills that a proven cure brought, and an occupancy that fell as well."""
+    both = static(registers=64, occupancy=HALF, spill_store_bytes=12, code_hash="both")
+    found = judged(STATIC, both, FASTER, cured=(TURNS,))
+    assert found.verdict is Verdict.SAME
+    assert "occupancy" in found.reason
+    assert "spill stores" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("estimate", "gained", "lost"),
+    [
+        ((0.8, 9.0), True, False), ((0.81, 1.0), True, False), ((0.81, 1.01), False, False),
+        ((1.02, 1.0), True, False), ((1.02, 1.03), False, True), ((1.03, 0.5), False, True),
+        ((1 / 1.02, 1.03), False, True), ((0.97, 9.0), False, False), ((1.0, 1.02), False, False),
+    ],
+)  # fmt: skip
+def test_the_bounds_of_a_gain_and_a_loss(estimate: tuple[float, float], gained: bool, lost: bool) -> None:
+    assert (gains(StaticEstimate(*estimate)), loses(StaticEstimate(*estimate))) == (gained, lost)

@@ -8,6 +8,7 @@ import math
 import pytest
 from judge_samples import EDITED, IDENTITY, KEY, identity, rounds, session, time_case
 
+from pytest_gpuperf.judge import unpaired
 from pytest_gpuperf.judge.canary_shift import canary_shifts
 from pytest_gpuperf.judge.log_times import InvalidTimesError
 from pytest_gpuperf.judge.policy import Policy
@@ -392,3 +393,11 @@ def test_a_change_since_several_sessions_is_named_once() -> None:
     sessions = {"old": session(), "later": session("later")}
     notes = judged(baseline=record, sessions=sessions, now=session("new", driver="590.2")).judgement.notes
     assert notes == ("since the baseline was recorded: driver 580.1 -> 590.2",)
+
+
+def test_other_work_that_was_not_timed_asks_for_the_first_rounds() -> None:
+    other = identity(code="bb", arguments=("float32[2048] align=512", "int32=7"))
+    step = judge_time(time_case(BASE, [], new=other, rounds=()), POLICY)
+    assert (step.judgement.verdict, step.rounds_wanted, step.pairing_helps) == (
+        Verdict.NOT_COMPARABLE, unpaired.LOOKS[0], True
+    )  # fmt: skip

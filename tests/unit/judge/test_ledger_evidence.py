@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from pytest_gpuperf.judge.ledger_evidence import ALPHA, Vote, drift, slower_by_runs
+from pytest_gpuperf.judge.ledger_evidence import ALPHA, ALPHA_DRIFT, BETS, Vote, drift, slower_by_runs
 from pytest_gpuperf.model.ledger import FIRST_BLOCKS, note_of
 
 
@@ -87,3 +87,42 @@ def test_a_note_on_long_launches_is_of_their_first_block() -> None:
     note = note_of("code", [pairs, (0.9,) * 16], 5)
     assert note is not None
     assert note.log_ratio == pytest.approx(0.0075)
+
+
+def wealth(slower: list[bool]) -> float:
+    """The detector by its definition: over all beginnings and bets, the mean product of what each vote since pays."""
+    factors = [[2 * (bet if vote else 1 - bet) for vote in slower] for bet in BETS]
+    return sum(math.prod(one[start:]) for one in factors for start in range(len(slower))) / len(BETS)
+
+
+def test_a_drift_is_what_the_detector_finds_by_its_definition() -> None:
+    chance = random.Random(3)
+    for _ in range(300):
+        slower = [chance.random() < 0.85 for _ in range(chance.randint(2, 40))]
+        found = drift([Vote(f"code {n}", f"c{n}", 0.01 if vote else 0.0) for n, vote in enumerate(slower)])
+        assert (found is not None) == (wealth(slower) >= 1 / ALPHA_DRIFT)
+        if found is not None:
+            likeliest = [
+                max(math.prod(2 * (bet if vote else 1 - bet) for vote in slower[start:]) for bet in BETS)
+                for start in range(len(slower))
+            ]
+            first = likeliest.index(max(likeliest))
+            assert (found.runs, found.since) == (len(slower) - first, f"c{first}")
+
+
+def test_two_candidates_may_drift_and_the_ratio_is_of_the_last_seven_runs() -> None:
+    older = votes(*[5.0] * 13, candidate="old")
+    last = votes(0.1, 0.7, 0.2, 0.6, 0.3, 0.5, 0.4)
+    found = drift([*older, *last])
+    assert found is not None
+    assert (found.ratio, found.runs) == (pytest.approx(1.004), 20)
+
+
+def test_of_an_even_number_of_runs_the_ratio_lies_between_the_middle_two() -> None:
+    found = slower_by_runs(votes(*[0.1] * 7, *[0.3] * 7))
+    assert found is not None
+    assert found.ratio == pytest.approx(math.sqrt(1.001 * 1.003))
+    odd = slower_by_runs(votes(*[0.1] * 7, *[0.3] * 8))
+    assert odd is not None
+    assert odd.ratio == pytest.approx(1.003)
+    assert slower_by_runs(votes(*[0.2] * 13, 0.1, 0.3, 0.4)).ratio == pytest.approx(1.002)  # type: ignore[union-attr]

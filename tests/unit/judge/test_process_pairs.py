@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from judge_samples import rounds
+from scipy import stats
 
-from pytest_gpuperf.judge.process_pairs import MOST_PAIRS, in_pairs, proven_by_pairs
+from pytest_gpuperf.judge.process_pairs import MOST_PAIRS, PRIOR, in_pairs, proven_by_pairs
 from pytest_gpuperf.judge.two_sample import ProcessSpread, process_spread
 
 UNKNOWN = ProcessSpread()
@@ -79,3 +80,20 @@ def test_what_rounds_scatter_is_none_of_the_processes_doing() -> None:
 
 def test_words() -> None:
     assert in_pairs([1.012, 1.0305, 1.02]) == "slower in 3 pairs of processes, by 1.2 to 3.0 %"
+
+
+def test_the_bound_is_that_of_the_moderated_t_test() -> None:
+    """Its terms one by one: the prior, the record's processes and the pairs, each by its degrees of freedom."""
+    for ratios, known in (([1.010, 1.014], ProcessSpread(0.0004, 3)), ([1.02, 1.03, 1.022], ProcessSpread(0.003, 2))):
+        logs = np.log(ratios)
+        of_pairs = float(logs.var(ddof=1)) / 2
+        terms = [(PRIOR.freedom, PRIOR.deviation**2), (known.freedom, known.deviation**2), (len(logs) - 1, of_pairs)]
+        freedom = sum(weight for weight, _ in terms)
+        variance = sum(weight * one for weight, one in terms) / freedom
+        bound = float(stats.t.isf(1e-3, freedom)) * float(np.sqrt(2 * variance / len(logs)))
+        just_below, just_above = (
+            [float(np.exp(one - logs.mean() + np.log1p(DELTA) + bound * share)) for one in logs]
+            for share in (0.999, 1.001)
+        )
+        assert not proven_by_pairs(just_below, DELTA, known)
+        assert proven_by_pairs(just_above, DELTA, known)

@@ -68,3 +68,29 @@ def test_the_command_takes_as_much_along_as_was_renamed_alike(old: str, new: str
 def test_the_command_for_a_workload() -> None:
     old, new = (work("a.py::test_x", workload=name).key for name in ("k", "l"))
     assert move_command(old, new) == "gpuperf mv 'a.py::test_x [k]' 'a.py::test_x [l]'"
+
+
+@pytest.mark.parametrize(
+    ("near", "far"),
+    [
+        (work("b.py::test_new[1]", workload="other"), work("b.py::test_a[1]")),  # of this very test
+        (work("z.py::test_z[1]", workload="z"), work("b.py::test_new")),  # of the same parameters
+        (work("z.py::test_z[1]"), work("b.py::test_a[1]", workload="a")),  # of the same workload
+        (work("b.py::test_z[1]"), work("a.py::test_new[1]")),  # of the same module
+        (work("z.py::test_new[1]"), work("a.py::test_z[1]")),  # of the same test
+    ],
+)
+def test_of_several_with_its_code_the_nearest_is_its_origin(near: Work, far: Work) -> None:
+    assert origin_of(NEW, [near, far]) is near
+    assert origin_of(NEW, [far, near]) is near
+
+
+def test_machine_code_tells_where_only_one_of_two_was_timed() -> None:
+    timed, untimed = work("a.py::test_old", arguments="n=1"), work("a.py::test_old")
+    assert origin_of(work("b.py::test_new"), [timed]) is timed
+    assert origin_of(work("b.py::test_new", arguments="n=1"), [untimed]) is untimed
+
+
+def test_parameters_with_brackets_stay_whole() -> None:
+    old, new = (work(f"a.py::{name}[x[0]]").key for name in ("test_x", "test_y"))
+    assert move_command(old, new) == "gpuperf mv a.py::test_x a.py::test_y"

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from judge_samples import time_case
 from numpy.typing import NDArray
 
 from pytest_gpuperf.judge.block_decision import judge_blocks, judge_many
 from pytest_gpuperf.judge.error_budget import Spending
+from pytest_gpuperf.judge.paired_verdict import judge_pairs
 from pytest_gpuperf.judge.policy import Decision, Policy
 from pytest_gpuperf.judge.tail import RATES, SCALE, SHARE, tail_worth, worth_at_blocks
 
@@ -105,3 +107,24 @@ def test_the_two_tests_share_alpha() -> None:
     assert math.exp(-shared.log_e_needed) == pytest.approx(policy.alpha * (1 - SHARE))
     single = dataclasses.replace(policy, alpha=policy.alpha * (1 - SHARE))
     assert shared.blocks == judge_blocks([0.02] * 40, single).blocks
+
+
+def test_what_the_tail_proves_is_told_with_both_ratios_and_its_own_evidence() -> None:
+    policy = Policy(alpha=1e-3)
+    first = judge_blocks([math.log(1.001)] * 60, policy, tails=[(math.log(1.8),)] * 60)
+    case = time_case([[50e3] * 4], [50.05e3] * 4)
+    words = (
+        "proven to be more than 0.5 % slower in one process, a second has to confirm it: the mean is x1.8 while the "
+    )
+    few = "21 % of its samples take 5 times as long as most"
+    found = judge_pairs(case, policy, first, slow_launches=few).judgement
+    assert found.reason.startswith(f"{words}midmean is x1.001: {few}; ")
+    assert judge_pairs(case, policy, first).judgement.reason.startswith(f"{words}midmean is x1.001; ")
+    assert found.time is not None
+    assert (found.time.log_e, found.time.mean_ratio) == (first.tail_log_e, first.mean_ratio)
+    assert found.time.log_e_needed == pytest.approx(-math.log(1e-3 * SHARE))
+    by_votes = judge_blocks([0.02] * 60, policy, tails=[(0.02,)] * 60)
+    told = judge_pairs(case, policy, by_votes).judgement.time
+    assert told is not None
+    assert (told.log_e, told.log_e_needed) == (by_votes.evidence.log_e_slower, by_votes.log_e_needed)
+    assert told.mean_ratio == pytest.approx(math.exp(0.02))

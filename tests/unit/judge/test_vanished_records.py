@@ -162,3 +162,29 @@ def test_each_cause_of_a_fixtures_kernel(
 def test_a_fixture_that_was_not_come_to_for_want_of_a_gpu_says_so() -> None:
     (one,) = missed(dataclasses.replace(FIXTURES, ends={NODE: Ended("skipped")}), OF_SESSION, has_gpu=False)
     assert (one.cause, one.for_want_of_gpu) == (WhyVanished.SKIPPED, True)
+    assert (one.record, one.reason) == (OF_SESSION, "it stopped before its fixture compiled")
+
+
+@pytest.mark.parametrize(
+    "changes", [{"tests": ()}, {**UNCOLLECTED, "missing": {MODULE}}, UNCOLLECTED, {**UNCOLLECTED, "covered": ()}]
+)
+def test_what_vanished_is_told_by_its_record(changes: dict[str, Any]) -> None:
+    assert [one.record for one in missed(dataclasses.replace(REACHED, **changes))] == [RECORD]
+
+
+@pytest.mark.parametrize("changes", [{"users": {}}, {"users": {}, "missing": {"suite/conftest.py"}}])
+def test_so_is_what_vanished_with_its_fixture(changes: dict[str, Any]) -> None:
+    assert [one.record for one in missed(dataclasses.replace(FIXTURES, **changes), OF_SESSION)] == [OF_SESSION]
+
+
+def test_a_file_that_skips_itself_gives_its_reason() -> None:
+    (of_test,) = missed(dataclasses.replace(REACHED, **{**UNCOLLECTED, "skipped": {MODULE: "no cupy"}}))
+    unused = dataclasses.replace(FIXTURES, users={}, skipped={"suite/test_c.py": "no cupy"})
+    (of_fixture,) = missed(unused, OF_SESSION)
+    assert of_test.reason == of_fixture.reason == "no cupy"
+
+
+def test_of_users_that_passed_and_others_that_stopped_early_the_first_tell() -> None:
+    """All passed it by who came to its end: nobody asks for the kernel any more."""
+    (one,) = missed(dataclasses.replace(FIXTURES, ends={NODE: Ended("passed")}), OF_SESSION, has_gpu=False)
+    assert (one.cause, one.for_want_of_gpu) == (WhyVanished.NOT_ASKED, False)

@@ -7,7 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from run_samples import Run
+from missed_samples import NODE, old_key
+from run_samples import COMPILER, TEST, Run, static_record
+
+from pytest_gpuperf.baselines.merging import Update
+from pytest_gpuperf.judge.vanished import Ended
 
 
 @pytest.fixture
@@ -20,3 +24,12 @@ def run(tmp_path: Path) -> Iterator[Run]:
 def without_gpu(tmp_path: Path) -> Iterator[Run]:
     with contextlib.ExitStack() as cleanups:
         yield Run(tmp_path, cleanups, has_gpu=False)
+
+
+@pytest.fixture
+def gated(run: Run) -> Run:
+    """A strict run of the whole project that has come to its end; the test of a record is gone."""
+    run.with_options(open="fail", without_gpu="warn")
+    run.store.write(Update(static={("sm_90", COMPILER, old_key()): static_record()}))
+    run.collected(TEST).ends[NODE] = Ended("passed")
+    return run

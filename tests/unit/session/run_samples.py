@@ -15,6 +15,8 @@ from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.context import stash
 from pytest_gpuperf.context.baseline_trust import BaselineTrust
 from pytest_gpuperf.context.run_state import RunState
+from pytest_gpuperf.context.tests_found import FindingTests, TestsFound
+from pytest_gpuperf.model.device_facts import DeviceFacts
 from pytest_gpuperf.model.evidence import Key, StaticProfile, StaticRecord
 from pytest_gpuperf.model.result import WorkloadEvidence
 from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, TimeFigures, Verdict
@@ -22,6 +24,14 @@ from pytest_gpuperf.model.verdict import EvidenceKind, Judgement, TimeFigures, V
 MODULE = "tests/test_copy.py"
 TEST = "test_copy"
 COMPILER = "nvrtc 13.0.88"
+
+
+H200 = DeviceFacts(
+    name="NVIDIA H200", slug="nvidia-h200", uuid="GPU-1", index=0, compute_capability=(9, 0), sm_count=132,
+    l2_bytes=60 << 20, memory_bytes=141 << 30, max_threads_per_block=1024, max_grid=(2**31 - 1, 65535, 65535),
+    max_block=(1024, 1024, 64), shared_bytes_per_block=48 << 10, shared_bytes_per_block_optin=227 << 10,
+    shared_bytes_per_sm=228 << 10, registers_per_sm=65536, max_threads_per_sm=2048, max_blocks_per_sm=32,
+)  # fmt: skip
 
 
 def key(workload: str = "copy", test: str = TEST) -> Key:
@@ -94,6 +104,8 @@ class Run:
             pluginmanager=SimpleNamespace(hasplugin=lambda name: name in self.plugins, get_plugin=lambda name: None),
             hook=SimpleNamespace(), add_cleanup=cleanups.callback,
             invocation_params=SimpleNamespace(args=("--gpuperf",), dir=folder),
+            getini=lambda name: [], getoption=lambda name, default=None: default,
+            args=[str(folder)], args_source=pytest.Config.ArgsSource.ARGS,
         )  # fmt: skip
         self.config.stash[stash.OPTIONS] = self.options
         self.config.stash[stash.WORKER] = self.worker
@@ -108,6 +120,19 @@ class Run:
 
     def session(self, status: int = 0) -> Any:
         return SimpleNamespace(config=self.config, exitstatus=pytest.ExitCode(status), items=[], testsfailed=0)
+
+    def collected(self, *tests: str, **found: Any) -> FindingTests:
+        """It has met ``MODULE`` and chosen these tests of it; ``found`` is what else it found, or found in place."""
+        nodes = frozenset(f"{MODULE}::{test}" for test in tests)
+        finding = self.config.stash[stash.FINDING] = FindingTests()
+        finding.found = TestsFound(**{"tests": nodes, "selected": nodes, "modules": frozenset({MODULE}), **found})
+        (self.config.rootpath / MODULE).parent.mkdir(exist_ok=True)
+        (self.config.rootpath / MODULE).touch()
+        return finding
+
+    def searched(self, *places: str) -> None:
+        """It was given these files and folders, seen from the root."""
+        self.config.args = [str(self.config.rootpath / place) for place in places]
 
     def with_options(self, **changes: Any) -> Run:
         """The same process, asked for something else."""

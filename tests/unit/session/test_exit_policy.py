@@ -10,7 +10,7 @@ from run_samples import judgement, key
 
 from pytest_gpuperf.config.options import Options
 from pytest_gpuperf.model.advice import Advice
-from pytest_gpuperf.model.verdict import UNDECIDED, Verdict
+from pytest_gpuperf.model.verdict import RENAMED, UNDECIDED, Verdict
 from pytest_gpuperf.report.message import workload_lines
 from pytest_gpuperf.session.exit_policy import (
     POLICY,
@@ -155,3 +155,15 @@ def test_a_verdict_that_is_no_regression_says_what_to_do(verdict: Verdict, reaso
 def test_a_stale_baseline_says_how_to_take_the_gain(verdict: Verdict) -> None:
     last = failure_message([judgement(verdict)]).splitlines()[-1]
     assert last.startswith("the baseline is stale: accept the gain with pytest --update-baselines")
+
+
+def test_against_a_revision_nothing_is_to_be_recorded() -> None:
+    found = [judgement(Verdict.SLOWER), judgement(Verdict.NEW, workload="other")]
+    lines = [line for one in found for line in workload_lines([one], ())]
+    told = failure_message(found, revision="c0 (yesterday)").splitlines()
+    assert told == [*lines, "Compared with c0 (yesterday); a baseline would keep what is intended."]
+
+
+def test_a_renamed_workload_has_its_remedy_in_its_reason() -> None:
+    renamed = judgement(Verdict.NEW, reason=f"{RENAMED}test_old: run `gpuperf mv`")
+    assert failure_message([renamed]).splitlines() == workload_lines([renamed], ())

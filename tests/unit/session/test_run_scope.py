@@ -43,6 +43,7 @@ def test_the_root_and_testpaths_are_the_whole(tmp_path):
         ({"keyword": "q"}, ("-q",), True),
         ({"keyword": "work"}, ("-k", "work"), False),
         ({"keyword": "work"}, ("-kwork",), False),
+        ({"keyword": "work"}, ("-k=work",), False),
         ({"markexpr": "not slow"}, ("-m", "not slow"), False),
         ({"markexpr": "gpu"}, ("-m", "not slow"), True),
         ({"deselect": ["a.py::x", "a.py::y"]}, ("--deselect=a.py::x",), True),

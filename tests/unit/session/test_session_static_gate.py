@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 from run_samples import COMPILER, MODULE, TEST, Run, key, static_record, workload
 
@@ -217,3 +218,78 @@ def test_a_workload_that_other_gpus_alone_are_timed_with_is_not_this_ones(
     for name in ("copy", "scale"):
         book.add(workload(name, time_judgement(name)))
     assert [one.key.workload for one in unreached(run.worker, book, stopped=False)] == ["gone"]
+
+
+# --- accepted elsewhere --------------------------------------------------------------------------
+
+OTHER = "nvrtc 12.9.86"
+WORSE = msgspec.structs.replace(
+    static_record("c1"),
+    source_hash="51" * 32,
+    profile=msgspec.structs.replace(static_record("c1").profile, spill_store_bytes=8),
+)
+
+
+def elsewhere(run: Run, **records: StaticRecord) -> list[Judgement]:
+    """Worse code for two architectures, of which the other compiler has records."""
+    static = {("sm_90", COMPILER, key()): static_record(), ("sm_80", COMPILER, key()): static_record()}
+    theirs = {(arch, OTHER, key()): record for arch, record in records.items()}
+    run.store.write(Update(static={**static, **theirs, ("sm_80", "nvrtc 11.8.89", key("more")): static_record()}))
+    one = workload("copy", static={"sm_90": WORSE, "sm_80": WORSE}, toolchain=COMPILER)
+    return list(judge_static(run.worker, one, [one], Estimates(run.store, {}, None)).judgements)
+
+
+def test_what_another_compiler_has_on_record_as_accepted_is_not_held_against_this_one(run: Run) -> None:
+    accepted, worse = elsewhere(run, sm_90=WORSE)
+    assert (accepted.verdict, accepted.target) == (Verdict.ACCEPTED_ELSEWHERE, "sm_90")
+    assert accepted.reason.startswith(
+        f"its source is on record as accepted under {OTHER}, and the record of {COMPILER} is older: "
+    )
+    assert (worse.verdict, worse.target) == (Verdict.WORSE, "sm_80")
+
+
+def test_a_compiler_with_older_source_accepts_nothing(run: Run) -> None:
+    assert [one.verdict for one in elsewhere(run, sm_90=static_record())] == [Verdict.WORSE, Verdict.WORSE]
+
+
+def test_a_compiler_that_the_team_does_not_declare_has_no_older_records(run: Run) -> None:
+    theirs = {("sm_90", OTHER, key()): WORSE}
+    run.store.write(Update(static=theirs))
+    one = workload("copy", static={"sm_90": WORSE}, toolchain="nvrtc 11.0.1")
+    (found,) = judge_static(run.worker, one, [one], Estimates(run.store, {}, None)).judgements
+    assert found.verdict is Verdict.NOT_COMPARABLE
+
+
+# --- workloads that a test did come to -----------------------------------------------------------
+
+
+def test_a_workload_without_machine_code_of_this_architecture_says_so(run: Run, without_gpu: Run) -> None:
+    for process in (run, without_gpu):
+        record(process, static_record())
+        book = stopped_book()
+        book.add(workload("copy", time_judgement("copy")))
+        (found,) = unreached(process.worker, book)
+        assert (found.reason, found.kind, found.for_want_of_gpu) == (static_gate.WITHOUT_CODE, "static", False)
+
+
+@pytest.mark.parametrize(
+    ("has_gpu", "compiler", "reached"),
+    [(True, COMPILER, True), (False, COMPILER, False), (False, "Triton 3.6.0", True), (True, "Triton 3.6.0", True)],
+)
+def test_code_for_another_architecture_may_have_been_chosen_by_the_gpu_or_the_library(
+    run: Run, has_gpu: bool, compiler: str, reached: bool
+) -> None:
+    run.worker.has_gpu = has_gpu
+    record(run, static_record("c9"), compiler=compiler)
+    book = TestBook(MODULE, TEST)
+    book.add(workload("copy", static={"sm_80": static_record()}, toolchain=compiler))
+    assert (unreached(run.worker, book, stopped=False) == []) == reached
+
+
+def test_what_a_test_that_ended_without_a_stop_did_not_come_to_is_not_for_want_of_a_gpu(without_gpu: Run) -> None:
+    record(without_gpu, static_record())
+    book = stopped_book()
+    (stopped,) = unreached(without_gpu.worker, book)
+    (passed,) = unreached(without_gpu.worker, book, stopped=False)
+    assert (stopped.for_want_of_gpu, passed.for_want_of_gpu) == (True, False)
+    assert passed.reason.endswith(static_gate.PASSED_WITHOUT)

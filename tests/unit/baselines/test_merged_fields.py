@@ -1,0 +1,100 @@
+"""What merging keeps besides whole records: fields of the manifest, rounds of equal work, the past of a record."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from baseline_samples import H200, make_host_time, make_key, make_round, make_session, make_time
+
+from pytest_gpuperf.baselines.file_types import TimeFile
+from pytest_gpuperf.baselines.manifest import Manifest
+from pytest_gpuperf.baselines.migrations import SCHEMA_VERSION
+from pytest_gpuperf.baselines.rounding import rounded_beside
+from pytest_gpuperf.baselines.three_way import Versions, merge_manifests, merge_times
+from pytest_gpuperf.model.beside_figures import Beside
+from pytest_gpuperf.model.evidence import TimeRecord
+
+KEY = make_key()
+
+
+def manifest_of(*targets: str, profile: str = "") -> Manifest:
+    archs = tuple(one for one in targets if one.startswith("sm_"))
+    models = tuple(one for one in targets if one not in archs)
+    return Manifest(schema=2, architectures=archs, gpu_models=models, profile=profile)
+
+
+@pytest.mark.parametrize(
+    ("base", "ours", "theirs", "merged"),
+    [
+        ("tight", "tight", "loose", "loose"), ("tight", "loose", "tight", "loose"), (None, "loose", "tight", "loose"),
+        ("tight", "loose", "standard", "loose"), ("tight", "tight", "tight", "tight"),
+    ],
+)  # fmt: skip
+def test_a_field_of_the_manifest_is_what_one_side_changed_else_ours(
+    base: str | None, ours: str, theirs: str, merged: str
+) -> None:
+    of = [None if one is None else manifest_of("sm_90", profile=one) for one in (base, ours, theirs)]
+    assert merge_manifests(Versions(*of)).profile == merged
+
+
+def test_targets_of_a_manifest_are_in_their_order() -> None:
+    ours, theirs = manifest_of("sm_90", "nvidia-h200"), manifest_of("sm_100", "sm_90", "a-gpu")
+    assert merge_manifests(Versions(None, ours, theirs)).targets == ("sm_90", "sm_100", "a-gpu", "nvidia-h200")
+
+
+def timed(number: int, record: TimeRecord | None = None, **changes: object) -> TimeFile:
+    session = make_session(number)
+    made = record or make_time(session, **changes)
+    return TimeFile(target=H200, sessions=(session,), tests={KEY.test: {KEY.workload: made}}, schema=SCHEMA_VERSION)
+
+
+def merged_times(base: TimeFile | None, ours: TimeFile | None, theirs: TimeFile | None):
+    return merge_times(Versions(base, ours, theirs), H200, KEY.module)
+
+
+def test_rounds_of_equal_work_stand_side_by_side_whatever_was_counted() -> None:
+    beside = Beside(memory_bytes=512)
+    found = merged_times(timed(1), timed(2, counters={"a": 1.0}), timed(3, counters={"a": 2.0}, beside=beside))
+    assert (found.changed_by_both, found.removed_by_one) == ((), ())
+    assert isinstance(found.file, TimeFile)
+    assert (found.file.target, found.file.schema) == (H200, SCHEMA_VERSION)
+    record = found.file.tests[KEY.test][KEY.workload]
+    assert {one.session for one in record.rounds} == {make_session(2).id, make_session(3).id}
+    assert {one.id for one in found.file.sessions} == {make_session(2).id, make_session(3).id}
+
+
+def test_records_of_other_work_are_ours_and_to_be_recorded_anew() -> None:
+    found = merged_times(timed(1), timed(2), timed(3, timer="graph"))
+    assert found.changed_by_both == (KEY,)
+    assert isinstance(found.file, TimeFile)
+    assert found.file.tests[KEY.test][KEY.workload] == timed(2).tests[KEY.test][KEY.workload]
+
+
+def test_what_one_side_removed_and_the_other_changed_is_as_on_our_side() -> None:
+    found = merged_times(timed(1), None, timed(3))
+    assert (found.file, found.changed_by_both, found.removed_by_one) == (None, (), (KEY,))
+    kept = merged_times(timed(1), timed(2), None)
+    assert isinstance(kept.file, TimeFile)
+    assert kept.removed_by_one == (KEY,)
+    assert merged_times(None, None, timed(3)).file == timed(3)
+    assert merged_times(timed(1), None, timed(1)).file is None
+
+
+def test_every_time_of_the_cpu_is_rounded() -> None:
+    host = make_host_time()
+    found = rounded_beside(Beside(host=host, compile=msgspec.structs.replace(host, time_ns=987.654321)))
+    assert found.host is not None
+    assert found.compile is not None
+    assert (found.host.time_ns, found.compile.time_ns) == (8123.0, 987.7)
+    assert found.compile.ratios == (1.2346, 1.25, 1.24)
+    assert rounded_beside(Beside(memory_bytes=1)) == Beside(memory_bytes=1)
+
+
+def test_the_past_of_a_record_has_the_spread_of_its_rounds_for_their_median() -> None:
+    from pytest_gpuperf.baselines.merging import _past
+
+    session = make_session(1, commit="abc", uuid="GPU-7")
+    rounds = [make_round(session, process, midmean) for process, midmean in enumerate((1000.0, 1010.0, 1030.0))]
+    (past,) = _past(make_time(session, rounds=rounds), (), {session.id: session})
+    assert (past.time_ns, past.spread, past.uuid, past.commit) == (1010.0, 0.012, "GPU-7", "abc")
+    assert (past.date, past.code) == (session.date, "c0" * 6)

@@ -1,0 +1,127 @@
+"""What was run differently, how it was timed and what was counted, between two states of the baselines: each word."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from judge_samples import KEY
+from record_samples import identity_of, time_of
+
+from pytest_gpuperf.judge.counter_verdict import CounterRule
+from pytest_gpuperf.judge.run_diff import RunDiff, run_diffs
+from pytest_gpuperf.model.beside_figures import Beside, HostTime
+from pytest_gpuperf.model.evidence import Anchor, TimeRecord
+from pytest_gpuperf.model.workload_records import WorkloadRecords
+
+H200 = "nvidia-h200"
+SECTORS = CounterRule("dram__sectors.sum", "sectors", tolerance=0.01)
+CYCLES = CounterRule("sm__cycles.sum", "cycles", tolerance=0.01)
+
+
+def differ(
+    old: TimeRecord, new: TimeRecord, *rules: CounterRule, code_told: bool = False, gpu: str = H200
+) -> tuple[RunDiff, ...]:
+    before, after = (WorkloadRecords({}, {gpu: one}) for one in (old, new))
+    return run_diffs(KEY, before, after, rules, code_told=code_told)
+
+
+def told(old: TimeRecord, new: TimeRecord, **more: Any) -> list[str]:
+    (run,) = differ(old, new, **more)
+    return [str(change) for change in run.conditions]
+
+
+def launched(launch: str, *arguments: str, code: str = "c0" * 32) -> TimeRecord:
+    return time_of(identity=identity_of(*arguments, code=code, launch=launch))
+
+
+def test_machine_code_is_named_unless_it_is_told_elsewhere() -> None:
+    old, new, none = launched("x"), launched("x", code="d1" * 32), launched("x", code="")
+    assert told(old, new) == ["machine code c0c0c0c0 -> d1d1d1d1"]
+    assert told(old, none) == ["machine code c0c0c0c0 -> none"]
+    assert told(none, old) == ["machine code none -> c0c0c0c0"]
+    assert differ(old, new, code_told=True) == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("grid=(8, 1, 1) block=(32, 1, 1)", "grid=(8, 1, 1) block=(64, 1, 1)", "block (32, 1, 1) -> (64, 1, 1)"),
+        ("grid=(8, 1, 1)", "block=(8, 1, 1)", "launch grid=(8, 1, 1) -> block=(8, 1, 1)"),
+        ("", "grid=(8, 1, 1)", "launch none -> grid=(8, 1, 1)"),
+        ("grid=(8, 1, 1)", "", "launch grid=(8, 1, 1) -> none"),
+        ("one kernel", "another", "launch one kernel -> another"),
+    ],
+)
+def test_a_launch_is_told_in_its_parts_where_they_can_be_told_apart(old: str, new: str, words: str) -> None:
+    assert told(launched(old), launched(new)) == [words]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (("int32=7", "int32=8"), ("int32=7", "int32=9"), "argument 2 int32=8 -> int32=9"),
+        (("a[8] align=256 x",), ("b[8] align=256 y",), "argument 1 a[8] x -> b[8] y"),
+        (("a[8] align=256",), ("a[9]",), "argument 1 a[8] align=256 -> a[9]"),
+        (("int32=7", "int32=8"), (), "arguments int32=7, int32=8 -> none"),
+        ((), ("int32=7", "int32=8"), "arguments none -> int32=7, int32=8"),
+    ],
+)
+def test_arguments_are_told_one_by_one_or_all_at_once(old: tuple[str, ...], new: tuple[str, ...], words: str) -> None:
+    assert told(launched("x", *old), launched("x", *new)) == [words]
+
+
+def test_declared_work_and_anchors() -> None:
+    anchor = Anchor(
+        identity=identity_of(),
+        timer="cupti",
+        cache="cold",
+        time_ns=1.0,
+        session="s1",
+        date="2026-11-20T10:00:00Z",
+        steps=2,
+    )
+    plain = time_of()
+    whole = msgspec.structs.replace(plain, bytes=1024, flops=2048, anchor=anchor)
+    assert told(plain, whole) == [
+        "declared bytes none -> 1024", "declared operations none -> 2048", "anchor its own -> of 2026-11-20"
+    ]  # fmt: skip
+    assert told(whole, plain) == [
+        "declared bytes 1024 -> none", "declared operations 2048 -> none", "anchor of 2026-11-20 -> its own"
+    ]  # fmt: skip
+    otherwise = msgspec.structs.replace(plain, timer="graph", cache="warm")
+    assert told(plain, otherwise) == ["timer cupti -> graph", "L2 cold -> warm"]
+
+
+def test_figures_beside_the_time() -> None:
+    host = HostTime(ratios=(0.5, 0.7, 0.6), time_ns=4000.0, cpu="a CPU", made_by="CPython 3.12")
+    plain = time_of()
+    beside = msgspec.structs.replace(plain, beside=Beside(memory_bytes=512, accuracy=0.123456, host=host, compile=host))
+    time = "4 us (x0.6 of its canary)"
+    assert told(plain, beside) == [
+        "device memory none -> 512 bytes", "error none -> 0.1235", f"host time none -> {time}",
+        f"compile time none -> {time}",
+    ]  # fmt: skip
+    assert told(beside, plain) == [
+        "device memory 512 bytes -> none", "error 0.1235 -> none", f"host time {time} -> none",
+        f"compile time {time} -> none",
+    ]  # fmt: skip
+
+
+def test_counters_that_moved_come_the_largest_change_first_and_from_none_before_all() -> None:
+    sectors, cycles = SECTORS.name, CYCLES.name
+    same = {"own.c": 5.0}
+    old = {sectors: 100.0, cycles: 1000.0, "own.a": 0.0, "own.b": 8.0, "own.d": 1.0, "gone": 1.0, **same}
+    new = {sectors: 300.0, cycles: 1001.0, "own.a": 0.5, "own.b": 0.0, "own.d": 0.5, "came": 1.0, "too": 1.0, **same}
+    (run,) = differ(time_of(counters=old), time_of(counters=new), SECTORS, CYCLES)
+    assert (run.gpu, run.times_ns, run.ratio, run.conditions, run.sets) == (H200, None, 1.0, (), (1, 2))
+    assert [change.what for change in run.counters] == ["own.a", "own.b", "sectors", "own.d"]
+    assert run.others == 1  # cycles, within their band
+
+
+def test_gpus_that_differ_have_a_line_each_and_others_none() -> None:
+    old = WorkloadRecords({}, {"b": time_of(100.0), "a": time_of(100.0), "c": time_of(), "gone": time_of()})
+    new = WorkloadRecords({}, {"b": time_of(150.0), "a": time_of(200.0), "c": time_of(), "came": time_of()})
+    found = run_diffs(KEY, old, new, [], code_told=False)
+    assert [(run.gpu, round(run.ratio, 6)) for run in found] == [("a", 2.0), ("b", 1.5)]
