@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,6 +19,7 @@ from pytest_gpuperf.model.result import TestEvidence
 from pytest_gpuperf.model.revision import Revision
 from pytest_gpuperf.model.verdict import Verdict
 from pytest_gpuperf.session import end_of_test, judge_book, shared_kernels
+from pytest_gpuperf.workload.opponent_process import OPPONENT
 
 
 def report(**fields: Any) -> Any:
@@ -205,18 +205,12 @@ def test_what_it_shares_and_its_own_are_judged_by_how_it_ended(
     ]
 
 
-def test_another_revisions_process_is_left_where_there_is_one(
-    run: Run, judged: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from pytest_gpuperf.workload import gate_process
-
-    left: list[Any] = []
-    monkeypatch.setattr(gate_process, "leave_opponent", left.append)
+def test_another_revisions_process_is_left_where_there_is_one(run: Run, judged: list[Any]) -> None:
+    left: list[str] = []
     ended(run.item())
-    assert left == [run.config]
-    monkeypatch.delitem(sys.modules, gate_process.__name__)
+    run.config.stash[OPPONENT] = "c0", SimpleNamespace(leave=lambda: left.append("the test"))
     ended(run.item("test_b"))
-    assert left == [run.config]
+    assert left == ["the test"]
 
 
 def test_the_message_of_a_failure_names_the_revision(run: Run, judged: list[Any]) -> None:
