@@ -21,11 +21,13 @@ unexport PYTHONDONTWRITEBYTECODE
 GPUS := $(shell nvidia-smi -L 2>/dev/null | grep -c '^GPU')
 ifeq ($(GPUS),0)
 MACHINE := cpu
-DEMO_EXTRAS := static
+DEMO_EXTRAS := static,xdist
+DEMO_ARGS ?= -n auto --maxprocesses=4
 TEST_ARGS ?= -n 2 --dist=worksteal
 else
 MACHINE := gpu
 DEMO_EXTRAS := static,cuda13,cupti
+DEMO_ARGS ?=
 TEST_ARGS ?=
 endif
 
@@ -41,7 +43,7 @@ DOCS_STAMP := $(VENV)/.installed-docs
 .DEFAULT_GOAL := test
 
 demo: $(DEMO_STAMP)
-	$(BIN)/python -m pytest --gpuperf example_suite
+	$(BIN)/python -m pytest --gpuperf $(DEMO_ARGS) example_suite
 
 test: $(TEST_STAMP)
 	$(BIN)/python -m pytest $(TEST_ARGS)
